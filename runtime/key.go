@@ -1,0 +1,193 @@
+package runtime
+
+import (
+	"crypto/sha256"
+	"encoding"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+)
+
+// inlineKey is how many bytes of parts a Key holds without touching the heap.
+// Ids, addresses and tuples of them fit.
+const inlineKey = 112
+
+// maxKey is the longest Redis key in bytes; a longer one is cut to its prefix
+// and a hash, so that no caller decides how much memory a key takes.
+const maxKey = 200
+
+// A Key is the part of a Redis key that differs from caller to caller: the
+// parts of a directive's key option, escaped and joined by colons. The zero
+// Key has no parts; a rule without a key option uses it and so has one budget
+// for all callers.
+//
+// In a part the bytes % : { } and every control byte are written as %XX. Two
+// different tuples therefore never give one key, and no caller can choose the
+// slot of a Redis Cluster.
+//
+// A Key is a plain value: it may be copied, and a copy grows on its own.
+type Key struct {
+	err    error
+	spill  []byte // all bytes, once they do not fit inline
+	inline [inlineKey]byte
+	n      uint8
+	parts  uint8
+}
+
+// NewKey returns a Key without parts. It stays on the caller's stack when it
+// is passed to [Rule.Limit].
+func NewKey() *Key { return &Key{} }
+
+// AddString adds s as a part.
+func (k *Key) AddString(s string) *Key {
+	k.separate()
+	addEscaped(k, s)
+	return k
+}
+
+// AddBytes adds the bytes of b as a part, as if they were a string.
+func (k *Key) AddBytes(b []byte) *Key {
+	k.separate()
+	addEscaped(k, b)
+	return k
+}
+
+// AddInt adds n in decimal as a part.
+func (k *Key) AddInt(n int64) *Key {
+	var digits [20]byte
+	k.separate()
+	k.write(strconv.AppendInt(digits[:0], n, 10))
+	return k
+}
+
+// AddUint adds n in decimal as a part.
+func (k *Key) AddUint(n uint64) *Key {
+	var digits [20]byte
+	k.separate()
+	k.write(strconv.AppendUint(digits[:0], n, 10))
+	return k
+}
+
+// AddBool adds "true" or "false" as a part.
+func (k *Key) AddBool(b bool) *Key {
+	if b {
+		return k.AddString("true")
+	}
+	return k.AddString("false")
+}
+
+// AddText adds what m marshals to as a part. If m returns an error the Key is
+// invalid, as after [Key.AddInvalid].
+func (k *Key) AddText(m encoding.TextMarshaler) *Key {
+	text, err := m.MarshalText()
+	if err != nil {
+		return k.AddInvalid("MarshalText: " + err.Error())
+	}
+	return k.AddBytes(text)
+}
+
+// AddStringer adds what s prints as a part.
+func (k *Key) AddStringer(s fmt.Stringer) *Key {
+	return k.AddString(s.String())
+}
+
+// AddInvalid marks the Key as one that cannot be built, because a pointer on
+// the way to the part is nil, say. The reason is for the log and must not
+// quote a caller's values. A call with such a key is decided by the rule's
+// failure policy, with an error that is [ErrInvalidKey]; under [FailLocal] all
+// keys that lack the same part share one budget.
+func (k *Key) AddInvalid(reason string) *Key {
+	if k.err == nil {
+		k.err = fmt.Errorf("%w: %s", ErrInvalidKey, reason)
+	}
+	k.separate()
+	k.write([]byte("%invalid")) // no part of a caller's can read like this
+	return k
+}
+
+// String returns the parts as they stand in the Redis key, for tests and
+// debugging.
+func (k *Key) String() string { return string(k.bytes()) }
+
+func (k *Key) separate() {
+	if k.parts > 0 {
+		k.write([]byte{':'})
+	}
+	// Only "none yet" and "some" matter, so the count must not wrap.
+	if k.parts < 255 {
+		k.parts++
+	}
+}
+
+func (k *Key) bytes() []byte {
+	if k.spill != nil {
+		return k.spill
+	}
+	return k.inline[:k.n]
+}
+
+func (k *Key) write(b []byte) {
+	if k.spill == nil && int(k.n)+len(b) <= inlineKey {
+		k.n += uint8(copy(k.inline[k.n:], b))
+		return
+	}
+	// A copied Key may share the array behind spill, so it never grows in
+	// place.
+	old := k.bytes()
+	k.spill = append(append(make([]byte, 0, len(old)+len(b)), old...), b...)
+}
+
+func addEscaped[T string | []byte](k *Key, s T) {
+	extra := 0
+	for i := 0; i < len(s); i++ {
+		if mustEscape(s[i]) {
+			extra += 2
+		}
+	}
+	if k.spill == nil && int(k.n)+len(s)+extra <= inlineKey {
+		if extra == 0 {
+			k.n += uint8(copy(k.inline[k.n:], s))
+			return
+		}
+		k.n += uint8(len(appendEscaped(k.inline[k.n:k.n], s)))
+		return
+	}
+	old := k.bytes()
+	k.spill = appendEscaped(append(make([]byte, 0, len(old)+len(s)+extra), old...), s)
+}
+
+func appendEscaped[T string | []byte](dst []byte, s T) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; mustEscape(c) {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func mustEscape(c byte) bool {
+	return c < 0x20 || c == 0x7f || c == '%' || c == ':' || c == '{' || c == '}'
+}
+
+// appendKey appends the whole Redis key: namespace, prefix, parts, and the tag
+// that keeps the keys of different algorithms apart. A % followed by anything
+// but two hexadecimal digits cannot come out of a part, so neither the tag nor
+// a hash can be imitated by a caller.
+func appendKey(dst []byte, namespace string, r *Rule, k *Key) []byte {
+	start := len(dst)
+	if namespace != "" {
+		dst = append(append(dst, namespace...), ':')
+	}
+	dst = append(dst, r.Prefix...)
+	parts, tag := k.bytes(), r.keyTag()
+	if len(dst)-start+len(parts)+len(tag) <= maxKey {
+		dst = append(dst, parts...)
+	} else {
+		sum := sha256.Sum256(parts)
+		dst = hex.AppendEncode(append(dst, "%sha256-"...), sum[:])
+	}
+	return append(dst, tag...)
+}
