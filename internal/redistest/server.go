@@ -1,0 +1,151 @@
+package redistest
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is one redis-server process on a port of its own. All methods may be
+// called in any state and from any goroutine; what a test did to a server
+// never keeps the cleanup from ending it.
+type Server struct {
+	Addr string // host:port, the same over every Restart
+
+	tb  testing.TB
+	bin string
+	log string
+	arg []string
+
+	mu     sync.Mutex
+	proc   *process
+	paused bool
+	closed bool // the test is over: nothing starts any more
+}
+
+// Start starts a standalone server and returns when it answers. The test's
+// cleanup stops it.
+func Start(tb testing.TB) *Server {
+	tb.Helper()
+	return start(tb, portPlain, func(string, int) []string { return nil })
+}
+
+// start starts a server with the arguments that extra gives for its directory
+// and port, and takes another port when somebody was faster to take this one.
+func start(tb testing.TB, kind portKind, extra func(dir string, port int) []string) *Server {
+	tb.Helper()
+	bin := Require(tb)
+	var err error
+	for range 10 {
+		var port int
+		if port, err = freePort(kind); err != nil {
+			break
+		}
+		dir := tb.TempDir()
+		s := &Server{
+			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)),
+			tb:   tb,
+			bin:  bin,
+			log:  filepath.Join(dir, "redis.log"),
+		}
+		s.arg = append(extra(dir, port),
+			"--port", strconv.Itoa(port), "--bind", loopback,
+			"--dir", dir, "--logfile", s.log, "--daemonize", "no")
+		if kind != portSentinel {
+			s.arg = append(s.arg, "--save", "", "--appendonly", "no")
+		}
+		if s.proc, err = s.launch(); err == nil {
+			tb.Cleanup(s.close)
+			return s
+		}
+		if !errors.Is(err, errAddrInUse) {
+			break
+		}
+	}
+	tb.Fatalf("start redis: %v", err)
+	return nil
+}
+
+// Client returns a client of this server with go-redis's default options as
+// the functions change them. The test's cleanup closes it.
+func (s *Server) Client(tb testing.TB, options ...func(*redis.Options)) *redis.Client {
+	tb.Helper()
+	opt := &redis.Options{Addr: s.Addr}
+	for _, set := range options {
+		set(opt)
+	}
+	client := redis.NewClient(opt)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Kill ends the server at once, as a power cut would: its port then refuses
+// connections. It does nothing to a server that is down.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc.kill()
+	s.paused = false
+}
+
+// Pause freezes the server. Its port still accepts connections and nobody
+// answers on them: the fault that a timeout has to notice. On Linux Pause
+// returns when the server has really stopped.
+func (s *Server) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc.exited() {
+		return
+	}
+	s.proc.pause()
+	s.paused = true
+}
+
+// Resume lets a paused server go on; it then answers what was sent meanwhile.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc.exited() {
+		return
+	}
+	s.proc.resume()
+	s.paused = false
+}
+
+// Restart starts the server again on the same port, after killing it if it
+// runs or is paused, and returns when it answers. A standalone server comes
+// back empty; a node of a cluster remembers the cluster.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.proc.kill()
+	s.paused = false
+	proc, err := s.launch()
+	if err != nil {
+		// Not Fatal, which only the test's own goroutine may call.
+		s.tb.Errorf("restart redis: %v", err)
+		return
+	}
+	s.proc = proc
+}
+
+func (s *Server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.proc.kill()
+}
+
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	return port
+}
