@@ -1,0 +1,201 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	clusterMasters = 3
+	clusterSlots   = 16384
+
+	// clusterNodeTimeout is how long a node may be silent before the others
+	// take it for dead; a replica has its place some two seconds later.
+	clusterNodeTimeout = time.Second
+
+	clusterLimit = 30 * time.Second
+)
+
+// Cluster is a Redis Cluster of three masters with one replica each.
+type Cluster struct {
+	// Nodes are the servers. At the start the first three are the masters,
+	// each with a third of the slots in order, and Nodes[i+3] is the replica
+	// of Nodes[i]; [Cluster.Master] knows who it is later.
+	Nodes []*Server
+
+	tb testing.TB
+	id map[*Server]string
+}
+
+// StartCluster starts a cluster and returns when all nodes agree that it is
+// up and every replica has its master's data. The test's cleanup stops it.
+func StartCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	c := &Cluster{tb: tb, id: map[*Server]string{}}
+	for range 2 * clusterMasters {
+		c.Nodes = append(c.Nodes, start(tb, portCluster, func(string, int) []string {
+			return []string{
+				"--cluster-enabled", "yes",
+				"--cluster-config-file", "nodes.conf",
+				"--cluster-node-timeout", fmt.Sprint(clusterNodeTimeout.Milliseconds()),
+				// A replica stands for election however long ago it heard of
+				// its master: a loaded machine must not fail a test.
+				"--cluster-replica-validity-factor", "0",
+				// No replica moves to a master that has lost its own.
+				"--cluster-migration-barrier", "10",
+				"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
+			}
+		}))
+	}
+	c.meet()
+	for i, replica := range c.Nodes[clusterMasters:] {
+		// A node refuses until it has heard of its master.
+		waitFor(tb, clusterLimit, "attach a replica", func() error {
+			return replica.ask(func(ctx context.Context, client *redis.Client) error {
+				return client.ClusterReplicate(ctx, c.id[c.Nodes[i]]).Err()
+			})
+		})
+	}
+	c.WaitReady()
+	return c
+}
+
+// meet gives the masters their slots and introduces the nodes to each other.
+func (c *Cluster) meet() {
+	c.tb.Helper()
+	for i, node := range c.Nodes {
+		err := node.ask(func(ctx context.Context, client *redis.Client) error {
+			id, err := client.Do(ctx, "CLUSTER", "MYID").Text()
+			if err != nil {
+				return err
+			}
+			c.id[node] = id
+			// Distinct epochs from the start, or the nodes first have to
+			// settle who is older.
+			if err := client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
+				return err
+			}
+			if i < clusterMasters {
+				// ADDSLOTS, since ADDSLOTSRANGE came with Redis 7.0.
+				var slots []int
+				for slot := firstSlot(i); slot < firstSlot(i+1); slot++ {
+					slots = append(slots, slot)
+				}
+				if err := client.ClusterAddSlots(ctx, slots...).Err(); err != nil {
+					return err
+				}
+			}
+			// Gossip would spread one introduction, in a second or two.
+			for _, other := range c.Nodes[:i] {
+				if err := client.ClusterMeet(ctx, loopback, other.port()).Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			c.tb.Fatalf("create a cluster: %v", err)
+		}
+	}
+}
+
+// firstSlot returns the first slot of the i-th master.
+func firstSlot(i int) int { return i * clusterSlots / clusterMasters }
+
+// Addrs returns the addresses of all nodes.
+func (c *Cluster) Addrs() []string {
+	var addrs []string
+	for _, node := range c.Nodes {
+		addrs = append(addrs, node.Addr)
+	}
+	return addrs
+}
+
+// Client returns a client of the cluster with go-redis's default options as
+// the functions change them. The test's cleanup closes it.
+func (c *Cluster) Client(tb testing.TB, options ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	tb.Helper()
+	opt := &redis.ClusterOptions{Addrs: c.Addrs()}
+	for _, set := range options {
+		set(opt)
+	}
+	client := redis.NewClusterClient(opt)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// WaitReady returns when every slot is served by a running master, all running
+// nodes agree on which, their cluster_state is ok and the running replicas are
+// linked to their masters. Call it after a Kill to wait for the failover and
+// after a Restart to have that node back. It fails the test after 30 s.
+func (c *Cluster) WaitReady() {
+	c.tb.Helper()
+	waitFor(c.tb, clusterLimit, "the cluster's state", c.ready)
+}
+
+func (c *Cluster) ready() error {
+	running := map[string]bool{} // by id
+	for _, node := range c.Nodes {
+		if node.running() {
+			running[c.id[node]] = true
+		}
+	}
+	if len(running) < clusterMasters {
+		return fmt.Errorf("only %d nodes run", len(running))
+	}
+	var first string // the slots' owners as the first node sees them
+	for _, node := range c.Nodes {
+		if !running[c.id[node]] {
+			continue
+		}
+		v, err := c.view(node)
+		if err != nil {
+			return err
+		}
+		if state := v.info["cluster_state"]; state != "ok" {
+			return fmt.Errorf("%s: cluster_state:%s", node.Addr, state)
+		}
+		if v.info["role"] == "slave" && v.info["master_link_status"] != "up" {
+			return fmt.Errorf("%s: master_link_status:%s", node.Addr, v.info["master_link_status"])
+		}
+		if want, got := len(running)-clusterMasters, v.replicas(); got != want {
+			return fmt.Errorf("%s: sees %d replicas, want %d", node.Addr, got, want)
+		}
+		for _, n := range v.nodes {
+			if len(n.ranges) > 0 && !running[n.id] {
+				return fmt.Errorf("%s: has not replaced %s, which is down", node.Addr, n.id)
+			}
+		}
+		if first == "" {
+			first = v.owners()
+		}
+		if got := v.owners(); got != first {
+			return fmt.Errorf("%s: knows other owners:\n%s\nthan the first node:\n%s", node.Addr, got, first)
+		}
+	}
+	return nil
+}
+
+// Slot returns the hash slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.tb.Helper()
+	var slot int64
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		err := node.ask(func(ctx context.Context, client *redis.Client) (err error) {
+			slot, err = client.ClusterKeySlot(ctx, key).Result()
+			return err
+		})
+		if err == nil {
+			return int(slot)
+		}
+	}
+	c.tb.Fatalf("slot of %q: no node answers", key)
+	return 0
+}

@@ -1,0 +1,91 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// MoveSlot moves a slot and its keys to another master. Afterwards all nodes
+// agree on the new owner, and a client that has not heard of it is answered
+// MOVED. It needs no node to be down.
+func (c *Cluster) MoveSlot(slot int, to *Server) {
+	c.tb.Helper()
+	c.StartMove(slot, to)()
+}
+
+// StartMove begins to move a slot to another master and leaves its keys where
+// they are: until finish is called, the old owner answers ASK for every key
+// that it does not have. finish moves the keys and ends as MoveSlot does.
+func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
+	c.tb.Helper()
+	from := c.Master(slot)
+	if from == nil {
+		c.tb.Fatalf("move slot %d: it has no master", slot)
+	}
+	if from == to {
+		return func() {}
+	}
+	c.setSlot(to, slot, "IMPORTING", c.id[from])
+	c.setSlot(from, slot, "MIGRATING", c.id[to])
+	return func() {
+		c.tb.Helper()
+		if err := c.moveKeys(slot, from, to); err != nil {
+			c.tb.Fatalf("move slot %d: %v", slot, err)
+		}
+		// The new owner first: it refuses nothing in between.
+		c.setSlot(to, slot, "NODE", c.id[to])
+		c.setSlot(from, slot, "NODE", c.id[to])
+		c.WaitReady()
+		waitFor(c.tb, clusterLimit, "the slot's new owner", func() error { return c.ownedBy(slot, to) })
+	}
+}
+
+func (c *Cluster) setSlot(node *Server, slot int, state, id string) {
+	c.tb.Helper()
+	err := node.ask(func(ctx context.Context, client *redis.Client) error {
+		return client.Do(ctx, "CLUSTER", "SETSLOT", slot, state, id).Err()
+	})
+	if err != nil {
+		c.tb.Fatalf("move slot %d: SETSLOT %s: %v", slot, state, err)
+	}
+}
+
+func (c *Cluster) moveKeys(slot int, from, to *Server) error {
+	const timeout = 5000 // milliseconds
+	return from.ask(func(ctx context.Context, client *redis.Client) error {
+		for {
+			keys, err := client.ClusterGetKeysInSlot(ctx, slot, 100).Result()
+			if err != nil || len(keys) == 0 {
+				return err
+			}
+			args := []any{"MIGRATE", loopback, to.port(), "", 0, timeout, "KEYS"}
+			for _, key := range keys {
+				args = append(args, key)
+			}
+			if err := client.Do(ctx, args...).Err(); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// ownedBy returns nil when every running node holds owner for the owner.
+func (c *Cluster) ownedBy(slot int, owner *Server) error {
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		v, err := c.view(node)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(v.nodes, func(n nodeLine) bool { return n.owns(slot) })
+		if i < 0 || v.nodes[i].id != c.id[owner] {
+			return fmt.Errorf("%s does not know that %s owns slot %d", node.Addr, owner.Addr, slot)
+		}
+	}
+	return nil
+}
