@@ -10,7 +10,7 @@ import (
 )
 
 func TestCluster(t *testing.T) {
-	checkLeaks(t)
+	t.Parallel()
 	ctx := context.Background()
 	begin := time.Now()
 	c := StartCluster(t)

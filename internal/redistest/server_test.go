@@ -16,12 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// checkLeaks fails the test when goroutines are left after all of its
-// cleanups; call it first.
-func checkLeaks(t *testing.T) {
-	ignore := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // impatient makes a client fail within a fraction of a second.
 func impatient(o *redis.Options) {
@@ -32,7 +27,7 @@ func impatient(o *redis.Options) {
 }
 
 func TestServer(t *testing.T) {
-	checkLeaks(t)
+	t.Parallel()
 	ctx := context.Background()
 	begin := time.Now()
 	s := Start(t)
@@ -108,7 +103,7 @@ func (r *recorder) Skip(args ...any) {
 }
 
 func TestStartFailureShowsLog(t *testing.T) {
-	checkLeaks(t)
+	t.Parallel()
 	Require(t)
 	tb := &recorder{TB: t}
 	tb.run(func() {
@@ -120,7 +115,7 @@ func TestStartFailureShowsLog(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
-	checkLeaks(t)
+	t.Parallel()
 	s := Start(t)
 	stranger := Start(t)
 	s.Kill()
