@@ -1,0 +1,99 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/rategen/rategen/generator"
+)
+
+// The exit codes.
+const (
+	done       = 0
+	inputError = 1 // or stale files under -check
+	wrongUsage = 2
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, ""))
+}
+
+// run is main with its surroundings as parameters.
+func run(args []string, stdout, stderr io.Writer, dir string) int {
+	flags := flag.NewFlagSet("rategen", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	check := flags.Bool("check", false, "write nothing; name the files that are stale or missing and exit with 1 if there are any")
+	verbose := flags.Bool("v", false, "name each generated file and what became of it")
+	version := flags.Bool("version", false, "print the version and exit")
+	tags := flags.String("tags", "", "build `tags`, separated by commas")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-tags list] [packages]\nrategen -h prints the manual.")
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		stdout.Write(manual())
+		return done
+	case err != nil:
+		return wrongUsage
+	}
+	if *version {
+		fmt.Fprintln(stdout, "rategen", buildVersion())
+		return done
+	}
+	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check})
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return inputError
+	}
+	for _, note := range result.Notes {
+		fmt.Fprintln(stderr, note)
+	}
+	code := done
+	for _, f := range result.Files {
+		switch {
+		case *check && (f.Status == generator.Stale || f.Status == generator.Missing):
+			fmt.Fprintf(stderr, "%s: %s: run go generate\n", f.Path, f.Status)
+			code = inputError
+		case *verbose:
+			fmt.Fprintf(stdout, "%s: %s\n", f.Path, f.Status)
+		}
+	}
+	return code
+}
+
+//go:embed doc.go
+var docSource string
+
+// manual returns the package comment as plain text.
+func manual() []byte {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", docSource, parser.ParseComments)
+	if err != nil {
+		return []byte(docSource)
+	}
+	var p comment.Parser
+	printer := comment.Printer{TextWidth: 80}
+	return printer.Text(p.Parse(file.Doc.Text()))
+}
+
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	if info.Main.Path != "github.com/rategen/rategen" {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/rategen/rategen" {
+				return m.Version
+			}
+		}
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,226 @@
+package generator
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// A checkedFile is a source file whose wrappers are ready to be written.
+type checkedFile struct {
+	src      *sourceFile
+	pkg      *packages.Package
+	content  []byte // of the source file
+	wrappers []*wrapper
+}
+
+// check type-checks the packages that have directives and what the directives
+// say. Packages without directives are never type-checked.
+func (r *run) check(dirs []*packageDir) []*checkedFile {
+	var paths []string
+	overlay, parsed := map[string][]byte{}, map[string]*ast.File{}
+	tests := false
+	annotated := slices.DeleteFunc(slices.Clone(dirs), func(d *packageDir) bool { return d.broken || len(d.sources) == 0 })
+	for _, d := range annotated {
+		paths = append(paths, d.path)
+		for _, src := range d.sources {
+			tests = tests || strings.HasSuffix(src.path, "_test.go")
+		}
+	}
+	for _, d := range dirs {
+		for path, s := range d.overlay {
+			overlay[path] = s.content
+			if s.ast != nil {
+				parsed[path] = s.ast
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	pkgs, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedForTest,
+		Dir: r.cfg.Dir, BuildFlags: r.buildFlags(), Tests: tests, Fset: r.fset, Overlay: overlay,
+		ParseFile: func(fset *token.FileSet, path string, content []byte) (*ast.File, error) {
+			if f := parsed[path]; f != nil {
+				return f, nil
+			}
+			return parser.ParseFile(fset, path, content, parser.SkipObjectResolution|parser.AllErrors)
+		},
+	}, paths...)
+	if err != nil {
+		r.atPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
+		return nil
+	}
+	// The plain package comes before the same one compiled for a test.
+	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(a.ForTest) - len(b.ForTest) })
+
+	var files []*checkedFile
+	for _, d := range annotated {
+		for _, src := range d.sources {
+			i := slices.IndexFunc(pkgs, func(p *packages.Package) bool { return slices.Contains(p.Syntax, src.ast) })
+			if i < 0 {
+				if !r.reportLoad(pkgs, d) {
+					r.at(src.ast.Package, "this file is not part of package %s as the go command sees it", d.path)
+				}
+				continue
+			}
+			if r.reportBroken(pkgs[i], d) {
+				continue
+			}
+			f := &checkedFile{src: src, pkg: pkgs[i], content: d.overlay[src.path].content}
+			r.checkFile(f)
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// reportLoad reports the errors of every package in a directory.
+func (r *run) reportLoad(pkgs []*packages.Package, d *packageDir) bool {
+	found := false
+	for _, p := range pkgs {
+		if p.PkgPath == d.path || p.ForTest == d.path {
+			found = r.reportBroken(p, d) || found
+		}
+	}
+	return found
+}
+
+var (
+	redeclared = regexp.MustCompile(`^(\S+) redeclared in this block`)
+	other      = regexp.MustCompile(`^other declaration of (\S+)`)
+	quoted     = regexp.MustCompile(`"?([^\s"()]+)"?`)
+)
+
+// reportBroken reports the go command's and the compiler's errors in a
+// package.
+func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
+	taken := map[string]*ifaceDecl{} // the names to be generated
+	imports := map[string]*importSpec{}
+	for _, src := range d.sources {
+		for _, decl := range src.ifaces {
+			taken[wrapperName(decl.spec.Name.Name)] = decl
+			taken[constructorName(decl.spec.Name.Name)] = decl
+		}
+		for _, spec := range src.imports {
+			imports[spec.path] = spec
+		}
+	}
+	for _, e := range p.Errors {
+		msg := strings.TrimSpace(e.Msg)
+		if m := other.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
+			continue
+		}
+		if m := redeclared.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
+			decl := taken[m[1]]
+			r.at(decl.spec.Name.Pos(), "the package declares %s already, which is to be generated for %s: rename one of them", m[1], decl.spec.Name.Name)
+			continue
+		}
+		pos := parsePosition(e.Pos)
+		if s, ok := d.overlay[pos.Filename]; ok && s.ast == nil {
+			if spec := findImport(imports, msg); spec != nil {
+				r.at(spec.pos, "ratelimit:import: %s", msg)
+				continue
+			}
+		}
+		r.goError(e)
+	}
+	return len(p.Errors) > 0
+}
+
+func findImport(imports map[string]*importSpec, msg string) *importSpec {
+	for _, m := range quoted.FindAllStringSubmatch(msg, -1) {
+		if spec := imports[strings.TrimSuffix(m[1], ";")]; spec != nil {
+			return spec
+		}
+	}
+	return nil
+}
+
+// parsePosition reads the file:line:column that go/packages gives.
+func parsePosition(s string) token.Position {
+	var pos token.Position
+	cutNumber := func() (n int, ok bool) {
+		i := strings.LastIndexByte(s, ':')
+		if i < 0 {
+			return 0, false
+		}
+		n, err := strconv.Atoi(s[i+1:])
+		if err != nil {
+			return 0, false
+		}
+		s = s[:i]
+		return n, true
+	}
+	if s == "-" {
+		return pos
+	}
+	if n, ok := cutNumber(); ok {
+		pos.Line = n
+		if m, ok := cutNumber(); ok {
+			pos.Line, pos.Column = m, n
+		}
+	}
+	pos.Filename = s
+	return pos
+}
+
+// checkFile checks the interfaces of a file and their limits.
+func (r *run) checkFile(f *checkedFile) {
+	scope := newExprScope(r, f)
+	vars := map[string]bool{} // the package-level names taken so far
+	for _, name := range packageNames(f.pkg) {
+		vars[name] = true
+	}
+	for _, decl := range f.src.ifaces {
+		w := r.newWrapper(f, decl)
+		if w == nil {
+			continue
+		}
+		r.applyLimits(w, scope, func(base string) string {
+			name := free(base, vars)
+			vars[name] = true
+			return name
+		})
+		f.wrappers = append(f.wrappers, w)
+	}
+}
+
+// packageNames returns every name that a package-level declaration must not
+// have: the package's own and those that one of its files imports.
+func packageNames(p *packages.Package) []string {
+	names := p.Types.Scope().Names()
+	for _, file := range p.Syntax {
+		if s := p.TypesInfo.Scopes[file]; s != nil {
+			names = append(names, s.Names()...)
+		}
+	}
+	return names
+}
+
+// free returns base, or base with the first number from 2 that makes it a
+// name not taken.
+func free(base string, taken map[string]bool) string {
+	name := base
+	for n := 2; taken[name] || token.IsKeyword(name) || name == "_" || name == ""; n++ {
+		name = fmt.Sprint(base, n)
+	}
+	return name
+}
+
+// named returns the declared type's object.
+func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
+	obj, _ := f.pkg.TypesInfo.Defs[decl.spec.Name].(*types.TypeName)
+	return obj
+}

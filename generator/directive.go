@@ -1,0 +1,202 @@
+package generator
+
+import (
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// directivePrefix starts every directive, with no blank before or in it.
+const directivePrefix = "//ratelimit:"
+
+// A directive is one //ratelimit: line, cut into its options but not yet
+// understood.
+type directive struct {
+	pos     token.Pos // of the first slash
+	off     bool      // //ratelimit:off
+	imports *importSpec
+	options []option
+}
+
+// An importSpec is a //ratelimit:import line.
+type importSpec struct {
+	pos  token.Pos // of the path
+	name string    // "" for the package's own
+	path string
+}
+
+// An option is one name=value of a directive.
+type option struct {
+	name  string
+	pos   token.Pos // of the name
+	value value
+}
+
+// A value is the text of an option's value. Quotes around the whole of it are
+// already gone.
+type value struct {
+	pos  token.Pos // of the first byte of text
+	text string
+	// exact says that byte i of text stands i bytes after pos. It is false
+	// for a value in double quotes that holds escapes.
+	exact bool
+}
+
+// at returns the position of byte i of the value.
+func (v value) at(i int) token.Pos {
+	if !v.exact {
+		return v.pos
+	}
+	return v.pos + token.Pos(min(i, len(v.text)))
+}
+
+// reportFunc takes an error at a place in a source file.
+type reportFunc func(pos token.Pos, format string, args ...any)
+
+var (
+	optionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*`)
+	importLine = regexp.MustCompile(`^import[ \t]+(?:([\pL_][\pL\pN_]*)[ \t]+)?("[^"]*"|` + "`[^`]*`" + `)[ \t]*$`)
+)
+
+// parseDirective cuts the text of a comment that starts with directivePrefix
+// into options. It reports what cannot be cut and returns the rest.
+func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
+	d := &directive{pos: pos}
+	start := pos + token.Pos(len(directivePrefix))
+	rest := strings.TrimRight(text[len(directivePrefix):], " \t\r")
+	offset := func(tail string) token.Pos { // the place of what is left of rest
+		return start + token.Pos(len(rest)-len(tail))
+	}
+	line := rest
+	switch {
+	case line == "":
+		report(pos, "directive without options: write at least one, such as max=100")
+		return d
+	case line[0] == ' ' || line[0] == '\t':
+		report(start, "blank after the colon: write %s%s", directivePrefix, strings.TrimSpace(line))
+		return d
+	case line == "off":
+		d.off = true
+		return d
+	case strings.HasPrefix(line, "import ") || strings.HasPrefix(line, "import\t"):
+		m := importLine.FindStringSubmatchIndex(line)
+		if m == nil {
+			report(start, `malformed import: write %simport "path"`, directivePrefix)
+			return d
+		}
+		d.imports = &importSpec{pos: offset(line[m[4]:])}
+		if m[2] >= 0 {
+			d.imports.name = line[m[2]:m[3]]
+		}
+		d.imports.path, _ = strconv.Unquote(line[m[4]:m[5]])
+		return d
+	}
+	for {
+		line = strings.TrimLeft(line, " \t")
+		if line == "" {
+			return d
+		}
+		at := offset(line)
+		name := optionName.FindString(line)
+		if name == "" || !strings.HasPrefix(line[len(name):], "=") {
+			line = reportMalformed(line, at, report)
+			continue
+		}
+		line = line[len(name)+1:]
+		end := valueEnd(line)
+		if end < 0 {
+			report(offset(line), "value of option %q has a quote or bracket that is never closed", name)
+			return d
+		}
+		if end == 0 {
+			report(at, "option %q has no value: write %s=value, with no blank after the equal sign", name, name)
+			continue
+		}
+		v, ok := unquoted(line[:end], offset(line))
+		if !ok {
+			report(offset(line), "value of option %q is not a valid Go string", name)
+		} else {
+			d.options = append(d.options, option{name: name, pos: at, value: v})
+		}
+		line = line[end:]
+	}
+}
+
+// reportMalformed says what is wrong with an option that does not read
+// name=value and returns the line after it.
+func reportMalformed(line string, at token.Pos, report reportFunc) string {
+	end := strings.IndexAny(line, " \t")
+	if end < 0 {
+		end = len(line)
+	}
+	word, rest := line[:end], strings.TrimLeft(line[end:], " \t")
+	switch {
+	case optionName.FindString(word) != word:
+		report(at, "malformed option %q: write name=value, with quotes around a value that has blanks", word)
+	case word == "off":
+		report(at, "off takes no options and stands alone: %soff", directivePrefix)
+	case strings.HasPrefix(rest, "="):
+		report(at, "option %q has a blank before the equal sign: write %s=value", word, word)
+		rest = strings.TrimLeft(rest[1:], " \t")
+		if end := valueEnd(rest); end > 0 {
+			rest = rest[end:]
+		}
+	default:
+		report(at, "option %q has no value: write %s=value, with quotes around a value that has blanks", word, word)
+	}
+	return rest
+}
+
+// unquoted takes the quotes off a value that is one Go string as a whole.
+func unquoted(text string, pos token.Pos) (value, bool) {
+	if text[0] != '"' && text[0] != '`' || quoteEnd(text) != len(text) {
+		return value{pos: pos, text: text, exact: true}, true
+	}
+	inner, err := strconv.Unquote(text)
+	return value{pos: pos + 1, text: inner, exact: inner == text[1:len(text)-1]}, err == nil
+}
+
+// valueEnd returns where the value that starts s ends: at the first blank
+// outside quotes and brackets. It is -1 if one of these is never closed.
+func valueEnd(s string) int { return cut(s, " \t") }
+
+// cut returns the index of the first byte of s that is one of stops and
+// stands outside quotes and brackets, or len(s). It is -1 if a quote or
+// bracket is never closed.
+func cut(s, stops string) int {
+	depth := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case depth == 0 && strings.IndexByte(stops, c) >= 0:
+			return i
+		case c == '"' || c == '`' || c == '\'':
+			n := quoteEnd(s[i:])
+			if n < 0 {
+				return -1
+			}
+			i += n - 1
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case (c == ')' || c == ']' || c == '}') && depth > 0:
+			depth--
+		}
+	}
+	if depth > 0 {
+		return -1
+	}
+	return len(s)
+}
+
+// quoteEnd returns the length of the Go string or rune that starts s, or -1.
+func quoteEnd(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && s[0] != '`':
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return -1
+}

@@ -1,0 +1,98 @@
+// Package generator writes decorators that keep calls within the limits
+// declared on an interface's methods.
+//
+// It reads the //ratelimit: directives of Go packages, checks their
+// expressions with go/types in the scope of the source file, and writes for
+// each file x.go with directives a file x_ratelimit.go. Most programs use it
+// through the command cmd/rategen, whose documentation is the manual.
+package generator
+
+import (
+	"go/token"
+	"os"
+	"path/filepath"
+)
+
+// A Config says what to generate.
+type Config struct {
+	// Dir is the directory in which the go command runs and to which paths
+	// are shown relative. Empty means the current one.
+	Dir string
+	// Patterns name packages as for the go command. None means the package in
+	// Dir.
+	Patterns []string
+	// Tags are build tags, separated by commas.
+	Tags string
+	// Check asks to write nothing and to say what would be written.
+	Check bool
+}
+
+// A Result is what a run did.
+type Result struct {
+	// Files are the generated files of the packages, sorted by path.
+	Files []File
+	// Notes are remarks for the user, one line each, that are no errors.
+	Notes []string
+}
+
+// Run generates the files of the packages that cfg names. Its error is a
+// [Diagnostics] if the input is at fault; nothing is written then.
+func Run(cfg Config) (*Result, error) {
+	run, err := newRun(cfg)
+	if err != nil {
+		return nil, err
+	}
+	packages := run.load()
+	run.parse(packages)
+	checked := run.check(packages)
+	files := run.emit(checked)
+	if err := run.err(); err != nil {
+		return nil, err
+	}
+	return run.write(packages, files)
+}
+
+// A run is the state of one call of Run.
+type run struct {
+	reporter
+	cfg   Config
+	notes []string
+}
+
+func newRun(cfg Config) (*run, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := os.Getwd(); err == nil && cfg.Dir == "" {
+		dir = real
+	}
+	cfg.Dir = dir
+	if len(cfg.Patterns) == 0 {
+		cfg.Patterns = []string{"."}
+	}
+	return &run{reporter: reporter{fset: token.NewFileSet(), dir: dir}, cfg: cfg}, nil
+}
+
+// write brings the generated files up to date, or says which ones are not.
+func (r *run) write(packages []*packageDir, files []output) (*Result, error) {
+	for _, p := range packages {
+		for _, path := range p.orphans {
+			files = append(files, output{path: path})
+		}
+	}
+	sortOutputs(files)
+	result := &Result{Notes: r.notes}
+	for _, f := range files {
+		act := f.apply
+		if r.cfg.Check {
+			act = f.compare
+		}
+		status, err := act()
+		if err != nil {
+			return result, err
+		}
+		result.Files = append(result.Files, File{shortPath(r.dir, f.path), status})
+	}
+	return result, nil
+}

@@ -1,0 +1,196 @@
+package generator
+
+import (
+	"bytes"
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// A packageDir is the directory of one of the packages to work on.
+type packageDir struct {
+	path    string // import path
+	dir     string
+	files   []string        // names of the Go files that belong to the build, tests too
+	ignored []string        // names of those that build constraints exclude
+	sources []*sourceFile   // those with directives
+	orphans []string        // generated files that no source asks for any more
+	broken  bool            // a source could not be parsed
+	overlay map[string]stub // by path
+}
+
+// load lists the packages that the patterns name.
+func (r *run) load() []*packageDir {
+	pkgs, err := packages.Load(&packages.Config{
+		Mode:       packages.NeedName | packages.NeedFiles,
+		Dir:        r.cfg.Dir,
+		BuildFlags: r.buildFlags(),
+	}, r.cfg.Patterns...)
+	if err != nil {
+		r.atPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
+		return nil
+	}
+	if len(pkgs) == 0 {
+		r.atPosition(token.Position{}, "%s", r.whyNothing())
+	}
+	var dirs []*packageDir
+	for _, p := range pkgs {
+		switch {
+		case p.PkgPath == "command-line-arguments":
+			r.atPosition(token.Position{}, "%s: name packages, not files", strings.Join(r.cfg.Patterns, " "))
+			continue
+		case p.Dir == "" || len(p.GoFiles) == 0 && len(p.Errors) > 0 && len(goFiles(p.Dir)) == 0:
+			for _, e := range p.Errors {
+				r.goError(e)
+			}
+			continue
+		}
+		d := &packageDir{path: p.PkgPath, dir: p.Dir}
+		for _, f := range p.IgnoredFiles {
+			d.ignored = append(d.ignored, filepath.Base(f))
+		}
+		for _, name := range goFiles(p.Dir) {
+			if !slices.Contains(d.ignored, name) {
+				d.files = append(d.files, name)
+			}
+		}
+		dirs = append(dirs, d)
+	}
+	slices.SortFunc(dirs, func(a, b *packageDir) int { return cmp.Compare(a.path, b.path) })
+	return dirs
+}
+
+func (r *run) buildFlags() []string {
+	if r.cfg.Tags == "" {
+		return nil
+	}
+	return []string{"-tags=" + r.cfg.Tags}
+}
+
+// whyNothing asks the go command why there are no packages: go/packages gives
+// neither packages nor an error when go.mod needs an update, for instance.
+func (r *run) whyNothing() string {
+	patterns := strings.Join(r.cfg.Patterns, " ")
+	cmd := exec.Command("go", append(append([]string{"list"}, r.buildFlags()...), append([]string{"--"}, r.cfg.Patterns...)...)...)
+	cmd.Dir = r.cfg.Dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	cmd.Run()
+	if text := strings.TrimSpace(stderr.String()); text != "" {
+		return "no packages match " + patterns + ": " + text
+	}
+	return "no packages match " + patterns
+}
+
+// goError reports an error of the go command or of the compiler.
+func (r *run) goError(e packages.Error) {
+	r.atPosition(parsePosition(e.Pos), "%s", strings.TrimSpace(e.Msg))
+}
+
+// goFiles returns the names of the Go files in a directory, sorted.
+func goFiles(dir string) []string {
+	entries, _ := os.ReadDir(dir) // a directory that cannot be read has no files for us
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasSuffix(name, ".go") && name[0] != '.' && name[0] != '_' && !e.IsDir() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// parse finds the directives in the packages' files.
+func (r *run) parse(dirs []*packageDir) {
+	for _, d := range dirs {
+		contents := map[string][]byte{}
+		wanted := map[string]bool{}
+		usesRuntime := false
+		for _, name := range d.files {
+			path := filepath.Join(d.dir, name)
+			content, err := os.ReadFile(path)
+			if err != nil {
+				r.atPosition(token.Position{Filename: path}, "%v", err)
+				continue
+			}
+			if !isOurs(content) {
+				usesRuntime = usesRuntime || strings.Contains(string(content), `"`+runtimePath+`"`)
+			}
+			if mentions.Match(content) && !isClearlyOurs(content) {
+				contents[path] = content
+			}
+		}
+		for _, name := range d.ignored {
+			path := filepath.Join(d.dir, name)
+			if content, err := os.ReadFile(path); err == nil && !isClearlyOurs(content) && bytes.Contains(content, []byte(directivePrefix)) {
+				wanted[outputName(path)] = true
+				r.notes = append(r.notes, shortPath(r.dir, path)+": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
+			}
+		}
+		d.overlay = map[string]stub{}
+		for _, path := range slices.Sorted(mapKeys(contents)) {
+			r.parseOne(d, path, contents[path], usesRuntime)
+		}
+		for _, src := range d.sources {
+			wanted[outputName(src.path)] = true
+		}
+		d.findOrphans(wanted)
+	}
+}
+
+// parseOne parses a file, and again with the stubs of its wrappers appended
+// when it has directives.
+func (r *run) parseOne(d *packageDir, path string, content []byte, usesRuntime bool) {
+	out := outputName(path)
+	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) {})
+	if scratch != nil && len(scratch.ifaces) > 0 {
+		if err := mayReplace(out); err != nil {
+			r.atPosition(token.Position{Filename: out}, "%v", err)
+		}
+		d.overlay[out] = limiterStub(scratch, content, usesRuntime)
+		content = withStubs(scratch, content)
+	}
+	src := parseSource(r.fset, path, content, r.at)
+	if src == nil {
+		d.broken = d.broken || scratch == nil && !isOurs(content)
+		return
+	}
+	if len(src.ifaces) > 0 {
+		d.sources = append(d.sources, src)
+		d.overlay[path] = stub{content, src.ast}
+	}
+}
+
+func (d *packageDir) findOrphans(wanted map[string]bool) {
+	for _, name := range slices.Concat(d.files, d.ignored) {
+		path := filepath.Join(d.dir, name)
+		if wanted[path] || !strings.Contains(name, "_ratelimit") || !strings.HasSuffix(name, ".go") {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || !isClearlyOurs(content) {
+			continue
+		}
+		d.orphans = append(d.orphans, path)
+		if len(d.sources) > 0 && slices.Contains(d.files, name) {
+			d.overlay[path] = stub{content: []byte(buildLines(content) + "package " + packageName(content, d.sources[0].ast) + "\n")}
+		}
+	}
+}
+
+// packageName returns the name in a file's package clause, or that of another
+// file if it has none.
+func packageName(content []byte, other *ast.File) string {
+	if f, err := parser.ParseFile(token.NewFileSet(), "", content, parser.PackageClauseOnly); err == nil {
+		return f.Name.Name
+	}
+	return other.Name.Name
+}

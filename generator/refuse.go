@@ -1,0 +1,133 @@
+package generator
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+// What a directive's expression must not do: have effects, block, or panic in
+// a way that no guard can prevent. The remedy is always a function, which can
+// be read and tested.
+const writeFunction = "write a function and call it"
+
+// refuse reports syntax that a directive's expression must not have.
+func refuse(e *checkedExpr, report reportFunc) bool {
+	ok := true
+	no := func(n ast.Node, what string) {
+		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction)
+		ok = false
+	}
+	ast.Inspect(e.node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			no(n, "a function literal")
+			return false
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW {
+				no(n, "a channel receive")
+			}
+		case *ast.TypeAssertExpr:
+			no(n, "a type assertion")
+		case *ast.SliceExpr:
+			no(n, "a slice expression, which may panic,")
+		}
+		return ok
+	})
+	return ok
+}
+
+// refuseTyped reports what only the types of an expression tell.
+func refuseTyped(e *checkedExpr, report reportFunc) bool {
+	ok := true
+	no := func(n ast.Node, what string) {
+		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction)
+		ok = false
+	}
+	ast.Inspect(e.node, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			y := e.info.Types[n.Y]
+			switch {
+			case y.Value != nil || y.Type == nil:
+			case (n.Op == token.QUO || n.Op == token.REM) && isInteger(y.Type):
+				no(n.Y, "a division by "+types.ExprString(n.Y)+", which may be 0,")
+			case (n.Op == token.SHL || n.Op == token.SHR) && !isUnsigned(y.Type):
+				no(n.Y, "a shift by "+types.ExprString(n.Y)+", which may be negative,")
+			}
+		case *ast.IndexExpr:
+			if _, needed := indexBound(e, n); needed && e.info.Types[n.Index].Value == nil {
+				no(n.Index, "the index "+types.ExprString(n.Index)+", which may be out of range,")
+			}
+		case *ast.CallExpr:
+			id, isIdent := ast.Unparen(n.Fun).(*ast.Ident)
+			if b, isBuiltin := e.info.Uses[id].(*types.Builtin); isIdent && isBuiltin &&
+				!slices.Contains([]string{"len", "cap", "min", "max", "complex", "real", "imag", "new"}, b.Name()) {
+				no(n, "the builtin "+b.Name())
+			}
+		}
+		return true
+	})
+	return ok
+}
+
+// indexBound returns the operand whose length bounds an index, and whether the
+// index can be out of range at all.
+func indexBound(e *checkedExpr, n *ast.IndexExpr) (ast.Expr, bool) {
+	tv := e.info.Types[n.X]
+	if !tv.IsValue() {
+		return nil, false // an instantiation
+	}
+	switch t := tv.Type.Underlying().(type) {
+	case *types.Slice:
+		return n.X, true
+	case *types.Basic:
+		return n.X, t.Info()&types.IsString != 0 && tv.Value == nil
+	case *types.Array:
+		return n.X, e.info.Types[n.Index].Value == nil
+	case *types.Pointer:
+		return n.X, e.info.Types[n.Index].Value == nil
+	case *types.Interface: // a type parameter
+		return n.X, true
+	}
+	return nil, false
+}
+
+func isInteger(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsInteger != 0
+}
+
+func isUnsigned(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsUnsigned != 0
+}
+
+// checkInteger reports an expression that does not give an integer that fits
+// an int64.
+func (r *run) checkInteger(e *checkedExpr) bool {
+	b, ok := e.typ.Underlying().(*types.Basic)
+	isRune := ok && b.Kind() == types.UntypedRune
+	switch {
+	case !ok || b.Info()&types.IsInteger == 0 || isRune:
+		r.at(e.src.pos, "%s: %s is a %s, not an integer", e.option, e.src.text, e.typ)
+		return false
+	case e.con == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
+		r.at(e.src.pos, "%s: %s is a %s, which may not fit an int64: convert it, as in int64(%s)", e.option, e.src.text, e.typ, e.src.text)
+		return false
+	}
+	return true
+}
+
+func (r *run) checkBoolean(e *checkedExpr) bool {
+	if b, ok := e.typ.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
+		r.at(e.src.pos, "%s: %s is a %s, not a boolean", e.option, e.src.text, e.typ)
+		return false
+	}
+	if e.con != nil {
+		r.at(e.src.pos, "%s: %s is always %s: remove the option, or the directive", e.option, e.src.text, e.con)
+		return false
+	}
+	return true
+}

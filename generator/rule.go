@@ -1,0 +1,122 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+	"go/token"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	defaultWindow = 60 * time.Second
+	defaultMax    = 100
+
+	// maxLog is the largest max of a sliding log; the runtime checks the same
+	// bound.
+	maxLog = 1_000_000
+)
+
+// A rule is a directive understood: one limit as it was declared. Its
+// expressions are still text; they are checked for each method they apply to.
+type rule struct {
+	pos     token.Pos
+	key     []value
+	window  time.Duration
+	max     *value // nil: defaultMax
+	cost    *value // nil: 1
+	when    *value // nil: always
+	prefix  string // "": made from name
+	name    string // "": made from the method's
+	message string
+	fail    string // "": the limiter's
+	except  []value
+
+	prefixPos, namePos token.Pos
+}
+
+// parseRule understands a directive's options. It reports every option that
+// is unknown, repeated, inapplicable or malformed.
+func parseRule(d *directive, on place, report reportFunc) *rule {
+	r := &rule{pos: d.pos, window: defaultWindow, prefixPos: d.pos, namePos: d.pos}
+	seen := map[string]bool{}
+	for _, o := range d.options {
+		i := slices.IndexFunc(optionTable, func(s optionSpec) bool { return s.Name == o.name })
+		switch {
+		case i < 0 && slices.Contains(laterOptions, o.name):
+			report(o.pos, "option %q is not available in this version; leave it out", o.name)
+			continue
+		case i < 0:
+			hint := suggest(o.name, optionNames())
+			if hint == "" {
+				hint = ": the options are " + strings.Join(optionNames(), ", ")
+			}
+			report(o.pos, "unknown option %q%s", o.name, hint)
+			continue
+		case seen[o.name]:
+			report(o.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", o.name, directivePrefix)
+			continue
+		case optionTable[i].only == onInterface && on != onInterface:
+			report(o.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", o.name)
+			continue
+		}
+		seen[o.name] = true
+		switch o.name {
+		case "prefix":
+			r.prefixPos = o.value.pos
+		case "name":
+			r.namePos = o.value.pos
+		}
+		if err := optionTable[i].parse(r, o.value); err != nil {
+			pos, text := o.value.pos, err.Error()
+			if p := (*partError)(nil); errors.As(err, &p) {
+				pos = p.pos
+			}
+			report(pos, "%s: %s", o.name, text)
+		}
+	}
+	return r
+}
+
+// A partError is an error in a part of a value.
+type partError struct {
+	pos  token.Pos
+	text string
+}
+
+func (e *partError) Error() string { return e.text }
+
+func (r *rule) parseKey(v value) error {
+	parts, err := splitParts(v)
+	r.key = parts
+	return err
+}
+
+func (r *rule) parseExcept(v value) error {
+	parts, err := splitParts(v)
+	r.except = parts
+	return err
+}
+
+// splitParts cuts a value at its top-level commas.
+func splitParts(v value) ([]value, error) {
+	var parts []value
+	for start := 0; ; {
+		end := cut(v.text[start:], ",")
+		if end < 0 {
+			return nil, fmt.Errorf("a quote or bracket is never closed")
+		}
+		part := v.text[start : start+end]
+		lead := len(part) - len(strings.TrimLeft(part, " \t"))
+		text := strings.TrimSpace(part)
+		if text == "" {
+			return nil, &partError{v.at(start), "a part is empty; write an expression between the commas"}
+		}
+		parts = append(parts, value{pos: v.at(start + lead), text: text, exact: v.exact})
+		start += end + 1
+		if start > len(v.text) {
+			return parts, nil
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package generator
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// A sourceFile is a file that has directives or something like them.
+type sourceFile struct {
+	path    string // absolute
+	ast     *ast.File
+	imports []*importSpec
+	ifaces  []*ifaceDecl
+}
+
+// An ifaceDecl is an interface declaration with directives on it or on its
+// methods.
+type ifaceDecl struct {
+	spec    *ast.TypeSpec
+	own     []*directive            // on the interface itself
+	methods map[string][]*directive // on its methods, by name
+}
+
+// An owner is a declaration whose doc comment may hold directives.
+type owner struct {
+	spec   *ast.TypeSpec
+	method string // "" for the interface itself
+}
+
+// mentions finds the files that are worth parsing.
+var mentions = regexp.MustCompile(`(?i)rate[-_]?limit`)
+
+// nearMiss recognises a comment line that was meant as a directive: the word,
+// then either a colon and something like an option, or an option of ours.
+var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
+	`\s*:\s*(?:[A-Za-z]\w*\s*=\s*\S|off\s*$|import\s+["` + "`" + `])|` +
+	`\s+(?:key|window|max|algorithm|cost|when|prefix|name|message|fail|except)=\S)`)
+
+// parseSource parses a file and attaches its directives to the interfaces and
+// methods they belong to.
+func parseSource(fset *token.FileSet, path string, content []byte, report reportFunc) *sourceFile {
+	file, err := parser.ParseFile(fset, path, content, parser.ParseComments|parser.SkipObjectResolution|parser.AllErrors)
+	if list, ok := err.(scanner.ErrorList); ok {
+		tf := fset.File(file.FileStart)
+		for _, e := range list {
+			report(tf.Pos(min(e.Pos.Offset, tf.Size())), "%s", e.Msg)
+		}
+		return nil
+	}
+	if ast.IsGenerated(file) && isOurs(content) {
+		return nil
+	}
+	src := &sourceFile{path: path, ast: file}
+	owners, places := owners(file)
+	byName := map[*ast.TypeSpec]*ifaceDecl{}
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			d := src.directive(c, report)
+			if d == nil || d.imports != nil {
+				continue
+			}
+			o, ok := owners[group]
+			if !ok {
+				report(c.Pos(), "%s", misplaced(group, places))
+				continue
+			}
+			decl := byName[o.spec]
+			if decl == nil {
+				decl = &ifaceDecl{spec: o.spec, methods: map[string][]*directive{}}
+				byName[o.spec] = decl
+				src.ifaces = append(src.ifaces, decl)
+			}
+			if o.method == "" {
+				decl.own = append(decl.own, d)
+			} else {
+				decl.methods[o.method] = append(decl.methods[o.method], d)
+			}
+		}
+	}
+	return src
+}
+
+// directive returns the directive in a comment, or nil. It reports what was
+// meant as one and is none.
+func (src *sourceFile) directive(c *ast.Comment, report reportFunc) *directive {
+	if strings.HasPrefix(c.Text, directivePrefix) {
+		d := parseDirective(c.Text, c.Pos(), report)
+		if d.imports != nil {
+			src.imports = append(src.imports, d.imports)
+		}
+		return d
+	}
+	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
+		if nearMiss.MatchString(text) {
+			report(c.Pos(), "this comment is not a directive and limits nothing: write %s in lower case and without blanks, as in %smax=100", directivePrefix, directivePrefix)
+		}
+		return nil
+	}
+	offset := 0
+	for line := range strings.Lines(c.Text) {
+		text := strings.TrimLeft(line, "/* \t")
+		if nearMiss.MatchString(strings.TrimSuffix(text, "*/")) {
+			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s…", directivePrefix)
+		}
+		offset += len(line)
+	}
+	return nil
+}
+
+// owners returns the doc comments in which directives have a meaning, and the
+// declarations that surround or own all other comments.
+func owners(file *ast.File) (map[*ast.CommentGroup]owner, []ast.Node) {
+	owned := map[*ast.CommentGroup]owner{}
+	var places []ast.Node
+	for _, decl := range file.Decls {
+		places = append(places, decl)
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.TYPE {
+			continue
+		}
+		for _, s := range gen.Specs {
+			spec := s.(*ast.TypeSpec)
+			doc := spec.Doc
+			if doc == nil && !gen.Lparen.IsValid() {
+				doc = gen.Doc
+			}
+			iface, isIface := spec.Type.(*ast.InterfaceType)
+			if doc != nil && (isIface || isNamed(spec.Type)) {
+				owned[doc] = owner{spec: spec}
+			}
+			if !isIface {
+				continue
+			}
+			for _, f := range iface.Methods.List {
+				if _, isFunc := f.Type.(*ast.FuncType); isFunc && f.Doc != nil && len(f.Names) == 1 {
+					owned[f.Doc] = owner{spec, f.Names[0].Name}
+				}
+			}
+		}
+	}
+	return owned, places
+}
+
+// isNamed reports whether a type expression is the name of a type, which may
+// be an interface's.
+func isNamed(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident, *ast.SelectorExpr:
+		return true
+	case *ast.IndexExpr:
+		return isNamed(e.X)
+	case *ast.IndexListExpr:
+		return isNamed(e.X)
+	case *ast.ParenExpr:
+		return isNamed(e.X)
+	}
+	return false
+}
