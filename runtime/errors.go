@@ -40,7 +40,7 @@ const Never time.Duration = math.MaxInt64
 type LimitedError struct {
 	// Rule is the name of the rule that keeps the caller out longest.
 	Rule string
-	// Limit is the max that held for this call.
+	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
 	// Remaining is how much of the limit was left: less than the call's cost.
 	Remaining int64
@@ -49,6 +49,16 @@ type LimitedError struct {
 	RetryAfter time.Duration
 
 	message string
+}
+
+func newLimitedError(c *Charge) *LimitedError {
+	return &LimitedError{
+		Rule:       c.Rule.Name,
+		Limit:      c.capacity(),
+		Remaining:  c.Remaining,
+		RetryAfter: c.RetryAfter,
+		message:    c.Rule.message(),
+	}
 }
 
 // Error returns the rule's message.

@@ -12,6 +12,11 @@ const (
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
 	MaxLog = 1_000_000
+	// MaxCount is the largest max and burst of the other algorithms.
+	MaxCount = 1_000_000_000_000
+
+	// MaxLimits is the largest number of limits on one call.
+	MaxLimits = 8
 )
 
 // DefaultMessage is the error text of a rule that has no message of its own.
@@ -31,15 +36,55 @@ type Rule struct {
 	Prefix string
 	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow].
 	Window time.Duration
-	// Max is how much is admitted in a window, up to [MaxLog]. At 0 nobody is
-	// admitted.
+	// Max is how much is admitted in a window, up to [MaxLog] or [MaxCount].
+	// At 0 nobody is admitted.
 	Max int64
+	// Algorithm is how to count; its zero value is [SlidingLog].
+	Algorithm Algorithm
+	// Storage is how Redis keeps a [SlidingLog]; its zero value is [ZSET].
+	Storage Storage
+	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall
+	// to the start of its time slice of that length. Events then leave the
+	// window together, and up to Resolution early.
+	Resolution time.Duration
+	// Buckets says how a [SlidingCounter] divides its window.
+	Buckets Buckets
+	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0
+	// means Max.
+	Burst int64
+	// Wait is how long a call may wait for its turn instead of being denied at
+	// once. The context's deadline shortens it.
+	Wait time.Duration
+	// Mode is whether the limit denies calls; its zero value is [Enforce].
+	Mode Mode
 	// Message is the text of the error of a denied call; empty means
 	// [DefaultMessage].
 	Message string
 	// Fail says what becomes of a call when the store gives no answer; its
 	// zero value leaves that to the limiter.
 	Fail FailurePolicy
+}
+
+// A Mode says whether a limit denies calls.
+type Mode uint8
+
+const (
+	// Enforce denies calls that the limit has no room for.
+	Enforce Mode = iota
+	// Shadow counts calls but denies none, to try a limit on real traffic. A
+	// call that it has no room for goes on uncounted, as if it was denied.
+	Shadow
+)
+
+// String returns the mode as the directive spells it.
+func (m Mode) String() string {
+	switch m {
+	case Enforce:
+		return "enforce"
+	case Shadow:
+		return "shadow"
+	}
+	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
 // A FailurePolicy says what becomes of a call when the store gives no answer.
@@ -71,9 +116,6 @@ func (p FailurePolicy) String() string {
 	}
 	return fmt.Sprintf("FailurePolicy(%d)", uint8(p))
 }
-
-// keyTag is the end of the Redis keys of the rule's algorithm.
-func (r *Rule) keyTag() string { return "" }
 
 func (r *Rule) message() string {
 	if r.Message == "" {
@@ -125,10 +167,20 @@ func (l *Limit) check() error {
 		return fmt.Errorf("%w: rule %q: cost %d is negative", ErrInvalidLimit, r.Name, l.cost)
 	case l.max < 0:
 		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, l.max)
-	case l.max > MaxLog:
-		return fmt.Errorf("%w: rule %q: max %d is above %d, the most a sliding log keeps", ErrInvalidLimit, r.Name, l.max, MaxLog)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
+	case r.Algorithm > LeakyBucket || r.Storage > List || r.Mode > Shadow || r.Fail > FailLocal:
+		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
+	case r.Algorithm == SlidingLog && l.max > MaxLog:
+		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a sliding log keeps", ErrInvalidLimit, r.Name, l.max, MaxLog)
+	case l.max > MaxCount || r.Burst < 0 || r.Burst > MaxCount:
+		return fmt.Errorf("%w: rule %q: max %d or burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, l.max, r.Burst, int64(MaxCount))
+	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:
+		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
+	case r.Buckets.coarse < 0:
+		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
+	case r.Wait < 0:
+		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
 	}
 	return nil
 }

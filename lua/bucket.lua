@@ -1,0 +1,83 @@
+-- Token bucket and leaky bucket. Both are a level that drains by max in a
+-- window and may not rise above a burst: what a token bucket lacks of being
+-- full is what a leaky bucket holds.
+-- (Turner, "New directions in communications", IEEE Communications 24, 1986.)
+--
+-- KEY    a STRING, "level time": the level as a binary floating point number in
+--        17 digits, which is exact, and the microsecond it was true at.
+-- PARAM  the burst.
+-- WAIT   from 0 on, the bucket is a queue: calls leave it evenly, and one that
+--        would have to wait for longer than this is denied. -1: it is not.
+-- CALLS  look: GET. charge: SET.
+local function bucket_state(key, limit)
+  local state = redis.call('GET', key)
+  local level, since = 0, clock
+  if state then
+    level, since = string.match(state, '^(%S+) (%d+)$')
+    level, since = tonumber(level), tonumber(since)
+  end
+  return level, since, math.max(clock, since)
+end
+
+local function level_at(limit, at)
+  return math.max(0, limit.level - (at - limit.since) * limit.max / limit.window)
+end
+
+-- How long a level takes to drain, rounded up.
+local function drain(limit, level)
+  return math.ceil(level * limit.window / limit.max)
+end
+
+local function fits(limit, at)
+  local level = level_at(limit, at)
+  return level + limit.cost <= limit.param
+    and (limit.wait < 0 or drain(limit, level) <= limit.wait)
+end
+
+local function set_bucket(key, limit, level, at)
+  redis.call('SET', key, string.format('%.17g %.0f', level, at),
+    'PXAT', milliseconds(at + drain(limit, level)))
+end
+
+algorithms.bucket = {
+  look = function(key, limit)
+    limit.level, limit.since, limit.at = bucket_state(key)
+    local level = level_at(limit, limit.at)
+    limit.room = math.floor(limit.param - level)
+    if level > 0 then
+      limit.reset = limit.at + drain(limit, level) - clock
+    end
+    if not fits(limit, limit.at) then
+      local wait = drain(limit, math.max(0, level + limit.cost - limit.param))
+      if limit.wait >= 0 then
+        wait = math.max(wait, drain(limit, level) - limit.wait)
+      end
+      -- Rounding may have missed the first microsecond that fits by one.
+      local at = limit.at + math.max(1, wait)
+      while not fits(limit, at) do
+        at = at + 1
+      end
+      while at - 1 > limit.at and fits(limit, at - 1) do
+        at = at - 1
+      end
+      limit.retry = at - clock
+    end
+  end,
+
+  charge = function(key, limit)
+    local level = level_at(limit, limit.at)
+    if limit.wait >= 0 then
+      limit.delay = limit.at + drain(limit, level) - clock
+    end
+    level = level + limit.cost
+    set_bucket(key, limit, level, limit.at)
+    limit.reset = limit.at + drain(limit, level) - clock
+  end,
+
+  refund = function(key, limit)
+    local at
+    limit.level, limit.since, at = bucket_state(key)
+    local level = math.max(0, level_at(limit, at) - limit.cost)
+    set_bucket(key, limit, level, at)
+  end,
+}

@@ -1,0 +1,109 @@
+-- Sliding counter over layered buckets: the decisions of equal buckets as wide
+-- as the fine ones, but a look reads the coarse buckets, and of the fine ones
+-- only those in the coarse bucket that the window's edge runs through.
+--
+-- KEY    a HASH: "c" and the end of a coarse bucket -> its count, "f" and the
+--        end of a fine one -> its count; "from" -> where the newest fine
+--        bucket starts. The key's name holds window and layers, so that the
+--        buckets of one key always line up.
+-- PARAM  the width of a fine bucket in microseconds.
+-- FINE   how many fine buckets make a coarse one.
+-- CALLS  look: HGET HMGET HMGET, and HMGET for a denial.
+--        charge: HINCRBY HINCRBY PEXPIREAT, and HSET for a new fine bucket,
+--        HKEYS HDEL for a new coarse one.
+local function counts(key, layer, first, width, last)
+  local fields = {}
+  for stop = first, last, width do
+    fields[#fields + 1] = layer .. string.format('%.0f', stop)
+  end
+  if #fields == 0 then
+    return {}, 0
+  end
+  local found, total = redis.call('HMGET', key, unpack(fields)), 0
+  for i = 1, #found do
+    found[i] = tonumber(found[i]) or 0
+    total = total + found[i]
+  end
+  return found, total
+end
+
+algorithms.layered = {
+  look = function(key, limit)
+    local width = limit.param
+    local coarse = width * limit.fine
+    local from = tonumber(redis.call('HGET', key, 'from') or nil)
+    limit.at = math.max(clock, from or 0)
+    limit.from = limit.at - limit.at % width
+    limit.fresh = limit.from ~= from
+    local edge = limit.at - limit.window
+    -- The first microsecond inside the window, and its fine and coarse bucket.
+    local first = edge + 1
+    local fine_stop = first - first % width + width
+    local coarse_stop = first - first % coarse + coarse
+    local last = limit.at - limit.at % coarse + coarse
+    local fine, fine_total = counts(key, 'f', fine_stop, width, coarse_stop)
+    local whole, whole_total = counts(key, 'c', coarse_stop + coarse, coarse, last)
+    local used = fine_total + whole_total
+    if used > 0 then
+      limit.reset = from + width - 1 + limit.window - clock
+    end
+    limit.room = limit.max - used
+    if limit.cost > limit.room then
+      local room, stop, i = limit.room, fine_stop, 1
+      while i <= #fine and room + fine[i] < limit.cost do
+        room, stop, i = room + fine[i], stop + width, i + 1
+      end
+      if i > #fine then
+        i, stop = 1, coarse_stop
+        while room + whole[i] < limit.cost do
+          room, stop, i = room + whole[i], stop + coarse, i + 1
+        end
+        -- It is within the coarse bucket after stop: look for the fine one.
+        fine = counts(key, 'f', stop + width, width, stop + coarse)
+        stop, i = stop + width, 1
+        while room + fine[i] < limit.cost do
+          room, stop, i = room + fine[i], stop + width, i + 1
+        end
+      end
+      limit.retry = stop - 1 + limit.window - clock
+    end
+  end,
+
+  charge = function(key, limit)
+    local coarse = limit.param * limit.fine
+    local fine_stop = limit.from + limit.param
+    local coarse_stop = limit.from - limit.from % coarse + coarse
+    local cost = string.format('%.0f', limit.cost)
+    local opened = redis.call('HINCRBY', key, 'c' .. string.format('%.0f', coarse_stop), cost) == limit.cost
+    redis.call('HINCRBY', key, 'f' .. string.format('%.0f', fine_stop), cost)
+    if limit.fresh then
+      redis.call('HSET', key, 'from', string.format('%.0f', limit.from))
+    end
+    if opened then
+      local gone, edge = {}, limit.at - limit.window
+      for _, field in ipairs(redis.call('HKEYS', key)) do
+        local stop = tonumber(string.match(field, '^[cf](%d+)$'))
+        if stop and stop - 1 <= edge then
+          gone[#gone + 1] = field
+        end
+      end
+      if #gone > 0 then
+        redis.call('HDEL', key, unpack(gone))
+      end
+    end
+    local last = fine_stop - 1 + limit.window
+    redis.call('PEXPIREAT', key, milliseconds(last))
+    limit.reset = last - clock
+  end,
+
+  refund = function(key, limit)
+    local coarse = limit.param * limit.fine
+    local fine = 'f' .. string.format('%.0f', limit.at - limit.at % limit.param + limit.param)
+    local whole = 'c' .. string.format('%.0f', limit.at - limit.at % coarse + coarse)
+    local cost = math.min(limit.cost, tonumber(redis.call('HGET', key, fine) or 0))
+    if cost > 0 then
+      redis.call('HINCRBY', key, fine, string.format('%.0f', -cost))
+      redis.call('HINCRBY', key, whole, string.format('%.0f', -cost))
+    end
+  end,
+}

@@ -1,0 +1,24 @@
+-- What every algorithm shares: the clock, and the expiry of a key.
+--
+-- An algorithm is a table of three functions over a limit, the table that
+-- take.lua fills from ARGV (window max cost param wait, times in microseconds):
+--
+--   look(key, limit)    reads, and sets
+--     limit.room     how much could be charged now, below 0 if max was lowered
+--     limit.retry    if the charge does not fit: microseconds until it will
+--     limit.reset    microseconds until the limit is whole again; nil: it is
+--     limit.at       the time that a charge is made at
+--   charge(key, limit)  writes what look found to fit; sets reset and at anew,
+--                       and limit.delay if the caller must wait for its turn
+--   refund(key, limit)  takes back up to cost of what was charged at limit.at
+local algorithms = {}
+
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+
+-- A key lives until the moment from which it means nothing.
+local function milliseconds(at)
+  return string.format('%.0f', math.ceil(at / 1000))
+end

@@ -1,0 +1,170 @@
+package runtime
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// An Algorithm says how a rule counts.
+type Algorithm uint8
+
+const (
+	// SlidingLog keeps the time of every event and is exact: no window of any
+	// position holds more than Max, and nobody is denied while one holds
+	// fewer.
+	SlidingLog Algorithm = iota
+	// SlidingCounter counts events in [Buckets]. No window holds more than
+	// Max; an event may count for up to one bucket longer than the window.
+	SlidingCounter
+	// FixedWindow counts from the first event on and starts anew when the
+	// window is over. Around that moment up to twice Max pass in one window.
+	FixedWindow
+	// TokenBucket admits a Burst at once and Max a window in the long run.
+	TokenBucket
+	// LeakyBucket is a [TokenBucket] by another name, unless the rule has a
+	// Wait: then it is a queue which calls leave evenly spaced.
+	LeakyBucket
+)
+
+// String returns the algorithm as the directive spells it.
+func (a Algorithm) String() string {
+	switch a {
+	case SlidingLog:
+		return "sliding-log"
+	case SlidingCounter:
+		return "sliding-counter"
+	case FixedWindow:
+		return "fixed-window"
+	case TokenBucket:
+		return "token-bucket"
+	case LeakyBucket:
+		return "leaky-bucket"
+	}
+	return fmt.Sprintf("Algorithm(%d)", uint8(a))
+}
+
+// A Storage says how Redis keeps a [SlidingLog]. Both decide alike.
+type Storage uint8
+
+const (
+	// ZSET keeps events in a sorted set: easy to look at, 20 bytes an event
+	// up to 128 events, about 130 beyond.
+	ZSET Storage = iota
+	// List keeps events in a list: about 10 bytes an event.
+	List
+)
+
+// String returns the storage as the directive spells it.
+func (s Storage) String() string {
+	switch s {
+	case ZSET:
+		return "zset"
+	case List:
+		return "list"
+	}
+	return fmt.Sprintf("Storage(%d)", uint8(s))
+}
+
+// MaxBuckets is the largest number of buckets of a [SlidingCounter].
+const MaxBuckets = 1000
+
+// Buckets says how a [SlidingCounter] divides its window. The zero value is 60
+// buckets of equal width.
+type Buckets struct {
+	coarse, fine int16 // fine 0: equal buckets
+	adaptive     bool
+}
+
+// EqualBuckets divides the window into n buckets, from 1 to [MaxBuckets]. An
+// event counts for at most 1/n of the window too long.
+func EqualBuckets(n int) Buckets {
+	if n < 1 || n > MaxBuckets {
+		return Buckets{coarse: -1}
+	}
+	return Buckets{coarse: int16(n)}
+}
+
+// LayeredBuckets divides the window into coarse buckets of fine ones each, at
+// least one and together at most [MaxBuckets]. It decides as coarse*fine equal
+// buckets do and reads about coarse+fine counts to do so.
+func LayeredBuckets(coarse, fine int) Buckets {
+	if coarse < 1 || fine < 1 || coarse > MaxBuckets || fine > MaxBuckets || coarse*fine > MaxBuckets {
+		return Buckets{coarse: -1}
+	}
+	return Buckets{coarse: int16(coarse), fine: int16(fine)}
+}
+
+// AdaptiveBuckets adapts the width of new buckets to the traffic, from 1/1024
+// of the window when it is dense to 1/16 when it is sparse. An event counts
+// for at most 1/16 of the window too long.
+func AdaptiveBuckets() Buckets { return Buckets{adaptive: true} }
+
+// String returns the buckets as the directive spells them.
+func (b Buckets) String() string {
+	b = b.orDefault()
+	switch {
+	case b.adaptive:
+		return "auto"
+	case b.fine > 0:
+		return strconv.Itoa(int(b.coarse)) + "x" + strconv.Itoa(int(b.fine))
+	}
+	return strconv.Itoa(int(b.coarse))
+}
+
+func (b Buckets) orDefault() Buckets {
+	if b == (Buckets{}) {
+		return Buckets{coarse: 60}
+	}
+	return b
+}
+
+// width returns the width of the finest bucket in microseconds, rounded up so
+// that the buckets cover the window; 0 for adaptive ones.
+func (b Buckets) width(window time.Duration) int64 {
+	b = b.orDefault()
+	if b.adaptive {
+		return 0
+	}
+	n := int64(b.coarse) * max(int64(b.fine), 1)
+	return (window.Microseconds() + n - 1) / n
+}
+
+// keyTag ends the Redis keys of a rule, so that a rule whose algorithm was
+// changed never meets the old state during a rolling deploy. See appendKey for
+// why a caller cannot imitate it.
+func (r *Rule) keyTag() string {
+	switch r.Algorithm {
+	case SlidingLog:
+		if r.Storage == List {
+			return "%list"
+		}
+		return ""
+	case SlidingCounter:
+		if b := r.Buckets; b.fine > 0 {
+			return "%layered-" + b.String() + "-" + strconv.FormatInt(r.Window.Microseconds(), 10)
+		}
+		return "%counter"
+	case FixedWindow:
+		return "%window"
+	case TokenBucket:
+		return "%token"
+	default:
+		if r.queues() {
+			return "%queue"
+		}
+		return "%leaky"
+	}
+}
+
+// queues reports whether the rule is a queue that calls leave evenly spaced.
+func (r *Rule) queues() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
+
+// capacity returns the most that the rule could ever charge at once, with max
+// in place of its own.
+func (r *Rule) capacity(max int64) int64 {
+	if r.Burst > 0 && (r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket) {
+		return r.Burst
+	}
+	return max
+}

@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Decision is the answer to one call.
+type Decision struct {
+	// Allowed reports whether the call may go on.
+	Allowed bool
+	// Source is who decided.
+	Source Source
+	// Rule is the name of the limit that the other fields speak of: the one
+	// that keeps the caller out longest or, if the call is allowed, the one
+	// with the least left. It is empty if no limit was looked at.
+	Rule string
+	// Limit is the max that held for this call, or the burst of a bucket.
+	Limit int64
+	// Remaining is how much of the limit is left.
+	Remaining int64
+	// RetryAfter is 0 if the call is allowed. Otherwise it is the time until
+	// a call of this cost would be admitted if nobody else came, or [Never].
+	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again if nobody else
+	// came.
+	ResetAfter time.Duration
+
+	charged [MaxLimits]int64 // when each limit was charged, for Refund
+}
+
+// A Source is who made a [Decision].
+type Source uint8
+
+const (
+	// SourceNone means that no count was looked at: the limiter is switched
+	// off, no limit applies, every cost is 0, or the call can never be
+	// admitted.
+	SourceNone Source = iota
+	// SourceStore means that the limiter's store decided.
+	SourceStore
+	// SourceLocal means that the store gave no answer and this process
+	// decided alone.
+	SourceLocal
+	// SourceFailure means that nothing could decide, so that the failure
+	// policy alone did.
+	SourceFailure
+)
+
+// String returns the source in lower case.
+func (s Source) String() string {
+	switch s {
+	case SourceNone:
+		return "none"
+	case SourceStore:
+		return "store"
+	case SourceLocal:
+		return "local"
+	case SourceFailure:
+		return "failure"
+	}
+	return fmt.Sprintf("Source(%d)", uint8(s))
+}
+
+// summary returns the decision on a call, and the charge that it speaks of.
+func summary(charges []Charge, source Source) (Decision, *Charge) {
+	var d Decision
+	w := &charges[0]
+	for i := range charges {
+		c := &charges[i]
+		if i > 0 && c.tighterThan(w) {
+			w = c
+		}
+		d.charged[c.limit] = c.At
+	}
+	d.Allowed = w.Allowed || w.Rule.Mode == Shadow
+	d.Source = source
+	d.Rule, d.Limit, d.Remaining, d.ResetAfter = w.Rule.Name, w.capacity(), w.Remaining, w.ResetAfter
+	if !d.Allowed {
+		d.RetryAfter = w.RetryAfter
+	}
+	return d, w
+}
+
+// tighterThan reports whether c matters more to the caller than o: a limit that
+// denies comes before one that does not, and one in shadow mode comes last.
+func (c *Charge) tighterThan(o *Charge) bool {
+	if c.Rule.Mode != o.Rule.Mode {
+		return c.Rule.Mode == Enforce
+	}
+	if c.Allowed && o.Allowed {
+		return c.Remaining < o.Remaining
+	}
+	return c.RetryAfter > o.RetryAfter
+}

@@ -1,0 +1,20 @@
+package runtime
+
+import "strings"
+
+// SetClock makes the store take its time from clock, in microseconds.
+func (s *MemoryStore) SetClock(clock func() int64) { s.clock = clock }
+
+// ClockKey is the Redis key that a store with a clock of its own reads its
+// time from, in microseconds.
+const ClockKey = "test:clock"
+
+// SetScript changes the text of the script, and makes it take its time from
+// ClockKey.
+func (s *RedisStore) SetScript(change func(string) string) {
+	const clock = "redis.call('TIME')"
+	if !strings.Contains(s.script.text, clock) {
+		panic("the script does not ask for the time")
+	}
+	s.script = newScript(change(strings.Replace(s.script.text, clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1)))
+}

@@ -1,0 +1,76 @@
+package runtime
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// logInterval is the least time between two log lines of one rule and kind.
+const logInterval = time.Second
+
+// A limitedLog writes one line a second for each rule and kind, so that a flood
+// of calls is not also a flood of lines. A line never holds a key: keys are
+// made of what callers send.
+type limitedLog struct {
+	logger *slog.Logger // nil: slog.Default, as it is then
+	rules  sync.Map     // *Rule -> *ruleLog
+}
+
+type ruleLog struct{ degraded, denied throttle }
+
+func newLimitedLog(logger *slog.Logger) *limitedLog { return &limitedLog{logger: logger} }
+
+func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
+	if skipped, ok := l.of(r).degraded.due(); ok {
+		l.write(slog.LevelWarn, "rate limit not decided by its store", skipped,
+			slog.String("rule", r.Name), slog.String("fail", policy.String()), slog.Any("error", err))
+	}
+}
+
+func (l *limitedLog) denied(c *Charge, source Source) {
+	if skipped, ok := l.of(c.Rule).denied.due(); ok {
+		l.write(slog.LevelInfo, "call over its rate limit", skipped,
+			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
+			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
+			slog.Duration("retry_after", c.RetryAfter), slog.String("source", source.String()))
+	}
+}
+
+func (l *limitedLog) of(r *Rule) *ruleLog {
+	value, ok := l.rules.Load(r)
+	if !ok {
+		value, _ = l.rules.LoadOrStore(r, new(ruleLog))
+	}
+	return value.(*ruleLog)
+}
+
+// A throttle lets one line pass in every logInterval.
+type throttle struct {
+	last    atomic.Int64 // time of the last line, in nanoseconds
+	skipped atomic.Int64
+}
+
+// due reports whether a line may be written now, and how many were not since
+// the last one.
+func (t *throttle) due() (skipped int64, ok bool) {
+	now, last := time.Now().UnixNano(), t.last.Load()
+	if last != 0 && now-last < int64(logInterval) || !t.last.CompareAndSwap(last, now) {
+		t.skipped.Add(1)
+		return 0, false
+	}
+	return t.skipped.Swap(0), true
+}
+
+func (l *limitedLog) write(level slog.Level, msg string, skipped int64, attrs ...slog.Attr) {
+	logger := l.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	if skipped > 0 {
+		attrs = append(attrs, slog.Int64("skipped", skipped))
+	}
+	logger.LogAttrs(context.Background(), level, msg, attrs...)
+}

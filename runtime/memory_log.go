@@ -1,0 +1,121 @@
+package runtime
+
+// A memoryLog is a [SlidingLog] in memory: the times of its events in a ring,
+// oldest first. See sliding_log_list.lua.
+type memoryLog struct {
+	ring  []int64 // its length is a power of two, or 0
+	head  int
+	count int
+
+	at   int64 // found by look
+	left int   // how many events have left the window by then
+	span int64 // the window of the newest event
+}
+
+func (l *memoryLog) of(r *Rule) bool { return r.Algorithm == SlidingLog }
+
+func (l *memoryLog) event(i int) int64 { return l.ring[(l.head+i)&(len(l.ring)-1)] }
+
+func (l *memoryLog) newest() int64 {
+	if l.count == 0 {
+		return 0
+	}
+	return l.event(l.count - 1)
+}
+
+func (l *memoryLog) until() int64 { return l.newest() + l.span }
+
+func (l *memoryLog) look(clock int64, c *Charge) (room, retry, reset int64) {
+	window, newest := c.Rule.Window.Microseconds(), l.newest()
+	l.at = max(clock, newest)
+	l.left = l.eventsUpTo(l.at - window)
+	inside := int64(l.count - l.left)
+	if inside > 0 {
+		reset = newest + window - clock
+	}
+	room = c.Max - inside
+	if c.Cost > room {
+		leaver := l.left + int(c.Cost-room) - 1
+		retry = l.event(leaver) + window - clock
+	}
+	return room, retry, reset
+}
+
+// eventsUpTo returns how many events are at or before the edge. They are few,
+// or all, unless the key was idle for a while: so it looks at the ends first.
+func (l *memoryLog) eventsUpTo(edge int64) int {
+	if l.count == 0 || l.event(0) > edge {
+		return 0
+	}
+	if l.newest() <= edge {
+		return l.count
+	}
+	low, step := 0, 1 // the event at low has left
+	for low+step < l.count && l.event(low+step) <= edge {
+		low += step
+		step *= 2
+	}
+	high := min(low+step, l.count-1) // the one at high has not
+	for high-low > 1 {
+		if middle := int(uint(low+high) / 2); l.event(middle) > edge {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
+	at = l.at
+	if slice := c.Rule.Resolution.Microseconds(); slice > 0 {
+		at = max(at-at%slice, l.newest())
+	}
+	l.drop(l.left)
+	l.grow(int(c.Cost))
+	for range c.Cost {
+		l.ring[(l.head+l.count)&(len(l.ring)-1)] = at
+		l.count++
+	}
+	l.span = c.Rule.Window.Microseconds()
+	return at, at + l.span - clock, 0
+}
+
+func (l *memoryLog) drop(n int) {
+	l.count -= n
+	if l.count == 0 {
+		l.head = 0
+		return
+	}
+	l.head = (l.head + n) & (len(l.ring) - 1)
+}
+
+// grow makes room for n more events.
+func (l *memoryLog) grow(n int) {
+	if l.count+n <= len(l.ring) {
+		return
+	}
+	size := max(4, len(l.ring))
+	for size < l.count+n {
+		size *= 2
+	}
+	ring := make([]int64, size)
+	for i := range l.count {
+		ring[i] = l.event(i)
+	}
+	l.ring, l.head = ring, 0
+}
+
+func (l *memoryLog) refund(_ int64, c *Charge) {
+	kept, refunded := 0, int64(0)
+	for i := range l.count {
+		event := l.event(i)
+		if event == c.At && refunded < c.Cost {
+			refunded++
+			continue
+		}
+		l.ring[(l.head+kept)&(len(l.ring)-1)] = event
+		kept++
+	}
+	l.count = kept
+}

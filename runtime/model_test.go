@@ -1,0 +1,188 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// modelRules holds a rule for every way of counting. All windows are the same,
+// so that one range of steps in time is interesting for all.
+func modelRules() map[string]*runtime.Rule {
+	const window = 100 * time.Millisecond
+	return map[string]*runtime.Rule{
+		"log zset":   {Window: window},
+		"log list":   {Window: window, Storage: runtime.List},
+		"zset slice": {Window: window, Resolution: 7 * time.Millisecond},
+		"list slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.List},
+		"equal":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
+		"layered":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
+		"one layer":  {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
+		"adaptive":   {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		"fixed":      {Window: window, Algorithm: runtime.FixedWindow},
+		"token":      {Window: window, Algorithm: runtime.TokenBucket},
+		"burst":      {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
+		"leaky":      {Window: window, Algorithm: runtime.LeakyBucket, Burst: 17},
+		"queue":      {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
+	}
+}
+
+// A clock is a time that a test sets, for the model and for Redis.
+type clock struct {
+	now    int64
+	client *redis.Client
+}
+
+func newClock(tb testing.TB, client *redis.Client) *clock {
+	// Ahead of the real time, so that Redis expires nothing meanwhile.
+	return &clock{now: time.Now().Add(time.Hour).UnixMicro(), client: client}
+}
+
+func (c *clock) set(tb testing.TB, now int64) {
+	c.now = now
+	if err := c.client.Set(context.Background(), runtime.ClockKey, now, 0).Err(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestModel drives random sequences of operations through the MemoryStore and
+// through the scripts on a real Redis, at the same times, and wants the same
+// answer to each in every field.
+func TestModel(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	for name, rule := range modelRules() {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				if err := drive(t, t, client, rule, func(text string) string { return text }); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// drive runs one random sequence and returns the first difference.
+func drive(t *rapid.T, tb rapid.TB, client *redis.Client, base *runtime.Rule, change func(string) string) error {
+	ctx := context.Background()
+	client.FlushDB(ctx)
+	now := time.Now().Add(time.Hour).UnixMicro()
+	memory := runtime.NewMemoryStore()
+	memory.SetClock(func() int64 { return now })
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	store.SetScript(change)
+
+	type charge struct {
+		key  string
+		cost int64
+		at   int64
+		rule *runtime.Rule
+		max  int64
+	}
+	var charged []charge
+	rules := []*runtime.Rule{base}
+	other := *base // the same limit in shadow mode, and in another version
+	other.Mode = runtime.Shadow
+	longer := *base
+	longer.Window = base.Window * 2
+	rules = append(rules, &other, &longer)
+
+	steps := rapid.IntRange(1, 60).Draw(t, "steps")
+	for range steps {
+		now += rapid.OneOf(
+			rapid.Just(int64(0)),
+			rapid.Int64Range(1, 10),
+			rapid.Int64Range(1, 30_000),
+			rapid.Int64Range(90_000, 110_000),
+			rapid.Int64Range(-20_000, 0),
+			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
+		).Draw(t, "step")
+		if err := client.Set(ctx, runtime.ClockKey, now, 0).Err(); err != nil {
+			return err
+		}
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "refund", "reset"}).Draw(t, "op"); op {
+		case "take", "peek":
+			n := rapid.IntRange(1, 3).Draw(t, "calls")
+			calls := make([]runtime.Call, n)
+			for i := range calls {
+				keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys")
+				for _, key := range keys {
+					rule := rapid.SampledFrom(rules).Draw(t, "rule")
+					if rule == &longer && base.Buckets == runtime.LayeredBuckets(4, 5) || base.Buckets == runtime.LayeredBuckets(1, 9) {
+						rule = base // the key of a layered counter names its window
+					}
+					limit := rapid.SampledFrom([]int64{10, 10, 10, 3, 64}).Draw(t, "max")
+					most := limit
+					if rule.Burst > 0 {
+						most = rule.Burst
+					}
+					calls[i].Charges = append(calls[i].Charges, runtime.Charge{
+						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
+						Cost: rapid.Int64Range(1, min(most, 12)).Draw(t, "cost"),
+					})
+				}
+			}
+			got, want := clone(calls), clone(calls)
+			run := func(s runtime.Store, calls []runtime.Call) error {
+				if op == "peek" {
+					return s.Peek(ctx, calls)
+				}
+				return s.Take(ctx, calls)
+			}
+			if err := run(memory, want); err != nil {
+				return err
+			}
+			if err := run(store, got); err != nil {
+				return err
+			}
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(runtime.Charge{}, runtime.Rule{}), cmpopts.EquateErrors()); diff != "" {
+				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
+			}
+			for _, call := range got {
+				for _, c := range call.Charges {
+					if c.At != 0 {
+						charged = append(charged, charge{string(c.Key), c.Cost, c.At, c.Rule, c.Max})
+					}
+				}
+			}
+		case "refund":
+			if len(charged) == 0 {
+				continue
+			}
+			c := rapid.SampledFrom(charged).Draw(t, "charge")
+			charges := []runtime.Charge{{Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at}}}
+			if err := memory.Refund(ctx, charges); err != nil {
+				return err
+			}
+			if err := store.Refund(ctx, charges); err != nil {
+				return err
+			}
+		case "reset":
+			charges := []runtime.Charge{{Rule: base, Key: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"))}}
+			if err := memory.Reset(ctx, charges); err != nil {
+				return err
+			}
+			if err := store.Reset(ctx, charges); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func clone(calls []runtime.Call) []runtime.Call {
+	out := make([]runtime.Call, len(calls))
+	for i := range calls {
+		out[i].Charges = append([]runtime.Charge(nil), calls[i].Charges...)
+	}
+	return out
+}

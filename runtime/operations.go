@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+)
+
+// Peek returns the decision that [Limiter.Take] would make now, without
+// waiting and without charging anything. The error is non-nil if and only if
+// there is no such decision: [ErrInvalidLimit], [ErrInvalidKey],
+// [ErrUnavailable] or the context's. A denial is not an error here, and neither
+// the kill switch nor a failure policy has a say.
+func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
+	if l == nil {
+		l = withoutStore
+	}
+	req := newRequest()
+	defer req.free()
+	for i := range limits {
+		if err := limits[i].key.err; err != nil {
+			return Decision{}, err
+		}
+	}
+	if err := req.fill(l, limits); err != nil {
+		return Decision{}, err
+	}
+	if len(req.charges) == 0 {
+		return Decision{Allowed: true}, nil
+	}
+	if req.hopeless() {
+		decision, _ := summary(req.charges, SourceNone)
+		return decision, nil
+	}
+	if l.store == nil {
+		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)
+	}
+	err := l.store.Peek(ctx, req.call[:])
+	if err == nil {
+		err = req.call[0].Err
+	}
+	if ctx.Err() != nil {
+		return Decision{}, ctx.Err()
+	}
+	if err != nil {
+		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	decision, _ := summary(req.charges, SourceStore)
+	return decision, nil
+}
+
+// An Outcome is what became of one limit of [Limiter.TakeEach]: what
+// [Limiter.Take] returns for it.
+type Outcome struct {
+	Decision
+	Err error
+}
+
+// TakeEach decides each limit as a call of its own, all in one trip to the
+// store and in order. Nobody waits: a rule's Wait has no effect. The outcomes
+// are in the order of the limits.
+func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
+	if l == nil {
+		l = withoutStore
+	}
+	outcomes := make([]Outcome, len(limits))
+	if !l.Enabled() {
+		for i := range outcomes {
+			outcomes[i].Allowed = true
+		}
+		return outcomes
+	}
+	reqs := make([]*request, len(limits))
+	var calls []Call // to ask the store about
+	var asked []int  // and which limits they are
+	for i := range limits {
+		req, out := newRequest(), &outcomes[i]
+		defer req.free()
+		reqs[i] = req
+		switch err := req.fill(l, limits[i:i+1]); {
+		case err != nil:
+			out.Err = err
+		case len(req.charges) == 0:
+			out.Allowed = true
+		case req.hopeless():
+			out.Decision, out.Err = l.conclude(req, SourceNone, nil)
+		default:
+			calls, asked = append(calls, req.call[0]), append(asked, i)
+		}
+	}
+	if len(calls) == 0 {
+		return outcomes
+	}
+	failed := l.ask(ctx, calls)
+	for k, i := range asked {
+		reqs[i].call[0].Err = calls[k].Err
+		source, err := l.settle(ctx, reqs[i], failed)
+		outcomes[i].Decision, outcomes[i].Err = l.conclude(reqs[i], source, err)
+	}
+	return outcomes
+}
+
+// Refund gives back what [Limiter.Take] charged for a call that turned out not
+// to count, because what it guarded failed, say. The decision is the one that
+// Take returned and limits are those it was given. What has left its window
+// since is passed over, and no limit gets more than its max. The error is what
+// kept the store from it, and then part of it may have been given back.
+func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error {
+	if l == nil {
+		return nil
+	}
+	req := newRequest()
+	defer req.free()
+	if err := req.fill(l, limits); err != nil {
+		return err
+	}
+	var charges []Charge
+	for _, c := range req.charges {
+		if c.At = d.charged[c.limit]; c.At != 0 {
+			charges = append(charges, c)
+		}
+	}
+	switch {
+	case len(charges) == 0:
+		return nil
+	case d.Source == SourceLocal:
+		return l.local.Refund(ctx, charges)
+	}
+	return l.store.Refund(ctx, charges)
+}
+
+// Reset forgets everything about the key of one limit, in the store and in
+// this process: its next call finds the limit whole.
+func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
+	if l == nil || l.store == nil {
+		return errNoStore
+	}
+	if limit.rule == nil {
+		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
+	}
+	if err := limit.key.err; err != nil {
+		return err
+	}
+	charges := []Charge{{Rule: limit.rule, Key: appendKey(nil, l.namespace, limit.rule, &limit.key)}}
+	_ = l.local.Reset(ctx, charges) // never fails
+	return l.store.Reset(ctx, charges)
+}

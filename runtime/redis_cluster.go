@@ -1,0 +1,164 @@
+package runtime
+
+import (
+	"bytes"
+	"context"
+	"sync"
+)
+
+// A part is the share of some calls whose keys lie in one slot.
+type part struct {
+	calls   []Call
+	origin  []int   // the call that each of calls is a part of
+	charges [][]int // the charge in it that each charge is
+}
+
+// together reports whether one script can decide calls.
+func (s *RedisStore) together(calls []Call) bool {
+	first := -1
+	for i := range calls {
+		for j := range calls[i].Charges {
+			slot := s.slot(calls[i].Charges[j].Key)
+			if first < 0 {
+				first = slot
+			} else if slot != first {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// parts divides calls by slot. The charges of the parts are copies.
+func (s *RedisStore) parts(calls []Call) map[int]*part {
+	parts := make(map[int]*part)
+	for i := range calls {
+		for j := range calls[i].Charges {
+			slot := 0
+			if s.slot != nil {
+				slot = s.slot(calls[i].Charges[j].Key)
+			}
+			p := parts[slot]
+			if p == nil {
+				p = new(part)
+				parts[slot] = p
+			}
+			if n := len(p.origin); n == 0 || p.origin[n-1] != i {
+				p.calls = append(p.calls, Call{})
+				p.origin = append(p.origin, i)
+				p.charges = append(p.charges, nil)
+			}
+			last := len(p.calls) - 1
+			p.calls[last].Charges = append(p.calls[last].Charges, calls[i].Charges[j])
+			p.charges[last] = append(p.charges[last], j)
+		}
+	}
+	return parts
+}
+
+// decideApart decides calls whose keys no single script can span: each part is
+// charged by itself, and what was charged for a call that is not admitted is
+// given back.
+func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []Call) error {
+	parts := s.parts(calls)
+	var wait sync.WaitGroup
+	for _, p := range parts {
+		wait.Go(func() {
+			replies, err := s.run(ctx, operation, p.calls)
+			for i := range p.calls {
+				if p.calls[i].Err = err; err == nil {
+					p.calls[i].Err = p.calls[i].read(replies[i])
+				}
+			}
+		})
+	}
+	wait.Wait()
+
+	for i := range calls {
+		calls[i].Err = nil
+	}
+	for _, p := range parts {
+		for i, origin := range p.origin {
+			if err := p.calls[i].Err; err != nil {
+				calls[origin].Err = err
+				continue
+			}
+			for k, j := range p.charges[i] {
+				calls[origin].Charges[j].Result = p.calls[i].Charges[k].Result
+			}
+		}
+	}
+	s.giveBack(ctx, calls)
+	return nil
+}
+
+// giveBack refunds what was charged for calls that are not admitted. It has
+// the store's timeout to itself, since the context may have ended. If Redis
+// fails just now the share stays charged until it leaves the window; the
+// decisions stand.
+func (s *RedisStore) giveBack(ctx context.Context, calls []Call) {
+	var charged []Charge
+	for i := range calls {
+		if calls[i].Err == nil && calls[i].admitted() {
+			continue
+		}
+		for j := range calls[i].Charges {
+			if c := &calls[i].Charges[j]; c.At != 0 {
+				charged = append(charged, *c)
+				c.Remaining += c.Cost
+				c.At, c.Delay = 0, 0
+			}
+		}
+	}
+	if len(charged) > 0 {
+		_ = s.Refund(context.WithoutCancel(ctx), charged)
+	}
+}
+
+// admitted reports whether every limit that may deny the call has room.
+func (c *Call) admitted() bool {
+	for i := range c.Charges {
+		if !c.Charges[i].Allowed && c.Charges[i].Rule.Mode == Enforce {
+			return false
+		}
+	}
+	return true
+}
+
+// clusterSlot returns the slot of a key on a Redis Cluster: the CRC16 of the
+// key, or of its first {tag}, modulo 16384.
+// (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)
+func clusterSlot(key []byte) int {
+	var crc uint16
+	for _, b := range hashTag(key) {
+		crc = crc<<8 ^ crc16[byte(crc>>8)^b]
+	}
+	return int(crc & 16383)
+}
+
+// hashTag returns the part of a key between its first { and the next }, or the
+// key if there is none or nothing in it.
+func hashTag(key []byte) []byte {
+	if open := bytes.IndexByte(key, '{'); open >= 0 {
+		if length := bytes.IndexByte(key[open+1:], '}'); length > 0 {
+			return key[open+1 : open+1+length]
+		}
+	}
+	return key
+}
+
+// crc16 is the table of CRC-16/XMODEM, polynomial 0x1021.
+var crc16 = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()

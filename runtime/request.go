@@ -1,0 +1,99 @@
+package runtime
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// A request is the memory that one call needs on its way to the store and
+// back. It is pooled, so that a call allocates nothing.
+type request struct {
+	call    [1]Call
+	charges []Charge
+	keys    []byte
+}
+
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+func newRequest() *request { return requests.Get().(*request) }
+
+func (r *request) free() {
+	clear(r.charges)
+	r.charges, r.keys, r.call[0] = r.charges[:0], r.keys[:0], Call{}
+	if cap(r.keys) <= 16*maxKey {
+		requests.Put(r)
+	}
+}
+
+// fill turns limits into charges and leaves out what needs no decision: a
+// limit at no cost, and one whose key is invalid while its policy is open. The
+// error is [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
+func (r *request) fill(l *Limiter, limits []Limit) error {
+	if len(limits) > MaxLimits {
+		return fmt.Errorf("%w: %d limits on one call, the most is %d", ErrInvalidLimit, len(limits), MaxLimits)
+	}
+	for i := range limits {
+		limit := &limits[i]
+		if err := limit.check(); err != nil {
+			return err
+		}
+		if limit.cost == 0 {
+			continue
+		}
+		if err := limit.key.err; err != nil {
+			policy := l.policy(limit.rule)
+			l.log.degraded(limit.rule, policy, err)
+			switch policy {
+			case FailOpen:
+				continue
+			case FailClosed:
+				return fmt.Errorf("rule %q: %w", limit.rule.Name, err)
+			}
+		}
+		charge := Charge{Rule: limit.rule, Max: limit.max, Cost: limit.cost, limit: uint8(i)}
+		if charge.hopeless() && limit.rule.Mode == Shadow {
+			l.log.denied(&charge, SourceNone)
+			continue
+		}
+		start := len(r.keys)
+		r.keys = appendKey(r.keys, l.namespace, limit.rule, &limit.key)
+		charge.Key = r.keys[start:len(r.keys):len(r.keys)]
+		for j := range r.charges {
+			if bytes.Equal(r.charges[j].Key, charge.Key) {
+				return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key", ErrInvalidLimit, r.charges[j].Rule.Name, limit.rule.Name)
+			}
+		}
+		r.charges = append(r.charges, charge)
+	}
+	r.call[0].Charges = r.charges
+	return nil
+}
+
+// hopeless reports whether no waiting would admit the charge.
+func (c *Charge) hopeless() bool { return c.Max == 0 || c.Cost > c.capacity() }
+
+// hopeless marks the charges that can never be admitted as denied for ever,
+// and reports whether there is one.
+func (r *request) hopeless() bool {
+	found := false
+	for i := range r.charges {
+		c := &r.charges[i]
+		c.Result = Result{Allowed: true}
+		if c.hopeless() {
+			c.Result = Result{RetryAfter: Never}
+			found = true
+		}
+	}
+	return found
+}
+
+// chargeOf returns the charge for one of the call's limits.
+func (r *request) chargeOf(limit uint8) *Charge {
+	for i := range r.charges {
+		if r.charges[i].limit == limit {
+			return &r.charges[i]
+		}
+	}
+	return nil
+}
