@@ -117,8 +117,12 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 			imports[spec.path] = spec
 		}
 	}
+	compiler := slices.ContainsFunc(p.Errors, func(e packages.Error) bool { return e.Kind != packages.ListError })
 	for _, e := range p.Errors {
 		msg := strings.TrimSpace(e.Msg)
+		if compiler && strings.HasPrefix(msg, "# ") {
+			continue // the same again, from the go command's attempt to compile
+		}
 		if m := other.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
 			continue
 		}
@@ -130,13 +134,38 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 		pos := parsePosition(e.Pos)
 		if s, ok := d.overlay[pos.Filename]; ok && s.ast == nil {
 			if spec := findImport(imports, msg); spec != nil {
-				r.at(spec.pos, "ratelimit:import: %s", msg)
+				r.at(spec.pos, "ratelimit:import: package %s cannot be imported: check its path, and go.mod", spec.path)
 				continue
 			}
+		}
+		if decl := d.stubbedAt(pos); decl != nil {
+			r.reportStub(decl, msg)
+			continue
 		}
 		r.goError(e)
 	}
 	return len(p.Errors) > 0
+}
+
+// stubbedAt returns the interface whose stub is at a position, or nil.
+func (d *packageDir) stubbedAt(pos token.Position) *ifaceDecl {
+	for _, src := range d.sources {
+		if i := d.overlay[src.path].ifaceAt(pos.Line); src.path == pos.Filename && i >= 0 {
+			return src.ifaces[i]
+		}
+	}
+	return nil
+}
+
+// reportStub reports an error in code that only the checker sees as one of
+// the interface it was made for.
+func (r *run) reportStub(decl *ifaceDecl, msg string) {
+	name := decl.spec.Name
+	if strings.Contains(msg, "outside a type constraint") {
+		r.at(name.Pos(), "interface %s is a type constraint, of which there are no values to wrap: remove the directive", name.Name)
+		return
+	}
+	r.at(name.Pos(), "%s cannot be wrapped: %s", name.Name, msg)
 }
 
 func findImport(imports map[string]*importSpec, msg string) *importSpec {
@@ -219,7 +248,7 @@ func free(base string, taken map[string]bool) string {
 	return name
 }
 
-// named returns the declared type's object.
+// declared returns the object of a type declaration.
 func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
 	obj, _ := f.pkg.TypesInfo.Defs[decl.spec.Name].(*types.TypeName)
 	return obj

@@ -17,6 +17,7 @@ type directive struct {
 	off     bool      // //ratelimit:off
 	imports *importSpec
 	options []option
+	rule    *rule // what the options mean; nil if off or imports is set
 }
 
 // An importSpec is a //ratelimit:import line.
@@ -60,7 +61,8 @@ var (
 )
 
 // parseDirective cuts the text of a comment that starts with directivePrefix
-// into options. It reports what cannot be cut and returns the rest.
+// into options. It reports what cannot be cut and returns the rest, or nil if
+// nothing can be made of the line.
 func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
 	d := &directive{pos: pos}
 	start := pos + token.Pos(len(directivePrefix))
@@ -83,7 +85,7 @@ func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
 		m := importLine.FindStringSubmatchIndex(line)
 		if m == nil {
 			report(start, `malformed import: write %simport "path"`, directivePrefix)
-			return d
+			return nil
 		}
 		d.imports = &importSpec{pos: offset(line[m[4]:])}
 		if m[2] >= 0 {

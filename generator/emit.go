@@ -130,12 +130,17 @@ func (e *emitter) runtime(name string) *jen.Statement {
 // wrapper writes the rules, the type and its methods.
 func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 	f.Line()
-	f.Comment(fmt.Sprintf("The limits of %s.", w.name))
-	f.Var().DefsFunc(func(g *jen.Group) {
-		for _, l := range w.limits {
-			g.Id(l.varName).Op("=").Op("&").Add(e.runtime("Rule")).Values(e.ruleFields(l)...)
-		}
-	})
+	var rules []jen.Code
+	for _, l := range w.limits {
+		rules = append(rules, jen.Id(l.varName).Op("=").Op("&").Add(e.runtime("Rule")).Values(e.ruleFields(l)...))
+	}
+	if len(rules) == 1 {
+		f.Comment(fmt.Sprintf("The limit of %s.", w.name))
+		f.Var().Add(rules[0])
+	} else {
+		f.Comment(fmt.Sprintf("The limits of %s.", w.name))
+		f.Var().Defs(rules...)
+	}
 	params, args := e.typeParams(w)
 	self := func() *jen.Statement { return jen.Id(w.typeName).Add(args) }
 	next := func() *jen.Statement { return jen.Id(w.name).Add(args) }
@@ -144,8 +149,8 @@ func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.typeName, indefinite(w.name), w.name))
 	f.Type().Id(w.typeName).Add(params).Struct(
-		jen.Id("next").Add(next()),
-		jen.Id("limiter").Add(limiter()),
+		jen.Id(w.nextField()).Add(next()),
+		jen.Id(w.limiterField()).Add(limiter()),
 	)
 	if w.tparams.Len() == 0 {
 		f.Line()
@@ -158,7 +163,7 @@ func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 		// There are no generic variables, so the assertion stands here.
 		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
 	}
-	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{next: next, limiter: limiter}")))
+	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.nextField()+": next, "+w.limiterField()+": limiter}")))
 	f.Func().Id(w.constructor).Add(params).Params(
 		jen.Id("next").Add(next()), jen.Id("limiter").Add(limiter()),
 	).Op("*").Add(self()).Block(body...)
@@ -174,9 +179,19 @@ func (e *emitter) typeParams(w *wrapper) (params, args *jen.Statement) {
 	if w.tparams.Len() == 0 {
 		return jen.Null(), jen.Null()
 	}
+	taken := map[string]bool{}
+	for _, name := range packageNames(e.file.pkg) {
+		taken[name] = true
+	}
+	for p := range w.tparams.TypeParams() {
+		taken[p.Obj().Name()] = true
+	}
 	var decl, names []string
 	for p := range w.tparams.TypeParams() {
 		name, constraint := p.Obj().Name(), e.imports.typeString(p.Constraint())
+		if name == "_" {
+			name = free(fmt.Sprint("T", len(names)), taken)
+		}
 		decl = append(decl, name+" "+constraint)
 		names = append(names, name)
 	}
@@ -246,7 +261,7 @@ func (e *emitter) duration(d time.Duration) jen.Code {
 }
 
 func indefinite(name string) string {
-	if strings.ContainsRune("aeioAEIO", []rune(name)[0]) {
+	if strings.ContainsRune("aeioAEIO", []rune(name)[0]) || strings.HasPrefix(strings.ToLower(name), "un") {
 		return "an"
 	}
 	return "a"

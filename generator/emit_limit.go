@@ -12,9 +12,9 @@ import (
 
 // admission writes what stands before the call: the method's limits are built
 // and taken all at once.
-func (e *emitter) admission(m *method, names *nameSet, receiver string, zeros []string) []jen.Code {
+func (e *emitter) admission(m *method, names *nameSet, limiter *jen.Statement, zeros []string) []jen.Code {
 	a := &admission{emitter: e, method: m, names: names}
-	condition := jen.Id(receiver).Dot("limiter").Dot("Enabled").Call()
+	condition := limiter.Clone().Dot("Enabled").Call()
 	var limits []jen.Code
 	conditional := false
 	for _, u := range m.uses {
@@ -43,7 +43,7 @@ func (e *emitter) admission(m *method, names *nameSet, receiver string, zeros []
 		results = append(results, jen.Op(zero))
 	}
 	take := jen.If(
-		jen.List(jen.Id("_"), jen.Id(err)).Op(":=").Id(receiver).Dot("limiter").Dot("Take").Call(append([]jen.Code{ctx}, limits...)...),
+		jen.List(jen.Id("_"), jen.Id(err)).Op(":=").Add(limiter).Dot("Take").Call(append([]jen.Code{ctx}, limits...)...),
 		jen.Id(err).Op("!=").Nil(),
 	).Block(jen.Return(append(results, jen.Id(err))...))
 	return []jen.Code{jen.If(condition).Block(append(a.code, take)...)}

@@ -35,9 +35,9 @@ func (e *emitter) method(f *jen.File, w *wrapper, m *method, receiver string, se
 	}
 	var body []jen.Code
 	if len(m.uses) > 0 {
-		body = e.admission(m, names, receiver, zeros)
+		body = e.admission(m, names, jen.Id(receiver).Dot(w.limiterField()), zeros)
 	}
-	call := jen.Id(receiver).Dot("next").Dot(m.name).Call(args...)
+	call := jen.Id(receiver).Dot(w.nextField()).Dot(m.name).Call(args...)
 	if m.sig.Results().Len() > 0 {
 		call = jen.Return(call)
 	}

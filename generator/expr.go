@@ -27,10 +27,27 @@ type checkedExpr struct {
 	params map[*ast.Ident]*param
 	guards []*guard
 	base   token.Pos // of the first byte of src.text in node's positions
+	pkg    *types.Package
+}
+
+// typeName returns the type of the expression as its package would write it.
+func (e *checkedExpr) typeName() string {
+	return types.TypeString(e.typ, func(p *types.Package) string {
+		if p == e.pkg {
+			return ""
+		}
+		return p.Name()
+	})
 }
 
 // at returns the place in the source file of a place in the expression.
-func (e *checkedExpr) at(pos token.Pos) token.Pos { return e.src.at(int(pos - e.base)) }
+func (e *checkedExpr) at(pos token.Pos) token.Pos {
+	i := int(pos - e.base)
+	if i > 0 && i <= len(e.src.text) && e.src.text[i-1] == '#' {
+		i-- // the mark belongs to the name
+	}
+	return e.src.at(i)
+}
 
 // An exprScope checks expressions as if they stood in a source file.
 type exprScope struct {
@@ -63,7 +80,7 @@ func newExprScope(r *run, f *checkedFile) *exprScope {
 // check parses an expression and checks its types, with m's parameters in
 // scope. It reports what is wrong and returns nil.
 func (s *exprScope) check(option string, v value, m *method) *checkedExpr {
-	e := &checkedExpr{option: option, src: v, params: map[*ast.Ident]*param{}, info: &types.Info{
+	e := &checkedExpr{option: option, src: v, pkg: s.file.pkg.Types, params: map[*ast.Ident]*param{}, info: &types.Info{
 		Types:      map[ast.Expr]types.TypeAndValue{},
 		Uses:       map[*ast.Ident]types.Object{},
 		Selections: map[*ast.SelectorExpr]*types.Selection{},
@@ -170,7 +187,10 @@ func (s *exprScope) bindParams(e *checkedExpr, marks map[int]bool, m *method, re
 					known = append(known, "#"+p.source)
 				}
 			}
-			hint := suggest("#"+name, known)
+			hint := ""
+			if !isDigits(name) {
+				hint = suggest("#"+name, known)
+			}
 			if hint == "" {
 				hint = ": it has " + strings.Join(known, ", ")
 				if len(known) == 0 {
@@ -180,7 +200,7 @@ func (s *exprScope) bindParams(e *checkedExpr, marks map[int]bool, m *method, re
 					hint = ": it has none"
 				}
 			}
-			report(e.at(id.Pos())-token.Pos(len("#"+name)-len(id.Name)), "method %s has no parameter #%s%s", m.name, name, hint)
+			report(e.at(id.Pos()), "method %s has no parameter #%s%s", m.name, name, hint)
 			ok = false
 			return true
 		}

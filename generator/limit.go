@@ -34,7 +34,7 @@ type use struct {
 // methods: those of the whole interface first, then the method's own.
 func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) string) {
 	base := scope.file.pkg.Types.Name() + "." + w.name
-	shared := r.rules(w.decl.own, onInterface)
+	shared := rules(w.decl.own)
 	varBase := lowerFirst(w.name)
 	var sharedLimits []*limit
 	for i, ru := range shared {
@@ -73,7 +73,7 @@ func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) stri
 			}
 			limits = append(limits, l)
 		}
-		for i, ru := range r.rules(own, anywhere) {
+		for i, ru := range rules(own) {
 			if !m.returnsError() {
 				r.at(ru.pos, "a limited method must return an error as its last result: add one to %s, or remove the directive", m.name)
 			}
@@ -89,12 +89,12 @@ func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) stri
 	}
 }
 
-// rules understands directives, leaving out //ratelimit:off.
-func (r *run) rules(ds []*directive, on place) []*rule {
+// rules returns the rules of directives, leaving out //ratelimit:off.
+func rules(ds []*directive) []*rule {
 	var rules []*rule
 	for _, d := range ds {
-		if !d.off {
-			rules = append(rules, parseRule(d, on, r.at))
+		if d.rule != nil {
+			rules = append(rules, d.rule)
 		}
 	}
 	return rules

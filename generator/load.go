@@ -150,22 +150,24 @@ func (r *run) parse(dirs []*packageDir) {
 // when it has directives.
 func (r *run) parseOne(d *packageDir, path string, content []byte, usesRuntime bool) {
 	out := outputName(path)
+	stubbed := stub{content: content}
 	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) {})
 	if scratch != nil && len(scratch.ifaces) > 0 {
 		if err := mayReplace(out); err != nil {
 			r.atPosition(token.Position{Filename: out}, "%v", err)
 		}
 		d.overlay[out] = limiterStub(scratch, content, usesRuntime)
-		content = withStubs(scratch, content)
+		stubbed = withStubs(scratch, content)
 	}
-	src := parseSource(r.fset, path, content, r.at)
+	src := parseSource(r.fset, path, stubbed.content, r.at)
 	if src == nil {
 		d.broken = d.broken || scratch == nil && !isOurs(content)
 		return
 	}
 	if len(src.ifaces) > 0 {
 		d.sources = append(d.sources, src)
-		d.overlay[path] = stub{content, src.ast}
+		stubbed.ast = src.ast
+		d.overlay[path] = stubbed
 	}
 }
 

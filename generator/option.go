@@ -86,10 +86,10 @@ var (
 
 func checkAlgorithm(name string) error {
 	if slices.Contains(laterAlgorithms, name) {
-		return fmt.Errorf("algorithm %q is not available in this version; write algorithm=sliding-log or leave it out", name)
+		return fmt.Errorf("%q is not available in this version; write algorithm=sliding-log or leave it out", name)
 	}
 	if name != "sliding-log" {
-		return fmt.Errorf("unknown algorithm %q%s: write algorithm=sliding-log", name,
+		return fmt.Errorf("unknown name %q%s: write algorithm=sliding-log", name,
 			suggest(name, append([]string{"sliding-log"}, laterAlgorithms...)))
 	}
 	return nil
@@ -106,9 +106,9 @@ func parseWindow(text string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("window %q is not a duration: write one such as 500ms, 10s, 1h30m or 7d", text)
+		return 0, fmt.Errorf("%q is not a duration: write one such as 500ms, 10s, 1h30m or 7d", text)
 	case d < time.Millisecond || d > 366*day:
-		return 0, fmt.Errorf("window %s is not between 1ms and 366d", text)
+		return 0, fmt.Errorf("%s is not between 1ms and 366d", text)
 	}
 	return d, nil
 }

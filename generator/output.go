@@ -110,20 +110,19 @@ func mayReplace(path string) error {
 // conflict markers, cut off in the middle of the header, or empty.
 func isOurs(content []byte) bool {
 	text := strings.TrimSpace(string(content))
-	return strings.HasPrefix(header, text) || hasHeader(content, len(content))
+	return strings.HasPrefix(header, text) || hasHeader(content)
 }
 
 // isClearlyOurs reports whether our header stands before the package clause.
 func isClearlyOurs(content []byte) bool {
-	end := len(content)
-	if i := bytes.Index(content, []byte("\npackage ")); i >= 0 {
-		end = i
+	if i := bytes.Index(append([]byte{'\n'}, content...), []byte("\npackage ")); i >= 0 {
+		content = content[:i]
 	}
-	return hasHeader(content, end)
+	return hasHeader(content)
 }
 
-func hasHeader(content []byte, end int) bool {
-	for line := range bytes.Lines(content[:end]) {
+func hasHeader(content []byte) bool {
+	for line := range bytes.Lines(content) {
 		if string(bytes.TrimRight(line, "\r\n")) == header {
 			return true
 		}

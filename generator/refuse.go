@@ -111,10 +111,10 @@ func (r *run) checkInteger(e *checkedExpr) bool {
 	isRune := ok && b.Kind() == types.UntypedRune
 	switch {
 	case !ok || b.Info()&types.IsInteger == 0 || isRune:
-		r.at(e.src.pos, "%s: %s is a %s, not an integer", e.option, e.src.text, e.typ)
+		r.at(e.src.pos, "%s: %s is of type %s, not an integer", e.option, e.src.text, e.typeName())
 		return false
 	case e.con == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
-		r.at(e.src.pos, "%s: %s is a %s, which may not fit an int64: convert it, as in int64(%s)", e.option, e.src.text, e.typ, e.src.text)
+		r.at(e.src.pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.option, e.src.text, e.typeName(), e.src.text)
 		return false
 	}
 	return true
@@ -122,7 +122,7 @@ func (r *run) checkInteger(e *checkedExpr) bool {
 
 func (r *run) checkBoolean(e *checkedExpr) bool {
 	if b, ok := e.typ.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
-		r.at(e.src.pos, "%s: %s is a %s, not a boolean", e.option, e.src.text, e.typ)
+		r.at(e.src.pos, "%s: %s is of type %s, not a boolean", e.option, e.src.text, e.typeName())
 		return false
 	}
 	if e.con != nil {

@@ -37,8 +37,8 @@ var mentions = regexp.MustCompile(`(?i)rate[-_]?limit`)
 // nearMiss recognises a comment line that was meant as a directive: the word,
 // then either a colon and something like an option, or an option of ours.
 var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
-	`\s*:\s*(?:[A-Za-z]\w*\s*=\s*\S|off\s*$|import\s+["` + "`" + `])|` +
-	`\s+(?:key|window|max|algorithm|cost|when|prefix|name|message|fail|except)=\S)`)
+	`\s*:\s*([A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
+	`\s+((?:key|window|max|algorithm|cost|when|prefix|name|message|fail|except)=\S.*))`)
 
 // parseSource parses a file and attaches its directives to the interfaces and
 // methods they belong to.
@@ -74,10 +74,15 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 				byName[o.spec] = decl
 				src.ifaces = append(src.ifaces, decl)
 			}
+			on := anywhere
 			if o.method == "" {
+				on = onInterface
 				decl.own = append(decl.own, d)
 			} else {
 				decl.methods[o.method] = append(decl.methods[o.method], d)
+			}
+			if !d.off {
+				d.rule = parseRule(d, on, report)
 			}
 		}
 	}
@@ -89,22 +94,22 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 func (src *sourceFile) directive(c *ast.Comment, report reportFunc) *directive {
 	if strings.HasPrefix(c.Text, directivePrefix) {
 		d := parseDirective(c.Text, c.Pos(), report)
-		if d.imports != nil {
+		if d != nil && d.imports != nil {
 			src.imports = append(src.imports, d.imports)
 		}
 		return d
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
-		if nearMiss.MatchString(text) {
-			report(c.Pos(), "this comment is not a directive and limits nothing: write %s in lower case and without blanks, as in %smax=100", directivePrefix, directivePrefix)
+		if m := nearMiss.FindStringSubmatch(text); m != nil {
+			report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", directivePrefix, strings.TrimSpace(m[1]+m[2]))
 		}
 		return nil
 	}
 	offset := 0
 	for line := range strings.Lines(c.Text) {
 		text := strings.TrimLeft(line, "/* \t")
-		if nearMiss.MatchString(strings.TrimSuffix(text, "*/")) {
-			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s…", directivePrefix)
+		if m := nearMiss.FindStringSubmatch(strings.TrimRight(text, "*/ \t\r\n")); m != nil {
+			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", directivePrefix, m[1]+m[2])
 		}
 		offset += len(line)
 	}

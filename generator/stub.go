@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"go/ast"
 	"go/build/constraint"
-	"go/token"
 	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,32 +20,65 @@ import (
 type stub struct {
 	content []byte
 	ast     *ast.File // nil: to be parsed
+	lines   []int     // of a source file: where the stubs of each interface start
+}
+
+// ifaceAt returns the index of the interface whose stub is on a line, or -1.
+func (s stub) ifaceAt(line int) int {
+	i, exact := slices.BinarySearch(s.lines, line)
+	if exact {
+		return i
+	}
+	return i - 1
 }
 
 // withStubs appends declarations of a file's wrappers. What stands before
 // keeps its position.
-func withStubs(src *sourceFile, content []byte) []byte {
+func withStubs(src *sourceFile, content []byte) stub {
 	text := strings.Builder{}
 	text.Write(content)
-	offset := func(p token.Pos) int { return int(p - src.ast.FileStart) }
+	var lines []int
 	for _, decl := range src.ifaces {
+		lines = append(lines, strings.Count(text.String(), "\n")+2)
 		name := decl.spec.Name.Name
-		params, args := "", ""
-		if list := decl.spec.TypeParams; list != nil {
-			params = string(content[offset(list.Opening)+1 : offset(list.Closing)])
-			var names []string
-			for _, f := range list.List {
-				for _, n := range f.Names {
-					names = append(names, n.Name)
-				}
-			}
-			params, args = "["+params+"]", "["+strings.Join(names, ", ")+"]"
+		params, args := stubParams(src, decl.spec.TypeParams, content)
+		embedded := name + args
+		if args == "" && hasMethod(decl.spec, name) {
+			// An embedded field of that name would hide the method.
+			embedded = stubPrefix + name
+			fmt.Fprintf(&text, "\ntype %s = %s\n", embedded, name)
 		}
-		fmt.Fprintf(&text, "\ntype %s%s struct{ %s%s }\n", wrapperName(name), params, name, args)
+		fmt.Fprintf(&text, "\ntype %s%s struct{ %s }\n", wrapperName(name), params, embedded)
 		fmt.Fprintf(&text, "func %s%s(next %s%s, limiter %s) *%s%s { panic(next) }\n",
 			constructorName(name), params, name, args, limiterName(src.path), wrapperName(name), args)
 	}
-	return []byte(text.String())
+	return stub{content: []byte(text.String()), lines: lines}
+}
+
+// stubParams copies type parameters, as declared and as arguments, giving names
+// to blank ones.
+func stubParams(src *sourceFile, list *ast.FieldList, content []byte) (params, args string) {
+	if list == nil {
+		return "", ""
+	}
+	var decl, names []string
+	for _, f := range list.List {
+		constraint := string(content[f.Type.Pos()-src.ast.FileStart : f.Type.End()-src.ast.FileStart])
+		for _, n := range f.Names {
+			name := n.Name
+			if name == "_" {
+				name = fmt.Sprint(stubPrefix, len(names))
+			}
+			decl = append(decl, name+" "+constraint+",")
+			names = append(names, name)
+		}
+	}
+	return "[" + strings.Join(decl, " ") + "]", "[" + strings.Join(names, ", ") + "]"
+}
+
+func hasMethod(spec *ast.TypeSpec, name string) bool {
+	_, ok := explicitOrder(spec)[name]
+	return ok
 }
 
 // limiterStub stands in for the generated file. It declares the constructors'

@@ -8,7 +8,7 @@ import (
 // suggest returns ` (did you mean "x"?)` for the candidate nearest to what was
 // written, or "" if none is near.
 func suggest(written string, candidates []string) string {
-	best, bestDistance := "", 1+min(3, (len(written)+1)/2)
+	best, bestDistance := "", 1+max(1, min(3, len(written)/3))
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(written), strings.ToLower(c))
 		if d < bestDistance {

@@ -35,6 +35,19 @@ type param struct {
 	typ    types.Type
 }
 
+// nextField and limiterField are the fields of the wrapper. A method may have
+// the name that they would have.
+func (w *wrapper) nextField() string    { return w.field("next") }
+func (w *wrapper) limiterField() string { return w.field("limiter") }
+
+func (w *wrapper) field(name string) string {
+	taken := map[string]bool{}
+	for _, m := range w.methods {
+		taken[m.name] = true
+	}
+	return free(name, taken)
+}
+
 // newWrapper reads an interface. It reports one that cannot be wrapped and
 // returns nil.
 func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {

@@ -1,6 +1,120 @@
-// Rategen writes rate limits for Go interfaces.
-//
-// Usage:
-//
-//	rategen [-check] [-v] [-tags list] [packages]
+/*
+Rategen writes rate limits for the methods of Go interfaces.
+
+Usage:
+
+	rategen [-check] [-v] [-tags list] [packages]
+
+A directive above a method of an interface says how often it may be called:
+
+	//go:generate go tool rategen
+
+	type EmployeeService interface {
+		// GetByID returns the employee with the given id.
+		//
+		//ratelimit:key=#id window=10s max=5
+		GetByID(ctx context.Context, id string) (*Employee, error)
+	}
+
+For each file x.go with directives rategen writes x_ratelimit.go next to it,
+with a type that wraps the interface and a constructor:
+
+	limiter := runtime.New(runtime.NewRedisStore(client))
+	var svc EmployeeService = NewRateLimitedEmployeeService(plain, limiter)
+
+The wrapper asks the limiter, and so Redis, before it passes a call on. A call
+over the limit returns an error that is runtime.ErrLimited. Commit the
+generated file, and let rategen -check ./... guard it in your tests.
+
+# Packages
+
+Packages are named as for the go command, ./... included. Without any it is
+the package of the current directory, which is what go generate needs. Test
+files are read as well. Files that build constraints exclude are skipped, and
+named: set GOOS, GOARCH or -tags to generate for them.
+
+# Flags
+
+	-check  write nothing; name the files that are stale or missing
+	-v      name each generated file and what became of it
+	-tags   build tags, separated by commas
+	-version
+	-h      print this manual
+
+The exit code is 0 when all is done, 1 when the input has errors or -check
+found a file that is not up to date, and 2 when the command line is wrong.
+When there is an error nothing is written.
+
+# Directives
+
+A directive is a line that starts with //ratelimit: in the comment directly
+above a method. What follows are options, name=value, separated by blanks; a
+value that holds blanks is a Go string, "…" or `…`. Several lines on a method
+are several limits: a call must pass all of them, and is charged by all or by
+none.
+
+A directive above the interface itself is one limit shared by all its methods,
+embedded ones too. A method without an error result cannot be limited and has
+to be left out, with the option except or with //ratelimit:off above it.
+Directives on an embedded interface belong to the wrapper of that interface
+only.
+
+The options are:
+
+  - key=PART,PART...: whose calls are counted together: Go expressions in
+    which #id is the parameter id and #0 the first; without it all callers
+    share one budget
+  - window=DURATION: the time that max refers to, 1ms to 366d; 60s without it
+  - max=INTEGER: how many calls are admitted in a window, 1 to 1000000, or a
+    Go integer expression over the parameters; 100 without it
+  - algorithm=NAME: how calls are counted; sliding-log, the default, is exact
+  - cost=INTEGER: how many events a call counts as, or a Go integer expression
+    such as len(#items); 1 without it
+  - when=CONDITION: Go boolean expression; while it is false the limit is not
+    applied
+  - prefix=TEXT: start of the Redis key;
+    rate_limit:<package>.<Interface>.<Method>: without it
+  - name=TEXT: the rule's name in errors, logs and metrics;
+    <package>.<Interface>.<Method> without it
+  - message=TEXT: text of the error of a refused call; "rate limit exceeded"
+    without it
+  - fail=open|closed|local: what happens to a call when Redis gives no answer:
+    pass, be refused, or be decided by this process alone; the limiter's
+    policy without it
+  - except=METHOD,METHOD...: methods that a limit of a whole interface leaves
+    out
+
+The name and the default prefix of a method's second limit end in #2, those of
+the third in #3. The default prefix holds the package's name and not its path:
+use runtime.WithNamespace where programs share a Redis.
+
+# Expressions
+
+The options key, max, cost and when take Go expressions. They are checked when
+the code is generated, as if they stood in the source file: its imports and
+everything in its package can be used. #id is the parameter id of the method,
+#0 its first parameter. Quotes around a whole value are not part of it, so the
+text all as a key is key=`"all"`. A line
+
+	//ratelimit:import "strings"
+
+makes a package available to the directives of a file that does not import it
+otherwise; //ratelimit:import name "path" gives it another name.
+
+A part of a key is written by its MarshalText method if it is an
+encoding.TextMarshaler, by its String method if it is a fmt.Stringer, and else
+must be a string, an integer, a boolean, a []byte, a type over one of these, or
+a pointer to one.
+
+A nil pointer or interface on the way, as in #req.User.ID, does not panic, nor
+does an index out of range: the key is invalid then, and the failure policy
+decides about the call. The same holds for max, cost and when; a when that
+cannot be told counts as true. Comparing with nil first, as in
+
+	when="#user != nil && #user.Free"
+
+avoids that. Function literals, channel receives, type assertions, slice
+expressions, and divisions, shifts and indexes that may panic are refused: write
+a function and call it.
+*/
 package main

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rategen/rategen/generator"
+)
+
+// A module without dependencies: the generated code is not compiled here.
+var module = map[string]string{
+	"go.mod": "module example.com/m\n\ngo 1.26.0\n",
+	"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id string) error\n}\n",
+}
+
+func writeModule(t *testing.T, files map[string]string) string {
+	t.Helper()
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func rategen(dir string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(args, &out, &errs, dir)
+	return code, out.String(), errs.String()
+}
+
+func TestLifeOfAFile(t *testing.T) {
+	dir := writeModule(t, module)
+	expect := func(wantCode int, wantOut, wantErr string, args ...string) {
+		t.Helper()
+		if code, out, errs := rategen(dir, args...); code != wantCode || out != wantOut || errs != wantErr {
+			t.Errorf("rategen %s: exit %d\nstdout: %sstderr: %s", strings.Join(args, " "), code, out, errs)
+		}
+	}
+	expect(1, "", "a_ratelimit.go: missing: run go generate\n", "-check")
+	expect(0, "a_ratelimit.go: wrote\n", "", "-v")
+	expect(0, "a_ratelimit.go: unchanged\n", "", "-v", "./...")
+	expect(0, "", "", "-check", "./...")
+	info, err := os.Stat(filepath.Join(dir, "a_ratelimit.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(0, "", "")
+	if again, err := os.Stat(filepath.Join(dir, "a_ratelimit.go")); err != nil || !again.ModTime().Equal(info.ModTime()) || !os.SameFile(info, again) {
+		t.Error("a file that was up to date was written again")
+	}
+
+	edited := strings.Replace(module["a.go"], "max=5", "max=6", 1)
+	os.WriteFile(filepath.Join(dir, "a.go"), []byte(edited), 0o644)
+	expect(1, "", "a_ratelimit.go: stale: run go generate\n", "-check")
+	expect(0, "a_ratelimit.go: wrote\n", "", "-v")
+
+	os.WriteFile(filepath.Join(dir, "a.go"), []byte("package m\n"), 0o644)
+	expect(1, "", "a_ratelimit.go: stale: run go generate\n", "-check")
+	expect(0, "a_ratelimit.go: removed\n", "", "-v")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Error("leftovers:", entries, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		args  []string
+		code  int
+		want  string // is contained in standard error
+	}{
+		{"flag", nil, []string{"-nonsense"}, 2, "usage: rategen"},
+		{"no such package", nil, []string{"./nowhere"}, 1, "nowhere"},
+		{"nothing matches", map[string]string{"empty/x.txt": ""}, []string{"./empty/..."}, 1, "no packages match ./empty/..."},
+		{"file", nil, []string{"a.go"}, 1, "name packages, not files"},
+		{"misspelt", map[string]string{"a.go": "package m\n\ntype A interface {\n\t//ratelimit:widnow=5s\n\tDo() error\n}\n"}, nil, 1,
+			"a.go:4:14: unknown option \"widnow\" (did you mean \"window\"?)\n"},
+		{"untidy module", map[string]string{"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire example.com/none v1.0.0\n", "vendor/modules.txt": ""}, nil, 1, "vendor"},
+		{"no module", map[string]string{"go.mod": "nonsense"}, nil, 1, "go.mod"},
+		{"symbolic link", nil, []string{"./link"}, 1, "not a regular file"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files := map[string]string{}
+			for name, content := range module {
+				files[name] = content
+			}
+			for name, content := range c.files {
+				files[name] = content
+			}
+			dir := writeModule(t, files)
+			if c.name == "symbolic link" {
+				os.Mkdir(filepath.Join(dir, "link"), 0o755)
+				os.WriteFile(filepath.Join(dir, "link", "a.go"), []byte(module["a.go"]), 0o644)
+				os.Symlink("../go.mod", filepath.Join(dir, "link", "a_ratelimit.go"))
+			}
+			code, out, errs := rategen(dir, c.args...)
+			if code != c.code || !strings.Contains(errs, c.want) || out != "" {
+				t.Errorf("exit %d\nstdout: %s\nstderr: %s\nwant %d and %q", code, out, errs, c.code, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "a_ratelimit.go")); err == nil {
+				t.Error("a file was written in spite of an error")
+			}
+		})
+	}
+}
+
+// The manual is written by hand; every option must be in it as the generator
+// describes it.
+func TestManual(t *testing.T) {
+	code, out, _ := rategen("", "-h")
+	if code != 0 {
+		t.Error("exit", code)
+	}
+	text := strings.Join(strings.Fields(out), " ")
+	for _, o := range generator.Options() {
+		if want := o.Name + "=" + o.Value + ": " + o.Doc; !strings.Contains(text, want) {
+			t.Errorf("the manual does not say: %s", want)
+		}
+	}
+	for _, flag := range []string{"-check", "-v ", "-tags", "-version", "-h"} {
+		if !strings.Contains(text, flag) {
+			t.Errorf("the manual does not name the flag %s", flag)
+		}
+	}
+	if code, out, _ := rategen("", "-version"); code != 0 || !strings.HasPrefix(out, "rategen ") {
+		t.Error("-version:", code, out)
+	}
+}
