@@ -18,7 +18,8 @@ import (
 type checkedFile struct {
 	src      *sourceFile
 	pkg      *packages.Package
-	content  []byte // of the source file
+	syntax   *ast.File // as type-checked: src.ast, or what cgo made of it
+	content  []byte    // of the source file
 	wrappers []*wrapper
 }
 
@@ -68,22 +69,36 @@ func (r *run) check(dirs []*packageDir) []*checkedFile {
 	var files []*checkedFile
 	for _, d := range annotated {
 		for _, src := range d.sources {
-			i := slices.IndexFunc(pkgs, func(p *packages.Package) bool { return slices.Contains(p.Syntax, src.ast) })
-			if i < 0 {
+			pkg, syntax := r.find(pkgs, src)
+			if pkg == nil {
 				if !r.reportLoad(pkgs, d) {
 					r.at(src.ast.Package, "this file is not part of package %s as the go command sees it", d.path)
 				}
 				continue
 			}
-			if r.reportBroken(pkgs[i], d) {
+			if r.reportBroken(pkg, d) {
 				continue
 			}
-			f := &checkedFile{src: src, pkg: pkgs[i], content: d.overlay[src.path].content}
+			f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content}
 			r.checkFile(f)
 			files = append(files, f)
 		}
 	}
 	return files
+}
+
+// find returns the package that a source file was type-checked in, and the
+// file as it was. A file that imports "C" is checked as cgo has rewritten it,
+// with line directives that name the source.
+func (r *run) find(pkgs []*packages.Package, src *sourceFile) (*packages.Package, *ast.File) {
+	for _, p := range pkgs {
+		for _, f := range p.Syntax {
+			if f == src.ast || r.fset.Position(f.Package).Filename == src.path {
+				return p, f
+			}
+		}
+	}
+	return nil, nil
 }
 
 // reportLoad reports the errors of every package in a directory.
@@ -100,6 +115,7 @@ func (r *run) reportLoad(pkgs []*packages.Package, d *packageDir) bool {
 var (
 	redeclared = regexp.MustCompile(`^(\S+) redeclared in this block`)
 	other      = regexp.MustCompile(`^other declaration of (\S+)`)
+	unresolved = regexp.MustCompile(`^could not import (\S+) \(invalid package name`)
 	quoted     = regexp.MustCompile(`"?([^\s"()]+)"?`)
 )
 
@@ -142,7 +158,11 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 			r.reportStub(decl, msg)
 			continue
 		}
-		r.goError(e)
+		if m := unresolved.FindStringSubmatch(msg); m != nil && p.Imports[m[1]] != nil && len(p.Imports[m[1]].Errors) > 0 {
+			// The type checker does not know why, the go command does.
+			msg = strings.TrimSpace(p.Imports[m[1]].Errors[0].Msg)
+		}
+		r.atPosition(pos, "%s", msg)
 	}
 	return len(p.Errors) > 0
 }
@@ -250,6 +270,6 @@ func free(base string, taken map[string]bool) string {
 
 // declared returns the object of a type declaration.
 func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
-	obj, _ := f.pkg.TypesInfo.Defs[decl.spec.Name].(*types.TypeName)
+	obj, _ := f.pkg.Types.Scope().Lookup(decl.spec.Name.Name).(*types.TypeName)
 	return obj
 }

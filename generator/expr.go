@@ -58,7 +58,7 @@ type exprScope struct {
 }
 
 func newExprScope(r *run, f *checkedFile) *exprScope {
-	s := &exprScope{run: r, file: f, names: f.pkg.TypesInfo.Scopes[f.src.ast]}
+	s := &exprScope{run: r, file: f, names: f.pkg.TypesInfo.Scopes[f.syntax]}
 	for _, spec := range f.src.imports {
 		p := f.pkg.Imports[spec.path]
 		if p == nil || p.Types == nil {
