@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// A backend is the Redis that the service uses: a server that it was given the
+// address of, or a small one inside this process.
+type backend struct {
+	client   *redis.Client
+	about    string
+	embedded *miniredis.Miniredis // nil for a server of somebody else's
+	closers  []func()
+}
+
+func openBackend(addr string) (*backend, error) {
+	if addr != "" {
+		return &backend{client: newClient(addr), about: addr + ", from REDIS_ADDR"}, nil
+	}
+	server, err := miniredis.Run()
+	if err != nil {
+		return nil, fmt.Errorf("start a redis in this process: %w (REDIS_ADDR=host:port uses another one)", err)
+	}
+	return &backend{
+		client:   newClient(server.Addr()),
+		about:    "a small one in this process; REDIS_ADDR=host:port uses yours",
+		embedded: server,
+		closers:  []func(){expireKeys(server)},
+	}, nil
+}
+
+func (b *backend) close() {
+	for _, closer := range b.closers {
+		closer()
+	}
+	_ = b.client.Close()
+	if b.embedded != nil {
+		b.embedded.Close()
+	}
+}
+
+// newClient returns a client that gives up at once when nothing listens at
+// addr. By default go-redis dials five times, a tenth of a second apart.
+func newClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1})
+}
+
+// quietGoRedis sends go-redis's own log to logger's debug level: it writes a
+// line for every failed dial, which would be one for every call while Redis is
+// away. The limiter reports that once a second.
+func quietGoRedis(logger *slog.Logger) { redis.SetLogger(debugLog{logger}) }
+
+type debugLog struct{ *slog.Logger }
+
+func (l debugLog) Printf(ctx context.Context, format string, args ...any) {
+	if l.Enabled(ctx, slog.LevelDebug) {
+		l.DebugContext(ctx, "go-redis: "+fmt.Sprintf(format, args...))
+	}
+}
+
+// expireKeys moves the embedded server's clock on, by which it drops keys that
+// have expired: that clock does not move by itself.
+func expireKeys(server *miniredis.Miniredis) (stop func()) {
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				server.FastForward(time.Second)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-stopped
+	}
+}
+
+// refusedAddr returns an address that nothing listens at.
+func refusedAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,34 @@
+// Package employee looks up employees. Who may look up how often is declared
+// on the interface; `go generate` writes the decorator that enforces it.
+package employee
+
+import (
+	"context"
+	"errors"
+)
+
+//go:generate go tool rategen
+
+// An Employee is one person of the company.
+type Employee struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// ErrNotFound is returned for an employee that does not exist.
+var ErrNotFound = errors.New("no such employee")
+
+// An EmployeeService looks up employees.
+type EmployeeService interface {
+	// GetByID returns the employee with the given id, or ErrNotFound.
+	//
+	//ratelimit:key=#id window=10s max=5 prefix=rate_limit:emp: message="查询太快啦，喝杯茶再来"
+	GetByID(ctx context.Context, id string) (*Employee, error)
+
+	// GetByEmail returns the employee with the given address, or ErrNotFound.
+	// Addresses can be guessed, so what counts is who asks and not for whom.
+	//
+	//ratelimit:key=clientIP(#ctx)
+	GetByEmail(ctx context.Context, email string) (*Employee, error)
+}

@@ -1,0 +1,92 @@
+// Command service is an employee service behind rate limits that were
+// declared on its interface, see the package employee below it.
+//
+//	go run ./examples/service               # tells three stories and ends
+//	go run ./examples/service -http :8080   # serves GET /employees/{id}
+//
+// It brings its own Redis. With REDIS_ADDR=host:port it uses that one instead:
+// start two services with the same address and they share their limits.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rategen/rategen/examples/service/employee"
+	"github.com/rategen/rategen/runtime"
+)
+
+func main() {
+	var cfg config
+	flag.StringVar(&cfg.http, "http", "", "serve on this `address` instead of telling the stories")
+	flag.DurationVar(&cfg.timeout, "timeout", runtime.DefaultTimeout, "how `long` a call waits for Redis before it goes on without")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "service takes no arguments, only flags: %q\n", flag.Args())
+		os.Exit(2)
+	}
+	cfg.redis = os.Getenv("REDIS_ADDR")
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, cfg, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "service:", err)
+		os.Exit(1)
+	}
+}
+
+type config struct {
+	redis   string // host:port, empty for one of our own
+	http    string // where to listen, empty for the stories
+	timeout time.Duration
+}
+
+func run(ctx context.Context, cfg config, out io.Writer) error {
+	logs := &lineCounter{w: out}
+	logger := slog.New(slog.NewTextHandler(logs, nil))
+	quietGoRedis(logger)
+	backend, err := openBackend(cfg.redis)
+	if err != nil {
+		return err
+	}
+	defer backend.close()
+	fmt.Fprintln(out, "Redis:", backend.about)
+
+	directory := employee.NewDirectory(
+		employee.Employee{ID: "1001", Name: "Lin Yue", Email: "lin.yue@example.com"},
+		employee.Employee{ID: "1002", Name: "Noor Haddad", Email: "noor.haddad@example.com"},
+	)
+	limiter := runtime.New(
+		runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)),
+		runtime.WithLogger(logger),
+	)
+	svc := newService(directory, limiter)
+	if cfg.http != "" {
+		return listenAndServe(ctx, cfg.http, newHandler(svc, logger), out)
+	}
+	return (&story{
+		out:       out,
+		logs:      logs,
+		logger:    logger,
+		backend:   backend,
+		timeout:   cfg.timeout,
+		directory: directory,
+		limiter:   limiter,
+		svc:       svc,
+	}).tell(ctx)
+}
+
+// newService puts the service together. The limit is outermost: it counts what
+// a caller asks for, also what the cache can answer, and a refused call reaches
+// neither the cache nor the directory.
+func newService(directory employee.EmployeeService, limiter *runtime.Limiter) employee.EmployeeService {
+	cached := employee.NewCache(directory, 15*time.Minute)
+	return employee.NewRateLimitedEmployeeService(cached, limiter)
+}
