@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -26,46 +27,15 @@ type checkedFile struct {
 // check type-checks the packages that have directives and what the directives
 // say. Packages without directives are never type-checked.
 func (r *run) check(dirs []*packageDir) []*checkedFile {
-	var paths []string
-	overlay, parsed := map[string][]byte{}, map[string]*ast.File{}
-	tests := false
 	annotated := slices.DeleteFunc(slices.Clone(dirs), func(d *packageDir) bool { return d.broken || len(d.sources) == 0 })
-	for _, d := range annotated {
-		paths = append(paths, d.path)
-		for _, src := range d.sources {
-			tests = tests || strings.HasSuffix(src.path, "_test.go")
-		}
-	}
-	for _, d := range dirs {
-		for path, s := range d.overlay {
-			overlay[path] = s.content
-			if s.ast != nil {
-				parsed[path] = s.ast
-			}
-		}
-	}
-	if len(paths) == 0 {
+	if len(annotated) == 0 {
 		return nil
 	}
-	pkgs, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedForTest,
-		Dir: r.cfg.Dir, BuildFlags: r.buildFlags(), Tests: tests, Fset: r.fset, Overlay: overlay,
-		ParseFile: func(fset *token.FileSet, path string, content []byte) (*ast.File, error) {
-			if f := parsed[path]; f != nil {
-				return f, nil
-			}
-			return parser.ParseFile(fset, path, content, parser.SkipObjectResolution|parser.AllErrors)
-		},
-	}, paths...)
+	pkgs, err := r.typeCheck(dirs, annotated)
 	if err != nil {
 		r.atPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
 		return nil
 	}
-	// The plain package comes before the same one compiled for a test.
-	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return strings.Compare(a.ID, b.ID) })
-	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(a.ForTest) - len(b.ForTest) })
-
 	var files []*checkedFile
 	for _, d := range annotated {
 		for _, src := range d.sources {
@@ -85,6 +55,75 @@ func (r *run) check(dirs []*packageDir) []*checkedFile {
 		}
 	}
 	return files
+}
+
+// typeCheck loads the annotated packages with their stubs. It first lets the
+// go command see the files as they are on disk, because any overlay makes
+// go/packages read all dependencies from source. An old generated file that the
+// go command stumbles over is worth the second, slower way.
+func (r *run) typeCheck(dirs, annotated []*packageDir) ([]*packages.Package, error) {
+	var paths []string
+	stubs, contents := map[string]stub{}, map[string][]byte{}
+	tests, imports := false, false
+	for _, d := range dirs {
+		for path, s := range d.overlay {
+			stubs[path], contents[path] = s, s.content
+		}
+	}
+	for _, d := range annotated {
+		paths = append(paths, d.path)
+		for _, src := range d.sources {
+			tests = tests || strings.HasSuffix(src.path, "_test.go")
+			imports = imports || len(src.imports) > 0
+		}
+	}
+	config := &packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedForTest,
+		Dir: r.cfg.Dir, BuildFlags: r.buildFlags(), Tests: tests, Fset: r.fset,
+		ParseFile: func(fset *token.FileSet, path string, content []byte) (*ast.File, error) {
+			if s, ok := stubs[path]; ok {
+				if s.ast != nil {
+					return s.ast, nil
+				}
+				content = s.content
+			}
+			return parser.ParseFile(fset, path, content, parser.SkipObjectResolution|parser.AllErrors)
+		},
+	}
+	if !imports {
+		pkgs, err := packages.Load(config, paths...)
+		if err == nil && !slices.ContainsFunc(pkgs, isBroken) {
+			return inOrder(pkgs), nil
+		}
+	}
+	config.Overlay = contents
+	pkgs, err := packages.Load(config, paths...)
+	return inOrder(pkgs), err
+}
+
+// inOrder sorts packages; the plain one comes before the same one compiled for
+// a test.
+func inOrder(pkgs []*packages.Package) []*packages.Package {
+	slices.SortFunc(pkgs, func(a, b *packages.Package) int {
+		return cmp.Or(cmp.Compare(len(a.ForTest), len(b.ForTest)), strings.Compare(a.ID, b.ID))
+	})
+	return pkgs
+}
+
+func isBroken(p *packages.Package) bool { return len(compilerErrors(p)) > 0 }
+
+// compilerErrors returns a package's errors. It leaves out what the go command
+// said when it tried to compile the package, stubs missing, for export data:
+// the type checker has the last word.
+func compilerErrors(p *packages.Package) []packages.Error {
+	errs := slices.DeleteFunc(slices.Clone(p.Errors), func(e packages.Error) bool {
+		return e.Kind == packages.ListError && strings.HasPrefix(e.Msg, "# ")
+	})
+	if len(errs) == 0 && p.Types == nil {
+		return p.Errors
+	}
+	return errs
 }
 
 // find returns the package that a source file was type-checked in, and the
@@ -133,12 +172,9 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 			imports[spec.path] = spec
 		}
 	}
-	compiler := slices.ContainsFunc(p.Errors, func(e packages.Error) bool { return e.Kind != packages.ListError })
-	for _, e := range p.Errors {
+	errs := compilerErrors(p)
+	for _, e := range errs {
 		msg := strings.TrimSpace(e.Msg)
-		if compiler && strings.HasPrefix(msg, "# ") {
-			continue // the same again, from the go command's attempt to compile
-		}
 		if m := other.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
 			continue
 		}
@@ -164,7 +200,7 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 		}
 		r.atPosition(pos, "%s", msg)
 	}
-	return len(p.Errors) > 0
+	return len(errs) > 0
 }
 
 // stubbedAt returns the interface whose stub is at a position, or nil.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
@@ -113,7 +114,7 @@ func (r *run) parse(dirs []*packageDir) {
 	for _, d := range dirs {
 		contents := map[string][]byte{}
 		wanted := map[string]bool{}
-		usesRuntime := false
+		var importers []runtimeImporter
 		for _, name := range d.files {
 			path := filepath.Join(d.dir, name)
 			content, err := os.ReadFile(path)
@@ -122,7 +123,7 @@ func (r *run) parse(dirs []*packageDir) {
 				continue
 			}
 			if !isOurs(content) {
-				usesRuntime = usesRuntime || strings.Contains(string(content), `"`+runtimePath+`"`)
+				importers = append(importers, runtimeImports(name, content)...)
 			}
 			if mentions.Match(content) && !isClearlyOurs(content) {
 				contents[path] = content
@@ -137,7 +138,7 @@ func (r *run) parse(dirs []*packageDir) {
 		}
 		d.overlay = map[string]stub{}
 		for _, path := range slices.Sorted(mapKeys(contents)) {
-			r.parseOne(d, path, contents[path], usesRuntime)
+			r.parseOne(d, path, contents[path], importers)
 		}
 		for _, src := range d.sources {
 			wanted[outputName(src.path)] = true
@@ -148,16 +149,20 @@ func (r *run) parse(dirs []*packageDir) {
 
 // parseOne parses a file, and again with the stubs of its wrappers appended
 // when it has directives.
-func (r *run) parseOne(d *packageDir, path string, content []byte, usesRuntime bool) {
+func (r *run) parseOne(d *packageDir, path string, content []byte, importers []runtimeImporter) {
 	out := outputName(path)
 	stubbed := stub{content: content}
 	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) {})
+	usesRuntime := false
 	if scratch != nil && len(scratch.ifaces) > 0 {
+		usesRuntime = slices.ContainsFunc(importers, func(i runtimeImporter) bool {
+			return i.pkg == scratch.ast.Name.Name && (!i.test || strings.HasSuffix(path, "_test.go"))
+		})
 		if err := mayReplace(out); err != nil {
 			r.atPosition(token.Position{Filename: out}, "%v", err)
 		}
-		d.overlay[out] = limiterStub(scratch, content, usesRuntime)
-		stubbed = withStubs(scratch, content)
+		d.overlay[out] = emptyStub(scratch, content)
+		stubbed = withStubs(scratch, content, usesRuntime)
 	}
 	src := parseSource(r.fset, path, stubbed.content, r.at)
 	if src == nil {
@@ -166,9 +171,31 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, usesRuntime b
 	}
 	if len(src.ifaces) > 0 {
 		d.sources = append(d.sources, src)
+		if usesRuntime {
+			importRuntime(src.ast)
+		}
 		stubbed.ast = src.ast
 		d.overlay[path] = stubbed
 	}
+}
+
+// A runtimeImporter is a file that imports the runtime.
+type runtimeImporter struct {
+	pkg  string // the name in its package clause
+	test bool
+}
+
+// runtimeImports returns the file if it imports the runtime.
+func runtimeImports(name string, content []byte) []runtimeImporter {
+	quoted := strconv.Quote(runtimePath)
+	if !bytes.Contains(content, []byte(quoted)) {
+		return nil
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ImportsOnly)
+	if err != nil || !slices.ContainsFunc(file.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == quoted }) {
+		return nil
+	}
+	return []runtimeImporter{{file.Name.Name, strings.HasSuffix(name, "_test.go")}}
 }
 
 func (d *packageDir) findOrphans(wanted map[string]bool) {

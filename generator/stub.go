@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"go/ast"
 	"go/build/constraint"
+	"go/token"
 	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,8 +35,10 @@ func (s stub) ifaceAt(line int) int {
 }
 
 // withStubs appends declarations of a file's wrappers. What stands before
-// keeps its position.
-func withStubs(src *sourceFile, content []byte) stub {
+// keeps its position. The constructors' limiter is the real one if the package
+// imports the runtime anyway, else anything, so that the runtime need not be
+// there, or built, to generate.
+func withStubs(src *sourceFile, content []byte, usesRuntime bool) stub {
 	text := strings.Builder{}
 	text.Write(content)
 	var lines []int
@@ -52,6 +56,11 @@ func withStubs(src *sourceFile, content []byte) stub {
 		fmt.Fprintf(&text, "func %s%s(next %s%s, limiter %s) *%s%s { panic(next) }\n",
 			constructorName(name), params, name, args, limiterName(src.path), wrapperName(name), args)
 	}
+	limiter := "any"
+	if usesRuntime {
+		limiter = "*" + stubRuntime + ".Limiter"
+	}
+	fmt.Fprintf(&text, "\ntype %s = %s\n", limiterName(src.path), limiter)
 	return stub{content: []byte(text.String()), lines: lines}
 }
 
@@ -81,22 +90,27 @@ func hasMethod(spec *ast.TypeSpec, name string) bool {
 	return ok
 }
 
-// limiterStub stands in for the generated file. It declares the constructors'
-// limiter: the real one if the package imports the runtime anyway, else
-// anything, so that the runtime need not be there, or built, to generate.
-func limiterStub(src *sourceFile, content []byte, usesRuntime bool) stub {
+// emptyStub stands in for the generated file. It imports what only directives
+// use, so that the go command loads it.
+func emptyStub(src *sourceFile, content []byte) stub {
 	var text strings.Builder
 	text.WriteString(buildLines(content))
 	fmt.Fprintf(&text, "package %s\n", src.ast.Name.Name)
 	for _, spec := range src.imports {
 		fmt.Fprintf(&text, "import _ %q\n", spec.path)
 	}
-	if usesRuntime {
-		fmt.Fprintf(&text, "import rategenruntime %q\ntype %s = *rategenruntime.Limiter\n", runtimePath, limiterName(src.path))
-	} else {
-		fmt.Fprintf(&text, "type %s = any\n", limiterName(src.path))
-	}
 	return stub{content: []byte(text.String())}
+}
+
+// importRuntime makes the runtime's name known in a file whose stubs use it.
+// Another file of the package imports it, so it is loaded.
+func importRuntime(file *ast.File) {
+	spec := &ast.ImportSpec{
+		Name: &ast.Ident{NamePos: file.Name.End(), Name: stubRuntime},
+		Path: &ast.BasicLit{ValuePos: file.Name.End(), Kind: token.STRING, Value: strconv.Quote(runtimePath)},
+	}
+	decl := &ast.GenDecl{TokPos: file.Name.End(), Tok: token.IMPORT, Specs: []ast.Spec{spec}}
+	file.Decls = append([]ast.Decl{decl}, file.Decls...)
 }
 
 // buildLines returns the //go:build line of a file, ready to start another.
@@ -116,7 +130,10 @@ func buildLines(content []byte) string {
 const runtimePath = "github.com/rategen/rategen/runtime"
 
 // stubPrefix starts the names that exist only while generating.
-const stubPrefix = "rategenLimiterOf_"
+const (
+	stubPrefix  = "rategenLimiterOf_"
+	stubRuntime = stubPrefix + "runtime"
+)
 
 var notInName = regexp.MustCompile(`[^\pL\pN_]`)
 
