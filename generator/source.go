@@ -59,7 +59,7 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 	byName := map[*ast.TypeSpec]*ifaceDecl{}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			d := src.directive(c, report)
+			d := src.directive(c, group == file.Doc, report)
 			if d == nil || d.imports != nil {
 				continue
 			}
@@ -90,14 +90,18 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 }
 
 // directive returns the directive in a comment, or nil. It reports what was
-// meant as one and is none.
-func (src *sourceFile) directive(c *ast.Comment, report reportFunc) *directive {
+// meant as one and is none. A package's documentation may speak of directives,
+// and so may code that is quoted in a block comment outside of an interface.
+func (src *sourceFile) directive(c *ast.Comment, packageDoc bool, report reportFunc) *directive {
 	if strings.HasPrefix(c.Text, directivePrefix) {
 		d := parseDirective(c.Text, c.Pos(), report)
 		if d != nil && d.imports != nil {
 			src.imports = append(src.imports, d.imports)
 		}
 		return d
+	}
+	if packageDoc {
+		return nil
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
 		if m := nearMiss.FindStringSubmatch(text); m != nil {
@@ -108,12 +112,23 @@ func (src *sourceFile) directive(c *ast.Comment, report reportFunc) *directive {
 	offset := 0
 	for line := range strings.Lines(c.Text) {
 		text := strings.TrimLeft(line, "/* \t")
-		if m := nearMiss.FindStringSubmatch(strings.TrimRight(text, "*/ \t\r\n")); m != nil {
+		quoted := strings.HasSuffix(line[:len(line)-len(text)], "//") && !src.inInterface(c)
+		if m := nearMiss.FindStringSubmatch(strings.TrimRight(text, "*/ \t\r\n")); m != nil && !quoted {
 			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", directivePrefix, m[1]+m[2])
 		}
 		offset += len(line)
 	}
 	return nil
+}
+
+func (src *sourceFile) inInterface(c *ast.Comment) bool {
+	found := false
+	ast.Inspect(src.ast, func(n ast.Node) bool {
+		t, ok := n.(*ast.InterfaceType)
+		found = found || ok && t.Pos() < c.Pos() && c.End() < t.End()
+		return !found
+	})
+	return found
 }
 
 // owners returns the doc comments in which directives have a meaning, and the

@@ -34,14 +34,13 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 	verbose := flags.Bool("v", false, "name each generated file and what became of it")
 	version := flags.Bool("version", false, "print the version and exit")
 	tags := flags.String("tags", "", "build `tags`, separated by commas")
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-tags list] [packages]\nrategen -h prints the manual.")
-	}
+	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		stdout.Write(manual())
 		return done
 	case err != nil:
+		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-tags list] [packages]\nrategen -h prints the manual.")
 		return wrongUsage
 	}
 	if *version {

@@ -119,9 +119,9 @@ func TestErrors(t *testing.T) {
 // The manual is written by hand; every option must be in it as the generator
 // describes it.
 func TestManual(t *testing.T) {
-	code, out, _ := rategen("", "-h")
-	if code != 0 {
-		t.Error("exit", code)
+	code, out, errs := rategen("", "-h")
+	if code != 0 || errs != "" {
+		t.Error("-h: exit", code, errs)
 	}
 	text := strings.Join(strings.Fields(out), " ")
 	for _, o := range generator.Options() {
