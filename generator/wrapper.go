@@ -87,6 +87,11 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 			ok = false
 			continue
 		}
+		if hidden := hiddenType(sig, w.tparams, f.pkg.Types); hidden != "" {
+			r.at(name.Pos(), "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", name.Name, hidden, hidden, fn.Name())
+			ok = false
+			continue
+		}
 		_, explicit := order[fn.Name()]
 		m := &method{name: fn.Name(), sig: sig, explicit: explicit}
 		for p := range sig.Params().Variables() {
@@ -138,6 +143,20 @@ func unreachable(t types.Type, from *types.Package) *types.TypeName {
 		}
 	})
 	return found
+}
+
+// hiddenType returns the name of a type of the package that an embedded method
+// uses and that a type parameter has too, or "".
+func hiddenType(t types.Type, tparams *types.TypeParamList, from *types.Package) string {
+	hidden := ""
+	eachName(t, map[types.Type]bool{}, func(obj *types.TypeName) {
+		for p := range tparams.TypeParams() {
+			if obj.Name() == p.Obj().Name() && (obj.Pkg() == from || obj.Pkg() == nil) {
+				hidden = obj.Name()
+			}
+		}
+	})
+	return hidden
 }
 
 // mayImport applies the rule on internal packages. Packages of the standard
