@@ -9,14 +9,14 @@
 -- WAIT   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
 -- CALLS  look: GET. charge: SET.
-local function bucket_state(key, limit)
+local function load_bucket(key, limit)
   local state = redis.call('GET', key)
-  local level, since = 0, clock
+  limit.level, limit.since = 0, clock
   if state then
-    level, since = string.match(state, '^(%S+) (%d+)$')
-    level, since = tonumber(level), tonumber(since)
+    local level, since = string.match(state, '^(%S+) (%d+)$')
+    limit.level, limit.since = tonumber(level), tonumber(since)
   end
-  return level, since, math.max(clock, since)
+  return state
 end
 
 local function level_at(limit, at)
@@ -41,7 +41,8 @@ end
 
 algorithms.bucket = {
   look = function(key, limit)
-    limit.level, limit.since, limit.at = bucket_state(key)
+    load_bucket(key, limit)
+    limit.at = math.max(clock, limit.since)
     local level = level_at(limit, limit.at)
     limit.room = math.floor(limit.param - level)
     if level > 0 then
@@ -75,9 +76,9 @@ algorithms.bucket = {
   end,
 
   refund = function(key, limit)
-    local at
-    limit.level, limit.since, at = bucket_state(key)
-    local level = math.max(0, level_at(limit, at) - limit.cost)
-    set_bucket(key, limit, level, at)
+    if load_bucket(key, limit) then
+      local at = math.max(clock, limit.since)
+      set_bucket(key, limit, math.max(0, level_at(limit, at) - limit.cost), at)
+    end
   end,
 }

@@ -3,14 +3,14 @@
 -- only those in the coarse bucket that the window's edge runs through.
 --
 -- KEY    a HASH: "c" and the end of a coarse bucket -> its count, "f" and the
---        end of a fine one -> its count; "from" -> where the newest fine
---        bucket starts. The key's name holds window and layers, so that the
---        buckets of one key always line up.
+--        end of a fine one -> its count; "at" -> the time of the newest event.
+--        The key's name holds window and layers, so that the buckets of one
+--        key always line up.
 -- PARAM  the width of a fine bucket in microseconds.
 -- FINE   how many fine buckets make a coarse one.
 -- CALLS  look: HGET HMGET HMGET, and HMGET for a denial.
---        charge: HINCRBY HINCRBY PEXPIREAT, and HSET for a new fine bucket,
---        HKEYS HDEL for a new coarse one.
+--        charge: HINCRBY HINCRBY HSET PEXPIREAT, and HKEYS HDEL for a new coarse
+--        bucket.
 local function counts(key, layer, first, width, last)
   local fields = {}
   for stop = first, last, width do
@@ -31,10 +31,8 @@ algorithms.layered = {
   look = function(key, limit)
     local width = limit.param
     local coarse = width * limit.fine
-    local from = tonumber(redis.call('HGET', key, 'from') or nil)
-    limit.at = math.max(clock, from or 0)
-    limit.from = limit.at - limit.at % width
-    limit.fresh = limit.from ~= from
+    local newest = tonumber(redis.call('HGET', key, 'at') or 0)
+    limit.at = math.max(clock, newest)
     local edge = limit.at - limit.window
     -- The first microsecond inside the window, and its fine and coarse bucket.
     local first = edge + 1
@@ -45,7 +43,7 @@ algorithms.layered = {
     local whole, whole_total = counts(key, 'c', coarse_stop + coarse, coarse, last)
     local used = fine_total + whole_total
     if used > 0 then
-      limit.reset = from + width - 1 + limit.window - clock
+      limit.reset = newest - newest % width + width - 1 + limit.window - clock
     end
     limit.room = limit.max - used
     if limit.cost > limit.room then
@@ -71,14 +69,12 @@ algorithms.layered = {
 
   charge = function(key, limit)
     local coarse = limit.param * limit.fine
-    local fine_stop = limit.from + limit.param
-    local coarse_stop = limit.from - limit.from % coarse + coarse
+    local fine_stop = limit.at - limit.at % limit.param + limit.param
+    local coarse_stop = limit.at - limit.at % coarse + coarse
     local cost = string.format('%.0f', limit.cost)
     local opened = redis.call('HINCRBY', key, 'c' .. string.format('%.0f', coarse_stop), cost) == limit.cost
     redis.call('HINCRBY', key, 'f' .. string.format('%.0f', fine_stop), cost)
-    if limit.fresh then
-      redis.call('HSET', key, 'from', string.format('%.0f', limit.from))
-    end
+    redis.call('HSET', key, 'at', string.format('%.0f', limit.at))
     if opened then
       local gone, edge = {}, limit.at - limit.window
       for _, field in ipairs(redis.call('HKEYS', key)) do
@@ -94,6 +90,7 @@ algorithms.layered = {
     local last = fine_stop - 1 + limit.window
     redis.call('PEXPIREAT', key, milliseconds(last))
     limit.reset = last - clock
+    limit.at = fine_stop - 1
   end,
 
   refund = function(key, limit)

@@ -7,10 +7,11 @@
 --     limit.room     how much could be charged now, below 0 if max was lowered
 --     limit.retry    if the charge does not fit: microseconds until it will
 --     limit.reset    microseconds until the limit is whole again; nil: it is
---     limit.at       the time that a charge is made at
---   charge(key, limit)  writes what look found to fit; sets reset and at anew,
---                       and limit.delay if the caller must wait for its turn
---   refund(key, limit)  takes back up to cost of what was charged at limit.at
+--     limit.at       the time now, never before the newest event
+--   charge(key, limit)  writes what look found to fit; sets reset anew, at to
+--                       the time that the charge counts as, and limit.delay if
+--                       the caller must wait for its turn
+--   refund(key, limit)  takes back up to cost of what was charged as of at
 local algorithms = {}
 
 -- Redis's own clock, in microseconds. It may step back, and a promoted replica

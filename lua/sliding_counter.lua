@@ -4,10 +4,10 @@
 -- long.
 --
 -- KEY    a HASH: the end of a bucket (its first microsecond after it) -> its
---        count; "from" -> where the newest bucket starts.
+--        count; "at" -> the time of the newest event; "from" -> where the
+--        newest bucket starts.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
--- CALLS  look: HGETALL. charge: HSET or HINCRBY, PEXPIREAT, and HDEL if buckets
---        have left.
+-- CALLS  look: HGETALL. charge: HSET PEXPIREAT, and HDEL if buckets have left.
 --
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
@@ -32,9 +32,11 @@ end
 algorithms.counter = {
   look = function(key, limit)
     local fields = redis.call('HGETALL', key)
-    local buckets, newest = {}, { start = 0, stop = 0, count = 0 }
+    local buckets, newest = {}, { at = 0, stop = 0, count = 0 }
     for i = 1, #fields, 2 do
-      if fields[i] == 'from' then
+      if fields[i] == 'at' then
+        newest.at = tonumber(fields[i + 1])
+      elseif fields[i] == 'from' then
         newest.start = tonumber(fields[i + 1])
       else
         local stop, count = tonumber(fields[i]), tonumber(fields[i + 1])
@@ -44,7 +46,7 @@ algorithms.counter = {
         end
       end
     end
-    limit.at = math.max(clock, newest.start)
+    limit.at = math.max(clock, newest.at)
     local edge = limit.at - limit.window
     local inside, used = {}, 0
     limit.gone = {}
@@ -57,11 +59,11 @@ algorithms.counter = {
       end
     end
     if newest.stop > limit.at then
-      limit.stop = newest.stop
+      limit.start, limit.stop, limit.count = newest.start, newest.stop, newest.count
     else
       local width = new_width(limit, #inside > 0 and newest)
       limit.start = limit.at - limit.at % width
-      limit.stop = limit.start + width
+      limit.stop, limit.count = limit.start + width, 0
     end
     if used > 0 then
       limit.reset = newest.stop - 1 + limit.window - clock
@@ -79,32 +81,25 @@ algorithms.counter = {
   end,
 
   charge = function(key, limit)
-    local field = string.format('%.0f', limit.stop)
-    local cost = string.format('%.0f', limit.cost)
-    if limit.start then
-      redis.call('HSET', key, 'from', string.format('%.0f', limit.start), field, cost)
-    else
-      redis.call('HINCRBY', key, field, cost)
-    end
+    redis.call('HSET', key,
+      'at', string.format('%.0f', limit.at),
+      'from', string.format('%.0f', limit.start),
+      string.format('%.0f', limit.stop), string.format('%.0f', limit.count + limit.cost))
     for first = 1, #limit.gone, 4000 do
       redis.call('HDEL', key, unpack(limit.gone, first, math.min(first + 3999, #limit.gone)))
     end
     local last = limit.stop - 1 + limit.window
     redis.call('PEXPIREAT', key, milliseconds(last))
     limit.reset = last - clock
+    limit.at = limit.stop - 1
   end,
 
   refund = function(key, limit)
-    local fields = redis.call('HGETALL', key)
-    local bucket, count
-    for i = 1, #fields, 2 do
-      local stop = tonumber(fields[i])
-      if stop and stop > limit.at and (not bucket or stop < bucket) then
-        bucket, count = stop, tonumber(fields[i + 1])
-      end
-    end
-    if bucket then
-      redis.call('HSET', key, string.format('%.0f', bucket), string.format('%.0f', math.max(0, count - limit.cost)))
+    local field = string.format('%.0f', limit.at + 1)
+    local count = redis.call('HGET', key, field)
+    if count then
+      count = math.max(0, tonumber(count) - limit.cost)
+      redis.call('HSET', key, field, string.format('%.0f', count))
     end
   end,
 }

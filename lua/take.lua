@@ -14,7 +14,8 @@
 --          left     how much is left, after the charge if there was one
 --          retry    microseconds until there is room; 0 if there is
 --          reset    microseconds until the limit is whole again
---          at       the time of the charge, 0 if there was none
+--          at       the time that the charge counts as: its own, that of its
+--                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
 -- Time is read once, so all calls happen at the same moment, in order.
 local function limit_at(arg, key)

@@ -68,7 +68,7 @@ func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
 		c := &charges[i]
 		shard := s.shard(c.Key)
 		shard.mu.Lock()
-		if state := shard.keys[string(c.Key)]; state != nil && state.of(c.Rule) {
+		if state := shard.find(c.Key, clock); state != nil && state.of(c.Rule) {
 			state.refund(clock, c)
 		}
 		shard.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *MemoryStore) decideCall(clock int64, charges []Charge, charge bool) err
 	admitted := true
 	for i := range charges {
 		c := &charges[i]
-		state := s.shard(c.Key).keys[string(c.Key)]
+		state := s.shard(c.Key).find(c.Key, clock)
 		if state == nil {
 			state = newMemoryState(c.Rule)
 		} else if !state.of(c.Rule) {
@@ -130,7 +130,7 @@ func (s *MemoryStore) decideCall(clock int64, charges []Charge, charge bool) err
 		at, reset, delay := state.charge(clock, c)
 		c.Remaining -= c.Cost
 		c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
-		if shard := s.shard(c.Key); shard.keys[string(c.Key)] == nil {
+		if shard := s.shard(c.Key); shard.keys[string(c.Key)] != state {
 			shard.add(c.Key, state, clock, s.cap)
 		}
 	}
@@ -189,24 +189,46 @@ type memoryState interface {
 	until() int64
 }
 
-// add adds a key that the shard does not have, and makes room for it.
+// forgotten reports whether Redis would have dropped the key by now. It counts
+// that in milliseconds.
+func forgotten(state memoryState, clock int64) bool {
+	return (state.until()+999)/1000 <= clock/1000
+}
+
+// find returns the state of a key, or nil if there is none or Redis would have
+// dropped it by now.
+func (s *memoryShard) find(key []byte, clock int64) memoryState {
+	state := s.keys[string(key)]
+	if state != nil && forgotten(state, clock) {
+		delete(s.keys, string(key))
+		return nil
+	}
+	return state
+}
+
+// add sets the state of a key, and makes room for it if it is new.
 func (s *memoryShard) add(key []byte, state memoryState, clock int64, limit int) {
 	if s.keys == nil {
 		s.keys = make(map[string]memoryState)
 	}
-	s.evict(clock, limit)
+	if s.keys[string(key)] == nil {
+		s.evict(clock, limit)
+	}
 	s.keys[string(key)] = state
 }
 
-// evict looks at a few keys, drops those that mean nothing any more, and, if
+// evict makes room for one more key. It looks at a few, drops those that mean nothing any more, and, if
 // the shard is full all the same, the one that is the soonest to. Every new
 // key pays for it, so that dead keys go as fast as new ones come.
 func (s *memoryShard) evict(clock int64, limit int) {
 	const sample = 5
+	if len(s.keys) < min(limit, 2*sample) {
+		return
+	}
 	seen, victim, soonest := 0, "", int64(0)
 	for key, state := range s.keys {
 		until := state.until()
-		if until <= clock {
+		if forgotten(state, clock) {
 			delete(s.keys, key)
 		} else if victim == "" || until < soonest {
 			victim, soonest = key, until

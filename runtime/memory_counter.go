@@ -8,7 +8,8 @@ import "math"
 type memoryCounter struct {
 	buckets []memoryCount // ends ascend
 	from    int64         // where the newest bucket starts
-	span    int64         // the window of the newest charge
+	last    int64         // the time of the newest event
+	end     int64         // when the newest charge leaves the window it was made in
 
 	at, start, stop int64 // found by look: the charge's time and its bucket
 	gone            int   // how many buckets have left the window by then
@@ -25,11 +26,11 @@ func (m *memoryCounter) newest() memoryCount {
 	return m.buckets[len(m.buckets)-1]
 }
 
-func (m *memoryCounter) until() int64 { return m.newest().stop - 1 + m.span }
+func (m *memoryCounter) until() int64 { return m.end }
 
 func (m *memoryCounter) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window, newest := c.Rule.Window.Microseconds(), m.newest()
-	m.at = max(clock, m.from)
+	m.at = max(clock, m.last)
 	edge, used := m.at-window, int64(0)
 	m.gone = 0
 	for _, b := range m.buckets {
@@ -86,17 +87,16 @@ func (m *memoryCounter) charge(clock int64, c *Charge) (at, reset, delay int64) 
 	} else {
 		m.buckets = append(m.buckets, memoryCount{stop: m.stop, count: c.Cost})
 	}
-	m.from = m.start
+	m.from, m.last = m.start, m.at
 	m.buckets = append(m.buckets[:0], m.buckets[m.gone:]...)
-	m.span = c.Rule.Window.Microseconds()
-	return m.at, m.stop - 1 + m.span - clock, 0
+	m.end = m.stop - 1 + c.Rule.Window.Microseconds()
+	return m.stop - 1, m.end - clock, 0
 }
 
 func (m *memoryCounter) refund(_ int64, c *Charge) {
 	for i := range m.buckets {
-		if b := &m.buckets[i]; b.stop > c.At {
+		if b := &m.buckets[i]; b.stop-1 == c.At {
 			b.count = max(0, b.count-c.Cost)
-			return
 		}
 	}
 }

@@ -9,7 +9,7 @@ type memoryLog struct {
 
 	at   int64 // found by look
 	left int   // how many events have left the window by then
-	span int64 // the window of the newest event
+	end  int64 // when the newest charge leaves the window it was made in
 }
 
 func (l *memoryLog) of(r *Rule) bool { return r.Algorithm == SlidingLog }
@@ -23,7 +23,12 @@ func (l *memoryLog) newest() int64 {
 	return l.event(l.count - 1)
 }
 
-func (l *memoryLog) until() int64 { return l.newest() + l.span }
+func (l *memoryLog) until() int64 {
+	if l.count == 0 {
+		return 0
+	}
+	return l.end
+}
 
 func (l *memoryLog) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window, newest := c.Rule.Window.Microseconds(), l.newest()
@@ -77,8 +82,8 @@ func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
 		l.ring[(l.head+l.count)&(len(l.ring)-1)] = at
 		l.count++
 	}
-	l.span = c.Rule.Window.Microseconds()
-	return at, at + l.span - clock, 0
+	l.end = at + c.Rule.Window.Microseconds()
+	return at, l.end - clock, 0
 }
 
 func (l *memoryLog) drop(n int) {

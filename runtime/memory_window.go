@@ -37,5 +37,6 @@ func (w *memoryWindow) charge(clock int64, c *Charge) (at, reset, delay int64) {
 func (w *memoryWindow) refund(_ int64, c *Charge) {
 	if w.window > 0 && c.At >= w.start && c.At < w.start+c.Rule.Window.Microseconds() {
 		w.used = max(0, w.used-c.Cost)
+		w.window = c.Rule.Window.Microseconds()
 	}
 }

@@ -79,7 +79,8 @@ type Result struct {
 	// Delay is how long the caller must wait for its turn in a queue, see
 	// [LeakyBucket].
 	Delay time.Duration
-	// At is the time of the charge by the store's clock, in microseconds since
-	// 1970; 0 if no charge was made.
+	// At is the time that the charge counts as, by the store's clock in
+	// microseconds since 1970: its own, that of its time slice, or the last of
+	// its bucket. It is 0 if no charge was made.
 	At int64
 }
