@@ -214,6 +214,7 @@ func (e *emitter) ruleFields(l *limit) []jen.Code {
 	default:
 		field("Max", jen.Op(e.constant(l.max)))
 	}
+	e.algorithmFields(l.rule, field)
 	if l.rule.message != "" {
 		field("Message", jen.Lit(l.rule.message))
 	}

@@ -115,6 +115,9 @@ func (u *use) doc() string {
 	if u.when != nil {
 		text += " when " + u.when.src.text
 	}
+	if u.limit.rule.mode == "shadow" {
+		text += " in shadow mode"
+	}
 	return text
 }
 

@@ -83,6 +83,9 @@ func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) stri
 			limits = append(limits, l)
 		}
 		r.checkPrefixes(m, limits)
+		if len(limits) > maxLimits {
+			r.at(limits[maxLimits].rule.pos, "%s has %d limits, the most is %d: remove some", m.name, len(limits), maxLimits)
+		}
 		for _, l := range limits {
 			m.uses = append(m.uses, r.newUse(w, m, l, scope))
 		}
@@ -159,20 +162,24 @@ func (r *run) newUse(w *wrapper, m *method, l *limit, scope *exprScope) *use {
 			u.parts = append(u.parts, r.newKeyPart(e))
 		}
 	}
-	most := int64(maxLog)
+	bound := mostOf(l.rule.algorithm)
+	most := bound // of the cost
 	if v := l.rule.max; v != nil {
 		if e := scope.check("max", *v, m); e != nil && r.checkInteger(e) {
 			switch n, exact := int64Of(e.con); {
 			case e.con == nil:
 				l.dynamic, u.max = true, e
-			case !exact || n < 1 || n > maxLog:
-				r.at(v.pos, "max: %s is not between 1 and %d", e.con, maxLog)
+			case !exact || n < 1 || n > bound:
+				r.at(v.pos, "max: %s is not between 1 and %d", e.con, bound)
 			default:
 				l.max, most = e, n
 			}
 		}
 	} else {
 		most = defaultMax
+	}
+	if l.rule.burst > 0 {
+		most = l.rule.burst
 	}
 	if v := l.rule.cost; v != nil {
 		if e := scope.check("cost", *v, m); e != nil && r.checkInteger(e) {
@@ -182,7 +189,7 @@ func (r *run) newUse(w *wrapper, m *method, l *limit, scope *exprScope) *use {
 			case constant.Sign(e.con) == 0:
 				r.at(v.pos, "cost: a cost of 0 charges nothing: remove the limit")
 			case !exact || n < 1 || n > most:
-				r.at(v.pos, "cost: %s is not between 1 and the limit's max of %d", e.con, most)
+				r.at(v.pos, "cost: %s is not between 1 and %d, the most that the limit admits at once", e.con, most)
 			case n != 1:
 				u.cost = e
 			}

@@ -3,9 +3,7 @@ package generator
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 )
 
@@ -25,6 +23,8 @@ type optionSpec struct {
 	Option
 	// only says where the option has a meaning; the zero value is everywhere.
 	only place
+	// algorithms are those that the option belongs to; nil means all.
+	algorithms []string
 	// parse takes the value into the rule and returns what is wrong with it.
 	parse func(r *rule, v value) error
 }
@@ -37,27 +37,39 @@ const (
 )
 
 var optionTable = []optionSpec{
-	{Option{"key", "PART,PART...", "whose calls are counted together: Go expressions in which #id is the parameter id and #0 the first; without it all callers share one budget"}, anywhere,
+	{Option{"key", "PART,PART...", "whose calls are counted together: Go expressions in which #id is the parameter id and #0 the first; without it all callers share one budget"}, anywhere, nil,
 		func(r *rule, v value) error { return r.parseKey(v) }},
-	{Option{"window", "DURATION", "the time that max refers to, 1ms to 366d; 60s without it"}, anywhere,
+	{Option{"window", "DURATION", "the time that max refers to, 1ms to 366d; 60s without it"}, anywhere, nil,
 		func(r *rule, v value) (err error) { r.window, err = parseWindow(v.text); return err }},
-	{Option{"max", "INTEGER", "how many calls are admitted in a window, 1 to 1000000, or a Go integer expression over the parameters; 100 without it"}, anywhere,
+	{Option{"max", "INTEGER", "how many calls are admitted in a window, or a Go integer expression over the parameters: 1 to 1000000 for sliding-log, to 1000000000000 for the other algorithms; 100 without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.max = &v; return nil }},
-	{Option{"algorithm", "NAME", "how calls are counted; sliding-log, the default, is exact"}, anywhere,
-		func(r *rule, v value) error { return checkAlgorithm(v.text) }},
-	{Option{"cost", "INTEGER", "how many events a call counts as, or a Go integer expression such as len(#items); 1 without it"}, anywhere,
+	{Option{"algorithm", "NAME", "how calls are counted: sliding-log, which is exact, sliding-counter, fixed-window, token-bucket or leaky-bucket; sliding-log without it"}, anywhere, nil,
+		func(r *rule, v value) error { r.algorithm = v.text; return checkAlgorithm(v.text) }},
+	{Option{"storage", "zset|list", "how Redis keeps the log: a sorted set is easier to look at, a list is smaller; zset without it"}, anywhere, []string{slidingLog},
+		func(r *rule, v value) error { r.storage = v.text; return oneOf(v.text, "zset", "list") }},
+	{Option{"resolution", "DURATION", "events fall to the start of a time slice of this length, and leave the window together; exact without it"}, anywhere, []string{slidingLog},
+		func(r *rule, v value) (err error) { r.resolution, err = parseResolution(v.text); return err }},
+	{Option{"buckets", "N|NxM|auto", "how the window is divided: N equal buckets, N coarse ones of M fine ones each, or buckets as wide as the traffic allows; 60 without it"}, anywhere, []string{slidingCounter},
+		func(r *rule, v value) (err error) { r.buckets, err = parseBuckets(v.text); return err }},
+	{Option{"burst", "INTEGER", "how many calls are admitted at once, 1 to 1000000000000; max without it"}, anywhere, []string{tokenBucket, leakyBucket},
+		func(r *rule, v value) (err error) { r.burst, err = parseBurst(v.text); return err }},
+	{Option{"cost", "INTEGER", "how many events a call counts as, or a Go integer expression such as len(#items); 1 without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.cost = &v; return nil }},
-	{Option{"when", "CONDITION", "Go boolean expression; while it is false the limit is not applied"}, anywhere,
+	{Option{"when", "CONDITION", "Go boolean expression; while it is false the limit is not applied"}, anywhere, nil,
 		func(r *rule, v value) error { r.when = &v; return nil }},
-	{Option{"prefix", "TEXT", "start of the Redis key; rate_limit:<package>.<Interface>.<Method>: without it"}, anywhere,
+	{Option{"prefix", "TEXT", "start of the Redis key; rate_limit:<package>.<Interface>.<Method>: without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.prefix = v.text; return checkText(v.text, 120) }},
-	{Option{"name", "TEXT", "the rule's name in errors, logs and metrics; <package>.<Interface>.<Method> without it"}, anywhere,
+	{Option{"name", "TEXT", "the rule's name in errors, logs and metrics; <package>.<Interface>.<Method> without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.name = v.text; return checkText(v.text, 120) }},
-	{Option{"message", "TEXT", "text of the error of a refused call; \"rate limit exceeded\" without it"}, anywhere,
+	{Option{"message", "TEXT", "text of the error of a refused call; \"rate limit exceeded\" without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.message = v.text; return checkText(v.text, 1000) }},
-	{Option{"fail", "open|closed|local", "what happens to a call when Redis gives no answer: pass, be refused, or be decided by this process alone; the limiter's policy without it"}, anywhere,
+	{Option{"fail", "open|closed|local", "what happens to a call when Redis gives no answer: pass, be refused, or be decided by this process alone; the limiter's policy without it"}, anywhere, nil,
 		func(r *rule, v value) (err error) { r.fail = v.text; return oneOf(v.text, "open", "closed", "local") }},
-	{Option{"except", "METHOD,METHOD...", "methods that a limit of a whole interface leaves out"}, onInterface,
+	{Option{"wait", "DURATION", "how long a call may wait for its turn instead of being refused at once, the context's deadline permitting; leaky-bucket then spaces calls evenly; 0s without it"}, anywhere, nil,
+		func(r *rule, v value) (err error) { r.wait, err = parseWait(v.text); return err }},
+	{Option{"mode", "enforce|shadow", "shadow counts calls and refuses none, to try a limit out; enforce without it"}, anywhere, nil,
+		func(r *rule, v value) error { r.mode = v.text; return oneOf(v.text, "enforce", "shadow") }},
+	{Option{"except", "METHOD,METHOD...", "methods that a limit of a whole interface leaves out"}, onInterface, nil,
 		func(r *rule, v value) error { return r.parseExcept(v) }},
 }
 
@@ -78,40 +90,9 @@ func optionNames() []string {
 	return names
 }
 
-// The options of later versions, so that they are not called unknown.
-var (
-	laterOptions    = []string{"storage", "resolution", "buckets", "burst", "wait", "mode", "adaptive"}
-	laterAlgorithms = []string{"sliding-counter", "fixed-window", "token-bucket", "leaky-bucket"}
-)
-
-func checkAlgorithm(name string) error {
-	if slices.Contains(laterAlgorithms, name) {
-		return fmt.Errorf("%q is not available in this version; write algorithm=sliding-log or leave it out", name)
-	}
-	if name != "sliding-log" {
-		return fmt.Errorf("unknown name %q%s: write algorithm=sliding-log", name,
-			suggest(name, append([]string{"sliding-log"}, laterAlgorithms...)))
-	}
-	return nil
-}
-
-// parseWindow reads a Go duration; it may also be whole days, as in 7d.
-func parseWindow(text string) (time.Duration, error) {
-	const day = 24 * time.Hour
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		d = time.Duration(n) * day
-	}
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%q is not a duration: write one such as 500ms, 10s, 1h30m or 7d", text)
-	case d < time.Millisecond || d > 366*day:
-		return 0, fmt.Errorf("%s is not between 1ms and 366d", text)
-	}
-	return d, nil
-}
+// laterOptions are the options of a later version, so that they are not called
+// unknown.
+var laterOptions = []string{"adaptive"}
 
 // checkText accepts printable text of 1 to most bytes.
 func checkText(text string, most int) error {

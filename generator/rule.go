@@ -12,10 +12,6 @@ import (
 const (
 	defaultWindow = 60 * time.Second
 	defaultMax    = 100
-
-	// maxLog is the largest max of a sliding log; the runtime checks the same
-	// bound.
-	maxLog = 1_000_000
 )
 
 // A rule is a directive understood: one limit as it was declared. Its
@@ -33,13 +29,21 @@ type rule struct {
 	fail    string // "": the limiter's
 	except  []value
 
+	algorithm  string
+	storage    string        // "": zset
+	resolution time.Duration // 0: exact
+	buckets    buckets
+	burst      int64         // 0: max
+	wait       time.Duration // 0: no waiting
+	mode       string        // "": enforce
+
 	prefixPos, namePos token.Pos
 }
 
 // parseRule understands a directive's options. It reports every option that
 // is unknown, repeated, inapplicable or malformed.
 func parseRule(d *directive, on place, report reportFunc) *rule {
-	r := &rule{pos: d.pos, window: defaultWindow, prefixPos: d.pos, namePos: d.pos}
+	r := &rule{pos: d.pos, window: defaultWindow, algorithm: slidingLog, prefixPos: d.pos, namePos: d.pos}
 	seen := map[string]bool{}
 	for _, o := range d.options {
 		i := slices.IndexFunc(optionTable, func(s optionSpec) bool { return s.Name == o.name })
@@ -76,7 +80,23 @@ func parseRule(d *directive, on place, report reportFunc) *rule {
 			report(pos, "%s: %s", o.name, text)
 		}
 	}
+	r.checkTogether(d, report)
 	return r
+}
+
+// checkTogether reports options that do not go with the directive's others.
+func (r *rule) checkTogether(d *directive, report reportFunc) {
+	for _, o := range d.options {
+		i := slices.IndexFunc(optionTable, func(s optionSpec) bool { return s.Name == o.name })
+		if i < 0 || !slices.Contains(algorithms, r.algorithm) {
+			continue
+		}
+		if belongs := optionTable[i].algorithms; belongs != nil && !slices.Contains(belongs, r.algorithm) {
+			report(o.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", o.name, r.algorithm, strings.Join(belongs, " or algorithm="))
+		} else if o.name == "resolution" && r.resolution > r.window {
+			report(o.value.pos, "resolution: %s is longer than the window", o.value.text)
+		}
+	}
 }
 
 // A partError is an error in a part of a value.

@@ -38,7 +38,7 @@ var mentions = regexp.MustCompile(`(?i)rate[-_]?limit`)
 // then either a colon and something like an option, or an option of ours.
 var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
 	`\s*:\s*([A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
-	`\s+((?:key|window|max|algorithm|cost|when|prefix|name|message|fail|except)=\S.*))`)
+	`\s+((?:` + strings.Join(optionNames(), "|") + `)=\S.*))`)
 
 // parseSource parses a file and attaches its directives to the interfaces and
 // methods they belong to.

@@ -65,9 +65,21 @@ The options are:
     which #id is the parameter id and #0 the first; without it all callers
     share one budget
   - window=DURATION: the time that max refers to, 1ms to 366d; 60s without it
-  - max=INTEGER: how many calls are admitted in a window, 1 to 1000000, or a
-    Go integer expression over the parameters; 100 without it
-  - algorithm=NAME: how calls are counted; sliding-log, the default, is exact
+  - max=INTEGER: how many calls are admitted in a window, or a Go integer
+    expression over the parameters: 1 to 1000000 for sliding-log, to
+    1000000000000 for the other algorithms; 100 without it
+  - algorithm=NAME: how calls are counted: sliding-log, which is exact,
+    sliding-counter, fixed-window, token-bucket or leaky-bucket; sliding-log
+    without it
+  - storage=zset|list: how Redis keeps the log: a sorted set is easier to look
+    at, a list is smaller; zset without it
+  - resolution=DURATION: events fall to the start of a time slice of this
+    length, and leave the window together; exact without it
+  - buckets=N|NxM|auto: how the window is divided: N equal buckets, N coarse
+    ones of M fine ones each, or buckets as wide as the traffic allows; 60
+    without it
+  - burst=INTEGER: how many calls are admitted at once, 1 to 1000000000000;
+    max without it
   - cost=INTEGER: how many events a call counts as, or a Go integer expression
     such as len(#items); 1 without it
   - when=CONDITION: Go boolean expression; while it is false the limit is not
@@ -81,6 +93,11 @@ The options are:
   - fail=open|closed|local: what happens to a call when Redis gives no answer:
     pass, be refused, or be decided by this process alone; the limiter's
     policy without it
+  - wait=DURATION: how long a call may wait for its turn instead of being
+    refused at once, the context's deadline permitting; leaky-bucket then
+    spaces calls evenly; 0s without it
+  - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
+    out; enforce without it
   - except=METHOD,METHOD...: methods that a limit of a whole interface leaves
     out
 
