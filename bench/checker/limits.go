@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+const (
+	maxKeys = 1000
+	maxCost = 5
+)
+
+// An algorithm is one way to count, and how to check it.
+type algorithm struct {
+	set   func(*runtime.Rule)         // makes the rule one of this algorithm
+	check func(*runtime.Rule) checker // checks one key
+}
+
+// order is the order in which the algorithms run.
+var order = []string{
+	"zset", "list", "fixed-window", "token-bucket", "leaky-bucket", "queue",
+	"counter-60", "counter-6x10", "counter-auto",
+}
+
+const controlName = "control"
+
+var algorithms = map[string]*algorithm{
+	"zset":         {func(*runtime.Rule) {}, newLogCheck},
+	"list":         {func(r *runtime.Rule) { r.Storage = runtime.List }, newLogCheck},
+	"fixed-window": {func(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }, newFixedCheck},
+	"token-bucket": {func(r *runtime.Rule) {
+		r.Algorithm = runtime.TokenBucket
+		r.Burst = max(maxCost, r.Max/3)
+	}, newBucketCheck},
+	"leaky-bucket": {func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }, newBucketCheck},
+	"queue": {func(r *runtime.Rule) {
+		r.Algorithm = runtime.LeakyBucket
+		r.Wait = r.Window / 3
+	}, newBucketCheck},
+	"counter-60":   {counter(runtime.EqualBuckets(60)), newCounterCheck(60)},
+	"counter-6x10": {counter(runtime.LayeredBuckets(6, 10)), newCounterCheck(60)},
+	"counter-auto": {counter(runtime.AdaptiveBuckets()), newCounterCheck(16)},
+	controlName:    {func(*runtime.Rule) {}, newLogCheck},
+}
+
+func counter(b runtime.Buckets) func(*runtime.Rule) {
+	return func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, b }
+}
+
+func algorithmNames() []string { return order }
+
+// shapes are the limits that the keys have in turn: from ones that a single
+// process exhausts to ones that all of them together hardly do, and 128 events,
+// where Redis changes how it stores them.
+var shapes = []struct {
+	window time.Duration
+	max    int64
+}{
+	{50 * time.Millisecond, 5},
+	{50 * time.Millisecond, 1000},
+	{80 * time.Millisecond, 301},
+	{120 * time.Millisecond, 41},
+	{200 * time.Millisecond, 2500},
+	{333 * time.Millisecond, 700},
+	{500 * time.Millisecond, 4999},
+	{75 * time.Millisecond, 128},
+}
+
+// A limit is one key.
+type limit struct {
+	rule runtime.Rule
+	key  []byte
+}
+
+// newLimits returns the keys of an algorithm.
+func newLimits(name string, n int) []limit {
+	limits := make([]limit, n)
+	for i := range limits {
+		shape := shapes[i%len(shapes)]
+		l := &limits[i]
+		l.rule = runtime.Rule{Name: name, Window: shape.window, Max: shape.max}
+		algorithms[name].set(&l.rule)
+		l.key = fmt.Appendf(nil, "%s:%d", name, i)
+	}
+	return limits
+}

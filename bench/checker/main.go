@@ -1,0 +1,123 @@
+// Checker proves on a real redis-server that limits are exact.
+//
+// It starts a redis-server of its own. Then, for one algorithm after the
+// other, several processes hammer the same keys with calls of mixed costs, and
+// record what became of every call and when it was, by the clock of Redis.
+// Afterwards a sweep over all records asks, of every single decision:
+//
+//	over      was it admitted although the limit had no room?
+//	spurious  was it denied although the limit had room?
+//	wrong     was its time, its RetryAfter or its delay in a queue another
+//	          than it had to be?
+//
+// Whether there was room is computed anew from the calls that were admitted
+// before, see the sweep's checks; nothing that the limiter says of itself is
+// believed. A sliding counter may deny a call for up to the width of a bucket
+// longer than the window, and for it a denial within that is not spurious.
+//
+// At the end the same sweep is made over a control: a sliding log that
+// believes the clocks of its clients, which differ. The sweep must find it
+// over its limits, or it would not find anybody.
+//
+// Usage:
+//
+//	go run ./checker [flags]
+//
+// The exit status is 0 if every algorithm is without fault and the control is
+// not, and 1 otherwise. With -control only the control runs, and so the status
+// is 1.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// config is what the flags say. A process that hammers is told the same.
+type config struct {
+	processes  int
+	decisions  int
+	duration   time.Duration
+	keys       int
+	algorithms string
+	skew       time.Duration
+	control    bool
+}
+
+func main() {
+	var c config
+	var w worker
+	flag.IntVar(&c.processes, "processes", 8, "how many processes hammer")
+	flag.IntVar(&c.decisions, "decisions", 1_000_000, "how many decisions to make in total, the control's not counted")
+	flag.DurationVar(&c.duration, "duration", 0, "how long to hammer in total, in place of -decisions")
+	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
+	flag.StringVar(&c.algorithms, "algorithms", strings.Join(algorithmNames(), ","), "which algorithms to check, separated by commas")
+	flag.DurationVar(&c.skew, "skew", 100*time.Millisecond, "how far the processes' clocks are apart at most")
+	flag.BoolVar(&c.control, "control", false, "run only the control, which must fail")
+	flag.StringVar(&w.socket, "worker", "", "for the checker's own use: hammer the server on this socket")
+	flag.StringVar(&w.output, "output", "", "for the checker's own use: where to write the records")
+	flag.DurationVar(&w.offset, "offset", 0, "for the checker's own use: how far this process's clock is off")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if w.socket != "" {
+		w.config = c
+		if err := w.run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "checker: process:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ok, err := check(ctx, c)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "checker:", err)
+	}
+	if err != nil || !ok {
+		stop()
+		os.Exit(1)
+	}
+}
+
+// check runs every algorithm and the control, prints what it finds, and
+// reports whether that is what it should be.
+func check(ctx context.Context, c config) (bool, error) {
+	if flag.NArg() > 0 || c.processes < 1 || c.keys < 1 || c.keys > maxKeys || c.decisions < 1 || c.duration < 0 {
+		return false, fmt.Errorf("flags out of range, or arguments that are not flags; see -help")
+	}
+	names := strings.Split(c.algorithms, ",")
+	if c.control {
+		names = nil
+	}
+	for _, name := range names {
+		if algorithms[name] == nil {
+			return false, fmt.Errorf("unknown algorithm %q, it is one of %s", name, strings.Join(algorithmNames(), " "))
+		}
+	}
+	report := newReport(os.Stdout, c)
+	share := c
+	if len(names) > 0 {
+		share.decisions = (c.decisions + len(names) - 1) / len(names)
+		share.duration = c.duration / time.Duration(len(names))
+	}
+	for _, name := range names {
+		if err := report.run(ctx, name, share); err != nil {
+			return false, err
+		}
+	}
+	if len(names) > 0 {
+		report.total()
+		// The control needs no more than enough.
+		share.decisions, share.duration = min(share.decisions, 100_000), 0
+	}
+	if err := report.run(ctx, controlName, share); err != nil {
+		return false, err
+	}
+	return report.verdict(len(names) > 0), nil
+}

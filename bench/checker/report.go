@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A report runs algorithms and prints a line about each.
+type report struct {
+	out     io.Writer
+	config  config
+	sum     result
+	elapsed time.Duration
+	control *result
+	notes   []string
+}
+
+func newReport(out io.Writer, c config) *report {
+	r := &report{out: out, config: c}
+	fmt.Fprintf(out, "%d processes, clocks up to %v apart, %d keys\n\n", c.processes, c.skew, c.keys)
+	fmt.Fprintf(out, "%-14s %10s %10s %10s %8s %8s %8s %12s\n",
+		"algorithm", "decisions", "admitted", "denied", "over", "spurious", "wrong", "decisions/s")
+	return r
+}
+
+// run runs one algorithm on a server of its own, and prints what is found.
+func (r *report) run(ctx context.Context, name string, c config) error {
+	server, err := startServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	version, err := serverVersion(ctx, server)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	files, err := hammer(ctx, name, c, server)
+	if err != nil {
+		return err
+	}
+	elapsed := time.Since(begin)
+	var records []record
+	for _, file := range files {
+		if records, err = readRecords(records, file); err != nil {
+			return err
+		}
+	}
+	result, err := sweep(name, newLimits(name, c.keys), records)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r.line(name, result, elapsed)
+	if name == controlName {
+		r.control = result
+	} else {
+		r.sum.add(result)
+		r.elapsed += elapsed
+	}
+	if result.first != nil {
+		r.notes = append(r.notes, fmt.Sprintf("%s: the first of its faults is %+v", name, *result.first))
+	}
+	if result.backwards > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.backwards))
+	}
+	if r.notes == nil {
+		r.notes = []string{"Redis " + version}
+	}
+	return nil
+}
+
+// hammer runs the processes and returns the files with their records.
+func hammer(ctx context.Context, name string, c config, server *server) ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	var commands []*exec.Cmd
+	for i := range c.processes {
+		file := filepath.Join(server.dir, strconv.Itoa(i))
+		// From -skew/2 to skew/2.
+		offset := c.skew*time.Duration(i)/time.Duration(max(1, c.processes-1)) - c.skew/2
+		cmd := exec.CommandContext(ctx, program,
+			"-worker", server.socket, "-output", file, "-offset", offset.String(),
+			"-algorithms", name, "-keys", strconv.Itoa(c.keys),
+			"-processes", strconv.Itoa(c.processes),
+			"-decisions", strconv.Itoa(c.decisions), "-duration", c.duration.String())
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		files, commands = append(files, file), append(commands, cmd)
+	}
+	var failed error
+	for i, cmd := range commands {
+		if err := cmd.Start(); err != nil {
+			failed, commands = err, commands[:i]
+			break
+		}
+	}
+	for _, cmd := range commands {
+		if err := cmd.Wait(); err != nil {
+			failed = fmt.Errorf("a process failed: %w", err)
+		}
+	}
+	return files, failed
+}
+
+func serverVersion(ctx context.Context, server *server) (string, error) {
+	client := newClient(server.socket)
+	defer client.Close()
+	return infoField(ctx, client, "redis_version")
+}
+
+func infoField(ctx context.Context, client *redis.Client, name string) (string, error) {
+	info, err := client.Info(ctx, "server").Result()
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", err
+}
+
+func (r *report) line(name string, s *result, elapsed time.Duration) {
+	fmt.Fprintf(r.out, "%-14s %10d %10d %10d %8d %8d %8d %12.0f\n", name,
+		s.decisions, s.admitted, s.decisions-s.admitted, s.over, s.spurious, s.wrong,
+		float64(s.decisions)/elapsed.Seconds())
+}
+
+func (r *report) total() { r.line("total", &r.sum, r.elapsed) }
+
+// verdict prints what all of it means, and reports whether it is good.
+func (r *report) verdict(algorithms bool) bool {
+	fmt.Fprintf(r.out, "\n%s\n", strings.Join(r.notes, "\n"))
+	caught := r.control.over > 0
+	if !algorithms {
+		if caught {
+			fmt.Fprintln(r.out, "FAIL: the control is over its limits, as it must be")
+		} else {
+			fmt.Fprintln(r.out, "FAIL: the control was not found out, so the sweep proves nothing")
+		}
+		return false
+	}
+	switch {
+	case !caught:
+		fmt.Fprintln(r.out, "FAIL: the control was not found out, so the sweep proves nothing")
+	case !r.sum.ok():
+		fmt.Fprintln(r.out, "FAIL")
+	default:
+		fmt.Fprintln(r.out, "ok: no decision was over, spurious or wrong, and the control was found out")
+	}
+	return caught && r.sum.ok()
+}

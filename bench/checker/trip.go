@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A trip is some calls that one script decides, between two calls that tell
+// when it was. Both charge the same fixed window, which never fills: what it
+// has left numbers them in the order in which Redis executed them, over all
+// processes, and the time of the charge is the clock of the script, since the
+// window is older. If the numbers of the two follow each other nothing came in
+// between, and everything that the trip decided happened at this one moment in
+// the order of its calls. The sweep makes sure that no number is missing or
+// comes twice, so no decision is lost and none was made twice.
+//
+// Two calls of the same microsecond are therefore never ambiguous: what was
+// admitted earlier in the trip, or in an earlier trip, had been charged, and
+// nothing else had.
+type trip struct {
+	limits []limit
+	calls  []runtime.Call
+	which  []int // the limit of each call but the first and the last
+	output []byte
+}
+
+var (
+	tickRule = runtime.Rule{Name: "tick", Algorithm: runtime.FixedWindow, Window: runtime.MaxWindow, Max: runtime.MaxCount}
+	tickKey  = []byte("tick")
+)
+
+func newTrip(limits []limit) *trip {
+	t := &trip{limits: limits}
+	for range maxTrip + 2 {
+		t.calls = append(t.calls, runtime.Call{Charges: make([]runtime.Charge, 1)})
+	}
+	return t
+}
+
+// rest is for how long a key is left alone, about a quarter of the time, so
+// that its window empties and it expires.
+const rest = 250 * time.Millisecond
+
+// fill makes up n calls on random keys.
+func (t *trip) fill(n int, now time.Time) {
+	round := now.UnixMilli() / rest.Milliseconds()
+	t.calls, t.which = t.calls[:n+2], t.which[:0]
+	t.calls[0].Charges[0] = tick()
+	t.calls[n+1].Charges[0] = tick()
+	for i := range n {
+		k := rand.IntN(len(t.limits))
+		for try := 0; (round+int64(k))%4 == 0 && try < 10; try++ {
+			k = rand.IntN(len(t.limits))
+		}
+		l := &t.limits[k]
+		t.calls[i+1].Charges[0] = runtime.Charge{
+			Rule: &l.rule,
+			Key:  l.key,
+			Max:  l.rule.Max,
+			Cost: 1 + rand.Int64N(maxCost),
+			Wait: l.rule.Wait,
+		}
+		t.which = append(t.which, k)
+	}
+}
+
+func tick() runtime.Charge {
+	return runtime.Charge{Rule: &tickRule, Key: tickKey, Max: tickRule.Max, Cost: 1}
+}
+
+// take has the calls decided and returns the records of them, in bytes.
+func (t *trip) take(ctx context.Context, store taker) ([]byte, error) {
+	if err := store.Take(ctx, t.calls); err != nil {
+		return nil, err
+	}
+	for i := range t.calls {
+		if err := t.calls[i].Err; err != nil {
+			return nil, err
+		}
+	}
+	last := len(t.calls) - 1
+	first, second := &t.calls[0].Charges[0], &t.calls[last].Charges[0]
+	if first.Remaining != second.Remaining+1 || first.At != second.At || first.At == 0 {
+		return nil, fmt.Errorf("the calls of one trip were not decided together: it began with number %d at %d and ended with %d at %d",
+			tickRule.Max-first.Remaining, first.At, tickRule.Max-second.Remaining, second.At)
+	}
+	number := (tickRule.Max - second.Remaining) / 2
+	t.output = t.output[:0]
+	for i, k := range t.which {
+		c := &t.calls[i+1].Charges[0]
+		r := record{Order: orderOf(number, i), Clock: first.At, At: c.At, Limit: uint16(k), Cost: uint8(c.Cost)}
+		wait := c.RetryAfter
+		if c.Allowed {
+			r.Admitted, wait = 1, c.Delay
+		}
+		if c.Allowed != (c.At != 0) || wait < 0 || wait.Microseconds() > 1<<32-1 {
+			return nil, fmt.Errorf("a decision contradicts itself: %+v", c.Result)
+		}
+		r.Wait = uint32(wait.Microseconds())
+		t.output = r.append(t.output)
+	}
+	return t.output, nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A worker is one process that hammers.
+type worker struct {
+	config
+	socket string        // of the server
+	output string        // file of the records
+	offset time.Duration // how far this process's clock is off
+}
+
+// now is this process's clock. Only the control asks it for a decision.
+func (w *worker) now() time.Time { return time.Now().Add(w.offset) }
+
+// A taker decides calls. It is the part of a [runtime.Store] that is checked.
+type taker interface {
+	Take(ctx context.Context, calls []runtime.Call) error
+}
+
+// inFlight is how many trips a process has under way at once.
+const inFlight = 2
+
+// run makes the process's share of the decisions and writes down each.
+func (w *worker) run(ctx context.Context) error {
+	client := newClient(w.socket)
+	defer client.Close()
+	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(patience))
+	if w.algorithms == controlName {
+		store = &control{client: client, now: w.now}
+	}
+	file, err := os.Create(w.output)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	out := bufio.NewWriterSize(file, 1<<20)
+	var left atomic.Int64 // decisions
+	left.Store(int64((w.decisions + w.processes - 1) / w.processes))
+	end := time.Now().Add(w.duration)
+	limits := newLimits(w.algorithms, w.keys)
+
+	var wait sync.WaitGroup
+	var mu sync.Mutex // guards what follows
+	var failed error
+	for range inFlight {
+		wait.Go(func() {
+			t := newTrip(limits)
+			for ctx.Err() == nil {
+				if w.duration > 0 && time.Now().After(end) {
+					return
+				}
+				n := 1 + rand.IntN(maxTrip)
+				if w.duration == 0 {
+					n = min(n, int(left.Add(-int64(n)))+n)
+				}
+				if n <= 0 {
+					return
+				}
+				t.fill(n, w.now())
+				records, err := t.take(ctx, store)
+				mu.Lock()
+				if err == nil {
+					_, err = out.Write(records)
+				}
+				if err != nil {
+					failed = err
+				}
+				stop := failed != nil
+				mu.Unlock()
+				if stop {
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	if err := out.Flush(); failed == nil {
+		failed = err
+	}
+	if err := file.Close(); failed == nil {
+		failed = err
+	}
+	if failed != nil {
+		return fmt.Errorf("%s: %w", w.algorithms, failed)
+	}
+	return nil
+}
