@@ -78,8 +78,8 @@ algorithms.layered = {
     if opened then
       local gone, edge = {}, limit.at - limit.window
       for _, field in ipairs(redis.call('HKEYS', key)) do
-        local stop = tonumber(string.match(field, '^[cf](%d+)$'))
-        if stop and stop - 1 <= edge then
+        local stop = string.match(field, '^[cf](%d+)$')
+        if stop and tonumber(stop) - 1 <= edge then
           gone[#gone + 1] = field
         end
       end
