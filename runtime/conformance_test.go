@@ -1,0 +1,148 @@
+package runtime_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/storetest"
+)
+
+// century is a time that no test reaches by itself, so that Redis expires
+// nothing of a test that sets the clock.
+var century = time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
+
+// patient lets a store wait for longer than a busy machine takes.
+var patient = runtime.WithTimeout(20 * time.Second)
+
+func TestMemoryStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		var clock atomic.Int64
+		clock.Store(century.UnixMicro())
+		store := runtime.NewMemoryStore()
+		store.SetClock(clock.Load)
+		return storetest.Subject{
+			Store: store, Now: clock.Load, Exact: true,
+			Advance: func(d time.Duration) { clock.Add(d.Microseconds()) },
+		}
+	})
+}
+
+func TestRedisStoreOnMiniredis(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		server := miniredis.RunT(t)
+		now, latest := century, century
+		server.SetTime(now)
+		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		return storetest.Subject{
+			Store: runtime.NewRedisStore(client, patient),
+			Now:   func() int64 { return now.UnixMicro() },
+			Exact: true,
+			Advance: func(d time.Duration) {
+				now = now.Add(d)
+				server.SetTime(now)
+				if now.After(latest) {
+					// It does not live longer when the clock steps back.
+					server.FastForward(now.Sub(latest))
+					latest = now
+				}
+			},
+		}
+	})
+}
+
+func TestRedisStoreWithInjectedClock(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		return injected(t, client, nil)
+	})
+}
+
+// injected returns a subject whose script, changed by change if that is not
+// nil, reads its time from a key of the test's own.
+func injected(t *testing.T, client *redis.Client, change func(string) string) storetest.Subject {
+	ctx := context.Background()
+	key := runtime.ClockKey + t.Name()
+	now := century.UnixMicro()
+	store := runtime.NewRedisStore(client, patient)
+	store.SetScript(func(text string) string {
+		if change != nil {
+			text = change(text)
+		}
+		return strings.ReplaceAll(text, "'"+runtime.ClockKey+"'", "'"+key+"'")
+	})
+	set := func() {
+		if err := client.Set(ctx, key, now, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set()
+	return storetest.Subject{
+		Store: store, Exact: true,
+		Now: func() int64 { return now },
+		Advance: func(d time.Duration) {
+			now += d.Microseconds()
+			set()
+			keys, err := client.Keys(ctx, storetest.Prefix(t)+"*").Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range keys {
+				expire(ctx, client, key, now)
+			}
+		},
+	}
+}
+
+func TestRedisStore(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		return onServerTime(t, client, client)
+	})
+}
+
+func TestRedisStoreOnCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		return onServerTime(t, client, node)
+	})
+}
+
+// onServerTime returns a subject on the clock of a server, which all servers
+// of this machine share.
+func onServerTime(t *testing.T, client redis.UniversalClient, clock *redis.Client) storetest.Subject {
+	now := func() int64 {
+		at, err := clock.Time(context.Background()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.UnixMicro()
+	}
+	return storetest.Subject{
+		Store: runtime.NewRedisStore(client, patient),
+		Now:   now,
+		Advance: func(d time.Duration) {
+			for until := now() + d.Microseconds(); ; {
+				left := time.Duration(until-now()) * time.Microsecond
+				if left <= 0 {
+					return
+				}
+				time.Sleep(left)
+			}
+		},
+	}
+}

@@ -1,0 +1,214 @@
+// Package storetest holds what every [runtime.Store] must do, as tests that
+// run over any of them:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Subject { ... })
+//	}
+package storetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Subject is a store under test and its clock.
+type Subject struct {
+	Store runtime.Store
+	// Now returns the store's clock, in microseconds since 1970.
+	Now func() int64
+	// Advance returns when the store's clock has come forward by d, and has
+	// come forward by exactly d if the subject is Exact.
+	Advance func(d time.Duration)
+	// Exact says that the clock stands still but for Advance, and that a
+	// negative d sets it back.
+	Exact bool
+}
+
+// Run runs the suite for every way of counting. start returns a store for each
+// test; its keys need not be gone, because no two tests name the same one.
+func Run(t *testing.T, start func(t *testing.T) Subject) {
+	for _, rule := range Rules() {
+		t.Run(rule.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					if test.skip != nil && test.skip(&rule) {
+						t.Skip("not for this algorithm")
+					}
+					t.Parallel()
+					subject := start(t)
+					if test.exact && !subject.Exact {
+						t.Skip("needs a clock that stands still")
+					}
+					test.run(&trial{T: t, Subject: subject, rule: rule})
+				})
+			}
+		})
+	}
+}
+
+// tests is the suite.
+var tests = []struct {
+	name  string
+	run   func(*trial)
+	exact bool // only with a clock that stands still
+	skip  func(*runtime.Rule) bool
+}{
+	{name: "count down", run: countDown},
+	{name: "denied changes nothing", run: deniedChangesNothing},
+	{name: "peek charges nothing", run: peekChargesNothing},
+	{name: "cost", run: costs},
+	{name: "all or none", run: allOrNone},
+	{name: "shadow", run: shadow},
+	{name: "batch in order", run: batchInOrder},
+	{name: "batch of strangers", run: batchOfStrangers},
+	{name: "concurrent", run: concurrent},
+	{name: "changed max", run: changedMax},
+	{name: "refund", run: refund},
+	{name: "refund is clamped", run: refundIsClamped},
+	{name: "refund of what has left", run: refundOfWhatHasLeft},
+	{name: "refund of nothing", run: refundOfNothing},
+	{name: "refund twice", run: refundTwice, skip: not(isLog)},
+	{name: "reset", run: reset},
+	{name: "window", run: window},
+	{name: "retry after", run: retryAfter},
+	{name: "retry after, to the microsecond", run: retryExact, exact: true},
+	{name: "window edge", run: windowEdge, exact: true},
+	{name: "clock steps back", run: clockStepsBack, exact: true},
+	{name: "short windows", run: shortWindows, exact: true},
+	{name: "longest window", run: longestWindow},
+	{name: "longest window, to the end", run: longestWindowEnds, exact: true},
+	{name: "cost 10000", run: largeCost},
+	{name: "max 1e12", run: largeMax, skip: isLog},
+	{name: "ids", run: ids, skip: isQueue}, // a limiter would wait for its turn
+	{name: "queue", run: queue, exact: true, skip: not(isQueue)},
+}
+
+// Rules returns a rule for every way of counting, named after it.
+func Rules() []runtime.Rule {
+	rules := []runtime.Rule{
+		{Name: "zset"},
+		{Name: "list", Storage: runtime.List},
+		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
+		{Name: "list in slices", Resolution: 10 * time.Millisecond, Storage: runtime.List},
+		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
+		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Name: "fixed window", Algorithm: runtime.FixedWindow},
+		{Name: "token bucket", Algorithm: runtime.TokenBucket},
+		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
+		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
+	}
+	for i := range rules {
+		// So long that no test on a real clock sees it move.
+		rules[i].Window, rules[i].Max = 10*time.Hour, 10
+	}
+	return rules
+}
+
+func isLog(r *runtime.Rule) bool     { return r.Algorithm == runtime.SlidingLog }
+func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCounter }
+func isQueue(r *runtime.Rule) bool   { return r.Wait > 0 }
+func isBucket(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}
+
+func not(f func(*runtime.Rule) bool) func(*runtime.Rule) bool {
+	return func(r *runtime.Rule) bool { return !f(r) }
+}
+
+// A trial is one test over one rule.
+type trial struct {
+	*testing.T
+	Subject
+	rule runtime.Rule
+}
+
+// charge returns a charge of the trial's rule to a key of this test's own. Keys
+// that differ in name lie in different slots of a cluster.
+func (t *trial) charge(name string, cost int64) runtime.Charge {
+	rule := t.rule
+	return runtime.Charge{Rule: &rule, Key: []byte(Prefix(t.T) + name), Max: rule.Max, Cost: cost, Wait: rule.Wait}
+}
+
+// Prefix returns what the keys of a test start with.
+func Prefix(t *testing.T) string {
+	return "storetest:" + strings.NewReplacer(" ", "-", "/", ":").Replace(t.Name()) + ":"
+}
+
+// take takes one call and returns its results.
+func (t *trial) take(charges ...runtime.Charge) []runtime.Result {
+	t.Helper()
+	return t.results(t.takeAll(runtime.Call{Charges: charges})[0])
+}
+
+// takeAll takes calls in one batch.
+func (t *trial) takeAll(calls ...runtime.Call) []runtime.Call {
+	t.Helper()
+	if err := t.Store.Take(t.Context(), calls); err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return calls
+}
+
+// peek looks at one call and returns its results.
+func (t *trial) peek(charges ...runtime.Charge) []runtime.Result {
+	t.Helper()
+	calls := []runtime.Call{{Charges: charges}}
+	if err := t.Store.Peek(t.Context(), calls); err != nil {
+		t.Fatalf("peek: %v", err)
+	}
+	return t.results(calls[0])
+}
+
+func (t *trial) results(call runtime.Call) []runtime.Result {
+	t.Helper()
+	if call.Err != nil {
+		t.Fatalf("a call failed: %v", call.Err)
+	}
+	results := make([]runtime.Result, len(call.Charges))
+	for i := range results {
+		results[i] = call.Charges[i].Result
+	}
+	return results
+}
+
+// admit takes one charge, which must find room and leave as much as told.
+func (t *trial) admit(c runtime.Charge, remaining int64) runtime.Result {
+	t.Helper()
+	r := t.take(c)[0]
+	if !r.Allowed || r.Remaining != remaining || r.RetryAfter != 0 || r.At == 0 || r.ResetAfter <= 0 {
+		t.Fatalf("cost %d: got %+v, want it admitted with %d left", c.Cost, r, remaining)
+	}
+	return r
+}
+
+// deny takes one charge, which must find no room but as much as told.
+func (t *trial) deny(c runtime.Charge, remaining int64) runtime.Result {
+	t.Helper()
+	r := t.take(c)[0]
+	if r.Allowed || r.Remaining != remaining || r.RetryAfter <= 0 || r.At != 0 || r.Delay != 0 {
+		t.Fatalf("cost %d: got %+v, want it denied with %d left", c.Cost, r, remaining)
+	}
+	return r
+}
+
+// left wants a limit to have that much left.
+func (t *trial) left(name string, want int64) {
+	t.Helper()
+	if r := t.peek(t.charge(name, 1))[0]; r.Remaining != want || r.Allowed != (want > 0) {
+		t.Fatalf("%s: got %+v, want %d left", name, r, want)
+	}
+}
+
+// refund gives back a charge that was made at a time.
+func (t *trial) refund(c runtime.Charge, at int64) {
+	t.Helper()
+	c.At = at
+	if err := t.Store.Refund(t.Context(), []runtime.Charge{c}); err != nil {
+		t.Fatalf("refund: %v", err)
+	}
+}
