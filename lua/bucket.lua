@@ -19,8 +19,11 @@ local function load_bucket(key, limit)
   return state
 end
 
+-- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one that
+-- max was lowered for by far may not take longer, so that all times are exact.
 local function level_at(limit, at)
-  return math.max(0, limit.level - (at - limit.since) * limit.max / limit.window)
+  local level = math.min(limit.level, 2 ^ 52 * limit.max / limit.window)
+  return math.max(0, level - (at - limit.since) * limit.max / limit.window)
 end
 
 -- How long a level takes to drain, rounded up.

@@ -31,7 +31,8 @@ func drainageOf(c *Charge) drainage {
 // would round once where Lua rounds twice.
 
 func (b *memoryBucket) levelAt(d drainage, at int64) float64 {
-	return max(0, b.level-float64(float64(float64(at-b.since)*d.max)/d.window))
+	level := min(b.level, float64(float64(maxDrain*d.max)/d.window))
+	return max(0, level-float64(float64(float64(at-b.since)*d.max)/d.window))
 }
 
 func (d drainage) time(level float64) int64 {

@@ -19,6 +19,10 @@ const (
 	MaxLimits = 8
 )
 
+// maxDrain is the longest time in microseconds that a full bucket may take to
+// drain: 142 years. Beyond it a microsecond would be lost in rounding.
+const maxDrain = 1 << 52
+
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = "rate limit exceeded"
 
@@ -175,6 +179,8 @@ func (l *Limit) check() error {
 		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a sliding log keeps", ErrInvalidLimit, r.Name, l.max, MaxLog)
 	case l.max > MaxCount || r.Burst < 0 || r.Burst > MaxCount:
 		return fmt.Errorf("%w: rule %q: max %d or burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, l.max, r.Burst, int64(MaxCount))
+	case l.max > 0 && float64(r.capacity(l.max))*float64(r.Window.Microseconds()) > maxDrain*float64(l.max):
+		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, l.max, r.Window)
 	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:
 		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
 	case r.Buckets.coarse < 0:

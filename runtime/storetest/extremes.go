@@ -111,3 +111,19 @@ func ids(t *trial) {
 		t.Errorf("empty id: got %+v, %v", d, err)
 	}
 }
+
+// slowDrain wants a limit that was lowered a million million times over to
+// deny for years, and neither to overflow nor to look for the end step by
+// step.
+func slowDrain(t *trial) {
+	t.rule.Window = runtime.MaxWindow
+	t.rule.Max = runtime.MaxCount
+	t.admit(t.charge("k", runtime.MaxCount), 0)
+	for _, max := range []int64{1, 3, 1000, 1_000_003} {
+		c := t.charge("k", 1)
+		c.Max = max
+		if r := t.deny(c, 0); r.RetryAfter < 100*24*time.Hour || r.ResetAfter < r.RetryAfter {
+			t.Errorf("max %d: got %+v, want a retry after years", max, r)
+		}
+	}
+}

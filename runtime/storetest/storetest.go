@@ -83,6 +83,7 @@ var tests = []struct {
 	{name: "longest window, to the end", run: longestWindowEnds, exact: true},
 	{name: "cost 10000", run: largeCost},
 	{name: "max 1e12", run: largeMax, skip: isLog},
+	{name: "slow drain", run: slowDrain, exact: true, skip: not(isBucket)},
 	{name: "ids", run: ids, skip: isQueue}, // a limiter would wait for its turn
 	{name: "queue", run: queue, exact: true, skip: not(isQueue)},
 }
