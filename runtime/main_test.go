@@ -1,0 +1,34 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quiet keeps the log out of a test's output.
+var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
+
+var errBroken = errors.New("the store is broken")
+
+// A brokenStore answers every operation with an error.
+type brokenStore struct{ takes atomic.Int64 }
+
+func (s *brokenStore) Take(context.Context, []runtime.Call) error {
+	s.takes.Add(1)
+	return errBroken
+}
+func (s *brokenStore) Peek(context.Context, []runtime.Call) error     { return errBroken }
+func (s *brokenStore) Refund(context.Context, []runtime.Charge) error { return errBroken }
+func (s *brokenStore) Reset(context.Context, []runtime.Charge) error  { return errBroken }
+
+// key returns a key of one part.
+func key(id string) *runtime.Key { return runtime.NewKey().AddString(id) }
