@@ -214,6 +214,9 @@ func (a *admission) guardCondition(g *guard, x *checkedExpr) []jen.Code {
 		init = []jen.Code{jen.Id(a.names.binds[g.bind]).Op(":=").Op(subject)}
 		subject = a.names.binds[g.bind]
 	}
+	if isTypeParam(x.info.Types[g.subject].Type) {
+		subject = "any(" + subject + ")" // else it cannot be compared with nil
+	}
 	if g.index == "" {
 		return append(init, jen.Op(subject).Op("==").Nil())
 	}

@@ -62,14 +62,21 @@ func isPointer(t types.Type) bool {
 
 // isNilable reports whether using a member of t's value fails if it is nil.
 func isNilable(t types.Type) bool {
-	if _, ok := t.(*types.TypeParam); ok {
-		return false
+	if p, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return mayBeInterface(p)
 	}
 	switch t.Underlying().(type) {
 	case *types.Pointer, *types.Interface:
 		return true
 	}
 	return false
+}
+
+// mayBeInterface reports whether a type parameter may stand for an interface,
+// whose value may be nil. One whose constraint lists types may not.
+func mayBeInterface(p *types.TypeParam) bool {
+	iface, ok := p.Constraint().Underlying().(*types.Interface)
+	return ok && iface.IsMethodSet()
 }
 
 // guardSelector guards the operand of a selector and the embedded fields on
@@ -223,4 +230,9 @@ func (e *checkedExpr) comparisons(x ast.Expr, join, op token.Token, found func(s
 	case b.Op == op && e.info.Types[b.X].IsNil():
 		found(types.ExprString(ast.Unparen(b.Y)))
 	}
+}
+
+func isTypeParam(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.TypeParam)
+	return ok
 }

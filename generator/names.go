@@ -63,7 +63,7 @@ func (e *emitter) needed(m *method, zeros []string) map[string]bool {
 			names[name] = true
 		}
 	}
-	for _, name := range []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "len"} {
+	for _, name := range []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "len", "any"} {
 		names[name] = true
 	}
 	for _, u := range m.uses {
