@@ -41,7 +41,7 @@ func checkAlgorithm(name string) error {
 	if slices.Contains(algorithms, name) {
 		return nil
 	}
-	return fmt.Errorf("unknown name %q%s: the algorithms are %s", name, suggest(name, algorithms), strings.Join(algorithms, ", "))
+	return &choiceError{fmt.Sprintf("unknown name %q%s: the algorithms are %s", name, suggest(name, algorithms), strings.Join(algorithms, ", ")), algorithms}
 }
 
 // parseDuration reads a Go duration; it may also be whole days, as in 7d.

@@ -14,6 +14,7 @@ const directivePrefix = "//ratelimit:"
 // understood.
 type directive struct {
 	pos     token.Pos // of the first slash
+	end     token.Pos // behind the last option
 	off     bool      // //ratelimit:off
 	imports *importSpec
 	options []option
@@ -52,9 +53,6 @@ func (v value) at(i int) token.Pos {
 	return v.pos + token.Pos(min(i, len(v.text)))
 }
 
-// reportFunc takes an error at a place in a source file.
-type reportFunc func(pos token.Pos, format string, args ...any)
-
 var (
 	optionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*`)
 	importLine = regexp.MustCompile(`^import[ \t]+(?:([\pL_][\pL\pN_]*)[ \t]+)?("[^"]*"|` + "`[^`]*`" + `)[ \t]*$`)
@@ -64,9 +62,9 @@ var (
 // into options. It reports what cannot be cut and returns the rest, or nil if
 // nothing can be made of the line.
 func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
-	d := &directive{pos: pos}
 	start := pos + token.Pos(len(directivePrefix))
 	rest := strings.TrimRight(text[len(directivePrefix):], " \t\r")
+	d := &directive{pos: pos, end: start + token.Pos(len(rest))}
 	offset := func(tail string) token.Pos { // the place of what is left of rest
 		return start + token.Pos(len(rest)-len(tail))
 	}
@@ -76,7 +74,9 @@ func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
 		report(pos, "directive without options: write at least one, such as max=100")
 		return d
 	case line[0] == ' ' || line[0] == '\t':
-		report(start, "blank after the colon: write %s%s", directivePrefix, strings.TrimSpace(line))
+		tail := strings.TrimSpace(line)
+		report(start, "blank after the colon: write %s%s", directivePrefix, tail).
+			over(line).fix(start, len(line)-len(tail), "", "remove the blank after the colon")
 		return d
 	case line == "off":
 		d.off = true
@@ -108,16 +108,16 @@ func parseDirective(text string, pos token.Pos, report reportFunc) *directive {
 		line = line[len(name)+1:]
 		end := valueEnd(line)
 		if end < 0 {
-			report(offset(line), "value of option %q has a quote or bracket that is never closed", name)
+			report(offset(line), "value of option %q has a quote or bracket that is never closed: %s", name, line).over(line)
 			return d
 		}
 		if end == 0 {
-			report(at, "option %q has no value: write %s=value, with no blank after the equal sign", name, name)
+			report(at, "option %q has no value: write %s=value, with no blank after the equal sign", name, name).over(name + "=")
 			continue
 		}
 		v, ok := unquoted(line[:end], offset(line))
 		if !ok {
-			report(offset(line), "value of option %q is not a valid Go string", name)
+			report(offset(line), "value of option %q is not a valid Go string: %s", name, line[:end]).over(line[:end])
 		} else {
 			d.options = append(d.options, option{name: name, pos: at, value: v})
 		}
@@ -135,17 +135,18 @@ func reportMalformed(line string, at token.Pos, report reportFunc) string {
 	word, rest := line[:end], strings.TrimLeft(line[end:], " \t")
 	switch {
 	case optionName.FindString(word) != word:
-		report(at, "malformed option %q: write name=value, with quotes around a value that has blanks", word)
+		report(at, "malformed option %q: write name=value, with quotes around a value that has blanks", word).over(word)
 	case word == "off":
-		report(at, "off takes no options and stands alone: %soff", directivePrefix)
+		report(at, "off takes no options and stands alone: %soff", directivePrefix).over(word)
 	case strings.HasPrefix(rest, "="):
-		report(at, "option %q has a blank before the equal sign: write %s=value", word, word)
+		report(at, "option %q has a blank before the equal sign: write %s=value", word, word).
+			over(line[:len(line)-len(rest)+1]).fix(at+token.Pos(len(word)), len(line)-len(word)-len(strings.TrimLeft(rest[1:], " \t")), "=", "remove the blanks around the equal sign")
 		rest = strings.TrimLeft(rest[1:], " \t")
 		if end := valueEnd(rest); end > 0 {
 			rest = rest[end:]
 		}
 	default:
-		report(at, "option %q has no value: write %s=value, with quotes around a value that has blanks", word, word)
+		report(at, "option %q has no value: write %s=value, with quotes around a value that has blanks", word, word).over(word)
 	}
 	return rest
 }

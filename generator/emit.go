@@ -21,7 +21,7 @@ type emitter struct {
 
 // emit writes the generated files.
 func (r *run) emit(files []*checkedFile) []output {
-	if len(r.found) > 0 {
+	if r.failed {
 		return nil
 	}
 	var outputs []output

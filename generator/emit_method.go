@@ -104,11 +104,7 @@ func (m *method) doc() string {
 }
 
 func (u *use) doc() string {
-	rate := fmt.Sprint(defaultMax)
-	if v := u.limit.rule.max; v != nil {
-		rate = v.text
-	}
-	text := fmt.Sprintf("%s per %s", rate, shortDuration(u.limit.rule.window))
+	text := fmt.Sprintf("%s per %s", u.limit.rule.maxText(), shortDuration(u.limit.rule.window))
 	if u.limit.keyText != "" {
 		text += " for each " + u.limit.keyText
 	}
@@ -119,6 +115,14 @@ func (u *use) doc() string {
 		text += " in shadow mode"
 	}
 	return text
+}
+
+// maxText returns the max as it is written in the directive.
+func (r *rule) maxText() string {
+	if r.max == nil {
+		return fmt.Sprint(defaultMax)
+	}
+	return r.max.text
 }
 
 // shortDuration is Duration.String without the zeros at its end.

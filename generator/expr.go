@@ -40,15 +40,6 @@ func (e *checkedExpr) typeName() string {
 	})
 }
 
-// at returns the place in the source file of a place in the expression.
-func (e *checkedExpr) at(pos token.Pos) token.Pos {
-	i := int(pos - e.base)
-	if i > 0 && i <= len(e.src.text) && e.src.text[i-1] == '#' {
-		i-- // the mark belongs to the name
-	}
-	return e.src.at(i)
-}
-
 // An exprScope checks expressions as if they stood in a source file.
 type exprScope struct {
 	run   *run
@@ -86,12 +77,12 @@ func (s *exprScope) check(option string, v value, m *method) *checkedExpr {
 		Selections: map[*ast.SelectorExpr]*types.Selection{},
 		Instances:  map[*ast.Ident]types.Instance{},
 	}}
-	report := func(pos token.Pos, format string, args ...any) {
-		s.run.at(pos, "%s: %s", option, fmt.Sprintf(format, args...))
+	report := func(pos token.Pos, format string, args ...any) *Diagnostic {
+		return s.run.at(pos, "%s: %s", option, fmt.Sprintf(format, args...))
 	}
 	text, marks, bad := blankMarks(v.text)
 	if bad >= 0 {
-		report(v.at(bad), "# without a parameter's name: write #id, or #0 for the first parameter")
+		report(v.at(bad), "# without a parameter's name: write #id, or #0 for the first parameter").over("#")
 		return nil
 	}
 	node, err := parser.ParseExprFrom(s.run.fset, "", text, parser.SkipObjectResolution)
@@ -100,7 +91,7 @@ func (s *exprScope) check(option string, v value, m *method) *checkedExpr {
 		if list, ok := err.(scanner.ErrorList); ok {
 			offset, msg = list[0].Pos.Offset, list[0].Msg
 		}
-		report(v.at(offset), "%q is not a Go expression: %s", v.text, msg)
+		report(v.at(offset), "%q is not a Go expression: %s", v.text, msg).over(v.tail(offset))
 		return nil
 	}
 	file := s.run.fset.File(node.Pos())
@@ -113,17 +104,18 @@ func (s *exprScope) check(option string, v value, m *method) *checkedExpr {
 		if te, ok := err.(types.Error); ok {
 			pos, msg = te.Pos, te.Msg
 		}
-		report(e.at(pos), "%s%s", msg, s.hint(msg, m))
+		hint, instead := s.hint(e, pos, msg, m)
+		report(e.at(pos), "%s%s", msg, hint).over(e.wordAt(pos)).replaceBy(instead)
 		return nil
 	}
 	tv := e.info.Types[node]
 	e.typ, e.con = tv.Type, tv.Value
 	switch {
 	case tv.IsType():
-		report(v.at(0), "%s is a type, not a value", v.text)
+		report(v.at(0), "%s is a type, not a value", v.text).over(v.text)
 		return nil
 	case !tv.IsValue() || tv.IsNil() || isTuple(tv.Type):
-		report(v.at(0), "%s does not give one value", v.text)
+		report(v.at(0), "%s does not give one value", v.text).over(v.text)
 		return nil
 	}
 	if !refuseTyped(e, report) {
@@ -187,20 +179,19 @@ func (s *exprScope) bindParams(e *checkedExpr, marks map[int]bool, m *method, re
 					known = append(known, "#"+p.source)
 				}
 			}
+			near := nearest("#"+name, known)
 			hint := ""
-			if !isDigits(name) {
-				hint = suggest("#"+name, known)
+			switch {
+			case near != "" && !isDigits(name):
+				hint = fmt.Sprintf(" (did you mean %q?)", near)
+			case len(m.params) == 0:
+				near, hint = "", ": it has none"
+			case len(known) == 0:
+				near, hint = "", ": its parameters have no names, write #0 for the first"
+			default:
+				near, hint = "", ": it has "+strings.Join(known, ", ")
 			}
-			if hint == "" {
-				hint = ": it has " + strings.Join(known, ", ")
-				if len(known) == 0 {
-					hint = ": its parameters have no names, write #0 for the first"
-				}
-				if len(m.params) == 0 {
-					hint = ": it has none"
-				}
-			}
-			report(e.at(id.Pos()), "method %s has no parameter #%s%s", m.name, name, hint)
+			report(e.at(id.Pos()), "method %s has no parameter #%s%s", m.name, name, hint).over("#" + name).replaceBy(near)
 			ok = false
 			return true
 		}
@@ -230,25 +221,4 @@ func (s *exprScope) scope(file *token.File, e *checkedExpr) token.Pos {
 		scope.Insert(types.NewParam(token.NoPos, pkg, id.Name, p.typ))
 	}
 	return token.Pos(file.Base())
-}
-
-// hint adds what was probably meant to an error of the type checker.
-func (s *exprScope) hint(msg string, m *method) string {
-	name, ok := strings.CutPrefix(msg, "undefined: ")
-	if !ok || strings.Contains(name, ".") {
-		return ""
-	}
-	for _, p := range m.params {
-		if p.source == name {
-			return fmt.Sprintf(" (did you mean #%s?)", name)
-		}
-	}
-	candidates := slices.Concat(s.names.Names(), s.file.pkg.Types.Scope().Names())
-	for _, p := range m.params {
-		if p.source != "" && p.source != "_" {
-			candidates = append(candidates, "#"+p.source)
-		}
-	}
-	candidates = slices.DeleteFunc(candidates, func(c string) bool { return strings.HasPrefix(c, stubPrefix) })
-	return suggest(name, candidates)
 }

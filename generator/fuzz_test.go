@@ -21,11 +21,12 @@ func FuzzParseDirective(f *testing.F) {
 		line := directivePrefix + text
 		end := pos + token.Pos(len(line))
 		errors := 0
-		report := func(at token.Pos, format string, args ...any) {
+		report := func(at token.Pos, format string, args ...any) *Diagnostic {
 			errors++
 			if at < pos || at > end {
 				t.Errorf("%q: error at byte %d", line, at-pos)
 			}
+			return &Diagnostic{pos: at, end: at}
 		}
 		d := parseDirective(line, pos, report)
 		if d == nil {

@@ -31,6 +31,8 @@ type Config struct {
 type Result struct {
 	// Files are the generated files of the packages, sorted by path.
 	Files []File
+	// Warnings are about limits that are correct and perhaps not meant.
+	Warnings Diagnostics
 	// Notes are remarks for the user, one line each, that are no errors.
 	Notes []string
 }
@@ -45,6 +47,7 @@ func Run(cfg Config) (*Result, error) {
 	packages := run.load()
 	run.parse(packages)
 	checked := run.check(packages)
+	run.warnings(checked)
 	files := run.emit(checked)
 	if err := run.err(); err != nil {
 		return nil, err
@@ -82,7 +85,7 @@ func (r *run) write(packages []*packageDir, files []output) (*Result, error) {
 		}
 	}
 	sortOutputs(files)
-	result := &Result{Notes: r.notes}
+	result := &Result{Notes: r.notes, Warnings: r.diagnostics()}
 	for _, f := range files {
 		act := f.apply
 		if r.cfg.Check {

@@ -31,7 +31,7 @@ func (r *run) newKeyPart(e *checkedExpr) *keyPart {
 		e.node = e.guardNil(e.node, nil)
 	}
 	if add == "" {
-		r.at(e.src.pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.option, e.src.text, e.typeName(), formattable)
+		r.at(e.src.pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.option, e.src.text, e.typeName(), formattable).over(e.src.text)
 	}
 	p.add, p.convert = add, convert
 	return p

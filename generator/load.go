@@ -125,7 +125,7 @@ func (r *run) parse(dirs []*packageDir) {
 			if !isOurs(content) {
 				importers = append(importers, runtimeImports(name, content)...)
 			}
-			if mentions.Match(content) && !isClearlyOurs(content) {
+			if mayMention(content) && !isClearlyOurs(content) {
 				contents[path] = content
 			}
 		}
@@ -152,7 +152,7 @@ func (r *run) parse(dirs []*packageDir) {
 func (r *run) parseOne(d *packageDir, path string, content []byte, importers []runtimeImporter) {
 	out := outputName(path)
 	stubbed := stub{content: content}
-	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) {})
+	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) *Diagnostic { return nil })
 	usesRuntime := false
 	if scratch != nil && len(scratch.ifaces) > 0 {
 		usesRuntime = slices.ContainsFunc(importers, func(i runtimeImporter) bool {

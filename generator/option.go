@@ -114,5 +114,13 @@ func oneOf(text string, choices ...string) error {
 	if slices.Contains(choices, text) {
 		return nil
 	}
-	return fmt.Errorf("%q is none of %s%s", text, strings.Join(choices, ", "), suggest(text, choices))
+	return &choiceError{fmt.Sprintf("%q is none of %s%s", text, strings.Join(choices, ", "), suggest(text, choices)), choices}
 }
+
+// A choiceError is a value that is none of those to choose from.
+type choiceError struct {
+	text    string
+	choices []string
+}
+
+func (e *choiceError) Error() string { return e.text }

@@ -16,7 +16,7 @@ const writeFunction = "write a function and call it"
 func refuse(e *checkedExpr, report reportFunc) bool {
 	ok := true
 	no := func(n ast.Node, what string) {
-		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction)
+		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).over(e.textOf(n))
 		ok = false
 	}
 	ast.Inspect(e.node, func(n ast.Node) bool {
@@ -42,7 +42,7 @@ func refuse(e *checkedExpr, report reportFunc) bool {
 func refuseTyped(e *checkedExpr, report reportFunc) bool {
 	ok := true
 	no := func(n ast.Node, what string) {
-		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction)
+		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).over(e.textOf(n))
 		ok = false
 	}
 	ast.Inspect(e.node, func(n ast.Node) bool {
@@ -111,10 +111,10 @@ func (r *run) checkInteger(e *checkedExpr) bool {
 	isRune := ok && b.Kind() == types.UntypedRune
 	switch {
 	case !ok || b.Info()&types.IsInteger == 0 || isRune:
-		r.at(e.src.pos, "%s: %s is of type %s, not an integer", e.option, e.src.text, e.typeName())
+		r.at(e.src.pos, "%s: %s is of type %s, not an integer", e.option, e.src.text, e.typeName()).over(e.src.text)
 		return false
 	case e.con == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
-		r.at(e.src.pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.option, e.src.text, e.typeName(), e.src.text)
+		r.at(e.src.pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.option, e.src.text, e.typeName(), e.src.text).over(e.src.text)
 		return false
 	}
 	return true
@@ -122,11 +122,11 @@ func (r *run) checkInteger(e *checkedExpr) bool {
 
 func (r *run) checkBoolean(e *checkedExpr) bool {
 	if b, ok := e.typ.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
-		r.at(e.src.pos, "%s: %s is of type %s, not a boolean", e.option, e.src.text, e.typeName())
+		r.at(e.src.pos, "%s: %s is of type %s, not a boolean", e.option, e.src.text, e.typeName()).over(e.src.text)
 		return false
 	}
 	if e.con != nil {
-		r.at(e.src.pos, "%s: %s is always %s: remove the option, or the directive", e.option, e.src.text, e.con)
+		r.at(e.src.pos, "%s: %s is always %s: remove the option, or the directive", e.option, e.src.text, e.con).over(e.src.text)
 		return false
 	}
 	return true

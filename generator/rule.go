@@ -18,6 +18,7 @@ const (
 // expressions are still text; they are checked for each method they apply to.
 type rule struct {
 	pos     token.Pos
+	end     token.Pos // of the directive
 	key     []value
 	window  time.Duration
 	max     *value // nil: defaultMax
@@ -43,26 +44,26 @@ type rule struct {
 // parseRule understands a directive's options. It reports every option that
 // is unknown, repeated, inapplicable or malformed.
 func parseRule(d *directive, on place, report reportFunc) *rule {
-	r := &rule{pos: d.pos, window: defaultWindow, algorithm: slidingLog, prefixPos: d.pos, namePos: d.pos}
+	r := &rule{pos: d.pos, end: d.end, window: defaultWindow, algorithm: slidingLog, prefixPos: d.pos, namePos: d.pos}
 	seen := map[string]bool{}
 	for _, o := range d.options {
 		i := slices.IndexFunc(optionTable, func(s optionSpec) bool { return s.Name == o.name })
 		switch {
 		case i < 0 && slices.Contains(laterOptions, o.name):
-			report(o.pos, "option %q is not available in this version; leave it out", o.name)
+			report(o.pos, "option %q is not available in this version; leave it out", o.name).over(o.name)
 			continue
 		case i < 0:
-			hint := suggest(o.name, optionNames())
-			if hint == "" {
+			hint, near := suggest(o.name, optionNames()), nearest(o.name, optionNames())
+			if near == "" {
 				hint = ": the options are " + strings.Join(optionNames(), ", ")
 			}
-			report(o.pos, "unknown option %q%s", o.name, hint)
+			report(o.pos, "unknown option %q%s", o.name, hint).over(o.name).replaceBy(near)
 			continue
 		case seen[o.name]:
-			report(o.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", o.name, directivePrefix)
+			report(o.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", o.name, directivePrefix).over(o.name)
 			continue
 		case optionTable[i].only == onInterface && on != onInterface:
-			report(o.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", o.name)
+			report(o.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", o.name).over(o.name)
 			continue
 		}
 		seen[o.name] = true
@@ -73,11 +74,17 @@ func parseRule(d *directive, on place, report reportFunc) *rule {
 			r.namePos = o.value.pos
 		}
 		if err := optionTable[i].parse(r, o.value); err != nil {
-			pos, text := o.value.pos, err.Error()
+			pos, text := o.value.pos, o.value.text
 			if p := (*partError)(nil); errors.As(err, &p) {
-				pos = p.pos
+				pos, text = p.pos, ""
 			}
-			report(pos, "%s: %s", o.name, text)
+			d := report(pos, "%s: %s", o.name, err)
+			if c := (*choiceError)(nil); o.value.exact {
+				d.over(text)
+				if errors.As(err, &c) {
+					d.replaceBy(nearest(text, c.choices))
+				}
+			}
 		}
 	}
 	r.checkTogether(d, report)
@@ -92,7 +99,7 @@ func (r *rule) checkTogether(d *directive, report reportFunc) {
 			continue
 		}
 		if belongs := optionTable[i].algorithms; belongs != nil && !slices.Contains(belongs, r.algorithm) {
-			report(o.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", o.name, r.algorithm, strings.Join(belongs, " or algorithm="))
+			report(o.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", o.name, r.algorithm, strings.Join(belongs, " or algorithm=")).over(o.name)
 		} else if o.name == "resolution" && r.resolution > r.window {
 			report(o.value.pos, "resolution: %s is longer than the window", o.value.text)
 		}

@@ -21,10 +21,11 @@ import (
 var update = flag.Bool("update", false, "rewrite the expectations in testdata")
 
 // The sections of a scenario that are no input: the generated files, under
-// want/, and the text of the errors.
+// want/, and the text of the errors or, if there are none, of the warnings.
 const (
-	wantPrefix = "want/"
-	wantError  = "error"
+	wantPrefix   = "want/"
+	wantError    = "error"
+	wantWarnings = "warnings"
 )
 
 // TestScenarios runs every testdata/*.txtar: the files of the archive are
@@ -112,7 +113,7 @@ func scenario(t *testing.T, path, module, name string) {
 	before := map[string]string{}
 	var inputs, wants []txtar.File
 	for _, f := range archive.Files {
-		if f.Name == wantError || strings.HasPrefix(f.Name, wantPrefix) {
+		if f.Name == wantError || f.Name == wantWarnings || strings.HasPrefix(f.Name, wantPrefix) {
 			wants = append(wants, f)
 			continue
 		}
@@ -121,7 +122,7 @@ func scenario(t *testing.T, path, module, name string) {
 		writeFile(t, filepath.Join(dir, f.Name), f.Data)
 	}
 
-	_, runErr := generator.Run(generator.Config{Dir: dir, Patterns: []string{"./..."}})
+	result, runErr := generator.Run(generator.Config{Dir: dir, Patterns: []string{"./..."}})
 	after := readTree(t, dir)
 	var got []txtar.File
 	if runErr != nil {
@@ -130,6 +131,9 @@ func scenario(t *testing.T, path, module, name string) {
 		}
 		got = []txtar.File{{Name: wantError, Data: []byte(runErr.Error() + "\n")}}
 	} else {
+		if len(result.Warnings) > 0 {
+			got = []txtar.File{{Name: wantWarnings, Data: []byte(result.Warnings.Error() + "\n")}}
+		}
 		for _, file := range sortedKeys(after) {
 			if after[file] != before[file] {
 				got = append(got, txtar.File{Name: wantPrefix + file, Data: []byte(after[file])})

@@ -40,6 +40,33 @@ var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
 	`\s*:\s*([A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
 	`\s+((?:` + strings.Join(optionNames(), "|") + `)=\S.*))`)
 
+// misspelt recognises a comment line that is a directive but for its first
+// word or the colon, and mentionsMisspelt the files that may have one.
+var (
+	misspelt         = regexp.MustCompile(`^[ \t]*[@+]?(?:go:)?([A-Za-z][A-Za-z_-]{5,13})[ \t]*[:;,.]?[ \t]*((?:` + strings.Join(optionNames(), "|") + `)=\S.*)`)
+	mentionsMisspelt = regexp.MustCompile(`//` + misspelt.String()[1:])
+)
+
+// mayMention reports whether a file is worth parsing.
+func mayMention(content []byte) bool {
+	return mentions.Match(content) || mentionsMisspelt.Match(content)
+}
+
+// findNearMiss returns the options in a comment line that was meant as a
+// directive, or "".
+func findNearMiss(text string) string {
+	if m := nearMiss.FindStringSubmatch(text); m != nil {
+		return strings.TrimSpace(m[1] + m[2])
+	}
+	if m := misspelt.FindStringSubmatch(text); m != nil {
+		word := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(m[1]))
+		if editDistance(word, "ratelimit") <= 2 || word == "rategen" {
+			return strings.TrimSpace(m[2])
+		}
+	}
+	return ""
+}
+
 // parseSource parses a file and attaches its directives to the interfaces and
 // methods they belong to.
 func parseSource(fset *token.FileSet, path string, content []byte, report reportFunc) *sourceFile {
@@ -104,8 +131,9 @@ func (src *sourceFile) directive(c *ast.Comment, packageDoc bool, report reportF
 		return nil
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
-		if m := nearMiss.FindStringSubmatch(text); m != nil {
-			report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", directivePrefix, strings.TrimSpace(m[1]+m[2]))
+		if options := findNearMiss(text); options != "" {
+			report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", directivePrefix, options).
+				over(c.Text).fix(c.Pos(), len(c.Text), directivePrefix+options, "make it a directive")
 		}
 		return nil
 	}
@@ -113,8 +141,8 @@ func (src *sourceFile) directive(c *ast.Comment, packageDoc bool, report reportF
 	for line := range strings.Lines(c.Text) {
 		text := strings.TrimLeft(line, "/* \t")
 		quoted := strings.HasSuffix(line[:len(line)-len(text)], "//") && !src.inInterface(c)
-		if m := nearMiss.FindStringSubmatch(strings.TrimRight(text, "*/ \t\r\n")); m != nil && !quoted {
-			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", directivePrefix, m[1]+m[2])
+		if options := findNearMiss(strings.TrimRight(text, "*/ \t\r\n")); options != "" && !quoted {
+			report(c.Pos()+token.Pos(offset+len(line)-len(text)), "a directive in a block comment limits nothing: write it as a line of its own, %s%s", directivePrefix, options).over(text)
 		}
 		offset += len(line)
 	}

@@ -8,6 +8,15 @@ import (
 // suggest returns ` (did you mean "x"?)` for the candidate nearest to what was
 // written, or "" if none is near.
 func suggest(written string, candidates []string) string {
+	best := nearest(written, candidates)
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// nearest returns the candidate nearest to what was written, or "".
+func nearest(written string, candidates []string) string {
 	best, bestDistance := "", 1+max(1, min(3, len(written)/3))
 	for _, c := range candidates {
 		d := editDistance(strings.ToLower(written), strings.ToLower(c))
@@ -15,10 +24,7 @@ func suggest(written string, candidates []string) string {
 			best, bestDistance = c, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
+	return best
 }
 
 // editDistance counts the insertions, deletions, substitutions and swaps of

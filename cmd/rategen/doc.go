@@ -3,7 +3,7 @@ Rategen writes rate limits for the methods of Go interfaces.
 
 Usage:
 
-	rategen [-check] [-v] [-tags list] [packages]
+	rategen [-check] [-v] [-json] [-tags list] [packages]
 
 A directive above a method of an interface says how often it may be called:
 
@@ -37,6 +37,7 @@ named: set GOOS, GOARCH or -tags to generate for them.
 
 	-check  write nothing; name the files that are stale or missing
 	-v      name each generated file and what became of it
+	-json   print errors, warnings and stale files to standard output as JSON
 	-tags   build tags, separated by commas
 	-version
 	-h      print this manual
@@ -44,6 +45,12 @@ named: set GOOS, GOARCH or -tags to generate for them.
 The exit code is 0 when all is done, 1 when the input has errors or -check
 found a file that is not up to date, and 2 when the command line is wrong.
 When there is an error nothing is written.
+
+Errors and warnings read file:line:column: message. With -json each is an object
+on a line of its own, with the fields file, line, column, endLine, endColumn,
+severity (error, warning or note), message, text (what it is about) and, where
+the remedy is mechanical, fix: newText replaces what stands between its line and
+column and its endLine and endColumn. Columns count bytes from 1.
 
 # Directives
 
@@ -133,5 +140,23 @@ cannot be told counts as true. Comparing with nil first, as in
 avoids that. Function literals, channel receives, type assertions, slice
 expressions, and divisions, shifts and indexes that may panic are refused: write
 a function and call it.
+
+# Warnings
+
+A warning does not fail a run. It is about a limit that is correct and perhaps
+not meant:
+
+  - Two rules have the same explicit prefix, and another window, max, algorithm
+    or storage: give each its own prefix, or both the same name if they are
+    meant as one rule.
+  - A log in a sorted set has more than 128 events. Redis then takes about 130
+    bytes for each, where it takes 20 for each of up to 128: write storage=list,
+    or storage=zset if that is meant.
+  - All callers share the limits of a method that has a parameter called id, ip,
+    user, userID, tenant, account or the like: write a key, or key=`"all"` if
+    that is meant. A limit that all share beside a limit for each caller is not
+    warned about.
+
+Calls of a limited method on the type that is not wrapped are not warned about.
 */
 package main

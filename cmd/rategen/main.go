@@ -33,6 +33,7 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 	check := flags.Bool("check", false, "write nothing; name the files that are stale or missing and exit with 1 if there are any")
 	verbose := flags.Bool("v", false, "name each generated file and what became of it")
 	version := flags.Bool("version", false, "print the version and exit")
+	asJSON := flags.Bool("json", false, "print errors and warnings to standard output as JSON, one object a line")
 	tags := flags.String("tags", "", "build `tags`, separated by commas")
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
@@ -40,7 +41,7 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		stdout.Write(manual())
 		return done
 	case err != nil:
-		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-tags list] [packages]\nrategen -h prints the manual.")
+		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-json] [-tags list] [packages]\nrategen -h prints the manual.")
 		return wrongUsage
 	}
 	if *version {
@@ -48,20 +49,22 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		return done
 	}
 	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check})
+	out := printer{stdout: stdout, stderr: stderr, json: *asJSON}
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		out.err(err)
 		return inputError
 	}
+	out.diagnostics(result.Warnings)
 	for _, note := range result.Notes {
-		fmt.Fprintln(stderr, note)
+		out.note(note)
 	}
 	code := done
 	for _, f := range result.Files {
 		switch {
 		case *check && (f.Status == generator.Stale || f.Status == generator.Missing):
-			fmt.Fprintf(stderr, "%s: %s: run go generate\n", f.Path, f.Status)
+			out.stale(f)
 			code = inputError
-		case *verbose:
+		case *verbose && !*asJSON:
 			fmt.Fprintf(stdout, "%s: %s\n", f.Path, f.Status)
 		}
 	}

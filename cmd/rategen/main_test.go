@@ -129,12 +129,43 @@ func TestManual(t *testing.T) {
 			t.Errorf("the manual does not say: %s", want)
 		}
 	}
-	for _, flag := range []string{"-check", "-v ", "-tags", "-version", "-h"} {
+	for _, flag := range []string{"-check", "-v ", "-json", "-tags", "-version", "-h"} {
 		if !strings.Contains(text, flag) {
 			t.Errorf("the manual does not name the flag %s", flag)
 		}
 	}
 	if code, out, _ := rategen("", "-version"); code != 0 || !strings.HasPrefix(out, "rategen ") {
 		t.Error("-version:", code, out)
+	}
+}
+
+func TestWarningsAndJSON(t *testing.T) {
+	dir := writeModule(t, map[string]string{
+		"go.mod": module["go.mod"],
+		"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#id max=500\n\tDo(id string) error\n}\n",
+		"b/b.go": "package b\n\ntype B interface {\n\t//ratelimit: key=#id\n\tDo(id string) error\n}\n",
+	})
+	code, out, errs := rategen(dir)
+	if code != 0 || out != "" || !strings.HasPrefix(errs, "a.go:4:26: warning: max: ") {
+		t.Errorf("warning: exit %d\nstdout: %sstderr: %s", code, out, errs)
+	}
+	code, out, errs = rategen(dir, "-json", "-check", "./...")
+	want := `{"file":"b/b.go","line":4,"column":14,"endLine":4,"endColumn":22,"severity":"error","message":"blank after the colon: write //ratelimit:key=#id","text":" key=#id",` +
+		`"fix":{"message":"remove the blank after the colon","line":4,"column":14,"endLine":4,"endColumn":15,"newText":""}}` + "\n"
+	if code != 1 || errs != "" || out != want {
+		t.Errorf("-json: exit %d\nstdout: %sstderr: %s", code, out, errs)
+	}
+	code, out, errs = rategen(dir, "-json", "-v")
+	if code != 0 || errs != "" || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"severity":"warning"`) ||
+		!strings.Contains(out, `"fix":{"message":"add storage=list","line":4,"column":29,"endLine":4,"endColumn":29,"newText":" storage=list"}`) {
+		t.Errorf("-json: exit %d\nstdout: %sstderr: %s", code, out, errs)
+	}
+	os.WriteFile(filepath.Join(dir, "a_ratelimit.go"), nil, 0o644)
+	code, out, errs = rategen(dir, "-json", "-check")
+	if want := `{"file":"a_ratelimit.go","severity":"error","message":"stale: run go generate"}` + "\n"; code != 1 || errs != "" || !strings.HasSuffix(out, want) {
+		t.Errorf("-json -check: exit %d\nstdout: %sstderr: %s", code, out, errs)
+	}
+	if code, out, _ := rategen(dir, "-json", "./nowhere"); code != 1 || !strings.HasPrefix(out, `{"severity":"error","message":"`) {
+		t.Errorf("-json: exit %d\nstdout: %s", code, out)
 	}
 }
