@@ -159,6 +159,11 @@ func (l *Limiter) conclude(req *request, source Source, err error) (Decision, er
 		return Decision{Source: source}, err
 	}
 	decision, charge := summary(req.charges, source)
+	for i := range req.charges {
+		if c := &req.charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
+			l.log.denied(c, source)
+		}
+	}
 	if !decision.Allowed {
 		l.log.denied(charge, source)
 		return decision, newLimitedError(charge)
