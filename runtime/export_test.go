@@ -18,3 +18,14 @@ func (s *RedisStore) SetScript(change func(string) string) {
 	}
 	s.script = newScript(change(strings.Replace(s.script.text, clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1)))
 }
+
+// Keys returns how many keys the store holds.
+func (s *MemoryStore) Keys() int {
+	n := 0
+	for i := range s.shards {
+		s.shards[i].mu.Lock()
+		n += len(s.shards[i].keys)
+		s.shards[i].mu.Unlock()
+	}
+	return n
+}

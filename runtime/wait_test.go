@@ -1,0 +1,193 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// elapsed returns how long f takes on the clock of the bubble.
+func elapsed(f func()) time.Duration {
+	begin := time.Now()
+	f()
+	return time.Since(begin)
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := context.Background()
+				limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+				rule := &runtime.Rule{Window: time.Second, Max: 2, Algorithm: algorithm, Wait: time.Second}
+				for range 2 {
+					if got := elapsed(func() { limiter.Take(ctx, rule.Limit(nil)) }); got != 0 {
+						t.Errorf("waited %v with room left", got)
+					}
+				}
+				whole := rule.Limit(nil).WithCost(2)
+				peek, _ := limiter.Peek(ctx, whole)
+				var err error
+				if got := elapsed(func() { _, err = limiter.Take(ctx, whole) }); err != nil || got != time.Second || peek.RetryAfter != got {
+					t.Errorf("waited %v, want 1s and as peek said, %v: %v", got, peek.RetryAfter, err)
+				}
+				// It would take longer than the rule lets it wait.
+				impatient := *rule
+				impatient.Wait = time.Second - time.Microsecond
+				if got := elapsed(func() { _, err = limiter.Take(ctx, impatient.Limit(nil).WithCost(2)) }); got != 0 || !errors.Is(err, runtime.ErrLimited) {
+					t.Errorf("gave up after %v with %v, want at once and ErrLimited", got, err)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitDeadline(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.LeakyBucket} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+			rule := &runtime.Rule{Window: time.Second, Max: 1, Algorithm: algorithm, Wait: time.Minute}
+			if algorithm == runtime.LeakyBucket {
+				rule.Burst = 10 // how long the queue may be
+			}
+			take := func(timeout time.Duration) (err error) {
+				ctx, cancel := context.WithTimeout(context.Background(), timeout)
+				defer cancel()
+				_, err = limiter.Take(ctx, rule.Limit(nil))
+				return err
+			}
+			if err := take(time.Hour); err != nil {
+				t.Error(err)
+			}
+			var err error
+			if got := elapsed(func() { err = take(999 * time.Millisecond) }); got != 0 || !errors.Is(err, runtime.ErrLimited) {
+				t.Errorf("%v: a deadline too near: %v after %v, want ErrLimited at once", algorithm, err, got)
+			}
+			if got := elapsed(func() { err = take(1500 * time.Millisecond) }); got != time.Second || err != nil {
+				t.Errorf("%v: a deadline far enough: %v after %v, want to wait 1s", algorithm, err, got)
+			}
+		})
+	}
+}
+
+// A call that loses its place to another waits on, but not for longer than its
+// rule's Wait in all.
+func TestWaitAmongOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		rule := &runtime.Rule{Window: time.Second, Max: 1, Wait: 3 * time.Second}
+		begin := time.Now()
+		admitted := make(chan time.Duration, 10)
+		for range 10 {
+			go func() {
+				_, err := limiter.Take(context.Background(), rule.Limit(nil))
+				if err == nil {
+					admitted <- time.Since(begin)
+				} else if !errors.Is(err, runtime.ErrLimited) || time.Since(begin) > 3*time.Second {
+					t.Errorf("got %v after %v", err, time.Since(begin))
+				}
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		close(admitted)
+		var got []time.Duration
+		for d := range admitted {
+			got = append(got, d)
+		}
+		want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("admitted at (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWaitCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		rule := &runtime.Rule{Window: time.Second, Max: 1, Wait: time.Minute}
+		if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(300*time.Millisecond, cancel)
+		var err error
+		if got := elapsed(func() { _, err = limiter.Take(ctx, rule.Limit(nil)) }); got != 300*time.Millisecond || err != context.Canceled {
+			t.Errorf("got %v after %v, want the context's error after 300ms", err, got)
+		}
+		if d, err := limiter.Peek(context.Background(), rule.Limit(nil)); err != nil || d.RetryAfter != 700*time.Millisecond {
+			t.Errorf("got %+v, %v, want only the first call charged", d, err)
+		}
+	})
+}
+
+func TestQueueSpacesEvenly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		rule := &runtime.Rule{Window: time.Second, Max: 5, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Second}
+		begin := time.Now()
+		admitted := make(chan time.Duration, 20)
+		for range 20 {
+			go func() {
+				if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err == nil {
+					admitted <- time.Since(begin)
+				} else if time.Since(begin) != 0 {
+					t.Errorf("refused after %v, want at once", time.Since(begin))
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		close(admitted)
+		next := time.Duration(0)
+		for at := range admitted {
+			if at != next {
+				t.Errorf("admitted after %v, want %v", at, next)
+			}
+			next += 200 * time.Millisecond
+		}
+		if next != 1200*time.Millisecond {
+			t.Errorf("admitted until %v, want 6 calls within 1s", next)
+		}
+	})
+}
+
+func TestQueueCancelledRefunds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		rule := &runtime.Rule{Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
+		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 10}
+		take := func(ctx context.Context, cost int64) error {
+			_, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost), other.Limit(nil))
+			return err
+		}
+		if err := take(context.Background(), 4); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		var err error
+		if got := elapsed(func() { err = take(ctx, 5) }); got != 100*time.Millisecond || err != context.Canceled {
+			t.Errorf("got %v after %v, want the context's error after 100ms", err, got)
+		}
+		// 300 ms are left of the first, and nothing of the second.
+		if got := elapsed(func() { err = take(context.Background(), 1) }); got != 300*time.Millisecond || err != nil {
+			t.Errorf("waited %v, %v, want 300ms", got, err)
+		}
+		if d, err := limiter.Peek(context.Background(), other.Limit(nil)); err != nil || d.Remaining != 8 {
+			t.Errorf("the other limit: got %+v, %v, want 8 left", d, err)
+		}
+	})
+}
