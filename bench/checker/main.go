@@ -47,6 +47,7 @@ type config struct {
 	keys       int
 	algorithms string
 	skew       time.Duration
+	freeze     time.Duration
 	control    bool
 }
 
@@ -59,6 +60,7 @@ func main() {
 	flag.IntVar(&c.keys, "keys", 8, "how many keys an algorithm has")
 	flag.StringVar(&c.algorithms, "algorithms", strings.Join(algorithmNames(), ","), "which algorithms to check, separated by commas")
 	flag.DurationVar(&c.skew, "skew", 100*time.Millisecond, "how far the processes' clocks are apart at most")
+	flag.DurationVar(&c.freeze, "freeze", 0, "for how long to stop the server several times a second, so that scripts last longer than windows; 0: never")
 	flag.BoolVar(&c.control, "control", false, "run only the control, which must fail")
 	flag.StringVar(&w.socket, "worker", "", "for the checker's own use: hammer the server on this socket")
 	flag.StringVar(&w.output, "output", "", "for the checker's own use: where to write the records")
@@ -88,7 +90,7 @@ func main() {
 // check runs every algorithm and the control, prints what it finds, and
 // reports whether that is what it should be.
 func check(ctx context.Context, c config) (bool, error) {
-	if flag.NArg() > 0 || c.processes < 1 || c.keys < 1 || c.keys > maxKeys || c.decisions < 1 || c.duration < 0 {
+	if flag.NArg() > 0 || c.processes < 1 || c.keys < 1 || c.keys > maxKeys || c.decisions < 1 || c.duration < 0 || c.freeze < 0 {
 		return false, fmt.Errorf("flags out of range, or arguments that are not flags; see -help")
 	}
 	names := strings.Split(c.algorithms, ",")

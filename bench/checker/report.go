@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -49,6 +50,9 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		return err
 	}
 	elapsed := time.Since(begin)
+	if r.notes == nil {
+		r.notes = []string{"Redis " + version}
+	}
 	var records []record
 	for _, file := range files {
 		if records, err = readRecords(records, file); err != nil {
@@ -67,13 +71,12 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		r.elapsed += elapsed
 	}
 	if result.first != nil {
-		r.notes = append(r.notes, fmt.Sprintf("%s: the first of its faults is %+v", name, *result.first))
+		rule := newLimits(name, c.keys)[result.first.Limit].rule
+		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d trips; the first is %+v, of max %d in %v, and the next trip came %v later",
+			name, result.trips, *result.first, rule.Max, rule.Window, result.gap))
 	}
 	if result.backwards > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.backwards))
-	}
-	if r.notes == nil {
-		r.notes = []string{"Redis " + version}
 	}
 	return nil
 }
@@ -97,6 +100,13 @@ func hammer(ctx context.Context, name string, c config, server *server) ([]strin
 			"-decisions", strconv.Itoa(c.decisions), "-duration", c.duration.String())
 		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 		files, commands = append(files, file), append(commands, cmd)
+	}
+	if c.freeze > 0 {
+		freezing, stop := context.WithCancel(ctx)
+		var done sync.WaitGroup
+		done.Go(func() { server.freeze(freezing, c.freeze) })
+		defer done.Wait()
+		defer stop()
 	}
 	var failed error
 	for i, cmd := range commands {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +53,22 @@ func (s *server) stop() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 	_ = os.RemoveAll(s.dir)
+}
+
+// freeze stops the server for d several times a second until ctx ends, as a
+// loaded machine may do too: mostly in the middle of a script, which then takes
+// longer than it should.
+func (s *server) freeze(ctx context.Context, d time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		time.Sleep(d)
+		_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	}
 }
 
 // newClient returns a client that is patient: on a loaded machine a decision

@@ -3,9 +3,12 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
+	"time"
 )
 
 // A fault is what a decision has done wrong.
@@ -28,9 +31,12 @@ type checker interface {
 type result struct {
 	decisions, admitted, over, spurious, wrong int
 
-	backwards int     // how often the clock of Redis stepped back
-	first     *record // the first decision with a fault
-	fault     fault
+	backwards int           // how often the clock of Redis stepped back
+	first     *record       // the first decision with a fault
+	fault     fault         // what it is
+	gap       time.Duration // from the first fault's trip to the next trip
+	trips     int           // how many trips have faults
+	faulty    map[int64]bool
 }
 
 func (r *result) ok() bool { return r.over == 0 && r.spurious == 0 && r.wrong == 0 }
@@ -41,6 +47,10 @@ func (r *result) count(record *record, f fault) {
 	if f == 0 {
 		return
 	}
+	if r.faulty == nil {
+		r.faulty = make(map[int64]bool)
+	}
+	r.faulty[record.trip()] = true
 	if r.first == nil || record.Order < r.first.Order {
 		r.first, r.fault = record, f
 	}
@@ -97,10 +107,25 @@ func sweep(name string, limits []limit, records []record) (*result, error) {
 		})
 	}
 	wait.Wait()
+	trips := make(map[int64]bool)
 	for i := range results {
 		total.add(&results[i])
+		maps.Copy(trips, results[i].faulty)
+	}
+	total.trips = len(trips)
+	if total.first != nil {
+		total.gap = gapAfter(records, total.first)
 	}
 	return total, nil
+}
+
+// gapAfter returns the time from a record's trip to the one after it.
+func gapAfter(records []record, r *record) time.Duration {
+	i := sort.Search(len(records), func(i int) bool { return records[i].trip() > r.trip() })
+	if i == len(records) {
+		return 0
+	}
+	return time.Duration(records[i].Clock-r.Clock) * time.Microsecond
 }
 
 // follows returns an error if the i-th record is not the one after its
