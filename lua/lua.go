@@ -7,28 +7,41 @@
 package lua
 
 import (
-	_ "embed"
+	"embed"
+	"strings"
 )
 
-var (
-	//go:embed prelude.lua
-	prelude string
-	//go:embed sliding_log_zset.lua
-	slidingLogZSET string
-	//go:embed sliding_log_list.lua
-	slidingLogList string
-	//go:embed sliding_counter.lua
-	slidingCounter string
-	//go:embed layered_counter.lua
-	layeredCounter string
-	//go:embed fixed_window.lua
-	fixedWindow string
-	//go:embed bucket.lua
-	bucket string
-	//go:embed take.lua
-	take string
-)
+//go:embed *.lua
+var files embed.FS
 
-// Take is the script that takes, peeks at and refunds limits of every
-// algorithm; take.lua documents its keys, arguments and reply.
-var Take = prelude + slidingLogZSET + slidingLogList + slidingCounter + layeredCounter + fixedWindow + bucket + take
+// Algorithms are the names of the algorithms, as take.lua knows them.
+var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket"}
+
+var sources = [...]string{
+	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_counter.lua",
+	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
+}
+
+// Take returns the script that takes, peeks at and refunds limits; take.lua
+// documents its keys, arguments and reply. Bit i of set says that it knows
+// Algorithms[i]: Redis sets every function of a script up anew for each
+// execution, so a script should know no more than it needs.
+func Take(set uint) string {
+	var script strings.Builder
+	script.WriteString(source("prelude.lua"))
+	for i, name := range sources {
+		if set&(1<<i) != 0 {
+			script.WriteString(source(name))
+		}
+	}
+	script.WriteString(source("take.lua"))
+	return script.String()
+}
+
+func source(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // embedded above
+	}
+	return string(text)
+}

@@ -2,102 +2,171 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek" or "refund"; then for every call the
---        number of its limits and for each of them nine values:
---          algorithm window max cost param fine wait shadow at
---        Times are in microseconds. shadow is 1 for a limit that is counted
---        but denies nobody. at is the time of the charge to refund, or 0.
--- REPLY  an array with an element for every call: an error, or an array with
---        six integers for every limit:
---          allowed  1 if the limit had room. It was charged if every limit of
---                   the call that is not a shadow had.
---          left     how much is left, after the charge if there was one
+-- ARGV   the operation, "take", "peek" or "refund"; the number of terms, and
+--        for each the seven values
+--          algorithm window max param fine wait shadow
+--        (times in microseconds; shadow is 1 for a limit that is counted but
+--        denies nobody); then for every limit
+--          terms  which of them hold, from 1 on; below 0 if another limit of
+--                 the same call follows
+--          cost
+--          times  how many calls in a row this stands for, each of that cost:
+--                 only for a call with one limit. For a refund, the time of
+--                 the charge
+-- REPLY  integers. For a call that failed -1, the length of the error, and its
+--        bytes; else for every limit
+--          allowed  how many of the calls had room. They were charged if
+--                   every limit of the call that is not a shadow had room
+--          left     how much is left, after the charges
 --          retry    microseconds until there is room; 0 if there is
 --          reset    microseconds until the limit is whole again
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
 -- Time is read once, so all calls happen at the same moment, in order.
-local function limit_at(arg, key)
-  return {
-    key = key,
+local TERMS = 7
+local operation, terms = ARGV[1], {}
+for i = 1, tonumber(ARGV[2]) do
+  local arg = 3 + (i - 1) * TERMS
+  terms[i] = {
     algorithm = algorithms[ARGV[arg]],
     window = tonumber(ARGV[arg + 1]),
     max = tonumber(ARGV[arg + 2]),
-    cost = tonumber(ARGV[arg + 3]),
-    param = tonumber(ARGV[arg + 4]),
-    fine = tonumber(ARGV[arg + 5]),
-    wait = tonumber(ARGV[arg + 6]),
-    shadow = ARGV[arg + 7] == '1',
-    at = tonumber(ARGV[arg + 8]),
+    param = tonumber(ARGV[arg + 3]),
+    fine = tonumber(ARGV[arg + 4]),
+    wait = tonumber(ARGV[arg + 5]),
+    shadow = ARGV[arg + 6] == '1',
   }
 end
 
-local function refund(limits)
-  for _, limit in ipairs(limits) do
-    limit.algorithm.refund(limit.key, limit)
-  end
-  return {}
+local replies, replied = {}, 0
+
+local function reply(limit, allowed, charged)
+  replies[replied + 1] = allowed
+  replies[replied + 2] = limit.room > 0 and limit.room or 0
+  replies[replied + 3] = limit.retry or 0
+  replies[replied + 4] = limit.reset or 0
+  replies[replied + 5] = charged or 0
+  replies[replied + 6] = charged and limit.delay or 0
+  replied = replied + 6
 end
 
-local function take(limits, charge)
+-- Somebody may have removed the expiry of a key, and it would stay for ever.
+local function heal(key, limit)
+  if limit.reset and redis.call('PTTL', key) == -1 then
+    redis.call('PEXPIREAT', key, milliseconds(clock + limit.reset))
+  end
+end
+
+-- Calls in a row with the same one limit: as many as there is room for are
+-- charged at once.
+local function take_alike(key, limit)
+  limit.algorithm.look(key, limit)
+  if limit.retry then
+    heal(key, limit)
+    return reply(limit, 0)
+  end
+  local cost, times = limit.cost, limit.times
+  local fit = math.min(times, math.floor(limit.room / cost))
+  limit.cost = cost * fit
+  limit.algorithm.charge(key, limit)
+  limit.room = limit.room - limit.cost
+  local charged = limit.at
+  if fit < times then
+    limit.cost, limit.reset = cost, nil
+    limit.algorithm.look(key, limit)
+  end
+  reply(limit, fit, charged)
+end
+
+local function take_together(limits)
   local admitted = true
   for _, limit in ipairs(limits) do
     limit.algorithm.look(limit.key, limit)
     admitted = admitted and (limit.shadow or not limit.retry)
   end
-  local reply = {}
   for _, limit in ipairs(limits) do
-    local charged = charge and admitted and not limit.retry
-    if charged then
+    if admitted and not limit.retry then
       limit.algorithm.charge(limit.key, limit)
       limit.room = limit.room - limit.cost
-    elseif charge and limit.reset and redis.call('PTTL', limit.key) == -1 then
-      -- Somebody removed the expiry: without one the key might stay for ever.
-      redis.call('PEXPIREAT', limit.key, milliseconds(clock + limit.reset))
+      reply(limit, 1, limit.at)
+    else
+      heal(limit.key, limit)
+      reply(limit, limit.retry and 0 or 1)
     end
-    reply[#reply + 1] = limit.retry and 0 or 1
-    reply[#reply + 1] = math.max(0, limit.room)
-    reply[#reply + 1] = limit.retry or 0
-    reply[#reply + 1] = limit.reset or 0
-    reply[#reply + 1] = charged and limit.at or 0
-    reply[#reply + 1] = charged and limit.delay or 0
   end
-  return reply
 end
 
--- What went wrong, as a Redis error: from Redis 7.0 on a raised error is a
--- table, and before a text that may begin with a place in the script.
+local function peek(limits)
+  for _, limit in ipairs(limits) do
+    limit.algorithm.look(limit.key, limit)
+    reply(limit, limit.retry and 0 or 1)
+  end
+end
+
+local function refund(limits)
+  for _, limit in ipairs(limits) do
+    limit.at = limit.times
+    limit.algorithm.refund(limit.key, limit)
+    reply(limit, 0)
+  end
+end
+
+-- What went wrong, as text: from Redis 7.0 on a raised error is a table, and
+-- before a text that may begin with a place in the script.
 local function failure(err)
   if type(err) == 'table' then
     err = err.err
   end
-  return redis.error_reply(string.match(err, '(%u%u+ .*)$') or 'ERR ' .. err)
+  return string.match(err, '(%u%u+ .*)$') or 'ERR ' .. err
 end
 
-local operation, replies, key, arg = ARGV[1], {}, 1, 2
+local act = { take = take_together, peek = peek, refund = refund }
+local next_key, arg = 1, 3 + #terms * TERMS
 while arg <= #ARGV do
-  local limits = {}
-  for i = 1, tonumber(ARGV[arg]) do
-    limits[i] = limit_at(arg + 1 + (i - 1) * 9, KEYS[key])
-    key = key + 1
+  local limits, more = {}, true
+  while more do
+    local which = tonumber(ARGV[arg])
+    more = which < 0
+    local term = terms[math.abs(which)]
+    limits[#limits + 1] = {
+      key = KEYS[next_key],
+      algorithm = term.algorithm,
+      window = term.window,
+      max = term.max,
+      param = term.param,
+      fine = term.fine,
+      wait = term.wait,
+      shadow = term.shadow,
+      cost = tonumber(ARGV[arg + 1]),
+      times = tonumber(ARGV[arg + 2]),
+      at = 0, room = 0, left = 0, newest = 0,
+    }
+    next_key, arg = next_key + 1, arg + 3
   end
-  arg = arg + 1 + #limits * 9
-  local ok, reply
-  if operation == 'refund' then
-    ok, reply = pcall(refund, limits)
+  local before, ok, err = replied
+  if operation == 'take' and #limits == 1 then
+    ok, err = pcall(take_alike, limits[1].key, limits[1])
   else
-    ok, reply = pcall(take, limits, operation == 'take')
+    ok, err = pcall(act[operation], limits)
   end
   if not ok then
     -- One call's failure, a key of a foreign type say, is not another's. But
     -- a demoted master has written nothing for any call, and the client must
     -- learn that it talks to the wrong server.
-    reply = failure(reply)
-    if string.match(reply.err, '^%-?READONLY') then
-      return reply
+    err = failure(err)
+    if string.match(err, '^%-?READONLY') then
+      return redis.error_reply(err)
+    end
+    replied = before
+    for _, n in ipairs({ -1, #err, string.byte(err, 1, math.min(#err, 200)) }) do
+      replied = replied + 1
+      replies[replied] = n
+    end
+    replies[before + 2] = math.min(#err, 200)
+    for i = replied + 1, #replies do
+      replies[i] = nil
     end
   end
-  replies[#replies + 1] = reply
 end
 return replies

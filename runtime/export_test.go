@@ -13,10 +13,12 @@ const ClockKey = "test:clock"
 // ClockKey.
 func (s *RedisStore) SetScript(change func(string) string) {
 	const clock = "redis.call('TIME')"
-	if !strings.Contains(s.script.text, clock) {
-		panic("the script does not ask for the time")
+	s.library.change = func(text string) string {
+		if !strings.Contains(text, clock) {
+			panic("the script does not ask for the time")
+		}
+		return change(strings.Replace(text, clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1))
 	}
-	s.script = newScript(change(strings.Replace(s.script.text, clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1)))
 }
 
 // Keys returns how many keys the store holds.

@@ -28,9 +28,11 @@ const DefaultTimeout = 50 * time.Millisecond
 // of a rule in one.
 type RedisStore struct {
 	client  redis.UniversalClient
-	script  script
+	library library
 	timeout time.Duration
 	slot    func(key []byte) int // nil: one script can span all keys
+
+	terminal terminal
 }
 
 // A RedisOption configures a [RedisStore].
@@ -45,7 +47,7 @@ func WithTimeout(d time.Duration) RedisOption {
 
 // NewRedisStore returns a store on client, which stays the caller's to close.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
-	s := &RedisStore{client: client, script: takeScript, timeout: DefaultTimeout}
+	s := &RedisStore{client: client, timeout: DefaultTimeout}
 	switch client.(type) {
 	case *redis.ClusterClient:
 		s.slot = clusterSlot
@@ -56,6 +58,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.terminal.store = s
 	return s
 }
 
@@ -75,19 +78,11 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 	for i := range charges {
 		calls[i].Charges = charges[i : i+1]
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	var failed error
-	for _, part := range s.parts(calls) {
-		replies, err := s.run(ctx, "refund", part.calls)
-		for _, reply := range replies {
-			if e, ok := reply.(error); ok {
-				err = e
-			}
-		}
-		failed = errors.Join(failed, err)
+	err := s.decide(ctx, "refund", calls)
+	for i := range calls {
+		err = errors.Join(err, calls[i].Err)
 	}
-	return failed
+	return err
 }
 
 // Reset implements [Store].
@@ -96,30 +91,47 @@ func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 	defer cancel()
 	var failed error
 	for i := range charges {
-		err := s.process(ctx, command{redis.NewCmd(ctx, "unlink", string(charges[i].Key))})
-		failed = errors.Join(failed, err)
+		key := string(charges[i].Key)
+		failed = errors.Join(failed, s.within(ctx, func() error { return s.client.Unlink(ctx, key).Err() }))
 	}
 	return failed
 }
 
-func (s *RedisStore) decide(ctx context.Context, operation string, calls []Call) error {
+// decide executes calls by one script, or on a cluster by one for each slot.
+func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
+	if s.slot == nil {
+		return s.terminal.travel(ctx, op, calls)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if s.slot != nil && !s.together(calls) {
-		return s.decideApart(ctx, operation, calls)
+	if s.together(calls) {
+		return s.execute(ctx, op, calls)
 	}
-	replies, err := s.run(ctx, operation, calls)
-	for i := range replies {
-		calls[i].Err = calls[i].read(replies[i])
+	return s.decideApart(ctx, op, calls)
+}
+
+// execute executes calls by a script of their own.
+func (s *RedisStore) execute(ctx context.Context, op string, calls []Call) error {
+	t := new(ticket)
+	t.done = make(chan struct{}, 1)
+	t.write(op, calls)
+	trip := new(trip)
+	trip.take(t)
+	err := s.within(ctx, func() error {
+		trip.make(ctx, s)
+		return t.err
+	})
+	if err == nil {
+		t.hand(calls)
 	}
 	return err
 }
 
-// process runs cmd and gives up when the context ends, which go-redis by
-// default does not. The command may then still be running.
-func (s *RedisStore) process(ctx context.Context, cmd redis.Cmder) error {
+// within runs do and gives up when the context ends, which go-redis by default
+// does not. Then do may still be running.
+func (s *RedisStore) within(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- s.client.Process(ctx, cmd) }()
+	go func() { done <- do() }()
 	select {
 	case err := <-done:
 		return err

@@ -64,10 +64,9 @@ func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []
 	var wait sync.WaitGroup
 	for _, p := range parts {
 		wait.Go(func() {
-			replies, err := s.run(ctx, operation, p.calls)
-			for i := range p.calls {
-				if p.calls[i].Err = err; err == nil {
-					p.calls[i].Err = p.calls[i].read(replies[i])
+			if err := s.execute(ctx, operation, p.calls); err != nil {
+				for i := range p.calls {
+					p.calls[i].Err = err
 				}
 			}
 		})

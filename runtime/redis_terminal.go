@@ -1,0 +1,169 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// maxFlying is how many trips of a store are under way at a time. With two
+	// Redis is at work on one while the other's reply and the next one's
+	// command are on the wire.
+	maxFlying = 2
+	// maxWaiting is how many calls may wait for a trip.
+	maxWaiting = 16_384
+)
+
+// A terminal is where concurrent calls of a process wait to share trips to
+// Redis. A call that finds a trip free leaves at once; while all are under way
+// calls gather, and when one returns they leave together. Nobody waits for
+// others to come.
+type terminal struct {
+	store *RedisStore
+
+	mu      sync.Mutex
+	waiting []*ticket
+	flying  int
+}
+
+// A ticket is one caller's share of a trip. It owns copies of the caller's
+// charges, since the caller may give up while they are under way.
+type ticket struct {
+	op      string
+	calls   []Call
+	charges []Charge // of all calls
+	keys    []byte   // of all charges
+	err     error
+	done    chan struct{} // receives one value when the trip is over
+	timer   *time.Timer
+	givenUp bool // guarded by the terminal
+}
+
+var tickets = sync.Pool{New: func() any {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &ticket{done: make(chan struct{}, 1), timer: timer}
+}}
+
+var errCrowded = errors.New("too many calls wait for redis")
+
+// travel has calls executed by Redis and fills in their results. It returns
+// when that is done, when the store's timeout is over, or when ctx ends. A
+// call that has not left by then is never executed.
+func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
+	ticket := tickets.Get().(*ticket)
+	ticket.write(op, calls)
+	if err := t.join(ticket); err != nil {
+		return err
+	}
+	ticket.timer.Reset(t.store.timeout)
+	defer ticket.timer.Stop()
+	var err error
+	select {
+	case <-ticket.done:
+		if err = ticket.err; err == nil {
+			ticket.hand(calls)
+		}
+		tickets.Put(ticket)
+		return err
+	case <-ticket.timer.C:
+		err = fmt.Errorf("redis gave no answer within %v", t.store.timeout)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	t.giveUp(ticket)
+	return err
+}
+
+// join puts a ticket in the queue, and starts a trip if one is free.
+func (t *terminal) join(ticket *ticket) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) >= maxWaiting {
+		return errCrowded
+	}
+	t.waiting = append(t.waiting, ticket)
+	if t.flying < maxFlying {
+		t.flying++
+		go t.fly()
+	}
+	return nil
+}
+
+// fly makes trips until nobody waits.
+func (t *terminal) fly() {
+	trip := trips.Get().(*trip)
+	defer trips.Put(trip)
+	for t.board(trip) {
+		ctx, cancel := context.WithTimeout(context.Background(), t.store.timeout)
+		trip.make(ctx, t.store)
+		cancel()
+	}
+}
+
+// board fills a trip from the front of the queue. It returns false, and gives
+// the trip back, if nobody waits.
+func (t *terminal) board(trip *trip) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	trip.clear()
+	taken := 0
+	for _, ticket := range t.waiting {
+		if !trip.fits(ticket) {
+			break
+		}
+		taken++
+		if !ticket.givenUp {
+			trip.take(ticket)
+		}
+	}
+	n := copy(t.waiting, t.waiting[taken:])
+	clear(t.waiting[n:])
+	t.waiting = t.waiting[:n]
+	if len(trip.tickets) == 0 {
+		t.flying--
+		return false
+	}
+	return true
+}
+
+// giveUp keeps a ticket from boarding, if it has not. It is not used again: a
+// trip may still be writing to it.
+func (t *terminal) giveUp(ticket *ticket) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ticket.givenUp = true
+}
+
+func (t *ticket) write(op string, calls []Call) {
+	t.op, t.err, t.calls, t.charges, t.keys = op, nil, t.calls[:0], t.charges[:0], t.keys[:0]
+	for i := range calls {
+		t.charges = append(t.charges, calls[i].Charges...)
+		for j := range calls[i].Charges {
+			t.keys = append(t.keys, calls[i].Charges[j].Key...)
+		}
+	}
+	charges, keys := t.charges, t.keys
+	for i := range calls {
+		n := len(calls[i].Charges)
+		t.calls = append(t.calls, Call{Charges: charges[:n:n]})
+		for j := range n {
+			size := len(charges[j].Key)
+			charges[j].Key, keys = keys[:size:size], keys[size:]
+		}
+		charges = charges[n:]
+	}
+}
+
+// hand gives the caller what was found.
+func (t *ticket) hand(calls []Call) {
+	for i := range calls {
+		calls[i].Err = t.calls[i].Err
+		for j := range calls[i].Charges {
+			calls[i].Charges[j].Result = t.calls[i].Charges[j].Result
+		}
+	}
+}
