@@ -23,26 +23,23 @@ func (r *run) reportLoad(pkgs []*packages.Package, d *packageDir) bool {
 var (
 	redeclared = regexp.MustCompile(`^(\S+) redeclared in this block`)
 	other      = regexp.MustCompile(`^other declaration of (\S+)`)
-	unresolved = regexp.MustCompile(`^could not import (\S+) \(invalid package name`)
-	quoted     = regexp.MustCompile(`"?([^\s"()]+)"?`)
+	unresolved = regexp.MustCompile(`(?s)^could not import (\S+) \((.*)\)$`)
 )
 
-// reportBroken reports the go command's and the compiler's errors in a
-// package.
+// reportBroken reports the go command's and the compiler's errors in a package
+// if they reach what is to be generated. Those that do not are the compiler's
+// to tell.
 func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 	taken := map[string]*ifaceDecl{} // the names to be generated
-	imports := map[string]*importSpec{}
 	for _, src := range d.sources {
 		for _, decl := range src.ifaces {
 			taken[wrapperName(decl.spec.Name.Name)] = decl
 			taken[constructorName(decl.spec.Name.Name)] = decl
 		}
-		for _, spec := range src.imports {
-			imports[spec.path] = spec
-		}
 	}
-	errs := compilerErrors(p)
-	for _, e := range errs {
+	affected := p.Types == nil || isAffected(p, d, r.fset)
+	found := false
+	for _, e := range compilerErrors(p) {
 		msg := strings.TrimSpace(e.Msg)
 		if m := other.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
 			continue
@@ -50,26 +47,46 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 		if m := redeclared.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
 			decl := taken[m[1]]
 			r.at(decl.spec.Name.Pos(), "the package declares %s already, which is to be generated for %s: rename one of them", m[1], decl.spec.Name.Name)
+			found = true
 			continue
 		}
 		pos := parsePosition(e.Pos)
 		if s, ok := d.overlay[pos.Filename]; ok && s.ast == nil {
-			if spec := findImport(imports, msg); spec != nil {
-				r.at(spec.pos, "ratelimit:import: package %s cannot be imported: check its path, and go.mod", spec.path)
-				continue
-			}
+			continue // an import of a directive, which is reported where it stands
 		}
 		if decl := d.stubbedAt(pos); decl != nil {
 			r.reportStub(decl, msg)
+			found = true
 			continue
 		}
-		if m := unresolved.FindStringSubmatch(msg); m != nil && p.Imports[m[1]] != nil && len(p.Imports[m[1]].Errors) > 0 {
-			// The type checker does not know why, the go command does.
-			msg = strings.TrimSpace(p.Imports[m[1]].Errors[0].Msg)
+		if !affected {
+			continue
+		}
+		if m := unresolved.FindStringSubmatch(msg); m != nil {
+			// The go command knows why.
+			if i := p.Imports[m[1]]; i != nil && len(i.Errors) > 0 {
+				msg = strings.TrimSpace(i.Errors[0].Msg)
+			} else if i := r.list.pkgs[m[1]]; i != nil && i.Error != nil {
+				msg = strings.TrimSpace(i.Error.Err)
+			}
 		}
 		r.atPosition(pos, "%s", msg)
+		found = true
 	}
-	return len(errs) > 0
+	if affected && !found {
+		r.reportFaults(d)
+	}
+	return found || affected
+}
+
+// reportFaults reports a package whose interfaces need types that another
+// package was to declare, and did not.
+func (r *run) reportFaults(d *packageDir) {
+	for _, src := range d.sources {
+		for _, decl := range src.ifaces {
+			r.at(decl.spec.Name.Pos(), "%s needs a type of a package that does not compile: go build %s says more", decl.spec.Name.Name, d.path)
+		}
+	}
 }
 
 // stubbedAt returns the interface whose stub is at a position, or nil.
@@ -91,15 +108,6 @@ func (r *run) reportStub(decl *ifaceDecl, msg string) {
 		return
 	}
 	r.at(name.Pos(), "%s cannot be wrapped: %s", name.Name, msg)
-}
-
-func findImport(imports map[string]*importSpec, msg string) *importSpec {
-	for _, m := range quoted.FindAllStringSubmatch(msg, -1) {
-		if spec := imports[strings.TrimSuffix(m[1], ";")]; spec != nil {
-			return spec
-		}
-	}
-	return nil
 }
 
 // parsePosition reads the file:line:column that go/packages gives.

@@ -32,23 +32,28 @@ func (r *run) check(dirs []*packageDir) []*checkedFile {
 		r.atPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
 		return nil
 	}
+	checked := make([][]*checkedFile, len(annotated))
+	inParallel(len(annotated), func(i int) { checked[i] = r.checkPackage(pkgs, annotated[i]) })
+	return slices.Concat(checked...)
+}
+
+// checkPackage checks the files of a package that have directives.
+func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFile {
 	var files []*checkedFile
-	for _, d := range annotated {
-		for _, src := range d.sources {
-			pkg, syntax := r.find(pkgs, src)
-			if pkg == nil {
-				if !r.reportLoad(pkgs, d) {
-					r.at(src.ast.Package, "this file is not part of package %s as the go command sees it", d.path)
-				}
-				continue
+	for _, src := range d.sources {
+		pkg, syntax := r.find(pkgs, src)
+		if pkg == nil {
+			if !r.reportLoad(pkgs, d) {
+				r.at(src.ast.Package, "this file is not part of package %s as the go command sees it", d.path)
 			}
-			if r.reportBroken(pkg, d) {
-				continue
-			}
-			f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content}
-			r.checkFile(f)
-			files = append(files, f)
+			continue
 		}
+		if r.reportBroken(pkg, d) {
+			continue
+		}
+		f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content}
+		r.checkFile(f)
+		files = append(files, f)
 	}
 	return files
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A Severity says what a diagnostic does to a run.
@@ -92,12 +93,22 @@ func (ds Diagnostics) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// A reporter gathers the diagnostics of a run.
+// A reporter gathers the diagnostics of a run, from any goroutine.
 type reporter struct {
-	fset   *token.FileSet
-	dir    string // paths below it are shown relative to it
+	fset *token.FileSet
+	dir  string // paths below it are shown relative to it
+
+	mu     sync.Mutex
 	found  []*Diagnostic
 	failed bool // one of found is an error
+	notes  []string
+}
+
+// note adds a remark that is no error.
+func (r *reporter) note(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, text)
 }
 
 // A reportFunc takes an error at a place in a source file. What it returns may
@@ -106,23 +117,24 @@ type reportFunc func(pos token.Pos, format string, args ...any) *Diagnostic
 
 // at reports an error at a place in a source file.
 func (r *reporter) at(pos token.Pos, format string, args ...any) *Diagnostic {
-	d := r.atPosition(r.fset.PositionFor(pos, false), format, args...)
-	d.pos, d.end = pos, pos
-	return d
+	return r.add(&Diagnostic{Severity: Error, Pos: r.position(pos), Message: fmt.Sprintf(format, args...), pos: pos, end: pos})
 }
 
 // warn reports a warning at a place in a source file.
 func (r *reporter) warn(pos token.Pos, format string, args ...any) *Diagnostic {
-	failed := r.failed
-	d := r.at(pos, format, args...)
-	d.Severity, r.failed = Warning, failed
-	return d
+	return r.add(&Diagnostic{Severity: Warning, Pos: r.position(pos), Message: fmt.Sprintf(format, args...), pos: pos, end: pos})
 }
 
 // atPosition reports an error at a place that has no token.Pos.
 func (r *reporter) atPosition(pos token.Position, format string, args ...any) *Diagnostic {
-	d := &Diagnostic{Severity: Error, Pos: pos, Message: fmt.Sprintf(format, args...)}
-	r.found, r.failed = append(r.found, d), true
+	return r.add(&Diagnostic{Severity: Error, Pos: pos, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *reporter) add(d *Diagnostic) *Diagnostic {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = append(r.found, d)
+	r.failed = r.failed || d.Severity == Error
 	return d
 }
 

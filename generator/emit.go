@@ -24,16 +24,16 @@ func (r *run) emit(files []*checkedFile) []output {
 	if r.failed {
 		return nil
 	}
-	var outputs []output
-	for _, f := range files {
+	outputs := make([]output, len(files))
+	inParallel(len(files), func(i int) {
+		f := files[i]
 		e := &emitter{file: f, imports: newImportSet(f)}
 		content, err := e.render()
 		if err != nil {
 			r.at(f.src.ast.Package, "cannot write %s: %v; this is a bug of rategen", outputName(f.src.path), err)
-			continue
 		}
-		outputs = append(outputs, output{outputName(f.src.path), content})
-	}
+		outputs[i] = output{outputName(f.src.path), content}
+	})
 	return outputs
 }
 

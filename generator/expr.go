@@ -53,7 +53,8 @@ func newExprScope(r *run, f *checkedFile) *exprScope {
 	for _, spec := range f.src.imports {
 		p := f.pkg.Imports[spec.path]
 		if p == nil || p.Types == nil {
-			continue // reported with the package
+			r.at(spec.pos, "ratelimit:import: package %s cannot be imported: check its path, and go.mod", spec.path)
+			continue
 		}
 		name := spec.name
 		if name == "" {

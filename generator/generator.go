@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A Config says what to generate.
@@ -58,8 +59,8 @@ func Run(cfg Config) (*Result, error) {
 // A run is the state of one call of Run.
 type run struct {
 	reporter
-	cfg   Config
-	notes []string
+	cfg  Config
+	list *listing
 }
 
 func newRun(cfg Config) (*run, error) {
@@ -85,6 +86,7 @@ func (r *run) write(packages []*packageDir, files []output) (*Result, error) {
 		}
 	}
 	sortOutputs(files)
+	slices.Sort(r.notes)
 	result := &Result{Notes: r.notes, Warnings: r.diagnostics()}
 	for _, f := range files {
 		act := f.apply

@@ -2,12 +2,10 @@ package generator
 
 import (
 	"bytes"
-	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,38 +24,34 @@ type packageDir struct {
 	orphans []string        // generated files that no source asks for any more
 	broken  bool            // a source could not be parsed
 	overlay map[string]stub // by path
+
+	// The files as they are type-checked, once read: those of the package, of
+	// its tests inside, and of those outside of it.
+	plain, inside, outside []*ast.File
+	faults                 []packages.Error // in their syntax
 }
 
 // load lists the packages that the patterns name.
 func (r *run) load() []*packageDir {
-	pkgs, err := packages.Load(&packages.Config{
-		Mode:       packages.NeedName | packages.NeedFiles,
-		Dir:        r.cfg.Dir,
-		BuildFlags: r.buildFlags(),
-	}, r.cfg.Patterns...)
+	r.list = &listing{dir: r.cfg.Dir, flags: r.buildFlags(), pkgs: map[string]*listed{}}
+	pkgs, err := r.list.list(r.cfg.Patterns)
 	if err != nil {
-		r.atPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
+		r.atPosition(token.Position{}, "%s", r.list.why(r.cfg.Patterns))
 		return nil
-	}
-	if len(pkgs) == 0 {
-		r.atPosition(token.Position{}, "%s", r.whyNothing())
 	}
 	var dirs []*packageDir
 	for _, p := range pkgs {
 		switch {
-		case p.PkgPath == "command-line-arguments":
+		case p.ImportPath == "command-line-arguments":
 			r.atPosition(token.Position{}, "%s: name packages, not files", strings.Join(r.cfg.Patterns, " "))
 			continue
-		case p.Dir == "" || len(p.GoFiles) == 0 && len(p.Errors) > 0 && len(goFiles(p.Dir)) == 0:
-			for _, e := range p.Errors {
-				r.goError(e)
+		case p.Dir == "" || len(p.GoFiles)+len(p.CgoFiles) == 0 && p.Error != nil && len(goFiles(p.Dir)) == 0:
+			if p.Error != nil {
+				r.atPosition(p.position(r.cfg.Dir), "%s", strings.TrimSpace(p.Error.Err))
 			}
 			continue
 		}
-		d := &packageDir{path: p.PkgPath, dir: p.Dir}
-		for _, f := range p.IgnoredFiles {
-			d.ignored = append(d.ignored, filepath.Base(f))
-		}
+		d := &packageDir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
 		for _, name := range goFiles(p.Dir) {
 			if !slices.Contains(d.ignored, name) {
 				d.files = append(d.files, name)
@@ -65,7 +59,6 @@ func (r *run) load() []*packageDir {
 		}
 		dirs = append(dirs, d)
 	}
-	slices.SortFunc(dirs, func(a, b *packageDir) int { return cmp.Compare(a.path, b.path) })
 	return dirs
 }
 
@@ -74,26 +67,6 @@ func (r *run) buildFlags() []string {
 		return nil
 	}
 	return []string{"-tags=" + r.cfg.Tags}
-}
-
-// whyNothing asks the go command why there are no packages: go/packages gives
-// neither packages nor an error when go.mod needs an update, for instance.
-func (r *run) whyNothing() string {
-	patterns := strings.Join(r.cfg.Patterns, " ")
-	cmd := exec.Command("go", append(append([]string{"list"}, r.buildFlags()...), append([]string{"--"}, r.cfg.Patterns...)...)...)
-	cmd.Dir = r.cfg.Dir
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	cmd.Run()
-	if text := strings.TrimSpace(stderr.String()); text != "" {
-		return "no packages match " + patterns + ": " + text
-	}
-	return "no packages match " + patterns
-}
-
-// goError reports an error of the go command or of the compiler.
-func (r *run) goError(e packages.Error) {
-	r.atPosition(parsePosition(e.Pos), "%s", strings.TrimSpace(e.Msg))
 }
 
 // goFiles returns the names of the Go files in a directory, sorted.
@@ -111,7 +84,8 @@ func goFiles(dir string) []string {
 
 // parse finds the directives in the packages' files.
 func (r *run) parse(dirs []*packageDir) {
-	for _, d := range dirs {
+	inParallel(len(dirs), func(i int) {
+		d := dirs[i]
 		contents := map[string][]byte{}
 		wanted := map[string]bool{}
 		var importers []runtimeImporter
@@ -133,7 +107,7 @@ func (r *run) parse(dirs []*packageDir) {
 			path := filepath.Join(d.dir, name)
 			if content, err := os.ReadFile(path); err == nil && !isClearlyOurs(content) && bytes.Contains(content, []byte(directivePrefix)) {
 				wanted[outputName(path)] = true
-				r.notes = append(r.notes, shortPath(r.dir, path)+": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
+				r.note(shortPath(r.dir, path) + ": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
 			}
 		}
 		d.overlay = map[string]stub{}
@@ -144,7 +118,7 @@ func (r *run) parse(dirs []*packageDir) {
 			wanted[outputName(src.path)] = true
 		}
 		d.findOrphans(wanted)
-	}
+	})
 }
 
 // parseOne parses a file, and again with the stubs of its wrappers appended

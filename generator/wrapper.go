@@ -179,19 +179,30 @@ func mayImport(from, target string) bool {
 
 // eachName calls visit for every type name that writing t needs.
 func eachName(t types.Type, seen map[types.Type]bool, visit func(*types.TypeName)) {
+	eachType(t, seen, func(t types.Type) {
+		switch t := t.(type) {
+		case *types.Named:
+			visit(t.Obj())
+		case *types.Alias:
+			visit(t.Obj())
+		}
+	})
+}
+
+// eachType calls visit for every type that writing t needs.
+func eachType(t types.Type, seen map[types.Type]bool, visit func(types.Type)) {
 	if seen[t] {
 		return
 	}
 	seen[t] = true
-	each := func(t types.Type) { eachName(t, seen, visit) }
+	visit(t)
+	each := func(t types.Type) { eachType(t, seen, visit) }
 	switch t := t.(type) {
 	case *types.Named:
-		visit(t.Obj())
 		for a := range t.TypeArgs().Types() {
 			each(a)
 		}
 	case *types.Alias:
-		visit(t.Obj())
 		for a := range t.TypeArgs().Types() {
 			each(a)
 		}
@@ -223,6 +234,10 @@ func eachName(t types.Type, seen map[types.Type]bool, visit func(*types.TypeName
 		}
 		for e := range t.EmbeddedTypes() {
 			each(e)
+		}
+	case *types.Union:
+		for e := range t.Terms() {
+			each(e.Type())
 		}
 	}
 }
