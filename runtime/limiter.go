@@ -92,7 +92,7 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{}, err
 	}
 	if len(req.charges) == 0 {
-		return Decision{Allowed: true}, ctx.Err()
+		return Decision{Allowed: true}, nil
 	}
 	for start := req.start(); ; {
 		req.limitWait(ctx, start)

@@ -55,8 +55,8 @@ type Outcome struct {
 	Err error
 }
 
-// TakeEach decides each limit as a call of its own, all in one trip to the
-// store and in order. Nobody waits: a rule's Wait has no effect. The outcomes
+// TakeEach decides each limit as a call of its own, in order, and in one trip
+// to Redis for every 128. Nobody waits: a rule's Wait has no effect. The outcomes
 // are in the order of the limits.
 func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	if l == nil {

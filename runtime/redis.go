@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,9 +15,10 @@ import (
 const DefaultTimeout = 50 * time.Millisecond
 
 // A RedisStore keeps counts in Redis, where every process that uses the same
-// Redis and namespace shares them. A call is one trip: one Lua script decides
-// all its limits, by the clock of Redis. Redis 6.2 and later and Valkey will
-// do, standalone, with Sentinel or as a cluster.
+// Redis and namespace shares them. A call is at most one trip: one Lua script
+// decides all its limits, by the clock of Redis. Calls that come while others
+// are under way share the next trip. Redis 6.2 and later and Valkey will do,
+// standalone, with Sentinel or as a cluster.
 //
 // On a cluster the keys of one call may lie in different slots, which no
 // script can span. Then each slot's share is charged by a script of its own,
@@ -25,7 +27,7 @@ const DefaultTimeout = 50 * time.Millisecond
 // it; it is never admitted too much. If the process dies in that moment the
 // share stays charged until it leaves the window. Keys of one slot use one
 // trip there too: a hash tag in the prefix, such as {orders}:, puts all keys
-// of a rule in one.
+// of a rule in one. Calls do not share trips on a cluster.
 type RedisStore struct {
 	client  redis.UniversalClient
 	library library
@@ -100,7 +102,7 @@ func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 // decide executes calls by one script, or on a cluster by one for each slot.
 func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
 	if s.slot == nil {
-		return s.terminal.travel(ctx, op, calls)
+		return s.share(ctx, op, calls)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -108,6 +110,29 @@ func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error 
 		return s.execute(ctx, op, calls)
 	}
 	return s.decideApart(ctx, op, calls)
+}
+
+// share executes calls on trips shared with other callers, maxAboard of them at
+// a time so that Redis is free for others in between.
+func (s *RedisStore) share(ctx context.Context, op string, calls []Call) error {
+	if len(calls) <= maxAboard {
+		return s.terminal.travel(ctx, op, calls)
+	}
+	decided, last := false, error(nil)
+	for part := range slices.Chunk(calls, maxAboard) {
+		if err := s.terminal.travel(ctx, op, part); err != nil {
+			last = err
+			for i := range part {
+				part[i].Err = err
+			}
+			continue
+		}
+		decided = true
+	}
+	if decided {
+		return nil
+	}
+	return last
 }
 
 // execute executes calls by a script of their own.
