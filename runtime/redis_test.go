@@ -1,0 +1,248 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// closed makes every answer that the store did not give an error.
+var closed = runtime.WithFailurePolicy(runtime.FailClosed)
+
+// serverRules holds a rule for every way of counting, with a prefix of its own
+// and without waiting.
+func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
+	rules := modelRules()
+	for name, rule := range rules {
+		rule.Name, rule.Prefix = name, strings.ReplaceAll(name, " ", "_")+":"
+		rule.Window, rule.Max, rule.Burst, rule.Wait = window, max, 0, 0
+		if name == "queue" {
+			delete(rules, name)
+		}
+	}
+	return rules
+}
+
+// commands counts what a client sends, by name.
+type commands struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (c *commands) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.mu.Lock()
+		c.names = append(c.names, cmd.Name())
+		c.mu.Unlock()
+		return next(ctx, cmd)
+	}
+}
+
+func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.mu.Lock()
+		c.names = append(c.names, "pipeline")
+		c.mu.Unlock()
+		return next(ctx, cmds)
+	}
+}
+
+// sent returns what was sent since the last time.
+func (c *commands) sent() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := c.names
+	c.names = nil
+	return names
+}
+
+func TestOneTrip(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	var count commands
+	client.AddHook(&count)
+	client.Ping(ctx) // so that there is a connection
+	count.sent()
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	var limits []runtime.Limit
+	for _, rule := range serverRules(time.Hour, 3) {
+		if len(limits) < runtime.MaxLimits {
+			limits = append(limits, rule.Limit(key("k")))
+		}
+	}
+	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}, {"evalsha"}, {"evalsha"}} {
+		_, err := limiter.Take(ctx, limits...)
+		if errors.Is(err, runtime.ErrLimited) != (i == 3) {
+			t.Errorf("call %d: %v", i, err)
+		}
+		if diff := cmp.Diff(want, count.sent()); diff != "" {
+			t.Errorf("call %d (-want +got):\n%s", i, diff)
+		}
+	}
+	limiter.TakeEach(ctx, limits...)
+	if diff := cmp.Diff([]string{"evalsha"}, count.sent()); diff != "" {
+		t.Errorf("batch (-want +got):\n%s", diff)
+	}
+	if _, err := limiter.Peek(ctx, limits...); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"evalsha"}, count.sent()); diff != "" {
+		t.Errorf("peek (-want +got):\n%s", diff)
+	}
+}
+
+// TestScriptFlush forgets the script all the time.
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan int)
+	go func() {
+		flushed := 0
+		for tick := time.NewTicker(10 * time.Millisecond); ; flushed++ {
+			select {
+			case <-tick.C:
+				if err := client.ScriptFlush(context.Background()).Err(); err != nil {
+					t.Error(err)
+				}
+			case <-ctx.Done():
+				tick.Stop()
+				done <- flushed
+				return
+			}
+		}
+	}()
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	rule := &runtime.Rule{Window: time.Hour, Max: 100}
+	for i := range 20 {
+		if got := admittedOf(t, rule.Limit(runtime.NewKey().AddInt(int64(i))), limiter); got != 100 {
+			t.Errorf("key %d: admitted %d, want 100", i, got)
+		}
+	}
+	cancel()
+	if n := <-done; n < 3 {
+		t.Errorf("only %d flushes", n)
+	} else {
+		t.Logf("%d flushes in 6,400 calls", n)
+	}
+}
+
+func TestForeignType(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}
+	for name, rule := range serverRules(time.Hour, 2) {
+		t.Run(name, func(t *testing.T) {
+			with := func(policy runtime.FailurePolicy) *runtime.Limiter {
+				return runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithFailurePolicy(policy))
+			}
+			// The key, as the rule spells it.
+			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); err != nil {
+				t.Fatal(err)
+			}
+			redisKey := client.Keys(ctx, rule.Prefix+"*").Val()[0]
+			client.Del(ctx, redisKey)
+			client.SAdd(ctx, redisKey, "somebody else's")
+
+			_, err := with(runtime.FailClosed).Take(ctx, good.Limit(key(name)), rule.Limit(key("k")))
+			if !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+				t.Errorf("closed: got %v, want ErrUnavailable and WRONGTYPE", err)
+			}
+			if d, err := with(runtime.FailOpen).Take(ctx, rule.Limit(key("k"))); err != nil || d.Source != runtime.SourceFailure {
+				t.Errorf("open: got %+v, %v", d, err)
+			}
+			local := with(runtime.FailLocal)
+			for i := range 3 {
+				if d, err := local.Take(ctx, rule.Limit(key("k"))); (err == nil) != (i < 2) || d.Source != runtime.SourceLocal {
+					t.Errorf("local: got %+v, %v", d, err)
+				}
+			}
+			if d, err := local.Peek(ctx, good.Limit(key(name))); err != nil || d.Remaining != 100 {
+				t.Errorf("beside it: got %+v, %v, want nothing charged", d, err)
+			}
+			outcomes := with(runtime.FailClosed).TakeEach(ctx, good.Limit(key(name)), rule.Limit(key("k")), good.Limit(key(name)))
+			if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, runtime.ErrUnavailable) || outcomes[2].Err != nil || outcomes[2].Remaining != 98 {
+				t.Errorf("in a batch: got %+v", outcomes)
+			}
+			if err := with(runtime.FailClosed).Reset(ctx, rule.Limit(key("k"))); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); err != nil {
+				t.Errorf("after a reset: %v", err)
+			}
+		})
+	}
+}
+
+// TestRollingDeploy has two versions of a rule at work side by side: nothing
+// is an error, and in the shorter window of both never more is admitted than
+// the larger max. (A change of algorithm or storage starts new counts, so
+// there each version admits its own max.)
+func TestRollingDeploy(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	rules := serverRules(time.Hour, 10)
+	for name, old := range rules {
+		changed := *old
+		changed.Max = 15
+		longer := *old
+		longer.Window = 2 * time.Hour
+		coarser := *old
+		if old.Algorithm == runtime.SlidingLog {
+			coarser.Resolution = time.Minute
+		} else if name == "equal" || name == "adaptive" {
+			coarser.Buckets = runtime.EqualBuckets(3)
+		}
+		versions := map[string]*runtime.Rule{"max": &changed, "window": &longer, "width": &coarser}
+		for other, rule := range rules {
+			if rule.Algorithm != old.Algorithm || rule.Storage != old.Storage {
+				algorithm := *rule
+				algorithm.Prefix = old.Prefix
+				versions["to "+other] = &algorithm
+			}
+		}
+		for what, version := range versions {
+			limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+			id := key(fmt.Sprint(name, what))
+			admitted := map[*runtime.Rule]int64{}
+			for i := range 60 {
+				rule := old
+				if i%2 == 1 {
+					rule = version
+				}
+				switch _, err := limiter.Take(ctx, rule.Limit(id)); {
+				case err == nil:
+					admitted[rule]++
+				case !errors.Is(err, runtime.ErrLimited):
+					t.Fatalf("%s, %s: %v", name, what, err)
+				}
+			}
+			total, most := admitted[old]+admitted[version], max(old.Max, version.Max)
+			if strings.HasPrefix(what, "to ") || layered(old) && what == "window" {
+				total, most = max(admitted[old], admitted[version]), 10
+			}
+			if total != most {
+				t.Errorf("%s, %s: admitted %d, want %d", name, what, total, most)
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package runtime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestRetryAfterByStopwatch holds a stopwatch against the RetryAfter of a call
+// of cost 7, on the clock of a real Redis.
+func TestRetryAfterByStopwatch(t *testing.T) {
+	t.Parallel()
+	const precision = 20 * time.Millisecond
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	for name, rule := range serverRules(time.Second, 10) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for try := range 5 {
+				id := runtime.NewKey().AddInt(int64(try))
+				for _, cost := range []int64{3, 1, 4, 2} {
+					if _, err := limiter.Take(ctx, rule.Limit(id).WithCost(cost)); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(7 * time.Millisecond) // so that they leave one by one
+				}
+				limit := rule.Limit(id).WithCost(7)
+				asked := time.Now()
+				d, err := limiter.Peek(ctx, limit)
+				told := time.Now()
+				if err != nil || d.Allowed {
+					t.Fatalf("got %+v, %v, want a denial", d, err)
+				}
+				time.Sleep(d.RetryAfter - precision)
+				denied, allowed := told, time.Time{} // when it was last asked in vain, and first told yes
+				for allowed.IsZero() {
+					now := time.Now()
+					again, err := limiter.Peek(ctx, limit)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if again.Allowed {
+						allowed = time.Now()
+					} else {
+						denied = now
+					}
+				}
+				if early := d.RetryAfter - allowed.Sub(asked); early > 0 {
+					t.Fatalf("admitted %v before its RetryAfter of %v", early, d.RetryAfter)
+				}
+				if late := denied.Sub(told) - d.RetryAfter; late > 0 {
+					t.Fatalf("denied %v after its RetryAfter of %v", late, d.RetryAfter)
+				}
+				// The truth lies in between. A busy machine may need
+				// another try to measure it closely enough.
+				if off := allowed.Sub(denied) + told.Sub(asked); off <= precision {
+					t.Logf("RetryAfter %v is exact to %v", d.RetryAfter, off)
+					return
+				}
+			}
+			t.Error("not measured closely enough in five tries")
+		})
+	}
+}
