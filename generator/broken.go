@@ -33,8 +33,9 @@ func (r *run) reportBroken(p *packages.Package, d *packageDir) bool {
 	taken := map[string]*ifaceDecl{} // the names to be generated
 	for _, src := range d.sources {
 		for _, decl := range src.ifaces {
-			taken[wrapperName(decl.spec.Name.Name)] = decl
-			taken[constructorName(decl.spec.Name.Name)] = decl
+			for _, name := range decl.generates() {
+				taken[name] = decl
+			}
 		}
 	}
 	affected := p.Types == nil || isAffected(p, d, r.fset)

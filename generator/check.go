@@ -41,6 +41,9 @@ func (r *run) check(dirs []*packageDir) []*checkedFile {
 func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFile {
 	var files []*checkedFile
 	for _, src := range d.sources {
+		if len(src.ifaces) == 0 {
+			continue // its directives belong to a type of another file
+		}
 		pkg, syntax := r.find(pkgs, src)
 		if pkg == nil {
 			if !r.reportLoad(pkgs, d) {
@@ -60,7 +63,7 @@ func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFi
 
 // checkFile checks the interfaces of a file and their limits.
 func (r *run) checkFile(f *checkedFile) {
-	scope := newExprScope(r, f)
+	scopes := r.scopes(f)
 	vars := map[string]bool{} // the package-level names taken so far
 	for _, name := range packageNames(f.pkg) {
 		vars[name] = true
@@ -70,7 +73,7 @@ func (r *run) checkFile(f *checkedFile) {
 		if w == nil {
 			continue
 		}
-		r.applyLimits(w, scope, func(base string) string {
+		r.applyLimits(w, scopes, func(base string) string {
 			name := free(base, vars)
 			vars[name] = true
 			return name
@@ -101,8 +104,25 @@ func free(base string, taken map[string]bool) string {
 	return name
 }
 
-// declared returns the object of a type declaration.
+// scopes returns a function that tells in which scope the directives of a
+// method are checked: that of the file in which they stand.
+func (r *run) scopes(f *checkedFile) func(*wrapper, *method) *exprScope {
+	known := map[*sourceFile]*exprScope{f.src: newExprScope(r, f)}
+	return func(w *wrapper, m *method) *exprScope {
+		src := f.src
+		if other := w.decl.sources[m.name]; other != nil {
+			src = other
+		}
+		if known[src] == nil {
+			_, syntax := r.find([]*packages.Package{f.pkg}, src)
+			known[src] = newExprScope(r, &checkedFile{src: src, pkg: f.pkg, syntax: syntax})
+		}
+		return known[src]
+	}
+}
+
+// declared returns the object of the interface to wrap.
 func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
-	obj, _ := f.pkg.Types.Scope().Lookup(decl.spec.Name.Name).(*types.TypeName)
+	obj, _ := f.pkg.Types.Scope().Lookup(decl.interfaceName()).(*types.TypeName)
 	return obj
 }

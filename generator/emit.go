@@ -143,18 +143,21 @@ func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 	}
 	params, args := e.typeParams(w)
 	self := func() *jen.Statement { return jen.Id(w.typeName).Add(args) }
-	next := func() *jen.Statement { return jen.Id(w.name).Add(args) }
+	next := func() *jen.Statement { return jen.Id(w.wrapped).Add(args) }
 	limiter := func() *jen.Statement { return jen.Op("*").Add(e.runtime("Limiter")) }
 
+	if w.decl.concrete != nil {
+		e.interfaceOf(f, w, params)
+	}
 	f.Line()
-	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.typeName, indefinite(w.name), w.name))
+	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.typeName, indefinite(w.wrapped), w.wrapped))
 	f.Type().Id(w.typeName).Add(params).Struct(
 		jen.Id(w.nextField()).Add(next()),
 		jen.Id(w.limiterField()).Add(limiter()),
 	)
 	if w.tparams.Len() == 0 {
 		f.Line()
-		f.Var().Id("_").Id(w.name).Op("=").Parens(jen.Op("*").Id(w.typeName)).Parens(jen.Nil())
+		f.Var().Id("_").Id(w.wrapped).Op("=").Parens(jen.Op("*").Id(w.typeName)).Parens(jen.Nil())
 	}
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods.", w.constructor))

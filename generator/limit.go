@@ -32,8 +32,8 @@ type use struct {
 
 // applyLimits makes the limits of an interface and applies them to its
 // methods: those of the whole interface first, then the method's own.
-func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) string) {
-	base := scope.file.pkg.Types.Name() + "." + w.name
+func (r *run) applyLimits(w *wrapper, scopes func(*wrapper, *method) *exprScope, newVar func(string) string) {
+	base := w.pkgName + "." + w.name
 	shared := rules(w.decl.own)
 	varBase := lowerFirst(w.name)
 	var sharedLimits []*limit
@@ -87,7 +87,7 @@ func (r *run) applyLimits(w *wrapper, scope *exprScope, newVar func(string) stri
 			r.at(limits[maxLimits].rule.pos, "%s has %d limits, the most is %d: remove some", m.name, len(limits), maxLimits)
 		}
 		for _, l := range limits {
-			m.uses = append(m.uses, r.newUse(w, m, l, scope))
+			m.uses = append(m.uses, r.newUse(w, m, l, scopes(w, m)))
 		}
 	}
 }

@@ -111,11 +111,19 @@ func (r *run) parse(dirs []*packageDir) {
 			}
 		}
 		d.overlay = map[string]stub{}
+		concrete := d.findConcrete(contents)
+		d.readFilesOf(concrete, contents)
+		var files []*sourceFile
 		for _, path := range slices.Sorted(mapKeys(contents)) {
-			r.parseOne(d, path, contents[path], importers)
+			if src := r.parseOne(d, path, contents[path], importers, concrete); src != nil {
+				files = append(files, src)
+			}
 		}
+		r.linkMethods(files)
 		for _, src := range d.sources {
-			wanted[outputName(src.path)] = true
+			if len(src.ifaces) > 0 {
+				wanted[outputName(src.path)] = true
+			}
 		}
 		d.findOrphans(wanted)
 	})
@@ -123,10 +131,13 @@ func (r *run) parse(dirs []*packageDir) {
 
 // parseOne parses a file, and again with the stubs of its wrappers appended
 // when it has directives.
-func (r *run) parseOne(d *packageDir, path string, content []byte, importers []runtimeImporter) {
+func (r *run) parseOne(d *packageDir, path string, content []byte, importers []runtimeImporter, concrete map[string][]*concreteType) *sourceFile {
 	out := outputName(path)
 	stubbed := stub{content: content}
 	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) *Diagnostic { return nil })
+	if scratch != nil {
+		scratch.addConcrete(concrete[path])
+	}
 	usesRuntime := false
 	if scratch != nil && len(scratch.ifaces) > 0 {
 		usesRuntime = slices.ContainsFunc(importers, func(i runtimeImporter) bool {
@@ -137,13 +148,17 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 		}
 		d.overlay[out] = emptyStub(scratch, content)
 		stubbed = withStubs(scratch, content, usesRuntime)
+	} else if scratch != nil && len(scratch.methods) > 0 {
+		d.overlay[out] = emptyStub(scratch, content) // for what it imports
 	}
 	src := parseSource(r.fset, path, stubbed.content, r.at)
 	if src == nil {
 		d.broken = d.broken || scratch == nil && !isOurs(content)
-		return
+		return nil
 	}
-	if len(src.ifaces) > 0 {
+	src.addConcrete(concrete[path])
+	stubMethods(src.ast, concrete, path)
+	if len(src.ifaces)+len(src.methods) > 0 || len(concrete) > 0 {
 		d.sources = append(d.sources, src)
 		if usesRuntime {
 			importRuntime(src.ast)
@@ -151,6 +166,7 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 		stubbed.ast = src.ast
 		d.overlay[path] = stubbed
 	}
+	return src
 }
 
 // A runtimeImporter is a file that imports the runtime.

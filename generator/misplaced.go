@@ -5,7 +5,7 @@ import (
 	"go/token"
 )
 
-const whereItBelongs = "write it directly above a method of an interface"
+const whereItBelongs = "write it directly above a method"
 
 // misplaced says what is wrong with the place of a directive that belongs to
 // no interface and no method of one.
@@ -48,7 +48,7 @@ func misplacedInSpec(group *ast.CommentGroup, decl *ast.GenDecl, s ast.Spec) str
 			return "a directive on a struct field limits nothing: " + whereItBelongs
 		}
 		if doc {
-			return "type " + spec.Name.Name + " is a struct, which has no methods to wrap: declare an interface of its methods and " + whereItBelongs
+			return "type " + spec.Name.Name + " is a struct: write the directive above its methods, or above an interface or its methods"
 		}
 	case *ast.InterfaceType:
 		if spec.Comment == group {

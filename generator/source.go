@@ -15,20 +15,24 @@ type sourceFile struct {
 	ast     *ast.File
 	imports []*importSpec
 	ifaces  []*ifaceDecl
+	methods []*methodDirectives // above methods of concrete types
 }
 
 // An ifaceDecl is an interface declaration with directives on it or on its
-// methods.
+// methods, or a concrete type with directives on its methods.
 type ifaceDecl struct {
-	spec    *ast.TypeSpec
-	own     []*directive            // on the interface itself
-	methods map[string][]*directive // on its methods, by name
+	spec     *ast.TypeSpec
+	own      []*directive            // on the interface itself
+	methods  map[string][]*directive // on its methods, by name
+	concrete *concreteType           // nil for an interface
+	sources  map[string]*sourceFile  // of a concrete type: where the methods with directives stand
 }
 
 // An owner is a declaration whose doc comment may hold directives.
 type owner struct {
 	spec   *ast.TypeSpec
-	method string // "" for the interface itself
+	method string        // "" for the interface itself
+	fn     *ast.FuncDecl // instead of these, a method of a concrete type
 }
 
 // mentions finds the files that are worth parsing.
@@ -95,6 +99,13 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 				report(c.Pos(), "%s", misplaced(group, places))
 				continue
 			}
+			if o.fn != nil {
+				src.addMethod(o.fn, d)
+				if !d.off {
+					d.rule = parseRule(d, anywhere, report)
+				}
+				continue
+			}
 			decl := byName[o.spec]
 			if decl == nil {
 				decl = &ifaceDecl{spec: o.spec, methods: map[string][]*directive{}}
@@ -114,6 +125,16 @@ func parseSource(fset *token.FileSet, path string, content []byte, report report
 		}
 	}
 	return src
+}
+
+// addMethod adds a directive above a method of a concrete type.
+func (src *sourceFile) addMethod(fn *ast.FuncDecl, d *directive) {
+	n := len(src.methods)
+	if n == 0 || src.methods[n-1].fn != fn {
+		src.methods = append(src.methods, &methodDirectives{fn: fn})
+		n++
+	}
+	src.methods[n-1].directives = append(src.methods[n-1].directives, d)
 }
 
 // directive returns the directive in a comment, or nil. It reports what was
@@ -166,6 +187,9 @@ func owners(file *ast.File) (map[*ast.CommentGroup]owner, []ast.Node) {
 	var places []ast.Node
 	for _, decl := range file.Decls {
 		places = append(places, decl)
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Doc != nil && receiverName(fn) != "" {
+			owned[fn.Doc] = owner{fn: fn}
+		}
 		gen, ok := decl.(*ast.GenDecl)
 		if !ok || gen.Tok != token.TYPE {
 			continue
@@ -185,7 +209,7 @@ func owners(file *ast.File) (map[*ast.CommentGroup]owner, []ast.Node) {
 			}
 			for _, f := range iface.Methods.List {
 				if _, isFunc := f.Type.(*ast.FuncType); isFunc && f.Doc != nil && len(f.Names) == 1 {
-					owned[f.Doc] = owner{spec, f.Names[0].Name}
+					owned[f.Doc] = owner{spec: spec, method: f.Names[0].Name}
 				}
 			}
 		}

@@ -44,9 +44,12 @@ func withStubs(src *sourceFile, content []byte, usesRuntime bool) stub {
 	var lines []int
 	for _, decl := range src.ifaces {
 		lines = append(lines, strings.Count(text.String(), "\n")+2)
-		name := decl.spec.Name.Name
+		name, wrapped := decl.spec.Name.Name, decl.interfaceName()
 		params, args := stubParams(src, decl.spec.TypeParams, content)
-		embedded := name + args
+		if decl.concrete != nil {
+			stubInterface(&text, decl, params, args)
+		}
+		embedded := wrapped + args
 		if args == "" && hasMethod(decl.spec, name) {
 			// An embedded field of that name would hide the method.
 			embedded = stubPrefix + name
@@ -54,7 +57,7 @@ func withStubs(src *sourceFile, content []byte, usesRuntime bool) stub {
 		}
 		fmt.Fprintf(&text, "\ntype %s%s struct{ %s }\n", wrapperName(name), params, embedded)
 		fmt.Fprintf(&text, "func %s%s(next %s%s, limiter %s) *%s%s { panic(next) }\n",
-			constructorName(name), params, name, args, limiterName(src.path), wrapperName(name), args)
+			constructorName(name), params, wrapped, args, limiterName(src.path), wrapperName(name), args)
 	}
 	limiter := "any"
 	if usesRuntime {

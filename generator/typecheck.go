@@ -167,11 +167,11 @@ func isAffected(p *packages.Package, d *packageDir, fset *token.FileSet) bool {
 		for _, decl := range src.ifaces {
 			from, to := fset.Position(decl.spec.Pos()), fset.Position(decl.spec.End())
 			for _, e := range p.Errors {
-				if at := parsePosition(e.Pos); at.Filename == src.path && from.Line <= at.Line && at.Line <= to.Line {
+				if at := parsePosition(e.Pos); decl.concrete == nil && at.Filename == src.path && from.Line <= at.Line && at.Line <= to.Line {
 					return true
 				}
 			}
-			if obj, ok := p.Types.Scope().Lookup(decl.spec.Name.Name).(*types.TypeName); ok && !isSound(obj.Type()) {
+			if obj, ok := p.Types.Scope().Lookup(decl.interfaceName()).(*types.TypeName); ok && !isSound(obj.Type()) {
 				return true
 			}
 		}

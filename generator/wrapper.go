@@ -12,7 +12,9 @@ import (
 // A wrapper is one decorator to be written.
 type wrapper struct {
 	decl        *ifaceDecl
-	name        string // of the interface
+	name        string // of the interface or the concrete type
+	wrapped     string // of the interface
+	pkgName     string // of their package
 	typeName    string
 	constructor string
 	tparams     *types.TypeParamList
@@ -65,7 +67,7 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 		r.at(name.Pos(), "interface %s is a type constraint, of which there are no values to wrap: remove the directive", name.Name)
 		return nil
 	}
-	w := &wrapper{decl: decl, name: name.Name, typeName: wrapperName(name.Name), constructor: constructorName(name.Name)}
+	w := &wrapper{decl: decl, name: name.Name, wrapped: decl.interfaceName(), pkgName: f.pkg.Types.Name(), typeName: wrapperName(name.Name), constructor: constructorName(name.Name)}
 	switch t := obj.Type().(type) {
 	case *types.Named:
 		w.tparams = t.TypeParams()
@@ -73,6 +75,11 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 		w.tparams = t.TypeParams()
 	}
 	order := explicitOrder(decl.spec)
+	if decl.concrete != nil {
+		for i, m := range decl.concrete.methods {
+			order[m] = i
+		}
+	}
 	ok = true
 	for i := range iface.NumMethods() {
 		fn := iface.Method(i)

@@ -5,7 +5,7 @@ Usage:
 
 	rategen [-check] [-v] [-json] [-tags list] [packages]
 
-A directive above a method of an interface says how often it may be called:
+A directive above a method says how often it may be called:
 
 	//go:generate go tool rategen
 
@@ -65,6 +65,16 @@ embedded ones too. A method without an error result cannot be limited and has
 to be left out, with the option except or with //ratelimit:off above it.
 Directives on an embedded interface belong to the wrapper of that interface
 only.
+
+The methods of a type that is no interface may have directives too:
+
+	//ratelimit:key=#id max=5
+	func (s *Service) Get(ctx context.Context, id string) (*Item, error) { … }
+
+The interface of its exported methods, ServiceInterface, is then generated
+along with the wrapper, RateLimitedService, into the file that belongs to the
+file with the type's declaration. Methods that an embedded field brings along
+are not in it. The methods may stand in several files of the package.
 
 The options are:
 
