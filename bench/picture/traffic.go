@@ -1,0 +1,113 @@
+// Package picture draws what every algorithm lets through of the same traffic,
+// docs/algorithms.svg. Nothing in it is made up: the calls are put to a
+// [runtime.MemoryStore], which decides as the scripts do, in fake time. To draw
+// it anew:
+//
+//	go test ./picture -update
+package picture
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+const (
+	window  = 10 * time.Second
+	maximum = 20
+	length  = 62 * time.Second
+)
+
+// traffic returns when the calls come: one alone, then a burst around the
+// moment at which the fixed window that the first one opened is over, then for
+// a long time twice as many as the limit lets through.
+func traffic() []time.Duration {
+	calls := []time.Duration{0}
+	for t := 8 * time.Second; t < 12*time.Second; t += 100 * time.Millisecond {
+		calls = append(calls, t)
+	}
+	for t := 26 * time.Second; t < 50*time.Second; t += 250 * time.Millisecond {
+		calls = append(calls, t)
+	}
+	return calls
+}
+
+// A lane is one row of the picture.
+type lane struct {
+	name, note string
+	rule       *runtime.Rule // nil: the traffic itself
+
+	passed []time.Duration // when calls went on, ascending
+	denied []time.Duration
+}
+
+func lanes() []*lane {
+	return []*lane{
+		{name: "all calls", note: "before any limit"},
+		{name: "sliding-log", note: "exact", rule: &runtime.Rule{}},
+		{name: "sliding-counter", note: "buckets=10", rule: &runtime.Rule{
+			Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(10)}},
+		{name: "fixed-window", note: "starts with its first call", rule: &runtime.Rule{
+			Algorithm: runtime.FixedWindow}},
+		{name: "token-bucket", note: "burst=20, as max", rule: &runtime.Rule{
+			Algorithm: runtime.TokenBucket}},
+		{name: "token-bucket", note: "burst=5", rule: &runtime.Rule{
+			Algorithm: runtime.TokenBucket, Burst: 5}},
+		{name: "leaky-bucket", note: "wait=4s, a queue", rule: &runtime.Rule{
+			Algorithm: runtime.LeakyBucket, Wait: 4 * time.Second}},
+	}
+}
+
+// run puts the traffic to the lane's limit. It must run in fake time.
+func (l *lane) run(calls []time.Duration) error {
+	if l.rule == nil {
+		l.passed = calls
+		return nil
+	}
+	l.rule.Name, l.rule.Window, l.rule.Max = l.name, window, maximum
+	store := runtime.NewMemoryStore()
+	begin := time.Now()
+	for _, at := range calls {
+		time.Sleep(time.Until(begin.Add(at)))
+		call := []runtime.Call{{Charges: []runtime.Charge{{
+			Rule: l.rule, Key: []byte("key"), Max: maximum, Cost: 1, Wait: l.rule.Wait,
+		}}}}
+		if err := errors.Join(store.Take(context.Background(), call), call[0].Err); err != nil {
+			return err
+		}
+		if charge := call[0].Charges[0]; charge.Allowed {
+			l.passed = append(l.passed, at+charge.Delay)
+		} else {
+			l.denied = append(l.denied, at)
+		}
+	}
+	return nil
+}
+
+// A step is a change of how many calls have passed in the last window.
+type step struct {
+	at    time.Duration
+	count int
+}
+
+// steps returns how many calls have passed in the last window, and the most
+// that ever had.
+func (l *lane) steps() (steps []step, most int) {
+	inside, left := 0, 0
+	for i := 0; i < len(l.passed) || left < len(l.passed); {
+		// The window is (t-W, t]: who leaves it leaves before who comes.
+		if i == len(l.passed) || l.passed[left]+window <= l.passed[i] {
+			inside--
+			steps = append(steps, step{l.passed[left] + window, inside})
+			left++
+			continue
+		}
+		inside++
+		steps = append(steps, step{l.passed[i], inside})
+		i++
+		most = max(most, inside)
+	}
+	return steps, most
+}
