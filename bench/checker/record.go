@@ -25,12 +25,16 @@ type record struct {
 	Admitted uint8
 }
 
-// maxTrip is the most calls that one trip has.
-const maxTrip = 128
+// maxTrip is the most calls that one trip has. With the two that tell the time
+// it is what the store sends to Redis at once.
+const maxTrip = 126
 
-func orderOf(trip int64, place int) uint64 { return uint64(trip)*maxTrip + uint64(place) }
+// span is how far apart the orders of trips are.
+const span = 128
 
-func (r *record) trip() int64 { return int64(r.Order / maxTrip) }
+func orderOf(trip int64, place int) uint64 { return uint64(trip)*span + uint64(place) }
+
+func (r *record) trip() int64 { return int64(r.Order / span) }
 
 // recordSize is what a record takes in a file.
 var recordSize = binary.Size(record{})

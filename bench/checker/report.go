@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/rategen/rategen/bench/internal/server"
 )
 
 // A report runs algorithms and prints a line about each.
@@ -35,17 +35,17 @@ func newReport(out io.Writer, c config) *report {
 
 // run runs one algorithm on a server of its own, and prints what is found.
 func (r *report) run(ctx context.Context, name string, c config) error {
-	server, err := startServer(ctx)
+	redis, err := server.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
-	version, err := serverVersion(ctx, server)
+	defer redis.Stop()
+	version, err := redis.Version(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	files, err := hammer(ctx, name, c, server)
+	files, err := hammer(ctx, name, c, redis)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 }
 
 // hammer runs the processes and returns the files with their records.
-func hammer(ctx context.Context, name string, c config, server *server) ([]string, error) {
+func hammer(ctx context.Context, name string, c config, redis *server.Server) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -90,11 +90,11 @@ func hammer(ctx context.Context, name string, c config, server *server) ([]strin
 	var files []string
 	var commands []*exec.Cmd
 	for i := range c.processes {
-		file := filepath.Join(server.dir, strconv.Itoa(i))
+		file := filepath.Join(redis.Dir, strconv.Itoa(i))
 		// From -skew/2 to skew/2.
 		offset := c.skew*time.Duration(i)/time.Duration(max(1, c.processes-1)) - c.skew/2
 		cmd := exec.CommandContext(ctx, program,
-			"-worker", server.socket, "-output", file, "-offset", offset.String(),
+			"-worker", redis.Socket, "-output", file, "-offset", offset.String(),
 			"-algorithms", name, "-keys", strconv.Itoa(c.keys),
 			"-processes", strconv.Itoa(c.processes),
 			"-decisions", strconv.Itoa(c.decisions), "-duration", c.duration.String())
@@ -104,7 +104,7 @@ func hammer(ctx context.Context, name string, c config, server *server) ([]strin
 	if c.freeze > 0 {
 		freezing, stop := context.WithCancel(ctx)
 		var done sync.WaitGroup
-		done.Go(func() { server.freeze(freezing, c.freeze) })
+		done.Go(func() { redis.Freeze(freezing, c.freeze) })
 		defer done.Wait()
 		defer stop()
 	}
@@ -121,22 +121,6 @@ func hammer(ctx context.Context, name string, c config, server *server) ([]strin
 		}
 	}
 	return files, failed
-}
-
-func serverVersion(ctx context.Context, server *server) (string, error) {
-	client := newClient(server.socket)
-	defer client.Close()
-	return infoField(ctx, client, "redis_version")
-}
-
-func infoField(ctx context.Context, client *redis.Client, name string) (string, error) {
-	info, err := client.Info(ctx, "server").Result()
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value), nil
-		}
-	}
-	return "", err
 }
 
 func (r *report) line(name string, s *result, elapsed time.Duration) {

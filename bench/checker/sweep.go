@@ -137,7 +137,7 @@ func follows(records []record, i int) error {
 		want[1] = orderOf(records[i-1].trip()+1, 0)
 	}
 	if got := records[i].Order; got != want[0] && got != want[1] {
-		return fmt.Errorf("record %d is call %d of trip %d, and the calls before it are missing or were made twice", i, got%maxTrip, records[i].trip())
+		return fmt.Errorf("record %d is call %d of trip %d, and the calls before it are missing or were made twice", i, got%span, records[i].trip())
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -34,9 +35,9 @@ const inFlight = 2
 
 // run makes the process's share of the decisions and writes down each.
 func (w *worker) run(ctx context.Context) error {
-	client := newClient(w.socket)
+	client := server.NewClient(w.socket)
 	defer client.Close()
-	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(patience))
+	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
 	if w.algorithms == controlName {
 		store = &control{client: client, now: w.now}
 	}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// stats is what decisions of one kind have cost.
+type stats struct{ decisions, commands, micros int }
+
+// String returns the cost of one decision.
+func (s stats) String() string {
+	if s.decisions == 0 {
+		return "| |"
+	}
+	n := float64(s.decisions)
+	return fmt.Sprintf("| %.1f | %.0f", float64(s.commands)/n, float64(s.micros)/n)
+}
+
+// decisions prints what a decision costs on a key that is as full as it gets,
+// so that events leave it all the time.
+func decisions(ctx context.Context, out io.Writer, client *redis.Client, version string) error {
+	const (
+		window = 200 * time.Millisecond
+		events = 100
+		enough = 500
+	)
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
+	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (Redis %s, one call a trip; the times depend on the machine):\n\n", events, version)
+	fmt.Fprint(out, "| | commands if admitted | µs | commands if denied | µs |\n|---|---:|---:|---:|---:|\n")
+	for i := range ways {
+		rule := ways[i].rule
+		rule.Name = fmt.Sprintf("decisions:%d", i)
+		rule.Window, rule.Max = window, events
+		if rule.Wait > 0 {
+			rule.Wait = window / 2
+		}
+		var kinds [2]stats // denied, admitted
+		for begin := time.Now(); kinds[0].decisions < enough || kinds[1].decisions < enough; {
+			if err := client.ConfigResetStat(ctx).Err(); err != nil {
+				return err
+			}
+			results, err := take(ctx, store, []*runtime.Rule{&rule})
+			if err != nil {
+				return err
+			}
+			commands, micros, err := commandStats(ctx, client)
+			if err != nil {
+				return err
+			}
+			if time.Since(begin) < 2*window {
+				continue // it fills
+			}
+			kind := &kinds[0]
+			if results[0].Allowed {
+				kind = &kinds[1]
+			}
+			kind.decisions++
+			kind.commands += commands
+			kind.micros += micros
+		}
+		fmt.Fprintf(out, "| %s %v %v |\n", ways[i].directive, kinds[1], kinds[0])
+	}
+	return nil
+}
+
+// commandStats returns how many commands scripts have called since the last
+// reset, and for how long scripts ran.
+func commandStats(ctx context.Context, client *redis.Client) (commands, micros int, err error) {
+	info, err := client.Info(ctx, "commandstats").Result()
+	for line := range strings.Lines(info) {
+		name, values, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok {
+			continue
+		}
+		var calls, usec int
+		if _, err := fmt.Sscanf(values, "%d,usec=%d", &calls, &usec); err != nil {
+			return 0, 0, err
+		}
+		switch {
+		case strings.HasPrefix(name, "eval"):
+			micros += usec
+		case name != "info" && !strings.HasPrefix(name, "config"):
+			commands += calls
+		}
+	}
+	return commands, micros, err
+}

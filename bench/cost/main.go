@@ -1,0 +1,117 @@
+// Cost measures what every algorithm costs Redis and prints it as a table in
+// Markdown: the memory of a key that holds some events, as MEMORY USAGE has it,
+// and for one decision the commands that the script calls and the time that it
+// takes, as INFO commandstats has them.
+//
+// Usage:
+//
+//	go run ./cost [-write ../docs/algorithms.md]
+//
+// With -write the tables replace what stands between the lines
+// "<!-- measured -->" and "<!-- /measured -->" of a file.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A way is one way to count.
+type way struct {
+	directive string
+	rule      runtime.Rule
+}
+
+var ways = []way{
+	{"`sliding-log` `storage=zset`", runtime.Rule{}},
+	{"`sliding-log` `storage=list`", runtime.Rule{Storage: runtime.List}},
+	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
+	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}},
+	{"`sliding-counter` `buckets=auto`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}},
+	{"`fixed-window`", runtime.Rule{Algorithm: runtime.FixedWindow}},
+	{"`token-bucket`", runtime.Rule{Algorithm: runtime.TokenBucket}},
+	{"`leaky-bucket`", runtime.Rule{Algorithm: runtime.LeakyBucket}},
+	{"`leaky-bucket` with `wait`", runtime.Rule{Algorithm: runtime.LeakyBucket, Wait: time.Hour}},
+}
+
+func main() {
+	write := flag.String("write", "", "file to write the tables into")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *write)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cost:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, file string) error {
+	redis, err := server.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.Stop()
+	client := server.NewClient(redis.Socket)
+	defer client.Close()
+	version, err := redis.Version(ctx)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := memory(ctx, &out, client, version); err != nil {
+		return err
+	}
+	if err := decisions(ctx, &out, client, version); err != nil {
+		return err
+	}
+	if file == "" {
+		_, err := os.Stdout.Write(out.Bytes())
+		return err
+	}
+	return insert(file, out.Bytes())
+}
+
+// insert replaces what stands between the marks of a file.
+func insert(file string, tables []byte) error {
+	const begin, end = "<!-- measured -->\n", "<!-- /measured -->\n"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(page, []byte(begin))
+	_, after, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok || !ok2 {
+		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
+	}
+	page = bytes.Join([][]byte{before, []byte(begin), []byte("\n"), tables, []byte("\n"), []byte(end), after}, nil)
+	return os.WriteFile(file, page, 0o644)
+}
+
+// take decides one call of cost 1 for each rule.
+func take(ctx context.Context, store runtime.Store, rules []*runtime.Rule) ([]runtime.Result, error) {
+	calls := make([]runtime.Call, len(rules))
+	for i, rule := range rules {
+		calls[i].Charges = []runtime.Charge{{Rule: rule, Key: []byte(rule.Name), Max: rule.Max, Cost: 1, Wait: rule.Wait}}
+	}
+	if err := store.Take(ctx, calls); err != nil {
+		return nil, err
+	}
+	results := make([]runtime.Result, len(rules))
+	for i := range calls {
+		if err := calls[i].Err; err != nil {
+			return nil, err
+		}
+		results[i] = calls[i].Charges[0].Result
+	}
+	return results, nil
+}

@@ -1,0 +1,105 @@
+// Package server starts a redis-server for a command.
+package server
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A Server is a redis-server on a Unix socket in a directory of its own, so
+// that no port can be taken.
+type Server struct {
+	Dir    string // removed with the server
+	Socket string
+	cmd    *exec.Cmd
+}
+
+// Start starts a server that ends with ctx or Stop, and returns when it
+// answers.
+func Start(ctx context.Context) (*Server, error) {
+	dir, err := os.MkdirTemp("", "redis")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Dir: dir, Socket: filepath.Join(dir, "redis.sock")}
+	s.cmd = exec.CommandContext(ctx, "redis-server",
+		"--port", "0", "--unixsocket", s.Socket, "--dir", dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+		"--logfile", filepath.Join(dir, "redis.log"))
+	if err := s.cmd.Start(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	client := NewClient(s.Socket)
+	defer client.Close()
+	for range 500 {
+		if err = client.Ping(ctx).Err(); err == nil {
+			return s, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(filepath.Join(dir, "redis.log"))
+	s.Stop()
+	return nil, fmt.Errorf("redis-server does not answer: %w\n%s", err, log)
+}
+
+// Stop ends the server and removes its directory.
+func (s *Server) Stop() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	_ = os.RemoveAll(s.Dir)
+}
+
+// Freeze stops the server for d several times a second until ctx ends, as a
+// loaded machine may do too: mostly in the middle of a script, which then takes
+// longer than it should.
+func (s *Server) Freeze(ctx context.Context, d time.Duration) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(100*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+		_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+		time.Sleep(d)
+		_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	}
+}
+
+// NewClient returns a client that is patient: on a loaded machine a decision
+// may take long, but none may get lost.
+func NewClient(socket string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Network:      "unix",
+		Addr:         socket,
+		MaxRetries:   -1,
+		ReadTimeout:  Patience,
+		WriteTimeout: Patience,
+		PoolTimeout:  Patience,
+	})
+}
+
+// Patience is how long a client waits before it gives up.
+const Patience = time.Minute
+
+// Version returns which Redis it is.
+func (s *Server) Version(ctx context.Context) (string, error) {
+	client := NewClient(s.Socket)
+	defer client.Close()
+	info, err := client.Info(ctx, "server").Result()
+	for line := range strings.Lines(info) {
+		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return strings.TrimSpace(version), nil
+		}
+	}
+	return "", err
+}
