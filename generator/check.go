@@ -18,6 +18,7 @@ type checkedFile struct {
 	syntax   *ast.File // as type-checked: src.ast, or what cgo made of it
 	content  []byte    // of the source file
 	wrappers []*wrapper
+	vet      bool // nothing is to be written
 }
 
 // check type-checks the packages that have directives and what the directives
@@ -123,6 +124,10 @@ func (r *run) scopes(f *checkedFile) func(*wrapper, *method) *exprScope {
 
 // declared returns the object of the interface to wrap.
 func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
-	obj, _ := f.pkg.Types.Scope().Lookup(decl.interfaceName()).(*types.TypeName)
+	name := decl.interfaceName()
+	if f.vet {
+		name = decl.spec.Name.Name // the interface may not be generated yet
+	}
+	obj, _ := f.pkg.Types.Scope().Lookup(name).(*types.TypeName)
 	return obj
 }

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,50 +49,66 @@ func (decl *ifaceDecl) generates() []string {
 // findConcrete returns the types that have directives on their methods, by the
 // file that declares them. The files with directives have these contents.
 func (d *packageDir) findConcrete(contents map[string][]byte) map[string][]*concreteType {
-	wanted := map[[2]string]bool{} // package and type
+	wanted := map[typeID]bool{}
 	for path, content := range contents {
 		file, err := parser.ParseFile(token.NewFileSet(), path, content, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			continue // reported later
-		}
-		for _, decl := range file.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && receiverName(fn) != "" && hasDirective(fn.Doc) {
-				wanted[[2]string{file.Name.Name, receiverName(fn)}] = true
-			}
+		if err == nil { // else reported later
+			addLimitedTypes(file, wanted)
 		}
 	}
 	if len(wanted) == 0 {
 		return nil
 	}
-	found := map[[2]string]*concreteType{}
-	at := func(pkg, name string) *concreteType {
-		key := [2]string{pkg, name}
-		if found[key] == nil {
-			found[key] = &concreteType{pkg: pkg, name: name, files: map[string]bool{}}
-		}
-		return found[key]
-	}
+	var files []*ast.File
+	var paths []string
 	for _, name := range d.files {
 		path := filepath.Join(d.dir, name)
 		content, err := os.ReadFile(path)
 		if err != nil || isOurs(content) {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, content, parser.SkipObjectResolution)
-		if err != nil {
-			continue
+		if file, err := parser.ParseFile(token.NewFileSet(), path, content, parser.SkipObjectResolution); err == nil {
+			files, paths = append(files, file), append(paths, path)
 		}
-		pkg := file.Name.Name
+	}
+	return concreteTypes(wanted, files, paths)
+}
+
+// A typeID names a type of a package; two packages may share a directory.
+type typeID struct{ pkg, name string }
+
+// addLimitedTypes adds the types of whose methods a file limits some.
+func addLimitedTypes(file *ast.File, wanted map[typeID]bool) {
+	for _, decl := range file.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && receiverName(fn) != "" && hasDirective(fn.Doc) {
+			wanted[typeID{file.Name.Name, receiverName(fn)}] = true
+		}
+	}
+}
+
+// concreteTypes finds the declarations of types and of their methods. It
+// returns the types by the file that declares them.
+func concreteTypes(wanted map[typeID]bool, files []*ast.File, paths []string) map[string][]*concreteType {
+	found := map[typeID]*concreteType{}
+	at := func(id typeID) *concreteType {
+		if found[id] == nil {
+			found[id] = &concreteType{pkg: id.pkg, name: id.name, files: map[string]bool{}}
+		}
+		return found[id]
+	}
+	for i, file := range files {
 		for _, decl := range file.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && wanted[[2]string{pkg, receiverName(fn)}] && fn.Name.IsExported() {
-				t := at(pkg, receiverName(fn))
-				t.methods, t.files[path] = append(t.methods, fn.Name.Name), true
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() {
+				if id := (typeID{file.Name.Name, receiverName(fn)}); wanted[id] {
+					t := at(id)
+					t.methods, t.files[paths[i]] = append(t.methods, fn.Name.Name), true
+				}
 			}
 		}
 		for _, spec := range typeSpecs(file) {
-			if wanted[[2]string{pkg, spec.Name.Name}] && !spec.Assign.IsValid() {
-				t := at(pkg, spec.Name.Name)
-				t.spec, t.path = spec, path
+			if id := (typeID{file.Name.Name, spec.Name.Name}); wanted[id] && !spec.Assign.IsValid() {
+				t := at(id)
+				t.spec, t.path = spec, paths[i]
 			}
 		}
 	}
@@ -216,4 +233,16 @@ func (d *packageDir) readInto(contents map[string][]byte, path string) {
 	if contents[path] == nil {
 		contents[path], _ = os.ReadFile(path) // it was read a moment ago
 	}
+}
+
+// methodsOf returns the interface of a concrete type's exported methods.
+func methodsOf(t *types.Named) *types.Interface {
+	var methods []*types.Func
+	for m := range t.Methods() {
+		if sig := m.Signature(); m.Exported() {
+			sig = types.NewSignatureType(nil, nil, nil, sig.Params(), sig.Results(), sig.Variadic())
+			methods = append(methods, types.NewFunc(m.Pos(), m.Pkg(), m.Name(), sig))
+		}
+	}
+	return types.NewInterfaceType(methods, nil).Complete()
 }

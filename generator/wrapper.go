@@ -59,6 +59,9 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 		return nil
 	}
 	iface, ok := obj.Type().Underlying().(*types.Interface)
+	if named, isNamed := obj.Type().(*types.Named); !ok && isNamed && decl.concrete != nil {
+		iface, ok = methodsOf(named), true
+	}
 	if !ok {
 		r.at(name.Pos(), "type %s is not an interface: declare an interface and write the directive above it or its methods", name.Name)
 		return nil

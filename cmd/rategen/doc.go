@@ -168,5 +168,15 @@ not meant:
     warned about.
 
 Calls of a limited method on the type that is not wrapped are not warned about.
+
+# Without generating
+
+The command rategen-vet finds the same errors and warnings, for go vet and for
+editors, and fixes what is mechanical:
+
+	rategen-vet [-fix] [packages]
+	go vet -vettool=$(which rategen-vet) [packages]
+
+Linters can run the analyzer in package generator/analyzer.
 */
 package main

@@ -1,0 +1,21 @@
+/*
+Rategen-vet checks //ratelimit: directives without generating code.
+
+Usage:
+
+	rategen-vet [-fix] [packages]
+	go vet -vettool=$(which rategen-vet) [packages]
+
+It reports what rategen reports, errors and warnings, and exits with 3 if there
+is anything; -fix applies the remedies that are mechanical. In a module that
+has rategen-vet as a tool, go tool -n rategen-vet names the command for
+-vettool. Linters can run the analyzer in package generator/analyzer.
+*/
+package main
+
+import (
+	"github.com/rategen/rategen/generator/analyzer"
+	"golang.org/x/tools/go/analysis/singlechecker"
+)
+
+func main() { singlechecker.Main(analyzer.Analyzer) }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The command works as go vet's tool, in a package whose generated file is not
+// there yet.
+func TestVetTool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "rategen-vet.exe")
+	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name, content := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26.0\n",
+		"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#idd\n\tDo(id string) error\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"go", "vet", "-vettool=" + tool, "."}, {tool, "."}} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if want := `a.go:4:18: key: method Do has no parameter #idd (did you mean "#id"?)`; err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
