@@ -4,6 +4,7 @@ Rategen writes rate limits for the methods of Go interfaces.
 Usage:
 
 	rategen [-check] [-v] [-json] [-tags list] [packages]
+	rategen list [-json] [-tags list] [packages]
 
 A directive above a method says how often it may be called:
 
@@ -170,6 +171,11 @@ not meant:
 Calls of a limited method on the type that is not wrapped are not warned about.
 
 # Without generating
+
+The command rategen list prints a table of the rules of packages: where each
+stands, its name, its limit and its key. Long cells are cut with an ellipsis, so
+that the table fits 80 columns. With -json each rule is an object on a line of
+its own, with every option and nothing cut.
 
 The command rategen-vet finds the same errors and warnings, for go vet and for
 editors, and fixes what is mechanical:

@@ -28,6 +28,9 @@ func main() {
 
 // run is main with its surroundings as parameters.
 func run(args []string, stdout, stderr io.Writer, dir string) int {
+	if len(args) > 0 && args[0] == "list" {
+		return list(args[1:], stdout, stderr, dir)
+	}
 	flags := flag.NewFlagSet("rategen", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	check := flags.Bool("check", false, "write nothing; name the files that are stale or missing and exit with 1 if there are any")
