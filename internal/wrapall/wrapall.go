@@ -1,0 +1,246 @@
+// Package wrapall tests the generator on interfaces that others wrote: it
+// declares each exported interface of a set of packages anew, with a directive
+// on every method that returns an error, generates, and lets go vet compile
+// what comes out.
+package wrapall
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rategen/rategen/generator"
+	"golang.org/x/tools/go/packages"
+)
+
+// Test wraps the interfaces of the packages that patterns name, as seen from
+// the module in directory root. checkout is that of rategen. Each interface is
+// declared twice: with its methods written out, and embedded.
+func Test(t *testing.T, root, checkout string, patterns ...string) {
+	t.Helper()
+	pkgs, err := packages.Load(&packages.Config{
+		Dir:  root,
+		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
+	}, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := copyModule(t, root, checkout)
+	wrapped, methods := 0, 0
+	for i, p := range pkgs {
+		if len(p.Errors) > 0 || p.Name == "main" || p.Types == nil || !importable(p.PkgPath) {
+			continue
+		}
+		d := declare(p.Types, fmt.Sprint("p", i))
+		if d.interfaces == 0 {
+			continue
+		}
+		wrapped, methods = wrapped+d.interfaces, methods+d.methods
+		dir := filepath.Join(module, d.name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "all.go"), []byte(d.source()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wrapped == 0 {
+		t.Fatal("no interfaces in", patterns)
+	}
+	result, err := generator.Run(generator.Config{Dir: module, Patterns: []string{"./..."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vet := exec.Command("go", "vet", "./...")
+	vet.Dir = module
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Fatalf("go vet: %v\n%s", err, out)
+	}
+	t.Logf("%d interfaces of %s, each written out and embedded: %d limited methods in %d files, all vetted",
+		wrapped, strings.Join(patterns, " "), methods, len(result.Files))
+}
+
+// copyModule returns a directory with the go.mod and go.sum of root under
+// another name.
+func copyModule(t *testing.T, root, checkout string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := exec.Command("go", "mod", "edit", "-module=example.com/all", "-droptool=github.com/rategen/rategen/cmd/rategen",
+		"-require=github.com/rategen/rategen@v0.0.0", "-replace=github.com/rategen/rategen="+checkout)
+	edit.Dir = dir
+	if out, err := edit.CombinedOutput(); err != nil {
+		t.Fatalf("go mod edit: %v\n%s", err, out)
+	}
+	return dir
+}
+
+func importable(path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "internal" || part == "vendor" || part == "cmd" {
+			return false
+		}
+	}
+	return true
+}
+
+// A declaration is a package that declares interfaces of another anew.
+type declaration struct {
+	name       string
+	imports    map[*types.Package]string
+	body       strings.Builder
+	interfaces int
+	methods    int
+}
+
+func declare(p *types.Package, name string) *declaration {
+	d := &declaration{name: name, imports: map[*types.Package]string{}}
+	for _, name := range p.Scope().Names() {
+		obj, ok := p.Scope().Lookup(name).(*types.TypeName)
+		if !ok || !obj.Exported() {
+			continue
+		}
+		iface, ok := obj.Type().Underlying().(*types.Interface)
+		if !ok || !iface.IsMethodSet() || !open(obj.Type(), iface) {
+			continue
+		}
+		d.add(obj, iface)
+	}
+	return d
+}
+
+// open reports whether other packages can implement an interface, and name
+// what its methods take and return.
+func open(t types.Type, iface *types.Interface) bool {
+	ok := true
+	see := func(p *types.Package) string {
+		ok = ok && importable(p.Path())
+		return p.Path()
+	}
+	for m := range iface.Methods() {
+		ok = ok && m.Exported() && !unexported(types.TypeString(m.Type(), see))
+	}
+	if named, isNamed := t.(*types.Named); isNamed {
+		for p := range named.TypeParams().TypeParams() {
+			ok = ok && !unexported(types.TypeString(p.Constraint(), see))
+		}
+	}
+	return ok
+}
+
+// unexported reports whether a type written with import paths names an
+// unexported type: one behind a dot that follows a path.
+func unexported(text string) bool {
+	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ()[]{}*,;<-", r) })
+	return slices.ContainsFunc(words, func(w string) bool {
+		w = strings.TrimPrefix(w, "...")
+		i := strings.LastIndexByte(w, '.')
+		return i >= 0 && !token.IsExported(w[i+1:])
+	})
+}
+
+func (d *declaration) qualify(p *types.Package) string {
+	if d.imports[p] == "" {
+		// Some names are those of the packages, some are not.
+		d.imports[p] = p.Name()
+		if len(d.imports)%3 == 0 || slices.ContainsFunc(sorted(d.imports), func(q *types.Package) bool { return q != p && q.Name() == p.Name() }) {
+			d.imports[p] = fmt.Sprint("i", len(d.imports))
+		}
+	}
+	return d.imports[p]
+}
+
+func (d *declaration) add(obj *types.TypeName, iface *types.Interface) {
+	var limited, others []string
+	for m := range iface.Methods() {
+		if returnsError(m) {
+			limited = append(limited, m.Name())
+		} else {
+			others = append(others, m.Name())
+		}
+	}
+	var methods strings.Builder
+	for m := range iface.Methods() {
+		if returnsError(m) {
+			fmt.Fprintf(&methods, "\t//ratelimit:%s\n", options(m.Signature()))
+		}
+		fmt.Fprintf(&methods, "\t%s%s\n", m.Name(), strings.TrimPrefix(types.TypeString(m.Type(), d.qualify), "func"))
+	}
+	extra := ""
+	if len(limited) == 0 {
+		// Nothing to limit, but much to forward.
+		extra = "\t//ratelimit:max=5\n\tLimited() error\n"
+		limited = append(limited, "Limited")
+	}
+	d.interfaces++
+	d.methods += 2 * len(limited)
+	params, args := d.typeParams(obj)
+	fmt.Fprintf(&d.body, "\ntype %s%s interface {\n%s%s}\n", obj.Name(), params, methods.String(), extra)
+	except := ""
+	if len(others) > 0 {
+		except = " except=" + strings.Join(others, ",")
+	}
+	fmt.Fprintf(&d.body, "\n//ratelimit:max=3%s\ntype Embeds%s%s interface {\n\t%s.%s%s\n%s}\n", except, obj.Name(), params, d.qualify(obj.Pkg()), obj.Name(), args, extra)
+}
+
+func returnsError(m *types.Func) bool {
+	results := m.Signature().Results()
+	n := results.Len()
+	return n > 0 && types.Identical(results.At(n-1).Type(), types.Universe.Lookup("error").Type())
+}
+
+// options returns a directive that uses a parameter where one has a text.
+func options(sig *types.Signature) string {
+	for i := range sig.Params().Len() {
+		if types.Identical(sig.Params().At(i).Type(), types.Typ[types.String]) {
+			return fmt.Sprintf("key=#%d max=5", i)
+		}
+	}
+	return "max=5"
+}
+
+func (d *declaration) typeParams(obj *types.TypeName) (params, args string) {
+	named, ok := obj.Type().(*types.Named)
+	if !ok || named.TypeParams().Len() == 0 {
+		return "", ""
+	}
+	var decl, names []string
+	for p := range named.TypeParams().TypeParams() {
+		decl = append(decl, p.Obj().Name()+" "+types.TypeString(p.Constraint(), d.qualify))
+		names = append(names, p.Obj().Name())
+	}
+	return "[" + strings.Join(decl, ", ") + "]", "[" + strings.Join(names, ", ") + "]"
+}
+
+func (d *declaration) source() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "package %s\n\nimport (\n", d.name)
+	for _, p := range sorted(d.imports) {
+		fmt.Fprintf(&text, "\t%s %q\n", d.imports[p], p.Path())
+	}
+	text.WriteString(")\n" + d.body.String())
+	return text.String()
+}
+
+func sorted(imports map[*types.Package]string) []*types.Package {
+	var pkgs []*types.Package
+	for p := range imports {
+		pkgs = append(pkgs, p)
+	}
+	slices.SortFunc(pkgs, func(a, b *types.Package) int { return strings.Compare(a.Path(), b.Path()) })
+	return pkgs
+}
