@@ -33,6 +33,7 @@ func (r *run) emit(files []*checkedFile) []output {
 			r.at(f.src.ast.Package, "cannot write %s: %v; this is a bug of rategen", outputName(f.src.path), err)
 		}
 		outputs[i] = output{outputName(f.src.path), content}
+		files[i] = nil // all that was known of it may go
 	})
 	return outputs
 }

@@ -54,6 +54,9 @@ func (l *listing) list(patterns []string) ([]*listed, error) {
 	args := slices.Concat([]string{"list", "-e", "-deps", "-export", "-n", "-json=" + listedFields}, l.flags, []string{"--"}, patterns)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = l.dir
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(cmd.Environ(), "GOGC=400") // it ends before it has much garbage
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -23,6 +23,11 @@ const (
 )
 
 func main() {
+	// A command that ends within a second gains more from time than from
+	// memory: 200 keeps a hundred interfaces below 60 MB.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, ""))
 }
 

@@ -27,14 +27,14 @@ func Test(t *testing.T, root, checkout string, patterns ...string) {
 	pkgs, err := packages.Load(&packages.Config{
 		Dir:  root,
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
-	}, patterns...)
+	}, complete(t, root, patterns)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	module := copyModule(t, root, checkout)
 	wrapped, methods := 0, 0
 	for i, p := range pkgs {
-		if len(p.Errors) > 0 || p.Name == "main" || p.Types == nil || !importable(p.PkgPath) {
+		if len(p.Errors) > 0 || p.Types == nil {
 			continue
 		}
 		d := declare(p.Types, fmt.Sprint("p", i))
@@ -64,6 +64,27 @@ func Test(t *testing.T, root, checkout string, patterns ...string) {
 	}
 	t.Logf("%d interfaces of %s, each written out and embedded: %d limited methods in %d files, all vetted",
 		wrapped, strings.Join(patterns, " "), methods, len(result.Files))
+}
+
+// complete returns the packages that patterns name and all of whose imports are
+// there.
+func complete(t *testing.T, root string, patterns []string) []string {
+	pkgs, err := packages.Load(&packages.Config{
+		Dir:  root,
+		Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps,
+	}, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, p := range pkgs {
+		whole := importable(p.PkgPath) && p.Name != "main"
+		packages.Visit([]*packages.Package{p}, nil, func(p *packages.Package) { whole = whole && len(p.Errors) == 0 })
+		if whole {
+			paths = append(paths, p.PkgPath)
+		}
+	}
+	return paths
 }
 
 // copyModule returns a directory with the go.mod and go.sum of root under
@@ -126,20 +147,24 @@ func declare(p *types.Package, name string) *declaration {
 // open reports whether other packages can implement an interface, and name
 // what its methods take and return.
 func open(t types.Type, iface *types.Interface) bool {
-	ok := true
-	see := func(p *types.Package) string {
-		ok = ok && importable(p.Path())
-		return p.Path()
+	closed := false
+	see := func(t types.Type) {
+		text := types.TypeString(t, func(p *types.Package) string {
+			closed = closed || !importable(p.Path())
+			return p.Path()
+		})
+		closed = closed || unexported(text)
 	}
 	for m := range iface.Methods() {
-		ok = ok && m.Exported() && !unexported(types.TypeString(m.Type(), see))
+		closed = closed || !m.Exported()
+		see(m.Type())
 	}
-	if named, isNamed := t.(*types.Named); isNamed {
+	if named, ok := t.(*types.Named); ok {
 		for p := range named.TypeParams().TypeParams() {
-			ok = ok && !unexported(types.TypeString(p.Constraint(), see))
+			see(p.Constraint())
 		}
 	}
-	return ok
+	return !closed
 }
 
 // unexported reports whether a type written with import paths names an
