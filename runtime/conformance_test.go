@@ -19,8 +19,12 @@ import (
 // nothing of a test that sets the clock.
 var century = time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
 
-// patient lets a store wait for longer than a busy machine takes.
-var patient = runtime.WithTimeout(20 * time.Second)
+// patient lets a store wait for longer than a busy machine takes, and lets
+// TestMutations change its scripts.
+func patient(s *runtime.RedisStore) {
+	runtime.WithTimeout(20 * time.Second)(s)
+	runtime.Mutate(s)
+}
 
 func TestMemoryStore(t *testing.T) {
 	t.Parallel()

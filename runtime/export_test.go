@@ -1,6 +1,35 @@
 package runtime
 
-import "strings"
+import (
+	"encoding/json"
+	"os"
+	"strings"
+)
+
+// Mutation names the variable of the environment that changes the text of
+// every script of a store with [Mutate]: a JSON array of the text to replace
+// and its replacement.
+const Mutation = "RATEGEN_TEST_MUTATION"
+
+var mutation [2]string
+
+func init() {
+	if text := os.Getenv(Mutation); text != "" {
+		if err := json.Unmarshal([]byte(text), &mutation); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func mutate(text string) string {
+	if mutation[0] == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, mutation[0], mutation[1])
+}
+
+// Mutate is a [RedisOption] that changes the scripts as Mutation says.
+func Mutate(s *RedisStore) { s.library.change = mutate }
 
 // SetClock makes the store take its time from clock, in microseconds.
 func (s *MemoryStore) SetClock(clock func() int64) { s.clock = clock }
@@ -17,7 +46,7 @@ func (s *RedisStore) SetScript(change func(string) string) {
 		if !strings.Contains(text, clock) {
 			panic("the script does not ask for the time")
 		}
-		return change(strings.Replace(text, clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1))
+		return change(strings.Replace(mutate(text), clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1))
 	}
 }
 

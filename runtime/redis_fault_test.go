@@ -120,7 +120,10 @@ func TestAtMostOnce(t *testing.T) {
 		o.ReadTimeout = 20 * time.Millisecond // and MaxRetries is 3
 		o.PoolSize = calls
 	})
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	newLimiter := func() *runtime.Limiter { // each has its own trips
+		return runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	}
+	limiter := newLimiter()
 	limit := (&runtime.Rule{Window: time.Hour, Max: 1000}).Limit(key("k"))
 	if _, err := limiter.Take(ctx, limit); err != nil {
 		t.Fatal(err)
@@ -151,7 +154,7 @@ func TestAtMostOnce(t *testing.T) {
 	var wait sync.WaitGroup
 	for range calls {
 		wait.Go(func() {
-			if _, err := limiter.Take(ctx, limit); !errors.Is(err, runtime.ErrUnavailable) {
+			if _, err := newLimiter().Take(ctx, limit); !errors.Is(err, runtime.ErrUnavailable) {
 				t.Errorf("a paused server: %v", err)
 			}
 		})

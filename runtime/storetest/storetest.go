@@ -77,6 +77,7 @@ var tests = []struct {
 	{name: "retry after", run: retryAfter},
 	{name: "retry after, to the microsecond", run: retryExact, exact: true},
 	{name: "window edge", run: windowEdge, exact: true},
+	{name: "bucket edge", run: bucketEdge, exact: true, skip: not(isCounter)},
 	{name: "clock steps back", run: clockStepsBack, exact: true},
 	{name: "short windows", run: shortWindows, exact: true},
 	{name: "longest window", run: longestWindow},

@@ -129,8 +129,47 @@ func windowEdge(t *trial) {
 	t.left("two", 10)
 }
 
+// bucketEdge wants a bucket to hold the events up to its last microsecond, and
+// them to leave together, a window after that.
+func bucketEdge(t *trial) {
+	t.rule.Window = time.Second
+	advanceTo := func(at int64) { t.Advance(time.Duration(at-t.Now()) * time.Microsecond) }
+	first := t.admit(t.charge("k", 1), 9).At
+	advanceTo(first)
+	if at := t.admit(t.charge("k", 1), 8).At; at != first {
+		t.Errorf("the last microsecond: counts as %d, want %d", at, first)
+	}
+	advanceTo(first + 1)
+	next := t.admit(t.charge("k", 1), 7).At
+	if next <= first {
+		t.Errorf("the first microsecond of the next: counts as %d, like the one before", next)
+	}
+	advanceTo(first + 1_000_000 - 1)
+	t.left("k", 7)
+	advanceTo(first + 1_000_000)
+	t.left("k", 9)
+	advanceTo(next + 1_000_000 - 1)
+	t.left("k", 9)
+	advanceTo(next + 1_000_000)
+	t.left("k", 10)
+}
+
+// clockStepsBack wants time never to be before the newest event: otherwise an
+// event after the step would leave before those that it was counted with.
 func clockStepsBack(t *trial) {
 	t.rule.Window = time.Second
+	first := t.admit(t.charge("early", 5), 5)
+	t.Advance(-700 * time.Millisecond)
+	second := t.admit(t.charge("early", 5), 0)
+	if second.At < first.At {
+		t.Errorf("charged at %d, after a charge at %d", second.At, first.At)
+	}
+	whole := t.charge("early", 10)
+	t.Advance(time.Duration(second.At+1_000_000-1-t.Now()) * time.Microsecond)
+	t.deny(whole, t.peek(whole)[0].Remaining)
+	t.Advance(time.Microsecond)
+	t.admit(whole, 0)
+
 	t.admit(t.charge("k", 10), 0)
 	for _, back := range []time.Duration{time.Microsecond, time.Millisecond, 700 * time.Millisecond} {
 		t.Advance(-back)

@@ -1,0 +1,91 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/lua"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A scriptMutation is a fault put into the scripts, and the test that finds it.
+type scriptMutation struct {
+	name     string
+	in       string // the algorithm whose script it is in; empty: all
+	old, new string
+	test     string // as for -run
+}
+
+// The tests that find faults, each for one way of counting.
+func byModel(rule string) string { return "^TestModel$/^" + rule + "$" }
+func bySuite(rule, test string) string {
+	return "^TestRedisStoreWithInjectedClock$/^" + rule + "$/^" + test + "$"
+}
+
+const byExpiry = "^TestExpiry$"
+
+// TestMutations runs this test binary once for every mutation, with the
+// scripts changed by it, and wants the named test to fail.
+func TestMutations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a test binary for each mutation")
+	}
+	if os.Getenv(runtime.Mutation) != "" {
+		t.Skip("the scripts are mutated already")
+	}
+	redistest.Require(t)
+	t.Parallel()
+	for _, m := range slices.Concat(takeMutations, logMutations, counterMutations, windowMutations) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			script := lua.Take(1<<len(lua.Algorithms) - 1)
+			if m.in != "" {
+				script = lua.Take(1 << slices.Index(lua.Algorithms[:], m.in))
+			}
+			if !strings.Contains(script, m.old) {
+				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
+			}
+			out, err := runMutated(t, m)
+			var exit *exec.ExitError
+			switch {
+			case err == nil:
+				t.Errorf("%s passes with %q in place of %q", m.test, m.new, m.old)
+			case !errors.As(err, &exit) || !strings.Contains(out, "--- FAIL: "):
+				t.Errorf("%s did not run: %v\n%s", m.test, err, out)
+			}
+			if strings.Contains(out, "Error compiling script") {
+				t.Errorf("%q makes no script:\n%s", m.new, out)
+			}
+			if _, found, ok := strings.Cut(out, ".go:"); ok {
+				t.Logf("%s: %.200s", m.test, found)
+			}
+		})
+	}
+}
+
+// runMutated runs the mutation's test and returns its output.
+func runMutated(t *testing.T, m scriptMutation) (string, error) {
+	t.Helper()
+	text, err := json.Marshal([2]string{m.old, m.new})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+m.test, "-test.timeout=50s", "-test.failfast",
+		"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1")
+	cmd.Env = append(os.Environ(), runtime.Mutation+"="+string(text))
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "no tests to run") {
+		t.Fatalf("%s is no test", m.test)
+	}
+	return string(out), err
+}

@@ -1,0 +1,85 @@
+package runtime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/storetest"
+)
+
+// TestTrim keeps a limit busy for so long that its key never expires, and
+// wants what has left the window to be removed.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 10) {
+		if rule.Algorithm != runtime.SlidingLog && rule.Algorithm != runtime.SlidingCounter {
+			continue // its key is one number or two
+		}
+		t.Run(name, func(t *testing.T) {
+			subject := injected(t, client, nil)
+			redisKey := storetest.Prefix(t)
+			for range 50 {
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: 3}}}}
+				if err := subject.Store.Take(ctx, calls); err != nil {
+					t.Fatal(err)
+				}
+				if !calls[0].Charges[0].Allowed {
+					t.Fatalf("got %+v", calls[0].Charges[0])
+				}
+				subject.Advance(600 * time.Millisecond)
+			}
+			var elements, most int64
+			switch client.Type(ctx, redisKey).Val() {
+			case "zset":
+				elements, most = client.ZCard(ctx, redisKey).Val(), 10
+			case "list":
+				elements, most = client.LLen(ctx, redisKey).Val(), 10
+			case "hash":
+				elements, most = client.HLen(ctx, redisKey).Val(), 10
+			}
+			if elements < 1 || elements > most {
+				t.Errorf("%d elements, want at most %d", elements, most)
+			}
+		})
+	}
+}
+
+// TestLongLog lets many events leave at once, of which the script finds the
+// last by a binary search, at every place of the edge.
+func TestLongLog(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 200) {
+		if rule.Algorithm != runtime.SlidingLog || rule.Resolution > 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			subject := injected(t, client, nil)
+			call := func(cost int64) []runtime.Call {
+				return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: 200, Cost: cost}}}}
+			}
+			for range 100 {
+				if err := subject.Store.Take(t.Context(), call(1)); err != nil {
+					t.Fatal(err)
+				}
+				subject.Advance(time.Microsecond)
+			}
+			subject.Advance(time.Second - 101*time.Microsecond)
+			for left := int64(100); left <= 200; left++ {
+				calls := call(1)
+				if err := subject.Store.Peek(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if got := calls[0].Charges[0].Remaining; got != left {
+					t.Fatalf("%d left, want %d", got, left)
+				}
+				subject.Advance(time.Microsecond)
+			}
+		})
+	}
+}
