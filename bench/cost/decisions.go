@@ -34,7 +34,7 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, version
 		enough = 500
 	)
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
-	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (Redis %s, one call a trip; the times depend on the machine):\n\n", events, version)
+	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (Redis %s, one call a trip; the times depend on the machine and what else it does):\n\n", events, version)
 	fmt.Fprint(out, "| | commands if admitted | µs | commands if denied | µs |\n|---|---:|---:|---:|---:|\n")
 	for i := range ways {
 		rule := ways[i].rule
