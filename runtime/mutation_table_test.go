@@ -68,6 +68,8 @@ var counterMutations = []scriptMutation{
 	{"counter: refund not clamped", "counter", "math.max(0, tonumber(count) - limit.cost)", "tonumber(count) - limit.cost", bySuite("equal_buckets", "refund_is_clamped")},
 	{"counter: scientific notation", "counter", "string.format('%.0f', limit.stop), string", "limit.stop .. '', string", byModel("equal")},
 
+	{"counter: scientific notation, to the eye", "counter", "'at', string.format('%.0f', limit.at)", "'at', limit.at .. ''", "^TestNumbers$"},
+
 	{"layered: window edge", "layered", "local first = edge + 1", "local first = edge", bySuite("layered_buckets", "window_edge")},
 	{"layered: fine buckets left out", "layered", "local used = fine_total + whole_total", "local used = whole_total", byModel("layered")},
 	{"layered: edge counted twice", "layered", "'c', coarse_stop + coarse, coarse, last", "'c', coarse_stop, coarse, last", byModel("layered")},

@@ -1,0 +1,183 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestCluster shares one cluster between tests that leave it as it was.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client(t)
+	var count commands
+	client.AddHook(&count)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
+	t.Run("hash tag", func(t *testing.T) { testHashTag(t, limiter, &count) })
+	t.Run("batch", func(t *testing.T) { testClusterBatch(t, limiter) })
+	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
+	t.Run("resharding", func(t *testing.T) { testResharding(t, cluster, client) })
+}
+
+// tripleRule returns three rules whose keys lie on three masters.
+func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string) []*runtime.Rule {
+	var rules []*runtime.Rule
+	masters := map[*redistest.Server]bool{}
+	algorithms := []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket}
+	tags := []string{"", "%window", "%token"} // what their keys end with
+	for i := 0; len(rules) < 3; i++ {
+		rule := &runtime.Rule{
+			Name: fmt.Sprint(i), Prefix: fmt.Sprintf("%s%d:", prefix, i),
+			Window: time.Hour, Max: 10, Algorithm: algorithms[len(rules)],
+		}
+		master := cluster.Master(cluster.Slot(rule.Prefix + "k" + tags[len(rules)]))
+		if master == nil {
+			t.Fatal("a slot without a master")
+		}
+		if !masters[master] {
+			masters[master] = true
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// testSeveralSlots charges limits whose keys lie on different masters all or
+// none, and never asks for what a cluster cannot do.
+func testSeveralSlots(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
+	ctx := context.Background()
+	rules := tripleRule(t, cluster, "several:")
+	limits := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k")).WithCost(2), rules[2].Limit(key("k")).WithCost(3)}
+	left := func(want ...int64) {
+		t.Helper()
+		for i, rule := range rules {
+			if d, err := limiter.Peek(ctx, rule.Limit(key("k"))); err != nil || d.Remaining != want[i] {
+				t.Errorf("limit %d: got %+v, %v, want %d left", i, d, err, want[i])
+			}
+		}
+	}
+	var last runtime.Decision
+	for range 3 {
+		d, err := limiter.Take(ctx, limits...)
+		if err != nil || d.Rule != rules[2].Name {
+			t.Fatalf("got %+v, %v", d, err)
+		}
+		last = d
+	}
+	left(7, 4, 1)
+	for range 5 {
+		d, err := limiter.Take(ctx, limits...)
+		if !errors.Is(err, runtime.ErrLimited) || d.Rule != rules[2].Name || d.Remaining != 1 {
+			t.Fatalf("got %+v, %v, want the third to deny", d, err)
+		}
+		left(7, 4, 1) // nothing is charged for a denied call
+	}
+	if err := limiter.Refund(ctx, last, limits...); err != nil {
+		t.Fatal(err)
+	}
+	left(8, 6, 4)
+	// A shadow in another slot is charged too, and denies nobody.
+	ghost := *rules[2]
+	ghost.Mode = runtime.Shadow
+	for i := range 3 {
+		if _, err := limiter.Take(ctx, rules[0].Limit(key("k")), ghost.Limit(key("k")).WithCost(3)); err != nil {
+			t.Fatalf("with a shadow, call %d: %v", i, err)
+		}
+	}
+	left(5, 6, 1)
+	for _, rule := range rules {
+		if err := limiter.Reset(ctx, rule.Limit(key("k"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left(10, 10, 10)
+}
+
+// testHashTag uses one trip for keys that a tag in the prefix puts in one slot.
+func testHashTag(t *testing.T, limiter *runtime.Limiter, count *commands) {
+	var limits []runtime.Limit
+	for _, rule := range serverRules(time.Hour, 3) {
+		if len(limits) < runtime.MaxLimits {
+			rule.Prefix = "{tagged}:" + rule.Prefix
+			limits = append(limits, rule.Limit(key("k")))
+		}
+	}
+	count.sent()
+	for i := range 5 {
+		if _, err := limiter.Take(context.Background(), limits...); (err == nil) != (i < 3) {
+			t.Errorf("call %d: %v", i, err)
+		}
+		want := []string{"evalsha"}
+		if i == 0 {
+			want = append(want, "eval")
+		}
+		if diff := cmp.Diff(want, count.sent()); diff != "" {
+			t.Errorf("call %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// testClusterBatch decides a batch over many slots, in order for each key.
+func testClusterBatch(t *testing.T, limiter *runtime.Limiter) {
+	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2, Storage: runtime.List}
+	var limits []runtime.Limit
+	for i := range 300 {
+		limits = append(limits, rule.Limit(runtime.NewKey().AddInt(int64(i%100))))
+	}
+	for i, o := range limiter.TakeEach(context.Background(), limits...) {
+		if (o.Err == nil) != (i < 200) || i < 200 && o.Remaining != int64(1-i/100) {
+			t.Fatalf("call %d: got %+v", i, o)
+		}
+	}
+}
+
+// testClusterConcurrent admits, of many calls to two limits on two masters at
+// the same time, never more than either has, and gives back what it reserved.
+func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
+	ctx := context.Background()
+	limiter := func() *runtime.Limiter {
+		return runtime.New(runtime.NewRedisStore(cluster.Client(t), patient), quiet, closed)
+	}
+	rules := tripleRule(t, cluster, "concurrent:")
+	rules[0].Max, rules[1].Max = 200, 100
+	limiters := []*runtime.Limiter{limiter(), limiter()}
+	var admitted atomic.Int64
+	done := make(chan struct{})
+	for i := range 32 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for range 10 {
+				_, err := limiters[i%2].Take(ctx, rules[0].Limit(key("k")), rules[1].Limit(key("k")))
+				if err == nil {
+					admitted.Add(1)
+				} else if !errors.Is(err, runtime.ErrLimited) {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	for range 32 {
+		<-done
+	}
+	// At most 32 are reserved in the first limit at a time, so that it never
+	// denies a call that the second one had room for.
+	if n := admitted.Load(); n != 100 {
+		t.Errorf("admitted %d, want 100", n)
+	}
+	// Everything that was reserved and not used has been given back.
+	for i, rule := range rules[:2] {
+		if d, err := limiters[0].Peek(ctx, rule.Limit(key("k"))); err != nil || d.Remaining != rule.Max-admitted.Load() {
+			t.Errorf("limit %d: got %+v, %v, want %d left", i, d, err, rule.Max-admitted.Load())
+		}
+	}
+}

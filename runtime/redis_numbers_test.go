@@ -1,0 +1,108 @@
+package runtime_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// scientific is a number as Lua and Go write large ones, and Redis does not
+// read them.
+var scientific = regexp.MustCompile(`"[^"]*[0-9](\.[0-9]+)?[eE][+-]?[0-9]+[^"]*"`)
+
+// monitor returns what the server executes until stop is called, a line for
+// each command.
+func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = "the last command"
+	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatalf("MONITOR: %q, %v", line, err)
+	}
+	lines := make(chan []string)
+	go func() {
+		defer conn.Close()
+		var all []string
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil || strings.Contains(line, last) {
+				lines <- all
+				return
+			}
+			all = append(all, strings.TrimSpace(line))
+		}
+	}()
+	return func() []string {
+		server.Client(t).Do(context.Background(), "echo", last)
+		return <-lines
+	}
+}
+
+// TestNumbers wants no number to reach Redis in scientific notation, from Go or
+// from Lua, but for the level of a bucket, which only scripts read.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	stop := monitor(t, server)
+	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, runtime.MaxWindow} {
+		for name, rule := range serverRules(window, 1_000_000) {
+			costs := []int64{1, 5_000, 1}
+			if rule.Algorithm != runtime.SlidingLog {
+				rule.Max = runtime.MaxCount
+				costs = []int64{1, 100_000_000, 900_000_000_000, 1}
+			}
+			rule.Resolution = min(rule.Resolution, window)
+			rule.Prefix = fmt.Sprintf("%s%d:", rule.Prefix, window)
+			limit := rule.Limit(key("k"))
+			for _, cost := range costs {
+				d, err := limiter.Take(ctx, limit.WithCost(cost))
+				if err != nil {
+					t.Fatalf("%s, %v, cost %d: %v", name, window, cost, err)
+				}
+				if _, err := limiter.Peek(ctx, limit.WithCost(rule.Max)); err != nil {
+					t.Fatalf("%s, %v: %v", name, window, err)
+				}
+				if cost < 1_000_000 {
+					if err := limiter.Refund(ctx, d, limit.WithCost(cost)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	lines := stop()
+	if len(lines) < 500 {
+		t.Errorf("only %d commands seen", len(lines))
+	}
+	level := regexp.MustCompile(`"set" "(token|burst|leaky)[^"]*" "[^ "]+ [0-9]+" "PXAT" "[0-9]+"$`)
+	for _, line := range lines {
+		_, command, _ := strings.Cut(line, "] ")
+		name := strings.ToLower(strings.SplitN(command, " ", 2)[0])
+		if name == `"eval"` { // the script's text is an argument
+			command = regexp.MustCompile(`^"eval" "(\\.|[^"\\])*"`).ReplaceAllString(command, "")
+		}
+		if name == `"evalsha"` {
+			command = regexp.MustCompile(`^"evalsha" "[0-9a-f]*"`).ReplaceAllString(command, "")
+		}
+		if scientific.MatchString(command) && !level.MatchString(strings.Replace(command, `"SET"`, `"set"`, 1)) {
+			t.Errorf("%.300s", command)
+		}
+	}
+}

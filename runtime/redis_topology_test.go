@@ -1,0 +1,142 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// testResharding moves a slot while calls are made to its keys: each is
+// answered and charged once.
+func testResharding(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient) {
+	ctx := context.Background()
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	rule := &runtime.Rule{Name: "moving", Prefix: "{moving}:", Window: time.Hour, Max: 1000}
+	other := &runtime.Rule{Name: "other", Prefix: "{moving}:", Window: time.Hour, Max: 1000, Algorithm: runtime.TokenBucket}
+	charged := map[string]int64{}
+	take := func(id string, limits ...runtime.Limit) error {
+		d, err := limiter.Take(ctx, limits...)
+		if err == nil {
+			charged[id]++
+			if d.Remaining != 1000-charged[id] {
+				t.Errorf("%s: %d left after %d calls", id, d.Remaining, charged[id])
+			}
+		}
+		return err
+	}
+	phase := func(name string) {
+		t.Helper()
+		for range 10 {
+			if err := take("old", rule.Limit(key("old"))); err != nil {
+				t.Errorf("%s: old: %v", name, err)
+			}
+			if err := take(name, rule.Limit(key(name))); err != nil {
+				t.Errorf("%s: new: %v", name, err)
+			}
+		}
+	}
+	slot := cluster.Slot("{moving}")
+	from := cluster.Master(slot)
+	to := cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	phase("before")
+	finish := cluster.StartMove(slot, to)
+	phase("half") // ASK for the keys that are new
+	// The keys of this call are on both sides now: TRYAGAIN, until the move is
+	// over.
+	both := make(chan error)
+	var count commands
+	own := cluster.Client(t)
+	own.AddHook(&count)
+	go func() {
+		limiter := runtime.New(runtime.NewRedisStore(own, patient), quiet, closed)
+		_, err := limiter.Take(ctx, rule.Limit(key("before")), other.Limit(key("half")), rule.Limit(key("half")))
+		both <- err
+	}()
+	for tries, until := 0, time.Now().Add(10*time.Second); tries < 3; tries += len(count.sent()) {
+		if time.Sleep(time.Millisecond); time.Now().After(until) {
+			t.Fatal("a call with keys on both sides is not tried again")
+		}
+	}
+	finish()
+	if err := <-both; err != nil {
+		t.Errorf("a call with keys on both sides: %v", err)
+	}
+	charged["before"]++
+	charged["half"]++
+	phase("after") // MOVED
+
+	stop, moved := make(chan struct{}), make(chan int)
+	go func() { // and back, under load
+		calls := 0
+		for {
+			select {
+			case <-stop:
+				moved <- calls
+				return
+			default:
+				if err := take("load", rule.Limit(key("load")).WithMax(1000)); err != nil && !errors.Is(err, runtime.ErrLimited) {
+					t.Errorf("call %d: %v", calls, err)
+				}
+				calls++
+			}
+		}
+	}()
+	cluster.MoveSlot(slot, from)
+	close(stop)
+	t.Logf("%d calls during a move", <-moved)
+	for id, n := range charged {
+		if d, err := limiter.Peek(ctx, rule.Limit(key(id))); err != nil || d.Remaining != 1000-min(n, 1000) {
+			t.Errorf("%s: got %+v, %v, want %d left", id, d, err, 1000-n)
+		}
+	}
+}
+
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	sentinel := redistest.StartSentinel(t)
+	client := sentinel.Client(t)
+	var count commands
+	client.AddHook(&count)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
+	for range 3 {
+		if _, err := limiter.Take(ctx, rule.Limit(key("k"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := sentinel.WaitMaster()
+	if err := old.Client(t).Wait(ctx, 2, 10*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	old.Kill()
+	if sentinel.WaitMaster() == old {
+		t.Fatal("no failover")
+	}
+	count.sent()
+	// The client learns of the new master when a call fails or the sentinels
+	// tell it.
+	var d runtime.Decision
+	var err error
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if d, err = limiter.Take(ctx, rule.Limit(key("k"))); err == nil || time.Now().After(until) {
+			break
+		}
+	}
+	if err != nil || d.Remaining != 6 || d.Source != runtime.SourceStore {
+		t.Errorf("after the failover: got %+v, %v, want 6 left", d, err)
+	}
+	// The new master had the counts, and not the script.
+	if sent := count.sent(); len(sent) == 0 || sent[len(sent)-1] != "eval" {
+		t.Errorf("sent %q, want an eval at last", sent)
+	}
+}
