@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,8 @@ type checkedFile struct {
 	syntax   *ast.File // as type-checked: src.ast, or what cgo made of it
 	content  []byte    // of the source file
 	wrappers []*wrapper
-	vet      bool // nothing is to be written
+	home     *types.Package // that the generated file belongs to
+	bare     bool           // checked without stubs
 }
 
 // check type-checks the packages that have directives and what the directives
@@ -41,6 +43,7 @@ func (r *run) check(dirs []*packageDir) []*checkedFile {
 // checkPackage checks the files of a package that have directives.
 func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFile {
 	var files []*checkedFile
+	vars := map[*packages.Package]map[string]bool{} // the names declared so far
 	for _, src := range d.sources {
 		if len(src.ifaces) == 0 {
 			continue // its directives belong to a type of another file
@@ -55,20 +58,26 @@ func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFi
 		if r.reportBroken(pkg, d) {
 			continue
 		}
-		f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content}
-		r.checkFile(f)
+		f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content, home: pkg.Types}
+		if r.out != nil {
+			f.home, f.bare = r.out.types, true
+		}
+		if !r.checkOut(f) {
+			continue
+		}
+		if vars[pkg] == nil {
+			vars[pkg] = r.namesAt(f)
+		}
+		r.checkFile(f, vars[pkg])
 		files = append(files, f)
 	}
 	return files
 }
 
-// checkFile checks the interfaces of a file and their limits.
-func (r *run) checkFile(f *checkedFile) {
+// checkFile checks the interfaces of a file and their limits. Their variables
+// get names that are not taken, and take them.
+func (r *run) checkFile(f *checkedFile, vars map[string]bool) {
 	scopes := r.scopes(f)
-	vars := map[string]bool{} // the package-level names taken so far
-	for _, name := range packageNames(f.pkg) {
-		vars[name] = true
-	}
 	for _, decl := range f.src.ifaces {
 		w := r.newWrapper(f, decl)
 		if w == nil {
@@ -81,6 +90,19 @@ func (r *run) checkFile(f *checkedFile) {
 		})
 		f.wrappers = append(f.wrappers, w)
 	}
+}
+
+// namesAt returns every name that a generated declaration must not have.
+func (r *run) namesAt(f *checkedFile) map[string]bool {
+	taken := map[string]bool{}
+	names := packageNames(f.pkg)
+	if f.home != f.pkg.Types {
+		names = slices.Collect(maps.Keys(r.out.names))
+	}
+	for _, name := range names {
+		taken[name] = true
+	}
+	return taken
 }
 
 // packageNames returns every name that a package-level declaration must not
@@ -116,7 +138,7 @@ func (r *run) scopes(f *checkedFile) func(*wrapper, *method) *exprScope {
 		}
 		if known[src] == nil {
 			_, syntax := r.find([]*packages.Package{f.pkg}, src)
-			known[src] = newExprScope(r, &checkedFile{src: src, pkg: f.pkg, syntax: syntax})
+			known[src] = newExprScope(r, &checkedFile{src: src, pkg: f.pkg, syntax: syntax, home: f.home, bare: f.bare})
 		}
 		return known[src]
 	}
@@ -125,7 +147,7 @@ func (r *run) scopes(f *checkedFile) func(*wrapper, *method) *exprScope {
 // declared returns the object of the interface to wrap.
 func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
 	name := decl.interfaceName()
-	if f.vet {
+	if f.bare {
 		name = decl.spec.Name.Name // the interface may not be generated yet
 	}
 	obj, _ := f.pkg.Types.Scope().Lookup(name).(*types.TypeName)

@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 type emitter struct {
 	file    *checkedFile
 	imports *importSet
+	names   map[string]bool // that declarations of the package must not have
 }
 
 // emit writes the generated files.
@@ -27,12 +29,12 @@ func (r *run) emit(files []*checkedFile) []output {
 	outputs := make([]output, len(files))
 	inParallel(len(files), func(i int) {
 		f := files[i]
-		e := &emitter{file: f, imports: newImportSet(f)}
+		e := &emitter{file: f, imports: newImportSet(f), names: r.namesAt(f)}
 		content, err := e.render()
 		if err != nil {
-			r.at(f.src.ast.Package, "cannot write %s: %v; this is a bug of rategen", outputName(f.src.path), err)
+			r.at(f.src.ast.Package, "cannot write %s: %v; this is a bug of rategen", r.outputPath(f.src.path), err)
 		}
-		outputs[i] = output{outputName(f.src.path), content}
+		outputs[i] = output{r.outputPath(f.src.path), content}
 		files[i] = nil // all that was known of it may go
 	})
 	return outputs
@@ -44,7 +46,7 @@ func sortOutputs(files []output) {
 
 func (e *emitter) render() ([]byte, error) {
 	e.collectImports()
-	f := jen.NewFile(e.file.pkg.Types.Name())
+	f := jen.NewFile(e.file.home.Name())
 	f.HeaderComment(header)
 	if line := strings.TrimSpace(buildLines(e.file.content)); line != "" {
 		f.HeaderComment("")
@@ -52,6 +54,10 @@ func (e *emitter) render() ([]byte, error) {
 	}
 	f.Add(e.imports.decl())
 	f.Line()
+	if e.file.home != e.file.pkg.Types {
+		f.Comment(fmt.Sprintf(declaredIn, e.file.pkg.Types.Path()))
+		f.Line()
+	}
 	f.Comment("This code needs a runtime of version 0.1.0 or later.")
 	f.Const().Id("_").Op("=").Add(e.runtime("IsAtLeastVersion0_1_0"))
 	for _, w := range e.file.wrappers {
@@ -70,10 +76,16 @@ func (e *emitter) render() ([]byte, error) {
 func (e *emitter) collectImports() {
 	s := e.imports
 	taken := map[string]bool{"_": true}
-	for _, name := range e.file.pkg.Types.Scope().Names() {
+	if e.file.home != e.file.pkg.Types {
+		maps.Copy(taken, e.names)
+	}
+	for _, name := range e.file.home.Scope().Names() { // imports may repeat those of other files
 		taken[name] = true
 	}
 	s.use(runtimePath, "runtime")
+	if len(e.file.wrappers) > 0 {
+		s.usePackage(e.file.pkg.Types)
+	}
 	useType := func(t types.Type) {
 		types.TypeString(t, func(p *types.Package) string { s.usePackage(p); return "" })
 	}
@@ -144,21 +156,21 @@ func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 	}
 	params, args := e.typeParams(w)
 	self := func() *jen.Statement { return jen.Id(w.typeName).Add(args) }
-	next := func() *jen.Statement { return jen.Id(w.wrapped).Add(args) }
+	next := func() *jen.Statement { return jen.Op(e.wrappedName(w)).Add(args) }
 	limiter := func() *jen.Statement { return jen.Op("*").Add(e.runtime("Limiter")) }
 
 	if w.decl.concrete != nil {
 		e.interfaceOf(f, w, params)
 	}
 	f.Line()
-	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.typeName, indefinite(w.wrapped), w.wrapped))
+	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.typeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
 	f.Type().Id(w.typeName).Add(params).Struct(
 		jen.Id(w.nextField()).Add(next()),
 		jen.Id(w.limiterField()).Add(limiter()),
 	)
 	if w.tparams.Len() == 0 {
 		f.Line()
-		f.Var().Id("_").Id(w.wrapped).Op("=").Parens(jen.Op("*").Id(w.typeName)).Parens(jen.Nil())
+		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.typeName)).Parens(jen.Nil())
 	}
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods.", w.constructor))
@@ -178,15 +190,29 @@ func (e *emitter) wrapper(f *jen.File, w *wrapper) {
 	}
 }
 
+// wrappedName returns the name of the interface that is wrapped. That of a
+// concrete type is generated along with the wrapper.
+func (e *emitter) wrappedName(w *wrapper) string {
+	if w.decl.concrete != nil {
+		return w.wrapped
+	}
+	return e.qualified(w.wrapped)
+}
+
+// qualified returns how to write an exported name of the source's package.
+func (e *emitter) qualified(name string) string {
+	if q := e.imports.qualifier(e.file.pkg.Types); q != "" {
+		return q + "." + name
+	}
+	return name
+}
+
 // typeParams returns a type's parameters as declared and as arguments.
 func (e *emitter) typeParams(w *wrapper) (params, args *jen.Statement) {
 	if w.tparams.Len() == 0 {
 		return jen.Null(), jen.Null()
 	}
-	taken := map[string]bool{}
-	for _, name := range packageNames(e.file.pkg) {
-		taken[name] = true
-	}
+	taken := maps.Clone(e.names)
 	for p := range w.tparams.TypeParams() {
 		taken[p.Obj().Name()] = true
 	}
@@ -232,12 +258,14 @@ func (e *emitter) ruleFields(l *limit) []jen.Code {
 // named constant by its name, so that the rule follows it.
 func (e *emitter) constant(x *checkedExpr) string {
 	named := false
+	hidden := false // from the package that the code is written to
 	x.eachOutside(func(_ *ast.Ident, obj types.Object) {
+		hidden = hidden || isPackageLevel(obj) && obj.Pkg() != e.imports.own && !obj.Exported()
 		_, isConst := obj.(*types.Const)
 		_, isPkg := obj.(*types.PkgName)
 		named = named || isConst || isPkg
 	})
-	if !named {
+	if !named || hidden {
 		return constant.ToInt(x.con).ExactString()
 	}
 	text := e.exprString(x, nil)

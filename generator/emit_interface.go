@@ -14,10 +14,10 @@ func (e *emitter) interfaceOf(f *jen.File, w *wrapper, params *jen.Statement) {
 		methods = append(methods, jen.Id(m.name).Op(strings.TrimPrefix(e.imports.typeString(m.sig), "func")))
 	}
 	f.Line()
-	comment(f.Group, fmt.Sprintf("%s has the exported methods of %s, which the limits apply to.", w.wrapped, w.name))
+	comment(f.Group, fmt.Sprintf("%s has the exported methods of %s, which the limits apply to.", w.wrapped, e.qualified(w.name)))
 	f.Type().Id(w.wrapped).Add(params).Interface(methods...)
 	if w.tparams.Len() == 0 {
 		f.Line()
-		f.Var().Id("_").Id(w.wrapped).Op("=").Parens(jen.Op("*").Id(w.name)).Parens(jen.Nil())
+		f.Var().Id("_").Id(w.wrapped).Op("=").Parens(jen.Op("*").Op(e.qualified(w.name))).Parens(jen.Nil())
 	}
 }

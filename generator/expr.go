@@ -123,6 +123,9 @@ func (s *exprScope) check(option string, v value, m *method) *checkedExpr {
 		return nil
 	}
 	e.findGuards()
+	if home := s.file.home; home != s.file.pkg.Types && !refuseUnexported(e, home, report) {
+		return nil
+	}
 	return e
 }
 

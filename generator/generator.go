@@ -26,6 +26,12 @@ type Config struct {
 	Tags string
 	// Check asks to write nothing and to say what would be written.
 	Check bool
+	// Out is the directory of another package that the wrappers are written
+	// to, relative to Dir. Empty means next to the source files.
+	Out string
+	// Package is the name of the package in Out. Empty means the name that its
+	// files have, or else that of the directory.
+	Package string
 }
 
 // A Result is what a run did.
@@ -49,7 +55,8 @@ func Run(cfg Config) (*Result, error) {
 	run.parse(packages)
 	checked := run.check(packages)
 	run.warnings(checked)
-	files := run.emit(checked)
+	orphans := run.checkOutputs(packages, checked)
+	files := append(run.emit(checked), orphans...)
 	if err := run.err(); err != nil {
 		return nil, err
 	}
@@ -61,6 +68,7 @@ type run struct {
 	reporter
 	cfg  Config
 	list *listing
+	out  *outPackage // nil: wrappers stand next to their interfaces
 }
 
 func newRun(cfg Config) (*run, error) {
@@ -75,7 +83,13 @@ func newRun(cfg Config) (*run, error) {
 	if len(cfg.Patterns) == 0 {
 		cfg.Patterns = []string{"."}
 	}
-	return &run{reporter: reporter{fset: token.NewFileSet(), dir: dir}, cfg: cfg}, nil
+	r := &run{reporter: reporter{fset: token.NewFileSet(), dir: dir}, cfg: cfg}
+	if cfg.Out != "" {
+		if r.out, err = r.openOut(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // write brings the generated files up to date, or says which ones are not.
@@ -87,6 +101,9 @@ func (r *run) write(packages []*packageDir, files []output) (*Result, error) {
 	}
 	sortOutputs(files)
 	slices.Sort(r.notes)
+	if err := r.makeOutDir(); err != nil {
+		return nil, err
+	}
 	result := &Result{Notes: r.notes, Warnings: r.diagnostics()}
 	for _, f := range files {
 		act := f.apply

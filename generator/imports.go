@@ -21,7 +21,7 @@ type importSet struct {
 }
 
 func newImportSet(f *checkedFile) *importSet {
-	s := &importSet{own: f.pkg.Types, used: map[string]string{}, source: map[string]string{}}
+	s := &importSet{own: f.home, used: map[string]string{}, source: map[string]string{}}
 	for _, spec := range f.src.ast.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err == nil && spec.Name != nil && spec.Name.Name != "_" && spec.Name.Name != "." {

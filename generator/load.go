@@ -139,7 +139,7 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 		scratch.addConcrete(concrete[path])
 	}
 	usesRuntime := false
-	if scratch != nil && len(scratch.ifaces) > 0 {
+	if scratch != nil && len(scratch.ifaces) > 0 && r.out == nil {
 		usesRuntime = slices.ContainsFunc(importers, func(i runtimeImporter) bool {
 			return i.pkg == scratch.ast.Name.Name && (!i.test || strings.HasSuffix(path, "_test.go"))
 		})
@@ -157,7 +157,9 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 		return nil
 	}
 	src.addConcrete(concrete[path])
-	stubMethods(src.ast, concrete, path)
+	if r.out == nil {
+		stubMethods(src.ast, concrete, path)
+	}
 	if len(src.ifaces)+len(src.methods) > 0 || len(concrete) > 0 {
 		d.sources = append(d.sources, src)
 		if usesRuntime {
@@ -195,7 +197,7 @@ func (d *packageDir) findOrphans(wanted map[string]bool) {
 			continue
 		}
 		content, err := os.ReadFile(path)
-		if err != nil || !isClearlyOurs(content) {
+		if err != nil || !isClearlyOurs(content) || sourceOf(content) != "" {
 			continue
 		}
 		d.orphans = append(d.orphans, path)

@@ -28,6 +28,33 @@ const (
 	wantWarnings = "warnings"
 )
 
+// The section with a scenario's flags, one a line.
+const flagsSection = "flags"
+
+// scenarioConfig returns what to generate in dir.
+func scenarioConfig(t *testing.T, archive *txtar.Archive, dir string) generator.Config {
+	t.Helper()
+	cfg := generator.Config{Dir: dir, Patterns: []string{"./..."}}
+	for _, f := range archive.Files {
+		if f.Name != flagsSection {
+			continue
+		}
+		for line := range strings.Lines(string(f.Data)) {
+			switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
+			case "-out":
+				cfg.Out = value
+			case "-pkg":
+				cfg.Package = value
+			case "packages":
+				cfg.Patterns = strings.Fields(value)
+			default:
+				t.Fatal("unknown flag", line)
+			}
+		}
+	}
+	return cfg
+}
+
 // TestScenarios runs every testdata/*.txtar: the files of the archive are
 // generated for, in a package of one scratch module. What comes out is
 // compared with the archive, compiled, vetted, and the tests in it are run.
@@ -118,11 +145,15 @@ func scenario(t *testing.T, path, module, name string) {
 			continue
 		}
 		inputs = append(inputs, f)
+		if f.Name == flagsSection {
+			continue
+		}
 		before[f.Name] = string(f.Data)
 		writeFile(t, filepath.Join(dir, f.Name), f.Data)
 	}
 
-	result, runErr := generator.Run(generator.Config{Dir: dir, Patterns: []string{"./..."}})
+	cfg := scenarioConfig(t, archive, dir)
+	result, runErr := generator.Run(cfg)
 	after := readTree(t, dir)
 	var got []txtar.File
 	if runErr != nil {
@@ -158,7 +189,8 @@ func scenario(t *testing.T, path, module, name string) {
 	}
 	// A second run changes nothing, and -check agrees.
 	for _, check := range []bool{false, true} {
-		result, err := generator.Run(generator.Config{Dir: dir, Patterns: []string{"./..."}, Check: check})
+		cfg.Check = check
+		result, err := generator.Run(cfg)
 		if err != nil {
 			t.Errorf("second run: %v", err)
 			continue

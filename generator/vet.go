@@ -45,9 +45,9 @@ func Vet(p Package) Diagnostics {
 	r.linkMethods(files)
 	var checked []*checkedFile
 	for _, src := range files {
-		f := &checkedFile{src: src, pkg: pkg, syntax: src.ast, vet: true}
+		f := &checkedFile{src: src, pkg: pkg, syntax: src.ast, home: p.Types, bare: true}
 		if len(src.ifaces) > 0 && f.isComplete(files) {
-			r.checkFile(f)
+			r.checkFile(f, map[string]bool{})
 			checked = append(checked, f)
 		}
 	}

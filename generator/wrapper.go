@@ -87,17 +87,17 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 	for i := range iface.NumMethods() {
 		fn := iface.Method(i)
 		sig := fn.Signature()
-		if !fn.Exported() && fn.Pkg() != f.pkg.Types {
+		if !fn.Exported() && fn.Pkg() != f.home {
 			r.at(name.Pos(), "interface %s cannot be wrapped: its method %s is unexported in package %s; embed an interface without it", name.Name, fn.Name(), fn.Pkg().Path())
 			ok = false
 			continue
 		}
-		if bad := unreachable(sig, f.pkg.Types); bad != nil {
-			r.at(name.Pos(), "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s", name.Name, f.pkg.Types.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
+		if bad := unreachable(sig, f.home); bad != nil {
+			r.at(name.Pos(), "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s", name.Name, f.home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
 			ok = false
 			continue
 		}
-		if hidden := hiddenType(sig, w.tparams, f.pkg.Types); hidden != "" {
+		if hidden := hiddenType(sig, w.tparams, f.home); hidden != "" {
 			r.at(name.Pos(), "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", name.Name, hidden, hidden, fn.Name())
 			ok = false
 			continue
@@ -114,6 +114,9 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 	})
 	if !ok {
 		return nil
+	}
+	if f.home != f.pkg.Types {
+		r.checkReachable(f, w)
 	}
 	return w
 }

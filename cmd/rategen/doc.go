@@ -3,7 +3,7 @@ Rategen writes rate limits for the methods of Go interfaces.
 
 Usage:
 
-	rategen [-check] [-v] [-json] [-tags list] [packages]
+	rategen [-check] [-v] [-json] [-tags list] [-out dir [-pkg name]] [packages]
 	rategen list [-json] [-tags list] [packages]
 
 A directive above a method says how often it may be called:
@@ -40,6 +40,8 @@ named: set GOOS, GOARCH or -tags to generate for them.
 	-v      name each generated file and what became of it
 	-json   print errors, warnings and stale files to standard output as JSON
 	-tags   build tags, separated by commas
+	-out    directory of another package to write the wrappers to
+	-pkg    name of that package; by default that of its files or directory
 	-version
 	-h      print this manual
 
@@ -151,6 +153,19 @@ cannot be told counts as true. Comparing with nil first, as in
 avoids that. Function literals, channel receives, type assertions, slice
 expressions, and divisions, shifts and indexes that may panic are refused: write
 a function and call it.
+
+# Another package
+
+With -out the wrappers are written to the package in another directory of the
+module, as in
+
+	//go:generate go tool rategen -out ../limits
+
+The files have the names that they would have next to the interfaces, and all
+else is the same: -check works, files that rategen has not written are never
+replaced, and files whose source is gone are removed. The interfaces must be
+exported, and so must all that their methods and the directives' expressions
+name. A package cannot have its wrappers in one that it imports.
 
 # Warnings
 

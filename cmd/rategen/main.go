@@ -42,6 +42,8 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 	verbose := flags.Bool("v", false, "name each generated file and what became of it")
 	version := flags.Bool("version", false, "print the version and exit")
 	asJSON := flags.Bool("json", false, "print errors and warnings to standard output as JSON, one object a line")
+	out := flags.String("out", "", "`directory` of another package to write the wrappers to")
+	pkg := flags.String("pkg", "", "`name` of the package in -out")
 	tags := flags.String("tags", "", "build `tags`, separated by commas")
 	flags.Usage = func() {}
 	switch err := flags.Parse(args); {
@@ -49,28 +51,32 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		stdout.Write(manual())
 		return done
 	case err != nil:
-		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-json] [-tags list] [packages]\nrategen -h prints the manual.")
+		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-json] [-tags list] [-out dir [-pkg name]] [packages]\nrategen -h prints the manual.")
+		return wrongUsage
+	}
+	if *pkg != "" && *out == "" {
+		fmt.Fprintln(stderr, "rategen: -pkg names the package that -out writes to: add -out")
 		return wrongUsage
 	}
 	if *version {
 		fmt.Fprintln(stdout, "rategen", buildVersion())
 		return done
 	}
-	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check})
-	out := printer{stdout: stdout, stderr: stderr, json: *asJSON}
+	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check, Out: *out, Package: *pkg})
+	p := printer{stdout: stdout, stderr: stderr, json: *asJSON}
 	if err != nil {
-		out.err(err)
+		p.err(err)
 		return inputError
 	}
-	out.diagnostics(result.Warnings)
+	p.diagnostics(result.Warnings)
 	for _, note := range result.Notes {
-		out.note(note)
+		p.note(note)
 	}
 	code := done
 	for _, f := range result.Files {
 		switch {
 		case *check && (f.Status == generator.Stale || f.Status == generator.Missing):
-			out.stale(f)
+			p.stale(f)
 			code = inputError
 		case *verbose && !*asJSON:
 			fmt.Fprintf(stdout, "%s: %s\n", f.Path, f.Status)

@@ -82,6 +82,10 @@ func TestErrors(t *testing.T) {
 		want  string // is contained in standard error
 	}{
 		{"flag", nil, []string{"-nonsense"}, 2, "usage: rategen"},
+		{"package without directory", nil, []string{"-pkg", "x"}, 2, "add -out"},
+		{"no package name", nil, []string{"-out", "b-c"}, 1, "\"b-c\" cannot be the name of the package in b-c: choose one with -pkg"},
+		{"other package name", map[string]string{"b/b.go": "package b\n"}, []string{"-out", "b", "-pkg", "c"}, 1, "-pkg c: b/b.go belongs to package b"},
+		{"no module", nil, []string{"-out", "/"}, 1, "is in no module"},
 		{"no such package", nil, []string{"./nowhere"}, 1, "nowhere"},
 		{"nothing matches", map[string]string{"empty/x.txt": ""}, []string{"./empty/..."}, 1, "no packages match ./empty/..."},
 		{"file", nil, []string{"a.go"}, 1, "name packages, not files"},
@@ -129,7 +133,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("the manual does not say: %s", want)
 		}
 	}
-	for _, flag := range []string{"-check", "-v ", "-json", "-tags", "-version", "-h"} {
+	for _, flag := range []string{"-check", "-v ", "-json", "-out", "-pkg", "-tags", "-version", "-h"} {
 		if !strings.Contains(text, flag) {
 			t.Errorf("the manual does not name the flag %s", flag)
 		}
@@ -168,4 +172,26 @@ func TestWarningsAndJSON(t *testing.T) {
 	if code, out, _ := rategen(dir, "-json", "./nowhere"); code != 1 || !strings.HasPrefix(out, `{"severity":"error","message":"`) {
 		t.Errorf("-json: exit %d\nstdout: %s", code, out)
 	}
+}
+
+func TestOut(t *testing.T) {
+	dir := writeModule(t, module)
+	expect := func(wantCode int, want string, args ...string) {
+		t.Helper()
+		if code, out, errs := rategen(dir, args...); code != wantCode || out+errs != want {
+			t.Errorf("rategen %s: exit %d\n%s%s", strings.Join(args, " "), code, out, errs)
+		}
+	}
+	expect(1, "x/limits/a_ratelimit.go: missing: run go generate\n", "-check", "-out", "x/limits")
+	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
+		t.Error("-check made the directory")
+	}
+	expect(0, "x/limits/a_ratelimit.go: wrote\n", "-v", "-out", "x/limits")
+	expect(0, "", "-check", "-out", "x/limits")
+	// The package's other runs leave the file alone.
+	expect(0, "a_ratelimit.go: wrote\n", "-v", "./...")
+	expect(0, "x/limits/a_ratelimit.go: unchanged\n", "-v", "-out", "x/limits")
+	os.WriteFile(filepath.Join(dir, "a.go"), []byte("package m\n"), 0o644)
+	expect(1, "a_ratelimit.go: stale: run go generate\nx/limits/a_ratelimit.go: stale: run go generate\n", "-check", "-out", "x/limits")
+	expect(0, "a_ratelimit.go: removed\nx/limits/a_ratelimit.go: removed\n", "-v", "-out", "x/limits")
 }
