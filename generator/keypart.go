@@ -2,6 +2,7 @@ package generator
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 )
@@ -33,9 +34,21 @@ func (r *run) newKeyPart(e *checkedExpr) *keyPart {
 	if add == "" {
 		r.at(e.src.pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.option, e.src.text, e.typeName(), formattable).over(e.src.text)
 	}
+	if e.con != nil && (add == "AddInt" || add == "AddUint") {
+		switch n := constant.ToInt(e.con); {
+		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
+		case isUint64(n):
+			add = "AddUint"
+		default:
+			r.at(e.src.pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.option, e.src.text).over(e.src.text)
+		}
+	}
 	p.add, p.convert = add, convert
 	return p
 }
+
+func isInt64(n constant.Value) bool  { _, exact := constant.Int64Val(n); return exact }
+func isUint64(n constant.Value) bool { _, exact := constant.Uint64Val(n); return exact }
 
 func parenthesised(x ast.Expr) ast.Expr {
 	if _, ok := x.(*ast.BinaryExpr); ok {

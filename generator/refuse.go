@@ -48,8 +48,10 @@ func refuseTyped(e *checkedExpr, report reportFunc) bool {
 	ast.Inspect(e.node, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
-			y := e.info.Types[n.Y]
+			x, y := e.info.Types[n.X], e.info.Types[n.Y]
 			switch {
+			case (n.Op == token.EQL || n.Op == token.NEQ) && !x.IsNil() && !y.IsNil() && mayNotCompare(x.Type) && mayNotCompare(y.Type):
+				no(n, "comparing "+types.ExprString(n.X)+" with "+types.ExprString(n.Y)+", which may hold values that cannot be compared,")
 			case y.Value != nil || y.Type == nil:
 			case (n.Op == token.QUO || n.Op == token.REM) && isInteger(y.Type):
 				no(n.Y, "a division by "+types.ExprString(n.Y)+", which may be 0,")
@@ -60,7 +62,13 @@ func refuseTyped(e *checkedExpr, report reportFunc) bool {
 			if _, needed := indexBound(e, n); needed && e.info.Types[n.Index].Value == nil {
 				no(n.Index, "the index "+types.ExprString(n.Index)+", which may be out of range,")
 			}
+			if x := e.info.Types[n.X]; x.IsValue() && isMap(x.Type) && mayNotCompare(e.info.Types[n.Index].Type) {
+				no(n.Index, "the map key "+types.ExprString(n.Index)+", which may hold a value that cannot be compared,")
+			}
 		case *ast.CallExpr:
+			if len(n.Args) == 1 && e.info.Types[n.Fun].IsType() && isToArray(e.info.Types[n.Fun].Type, e.info.Types[n.Args[0]].Type) {
+				no(n, "the conversion "+types.ExprString(n)+", which may panic,")
+			}
 			id, isIdent := ast.Unparen(n.Fun).(*ast.Ident)
 			if b, isBuiltin := e.info.Uses[id].(*types.Builtin); isIdent && isBuiltin &&
 				!slices.Contains([]string{"len", "cap", "min", "max", "complex", "real", "imag", "new"}, b.Name()) {
@@ -92,6 +100,49 @@ func indexBound(e *checkedExpr, n *ast.IndexExpr) (ast.Expr, bool) {
 		return n.X, true
 	}
 	return nil, false
+}
+
+// mayNotCompare reports whether comparing two values of a type may panic: an
+// interface may hold a slice, say.
+func mayNotCompare(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	if p, ok := types.Unalias(t).(*types.TypeParam); ok {
+		return mayBeInterface(p)
+	}
+	switch t := t.Underlying().(type) {
+	case *types.Interface:
+		return true
+	case *types.Array:
+		return mayNotCompare(t.Elem())
+	case *types.Struct:
+		for f := range t.Fields() {
+			if mayNotCompare(f.Type()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isMap(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Map)
+	return ok
+}
+
+// isToArray reports whether a conversion makes an array, or a pointer to one,
+// of a slice that may be too short.
+func isToArray(to, from types.Type) bool {
+	if to == nil || from == nil {
+		return false
+	}
+	if p, ok := to.Underlying().(*types.Pointer); ok {
+		to = p.Elem()
+	}
+	_, isArray := to.Underlying().(*types.Array)
+	_, isSlice := from.Underlying().(*types.Slice)
+	return isArray && isSlice
 }
 
 func isInteger(t types.Type) bool {

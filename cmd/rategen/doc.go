@@ -151,8 +151,8 @@ cannot be told counts as true. Comparing with nil first, as in
 	when="#user != nil && #user.Free"
 
 avoids that. Function literals, channel receives, type assertions, slice
-expressions, and divisions, shifts and indexes that may panic are refused: write
-a function and call it.
+expressions, and divisions, shifts, indexes, conversions and comparisons that may
+panic are refused: write a function and call it.
 
 # Another package
 
