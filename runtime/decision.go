@@ -39,6 +39,9 @@ const (
 	SourceNone Source = iota
 	// SourceStore means that the limiter's store decided.
 	SourceStore
+	// SourceRecalled means that an earlier denial by the store is still in
+	// force, so that it was not asked again.
+	SourceRecalled
 	// SourceLocal means that the store gave no answer and this process
 	// decided alone.
 	SourceLocal
@@ -54,6 +57,8 @@ func (s Source) String() string {
 		return "none"
 	case SourceStore:
 		return "store"
+	case SourceRecalled:
+		return "recalled"
 	case SourceLocal:
 		return "local"
 	case SourceFailure:
@@ -74,7 +79,9 @@ func summary(charges []Charge, source Source) (Decision, *Charge) {
 		d.charged[c.limit] = c.At
 	}
 	d.Allowed = w.Allowed || w.Rule.Mode == Shadow
-	d.Source = source
+	if d.Source = source; w.Recalled {
+		d.Source = SourceRecalled
+	}
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = w.Rule.Name, w.capacity(), w.Remaining, w.ResetAfter
 	if !d.Allowed {
 		d.RetryAfter = w.RetryAfter

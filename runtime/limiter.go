@@ -165,7 +165,7 @@ func (l *Limiter) conclude(req *request, source Source, err error) (Decision, er
 		}
 	}
 	if !decision.Allowed {
-		l.log.denied(charge, source)
+		l.log.denied(charge, decision.Source)
 		return decision, newLimitedError(charge)
 	}
 	return decision, nil

@@ -35,6 +35,7 @@ type RedisStore struct {
 	slot    func(key []byte) int // nil: one script can span all keys
 
 	terminal terminal
+	denials  *denials // nil: none is remembered
 }
 
 // A RedisOption configures a [RedisStore].
@@ -47,9 +48,23 @@ func WithTimeout(d time.Duration) RedisOption {
 	return func(s *RedisStore) { s.timeout = d }
 }
 
+// WithDenialMemory sets for how long the store believes a denial: until the
+// time that Redis named, but for no longer than d, it denies further calls on
+// the key that cost as much by itself, without a trip. Within d it may so miss
+// that another process has reset the key or refunded a charge; its own resets
+// and refunds, and a raised max, it sees at once. The default is
+// [DefaultDenialMemory]; 0 asks Redis about every call.
+func WithDenialMemory(d time.Duration) RedisOption {
+	return func(s *RedisStore) {
+		if s.denials = nil; d > 0 {
+			s.denials = newDenials(d)
+		}
+	}
+}
+
 // NewRedisStore returns a store on client, which stays the caller's to close.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
-	s := &RedisStore{client: client, timeout: DefaultTimeout}
+	s := &RedisStore{client: client, timeout: DefaultTimeout, denials: newDenials(DefaultDenialMemory)}
 	switch client.(type) {
 	case *redis.ClusterClient:
 		s.slot = clusterSlot
@@ -66,7 +81,10 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
-	return s.decide(ctx, "take", calls)
+	if s.denials == nil {
+		return s.decide(ctx, "take", calls)
+	}
+	return s.denials.spare(calls, func(calls []Call) error { return s.decide(ctx, "take", calls) })
 }
 
 // Peek implements [Store].
@@ -76,6 +94,9 @@ func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
 
 // Refund implements [Store].
 func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
+	if s.denials != nil {
+		defer s.denials.forget(charges)
+	}
 	calls := make([]Call, len(charges))
 	for i := range charges {
 		calls[i].Charges = charges[i : i+1]
@@ -91,6 +112,9 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	if s.denials != nil {
+		defer s.denials.forget(charges)
+	}
 	var failed error
 	for i := range charges {
 		key := string(charges[i].Key)

@@ -27,7 +27,7 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
 	for name, rule := range serverRules(10*time.Second, 1000) {
 		limit := rule.Limit(key("k"))
 		longest := rule.Window + time.Second

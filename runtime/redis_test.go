@@ -79,7 +79,7 @@ func TestOneTrip(t *testing.T) {
 	client.AddHook(&count)
 	client.Ping(ctx) // so that there is a connection
 	count.sent()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
 	var limits []runtime.Limit
 	for _, rule := range serverRules(time.Hour, 3) {
 		if len(limits) < runtime.MaxLimits {

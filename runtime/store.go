@@ -83,4 +83,7 @@ type Result struct {
 	// microseconds since 1970: its own, that of its time slice, or the last of
 	// its bucket. It is 0 if no charge was made.
 	At int64
+	// Recalled reports that the store did not look again but went by an
+	// earlier denial, see [WithDenialMemory].
+	Recalled bool
 }

@@ -1,0 +1,131 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// trips counts the scripts that client executes.
+type trips struct{ n int }
+
+func (c *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (c *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			c.n++
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestDenialMemory shows that a caller over its limit costs no trips, that only
+// what is sure to be denied is, and that what this process changes itself is
+// seen at once.
+func TestDenialMemory(t *testing.T) {
+	server := redistest.Start(t)
+	ctx := context.Background()
+	count := new(trips)
+	client := server.Client(t)
+	client.AddHook(count)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour)), quiet)
+	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 10}
+	limit := rule.Limit(runtime.NewKey().AddString("a"))
+
+	mustTake := func(l runtime.Limit) runtime.Decision {
+		t.Helper()
+		d, err := limiter.Take(ctx, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	first := mustTake(limit.WithCost(4))
+	mustTake(limit.WithCost(4))
+	denied, err := limiter.Take(ctx, limit.WithCost(5))
+	if !errors.Is(err, runtime.ErrLimited) || denied.Source != runtime.SourceStore {
+		t.Fatalf("got %+v, %v; want a denial by the store", denied, err)
+	}
+	before := count.n
+	for range 1000 {
+		again, err := limiter.Take(ctx, limit.WithCost(7))
+		if !errors.Is(err, runtime.ErrLimited) || again.Source != runtime.SourceRecalled {
+			t.Fatalf("got %+v, %v; want a recalled denial", again, err)
+		}
+		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > denied.RetryAfter || again.ResetAfter > denied.ResetAfter {
+			t.Fatalf("got %+v; want no more than %+v", again, denied)
+		}
+	}
+	if count.n != before {
+		t.Errorf("1000 denials took %d trips, want 0", count.n-before)
+	}
+
+	mustTake(limit.WithCost(2))                            // cheaper than what was denied
+	mustTake(limit.WithCost(5).WithMax(20))                // under a higher max
+	mustTake(rule.Limit(runtime.NewKey().AddString("b"))) // another key
+	if err := limiter.Refund(ctx, first, limit.WithCost(4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Take(ctx, limit.WithCost(1)); !errors.Is(err, runtime.ErrLimited) {
+		t.Fatalf("11 of 10 are charged: got %v, want a denial", err)
+	}
+	if err := limiter.Reset(ctx, limit); err != nil {
+		t.Fatal(err)
+	}
+	mustTake(limit.WithCost(10))
+}
+
+// TestDenialMemoryEnds shows that a denial is not believed for longer than the
+// store was told, and never beyond the time that Redis named.
+func TestDenialMemoryEnds(t *testing.T) {
+	server := redistest.Start(t)
+	ctx := context.Background()
+	client := server.Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(50*time.Millisecond)), quiet)
+	other := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 1}
+	limit := rule.Limit(nil)
+	if _, err := limiter.Take(ctx, limit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Take(ctx, limit); !errors.Is(err, runtime.ErrLimited) {
+		t.Fatal(err)
+	}
+	if err := other.Reset(ctx, limit); err != nil { // which limiter does not hear of
+		t.Fatal(err)
+	}
+	for start := time.Now(); ; {
+		d, err := limiter.Take(ctx, limit)
+		if err == nil {
+			break
+		}
+		if d.Source != runtime.SourceRecalled {
+			t.Fatalf("got %+v, want an admission or a recalled denial", d)
+		}
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("the denial is still believed")
+		}
+	}
+
+	short := &runtime.Rule{Name: "s", Prefix: "short:", Window: 30 * time.Millisecond, Max: 1, Algorithm: runtime.FixedWindow}
+	for range 20 {
+		_, err := limiter.Take(ctx, short.Limit(nil))
+		var limited *runtime.LimitedError
+		if errors.As(err, &limited) {
+			time.Sleep(limited.RetryAfter)
+			if _, err := limiter.Take(ctx, short.Limit(nil)); err != nil {
+				t.Fatalf("denied at the time that the denial named: %v", err)
+			}
+		}
+	}
+}
