@@ -70,8 +70,8 @@ func TestDenialMemory(t *testing.T) {
 		t.Errorf("1000 denials took %d trips, want 0", count.n-before)
 	}
 
-	mustTake(limit.WithCost(2))                            // cheaper than what was denied
-	mustTake(limit.WithCost(5).WithMax(20))                // under a higher max
+	mustTake(limit.WithCost(2))                           // cheaper than what was denied
+	mustTake(limit.WithCost(5).WithMax(20))               // under a higher max
 	mustTake(rule.Limit(runtime.NewKey().AddString("b"))) // another key
 	if err := limiter.Refund(ctx, first, limit.WithCost(4)); err != nil {
 		t.Fatal(err)

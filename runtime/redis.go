@@ -35,6 +35,7 @@ type RedisStore struct {
 	slot    func(key []byte) int // nil: one script can span all keys
 
 	terminal terminal
+	breaker  breaker
 	denials  *denials // nil: none is remembered
 }
 
@@ -76,6 +77,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 		opt(s)
 	}
 	s.terminal.store = s
+	s.breaker.start = time.Now()
 	return s
 }
 
@@ -110,7 +112,7 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 
 // Reset implements [Store].
 func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if s.denials != nil {
 		defer s.denials.forget(charges)
@@ -125,15 +127,31 @@ func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 
 // decide executes calls by one script, or on a cluster by one for each slot.
 func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
+	if !s.breaker.admit() {
+		return errBroken
+	}
 	if s.slot == nil {
 		return s.share(ctx, op, calls)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if s.together(calls) {
 		return s.execute(ctx, op, calls)
 	}
 	return s.decideApart(ctx, op, calls)
+}
+
+// answered tells the breaker what came of asking Redis. An error that Redis
+// replied is an answer; one of the caller's context is none, and no failure
+// either.
+func (s *RedisStore) answered(err error) {
+	var reply redis.Error
+	switch {
+	case err == nil || errors.As(err, &reply):
+		s.breaker.succeeded()
+	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		s.breaker.failed()
+	}
 }
 
 // share executes calls on trips shared with other callers, maxAboard of them at
@@ -166,13 +184,11 @@ func (s *RedisStore) execute(ctx context.Context, op string, calls []Call) error
 	t.write(op, calls)
 	trip := new(trip)
 	trip.take(t)
-	err := s.within(ctx, func() error {
-		trip.make(ctx, s)
-		return t.err
-	})
+	err := s.within(ctx, func() error { return trip.make(ctx, s) })
 	if err == nil {
 		t.hand(calls)
 	}
+	s.answered(err)
 	return err
 }
 
@@ -185,9 +201,17 @@ func (s *RedisStore) within(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("redis gave no answer within %v", s.timeout)
-		}
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
+}
+
+// withTimeout returns a context that ends with the store's timeout. Its cause
+// tells that from the end of ctx, which is no failure of Redis's.
+func (s *RedisStore) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.timeout, s.late())
+}
+
+// late is the error of a call that has waited for as long as it may.
+func (s *RedisStore) late() error {
+	return fmt.Errorf("redis gave no answer within %v", s.timeout)
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -13,6 +12,9 @@ const (
 	// Redis is at work on one while the other's reply and the next one's
 	// command are on the wire.
 	maxFlying = 2
+	// maxStuck is how many trips that have taken too long may be under way
+	// beside those.
+	maxStuck = 8
 	// maxWaiting is how many calls may wait for a trip.
 	maxWaiting = 16_384
 )
@@ -26,7 +28,9 @@ type terminal struct {
 
 	mu      sync.Mutex
 	waiting []*ticket
-	flying  int
+	flying  int // trips under way, but for the stuck ones
+	stuck   int // trips that somebody has stopped waiting for
+	flights int64
 }
 
 // A ticket is one caller's share of a trip. It owns copies of the caller's
@@ -39,7 +43,9 @@ type ticket struct {
 	err     error
 	done    chan struct{} // receives one value when the trip is over
 	timer   *time.Timer
-	givenUp bool // guarded by the terminal
+	givenUp bool // guarded by the terminal, as are the next two
+	trip    *trip
+	flight  int64 // which of that trip's flights
 }
 
 var tickets = sync.Pool{New: func() any {
@@ -61,21 +67,22 @@ func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
 	}
 	ticket.timer.Reset(t.store.timeout)
 	defer ticket.timer.Stop()
-	var err error
 	select {
 	case <-ticket.done:
-		if err = ticket.err; err == nil {
+		err := ticket.err
+		if err == nil {
 			ticket.hand(calls)
 		}
 		tickets.Put(ticket)
 		return err
 	case <-ticket.timer.C:
-		err = fmt.Errorf("redis gave no answer within %v", t.store.timeout)
+		t.giveUp(ticket, true)
+		t.store.breaker.failed()
+		return t.store.late()
 	case <-ctx.Done():
-		err = ctx.Err()
+		t.giveUp(ticket, false)
+		return ctx.Err()
 	}
-	t.giveUp(ticket)
-	return err
 }
 
 // join puts a ticket in the queue, and starts a trip if one is free.
@@ -86,11 +93,16 @@ func (t *terminal) join(ticket *ticket) error {
 		return errCrowded
 	}
 	t.waiting = append(t.waiting, ticket)
-	if t.flying < maxFlying {
+	t.start()
+	return nil
+}
+
+// start starts a trip if somebody waits and one is free.
+func (t *terminal) start() {
+	if len(t.waiting) > 0 && t.flying < maxFlying {
 		t.flying++
 		go t.fly()
 	}
-	return nil
 }
 
 // fly makes trips until nobody waits.
@@ -99,9 +111,26 @@ func (t *terminal) fly() {
 	defer trips.Put(trip)
 	for t.board(trip) {
 		ctx, cancel := context.WithTimeout(context.Background(), t.store.timeout)
-		trip.make(ctx, t.store)
+		err := trip.make(ctx, t.store)
 		cancel()
+		if !t.land(trip) {
+			return // what came so late says nothing about Redis as it is now
+		}
+		t.store.answered(err)
 	}
+}
+
+// land ends a flight. It returns false if the trip was stuck, so that another
+// has taken its place.
+func (t *terminal) land(trip *trip) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	trip.flight = 0
+	if trip.stuck {
+		t.stuck--
+		return false
+	}
+	return true
 }
 
 // board fills a trip from the front of the queue. It returns false, and gives
@@ -110,6 +139,8 @@ func (t *terminal) board(trip *trip) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	trip.clear()
+	t.flights++
+	trip.flight = t.flights
 	taken := 0
 	for _, ticket := range t.waiting {
 		if !trip.fits(ticket) {
@@ -117,6 +148,7 @@ func (t *terminal) board(trip *trip) bool {
 		}
 		taken++
 		if !ticket.givenUp {
+			ticket.trip, ticket.flight = trip, trip.flight
 			trip.take(ticket)
 		}
 	}
@@ -130,16 +162,26 @@ func (t *terminal) board(trip *trip) bool {
 	return true
 }
 
-// giveUp keeps a ticket from boarding, if it has not. It is not used again: a
-// trip may still be writing to it.
-func (t *terminal) giveUp(ticket *ticket) {
+// giveUp keeps a ticket from boarding, if it has not. If it has and its time is
+// over, its trip is stuck, and others need not wait for that to return. The
+// ticket is not used again: the trip may still write to it.
+func (t *terminal) giveUp(ticket *ticket, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ticket.givenUp = true
+	trip := ticket.trip
+	if !late || trip == nil || trip.flight != ticket.flight || trip.stuck || t.stuck == maxStuck {
+		return
+	}
+	trip.stuck = true
+	t.stuck++
+	t.flying--
+	t.start()
 }
 
 func (t *ticket) write(op string, calls []Call) {
 	t.op, t.err, t.calls, t.charges, t.keys = op, nil, t.calls[:0], t.charges[:0], t.keys[:0]
+	t.trip, t.flight = nil, 0
 	for i := range calls {
 		t.charges = append(t.charges, calls[i].Charges...)
 		for j := range calls[i].Charges {

@@ -19,6 +19,9 @@ type trip struct {
 	found   []outcome // what the script said of the first limit of each of calls
 	origin  []place   // of each caller's call, in order: its place in calls
 	weight  int64
+
+	flight int64 // 0: not under way. Guarded by the terminal, as is stuck
+	stuck  bool
 }
 
 // A place says which of a trip's calls a caller's call is part of, and how
@@ -41,6 +44,7 @@ func (t *trip) clear() {
 	clear(t.tickets)
 	clear(t.calls)
 	t.tickets, t.calls, t.times, t.origin, t.weight = t.tickets[:0], t.calls[:0], t.times[:0], t.origin[:0], 0
+	t.stuck = false
 }
 
 // fits reports whether the ticket may come along: all of a trip is one kind of
@@ -95,8 +99,8 @@ func alike(a, b *Call) bool {
 }
 
 // make executes the trip's calls and tells everybody aboard what became of
-// theirs.
-func (t *trip) make(ctx context.Context, s *RedisStore) {
+// theirs. It returns what they are told if that is the same for all.
+func (t *trip) make(ctx context.Context, s *RedisStore) error {
 	t.wire.load(t.tickets[0].op, t.calls, t.times, s.slot != nil)
 	reply, err := s.run(ctx, &t.wire)
 	t.found = t.found[:0]
@@ -117,6 +121,7 @@ func (t *trip) make(ctx context.Context, s *RedisStore) {
 		ticket.err = err
 		ticket.done <- struct{}{}
 	}
+	return err
 }
 
 // share fills in the results of a caller's call. If it was one of several

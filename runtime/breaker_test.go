@@ -1,0 +1,106 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestOutageCostsOnce shows that a Redis that does not answer costs a few calls
+// their timeout, that the others do not wait for it, and that limits are back
+// soon after Redis is.
+func TestOutageCostsOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	t.Run("standalone", func(t *testing.T) {
+		server := redistest.Start(t)
+		outage(t, server.Client(t), func() { server.Pause() }, func() { server.Resume() })
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster := redistest.StartCluster(t)
+		client := cluster.Client(t)
+		// All keys of the test have one tag, and so one master.
+		master := cluster.Master(cluster.Slot("{outage}"))
+		if err := client.Ping(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+		outage(t, client, master.Pause, master.Resume)
+	})
+}
+
+func outage(t *testing.T, client redis.UniversalClient, stop, resume func()) {
+	ctx := context.Background()
+	const timeout = 50 * time.Millisecond
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(timeout)), quiet)
+	rule := &runtime.Rule{Name: "r", Prefix: "{outage}:", Window: time.Hour, Max: 1_000_000}
+	take := func() (runtime.Decision, time.Duration) {
+		t.Helper()
+		start := time.Now()
+		d, err := limiter.Take(ctx, rule.Limit(nil))
+		if err != nil {
+			t.Fatalf("a call did not get through: %v", err)
+		}
+		return d, time.Since(start)
+	}
+	if d, _ := take(); d.Source != runtime.SourceStore {
+		t.Fatalf("decided by %v, want the store", d.Source)
+	}
+	stop()
+	const calls = 2000
+	waited := 0
+	start := time.Now()
+	for range calls {
+		d, took := take()
+		if d.Source == runtime.SourceStore {
+			t.Fatal("a stopped Redis decided")
+		}
+		if took >= timeout/2 {
+			waited++
+		}
+	}
+	// A call waits before the breaker opens, and then one in every 150 ms.
+	if most := 10 + int(time.Since(start)/(100*time.Millisecond)); waited > most {
+		t.Errorf("%d of %d calls waited, want at most %d", waited, calls, most)
+	}
+	if waited == 0 {
+		t.Error("no call waited: is Redis really stopped?")
+	}
+	resume()
+	for start := time.Now(); ; {
+		if d, _ := take(); d.Source == runtime.SourceStore {
+			break
+		}
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("the store does not decide although Redis is back")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestOwnDeadlineIsNoOutage shows that callers in a hurry do not make others
+// believe that Redis is gone.
+func TestOwnDeadlineIsNoOutage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet)
+	rule := &runtime.Rule{Name: "r", Prefix: "hurry:", Window: time.Hour, Max: 1000}
+	server.Pause()
+	for range 20 {
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		if _, err := limiter.Take(short, rule.Limit(nil)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the caller's own %v", err, context.DeadlineExceeded)
+		}
+		cancel()
+	}
+	server.Resume()
+	if d, err := limiter.Take(ctx, rule.Limit(nil)); err != nil || d.Source != runtime.SourceStore {
+		t.Errorf("got %+v, %v; want a decision by the store", d, err)
+	}
+}
