@@ -39,7 +39,7 @@ end
 
 local function set_bucket(key, limit, level, at)
   redis.call('SET', key, string.format('%.17g %.0f', level, at),
-    'PXAT', milliseconds(at + drain(limit, level)))
+    'PX', lifetime(at + drain(limit, level)))
 end
 
 algorithms.bucket = {

@@ -9,7 +9,7 @@
 -- PARAM  the width of a fine bucket in microseconds.
 -- FINE   how many fine buckets make a coarse one.
 -- CALLS  look: HGET HMGET HMGET, and HMGET for a denial.
---        charge: HINCRBY HINCRBY HSET PEXPIREAT, and HKEYS HDEL for a new coarse
+--        charge: HINCRBY HINCRBY HSET PEXPIRE, and HKEYS HDEL for a new coarse
 --        bucket.
 local function counts(key, layer, first, width, last)
   local fields = {}
@@ -88,7 +88,7 @@ algorithms.layered = {
       end
     end
     local last = fine_stop - 1 + limit.window
-    redis.call('PEXPIREAT', key, milliseconds(last))
+    redis.call('PEXPIRE', key, lifetime(last))
     limit.reset = last - clock
     limit.at = fine_stop - 1
   end,

@@ -19,7 +19,10 @@ local algorithms = {}
 local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 
--- A key lives until the moment from which it means nothing.
-local function milliseconds(at)
-  return string.format('%.0f', math.ceil(at / 1000))
+-- How many milliseconds a key lives on that means something until a time. It is
+-- counted from now, and is a little more than that: Redis would drop a key at
+-- once that is to expire in its past, which a short window is when the script
+-- has run for long, and calls later in the script would find it empty.
+local function lifetime(at)
+  return string.format('%.0f', math.ceil((at - clock) / 1000) + 100)
 end

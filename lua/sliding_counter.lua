@@ -7,7 +7,7 @@
 --        count; "at" -> the time of the newest event; "from" -> where the
 --        newest bucket starts.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
--- CALLS  look: HGETALL. charge: HSET PEXPIREAT, and HDEL if buckets have left.
+-- CALLS  look: HGETALL. charge: HSET PEXPIRE, and HDEL if buckets have left.
 --
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
@@ -89,7 +89,7 @@ algorithms.counter = {
       redis.call('HDEL', key, unpack(limit.gone, first, math.min(first + 3999, #limit.gone)))
     end
     local last = limit.stop - 1 + limit.window
-    redis.call('PEXPIREAT', key, milliseconds(last))
+    redis.call('PEXPIRE', key, lifetime(last))
     limit.reset = last - clock
     limit.at = limit.stop - 1
   end,

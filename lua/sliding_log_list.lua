@@ -5,7 +5,7 @@
 -- CALLS  look: LINDEX LLEN LINDEX, and LINDEX for a denial; if the oldest event
 --        has left, LRANGE over the next ones, and LINDEX in a binary search
 --        when more than 32 have left at once.
---        charge: RPUSH PEXPIREAT, and LTRIM if events have left.
+--        charge: RPUSH PEXPIRE, and LTRIM if events have left.
 local function events_left(key, stored, newest, edge)
   if stored == 0 or tonumber(redis.call('LINDEX', key, 0)) > edge then
     return 0
@@ -66,7 +66,7 @@ algorithms.list = {
     if limit.left > 0 then
       redis.call('LTRIM', key, string.format('%.0f', limit.left), -1)
     end
-    redis.call('PEXPIREAT', key, milliseconds(at + limit.window))
+    redis.call('PEXPIRE', key, lifetime(at + limit.window))
     limit.at = at
     limit.reset = at + limit.window - clock
   end,

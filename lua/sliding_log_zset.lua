@@ -7,7 +7,7 @@
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
 --        start of its slice. 0 keeps times exact.
 -- CALLS  look: ZREVRANGE ZCARD ZCOUNT, and ZRANGE for a denial.
---        charge: ZADD PEXPIREAT, and ZREMRANGEBYSCORE if events have left.
+--        charge: ZADD PEXPIRE, and ZREMRANGEBYSCORE if events have left.
 algorithms.zset = {
   look = function(key, limit)
     local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
@@ -52,7 +52,7 @@ algorithms.zset = {
       end
       redis.call('ZADD', key, unpack(events))
     end
-    redis.call('PEXPIREAT', key, milliseconds(at + limit.window))
+    redis.call('PEXPIRE', key, lifetime(at + limit.window))
     limit.at = at
     limit.reset = at + limit.window - clock
   end,

@@ -54,7 +54,7 @@ end
 -- Somebody may have removed the expiry of a key, and it would stay for ever.
 local function heal(key, limit)
   if limit.reset and redis.call('PTTL', key) == -1 then
-    redis.call('PEXPIREAT', key, milliseconds(clock + limit.reset))
+    redis.call('PEXPIRE', key, lifetime(clock + limit.reset))
   end
 end
 

@@ -28,6 +28,13 @@ func mutate(text string) string {
 	return strings.ReplaceAll(text, mutation[0], mutation[1])
 }
 
+// Change is a [RedisOption] that changes the scripts.
+func Change(change func(string) string) RedisOption {
+	return func(s *RedisStore) {
+		s.library.change = func(text string) string { return change(mutate(text)) }
+	}
+}
+
 // Mutate is a [RedisOption] that changes the scripts as Mutation says.
 func Mutate(s *RedisStore) { s.library.change = mutate }
 
@@ -38,16 +45,20 @@ func (s *MemoryStore) SetClock(clock func() int64) { s.clock = clock }
 // time from, in microseconds.
 const ClockKey = "test:clock"
 
+// onClock makes a script take its time from ClockKey, and keys expire by it.
+var onClock = strings.NewReplacer(
+	"redis.call('TIME')", "{0, redis.call('GET', '"+ClockKey+"')}",
+	"(at - clock) / 1000)", "at / 1000)", // what lifetime counts from
+	"'PEXPIRE'", "'PEXPIREAT'",
+	"'PX'", "'PXAT'",
+)
+
 // SetScript changes the text of the script, and makes it take its time from
 // ClockKey.
 func (s *RedisStore) SetScript(change func(string) string) {
-	const clock = "redis.call('TIME')"
 	s.denials = nil // their time is the process's
 	s.library.change = func(text string) string {
-		if !strings.Contains(text, clock) {
-			panic("the script does not ask for the time")
-		}
-		return change(strings.Replace(mutate(text), clock, "{0, redis.call('GET', '"+ClockKey+"')}", 1))
+		return change(onClock.Replace(mutate(text)))
 	}
 }
 

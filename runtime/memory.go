@@ -190,9 +190,10 @@ type memoryState interface {
 }
 
 // forgotten reports whether Redis would have dropped the key by now. It counts
-// that in milliseconds.
+// that in milliseconds, and keeps a key for 100 of them longer than needed; see
+// lifetime in prelude.lua.
 func forgotten(state memoryState, clock int64) bool {
-	return (state.until()+999)/1000 <= clock/1000
+	return (state.until()+999)/1000+100 <= clock/1000
 }
 
 // find returns the state of a key, or nil if there is none or Redis would have

@@ -30,8 +30,10 @@ type terminal struct {
 	waiting []*ticket
 	flying  int // trips under way, but for the stuck ones
 	stuck   int // trips that somebody has stopped waiting for
-	flights int64
 }
+
+// A flight is one trip under way. The terminal guards it.
+type flight struct{ stuck, over bool }
 
 // A ticket is one caller's share of a trip. It owns copies of the caller's
 // charges, since the caller may give up while they are under way.
@@ -43,9 +45,8 @@ type ticket struct {
 	err     error
 	done    chan struct{} // receives one value when the trip is over
 	timer   *time.Timer
-	givenUp bool // guarded by the terminal, as are the next two
-	trip    *trip
-	flight  int64 // which of that trip's flights
+	givenUp bool    // guarded by the terminal
+	flight  *flight // the same; nil while it waits
 }
 
 var tickets = sync.Pool{New: func() any {
@@ -113,7 +114,7 @@ func (t *terminal) fly() {
 		ctx, cancel := context.WithTimeout(context.Background(), t.store.timeout)
 		err := trip.make(ctx, t.store)
 		cancel()
-		if !t.land(trip) {
+		if !t.land(trip.flight) {
 			return // what came so late says nothing about Redis as it is now
 		}
 		t.store.answered(err)
@@ -122,15 +123,14 @@ func (t *terminal) fly() {
 
 // land ends a flight. It returns false if the trip was stuck, so that another
 // has taken its place.
-func (t *terminal) land(trip *trip) bool {
+func (t *terminal) land(f *flight) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	trip.flight = 0
-	if trip.stuck {
+	f.over = true
+	if f.stuck {
 		t.stuck--
-		return false
 	}
-	return true
+	return !f.stuck
 }
 
 // board fills a trip from the front of the queue. It returns false, and gives
@@ -139,8 +139,6 @@ func (t *terminal) board(trip *trip) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	trip.clear()
-	t.flights++
-	trip.flight = t.flights
 	taken := 0
 	for _, ticket := range t.waiting {
 		if !trip.fits(ticket) {
@@ -148,7 +146,7 @@ func (t *terminal) board(trip *trip) bool {
 		}
 		taken++
 		if !ticket.givenUp {
-			ticket.trip, ticket.flight = trip, trip.flight
+			ticket.flight = trip.flight
 			trip.take(ticket)
 		}
 	}
@@ -169,11 +167,11 @@ func (t *terminal) giveUp(ticket *ticket, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ticket.givenUp = true
-	trip := ticket.trip
-	if !late || trip == nil || trip.flight != ticket.flight || trip.stuck || t.stuck == maxStuck {
+	f := ticket.flight
+	if !late || f == nil || f.over || f.stuck || t.stuck == maxStuck {
 		return
 	}
-	trip.stuck = true
+	f.stuck = true
 	t.stuck++
 	t.flying--
 	t.start()
@@ -181,7 +179,7 @@ func (t *terminal) giveUp(ticket *ticket, late bool) {
 
 func (t *ticket) write(op string, calls []Call) {
 	t.op, t.err, t.calls, t.charges, t.keys = op, nil, t.calls[:0], t.charges[:0], t.keys[:0]
-	t.trip, t.flight = nil, 0
+	t.flight = nil
 	for i := range calls {
 		t.charges = append(t.charges, calls[i].Charges...)
 		for j := range calls[i].Charges {

@@ -19,9 +19,7 @@ type trip struct {
 	found   []outcome // what the script said of the first limit of each of calls
 	origin  []place   // of each caller's call, in order: its place in calls
 	weight  int64
-
-	flight int64 // 0: not under way. Guarded by the terminal, as is stuck
-	stuck  bool
+	flight  *flight
 }
 
 // A place says which of a trip's calls a caller's call is part of, and how
@@ -44,7 +42,7 @@ func (t *trip) clear() {
 	clear(t.tickets)
 	clear(t.calls)
 	t.tickets, t.calls, t.times, t.origin, t.weight = t.tickets[:0], t.calls[:0], t.times[:0], t.origin[:0], 0
-	t.stuck = false
+	t.flight = new(flight) // tickets given up keep the one before
 }
 
 // fits reports whether the ticket may come along: all of a trip is one kind of
