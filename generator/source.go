@@ -35,9 +35,6 @@ type owner struct {
 	fn     *ast.FuncDecl // instead of these, a method of a concrete type
 }
 
-// mentions finds the files that are worth parsing.
-var mentions = regexp.MustCompile(`(?i)rate[-_]?limit`)
-
 // nearMiss recognises a comment line that was meant as a directive: the word,
 // then either a colon and something like an option, or an option of ours.
 var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
@@ -45,16 +42,8 @@ var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
 	`\s+((?:` + strings.Join(optionNames(), "|") + `)=\S.*))`)
 
 // misspelt recognises a comment line that is a directive but for its first
-// word or the colon, and mentionsMisspelt the files that may have one.
-var (
-	misspelt         = regexp.MustCompile(`^[ \t]*[@+]?(?:go:)?([A-Za-z][A-Za-z_-]{5,13})[ \t]*[:;,.]?[ \t]*((?:` + strings.Join(optionNames(), "|") + `)=\S.*)`)
-	mentionsMisspelt = regexp.MustCompile(`//` + misspelt.String()[1:])
-)
-
-// mayMention reports whether a file is worth parsing.
-func mayMention(content []byte) bool {
-	return mentions.Match(content) || mentionsMisspelt.Match(content)
-}
+// word or the colon.
+var misspelt = regexp.MustCompile(`^[ \t]*[@+]?(?:go:)?([A-Za-z][A-Za-z_-]{5,13})[ \t]*[:;,.]?[ \t]*((?:` + strings.Join(optionNames(), "|") + `)=\S.*)`)
 
 // findNearMiss returns the options in a comment line that was meant as a
 // directive, or "".

@@ -101,3 +101,16 @@ func TestIsOurs(t *testing.T) {
 		t.Error("a file that quotes the header would be removed")
 	}
 }
+
+func TestMayMention(t *testing.T) {
+	for text, want := range map[string]bool{
+		"//ratelimit:max=5": true, "x RATE_LIMIT": true, "RateLimit": true, "rate-limit": true, "rateLimit": true,
+		"imit": false, "limit": false, "rate limit": false, "-limit": false, "ate_limit": false, "moderatelimits": true,
+		"//ratelmit:key=1": true, "// go:raetlimit max=5\n": true, "//": false, "// x = y": false, "a //b\n//c:key\n=1": false,
+		"/// ratelmit: key=1": false, "//ratelmit\n//key=1": false, "http://host/generate?key=1": false, "//rategen:prefix=x": true,
+	} {
+		if got := mayMention([]byte(text)); got != want {
+			t.Errorf("mayMention(%q) = %v", text, got)
+		}
+	}
+}
