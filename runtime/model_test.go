@@ -40,10 +40,11 @@ func modelRules() map[string]*runtime.Rule {
 // through the scripts on a real Redis, at the same times, and wants the same
 // answer to each in every field.
 func TestModel(t *testing.T) {
-	server := redistest.Start(t)
-	client := server.Client(t)
+	t.Parallel()
 	for name, rule := range modelRules() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redistest.Start(t).Client(t)
 			rapid.Check(t, func(t *rapid.T) {
 				if err := drive(t, client, rule, func(text string) string { return text }); err != nil {
 					t.Fatal(err)
