@@ -212,20 +212,33 @@ func (e *emitter) typeParams(w *wrapper) (params, args *jen.Statement) {
 	if w.tparams.Len() == 0 {
 		return jen.Null(), jen.Null()
 	}
+	names := e.typeParamNames(w)
+	var decl []string
+	for i, name := range names {
+		decl = append(decl, name+" "+e.imports.typeString(w.tparams.At(i).Constraint()))
+	}
+	return jen.Op("[" + strings.Join(decl, ", ") + "]"), jen.Op("[" + strings.Join(names, ", ") + "]")
+}
+
+// typeParamNames returns the names of a type's parameters; blank ones get one.
+func (e *emitter) typeParamNames(w *wrapper) []string {
+	if w.tparams.Len() == 0 {
+		return nil
+	}
 	taken := maps.Clone(e.names)
 	for p := range w.tparams.TypeParams() {
 		taken[p.Obj().Name()] = true
 	}
-	var decl, names []string
+	var names []string
 	for p := range w.tparams.TypeParams() {
-		name, constraint := p.Obj().Name(), e.imports.typeString(p.Constraint())
+		name := p.Obj().Name()
 		if name == "_" {
 			name = free(fmt.Sprint("T", len(names)), taken)
+			taken[name] = true
 		}
-		decl = append(decl, name+" "+constraint)
 		names = append(names, name)
 	}
-	return jen.Op("[" + strings.Join(decl, ", ") + "]"), jen.Op("[" + strings.Join(names, ", ") + "]")
+	return names
 }
 
 // ruleFields returns the fields of a rule, in the order of its declaration.

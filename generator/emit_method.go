@@ -12,7 +12,7 @@ import (
 // method writes one method of a wrapper.
 func (e *emitter) method(f *jen.File, w *wrapper, m *method, receiver string, self *jen.Statement) {
 	zeros := e.zeros(m)
-	names := e.methodNames(m, receiver, zeros)
+	names := e.methodNames(w, m, receiver, zeros)
 	comment(f.Group, m.doc())
 	var params, args []jen.Code
 	for i, p := range m.params {

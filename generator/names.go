@@ -19,9 +19,12 @@ var identifier = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 
 // methodNames chooses the names of a method's parameters: those of the
 // interface wherever they are there and hide nothing.
-func (e *emitter) methodNames(m *method, receiver string, zeros []string) *nameSet {
+func (e *emitter) methodNames(w *wrapper, m *method, receiver string, zeros []string) *nameSet {
 	n := &nameSet{taken: e.needed(m, zeros), params: map[*param]string{}, binds: map[*ast.Ident]string{}}
 	n.taken[receiver] = true
+	for _, name := range e.typeParamNames(w) {
+		n.taken[name] = true // the receiver declares them in the same scope
+	}
 	own := map[string]bool{}
 	for _, p := range m.params {
 		own[p.source] = true
@@ -86,8 +89,8 @@ func (e *emitter) receiver(w *wrapper) string {
 			taken[name] = true
 		}
 	}
-	for p := range w.tparams.TypeParams() {
-		taken[p.Obj().Name()] = true
+	for _, name := range e.typeParamNames(w) {
+		taken[name] = true
 	}
 	for _, name := range []string{"s", "w", "limited"} {
 		if !taken[name] {
