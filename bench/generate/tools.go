@@ -83,7 +83,7 @@ func otherTools(bin string) []tool {
 			name: "moq",
 			calls: func(pkgs []string) (calls [][]string) {
 				for _, pkg := range pkgs {
-					call := []string{at("moq"), "-out", pkg + "/moq.go", "./" + pkg}
+					call := []string{at("moq"), "-rm", "-out", pkg + "/moq.go", "./" + pkg}
 					for i := range interfacesEach {
 						call = append(call, fmt.Sprint("Service", i))
 					}
