@@ -35,8 +35,23 @@ type listed struct {
 	IgnoredGoFiles []string
 	Imports        []string
 	ImportMap      map[string]string
-	Module         *struct{ GoVersion string }
+	Module         *module
 	Error          *struct{ Pos, Err string }
+}
+
+type module struct {
+	Version, GoVersion string
+	Replace            *module
+}
+
+// isDownloaded reports whether a package belongs to a version of a module in
+// the module cache, or vendored, which nobody edits.
+func (p *listed) isDownloaded() bool {
+	m := p.Module
+	for m != nil && m.Replace != nil {
+		m = m.Replace
+	}
+	return m != nil && m.Version != ""
 }
 
 const listedFields = "ImportPath,Name,Dir,Export,Standard,DepOnly,GoFiles,CgoFiles,IgnoredGoFiles,Imports,ImportMap,Module,Error"

@@ -51,15 +51,19 @@ func (r *run) load() []*packageDir {
 			}
 			continue
 		}
-		d := &packageDir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
-		for _, name := range goFiles(p.Dir) {
-			if !slices.Contains(d.ignored, name) {
-				d.files = append(d.files, name)
-			}
-		}
-		dirs = append(dirs, d)
+		dirs = append(dirs, newPackageDir(p))
 	}
 	return dirs
+}
+
+func newPackageDir(p *listed) *packageDir {
+	d := &packageDir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
+	for _, name := range goFiles(p.Dir) {
+		if !slices.Contains(d.ignored, name) {
+			d.files = append(d.files, name)
+		}
+	}
+	return d
 }
 
 func (r *run) buildFlags() []string {

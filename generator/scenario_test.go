@@ -98,13 +98,7 @@ func scratchModule(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "module example.com/x\n"
-	for line := range strings.Lines(string(mod)) {
-		if !strings.HasPrefix(line, "module ") && !strings.HasPrefix(line, "tool ") {
-			text += line
-		}
-	}
-	text += "\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => " + root + "\n"
+	text := "module example.com/x\n" + requirements(string(mod), root)
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +106,19 @@ func scratchModule(t *testing.T) string {
 	writeFile(t, filepath.Join(dir, "go.mod"), []byte(text))
 	writeFile(t, filepath.Join(dir, "go.sum"), sum)
 	return dir
+}
+
+// requirements returns the text of a go.mod with the requirements of this
+// module's, which is in directory root, and of this module itself.
+func requirements(mod, root string) string {
+	var text strings.Builder
+	for line := range strings.Lines(mod) {
+		if !strings.HasPrefix(line, "module ") && !strings.HasPrefix(line, "tool ") {
+			text.WriteString(line)
+		}
+	}
+	text.WriteString("\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => " + root + "\n")
+	return text.String()
 }
 
 func writeFile(t *testing.T, path string, content []byte) {

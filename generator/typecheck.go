@@ -33,7 +33,18 @@ func (r *run) typeCheck(dirs, annotated []*packageDir) ([]*packages.Package, err
 	if slices.ContainsFunc(annotated, r.needsCgo) {
 		return r.typeCheckCgo(dirs, annotated)
 	}
-	u := newUniverse(r, annotated)
+	pkgs := r.typeCheckIn(newUniverse(r, annotated), annotated)
+	if slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return len(p.Errors) > 0 }) {
+		// Perhaps they name wrappers of packages that are not in this run, and
+		// not generated yet.
+		if others := r.annotatedImports(dirs); len(others) > 0 {
+			pkgs = r.typeCheckIn(newUniverse(r, slices.Concat(annotated, others)), annotated)
+		}
+	}
+	return pkgs, nil
+}
+
+func (r *run) typeCheckIn(u *universe, annotated []*packageDir) []*packages.Package {
 	var pkgs []*packages.Package
 	for _, d := range annotated {
 		pkgs = append(pkgs, d.typeCheck(u, plainPackage))
@@ -42,7 +53,28 @@ func (r *run) typeCheck(dirs, annotated []*packageDir) ([]*packages.Package, err
 			pkgs = append(pkgs, d.typeCheck(u, plainPackage), d.typeCheck(u, externalTest))
 		}
 	}
-	return pkgs, nil
+	return pkgs
+}
+
+// annotatedImports returns the packages with directives that are not in this
+// run and that packages in it import. What is wrong with them is reported when
+// they are generated for.
+func (r *run) annotatedImports(dirs []*packageDir) []*packageDir {
+	quiet := &run{reporter: reporter{fset: r.fset, dir: r.dir}, cfg: r.cfg, list: r.list}
+	var others []*packageDir
+	for _, p := range r.list.pkgs {
+		if p.Standard || p.Dir == "" || p.isDownloaded() || slices.ContainsFunc(dirs, func(d *packageDir) bool { return d.path == p.ImportPath }) {
+			continue
+		}
+		others = append(others, newPackageDir(p))
+	}
+	slices.SortFunc(others, func(a, b *packageDir) int { return strings.Compare(a.path, b.path) })
+	quiet.parse(others)
+	others = slices.DeleteFunc(others, func(d *packageDir) bool { return d.broken || len(d.sources) == 0 })
+	for _, d := range others {
+		d.read(quiet)
+	}
+	return others
 }
 
 // needsCgo reports whether a package imports "C" or, by any way, a package
