@@ -37,7 +37,9 @@ const inFlight = 2
 func (w *worker) run(ctx context.Context) error {
 	client := server.NewClient(w.socket)
 	defer client.Close()
-	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
+	// A denial that the process gives by itself has no time by Redis's clock
+	// that could be checked.
+	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
 	if w.algorithms == controlName {
 		store = &control{client: client, now: w.now}
 	}
