@@ -1,0 +1,89 @@
+package runtime
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/lua"
+)
+
+// A script is the text of a Lua script and the hash that Redis knows it by.
+type script struct{ text, hash string }
+
+func newScript(text string) *script {
+	return &script{text, redis.NewScript(text).Hash()}
+}
+
+// A library holds the scripts for sets of algorithms, each made when it is
+// first needed. The zero library makes them of package lua.
+type library struct {
+	scripts [1 << len(lua.Algorithms)]atomic.Pointer[script]
+	change  func(string) string // for tests
+}
+
+// script returns the script that knows the algorithms of a set, see lua.Take.
+func (l *library) script(set uint) *script {
+	if s := l.scripts[set].Load(); s != nil {
+		return s
+	}
+	text := lua.Take(set)
+	if l.change != nil {
+		text = l.change(text)
+	}
+	s := newScript(text)
+	l.scripts[set].Store(s)
+	return s
+}
+
+// A command is a Redis command that go-redis runs at most once: it retries
+// timeouts by default, and a script that ran before the reply was lost would
+// charge twice.
+type command struct{ *redis.IntSliceCmd }
+
+// NoRetry overrides the method of redis.IntSliceCmd.
+func (command) NoRetry() bool { return true }
+
+// run executes take.lua with the arguments in w, at most once, and returns its
+// reply.
+func (s *RedisStore) run(ctx context.Context, w *wire) ([]int64, error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		reply, err := s.runOnce(ctx, w)
+		if err == nil || !notExecuted(err) {
+			return reply, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (s *RedisStore) runOnce(ctx context.Context, w *wire) ([]int64, error) {
+	script := s.library.script(w.set)
+	w.args[0], w.args[1] = "evalsha", &script.hash
+	cmd := redis.NewIntSliceCmd(ctx, w.args...)
+	err := s.client.Process(ctx, command{cmd})
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		// The server has not executed it, so this is not a second time.
+		w.args[0], w.args[1] = "eval", &script.text
+		cmd = redis.NewIntSliceCmd(ctx, w.args...)
+		err = s.client.Process(ctx, command{cmd})
+	}
+	return cmd.Val(), err
+}
+
+// notExecuted reports whether err proves that a server refused to execute the
+// script, for a reason that passes by itself: a slot on the move, a node that
+// starts, a failover.
+func notExecuted(err error) bool {
+	for _, prefix := range []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
