@@ -44,9 +44,14 @@ type RedisOption func(*RedisStore)
 
 // WithTimeout sets how long a call waits for Redis before its failure policy
 // decides, whatever the timeouts and retries of the client are. The default is
-// [DefaultTimeout]. A call that gave up may still be charged, once.
+// [DefaultTimeout], which 0 and less stand for too. A call that gave up may
+// still be charged, once.
 func WithTimeout(d time.Duration) RedisOption {
-	return func(s *RedisStore) { s.timeout = d }
+	return func(s *RedisStore) {
+		if s.timeout = d; d <= 0 {
+			s.timeout = DefaultTimeout
+		}
+	}
 }
 
 // WithDenialMemory sets for how long the store believes a denial: until the

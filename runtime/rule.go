@@ -131,7 +131,10 @@ func (r *Rule) message() string {
 // Limit returns the rule applied to one key, at a cost of 1. A nil key is the
 // Key without parts.
 func (r *Rule) Limit(key *Key) Limit {
-	l := Limit{rule: r, max: r.Max, cost: 1}
+	l := Limit{rule: r, cost: 1}
+	if r != nil {
+		l.max = r.Max
+	}
 	if key != nil {
 		l.key = *key
 	}
