@@ -37,7 +37,8 @@ algorithms.fixed = {
 
   refund = function(key, limit)
     local start, used = window_state(key)
-    if start and limit.at >= start and limit.at < start + limit.window then
+    local stop = start and start + limit.window
+    if start and limit.at >= start and limit.at < stop and clock < stop then
       set_window(key, start, math.max(0, used - limit.cost), limit.window)
     end
   end,

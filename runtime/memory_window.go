@@ -34,8 +34,9 @@ func (w *memoryWindow) charge(clock int64, c *Charge) (at, reset, delay int64) {
 	return w.at, w.start + w.window - clock, 0
 }
 
-func (w *memoryWindow) refund(_ int64, c *Charge) {
-	if w.window > 0 && c.At >= w.start && c.At < w.start+c.Rule.Window.Microseconds() {
+func (w *memoryWindow) refund(clock int64, c *Charge) {
+	stop := w.start + c.Rule.Window.Microseconds()
+	if w.window > 0 && c.At >= w.start && c.At < stop && clock < stop {
 		w.used = max(0, w.used-c.Cost)
 		w.window = c.Rule.Window.Microseconds()
 	}
