@@ -23,7 +23,9 @@ func TestCluster(t *testing.T) {
 	client.AddHook(&count)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
-	t.Run("hash tag", func(t *testing.T) { testHashTag(t, limiter, &count) })
+	t.Run("hash tag", func(t *testing.T) {
+		testHashTag(t, runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed), &count)
+	})
 	t.Run("batch", func(t *testing.T) { testClusterBatch(t, limiter) })
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
 	t.Run("resharding", func(t *testing.T) { testResharding(t, cluster, client) })
