@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // A Config says what to generate.
@@ -32,6 +33,9 @@ type Config struct {
 	// Package is the name of the package in Out. Empty means the name that its
 	// files have, or else that of the directory.
 	Package string
+	// CacheDir is where Run keeps a record of what was up to date, so that it
+	// need not look again while nothing changes. Empty means nowhere.
+	CacheDir string
 }
 
 // A Result is what a run did.
@@ -51,6 +55,10 @@ func Run(cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if result := run.recall(); result != nil {
+		return result, nil
+	}
+	start := time.Now()
 	packages := run.load()
 	run.parse(packages)
 	checked := run.check(packages)
@@ -60,7 +68,11 @@ func Run(cfg Config) (*Result, error) {
 	if err := run.err(); err != nil {
 		return nil, err
 	}
-	return run.write(packages, files)
+	result, err := run.write(packages, files)
+	if err == nil {
+		run.remember(start, result)
+	}
+	return result, err
 }
 
 // A run is the state of one call of Run.

@@ -16,8 +16,9 @@ imports net/http and go-redis, and runs each command on it in five cases:
 	memory     the peak of the largest process of the first case
 
 The row "packages.Load" is the floor: it loads the packages with types and
-syntax, from export data, and writes nothing. With -others, mockery, moq and
-counterfeiter are installed in a temporary directory and measured too.
+syntax, from export data, and writes nothing. The row "rategen, no record" is
+rategen with RATEGEN_CACHE=off. With -others, mockery and moq are installed in a
+temporary directory and measured too.
 
 What is printed are medians. The processes may use -cpus processors.
 */

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A tool is a command to measure. Those that do one package or one interface
-// at a time are several invocations for the whole corpus.
+// A tool is a command to measure. Those that do one package at a time are
+// several invocations for the whole corpus.
 type tool struct {
 	name   string
+	env    string                               // one more variable
 	config string                               // .mockery.yml, if any
 	calls  func(packages []string) []([]string) // the command lines for some packages
 }
@@ -30,8 +31,10 @@ func ownTools(bin string) ([]tool, error) {
 	if err != nil {
 		return nil, err
 	}
+	calls := func(pkgs []string) [][]string { return [][]string{{rategen, pattern(pkgs)}} }
 	return []tool{
-		{name: "rategen", calls: func(pkgs []string) [][]string { return [][]string{append([]string{rategen}, pattern(pkgs))} }},
+		{name: "rategen", env: "RATEGEN_CACHE=" + filepath.Join(bin, "records"), calls: calls},
+		{name: "rategen, no record", env: "RATEGEN_CACHE=off", calls: calls},
 		{name: "packages.Load", calls: func(pkgs []string) [][]string { return [][]string{{self, "-floor", pattern(pkgs)}} }},
 	}, nil
 }
@@ -61,16 +64,6 @@ func load(pattern string) error {
 // writing. One that cannot be installed is left out.
 func otherTools(bin string) []tool {
 	at := func(name string) string { return filepath.Join(bin, name) }
-	eachInterface := func(do func(pkg, iface string) []string) func([]string) [][]string {
-		return func(pkgs []string) (calls [][]string) {
-			for _, pkg := range pkgs {
-				for i := range interfacesEach {
-					calls = append(calls, do(pkg, fmt.Sprint("Service", i)))
-				}
-			}
-			return calls
-		}
-	}
 	all := []struct {
 		module string
 		tool
@@ -91,12 +84,6 @@ func otherTools(bin string) []tool {
 				}
 				return calls
 			},
-		}},
-		{"github.com/maxbrunsfeld/counterfeiter/v6@latest", tool{
-			name: "counterfeiter",
-			calls: eachInterface(func(pkg, iface string) []string {
-				return []string{at("counterfeiter"), "-o", pkg + "/fakes/" + iface + ".go", "./" + pkg, iface}
-			}),
 		}},
 	}
 	var tools []tool

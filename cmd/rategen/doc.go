@@ -45,6 +45,11 @@ named: set GOOS, GOARCH or -tags to generate for them.
 	-version
 	-h      print this manual
 
+A run that finds all files up to date leaves a record of it in the user's cache
+directory, and as long as nothing changes that the files depend on the next one
+takes milliseconds. RATEGEN_CACHE is another directory for these records, or
+off.
+
 The exit code is 0 when all is done, 1 when the input has errors or -check
 found a file that is not up to date, and 2 when the command line is wrong.
 When there is an error nothing is written.

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/rategen/rategen/generator"
@@ -62,7 +63,7 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		fmt.Fprintln(stdout, "rategen", buildVersion())
 		return done
 	}
-	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check, Out: *out, Package: *pkg})
+	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check, Out: *out, Package: *pkg, CacheDir: cacheDir()})
 	p := printer{stdout: stdout, stderr: stderr, json: *asJSON}
 	if err != nil {
 		p.err(err)
@@ -83,6 +84,21 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		}
 	}
 	return code
+}
+
+// cacheDir returns where to remember what is up to date, or "".
+func cacheDir() string {
+	if dir := os.Getenv("RATEGEN_CACHE"); dir != "" {
+		if dir == "off" {
+			return ""
+		}
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "rategen")
 }
 
 //go:embed doc.go

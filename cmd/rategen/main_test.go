@@ -16,6 +16,12 @@ var module = map[string]string{
 	"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id string) error\n}\n",
 }
 
+// Tests leave the user's cache alone.
+func TestMain(m *testing.M) {
+	os.Setenv("RATEGEN_CACHE", "off")
+	os.Exit(m.Run())
+}
+
 func writeModule(t *testing.T, files map[string]string) string {
 	t.Helper()
 	t.Setenv("GOFLAGS", "")
