@@ -20,7 +20,6 @@ type checkedFile struct {
 	content  []byte    // of the source file
 	wrappers []*wrapper
 	home     *types.Package // that the generated file belongs to
-	bare     bool           // checked without stubs
 }
 
 // check type-checks the packages that have directives and what the directives
@@ -60,7 +59,7 @@ func (r *run) checkPackage(pkgs []*packages.Package, d *packageDir) []*checkedFi
 		}
 		f := &checkedFile{src: src, pkg: pkg, syntax: syntax, content: d.overlay[src.path].content, home: pkg.Types}
 		if r.out != nil {
-			f.home, f.bare = r.out.types, true
+			f.home = r.out.types
 		}
 		if !r.checkOut(f) {
 			continue
@@ -138,18 +137,30 @@ func (r *run) scopes(f *checkedFile) func(*wrapper, *method) *exprScope {
 		}
 		if known[src] == nil {
 			_, syntax := r.find([]*packages.Package{f.pkg}, src)
-			known[src] = newExprScope(r, &checkedFile{src: src, pkg: f.pkg, syntax: syntax, home: f.home, bare: f.bare})
+			known[src] = newExprScope(r, &checkedFile{src: src, pkg: f.pkg, syntax: syntax, home: f.home})
 		}
 		return known[src]
 	}
 }
 
-// declared returns the object of the interface to wrap.
-func declared(f *checkedFile, decl *ifaceDecl) *types.TypeName {
-	name := decl.interfaceName()
-	if f.bare {
-		name = decl.spec.Name.Name // the interface may not be generated yet
+// declared returns the object of the interface to wrap. For a concrete type
+// whose interface is not known yet it is the type's own.
+func (decl *ifaceDecl) declared(pkg *types.Package) *types.TypeName {
+	obj, ok := pkg.Scope().Lookup(decl.interfaceName()).(*types.TypeName)
+	if decl.concrete != nil && (decl.bare || !ok || !isSound(obj.Type())) {
+		obj, _ = pkg.Scope().Lookup(decl.spec.Name.Name).(*types.TypeName)
 	}
-	obj, _ := f.pkg.Types.Scope().Lookup(name).(*types.TypeName)
 	return obj
+}
+
+// isSound reports whether every type that the interface needs is valid.
+func (decl *ifaceDecl) isSound(pkg *types.Package) bool {
+	obj := decl.declared(pkg)
+	if obj == nil {
+		return true // it belongs to another package of the directory
+	}
+	if named, ok := obj.Type().(*types.Named); ok && decl.concrete != nil && !types.IsInterface(named) {
+		return isSound(methodsOf(named))
+	}
+	return isSound(obj.Type())
 }

@@ -176,11 +176,11 @@ func receiver(fn *ast.FuncDecl) (base *ast.Ident, params []*ast.Ident) {
 
 // addConcrete adds the concrete types that a file declares to those it has
 // wrappers for.
-func (src *sourceFile) addConcrete(types []*concreteType) {
+func (src *sourceFile) addConcrete(types []*concreteType, bare bool) {
 	for _, t := range types {
 		for _, spec := range typeSpecs(src.ast) {
 			if spec.Name.Name == t.name {
-				src.ifaces = append(src.ifaces, &ifaceDecl{spec: spec, concrete: t, methods: map[string][]*directive{}, sources: map[string]*sourceFile{}})
+				src.ifaces = append(src.ifaces, &ifaceDecl{spec: spec, concrete: t, bare: bare, methods: map[string][]*directive{}, sources: map[string]*sourceFile{}})
 			}
 		}
 	}

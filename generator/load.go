@@ -140,7 +140,7 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 	stubbed := stub{content: content}
 	scratch := parseSource(token.NewFileSet(), path, content, func(token.Pos, string, ...any) *Diagnostic { return nil })
 	if scratch != nil {
-		scratch.addConcrete(concrete[path])
+		scratch.addConcrete(concrete[path], r.out != nil)
 	}
 	usesRuntime := false
 	if scratch != nil && len(scratch.ifaces) > 0 && r.out == nil {
@@ -160,7 +160,7 @@ func (r *run) parseOne(d *packageDir, path string, content []byte, importers []r
 		d.broken = d.broken || scratch == nil && !isOurs(content)
 		return nil
 	}
-	src.addConcrete(concrete[path])
+	src.addConcrete(concrete[path], r.out != nil)
 	if r.out == nil {
 		stubMethods(src.ast, concrete, path)
 	}

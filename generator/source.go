@@ -25,6 +25,7 @@ type ifaceDecl struct {
 	own      []*directive            // on the interface itself
 	methods  map[string][]*directive // on its methods, by name
 	concrete *concreteType           // nil for an interface
+	bare     bool                    // of a concrete type: no stub declares its interface
 	sources  map[string]*sourceFile  // of a concrete type: where the methods with directives stand
 }
 
@@ -102,6 +103,10 @@ func readDirectives(file *ast.File, path string, report reportFunc) *sourceFile 
 				continue
 			}
 			decl := byName[o.spec]
+			if o.spec.Name.Name == "_" {
+				report(o.spec.Name.Pos(), "type _ cannot be wrapped: give it a name")
+				continue
+			}
 			if decl == nil {
 				decl = &ifaceDecl{spec: o.spec, methods: map[string][]*directive{}}
 				byName[o.spec] = decl

@@ -203,7 +203,7 @@ func isAffected(p *packages.Package, d *packageDir, fset *token.FileSet) bool {
 					return true
 				}
 			}
-			if obj, ok := p.Types.Scope().Lookup(decl.interfaceName()).(*types.TypeName); ok && !isSound(obj.Type()) {
+			if !decl.isSound(p.Types) {
 				return true
 			}
 		}

@@ -39,13 +39,13 @@ func Vet(p Package) Diagnostics {
 	var files []*sourceFile
 	for i, file := range pkg.Syntax {
 		src := readDirectives(file, paths[i], r.at)
-		src.addConcrete(concrete[paths[i]])
+		src.addConcrete(concrete[paths[i]], true)
 		files = append(files, src)
 	}
 	r.linkMethods(files)
 	var checked []*checkedFile
 	for _, src := range files {
-		f := &checkedFile{src: src, pkg: pkg, syntax: src.ast, home: p.Types, bare: true}
+		f := &checkedFile{src: src, pkg: pkg, syntax: src.ast, home: p.Types}
 		if len(src.ifaces) > 0 && f.isComplete(files) {
 			r.checkFile(f, map[string]bool{})
 			checked = append(checked, f)
@@ -67,11 +67,7 @@ func (f *checkedFile) isComplete(files []*sourceFile) bool {
 		}
 	}
 	for _, decl := range f.src.ifaces {
-		obj := declared(f, decl)
-		if obj == nil || !isSound(obj.Type()) {
-			return false
-		}
-		if named, ok := obj.Type().(*types.Named); ok && !isSound(methodsOf(named)) {
+		if decl.declared(f.pkg.Types) == nil || !decl.isSound(f.pkg.Types) {
 			return false
 		}
 	}

@@ -54,8 +54,9 @@ func (w *wrapper) field(name string) string {
 // returns nil.
 func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 	name := decl.spec.Name
-	obj := declared(f, decl)
+	obj := decl.declared(f.pkg.Types)
 	if obj == nil {
+		r.at(name.Pos(), "type %s cannot be wrapped: package %s has no type of that name", name.Name, f.pkg.Types.Path())
 		return nil
 	}
 	iface, ok := obj.Type().Underlying().(*types.Interface)
