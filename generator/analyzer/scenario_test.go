@@ -37,70 +37,102 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(module, "go.sum"), string(sum))
+	expected := map[string]map[string]string{} // by scenario and section
 	for _, path := range archives {
-		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
-		t.Run(name, func(t *testing.T) {
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			vetScenario(t, module, name, archive)
-		})
-	}
-}
-
-func vetScenario(t *testing.T, module, name string, archive *txtar.Archive) {
-	expected := map[string]string{} // by section
-	for _, f := range archive.Files {
-		switch {
-		case f.Name == "flags":
-			t.Skip("what another package cannot name is no matter for the analyzer")
-		case f.Name == "error" || f.Name == "warnings":
-			expected[f.Name] = string(f.Data)
-		case strings.HasPrefix(f.Name, "want/"):
-			if string(f.Data) != "removed\n" {
-				write(t, filepath.Join(module, "good", name, strings.TrimPrefix(f.Name, "want/")), string(f.Data))
-			}
-		default:
-			write(t, filepath.Join(module, "good", name, f.Name), string(f.Data))
-			write(t, filepath.Join(module, "plain", name, f.Name), string(f.Data))
-		}
-	}
-	for _, parent := range []string{"good", "plain"} { // with the generated files and without
-		dir := filepath.Join(module, parent, name)
-		pkgs, err := packages.Load(&packages.Config{
-			Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedCompiledGoFiles,
-			Dir:  dir,
-		}, "./...")
+		archive, err := txtar.ParseFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var warnings []string
-		for _, p := range pkgs {
-			isSyntax := func(e packages.Error) bool { return e.Kind == packages.ParseError }
-			if p.Types == nil || slices.ContainsFunc(p.Errors, isSyntax) {
-				continue
-			}
-			for _, d := range generator.Vet(generator.Package{Fset: p.Fset, Files: p.Syntax, Types: p.Types, Info: p.TypesInfo}) {
-				line := strings.TrimPrefix(d.String(), dir+"/")
-				if d.Severity == generator.Warning {
-					warnings = append(warnings, line)
-				} else if !strings.Contains(expected["error"], line+"\n") {
-					t.Errorf("%s: not an error for the generator: %s", parent, line)
-				}
-			}
+		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
+		if sections := unpack(t, module, name, archive); sections != nil {
+			expected[name] = sections
 		}
-		slices.Sort(warnings)
-		// A warning may name another file, there with its directory.
-		got := strings.ReplaceAll(strings.Join(warnings, "\n"), dir+"/", "")
-		for line := range strings.Lines(expected["warnings"]) {
-			if !strings.Contains(line, "_test.go:") && !strings.Contains(got+"\n", line) {
-				t.Errorf("%s: no warning: %sgot:\n%s", parent, line, got)
-			}
+	}
+	// With the generated files and without.
+	for _, parent := range []string{"good", "plain"} {
+		dir := filepath.Join(module, parent)
+		found := vetAll(t, dir)
+		total := 0
+		for name, sections := range expected {
+			compare(t, parent+"/"+name, sections, found[name])
+			total += len(found[name])
 		}
-		if strings.Count(got, "\n") > strings.Count(expected["warnings"], "\n") {
-			t.Errorf("%s: more warnings than the generator has:\n%s", parent, got)
+		t.Log(parent, "has", total, "diagnostics")
+		if total < 100 {
+			t.Errorf("%s: only %d diagnostics", parent, total)
 		}
+	}
+}
+
+// unpack writes a scenario's files and returns the sections with what the
+// generator says, or nil if that is no matter for the analyzer.
+func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[string]string {
+	isFlags := func(f txtar.File) bool { return f.Name == "flags" }
+	if slices.ContainsFunc(archive.Files, isFlags) {
+		return nil // what another package cannot name, say
+	}
+	sections := map[string]string{}
+	for _, f := range archive.Files {
+		switch generated, ok := strings.CutPrefix(f.Name, "want/"); {
+		case f.Name == "error" || f.Name == "warnings":
+			sections[f.Name] = string(f.Data)
+		case !ok:
+			write(t, filepath.Join(module, "good", name, f.Name), string(f.Data))
+			write(t, filepath.Join(module, "plain", name, f.Name), string(f.Data))
+		case string(f.Data) != "removed\n":
+			write(t, filepath.Join(module, "good", name, generated), string(f.Data))
+		}
+	}
+	return sections
+}
+
+// vetAll returns what the analyzer says below a directory, by scenario.
+func vetAll(t *testing.T, dir string) map[string]generator.Diagnostics {
+	pkgs, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes | packages.NeedCompiledGoFiles,
+		Dir:  dir,
+	}, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]generator.Diagnostics{}
+	for _, p := range pkgs {
+		isSyntax := func(e packages.Error) bool { return e.Kind == packages.ParseError }
+		if p.Types == nil || slices.ContainsFunc(p.Errors, isSyntax) {
+			continue
+		}
+		for _, d := range generator.Vet(generator.Package{Fset: p.Fset, Files: p.Syntax, Types: p.Types, Info: p.TypesInfo}) {
+			path := strings.TrimPrefix(d.Pos.Filename, dir+"/")
+			name, rest, _ := strings.Cut(path, "/")
+			d.Pos.Filename = rest
+			// A warning may name another file, too.
+			d.Message = strings.ReplaceAll(d.Message, dir+"/"+name+"/", "")
+			found[name] = append(found[name], d)
+		}
+	}
+	return found
+}
+
+// compare holds what the analyzer says of a scenario against what the
+// generator says.
+func compare(t *testing.T, name string, sections map[string]string, found generator.Diagnostics) {
+	warnings := map[string]bool{}
+	for _, d := range found {
+		line := d.String() + "\n"
+		if d.Severity == generator.Warning {
+			warnings[line] = true
+		} else if !strings.Contains(sections["error"], line) {
+			t.Errorf("%s: not an error for the generator: %s", name, line)
+		}
+	}
+	for line := range strings.Lines(sections["warnings"]) {
+		if !warnings[line] && !strings.Contains(line, "_test.go:") {
+			t.Errorf("%s: no warning: %s", name, line)
+		}
+		delete(warnings, line)
+	}
+	for line := range warnings {
+		t.Errorf("%s: not a warning for the generator: %s", name, line)
 	}
 }
 
