@@ -94,7 +94,7 @@ func (r *run) newWrapper(f *checkedFile, decl *ifaceDecl) *wrapper {
 			continue
 		}
 		if bad := unreachable(sig, f.home); bad != nil {
-			r.at(name.Pos(), "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s", name.Name, f.home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
+			r.at(name.Pos(), "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s; declare an exported alias of it in a package that may, or embed an interface without the method", name.Name, f.home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
 			ok = false
 			continue
 		}
