@@ -51,7 +51,7 @@ var optionTable = []optionSpec{
 		func(r *rule, v value) (err error) { r.resolution, err = parseResolution(v.text); return err }},
 	{Option{"buckets", "N|NxM|auto", "how the window is divided: N equal buckets, N coarse ones of M fine ones each, or buckets as wide as the traffic allows; 60 without it"}, anywhere, []string{slidingCounter},
 		func(r *rule, v value) (err error) { r.buckets, err = parseBuckets(v.text); return err }},
-	{Option{"burst", "INTEGER", "how many calls are admitted at once, 1 to 1000000000000; max without it"}, anywhere, []string{tokenBucket, leakyBucket},
+	{Option{"burst", "INTEGER", "how many calls are admitted at once, 1 to 1000000000000, or may wait in line; max without it, or as many as wait lets in"}, anywhere, []string{tokenBucket, leakyBucket},
 		func(r *rule, v value) (err error) { r.burst, err = parseBurst(v.text); return err }},
 	{Option{"cost", "INTEGER", "how many events a call counts as, or a Go integer expression such as len(#items); 1 without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.cost = &v; return nil }},

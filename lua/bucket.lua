@@ -15,6 +15,9 @@ local function load_bucket(key, limit)
   if state then
     local level, since = string.match(state, '^(%S+) (%d+)$')
     limit.level, limit.since = tonumber(level), tonumber(since)
+    if not limit.level then
+      foreign()
+    end
   end
   return state
 end

@@ -7,6 +7,9 @@ local function window_state(key)
   local state = redis.call('GET', key)
   if state then
     local start, count = string.match(state, '^(%d+) (%d+)$')
+    if not start then
+      foreign()
+    end
     return tonumber(start), tonumber(count)
   end
 end

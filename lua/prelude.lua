@@ -19,6 +19,11 @@ local algorithms = {}
 local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 
+-- A STRING of somebody else's has the right type and says nothing.
+local function foreign()
+  error({ err = 'WRONGTYPE Operation against a key holding something that no rate limit wrote' })
+end
+
 -- How many milliseconds a key lives on that means something until a time. It is
 -- counted from now, and is a little more than that: Redis would drop a key at
 -- once that is to expire in its past, which a short window is when the script

@@ -163,8 +163,14 @@ func (r *Rule) queues() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
 // capacity returns the most that the rule could ever charge at once, with max
 // in place of its own.
 func (r *Rule) capacity(max int64) int64 {
-	if r.Burst > 0 && (r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket) {
+	switch {
+	case r.Algorithm != TokenBucket && r.Algorithm != LeakyBucket:
+		return max
+	case r.Burst > 0:
 		return r.Burst
+	case r.queues():
+		// Beside max, those whose turn comes within Wait.
+		return min(MaxCount, max+int64(float64(r.Wait.Microseconds())*float64(max)/float64(r.Window.Microseconds())))
 	}
 	return max
 }

@@ -159,6 +159,10 @@ func TestForeignType(t *testing.T) {
 				t.Fatal(err)
 			}
 			redisKey := client.Keys(ctx, rule.Prefix+"*").Val()[0]
+			client.Set(ctx, redisKey, "somebody else's", 0)
+			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+				t.Errorf("a string: got %v, want ErrUnavailable and WRONGTYPE", err)
+			}
 			client.Del(ctx, redisKey)
 			client.SAdd(ctx, redisKey, "somebody else's")
 

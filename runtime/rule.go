@@ -54,7 +54,8 @@ type Rule struct {
 	// Buckets says how a [SlidingCounter] divides its window.
 	Buckets Buckets
 	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0
-	// means Max.
+	// means Max. For a queue it is how much may be in line, and 0 means no
+	// bound but Wait.
 	Burst int64
 	// Wait is how long a call may wait for its turn instead of being denied at
 	// once. The context's deadline shortens it.

@@ -103,8 +103,8 @@ The options are:
   - buckets=N|NxM|auto: how the window is divided: N equal buckets, N coarse
     ones of M fine ones each, or buckets as wide as the traffic allows; 60
     without it
-  - burst=INTEGER: how many calls are admitted at once, 1 to 1000000000000;
-    max without it
+  - burst=INTEGER: how many calls are admitted at once, 1 to 1000000000000, or
+    may wait in line; max without it, or as many as wait lets in
   - cost=INTEGER: how many events a call counts as, or a Go integer expression
     such as len(#items); 1 without it
   - when=CONDITION: Go boolean expression; while it is false the limit is not

@@ -52,7 +52,7 @@ func tell(t *testing.T, addr string) string {
 		`directory was read 2 times`,
 		`203\.0\.113\.7 made 110 calls: 100 passed, 10 were refused: rate limit exceeded, retry after [\d.ms]+\n`,
 		`203\.0\.113\.8 made 1 call: it passed`,
-		`40 calls for id 1001 in two seconds: all passed`,
+		`40 calls for id 1002 in two seconds: all passed`,
 		`The log has [1-9]\d* lines about it`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

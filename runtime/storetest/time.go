@@ -215,3 +215,19 @@ func queue(t *trial) {
 	c.Wait = 500 * time.Millisecond
 	t.admit(c, 4)
 }
+
+// line wants a queue without a burst to be as long as the wait allows.
+func line(t *trial) {
+	rule := t.rule
+	rule.Window, rule.Max, rule.Wait = time.Second, 1, 3*time.Second
+	c := t.charge("k", 1)
+	c.Rule, c.Max, c.Wait = &rule, rule.Max, rule.Wait
+	for i := range 4 {
+		if r := t.admit(c, 3-int64(i)); r.Delay != time.Duration(i)*time.Second {
+			t.Errorf("call %d: delay %v", i, r.Delay)
+		}
+	}
+	if r := t.deny(c, 0); r.RetryAfter != time.Second {
+		t.Errorf("got %+v, want a retry after a second", r)
+	}
+}
