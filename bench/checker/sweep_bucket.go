@@ -23,13 +23,17 @@ type bucketCheck struct {
 
 func newBucketCheck(r *runtime.Rule) checker {
 	c := &bucketCheck{window: r.Window.Microseconds(), max: r.Max, wait: -1}
-	c.burst = r.Max * c.window
-	if r.Burst > 0 {
-		c.burst = r.Burst * c.window
-	}
 	if r.Algorithm == runtime.LeakyBucket && r.Wait > 0 {
 		c.wait = r.Wait.Microseconds()
 	}
+	burst := r.Max
+	switch {
+	case r.Burst > 0:
+		burst = r.Burst
+	case c.wait > 0: // no longer than the wait
+		burst += c.wait * r.Max / c.window
+	}
+	c.burst = burst * c.window
 	return c
 }
 
