@@ -60,12 +60,13 @@ func outage(t *testing.T, client redis.UniversalClient, stop, resume func()) {
 		if d.Source == runtime.SourceStore {
 			t.Fatal("a stopped Redis decided")
 		}
-		if took >= timeout/2 {
+		if took >= timeout {
 			waited++
 		}
 	}
-	// A call waits before the breaker opens, and then one in every 150 ms.
-	if most := 10 + int(time.Since(start)/(100*time.Millisecond)); waited > most {
+	// Calls wait until the breaker opens, and then one in every 150 ms. Without
+	// it all 2000 would; a machine that stalls may hold up a few more.
+	if most := 50 + int(time.Since(start)/(100*time.Millisecond)); waited > most {
 		t.Errorf("%d of %d calls waited, want at most %d", waited, calls, most)
 	}
 	if waited == 0 {
