@@ -1,0 +1,62 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A limit for each user and one that all share: a call is charged to both or to
+// neither.
+func ExampleLimiter_Take() {
+	perUser := &runtime.Rule{Name: "user", Prefix: "search:user:", Window: time.Minute, Max: 2, Message: "too many searches"}
+	overall := &runtime.Rule{Name: "all", Prefix: "search:all:", Window: time.Second, Max: 1000, Algorithm: runtime.TokenBucket}
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+
+	for range 3 {
+		decision, err := limiter.Take(context.Background(),
+			perUser.Limit(runtime.NewKey().AddString("ann")),
+			overall.Limit(nil),
+		)
+		var limited *runtime.LimitedError
+		switch {
+		case errors.As(err, &limited):
+			fmt.Printf("%s: %s, retry within a minute: %t\n", limited.Rule, limited, limited.RetryAfter <= time.Minute)
+		case err == nil:
+			fmt.Printf("%s: %d left\n", decision.Rule, decision.Remaining)
+		}
+	}
+	// Output:
+	// user: 1 left
+	// user: 0 left
+	// user: too many searches, retry within a minute: true
+}
+
+// What turned out not to count is given back.
+func ExampleLimiter_Refund() {
+	ctx := context.Background()
+	exports := &runtime.Rule{Name: "export", Prefix: "export:", Window: time.Hour, Max: 10}
+	limiter := runtime.New(runtime.NewMemoryStore())
+	limit := exports.Limit(runtime.NewKey().AddString("ann")).WithCost(4)
+
+	decision, _ := limiter.Take(ctx, limit)
+	fmt.Println(decision.Remaining)
+	_ = limiter.Refund(ctx, decision, limit)
+	now, _ := limiter.Peek(ctx, limit)
+	fmt.Println(now.Remaining)
+	// Output:
+	// 6
+	// 10
+}
+
+// The parts of a key are escaped, so that no caller can imitate another.
+func ExampleKey() {
+	fmt.Println(runtime.NewKey().AddString("acme").AddInt(42))
+	fmt.Println(runtime.NewKey().AddString("acme:42"))
+	// Output:
+	// acme:42
+	// acme%3A42
+}
