@@ -41,7 +41,7 @@ local function fits(limit, at)
 end
 
 local function set_bucket(key, limit, level, at)
-  redis.call('SET', key, string.format('%.17g %.0f', level, at),
+  redis.call('SET', key, string.format('%.17g ', level) .. text(at),
     'PX', lifetime(at + drain(limit, level)))
 end
 

@@ -15,7 +15,7 @@ local function window_state(key)
 end
 
 local function set_window(key, start, count, window)
-  redis.call('SET', key, string.format('%.0f %.0f', start, count), 'PX', lifetime(start + window))
+  redis.call('SET', key, text(start) .. ' ' .. text(count), 'PX', lifetime(start + window))
 end
 
 algorithms.fixed = {

@@ -14,7 +14,7 @@
 local function counts(key, layer, first, width, last)
   local fields = {}
   for stop = first, last, width do
-    fields[#fields + 1] = layer .. string.format('%.0f', stop)
+    fields[#fields + 1] = layer .. text(stop)
   end
   if #fields == 0 then
     return {}, 0
@@ -71,10 +71,10 @@ algorithms.layered = {
     local coarse = limit.param * limit.fine
     local fine_stop = limit.at - limit.at % limit.param + limit.param
     local coarse_stop = limit.at - limit.at % coarse + coarse
-    local cost = string.format('%.0f', limit.cost)
-    local opened = redis.call('HINCRBY', key, 'c' .. string.format('%.0f', coarse_stop), cost) == limit.cost
-    redis.call('HINCRBY', key, 'f' .. string.format('%.0f', fine_stop), cost)
-    redis.call('HSET', key, 'at', string.format('%.0f', limit.at))
+    local cost = text(limit.cost)
+    local opened = redis.call('HINCRBY', key, 'c' .. text(coarse_stop), cost) == limit.cost
+    redis.call('HINCRBY', key, 'f' .. text(fine_stop), cost)
+    redis.call('HSET', key, 'at', text(limit.at))
     if opened then
       local gone, edge = {}, limit.at - limit.window
       for _, field in ipairs(redis.call('HKEYS', key)) do
@@ -95,12 +95,12 @@ algorithms.layered = {
 
   refund = function(key, limit)
     local coarse = limit.param * limit.fine
-    local fine = 'f' .. string.format('%.0f', limit.at - limit.at % limit.param + limit.param)
-    local whole = 'c' .. string.format('%.0f', limit.at - limit.at % coarse + coarse)
+    local fine = 'f' .. text(limit.at - limit.at % limit.param + limit.param)
+    local whole = 'c' .. text(limit.at - limit.at % coarse + coarse)
     local cost = math.min(limit.cost, tonumber(redis.call('HGET', key, fine) or 0))
     if cost > 0 then
-      redis.call('HINCRBY', key, fine, string.format('%.0f', -cost))
-      redis.call('HINCRBY', key, whole, string.format('%.0f', -cost))
+      redis.call('HINCRBY', key, fine, text(-cost))
+      redis.call('HINCRBY', key, whole, text(-cost))
     end
   end,
 }

@@ -19,6 +19,12 @@ local algorithms = {}
 local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 
+-- An integer as text, never in scientific notation.
+local clock_text = string.format('%.0f', clock)
+local function text(n)
+  return n == clock and clock_text or string.format('%.0f', n)
+end
+
 -- A STRING of somebody else's has the right type and says nothing.
 local function foreign()
   error({ err = 'WRONGTYPE Operation against a key holding something that no rate limit wrote' })
@@ -29,5 +35,5 @@ end
 -- once that is to expire in its past, which a short window is when the script
 -- has run for long, and calls later in the script would find it empty.
 local function lifetime(at)
-  return string.format('%.0f', math.ceil((at - clock) / 1000) + 100)
+  return text(math.ceil((at - clock) / 1000) + 100)
 end

@@ -55,7 +55,7 @@ algorithms.counter = {
         inside[#inside + 1] = bucket
         used = used + bucket.count
       else
-        limit.gone[#limit.gone + 1] = string.format('%.0f', bucket.stop)
+        limit.gone[#limit.gone + 1] = text(bucket.stop)
       end
     end
     if newest.stop > limit.at then
@@ -82,9 +82,9 @@ algorithms.counter = {
 
   charge = function(key, limit)
     redis.call('HSET', key,
-      'at', string.format('%.0f', limit.at),
-      'from', string.format('%.0f', limit.start),
-      string.format('%.0f', limit.stop), string.format('%.0f', limit.count + limit.cost))
+      'at', text(limit.at),
+      'from', text(limit.start),
+      text(limit.stop), text(limit.count + limit.cost))
     for first = 1, #limit.gone, 4000 do
       redis.call('HDEL', key, unpack(limit.gone, first, math.min(first + 3999, #limit.gone)))
     end
@@ -95,11 +95,11 @@ algorithms.counter = {
   end,
 
   refund = function(key, limit)
-    local field = string.format('%.0f', limit.at + 1)
+    local field = text(limit.at + 1)
     local count = redis.call('HGET', key, field)
     if count then
       count = math.max(0, tonumber(count) - limit.cost)
-      redis.call('HSET', key, field, string.format('%.0f', count))
+      redis.call('HSET', key, field, text(count))
     end
   end,
 }

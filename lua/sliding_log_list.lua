@@ -54,7 +54,7 @@ algorithms.list = {
     if limit.param > 0 then
       at = math.max(at - at % limit.param, limit.newest)
     end
-    local event = string.format('%.0f', at)
+    local event = text(at)
     -- unpack is safe up to 7,999 values.
     for first = 1, limit.cost, 4000 do
       local events = {}
@@ -64,7 +64,7 @@ algorithms.list = {
       redis.call('RPUSH', key, unpack(events))
     end
     if limit.left > 0 then
-      redis.call('LTRIM', key, string.format('%.0f', limit.left), -1)
+      redis.call('LTRIM', key, text(limit.left), -1)
     end
     redis.call('PEXPIRE', key, lifetime(at + limit.window))
     limit.at = at
@@ -72,6 +72,6 @@ algorithms.list = {
   end,
 
   refund = function(key, limit)
-    redis.call('LREM', key, string.format('%.0f', -limit.cost), string.format('%.0f', limit.at))
+    redis.call('LREM', key, text(-limit.cost), text(limit.at))
   end,
 }

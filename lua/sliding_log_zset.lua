@@ -13,7 +13,7 @@ algorithms.zset = {
     local newest = redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
     limit.member, limit.newest = tonumber(newest[1]) or 0, tonumber(newest[2]) or 0
     limit.at = math.max(clock, limit.newest)
-    limit.edge = string.format('%.0f', limit.at - limit.window)
+    limit.edge = text(limit.at - limit.window)
     local inside = 0
     limit.left = 0
     if limit.newest > 0 then
@@ -47,8 +47,8 @@ algorithms.zset = {
     for first = 0, limit.cost - 1, 2000 do
       local events = {}
       for i = first, math.min(first + 2000, limit.cost) - 1 do
-        events[#events + 1] = string.format('%.0f', at)
-        events[#events + 1] = string.format('%.0f', member + i)
+        events[#events + 1] = text(at)
+        events[#events + 1] = text(member + i)
       end
       redis.call('ZADD', key, unpack(events))
     end
@@ -59,7 +59,7 @@ algorithms.zset = {
 
   refund = function(key, limit)
     -- Events of one time are alike, so any of them will do.
-    local at = string.format('%.0f', limit.at)
+    local at = text(limit.at)
     local left = limit.cost
     while left > 0 do
       local events = redis.call('ZREVRANGEBYSCORE', key, at, at, 'LIMIT', 0, math.min(left, 4000))

@@ -25,10 +25,12 @@
 --          delay    microseconds that the caller must wait for its turn
 -- Time is read once, so all calls happen at the same moment, in order.
 local TERMS = 7
-local operation, terms = ARGV[1], {}
-for i = 1, tonumber(ARGV[2]) do
-  local arg = 3 + (i - 1) * TERMS
-  terms[i] = {
+local operation, terms = ARGV[1], tonumber(ARGV[2])
+
+-- A limit on terms that are yet to get a key, a cost and times.
+local function new_limit(which)
+  local arg = 3 + (which - 1) * TERMS
+  return {
     algorithm = algorithms[ARGV[arg]],
     window = tonumber(ARGV[arg + 1]),
     max = tonumber(ARGV[arg + 2]),
@@ -36,6 +38,7 @@ for i = 1, tonumber(ARGV[2]) do
     fine = tonumber(ARGV[arg + 4]),
     wait = tonumber(ARGV[arg + 5]),
     shadow = ARGV[arg + 6] == '1',
+    at = 0, room = 0, left = 0, newest = 0, -- so that there is room for them
   }
 end
 
@@ -122,32 +125,28 @@ local function failure(err)
 end
 
 local act = { take = take_together, peek = peek, refund = refund }
-local next_key, arg = 1, 3 + #terms * TERMS
+local singles = {} -- a limit for each terms, used by one call after another
+local next_key, arg = 1, 3 + terms * TERMS
 while arg <= #ARGV do
-  local limits, more = {}, true
-  while more do
-    local which = tonumber(ARGV[arg])
-    more = which < 0
-    local term = terms[math.abs(which)]
-    limits[#limits + 1] = {
-      key = KEYS[next_key],
-      algorithm = term.algorithm,
-      window = term.window,
-      max = term.max,
-      param = term.param,
-      fine = term.fine,
-      wait = term.wait,
-      shadow = term.shadow,
-      cost = tonumber(ARGV[arg + 1]),
-      times = tonumber(ARGV[arg + 2]),
-      at = 0, room = 0, left = 0, newest = 0,
-    }
-    next_key, arg = next_key + 1, arg + 3
-  end
   local before, ok, err = replied
-  if operation == 'take' and #limits == 1 then
-    ok, err = pcall(take_alike, limits[1].key, limits[1])
+  local which = tonumber(ARGV[arg])
+  if operation == 'take' and which > 0 then
+    local limit = singles[which] or new_limit(which)
+    singles[which] = limit
+    limit.cost, limit.times = tonumber(ARGV[arg + 1]), tonumber(ARGV[arg + 2])
+    limit.retry, limit.reset, limit.delay = nil, nil, nil
+    ok, err = pcall(take_alike, KEYS[next_key], limit)
+    next_key, arg = next_key + 1, arg + 3
   else
+    local limits, more = {}, true
+    while more do
+      which = tonumber(ARGV[arg])
+      more = which < 0
+      local limit = new_limit(math.abs(which))
+      limit.key, limit.cost, limit.times = KEYS[next_key], tonumber(ARGV[arg + 1]), tonumber(ARGV[arg + 2])
+      limits[#limits + 1] = limit
+      next_key, arg = next_key + 1, arg + 3
+    end
     ok, err = pcall(act[operation], limits)
   end
   if not ok then
