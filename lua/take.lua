@@ -70,7 +70,8 @@ local function take_alike(key, limit)
     return reply(limit, 0)
   end
   local cost, times = limit.cost, limit.times
-  local fit = math.min(times, math.floor(limit.room / cost))
+  -- At least one fits, even if the rounding of a bucket's level hides it.
+  local fit = math.max(1, math.min(times, math.floor(limit.room / cost)))
   limit.cost = cost * fit
   limit.algorithm.charge(key, limit)
   limit.room = limit.room - limit.cost

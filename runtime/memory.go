@@ -140,7 +140,7 @@ func (s *MemoryStore) decideCall(clock int64, charges []Charge, charge bool) err
 			continue
 		}
 		at, reset, delay := v.state.charge(clock, c)
-		c.Remaining -= c.Cost
+		c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
 		c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
 		if v.fresh {
 			v.shard.add(c.Key, v.state, clock, s.cap)
