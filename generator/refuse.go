@@ -12,11 +12,15 @@ import (
 // be read and tested.
 const writeFunction = "write a function and call it"
 
+func (e *checkedExpr) notAllowed(n ast.Node, what string, report reportFunc) {
+	report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).over(e.textOf(n))
+}
+
 // refuse reports syntax that a directive's expression must not have.
 func refuse(e *checkedExpr, report reportFunc) bool {
 	ok := true
 	no := func(n ast.Node, what string) {
-		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).over(e.textOf(n))
+		e.notAllowed(n, what, report)
 		ok = false
 	}
 	ast.Inspect(e.node, func(n ast.Node) bool {
@@ -42,7 +46,7 @@ func refuse(e *checkedExpr, report reportFunc) bool {
 func refuseTyped(e *checkedExpr, report reportFunc) bool {
 	ok := true
 	no := func(n ast.Node, what string) {
-		report(e.at(n.Pos()), "%s is not allowed in a directive: %s", what, writeFunction).over(e.textOf(n))
+		e.notAllowed(n, what, report)
 		ok = false
 	}
 	ast.Inspect(e.node, func(n ast.Node) bool {

@@ -34,10 +34,7 @@ func (s *RedisStore) parts(calls []Call) map[int]*part {
 	parts := make(map[int]*part)
 	for i := range calls {
 		for j := range calls[i].Charges {
-			slot := 0
-			if s.slot != nil {
-				slot = s.slot(calls[i].Charges[j].Key)
-			}
+			slot := s.slot(calls[i].Charges[j].Key)
 			p := parts[slot]
 			if p == nil {
 				p = new(part)
@@ -87,7 +84,9 @@ func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []
 			}
 		}
 	}
-	s.giveBack(ctx, calls)
+	if operation == "take" {
+		s.giveBack(ctx, calls)
+	}
 	return nil
 }
 

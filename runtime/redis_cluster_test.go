@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -28,6 +29,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("batch", func(t *testing.T) { testClusterBatch(t, limiter) })
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
+	t.Run("refund once", func(t *testing.T) { testClusterRefundOnce(t, cluster, client, &count) })
 	t.Run("resharding", func(t *testing.T) { testResharding(t, cluster, client) })
 }
 
@@ -181,5 +183,35 @@ func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 		if d, err := limiters[0].Peek(ctx, rule.Limit(key("k"))); err != nil || d.Remaining != rule.Max-admitted.Load() {
 			t.Errorf("limit %d: got %+v, %v, want %d left", i, d, err, rule.Max-admitted.Load())
 		}
+	}
+}
+
+// testClusterRefundOnce refunds charges on three masters, of which one does not
+// answer. That refund may have been made all the same, and making it again
+// could take back what somebody else was charged.
+func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient, count *commands) {
+	ctx := context.Background()
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(200*time.Millisecond))
+	var charges []runtime.Charge
+	var last *redistest.Server
+	tags := []string{"", "%window", "%token"}
+	for i, rule := range tripleRule(t, cluster, "refund-once:") {
+		key := rule.Prefix + "k" + tags[i]
+		charges = append(charges, runtime.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: 1})
+		last = cluster.Master(cluster.Slot(key))
+	}
+	calls := []runtime.Call{{Charges: charges}}
+	if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+		t.Fatal(err, calls[0].Err)
+	}
+	count.sent()
+	last.Pause()
+	err := store.Refund(ctx, charges)
+	last.Resume()
+	if err == nil {
+		t.Error("a master that does not answer is no error")
+	}
+	if sent := count.sent(); len(sent) != 3 {
+		t.Errorf("sent %v, want a refund for each of 3 masters", sent)
 	}
 }

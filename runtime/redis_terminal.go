@@ -42,6 +42,7 @@ type ticket struct {
 	calls   []Call
 	charges []Charge // of all calls
 	keys    []byte   // of all charges
+	weight  int64    // how much work they are, see trip.fits
 	err     error
 	done    chan struct{} // receives one value when the trip is over
 	timer   *time.Timer
@@ -67,13 +68,14 @@ func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
 		return err
 	}
 	ticket.timer.Reset(t.store.timeout)
-	defer ticket.timer.Stop()
 	select {
 	case <-ticket.done:
 		err := ticket.err
 		if err == nil {
 			ticket.hand(calls)
 		}
+		// Before anybody else has the ticket, whose time it would stop.
+		ticket.timer.Stop()
 		tickets.Put(ticket)
 		return err
 	case <-ticket.timer.C:
@@ -81,6 +83,7 @@ func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
 		t.store.breaker.failed()
 		return t.store.late()
 	case <-ctx.Done():
+		ticket.timer.Stop()
 		t.giveUp(ticket, false)
 		return ctx.Err()
 	}
@@ -179,11 +182,12 @@ func (t *terminal) giveUp(ticket *ticket, late bool) {
 
 func (t *ticket) write(op string, calls []Call) {
 	t.op, t.err, t.calls, t.charges, t.keys = op, nil, t.calls[:0], t.charges[:0], t.keys[:0]
-	t.flight = nil
+	t.flight, t.weight = nil, 0
 	for i := range calls {
 		t.charges = append(t.charges, calls[i].Charges...)
 		for j := range calls[i].Charges {
 			t.keys = append(t.keys, calls[i].Charges[j].Key...)
+			t.weight += calls[i].Charges[j].weight()
 		}
 	}
 	charges, keys := t.charges, t.keys

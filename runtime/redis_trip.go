@@ -52,29 +52,22 @@ func (t *trip) fits(ticket *ticket) bool {
 	if len(t.tickets) == 0 {
 		return true
 	}
-	return ticket.op == t.tickets[0].op && t.weight+ticket.weight() <= maxAboard
+	return ticket.op == t.tickets[0].op && t.weight+ticket.weight <= maxAboard
 }
 
-// weight is how much work the ticket's calls are: a charge to a log grows with
-// its cost.
-func (t *ticket) weight() int64 {
-	weight := int64(0)
-	for i := range t.calls {
-		for j := range t.calls[i].Charges {
-			weight++
-			if c := &t.calls[i].Charges[j]; c.Rule.Algorithm == SlidingLog {
-				weight += c.Cost / 16
-			}
-		}
+// weight is how much work the charge is: one to a log grows with its cost.
+func (c *Charge) weight() int64 {
+	if c.Rule.Algorithm == SlidingLog {
+		return 1 + c.Cost/16
 	}
-	return weight
+	return 1
 }
 
 // take adds a ticket's calls. A caller's only call becomes one with that of the
 // caller before if both are to the same one limit at the same cost.
 func (t *trip) take(ticket *ticket) {
 	t.tickets = append(t.tickets, ticket)
-	t.weight += ticket.weight()
+	t.weight += ticket.weight
 	for _, call := range ticket.calls {
 		if last := len(t.calls) - 1; ticket.op == "take" && len(ticket.calls) == 1 && last >= 0 && alike(&t.calls[last], &call) {
 			t.origin = append(t.origin, place{last, t.times[last]})

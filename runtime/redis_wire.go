@@ -37,7 +37,7 @@ func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 type term struct {
 	rule *Rule
 	max  int64
-	wait time.Duration
+	wait time.Duration // of a queue
 }
 
 // load builds the arguments for calls, of which the i-th stands for times[i]
@@ -48,7 +48,11 @@ func (w *wire) load(op string, calls []Call, times []int64, routed bool) {
 		charges := calls[i].Charges
 		for j := range charges {
 			c := &charges[j]
-			which := w.term(term{c.Rule, c.Max, c.Wait})
+			t := term{rule: c.Rule, max: c.Max}
+			if c.Rule.queues() {
+				t.wait = c.Wait
+			}
+			which := w.term(t)
 			if j+1 < len(charges) {
 				which = -which
 			}

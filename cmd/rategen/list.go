@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,14 +18,8 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print a JSON object for each rule, one a line")
 	tags := flags.String("tags", "", "build `tags`, separated by commas")
-	flags.Usage = func() {}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		stdout.Write(manual())
-		return done
-	case err != nil:
-		fmt.Fprintln(stderr, "usage: rategen list [-json] [-tags list] [packages]\nrategen -h prints the manual.")
-		return wrongUsage
+	if code, ok := parse(flags, args, stdout, stderr, "rategen list [-json] [-tags list] [packages]"); !ok {
+		return code
 	}
 	rules, err := generator.List(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags})
 	if err != nil {

@@ -32,6 +32,21 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, ""))
 }
 
+// parse parses a command's flags. If ok is false the command is over, with an
+// exit code: it was asked for help, or written wrong.
+func parse(flags *flag.FlagSet, args []string, stdout, stderr io.Writer, usage string) (code int, ok bool) {
+	flags.Usage = func() {}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		stdout.Write(manual())
+		return done, false
+	case err != nil:
+		fmt.Fprintf(stderr, "usage: %s\nrategen -h prints the manual.\n", usage)
+		return wrongUsage, false
+	}
+	return done, true
+}
+
 // run is main with its surroundings as parameters.
 func run(args []string, stdout, stderr io.Writer, dir string) int {
 	if len(args) > 0 && args[0] == "list" {
@@ -46,14 +61,8 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 	out := flags.String("out", "", "`directory` of another package to write the wrappers to")
 	pkg := flags.String("pkg", "", "`name` of the package in -out")
 	tags := flags.String("tags", "", "build `tags`, separated by commas")
-	flags.Usage = func() {}
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		stdout.Write(manual())
-		return done
-	case err != nil:
-		fmt.Fprintln(stderr, "usage: rategen [-check] [-v] [-json] [-tags list] [-out dir [-pkg name]] [packages]\nrategen -h prints the manual.")
-		return wrongUsage
+	if code, ok := parse(flags, args, stdout, stderr, "rategen [-check] [-v] [-json] [-tags list] [-out dir [-pkg name]] [packages]"); !ok {
+		return code
 	}
 	if *pkg != "" && *out == "" {
 		fmt.Fprintln(stderr, "rategen: -pkg names the package that -out writes to: add -out")
