@@ -48,6 +48,9 @@ const (
 	// SourceFailure means that nothing could decide, so that the failure
 	// policy alone did.
 	SourceFailure
+	// SourceProcess means that the process's own cap denied the call before
+	// the store was asked, see [WithProcessCap].
+	SourceProcess
 )
 
 // String returns the source in lower case.
@@ -63,6 +66,8 @@ func (s Source) String() string {
 		return "local"
 	case SourceFailure:
 		return "failure"
+	case SourceProcess:
+		return "process"
 	}
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }

@@ -2,9 +2,10 @@ package runtime
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // A Limiter puts calls before a [Store] and turns its answers into errors. It
@@ -17,8 +18,16 @@ type Limiter struct {
 	local     *MemoryStore
 	namespace string
 	fail      FailurePolicy
+	replicas  int64
+	cap       *processCap // nil: there is none
 	enabled   func() bool
-	log       *limitedLog
+	events    *events
+
+	follow      *follower // nil: nothing is overridden
+	overrides   atomic.Pointer[ruling]
+	scaler      Scaler   // in place of the rules' own, or nil
+	adaptations sync.Map // *Rule as declared -> *adaptation
+	shares      sync.Map // *Rule -> *Rule with this process's part of its burst
 }
 
 // An Option configures a [Limiter].
@@ -50,24 +59,48 @@ func WithEnabled(enabled func() bool) Option {
 // left out, and never with a key in it. The default is [slog.Default] as it is
 // at the time of the line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(l *Limiter) { l.log = newLimitedLog(logger) }
+	return func(l *Limiter) { l.events.log = newLimitedLog(logger) }
 }
 
-// New returns a Limiter that keeps its counts in store.
+// New returns a Limiter that keeps its counts in store. [Limiter.Close] ends
+// what it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, local: NewMemoryStore(), log: newLimitedLog(nil)}
+	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: &events{log: newLimitedLog(nil)}}
 	for _, opt := range opts {
 		opt(l)
+	}
+	if s, ok := store.(observable); ok {
+		s.attach(l.events)
+	}
+	if l.follow != nil {
+		l.follow.start(l)
 	}
 	return l
 }
 
 var withoutStore = New(nil)
 
-// Enabled reports whether limits are in force, see [WithEnabled]. Generated
-// code asks before it builds a key.
+// Enabled reports whether limits are in force, see [WithEnabled] and
+// [WithOverrides]. Generated code asks before it builds a key.
 func (l *Limiter) Enabled() bool {
-	return l == nil || l.enabled == nil || l.enabled()
+	if l == nil {
+		return true
+	}
+	if o := l.overrides.Load(); o != nil && !o.enabled() {
+		return false
+	}
+	return l.enabled == nil || l.askEnabled()
+}
+
+// askEnabled asks the program's kill switch. One that panics is not off.
+func (l *Limiter) askEnabled() (on bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			l.events.panicked("kill switch", value)
+			on = true
+		}
+	}()
+	return l.enabled()
 }
 
 // Take charges all limits, or none of them if one has no room, and says so. If
@@ -94,8 +127,25 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
 	if len(req.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
+	if l.cap == nil {
+		return l.take(ctx, req, limits)
+	}
+	paid, decision, err := l.cap.admit(l)
+	if err != nil {
+		return decision, err
+	}
+	if decision, err = l.take(ctx, req, limits); err != nil {
+		l.cap.giveBack(l, paid)
+	}
+	return decision, err
+}
+
+// take has a request decided, and again when it is worth another try, and
+// returns when it is its turn.
+func (l *Limiter) take(ctx context.Context, req *request, limits []Limit) (Decision, error) {
 	for start := req.start(); ; {
 		req.limitWait(ctx, start)
+		begin := l.events.begin()
 		source, err := l.decide(ctx, req)
 		if err == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
@@ -105,7 +155,7 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
 				continue
 			}
 		}
-		decision, err := l.conclude(req, source, err)
+		decision, err := l.conclude(req, source, err, begin)
 		if err != nil {
 			return decision, err
 		}
@@ -153,62 +203,24 @@ func (l *Limiter) settle(ctx context.Context, req *request, err error) (Source, 
 	}
 }
 
-// conclude turns what was found about a request into what its caller gets.
-func (l *Limiter) conclude(req *request, source Source, err error) (Decision, error) {
+// conclude turns what was found about a request, which was put to the store at
+// begin, into what its caller gets.
+func (l *Limiter) conclude(req *request, source Source, err error, begin time.Time) (Decision, error) {
+	if l.events.decides() {
+		l.events.decided(req, source, err, begin)
+	}
 	if err != nil {
 		return Decision{Source: source}, err
 	}
 	decision, charge := summary(req.charges, source)
 	for i := range req.charges {
 		if c := &req.charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
-			l.log.denied(c, source)
+			l.events.log.denied(c, source)
 		}
 	}
 	if !decision.Allowed {
-		l.log.denied(charge, decision.Source)
+		l.events.log.denied(charge, decision.Source)
 		return decision, newLimitedError(charge)
 	}
 	return decision, nil
-}
-
-var errNoStore = errors.New("the limiter has no store")
-
-// failed lets the failure policies decide a request that the store did not: a
-// rule that fails closed refuses it, rules that fail locally have a say each,
-// the others let it through.
-func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source, error) {
-	var local Call
-	for i := range req.charges {
-		c := &req.charges[i]
-		c.Result = Result{Allowed: true, Remaining: c.Max}
-		policy := l.policy(c.Rule)
-		l.log.degraded(c.Rule, policy, cause)
-		switch policy {
-		case FailClosed:
-			return SourceFailure, fmt.Errorf("%w: rule %q: %w", ErrUnavailable, c.Rule.Name, cause)
-		case FailLocal:
-			local.Charges = append(local.Charges, *c)
-		}
-	}
-	if len(local.Charges) == 0 {
-		return SourceFailure, nil
-	}
-	calls := []Call{local}
-	if err := errors.Join(l.local.Take(ctx, calls), calls[0].Err); err != nil {
-		return SourceFailure, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	for i := range local.Charges {
-		req.chargeOf(local.Charges[i].limit).Result = local.Charges[i].Result
-	}
-	return SourceLocal, nil
-}
-
-func (l *Limiter) policy(r *Rule) FailurePolicy {
-	if r.Fail != FailDefault {
-		return r.Fail
-	}
-	if l.fail != FailDefault {
-		return l.fail
-	}
-	return FailOpen
 }

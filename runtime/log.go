@@ -40,6 +40,9 @@ func (l *limitedLog) denied(c *Charge, source Source) {
 }
 
 func (l *limitedLog) of(r *Rule) *ruleLog {
+	if r.declared != nil {
+		r = r.declared
+	}
 	value, ok := l.rules.Load(r)
 	if !ok {
 		value, _ = l.rules.LoadOrStore(r, new(ruleLog))

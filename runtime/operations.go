@@ -69,7 +69,8 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 		return outcomes
 	}
-	reqs := make([]*request, len(limits))
+	reqs, paid := make([]*request, len(limits)), make([]passage, len(limits))
+	begin := l.events.begin()
 	var calls []Call // to ask the store about
 	var asked []int  // and which limits they are
 	for i := range limits {
@@ -82,8 +83,13 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		case len(req.charges) == 0:
 			out.Allowed = true
 		case req.hopeless():
-			out.Decision, out.Err = l.conclude(req, SourceNone, nil)
+			out.Decision, out.Err = l.conclude(req, SourceNone, nil, begin)
 		default:
+			if l.cap != nil {
+				if paid[i], out.Decision, out.Err = l.cap.admit(l); out.Err != nil {
+					continue
+				}
+			}
 			calls, asked = append(calls, req.call[0]), append(asked, i)
 		}
 	}
@@ -94,7 +100,10 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	for k, i := range asked {
 		reqs[i].call[0].Err = calls[k].Err
 		source, err := l.settle(ctx, reqs[i], failed)
-		outcomes[i].Decision, outcomes[i].Err = l.conclude(reqs[i], source, err)
+		outcomes[i].Decision, outcomes[i].Err = l.conclude(reqs[i], source, err, begin)
+		if outcomes[i].Err != nil && l.cap != nil {
+			l.cap.giveBack(l, paid[i])
+		}
 	}
 	return outcomes
 }
@@ -123,6 +132,9 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 	case len(charges) == 0:
 		return nil
 	case d.Source == SourceLocal:
+		for i := range charges {
+			charges[i] = l.share(charges[i])
+		}
 		return l.local.Refund(ctx, charges)
 	}
 	return l.store.Refund(ctx, charges)

@@ -35,33 +35,37 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 	}
 	for i := range limits {
 		limit := &limits[i]
-		if err := limit.check(); err != nil {
+		if err := limit.rule.check(limit.max, limit.cost); err != nil {
 			return err
 		}
 		if limit.cost == 0 {
 			continue
 		}
+		rule, most, on := l.effective(limit)
+		if !on {
+			continue
+		}
 		if err := limit.key.err; err != nil {
-			policy := l.policy(limit.rule)
-			l.log.degraded(limit.rule, policy, err)
+			policy := l.policy(rule)
+			l.events.failure(rule, policy, err)
 			switch policy {
 			case FailOpen:
 				continue
 			case FailClosed:
-				return fmt.Errorf("rule %q: %w", limit.rule.Name, err)
+				return fmt.Errorf("rule %q: %w", rule.Name, err)
 			}
 		}
-		charge := Charge{Rule: limit.rule, Max: limit.max, Cost: limit.cost, limit: uint8(i)}
-		if charge.hopeless() && limit.rule.Mode == Shadow {
-			l.log.denied(&charge, SourceNone)
+		charge := Charge{Rule: rule, Max: most, Cost: limit.cost, limit: uint8(i)}
+		if charge.hopeless() && rule.Mode == Shadow {
+			l.events.log.denied(&charge, SourceNone)
 			continue
 		}
 		start := len(r.keys)
-		r.keys = appendKey(r.keys, l.namespace, limit.rule, &limit.key)
+		r.keys = appendKey(r.keys, l.namespace, rule, &limit.key)
 		charge.Key = r.keys[start:len(r.keys):len(r.keys)]
 		for j := range r.charges {
 			if bytes.Equal(r.charges[j].Key, charge.Key) {
-				return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key", ErrInvalidLimit, r.charges[j].Rule.Name, limit.rule.Name)
+				return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key", ErrInvalidLimit, r.charges[j].Rule.Name, rule.Name)
 			}
 		}
 		r.charges = append(r.charges, charge)

@@ -68,6 +68,11 @@ type Rule struct {
 	// Fail says what becomes of a call when the store gives no answer; its
 	// zero value leaves that to the limiter.
 	Fail FailurePolicy
+	// Adaptive, if not nil, scales Max by how busy things are. It scales the
+	// rate of a bucket and not its burst.
+	Adaptive Scaler
+
+	declared *Rule // what an override has made this of, or nil
 }
 
 // A Mode says whether a limit denies calls.
@@ -103,7 +108,8 @@ const (
 	// FailClosed refuses the call with [ErrUnavailable].
 	FailClosed
 	// FailLocal lets this process decide alone, with a [MemoryStore] of the
-	// limiter's own. With n replicas up to n times Max may pass.
+	// limiter's own. With n replicas up to n times Max may pass, unless
+	// [WithReplicas] gives each its share.
 	FailLocal
 )
 
@@ -165,26 +171,26 @@ func (l Limit) WithMax(n int64) Limit {
 	return l
 }
 
-// check returns an [ErrInvalidLimit] if the limit's numbers make no sense.
-func (l *Limit) check() error {
-	r := l.rule
+// check returns an [ErrInvalidLimit] if the rule's numbers, and the max and cost
+// of a call, make no sense.
+func (r *Rule) check(max, cost int64) error {
 	switch {
 	case r == nil:
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
-	case l.cost < 0:
-		return fmt.Errorf("%w: rule %q: cost %d is negative", ErrInvalidLimit, r.Name, l.cost)
-	case l.max < 0:
-		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, l.max)
+	case cost < 0:
+		return fmt.Errorf("%w: rule %q: cost %d is negative", ErrInvalidLimit, r.Name, cost)
+	case max < 0:
+		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
 	case r.Algorithm > LeakyBucket || r.Storage > List || r.Mode > Shadow || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
-	case r.Algorithm == SlidingLog && l.max > MaxLog:
-		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a sliding log keeps", ErrInvalidLimit, r.Name, l.max, MaxLog)
-	case l.max > MaxCount || r.Burst < 0 || r.Burst > MaxCount:
-		return fmt.Errorf("%w: rule %q: max %d or burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, l.max, r.Burst, int64(MaxCount))
-	case l.max > 0 && float64(r.capacity(l.max))*float64(r.Window.Microseconds()) > maxDrain*float64(l.max):
-		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, l.max, r.Window)
+	case r.Algorithm == SlidingLog && max > MaxLog:
+		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a sliding log keeps", ErrInvalidLimit, r.Name, max, MaxLog)
+	case max > MaxCount || r.Burst < 0 || r.Burst > MaxCount:
+		return fmt.Errorf("%w: rule %q: max %d or burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, max, r.Burst, int64(MaxCount))
+	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
+		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
 	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:
 		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
 	case r.Buckets.coarse < 0:

@@ -1,0 +1,156 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An ErrorClass says in one word why a store did not decide: the label of a
+// metric, and what an alert tells apart. See [ClassOf].
+type ErrorClass uint8
+
+const (
+	// ClassOther is every error that no other class is for.
+	ClassOther ErrorClass = iota
+	// ClassTimeout: no answer came in time, see [WithTimeout]. A client with
+	// its default options is still dialing then or waits for a connection of
+	// its pool, and never comes to say that it is.
+	ClassTimeout
+	// ClassDial: no connection could be made, or the server accepts no more.
+	ClassDial
+	// ClassPool: all connections of the client's pool were in use.
+	ClassPool
+	// ClassConnection: a connection broke while a call was under way.
+	ClassConnection
+	// ClassClosed: the client is closed.
+	ClassClosed
+	// ClassBroken: the store was not asked, since it gave no answer lately.
+	ClassBroken
+	// ClassCrowded: the store was not asked, since too many calls wait for it.
+	ClassCrowded
+	// ClassOOM: Redis is at its maxmemory and may evict nothing.
+	ClassOOM
+	// ClassBusy: Redis is busy with somebody's script.
+	ClassBusy
+	// ClassLoading: Redis is loading its data set after a start.
+	ClassLoading
+	// ClassReadOnly: the server is a replica, or may not write as things are.
+	ClassReadOnly
+	// ClassAuth: the client's user or password is wrong, or the user may not
+	// run scripts or touch the key.
+	ClassAuth
+	// ClassWrongType: something else is stored under the key.
+	ClassWrongType
+	// ClassScript: the script failed, or its reply is not understood.
+	ClassScript
+	// ClassNoScript: the server does not know the script and would not learn
+	// it.
+	ClassNoScript
+	// ClassClusterDown: the cluster does not serve the key's slot.
+	ClassClusterDown
+	// ClassTryAgain: keys of one call are on two nodes, since their slot moves.
+	ClassTryAgain
+	// ClassMasterDown: the server is a replica that has lost its master.
+	ClassMasterDown
+	// ClassMoved: nodes send the client to each other for a slot.
+	ClassMoved
+	// ClassKey: the key could not be built, see [ErrInvalidKey].
+	ClassKey
+
+	classes = iota
+)
+
+var classNames = [classes]string{
+	"other", "timeout", "dial", "pool", "connection", "closed", "broken", "crowded",
+	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",
+	"clusterdown", "tryagain", "masterdown", "moved", "key",
+}
+
+// String returns the class in lower case, "timeout" for instance.
+func (c ErrorClass) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return "other"
+}
+
+// ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on
+// one, such as [ErrUnavailable]. It is meant for errors that say why there was
+// no decision; a denial is ClassOther, and so is nil.
+func ClassOf(err error) ErrorClass {
+	switch err {
+	case nil:
+		return ClassOther
+	case errBroken:
+		return ClassBroken
+	}
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		return classOfReply(reply.Error())
+	}
+	var dial *net.OpError
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errBroken):
+		return ClassBroken
+	case errors.Is(err, errCrowded):
+		return ClassCrowded
+	case errors.Is(err, ErrInvalidKey):
+		return ClassKey
+	case errors.Is(err, errReply):
+		return ClassScript
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return ClassPool
+	case errors.Is(err, redis.ErrClosed):
+		return ClassClosed
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return ClassDial
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &timeout) && timeout.Timeout():
+		return ClassTimeout
+	case brokeOff(err):
+		return ClassConnection
+	}
+	return ClassOther
+}
+
+// brokeOff reports whether err is that of a connection which ended.
+func brokeOff(err error) bool {
+	var broken *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || errors.As(err, &broken)
+}
+
+// replyClasses are the first words of the errors that Redis replies.
+var replyClasses = map[string]ErrorClass{
+	"OOM": ClassOOM, "BUSY": ClassBusy, "LOADING": ClassLoading,
+	"READONLY": ClassReadOnly, "MISCONF": ClassReadOnly, "NOREPLICAS": ClassReadOnly,
+	"NOAUTH": ClassAuth, "WRONGPASS": ClassAuth, "NOPERM": ClassAuth,
+	"WRONGTYPE": ClassWrongType, "NOSCRIPT": ClassNoScript,
+	"CLUSTERDOWN": ClassClusterDown, "TRYAGAIN": ClassTryAgain, "MASTERDOWN": ClassMasterDown,
+	"MOVED": ClassMoved, "ASK": ClassMoved,
+}
+
+func classOfReply(text string) ErrorClass {
+	text = strings.TrimPrefix(text, "ERR ")
+	if before, cause, ok := strings.Cut(text, ": -"); ok && strings.HasPrefix(before, "Error running script") {
+		text = cause // as Redis before 7.0 tells it
+	}
+	word, _, _ := strings.Cut(text, " ")
+	switch class, ok := replyClasses[word]; {
+	case ok:
+		return class
+	case strings.HasPrefix(text, "max number of clients"):
+		return ClassDial
+	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
+		strings.Contains(text, "user_script"):
+		return ClassScript
+	}
+	return ClassOther
+}

@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// events is where the parts of a limiter, and the store that it is given, say
+// what happens: to its log and to its observer.
+type events struct {
+	log      *limitedLog
+	observer *Observer // nil: nobody listens
+	panics   throttle
+}
+
+// observable is a store that has something to say itself.
+type observable interface{ attach(*events) }
+
+// decides reports whether somebody listens to decisions.
+func (e *events) decides() bool { return e.observer != nil && e.observer.Decision != nil }
+
+// begin returns the time, if anybody wants to know how long a decision takes.
+func (e *events) begin() time.Time {
+	if e.decides() {
+		return time.Now()
+	}
+	return time.Time{}
+}
+
+// decided says what became of a request's limits. A caller that gave up has
+// had no decision.
+func (e *events) decided(req *request, source Source, err error, begin time.Time) {
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		return
+	}
+	ev, admitted := DecisionEvent{Latency: time.Since(begin)}, req.call[0].admitted()
+	for i := range req.charges {
+		c := &req.charges[i]
+		ev.Rule, ev.Cost, ev.Source, ev.Verdict = c.Rule.Name, c.Cost, source, Admitted
+		if c.Recalled {
+			ev.Source = SourceRecalled
+		}
+		switch {
+		case err != nil:
+			ev.Verdict = Unavailable
+		case !c.Allowed && c.Rule.Mode == Shadow:
+			ev.Verdict = ShadowDenied
+		case !c.Allowed:
+			ev.Verdict = Denied
+		case !admitted:
+			ev.Verdict = NotCharged
+		}
+		tell(e, e.observer.Decision, ev)
+	}
+}
+
+func (e *events) failure(r *Rule, policy FailurePolicy, err error) {
+	e.log.degraded(r, policy, err)
+	if e.observer != nil {
+		tell(e, e.observer.Failure, FailureEvent{r.Name, ClassOf(err), policy})
+	}
+}
+
+func (e *events) breaker(open bool) {
+	if open {
+		e.warn("the rate limit store gives no answer and is left alone but for a probe now and then")
+	} else {
+		e.log.write(slog.LevelInfo, "the rate limit store answers again", 0)
+	}
+	if e.observer != nil {
+		tell(e, e.observer.Breaker, BreakerEvent{open})
+	}
+}
+
+func (e *events) override(ev OverrideEvent) {
+	if e.observer != nil {
+		tell(e, e.observer.Override, ev)
+	}
+}
+
+func (e *events) scale(ev ScaleEvent) {
+	if e.observer != nil {
+		tell(e, e.observer.Scale, ev)
+	}
+}
+
+func (e *events) memory(ev MemoryEvent) {
+	if e.observer != nil {
+		tell(e, e.observer.Memory, ev)
+	}
+}
+
+// warn writes a line that the caller knows to be rare.
+func (e *events) warn(msg string, attrs ...slog.Attr) {
+	e.log.write(slog.LevelWarn, msg, 0, attrs...)
+}
+
+// tell calls a function of the observer, if it has it.
+func tell[E any](e *events, listen func(E), ev E) {
+	if listen != nil {
+		defer e.contain("observer")
+		listen(ev)
+	}
+}
+
+// contain, deferred, ends a panic in a function that the limiter was given.
+func (e *events) contain(in string) {
+	if value := recover(); value != nil {
+		e.panicked(in, value)
+	}
+}
+
+func (e *events) panicked(in string, value any) {
+	if skipped, ok := e.panics.due(); ok {
+		e.log.write(slog.LevelError, "panic in a function that the rate limiter was given", skipped,
+			slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack())))
+	}
+	if e.observer != nil && e.observer.Panic != nil {
+		defer func() { _ = recover() }() // it has been told once
+		e.observer.Panic(PanicEvent{in})
+	}
+}

@@ -1,0 +1,86 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// WithReplicas tells a limiter that n processes share its limits. While the
+// store gives no answer, each of them admits an n-th of the max and burst of a
+// rule that fails locally, and at least 1, so that they admit no more than the
+// rule says together. A call that costs more than that share takes all of it.
+// The default is 1.
+func WithReplicas(n int) Option {
+	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
+}
+
+var errNoStore = errors.New("the limiter has no store")
+
+// failed lets the failure policies decide a request that the store did not: a
+// rule that fails closed refuses it, rules that fail locally have a say each,
+// the others let it through.
+func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source, error) {
+	var local Call
+	for i := range req.charges {
+		c := &req.charges[i]
+		c.Result = Result{Allowed: true, Remaining: c.Max}
+		policy := l.policy(c.Rule)
+		l.events.failure(c.Rule, policy, cause)
+		switch policy {
+		case FailClosed:
+			return SourceFailure, fmt.Errorf("%w: rule %q: %w", ErrUnavailable, c.Rule.Name, cause)
+		case FailLocal:
+			local.Charges = append(local.Charges, l.share(*c))
+		}
+	}
+	if len(local.Charges) == 0 {
+		return SourceFailure, nil
+	}
+	calls := []Call{local}
+	if err := errors.Join(l.local.Take(ctx, calls), calls[0].Err); err != nil {
+		return SourceFailure, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	for i := range local.Charges {
+		c := req.chargeOf(local.Charges[i].limit)
+		c.Result, c.Max, c.Rule = local.Charges[i].Result, local.Charges[i].Max, local.Charges[i].Rule
+	}
+	return SourceLocal, nil
+}
+
+func (l *Limiter) policy(r *Rule) FailurePolicy {
+	if r.Fail != FailDefault {
+		return r.Fail
+	}
+	if l.fail != FailDefault {
+		return l.fail
+	}
+	return FailOpen
+}
+
+// share returns a charge as it is to this process alone.
+func (l *Limiter) share(c Charge) Charge {
+	if l.replicas > 1 {
+		c.Max = max(1, c.Max/l.replicas)
+		if c.Rule.Burst > 0 {
+			c.Rule = l.shareOf(c.Rule)
+		}
+		c.Cost = min(c.Cost, c.capacity())
+	}
+	return c
+}
+
+// shareOf returns a rule with this process's part of its burst, the same one
+// each time.
+func (l *Limiter) shareOf(r *Rule) *Rule {
+	if found, ok := l.shares.Load(r); ok {
+		return found.(*Rule)
+	}
+	part := *r
+	part.Burst = max(1, r.Burst/l.replicas)
+	if part.declared == nil {
+		part.declared = r
+	}
+	found, _ := l.shares.LoadOrStore(r, &part)
+	return found.(*Rule)
+}
