@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -28,11 +29,11 @@ type Server struct {
 	closed bool // the test is over: nothing starts any more
 }
 
-// Start starts a standalone server and returns when it answers. The test's
-// cleanup stops it.
-func Start(tb testing.TB) *Server {
+// Start starts a standalone server and returns when it answers. The arguments
+// are for redis-server. The test's cleanup stops it.
+func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, portPlain, func(string, int) []string { return nil })
+	return start(tb, portPlain, func(string, int) []string { return slices.Clone(args) })
 }
 
 // start starts a server with the arguments that extra gives for its directory

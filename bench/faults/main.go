@@ -1,0 +1,120 @@
+// Faults does to a Redis what happens to one in production, one fault after the
+// other, and prints as a table in Markdown what callers of a limiter see
+// meanwhile. Every number is measured, and every server is a redis-server of
+// its own.
+//
+// Usage:
+//
+//	go run ./faults [-short] [-run regexp] [-write ../docs/failures.md]
+//
+// With -short only the faults of a short round happen, in well under a minute.
+// With -write the tables replace what stands between the lines
+// "<!-- measured -->" and "<!-- /measured -->" of a file.
+//
+// The exit status is 1 if a call was not answered, if more was admitted than
+// the formula above the table allows, or if limits were not enforced again.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/faults"
+)
+
+func main() {
+	short := flag.Bool("short", false, "a short round")
+	pattern := flag.String("run", "", "regular expression: only the faults whose names it matches")
+	file := flag.String("write", "", "file to write the tables into")
+	lasts := flag.Duration("lasts", 2*time.Second, "how long a fault lasts that does not heal by itself")
+	together := flag.Int("together", 1, "how many faults to look at at a time")
+	flag.Parse()
+	redis.SetLogger(silence{}) // it has much to say here
+	ok, err := run(*short, *pattern, *file, *lasts, *together)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// A row is a fault and what was seen of it.
+type row struct {
+	fault  faults.Fault
+	seen   []faults.Seen
+	failed bool
+}
+
+func run(short bool, pattern, file string, lasts time.Duration, together int) (bool, error) {
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return false, err
+	}
+	var rows []*row
+	for _, fault := range faults.All() {
+		if wanted.MatchString(fault.Name) && (fault.Quick || !short) {
+			rows = append(rows, &row{fault: fault})
+		}
+	}
+	var crowds []faults.Crowd
+	ok := true
+	if wanted.MatchString("crowd") {
+		ok = attempt(func(t *trial) { crowds = faults.Crowds(t, short) })
+	}
+	var wait sync.WaitGroup
+	free := make(chan struct{}, together)
+	for _, r := range rows {
+		free <- struct{}{}
+		wait.Go(func() {
+			fmt.Fprintln(os.Stderr, "faults:", r.fault.Where+":", r.fault.Name)
+			r.failed = !attempt(func(t *trial) { r.seen = faults.Run(t, r.fault, lasts) })
+			<-free
+		})
+	}
+	wait.Wait()
+	for _, r := range rows {
+		ok = ok && !r.failed
+		for _, s := range r.seen {
+			if complaint := s.Complaint(); complaint != "" {
+				fmt.Fprintf(os.Stderr, "faults: %s: %s: %v: %s\n", r.fault.Where, r.fault.Name, s.Policy, complaint)
+				ok = false
+			}
+		}
+	}
+	var out bytes.Buffer
+	write(&out, rows, crowds, lasts)
+	if file != "" {
+		return ok, insert(file, out.Bytes())
+	}
+	_, err = os.Stdout.Write(out.Bytes())
+	return ok, err
+}
+
+// insert replaces what stands between the marks of a file.
+func insert(file string, tables []byte) error {
+	const begin, end = "<!-- measured -->\n", "<!-- /measured -->\n"
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(page, []byte(begin))
+	_, after, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok || !ok2 {
+		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
+	}
+	page = bytes.Join([][]byte{before, []byte(begin), []byte("\n"), tables, []byte("\n"), []byte(end), after}, nil)
+	return os.WriteFile(file, page, 0o644)
+}

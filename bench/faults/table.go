@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/internal/faults"
+	"github.com/rategen/rategen/runtime"
+)
+
+// write writes the tables.
+func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration) {
+	if len(crowds) > 0 {
+		fmt.Fprintf(w, "%d calls at once on a Redis that gives no answer, a budget of %v:\n\n", crowds[0].Calls, runtime.DefaultTimeout)
+		fmt.Fprintln(w, "| Redis | answered | p50 | p99 | max |")
+		fmt.Fprintln(w, "|---|---:|---:|---:|---:|")
+		for _, c := range crowds {
+			fmt.Fprintf(w, "| %s | 100 %% | %s | %s | %s |\n", c.Name, short(c.P50), short(c.P99), short(c.Max))
+		}
+		fmt.Fprintln(w)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself.\n", faults.Traffic, lasts)
+	var where faults.Where
+	for _, r := range rows {
+		if r.fault.Where != where {
+			where = r.fault.Where
+			fmt.Fprintf(w, "\n**%s**\n\n", strings.ToUpper(string(where[:1]))+string(where[1:]))
+			fmt.Fprintln(w, "| fault | policy | answered | p50 | p99 | max | by the store | the others saw | classes | most in a window | decided again | enforced again |")
+			fmt.Fprintln(w, "|---|---|---:|---:|---:|---:|---:|---|---|---:|---:|---:|")
+		}
+		name := r.fault.Name
+		if r.failed {
+			fmt.Fprintf(w, "| %s | | failed | | | | | | | | | |\n", name)
+		}
+		for _, s := range r.seen {
+			fmt.Fprintf(w, "| %s | `%v` | 100 %% of %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+				name, s.Policy, s.Calls, short(s.P50), short(s.P99), short(s.Max),
+				share(s.Store, s.Calls), sights(s), classes(s.Classes), bound(s), after(s.Back), after(s.Enforced))
+			name = ""
+		}
+	}
+}
+
+// short returns a duration as one reads it.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+func after(d time.Duration) string {
+	if d < 0 {
+		return "not"
+	}
+	if d < time.Millisecond {
+		return "at once"
+	}
+	return short(d)
+}
+
+// sights is what callers saw that the store gave no answer.
+func sights(s faults.Seen) string {
+	return shares(s.Calls-s.Store, []string{"admitted", "denied", "`ErrUnavailable`", "another error"},
+		[]int{s.Admitted, s.Denied, s.Refused, s.Strange})
+}
+
+// shares says which of the names have which share of all.
+func shares(all int, names []string, counts []int) string {
+	var parts []string
+	for i, n := range counts {
+		switch {
+		case n == 0:
+		case n == all:
+			parts = append(parts, names[i])
+		default:
+			parts = append(parts, names[i]+" "+share(n, all))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// share says in percent how many of all n are, with a digit more where it would
+// be 0 or 100 without being it.
+func share(n, all int) string {
+	percent, digits := 100*float64(n)/float64(max(all, 1)), 0
+	if n != 0 && n != all && (percent < 1 || percent > 99) {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f %%", digits, percent)
+}
+
+// classes returns the classes of failures, the most frequent first.
+func classes(count map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		if d := count[b] - count[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("`%s` %d", name, count[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+// bound is the most that was admitted in a window, and what the formula allows.
+func bound(s faults.Seen) string {
+	if s.Bound < 0 {
+		return fmt.Sprintf("%d, by the store %d ≤ %d", s.Worst, s.Healthy, s.HealthyBound)
+	}
+	return fmt.Sprintf("%d ≤ %d", s.Worst, s.Bound)
+}

@@ -1,0 +1,30 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/faultproxy"
+	"github.com/rategen/rategen/internal/redistest"
+)
+
+var network = []Fault{
+	proxied("replies 20 ms late", true, func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) }),
+	proxied("replies 80 ms late", true, func(p *faultproxy.Proxy) { p.Delay(80 * time.Millisecond) }, "timeout"),
+	proxied("silence", true, (*faultproxy.Proxy).Stall, "timeout"),
+	proxied("connections reset", false, (*faultproxy.Proxy).Reset, "connection", "dial", "timeout"),
+	proxied("connections refused", true, (*faultproxy.Proxy).Refuse, "dial", "timeout"),
+	proxied("replies lost", true, (*faultproxy.Proxy).DropReplies, "timeout"),
+	proxied("connections closed in place of a reply", false, (*faultproxy.Proxy).CutReplies, "connection", "timeout"),
+}
+
+func proxied(name string, quick bool, fault func(*faultproxy.Proxy), classes ...string) Fault {
+	return Fault{Name: name, Where: Network, Classes: classes, Quick: quick, set: func(tb testing.TB) *site {
+		proxy := faultproxy.Start(tb, redistest.Start(tb).Addr)
+		client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+		tb.Cleanup(func() { _ = client.Close() })
+		return &site{client: client, begin: func() { fault(proxy) }, end: proxy.Pass}
+	}}
+}

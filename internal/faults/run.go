@@ -1,0 +1,215 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+const (
+	// callers is how many goroutines call by each policy, and pause is for how
+	// long each then rests.
+	callers = 6
+	pause   = 10 * time.Millisecond
+	// keys is how many keys of each tag they call on, one after the other.
+	keys = 2
+	// calm is for how long all must be well before a fault counts as over.
+	calm = window
+	// settleLimit is how long it may take until all is well again.
+	settleLimit = 30 * time.Second
+	// answerLimit is how long the last calls may take.
+	answerLimit = 10 * time.Second
+)
+
+// Traffic says what the callers do, in a sentence.
+var Traffic = fmt.Sprintf("By each policy %d goroutines call, each %v after it was answered, on %d keys (%d on a cluster) "+
+	"that admit %d in %v", callers, pause, keys, 3*keys, max, window)
+
+// silent keeps what limiters log.
+var silent = slog.New(slog.DiscardHandler)
+
+// policies are those that a fault is seen through, each by a limiter of its
+// own.
+var policies = []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal}
+
+// Run has callers call before, while and after a fault happens, which lasts as
+// long as it is told unless it heals by itself, and returns what they saw by
+// each policy. It fails the test if a call is not answered at all.
+func Run(tb testing.TB, fault Fault, lasts time.Duration) []Seen {
+	tb.Helper()
+	site := fault.set(tb)
+	if len(site.tags) == 0 {
+		site.tags = []string{"x"}
+	}
+	start := time.Now()
+	var views []*view
+	for _, policy := range policies {
+		v := newView(site, policy, start)
+		if err := v.warm(); err != nil {
+			tb.Fatalf("%s: before the fault: %v", fault.Name, err)
+		}
+		views = append(views, v)
+	}
+
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	for _, v := range views {
+		for i := range callers {
+			wait.Go(func() { v.call(i, stop) })
+		}
+	}
+	time.Sleep(window) // of health, so that limits are full
+	var t times
+	t.begin = time.Since(start)
+	site.begin()
+	t.over, t.end = t.begin, t.begin
+	if !fault.Heals {
+		time.Sleep(lasts)
+		t.end = time.Since(start)
+		site.end()
+		t.over = time.Since(start)
+	}
+	for until := time.Now().Add(settleLimit); time.Now().Before(until); time.Sleep(pause) {
+		settled := true
+		for _, v := range views {
+			settled = settled && v.settled(t.over, lasts)
+		}
+		if settled {
+			break
+		}
+	}
+	close(stop)
+	t.stop = time.Since(start)
+
+	answered := make(chan struct{})
+	go func() { wait.Wait(); close(answered) }()
+	select {
+	case <-answered:
+	case <-time.After(answerLimit):
+		tb.Fatalf("%s: calls are not answered %v after they began", fault.Name, answerLimit)
+	}
+	var seen []Seen
+	for _, v := range views {
+		seen = append(seen, v.seen(fault, t))
+		v.close()
+	}
+	return seen
+}
+
+// times are the moments of a run, counted from its start.
+type times struct {
+	begin, end time.Duration // of the fault
+	over       time.Duration // when end has done its work
+	stop       time.Duration
+}
+
+// A view is a fault as it is seen through one policy.
+type view struct {
+	policy  runtime.FailurePolicy
+	limiter *runtime.Limiter
+	limits  []runtime.Limit
+	start   time.Time
+
+	mu       sync.Mutex
+	records  []record
+	classes  map[string]int
+	degraded time.Duration   // when the last call was not decided by the store
+	denied   []time.Duration // when the store last denied a call on each key
+}
+
+func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
+	v := &view{policy: policy, start: start, classes: map[string]int{}}
+	// Every call is to need Redis, also one that was denied a moment ago.
+	store := runtime.NewRedisStore(site.client, runtime.WithDenialMemory(0))
+	v.limiter = runtime.New(store,
+		runtime.WithNamespace(policy.String()),
+		runtime.WithFailurePolicy(policy),
+		runtime.WithLogger(silent),
+		runtime.WithObserver(&runtime.Observer{Failure: func(e runtime.FailureEvent) {
+			v.mu.Lock()
+			v.classes[e.Class.String()]++
+			v.mu.Unlock()
+		}}))
+	for _, tag := range site.tags {
+		rule := &runtime.Rule{Name: "fault", Prefix: "fault:{" + tag + "}:", Window: window, Max: max}
+		for i := range keys {
+			v.limits = append(v.limits, rule.Limit(runtime.NewKey().AddInt(int64(i))))
+		}
+	}
+	v.denied = make([]time.Duration, len(v.limits))
+	return v
+}
+
+// warm calls until the store decides on every key: connections have to be
+// dialed and scripts to be loaded once.
+func (v *view) warm() error {
+	for until := time.Now().Add(answerLimit); ; time.Sleep(pause) {
+		var failed error
+		for _, limit := range v.limits {
+			if d, err := v.limiter.Peek(context.Background(), limit); d.Source != runtime.SourceStore {
+				failed = errors.Join(err, errors.New("not decided by the store"))
+			}
+		}
+		if failed == nil || time.Now().After(until) {
+			return failed
+		}
+	}
+}
+
+// call calls on one key after the other until stop is closed.
+func (v *view) call(from int, stop <-chan struct{}) {
+	for i := from; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(pause):
+		}
+		key := i % len(v.limits)
+		r := record{key: key, begin: time.Since(v.start)}
+		decision, err := v.limiter.Take(context.Background(), v.limits[key])
+		r.end = time.Since(v.start)
+		r.source, r.fate = decision.Source, fateOf(err)
+		v.add(r)
+	}
+}
+
+func (v *view) add(r record) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.records = append(v.records, r)
+	switch {
+	case r.source != runtime.SourceStore:
+		v.degraded = r.end
+	case r.fate == denied:
+		v.denied[r.key] = r.end
+	}
+}
+
+// settled reports whether the store has decided every call for a while, and
+// denied one on every key since: limits are enforced.
+func (v *view) settled(over, lasts time.Duration) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Since(v.start)
+	since := v.degraded
+	if since < over {
+		since = over
+	}
+	if now < since+calm || now < over+lasts {
+		return false
+	}
+	for _, at := range v.denied {
+		if at < since {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *view) close() {}

@@ -1,0 +1,228 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A fate is what became of a call.
+type fate uint8
+
+const (
+	admitted fate = iota
+	denied        // by a limit
+	refused       // because the store gave no answer
+	strange       // by an error that no call should see
+)
+
+func fateOf(err error) fate {
+	switch {
+	case err == nil:
+		return admitted
+	case errors.Is(err, runtime.ErrLimited):
+		return denied
+	case errors.Is(err, runtime.ErrUnavailable):
+		return refused
+	}
+	return strange
+}
+
+// A record is one call.
+type record struct {
+	key        int
+	begin, end time.Duration // since the start of the run
+	source     runtime.Source
+	fate       fate
+}
+
+// Seen is what the callers saw of a fault through one failure policy.
+type Seen struct {
+	Policy runtime.FailurePolicy
+	// Calls counts the calls that ended after the fault had begun and began
+	// before it was over: all of them were answered. The counts below it are
+	// of these calls.
+	Calls int
+	// P50, P99 and Max say how long they took.
+	P50, P99, Max time.Duration
+	// Store, Local and Failure count them by who decided.
+	Store, Local, Failure int
+	// Admitted, Denied, Refused and Strange count by what became of those that
+	// the store did not decide: Refused is runtime.ErrUnavailable, and Strange
+	// an error that nobody should see.
+	Admitted, Denied, Refused, Strange int
+	// Classes counts the failures of the whole run by their error class.
+	Classes map[string]int
+	// Healthy is the most that the store admitted on one key in any window,
+	// and Worst that anybody did.
+	Healthy, Worst int64
+	// Bound is what Worst must not exceed: max*(1+F) and what the policy adds.
+	// It is -1 for an open policy, which adds without bound.
+	Bound, HealthyBound int64
+	// Back is the time from the end of the fault until no call was decided by
+	// the policy any more, for a window at least, and Denied that until the
+	// store had denied a call on every key. They are -1 if that did not
+	// happen.
+	Back, Enforced time.Duration
+}
+
+func (v *view) seen(fault Fault, t times) Seen {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := Seen{
+		Policy: v.policy, Classes: v.classes,
+		HealthyBound: max * (1 + fault.Failovers),
+	}
+	switch v.policy {
+	case runtime.FailOpen:
+		s.Bound = -1
+	case runtime.FailClosed:
+		s.Bound = s.HealthyBound
+	case runtime.FailLocal:
+		s.Bound = s.HealthyBound + max // of this one process
+	}
+	s.Healthy = worst(v.records, func(r *record) bool { return r.source == runtime.SourceStore })
+	s.Worst = worst(v.records, func(*record) bool { return true })
+
+	slices.SortFunc(v.records, func(a, b record) int { return int(a.end - b.end) })
+	back := v.back(t)
+	s.Back, s.Enforced = since(back, t.over), since(v.enforced(back), t.over)
+	until := t.end
+	if fault.Heals {
+		until = back
+		if back < 0 {
+			until = t.stop
+		}
+	}
+	var took []time.Duration
+	for i := range v.records {
+		if r := &v.records[i]; r.end > t.begin && r.begin <= until {
+			s.count(r)
+			took = append(took, r.end-r.begin)
+		}
+	}
+	s.P50, s.P99, s.Max = quantiles(took)
+	return s
+}
+
+func (s *Seen) count(r *record) {
+	s.Calls++
+	switch r.source {
+	case runtime.SourceStore:
+		s.Store++
+		return
+	case runtime.SourceLocal:
+		s.Local++
+	default:
+		s.Failure++
+	}
+	switch r.fate {
+	case admitted:
+		s.Admitted++
+	case denied:
+		s.Denied++
+	case refused:
+		s.Refused++
+	default:
+		s.Strange++
+	}
+}
+
+// back returns when the policy had decided its last call before a while
+// without any, or -1. Records are in the order of their ends.
+func (v *view) back(t times) time.Duration {
+	at := t.over
+	for i := range v.records {
+		r := &v.records[i]
+		if r.end > at+calm && r.begin > at {
+			break
+		}
+		if r.end > at && r.source != runtime.SourceStore {
+			at = r.end
+		}
+	}
+	if at+calm > t.stop {
+		return -1
+	}
+	return at
+}
+
+// enforced returns when, after back, the store had denied a call on every key,
+// or -1.
+func (v *view) enforced(back time.Duration) time.Duration {
+	missing := len(v.limits)
+	found := make([]bool, missing)
+	for i := range v.records {
+		r := &v.records[i]
+		if r.end >= back && r.source == runtime.SourceStore && r.fate == denied && !found[r.key] {
+			found[r.key] = true
+			if missing--; missing == 0 && back >= 0 {
+				return r.end
+			}
+		}
+	}
+	return -1
+}
+
+func since(at, from time.Duration) time.Duration {
+	if at < 0 {
+		return -1
+	}
+	return at - from
+}
+
+// worst returns the most calls of one key that were admitted for certain in
+// one window: that began and ended in it, by whomever picks admits.
+func worst(records []record, pick func(*record) bool) int64 {
+	byKey := map[int][]*record{}
+	for i := range records {
+		if r := &records[i]; r.fate == admitted && pick(r) {
+			byKey[r.key] = append(byKey[r.key], r)
+		}
+	}
+	var most int64
+	for _, all := range byKey {
+		for _, first := range all {
+			var n int64
+			for _, r := range all {
+				if r.begin >= first.begin && r.end < first.begin+window {
+					n++
+				}
+			}
+			if n > most {
+				most = n
+			}
+		}
+	}
+	return most
+}
+
+func quantiles(took []time.Duration) (p50, p99, max time.Duration) {
+	if len(took) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
+}
+
+// Complaint says what is wrong with what was seen, if something is: more was
+// admitted than the formula allows, an error that nobody should see, or limits
+// that are not enforced again.
+func (s *Seen) Complaint() string {
+	switch {
+	case s.Healthy > s.HealthyBound:
+		return fmt.Sprintf("the store admitted %d in a window, which holds %d", s.Healthy, s.HealthyBound)
+	case s.Bound >= 0 && s.Worst > s.Bound:
+		return fmt.Sprintf("%d were admitted in a window, which holds %d", s.Worst, s.Bound)
+	case s.Strange > 0:
+		return fmt.Sprintf("%d calls saw an error that is none of the limiter's", s.Strange)
+	case s.Back < 0:
+		return "the store does not decide again"
+	case s.Enforced < 0:
+		return "limits are not enforced again"
+	}
+	return ""
+}
