@@ -95,7 +95,7 @@ func ClassOf(err error) ErrorClass {
 		return classOfReply(reply.Error())
 	}
 	var dial *net.OpError
-	var timeout net.Error
+	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, errBroken):
 		return ClassBroken

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,8 +36,8 @@ type RedisStore struct {
 	slot    func(key []byte) int // nil: one script can span all keys
 
 	terminal terminal
-	breaker  breaker
 	denials  *denials // nil: none is remembered
+	failures [classes]atomic.Int64
 }
 
 // A RedisOption configures a [RedisStore].
@@ -82,7 +83,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 		opt(s)
 	}
 	s.terminal.store = s
-	s.breaker.start = time.Now()
+	s.terminal.breaker = newBreaker(s.timeout, nil)
 	return s
 }
 
@@ -124,17 +125,58 @@ func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 	}
 	var failed error
 	for i := range charges {
-		key := string(charges[i].Key)
-		failed = errors.Join(failed, s.within(ctx, func() error { return s.client.Unlink(ctx, key).Err() }))
+		err := s.unlink(ctx, string(charges[i].Key))
+		s.count(err, 1)
+		failed = errors.Join(failed, err)
 	}
 	return failed
 }
 
-// decide executes calls by one script, or on a cluster by one for each slot.
-func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
-	if !s.breaker.admit() {
+func (s *RedisStore) unlink(ctx context.Context, key string) error {
+	pass, ok := s.terminal.breaker.admit()
+	if !ok {
 		return errBroken
 	}
+	err := s.within(ctx, func() error { return s.client.Unlink(ctx, key).Err() })
+	s.answered(pass, err)
+	return err
+}
+
+// Failures returns how many calls the store has not decided since it was made,
+// by why. Classes that none is of are left out.
+func (s *RedisStore) Failures() map[ErrorClass]int64 {
+	counts := make(map[ErrorClass]int64)
+	for class := range s.failures {
+		if n := s.failures[class].Load(); n > 0 {
+			counts[ErrorClass(class)] = n
+		}
+	}
+	return counts
+}
+
+// count takes note of n calls that were not decided, if err is not nil. That
+// their caller gave up is nobody's failure.
+func (s *RedisStore) count(err error, n int) {
+	if err != nil && err != context.Canceled && err != context.DeadlineExceeded {
+		s.failures[ClassOf(err)].Add(int64(n))
+	}
+}
+
+// decide has calls executed and counts those that were not decided.
+func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
+	err := s.route(ctx, op, calls)
+	if err != nil {
+		s.count(err, len(calls))
+		return err
+	}
+	for i := range calls {
+		s.count(calls[i].Err, 1)
+	}
+	return nil
+}
+
+// route executes calls by one script, or on a cluster by one for each slot.
+func (s *RedisStore) route(ctx context.Context, op string, calls []Call) error {
 	if s.slot == nil {
 		return s.share(ctx, op, calls)
 	}
@@ -146,17 +188,14 @@ func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error 
 	return s.decideApart(ctx, op, calls)
 }
 
-// answered tells the breaker what came of asking Redis. An error that Redis
-// replied is an answer; one of the caller's context is none, and no failure
-// either.
-func (s *RedisStore) answered(err error) {
-	var reply redis.Error
-	switch {
-	case err == nil || errors.As(err, &reply):
-		s.breaker.succeeded()
-	case !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
-		s.breaker.failed()
+// answered tells the breaker what came of asking Redis until a context of
+// withTimeout ended. An error of the context itself is the caller's.
+func (s *RedisStore) answered(p pass, err error) {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		s.terminal.breaker.dropped(p)
+		return
 	}
+	s.terminal.breaker.learn(p, err)
 }
 
 // share executes calls on trips shared with other callers, maxAboard of them at
@@ -184,6 +223,10 @@ func (s *RedisStore) share(ctx context.Context, op string, calls []Call) error {
 
 // execute executes calls by a script of their own.
 func (s *RedisStore) execute(ctx context.Context, op string, calls []Call) error {
+	pass, ok := s.terminal.breaker.admit()
+	if !ok {
+		return errBroken
+	}
 	t := new(ticket)
 	t.done = make(chan struct{}, 1)
 	t.write(op, calls)
@@ -193,7 +236,7 @@ func (s *RedisStore) execute(ctx context.Context, op string, calls []Call) error
 	if err == nil {
 		t.hand(calls)
 	}
-	s.answered(err)
+	s.answered(pass, err)
 	return err
 }
 
@@ -204,10 +247,27 @@ func (s *RedisStore) within(ctx context.Context, do func() error) error {
 	go func() { done <- do() }()
 	select {
 	case err := <-done:
+		if contextual(err) && ctx.Err() != nil {
+			return ended(ctx)
+		}
 		return err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
+}
+
+// ended returns why a context of withTimeout has ended: a lateError, or its
+// parent's error, whatever the parent's cause.
+func ended(ctx context.Context) error {
+	if late, ok := context.Cause(ctx).(lateError); ok {
+		return late
+	}
+	return ctx.Err()
+}
+
+// contextual reports whether err is that of a context.
+func contextual(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // withTimeout returns a context that ends with the store's timeout. Its cause
@@ -217,6 +277,14 @@ func (s *RedisStore) withTimeout(ctx context.Context) (context.Context, context.
 }
 
 // late is the error of a call that has waited for as long as it may.
-func (s *RedisStore) late() error {
-	return fmt.Errorf("redis gave no answer within %v", s.timeout)
+func (s *RedisStore) late() error { return lateError(s.timeout) }
+
+// A lateError says how long a call has waited in vain.
+type lateError time.Duration
+
+func (e lateError) Error() string {
+	return fmt.Sprintf("redis gave no answer within %v", time.Duration(e))
 }
+
+// Timeout reports that the error is one of time, as in package net.
+func (lateError) Timeout() bool { return true }

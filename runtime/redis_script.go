@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"context"
+	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -47,12 +49,18 @@ type command struct{ *redis.IntSliceCmd }
 func (command) NoRetry() bool { return true }
 
 // run executes take.lua with the arguments in w, at most once, and returns its
-// reply.
+// reply. What was certainly not executed it tries again until ctx ends, which
+// is one of withTimeout.
 func (s *RedisStore) run(ctx context.Context, w *wire) ([]int64, error) {
 	for pause := time.Millisecond; ; pause *= 2 {
 		reply, err := s.runOnce(ctx, w)
-		if err == nil || !notExecuted(err) {
-			return reply, err
+		switch {
+		case err == nil:
+			return reply, nil
+		case contextual(err) && ctx.Err() != nil:
+			return nil, ended(ctx)
+		case !notExecuted(err) && !notSent(err):
+			return nil, err
 		}
 		select {
 		case <-time.After(pause):
@@ -86,4 +94,12 @@ func notExecuted(err error) bool {
 		}
 	}
 	return false
+}
+
+// notSent reports whether err proves that the script did not leave the process,
+// for lack of a connection.
+func notSent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
 }

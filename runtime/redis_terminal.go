@@ -24,7 +24,8 @@ const (
 // calls gather, and when one returns they leave together. Nobody waits for
 // others to come.
 type terminal struct {
-	store *RedisStore
+	store   *RedisStore
+	breaker *breaker
 
 	mu      sync.Mutex
 	waiting []*ticket
@@ -43,6 +44,7 @@ type ticket struct {
 	charges []Charge // of all calls
 	keys    []byte   // of all charges
 	weight  int64    // how much work they are, see trip.fits
+	pass    pass     // the breaker's
 	err     error
 	done    chan struct{} // receives one value when the trip is over
 	timer   *time.Timer
@@ -62,9 +64,15 @@ var errCrowded = errors.New("too many calls wait for redis")
 // when that is done, when the store's timeout is over, or when ctx ends. A
 // call that has not left by then is never executed.
 func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
+	pass, ok := t.breaker.admit()
+	if !ok {
+		return errBroken
+	}
 	ticket := tickets.Get().(*ticket)
 	ticket.write(op, calls)
+	ticket.pass = pass
 	if err := t.join(ticket); err != nil {
+		t.breaker.dropped(pass)
 		return err
 	}
 	ticket.timer.Reset(t.store.timeout)
@@ -79,12 +87,16 @@ func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
 		tickets.Put(ticket)
 		return err
 	case <-ticket.timer.C:
-		t.giveUp(ticket, true)
-		t.store.breaker.failed()
+		if t.giveUp(ticket, true) {
+			t.breaker.failed(pass)
+		} else {
+			t.breaker.dropped(pass)
+		}
 		return t.store.late()
 	case <-ctx.Done():
 		ticket.timer.Stop()
 		t.giveUp(ticket, false)
+		t.breaker.dropped(pass)
 		return ctx.Err()
 	}
 }
@@ -114,13 +126,13 @@ func (t *terminal) fly() {
 	trip := trips.Get().(*trip)
 	defer trips.Put(trip)
 	for t.board(trip) {
-		ctx, cancel := context.WithTimeout(context.Background(), t.store.timeout)
+		ctx, cancel := t.store.withTimeout(context.Background())
 		err := trip.make(ctx, t.store)
 		cancel()
 		if !t.land(trip.flight) {
 			return // what came so late says nothing about Redis as it is now
 		}
-		t.store.answered(err)
+		t.breaker.learn(trip.pass, err)
 	}
 }
 
@@ -163,21 +175,23 @@ func (t *terminal) board(trip *trip) bool {
 	return true
 }
 
-// giveUp keeps a ticket from boarding, if it has not. If it has and its time is
-// over, its trip is stuck, and others need not wait for that to return. The
-// ticket is not used again: the trip may still write to it.
-func (t *terminal) giveUp(ticket *ticket, late bool) {
+// giveUp keeps a ticket from boarding, if it has not, and reports whether it
+// has. If so and its time is over, its trip is stuck, and others need not wait
+// for that to return. The ticket is not used again: the trip may still write to
+// it.
+func (t *terminal) giveUp(ticket *ticket, late bool) (left bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ticket.givenUp = true
 	f := ticket.flight
 	if !late || f == nil || f.over || f.stuck || t.stuck == maxStuck {
-		return
+		return f != nil
 	}
 	f.stuck = true
 	t.stuck++
 	t.flying--
 	t.start()
+	return true
 }
 
 func (t *ticket) write(op string, calls []Call) {

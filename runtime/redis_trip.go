@@ -19,6 +19,7 @@ type trip struct {
 	found   []outcome // what the script said of the first limit of each of calls
 	origin  []place   // of each caller's call, in order: its place in calls
 	weight  int64
+	pass    pass // the newest of the tickets'
 	flight  *flight
 }
 
@@ -42,6 +43,7 @@ func (t *trip) clear() {
 	clear(t.tickets)
 	clear(t.calls)
 	t.tickets, t.calls, t.times, t.origin, t.weight = t.tickets[:0], t.calls[:0], t.times[:0], t.origin[:0], 0
+	t.pass = 0
 	t.flight = new(flight) // tickets given up keep the one before
 }
 
@@ -68,6 +70,7 @@ func (c *Charge) weight() int64 {
 func (t *trip) take(ticket *ticket) {
 	t.tickets = append(t.tickets, ticket)
 	t.weight += ticket.weight
+	t.pass = max(t.pass, ticket.pass)
 	for _, call := range ticket.calls {
 		if last := len(t.calls) - 1; ticket.op == "take" && len(ticket.calls) == 1 && last >= 0 && alike(&t.calls[last], &call) {
 			t.origin = append(t.origin, place{last, t.times[last]})
