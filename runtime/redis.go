@@ -38,6 +38,7 @@ type RedisStore struct {
 	terminal terminal
 	denials  *denials // nil: none is remembered
 	failures [classes]atomic.Int64
+	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
 }
 
 // A RedisOption configures a [RedisStore].
@@ -83,8 +84,18 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 		opt(s)
 	}
 	s.terminal.store = s
-	s.terminal.breaker = newBreaker(s.timeout, nil)
+	s.terminal.breaker = newBreaker(s.timeout, s.turned)
 	return s
+}
+
+// attach makes the store tell e what happens.
+func (s *RedisStore) attach(e *events) { s.events.Store(e) }
+
+// turned tells that a breaker has opened or closed.
+func (s *RedisStore) turned(open bool) {
+	if e := s.events.Load(); e != nil {
+		e.breaker(open)
+	}
 }
 
 // Take implements [Store].
