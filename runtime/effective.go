@@ -16,7 +16,7 @@ func (l *Limiter) effective(limit *Limit) (*Rule, int64, bool) {
 		rule = of.rule
 	}
 	if rule.Adaptive != nil && most > 0 {
-		most = l.scaled(limit.rule, most, limit.cost)
+		most = l.scaled(limit.rule, rule, most, limit.cost)
 	}
 	return rule, most, true
 }

@@ -23,11 +23,10 @@ type Limiter struct {
 	enabled   func() bool
 	events    *events
 
-	follow      *follower // nil: nothing is overridden
-	overrides   atomic.Pointer[ruling]
-	scaler      Scaler   // in place of the rules' own, or nil
-	adaptations sync.Map // *Rule as declared -> *adaptation
-	shares      sync.Map // *Rule -> *Rule with this process's part of its burst
+	follow    *follower // nil: nothing is overridden
+	overrides atomic.Pointer[ruling]
+	scaling   scaling
+	shares    sync.Map // *Rule -> *Rule with this process's part of its burst
 }
 
 // An Option configures a [Limiter].

@@ -139,13 +139,17 @@ func (l *Limiter) refused(err error) {
 
 func (r *ruling) enabled() bool { return r.Enabled == nil || *r.Enabled }
 
-// Close ends what the limiter has started, the following of overrides, and
-// returns when it has ended. Calls go on to be decided, with the overrides as
-// they are. The store stays open.
+// Close ends what the limiter has started, the following of overrides and of
+// what adaptive rules adapt to, and returns when it has ended. Calls go on to be
+// decided, with the overrides and factors as they are. The store stays open.
 func (l *Limiter) Close() error {
-	if l != nil && l.follow != nil {
+	if l == nil {
+		return nil
+	}
+	if l.follow != nil {
 		l.follow.stop()
 		l.follow.done.Wait()
 	}
+	l.scaling.close()
 	return nil
 }

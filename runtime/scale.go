@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -9,20 +10,14 @@ import (
 // scaleEvery is the least time between two questions about one rule's factor.
 const scaleEvery = time.Second
 
-// Latencies are averaged by exponential smoothing: a new one counts for as
-// much as this in the recent average and in the usual one.
-const (
-	recentWeight = 1.0 / 16
-	usualWeight  = 1.0 / 4096
-)
-
 // A Scaler makes the max of a rule follow how busy things are. Package
 // runtime/adaptive has one that goes by CPU, memory and latency.
 type Scaler interface {
 	// Factor returns what the rule's max is to be multiplied by: 1 leaves it
-	// alone, less admits less. What is not above 0 counts as 1. It is called
-	// once a second at most for each rule and limiter, in a goroutine of its
-	// own while calls go on with the factor before.
+	// alone, less admits less. What is not above 0 or not finite counts as 1,
+	// and so does a panic. It is called once a second at most for each rule
+	// and limiter, never twice at a time, and in a goroutine of its own while
+	// calls go on with the factor before.
 	Factor(Load) float64
 }
 
@@ -30,29 +25,27 @@ type Scaler interface {
 type Load struct {
 	// Rule is the rule as it was declared.
 	Rule *Rule
-	// Latency is how long the rule's calls took of late, and Usual how long
-	// they took over a long time; see [Limiter.Measure]. Both are 0 before the
-	// first.
+	// Factor is the factor so far, 1 to begin with.
+	Factor float64
+	// Latency is how long the rule's calls took in the last seconds, and Usual
+	// how long they take as a rule, which an overload takes hours to become.
+	// Both are 0 before the first call was measured, see [Limiter.Measure].
 	Latency, Usual time.Duration
 }
 
 // WithScaler has s scale every rule that is adaptive, in place of the rule's
 // own scaler.
 func WithScaler(s Scaler) Option {
-	return func(l *Limiter) { l.scaler = s }
+	return func(l *Limiter) { l.scaling.scaler = s }
 }
 
 // Measure takes note that a call which r let through began at start and ends
 // now. Generated code defers it for rules that adapt to latency. A nil Rule or
 // one that is not adaptive is passed over.
 func (l *Limiter) Measure(r *Rule, start time.Time) {
-	if l == nil || r == nil || r.Adaptive == nil {
-		return
+	if l != nil && r != nil && r.Adaptive != nil {
+		l.scaling.of(r).latency.add(time.Since(start))
 	}
-	took := time.Since(start)
-	a := l.adaptation(r)
-	a.recent.add(took, recentWeight)
-	a.usual.add(took, usualWeight)
 }
 
 // Factor returns what the max of an adaptive rule is multiplied by just now,
@@ -61,14 +54,27 @@ func (l *Limiter) Factor(r *Rule) float64 {
 	if l == nil || r == nil || r.Adaptive == nil {
 		return 1
 	}
-	return l.adaptation(r).now()
+	return l.scaling.of(r).now()
+}
+
+// A scaling is what a limiter knows of its adaptive rules.
+type scaling struct {
+	scaler Scaler   // in place of the rules' own, or nil
+	rules  sync.Map // *Rule as declared -> *adaptation
+
+	mu      sync.Mutex
+	closed  bool
+	askings sync.WaitGroup
 }
 
 // An adaptation is what a limiter knows of one adaptive rule.
 type adaptation struct {
-	factor        atomic.Uint64 // bits of a float64; 0: 1
-	asked         atomic.Int64  // when, in nanoseconds
-	recent, usual average       // of how long calls took
+	start  time.Time     // what asked counts from
+	asked  atomic.Int64  // when the scaler is due again
+	busy   atomic.Bool   // the scaler is being asked
+	factor atomic.Uint64 // bits of a float64; 0: 1
+
+	latency latency
 }
 
 func (a *adaptation) now() float64 {
@@ -78,38 +84,64 @@ func (a *adaptation) now() float64 {
 	return 1
 }
 
-func (l *Limiter) adaptation(r *Rule) *adaptation {
-	if found, ok := l.adaptations.Load(r); ok {
-		return found.(*adaptation)
+func (s *scaling) of(r *Rule) *adaptation {
+	found, ok := s.rules.Load(r)
+	if !ok {
+		found, _ = s.rules.LoadOrStore(r, &adaptation{start: time.Now()})
 	}
-	found, _ := l.adaptations.LoadOrStore(r, new(adaptation))
 	return found.(*adaptation)
 }
 
-// scaled returns most, the max of a call, times the rule's factor: at least 1,
-// and no less than the call costs if that was within most.
-func (l *Limiter) scaled(r *Rule, most, cost int64) int64 {
-	a := l.adaptation(r)
-	now, asked := time.Now().UnixNano(), a.asked.Load()
-	if now-asked >= int64(scaleEvery) && a.asked.CompareAndSwap(asked, now) {
-		go l.rescale(r, a)
+// begin reports whether a scaler may be asked; if so, askings.Done is due.
+func (s *scaling) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.askings.Add(1)
 	}
-	bound := int64(MaxCount)
+	return !s.closed
+}
+
+// close lets factors stay as they are, and returns when no scaler is asked any
+// more.
+func (s *scaling) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.askings.Wait()
+}
+
+// scaled returns most, the max of a call by rule r, times the factor of the
+// rule that it was declared as: at least 1, no less than the call costs if that
+// could be admitted, and within the bounds of the rule's numbers.
+func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
+	a := l.scaling.of(declared)
+	passed, due := int64(time.Since(a.start)), a.asked.Load()
+	if passed >= due && a.asked.CompareAndSwap(due, passed+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
+		if l.scaling.begin() {
+			go l.rescale(declared, a)
+		}
+	}
+	factor := a.now()
+	if factor == 1 {
+		return most
+	}
+	least, bound := max(1, min(cost, most)), int64(MaxCount)
 	if r.Algorithm == SlidingLog {
 		bound = MaxLog
 	}
-	scaled := min(float64(bound), float64(most)*a.now())
-	return max(1, min(cost, most), int64(scaled))
+	if burst := r.capacity(0); burst > 0 { // is what a call may cost, and drains within maxDrain
+		least = min(most, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)
+	}
+	return max(least, int64(min(math.Round(float64(most)*factor), float64(bound))))
 }
 
 // rescale asks the scaler for a rule's factor.
 func (l *Limiter) rescale(r *Rule, a *adaptation) {
-	defer l.events.contain("scaler")
-	scaler := r.Adaptive
-	if l.scaler != nil {
-		scaler = l.scaler
-	}
-	factor := scaler.Factor(Load{Rule: r, Latency: a.recent.load(), Usual: a.usual.load()})
+	defer l.scaling.askings.Done()
+	defer a.busy.Store(false)
+	recent, usual := a.latency.look(time.Since(a.start))
+	factor := l.askFactor(Load{Rule: r, Factor: a.now(), Latency: recent, Usual: usual})
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		factor = 1
 	}
@@ -119,22 +151,13 @@ func (l *Limiter) rescale(r *Rule, a *adaptation) {
 	}
 }
 
-// An average is smoothed exponentially: new values count for the same part of
-// it whatever came before.
-// (Roberts, "Control chart tests based on geometric moving averages",
-// Technometrics 1, 1959.)
-type average struct{ bits atomic.Uint64 }
-
-// add lets a value count for weight. The first one counts in full. Of two added
-// at the same moment one may be lost.
-func (a *average) add(value time.Duration, weight float64) {
-	old := a.bits.Load()
-	next := float64(value)
-	if old != 0 {
-		before := math.Float64frombits(old)
-		next = before + weight*(next-before)
+// askFactor returns what the scaler says, and 1 if it panics.
+func (l *Limiter) askFactor(load Load) (factor float64) {
+	factor = 1
+	defer l.events.contain("scaler")
+	scaler := load.Rule.Adaptive
+	if l.scaling.scaler != nil {
+		scaler = l.scaling.scaler
 	}
-	a.bits.CompareAndSwap(old, math.Float64bits(next))
+	return scaler.Factor(load)
 }
-
-func (a *average) load() time.Duration { return time.Duration(math.Float64frombits(a.bits.Load())) }

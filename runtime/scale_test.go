@@ -1,0 +1,309 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A dial is a scaler that says what it was set to.
+type dial struct{ bits atomic.Uint64 }
+
+func newDial(factor float64) *dial {
+	d := new(dial)
+	d.set(factor)
+	return d
+}
+
+func (d *dial) set(factor float64)          { d.bits.Store(math.Float64bits(factor)) }
+func (d *dial) Factor(runtime.Load) float64 { return math.Float64frombits(d.bits.Load()) }
+
+// A scalerFunc is a function that is a scaler.
+type scalerFunc func(runtime.Load) float64
+
+func (f scalerFunc) Factor(l runtime.Load) float64 { return f(l) }
+
+// adapt looks at a rule until its factor is as wanted.
+func adapt(t *testing.T, limiter *runtime.Limiter, rule *runtime.Rule, want float64) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); limiter.Factor(rule) != want; time.Sleep(time.Millisecond) {
+		if _, err := limiter.Peek(context.Background(), rule.Limit(key("nobody"))); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("factor of %s is %v, not %v", rule.Name, limiter.Factor(rule), want)
+		}
+	}
+}
+
+// admitted takes until a call is denied, and returns how many were not and the
+// decision on the last.
+func admitted(t *testing.T, limiter *runtime.Limiter, limit runtime.Limit) (int64, runtime.Decision) {
+	t.Helper()
+	for n := int64(0); ; n++ {
+		d, err := limiter.Take(context.Background(), limit)
+		switch {
+		case errors.Is(err, runtime.ErrLimited):
+			return n, d
+		case err != nil || n > 1000:
+			t.Fatal(n, err)
+		}
+	}
+}
+
+// TestScaledMax has every way of counting admit what the factor leaves of the
+// max, and more as soon as it goes up, however it was denied before.
+func TestScaledMax(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for storeName, store := range map[string]runtime.Store{
+		"memory": runtime.NewMemoryStore(),
+		"redis":  runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour)),
+	} {
+		for name, rule := range serverRules(time.Hour, 10) {
+			t.Run(storeName+" "+name, func(t *testing.T) {
+				t.Parallel()
+				factor := newDial(0.5)
+				rule.Adaptive = factor
+				limiter := runtime.New(store, quiet, closed)
+				defer limiter.Close()
+				adapt(t, limiter, rule, 0.5)
+				for _, step := range []struct {
+					factor float64
+					more   int64
+				}{{0.5, 5}, {1, 5}, {0.5, 0}, {1.5, 5}} {
+					factor.set(step.factor)
+					adapt(t, limiter, rule, step.factor)
+					n, d := admitted(t, limiter, rule.Limit(key("k")))
+					if want := int64(10 * step.factor); n != step.more || d.Limit != want {
+						t.Errorf("factor %v: %d more admitted with a limit of %d, want %d and %d", step.factor, n, d.Limit, step.more, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestScaledTrip has calls with another factor each share a trip.
+func TestScaledTrip(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := runtime.NewRedisStore(server.Client(t), patient)
+	for name, rule := range serverRules(time.Hour, 10) {
+		rule.Adaptive = newDial(1)
+		var limiters [2]*runtime.Limiter
+		for i, factor := range []float64{0.5, 1.5} {
+			limiters[i] = runtime.New(store, quiet, closed, runtime.WithScaler(newDial(factor)))
+			defer limiters[i].Close()
+			adapt(t, limiters[i], rule, factor)
+		}
+		var passed atomic.Int64
+		var wait sync.WaitGroup
+		server.Pause()
+		for i := range 40 {
+			wait.Go(func() {
+				d, err := limiters[i%2].Take(context.Background(), rule.Limit(key("k")))
+				if err == nil {
+					passed.Add(1)
+				} else if !errors.Is(err, runtime.ErrLimited) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if want := int64(5 + 10*(i%2)); d.Limit != want {
+					t.Errorf("%s: a limit of %d, want %d", name, d.Limit, want)
+				}
+			})
+		}
+		server.Resume()
+		wait.Wait()
+		if n := passed.Load(); n != 15 {
+			t.Errorf("%s: %d passed, want the 15 of the larger factor", name, n)
+		}
+	}
+}
+
+// TestScaledBounds scales to the ends of what a max may be.
+func TestScaledBounds(t *testing.T) {
+	t.Parallel()
+	logged := runtime.Rule{Window: time.Hour, Max: 10}
+	for _, test := range []struct {
+		rule      runtime.Rule
+		factor    float64
+		max, cost int64
+		want      int64 // the limit that holds
+	}{
+		{logged, 0.5, 10, 1, 5},
+		{logged, 1.26, 10, 1, 13},
+		{logged, 1e-300, 10, 1, 1},
+		{logged, 0.1, 10, 7, 7},   // what could be admitted still can
+		{logged, 0.1, 5, 7, 5},    // and what could not cannot
+		{logged, 2, 0, 1, 0},      // nobody is nobody
+		{logged, 0.5, 100, 1, 50}, // a max of the call's own
+		{logged, 1e300, 10, 1, runtime.MaxLog},
+	} {
+		rule := test.rule
+		rule.Name, rule.Prefix, rule.Adaptive = "r", "r:", newDial(test.factor)
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		adapt(t, limiter, &rule, test.factor)
+		d, err := limiter.Peek(context.Background(), rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
+		if err != nil || d.Limit != test.want {
+			t.Errorf("%+v: got %+v, %v", test, d, err)
+		}
+		limiter.Close()
+	}
+}
+
+// TestScaledBurst scales the rate of a bucket and not its burst, as far as the
+// burst still drains.
+func TestScaledBurst(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	for _, test := range []struct {
+		burst       int64
+		factor      float64
+		short, long time.Duration // between which the bucket drains
+	}{
+		{200, 0.5, 4 * time.Hour, 4 * time.Hour},
+		{200, 2, time.Hour, time.Hour},
+		{1_000_000_000, 1e-300, 100 * year, 143 * year},
+	} {
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1000, Burst: test.burst, Algorithm: runtime.TokenBucket}
+		if test.burst == 200 {
+			rule.Max = 100
+		}
+		rule.Adaptive = newDial(test.factor)
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		adapt(t, limiter, rule, test.factor)
+		d, err := limiter.Take(context.Background(), rule.Limit(key("k")).WithCost(test.burst))
+		if err != nil || d.Limit != test.burst || d.ResetAfter < test.short-time.Second || d.ResetAfter > test.long {
+			t.Errorf("%+v: got %+v, %v", test, d, err)
+		}
+		limiter.Close()
+	}
+}
+
+// TestScaling tells the observer of every factor, asks once a second and makes
+// nothing of what a scaler must not say.
+func TestScaling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told []any
+		observer := &runtime.Observer{
+			Scale: func(e runtime.ScaleEvent) { told = append(told, e) },
+			Panic: func(e runtime.PanicEvent) { told = append(told, e) },
+		}
+		says, loads := 0.5, []float64(nil)
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 100, Adaptive: newDial(9)}
+		scaler := scalerFunc(func(l runtime.Load) float64 {
+			if l.Rule != rule || l.Latency != 0 || l.Usual != 0 {
+				t.Errorf("told of %+v", l)
+			}
+			loads = append(loads, l.Factor)
+			if says == 13 {
+				panic("unlucky")
+			}
+			return says
+		})
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer), runtime.WithScaler(scaler))
+		defer limiter.Close()
+		look := func() {
+			if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for _, says = range []float64{0.5, 0.5, math.NaN(), 0.25, 0, 2, -1, 0.5, math.Inf(1), 0.75, 13} {
+			for range 5 {
+				look()
+			}
+			time.Sleep(time.Second)
+		}
+		scale := func(f float64) any { return runtime.ScaleEvent{Rule: "r", Factor: f} }
+		want := []any{scale(0.5), scale(1), scale(0.25), scale(1), scale(2), scale(1), scale(0.5), scale(1), scale(0.75), runtime.PanicEvent{In: "scaler"}, scale(1)}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("observer (-want +got):\n%s", diff)
+		}
+		if want := []float64{1, 0.5, 0.5, 1, 0.25, 1, 2, 1, 0.5, 1, 0.75}; !slices.Equal(loads, want) {
+			t.Errorf("asked with factors %v, want %v", loads, want)
+		}
+		if f := limiter.Factor(rule); f != 1 {
+			t.Errorf("factor %v after a panic", f)
+		}
+		limiter.Close()
+		look()
+		if len(loads) != 11 {
+			t.Error("asked after Close")
+		}
+	})
+}
+
+// TestHungScaler keeps a scaler that gives no answer from being asked again,
+// and from holding up a call.
+func TestHungScaler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := 0, make(chan float64)
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
+		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { asked++; return <-answer })
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		for range 10 {
+			if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil || limiter.Factor(rule) != 1 {
+				t.Fatal(err, limiter.Factor(rule))
+			}
+			synctest.Wait()
+			time.Sleep(2 * time.Second)
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times at once", asked)
+		}
+		answer <- 0.5
+		synctest.Wait()
+		if f := limiter.Factor(rule); f != 0.5 {
+			t.Errorf("factor %v", f)
+		}
+		limiter.Close()
+	})
+}
+
+// TestFactorOf is what a rule's factor is where there is none.
+func TestFactorOf(t *testing.T) {
+	t.Parallel()
+	plain, adaptive := &runtime.Rule{}, &runtime.Rule{Adaptive: newDial(2)}
+	var none *runtime.Limiter
+	limiter := runtime.New(nil, quiet)
+	for _, r := range []*runtime.Rule{nil, plain, adaptive} {
+		none.Measure(r, time.Now())
+		limiter.Measure(r, time.Now())
+		if a, b := none.Factor(r), limiter.Factor(r); a != 1 || b != 1 {
+			t.Errorf("factors %v and %v", a, b)
+		}
+	}
+}
+
+// TestMeasureAllocates nothing.
+func TestMeasureAllocates(t *testing.T) {
+	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1_000_000, Adaptive: newDial(1)}
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	defer limiter.Close()
+	adapt(t, limiter, rule, 1)
+	start := time.Now()
+	if n := testing.AllocsPerRun(1000, func() { limiter.Measure(rule, start) }); n != 0 {
+		t.Errorf("measuring allocates %v", n)
+	}
+	limit := rule.Limit(key("k"))
+	take := func() { _, _ = limiter.Take(context.Background(), limit) }
+	take()
+	if n := testing.AllocsPerRun(1000, take); n >= 1 {
+		t.Errorf("a call by an adaptive rule allocates %v", n)
+	}
+}
