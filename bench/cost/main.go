@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
@@ -78,23 +79,7 @@ func run(ctx context.Context, file string) error {
 		_, err := os.Stdout.Write(out.Bytes())
 		return err
 	}
-	return insert(file, out.Bytes())
-}
-
-// insert replaces what stands between the marks of a file.
-func insert(file string, tables []byte) error {
-	const begin, end = "<!-- measured -->\n", "<!-- /measured -->\n"
-	page, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := bytes.Cut(page, []byte(begin))
-	_, after, ok2 := bytes.Cut(rest, []byte(end))
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
-	}
-	page = bytes.Join([][]byte{before, []byte(begin), []byte("\n"), tables, []byte("\n"), []byte(end), after}, nil)
-	return os.WriteFile(file, page, 0o644)
+	return page.Insert(file, out.Bytes())
 }
 
 // take decides one call of cost 1 for each rule.

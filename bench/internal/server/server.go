@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,19 +21,44 @@ import (
 type Server struct {
 	Dir    string // removed with the server
 	Socket string
+	Addr   string // of the port, if it has one
 	cmd    *exec.Cmd
 }
 
 // Start starts a server that ends with ctx or Stop, and returns when it
 // answers.
-func Start(ctx context.Context) (*Server, error) {
+func Start(ctx context.Context) (*Server, error) { return start(ctx, "0") }
+
+// StartTCP starts a server that has a port of this machine too.
+func StartTCP(ctx context.Context) (*Server, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	s, err := start(ctx, port)
+	if err != nil {
+		return nil, err
+	}
+	s.Addr = addr
+	return s, nil
+}
+
+func start(ctx context.Context, port string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Dir: dir, Socket: filepath.Join(dir, "redis.sock")}
 	s.cmd = exec.CommandContext(ctx, "redis-server",
-		"--port", "0", "--unixsocket", s.Socket, "--dir", dir,
+		"--port", port, "--bind", "127.0.0.1", "--unixsocket", s.Socket, "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--logfile", filepath.Join(dir, "redis.log"))
 	if err := s.cmd.Start(); err != nil {

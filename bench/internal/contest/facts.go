@@ -1,0 +1,64 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/limiters"
+)
+
+// Facts returns what there is to know about the machine, and what was asked.
+func (p Plan) Facts(ctx context.Context, client *redis.Client) ([]string, error) {
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return nil, err
+	}
+	cpus, _ := os.ReadFile("/proc/cpuinfo") // no fact where there is none
+	return []string{
+		fmt.Sprintf("Machine: %d cores for this program and redis-server together, GOMAXPROCS=%d, %s", runtime.NumCPU(), runtime.GOMAXPROCS(0), model(string(cpus))),
+		fmt.Sprintf("Versions: %s %s/%s, Redis %s, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, field(info, "redis_version"), versions()),
+		fmt.Sprintf("Over Redis: by TCP on this machine, at most %d connections each; %d rounds in changing order, in each %v unmeasured and %v measured, or %v where denials are remembered; medians of the rounds",
+			p.Connections, p.Rounds, p.Warm, p.Measure, p.Recall),
+		fmt.Sprintf("In memory: %d rounds of %v; the time of a decision is that of all callers together", p.RoundsLocal, p.MeasureLocal),
+		fmt.Sprintf("Limits of calls that have room: max=%d window=%v, on the hot key max=%d, in memory max=%d window=%v; logs, and counters of buckets: max=%d window=%v, or window=%v for the most keys in memory. Of those that have none: max=%d window=%v",
+			limiters.Room.Level.Max, limiters.Room.Level.Window, limiters.HotRoom.Level.Max, limiters.LocalRoom.Level.Max, limiters.LocalRoom.Level.Window,
+			limiters.Room.Log.Max, limiters.Room.Log.Window, limiters.ManyRoom.Log.Window, limiters.NoRoom.Level.Max, limiters.NoRoom.Level.Window),
+		fmt.Sprintf("× is compared with %s over Redis, and with %s in memory; CPU, scripts, commands and allocs are for a decision, and the commands that scripts call count as well", limiters.Base, limiters.LocalBase),
+	}, nil
+}
+
+// model returns the name of the processor from the text of /proc/cpuinfo.
+func model(cpuinfo string) string {
+	for line := range strings.Lines(cpuinfo) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown processor"
+}
+
+// versions returns which versions of the limiters this program is built with.
+func versions() string {
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown modules"
+	}
+	var all []string
+	for _, prefix := range []string{
+		"github.com/redis/go-redis/", "github.com/go-redis/redis_rate/", "github.com/throttled/", "github.com/ulule/",
+		"github.com/sethvargo/", "github.com/gomodule/redigo", "golang.org/x/time",
+	} {
+		for _, module := range build.Deps {
+			if strings.HasPrefix(module.Path, prefix) {
+				all = append(all, strings.TrimPrefix(module.Path, "github.com/")+" "+module.Version)
+			}
+		}
+	}
+	return strings.Join(all, ", ")
+}

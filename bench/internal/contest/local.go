@@ -1,0 +1,64 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/rategen/rategen/bench/internal/limiters"
+	"github.com/rategen/rategen/bench/internal/load"
+)
+
+// Local has limiters in memory answer all cases. One of them has Redis deny
+// its calls once a second, for which it needs the server.
+func (p Plan) Local(ctx context.Context, progress io.Writer, server limiters.Server) ([]Table, error) {
+	var tables []Table
+	for i, c := range LocalCases {
+		fmt.Fprintf(progress, "memory %d/%d: %v\n", i+1, len(LocalCases), c)
+		table, err := p.localCase(ctx, c, limiters.Locals(server))
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", c, err)
+		}
+		tables = append(tables, table)
+	}
+	return tables, nil
+}
+
+func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Table, error) {
+	var (
+		table   = Table{Case: c}
+		takes   []load.Take
+		callers = load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
+	)
+	for _, l := range all {
+		if l.OnlyDenies && c.Kind != Full || l.MaxKeys > 0 && c.Keys > l.MaxKeys {
+			continue
+		}
+		take, stop, err := l.New(c.local(), c.Keys)
+		if err != nil {
+			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
+		}
+		defer stop()
+		table.Rows = append(table.Rows, Row{Name: l.Name, Note: l.Note, Own: l.Own})
+		takes = append(takes, take)
+		if c.Kind != Full {
+			for _, key := range callers.Keys { // so that no map grows later
+				take(ctx, key)
+			}
+		} else if err := fill(ctx, callers.Keys, take); err != nil {
+			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
+		}
+	}
+	for round := range p.RoundsLocal {
+		for _, i := range order(round, len(takes)) {
+			if err := ctx.Err(); err != nil {
+				return Table{}, err
+			}
+			callers.Run(ctx, p.MeasureLocal/4, takes[i])
+			sample := callers.Run(ctx, p.MeasureLocal, takes[i])
+			table.Rows[i].add(c, sample)
+			table.Rows[i].judge(c, sample)
+		}
+	}
+	return table, nil
+}

@@ -1,0 +1,163 @@
+// Package contest has limiters answer the same calls in turn, several times
+// over, and measures what each costs.
+package contest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/bench/internal/limiters"
+)
+
+// A Plan says how long to measure.
+type Plan struct {
+	// Rounds is how often each limiter has its turn in each case.
+	Rounds int
+	// Warm is how long it is asked in each turn before that counts, and
+	// Measure how long it does count.
+	Warm, Measure time.Duration
+	// Recall is Measure for a limiter that denies by itself what Redis has
+	// denied lately, in a case where it does. It is as long as that is believed,
+	// so that Redis is asked about each key again.
+	Recall time.Duration
+	// MeasureLocal and RoundsLocal are the same for limiters in memory.
+	MeasureLocal time.Duration
+	RoundsLocal  int
+	// Fill is over how long the events of the keys are spread whose size is
+	// measured.
+	Fill time.Duration
+	// Connections is how many each client has at most.
+	Connections int
+}
+
+// The plans there are.
+var (
+	Whole = Plan{
+		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 260 * time.Millisecond, Recall: time.Second,
+		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
+	}
+	// Quick shows that everything works; its numbers are rough.
+	Quick = Plan{
+		Rounds: 1, Warm: 20 * time.Millisecond, Measure: 60 * time.Millisecond, Recall: 100 * time.Millisecond,
+		MeasureLocal: 10 * time.Millisecond, RoundsLocal: 1, Fill: 500 * time.Millisecond, Connections: 64,
+	}
+)
+
+// A Kind says which calls come.
+type Kind uint8
+
+const (
+	// Distinct is calls on many keys, all of which have room.
+	Distinct Kind = iota
+	// Hot is calls on one key, which has room.
+	Hot
+	// Full is calls on many keys, none of which has.
+	Full
+)
+
+// String returns the kind as a heading has it.
+func (k Kind) String() string {
+	switch k {
+	case Distinct:
+		return "keys admitted"
+	case Hot:
+		return "hot key admitted"
+	case Full:
+		return "keys, all denied"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// A Case is some callers that ask about some keys.
+type Case struct {
+	Callers int
+	Keys    int
+	Kind    Kind
+}
+
+// String returns the case as a heading has it.
+func (c Case) String() string {
+	callers, keys := "callers", fmt.Sprintf("%s %v", thousands(c.Keys), c.Kind)
+	if c.Callers == 1 {
+		callers = "caller"
+	}
+	if c.Kind == Hot {
+		keys = fmt.Sprintf("one %v", c.Kind)
+	}
+	return fmt.Sprintf("%d %s, %s", c.Callers, callers, keys)
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// shared returns the limits for limiters over Redis.
+func (c Case) shared() limiters.Limits {
+	switch c.Kind {
+	case Full:
+		return limiters.NoRoom
+	case Hot:
+		return limiters.HotRoom
+	}
+	return limiters.Room
+}
+
+// local returns the limits for limiters in memory.
+func (c Case) local() limiters.Limits {
+	switch {
+	case c.Kind == Full:
+		return limiters.NoRoom
+	case c.Keys > 10_000:
+		return limiters.ManyRoom
+	}
+	return limiters.LocalRoom
+}
+
+// SharedCases are what limiters over Redis are asked.
+var SharedCases = cases([]int{1, 64, 256}, Case{0, 1000, Distinct}, Case{0, 1, Hot}, Case{0, 1000, Full})
+
+// LocalCases are what limiters in memory are asked.
+var LocalCases = cases([]int{1, 64}, Case{0, 1000, Distinct}, Case{0, 100_000, Distinct}, Case{0, 1000, Full}, Case{0, 100_000, Full})
+
+func cases(callers []int, of ...Case) (all []Case) {
+	for _, c := range of {
+		for _, c.Callers = range callers {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// keys returns the names of n keys, all of one length.
+func keys(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("user%06d", i)
+	}
+	return names
+}
+
+// order returns in which order n limiters have their turns in a round: another
+// one in each round, but the same in every run.
+func order(round, n int) []int {
+	return rand.New(rand.NewPCG(1, uint64(round))).Perm(n)
+}
+
+// Median returns the middle of some numbers, or the mean of the two that are.
+// It is 0 of none.
+func Median(numbers []float64) float64 {
+	if len(numbers) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(numbers))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}

@@ -1,0 +1,131 @@
+package contest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/bench/internal/load"
+)
+
+// A Metric is one thing that is measured.
+type Metric uint8
+
+const (
+	Rate      Metric = iota // decisions a second
+	P50                     // seconds for a call that half of all do not exceed
+	P99                     // and 99 of 100
+	ServerCPU               // seconds of Redis's processor time a decision
+	ClientCPU               // and of this program's
+	Scripts                 // executed a decision
+	Commands                // executed a decision, scripts and what they call included
+	Allocs                  // a decision
+	Asked                   // decisions of Redis a key a second
+	PerOp                   // seconds a decision, all callers together
+	metrics
+)
+
+// A Row is what was found about one limiter in one case.
+type Row struct {
+	Name, Note string
+	Own        bool
+	// Fault says why the numbers do not count; it is empty if they do.
+	Fault string
+	// GaveUp is the share of calls that had no decision.
+	GaveUp float64
+
+	rounds        [metrics][]float64
+	calls, gaveUp int64
+}
+
+// Value returns the median of a metric over all rounds, or 0 if it was not
+// measured or does not count.
+func (r *Row) Value(m Metric) float64 {
+	if r.Fault != "" {
+		return 0
+	}
+	return Median(r.rounds[m])
+}
+
+func (r *Row) set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
+
+// add takes note of a turn.
+func (r *Row) add(c Case, sample *load.Sample) {
+	n := float64(sample.Decisions())
+	r.calls += sample.Calls()
+	r.gaveUp += sample.Answers[load.Failed]
+	r.GaveUp = float64(r.gaveUp) / float64(r.calls)
+	if n == 0 {
+		r.Fault = "decided nothing"
+		return
+	}
+	seconds := sample.Elapsed.Seconds()
+	r.set(Rate, n/seconds)
+	r.set(PerOp, seconds/n)
+	r.set(P50, sample.Latency.Quantile(0.50).Seconds())
+	r.set(P99, sample.Latency.Quantile(0.99).Seconds())
+	r.set(ClientCPU, sample.CPU.Seconds()/n)
+	r.set(Allocs, float64(sample.Allocs)/n)
+	r.set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Denied])/float64(c.Keys)/seconds)
+}
+
+// addServer takes note of what Redis did in that turn.
+func (r *Row) addServer(sample *load.Sample, used usage) {
+	if n := float64(sample.Decisions()); n > 0 {
+		r.set(ServerCPU, used.cpu.Seconds()/n)
+		r.set(Scripts, float64(used.scripts)/n)
+		r.set(Commands, float64(used.commands)/n)
+	}
+}
+
+// judge finds out if the limiter did what the case claims.
+func (r *Row) judge(c Case, sample *load.Sample) {
+	wrong, what := sample.Answers[load.Denied]+sample.Answers[load.Recalled], "denied"
+	if c.Kind == Full {
+		wrong, what = sample.Answers[load.Admitted], "admitted"
+	}
+	if wrong > 0 {
+		r.Fault = fmt.Sprintf("%s %d of %d", what, wrong, sample.Calls())
+	}
+}
+
+// A Table is all rows of a case.
+type Table struct {
+	Case Case
+	Rows []Row
+}
+
+// Row returns the row of a limiter, or nil.
+func (t *Table) Row(name string) *Row {
+	for i := range t.Rows {
+		if t.Rows[i].Name == name {
+			return &t.Rows[i]
+		}
+	}
+	return nil
+}
+
+// A Size is how much memory of Redis a limiter's key takes.
+type Size struct {
+	Name, Note string
+	Own        bool
+	Bytes      []int64 // for each of Events
+}
+
+// Result is all that was found.
+type Result struct {
+	Facts  []string // about the machine, and what was asked
+	Shared []Table
+	Sizes  []Size
+	Local  []Table
+	Took   time.Duration
+}
+
+// Find returns a limiter's row in a case of some tables, or nil.
+func Find(tables []Table, c Case, name string) *Row {
+	for i := range tables {
+		if tables[i].Case == c {
+			return tables[i].Row(name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/limiters"
+	"github.com/rategen/rategen/bench/internal/load"
+)
+
+// Shared has limiters over Redis answer all cases. The client asks Redis what
+// that cost it.
+func (p Plan) Shared(ctx context.Context, progress io.Writer, client *redis.Client, server limiters.Server) ([]Table, error) {
+	contestants := append(limiters.Rategen(), limiters.Peers()...)
+	var tables []Table
+	for i, c := range SharedCases {
+		fmt.Fprintf(progress, "redis %d/%d: %v\n", i+1, len(SharedCases), c)
+		if err := client.FlushAll(ctx).Err(); err != nil {
+			return nil, err
+		}
+		table, err := p.sharedCase(ctx, client, server, c, contestants)
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", c, err)
+		}
+		tables = append(tables, table)
+	}
+	return tables, nil
+}
+
+func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limiters.Server, c Case, contestants []limiters.Shared) (Table, error) {
+	table := Table{Case: c, Rows: make([]Row, len(contestants))}
+	takes := make([]load.Take, len(contestants))
+	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys), Latency: true}
+	for i, l := range contestants {
+		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own}
+		var err error
+		if takes[i], err = l.New(server, c.shared()); err != nil {
+			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
+		}
+		if c.Kind == Full && !l.Floor {
+			if err := fill(ctx, callers.Keys, takes[i]); err != nil {
+				return Table{}, fmt.Errorf("%s: %w", l.Name, err)
+			}
+		}
+	}
+	for round := range p.Rounds {
+		for _, i := range order(round, len(contestants)) {
+			if err := ctx.Err(); err != nil {
+				return Table{}, err
+			}
+			measure := p.Measure
+			if c.Kind == Full && contestants[i].Recalls {
+				measure = p.Recall
+			}
+			callers.Run(ctx, p.Warm, takes[i])
+			before, err := usageOf(ctx, client)
+			if err != nil {
+				return Table{}, err
+			}
+			sample := callers.Run(ctx, measure, takes[i])
+			after, err := usageOf(ctx, client)
+			if err != nil {
+				return Table{}, err
+			}
+			row := &table.Rows[i]
+			row.add(c, sample)
+			row.addServer(sample, after.since(before))
+			if !contestants[i].Floor {
+				row.judge(c, sample)
+			}
+		}
+	}
+	return table, nil
+}
+
+// fill asks about every key until it has no room.
+func fill(ctx context.Context, keys []string, take load.Take) error {
+	const callers = 16
+	var (
+		next atomic.Int64
+		full atomic.Int64
+		all  sync.WaitGroup
+	)
+	for range callers {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(keys) {
+					return
+				}
+				for range 2 * limiters.NoRoom.Level.Max {
+					if a := take(ctx, keys[i]); a == load.Denied || a == load.Recalled {
+						full.Add(1)
+						break
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := int(full.Load()); n < len(keys) {
+		return fmt.Errorf("%d of %d keys have no end of room", len(keys)-n, len(keys))
+	}
+	return nil
+}

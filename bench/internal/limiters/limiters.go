@@ -1,0 +1,84 @@
+// Package limiters puts rategen and what others have made before the same
+// calls, each as its own manual says.
+package limiters
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/load"
+)
+
+// A Limit is what a limiter is to enforce: max calls in a window.
+type Limit struct {
+	Window time.Duration
+	Max    int64
+}
+
+// Limits are what the calls of a case meet: each limiter has the one that its
+// kind has its usual work with.
+type Limits struct {
+	// Level is for limiters that keep a level or a count. Its window is long,
+	// so that what they keep of a key is still there when its next call comes.
+	Level Limit
+	// Log is for limiters that remember single calls, or buckets of them. Its
+	// window is short, so that calls leave it as fast as they come.
+	Log Limit
+}
+
+// The limits that there are.
+var (
+	// Room is for many keys, of which each has some calls.
+	Room = Limits{Level: Limit{time.Hour, 10_000}, Log: short}
+	// HotRoom is for one key that has all calls.
+	HotRoom = Limits{Level: Limit{time.Hour, 100_000_000}, Log: short}
+	// LocalRoom is for many keys in memory, which have more.
+	LocalRoom = Limits{Level: Limit{240 * time.Hour, 200_000}, Log: short}
+	// ManyRoom is for so many keys in memory that a key's next call comes late.
+	ManyRoom = Limits{Level: LocalRoom.Level, Log: Limit{10 * time.Second, 1_000_000}}
+	// NoRoom has no room for any call once ten have come.
+	NoRoom = Limits{Level: Limit{time.Hour, 10}, Log: Limit{time.Hour, 10}}
+	// Long forgets no call while the program runs.
+	Long = Limits{Level: Limit{24 * time.Hour, 20_000}, Log: Limit{24 * time.Hour, 20_000}}
+
+	short = Limit{100 * time.Millisecond, 1_000_000}
+)
+
+// Server is where limiters over Redis keep their counts. They all use Client
+// but one, which has a client of its own that it opens at Addr with as many
+// connections.
+type Server struct {
+	Client      *redis.Client
+	Addr        string
+	Connections int
+}
+
+// A Shared limiter counts in Redis.
+type Shared struct {
+	Name string
+	// Note says what kind of limit it is.
+	Note string
+	Own  bool // is rategen's
+	// Recalls reports that it denies by itself what Redis has denied lately.
+	Recalls bool
+	// Floor reports that it is no limiter, but a trip to Redis.
+	Floor bool
+	New   func(Server, Limits) (load.Take, error)
+}
+
+// A Local limiter counts in this process.
+type Local struct {
+	Name string
+	Note string
+	Own  bool
+	// MaxKeys is how many keys it can have at most; 0 means any number.
+	MaxKeys int
+	// OnlyDenies reports that it has nothing to say about calls that have
+	// room.
+	OnlyDenies bool
+	New        func(limits Limits, keys int) (take load.Take, stop func(), err error)
+}
+
+// none is what there is to stop in most limiters.
+func none() {}

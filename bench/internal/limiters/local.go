@@ -1,0 +1,118 @@
+package limiters
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/sethvargo/go-limiter/memorystore"
+	"github.com/throttled/throttled/v2/store/memstore"
+	ulule "github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/store/memory"
+	"golang.org/x/time/rate"
+
+	"github.com/rategen/rategen/bench/internal/limiters/guarded"
+	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// The names of limiters in memory.
+const (
+	LocalBase      = "sethvargo/go-limiter"
+	LocalBucket    = "rategen token-bucket"
+	LocalGenerated = "rategen token-bucket, generated wrapper"
+	LocalRecalled  = "rategen denial known of Redis"
+)
+
+// Locals returns limiters that count in this process. For the last, s is the
+// Redis that has denied.
+func Locals(s Server) []Local {
+	var all []Local
+	for _, w := range ways {
+		if w.rule.Storage == runtime.List {
+			continue // a memory store has one way to keep a log
+		}
+		name := "rategen " + w.name
+		if w.rule.Algorithm == runtime.SlidingLog {
+			name = "rategen sliding-log"
+		}
+		all = append(all, Local{Name: name, Note: w.note, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
+			return ask(quiet(newMemoryStore(keys)), w.at(l)), none, nil
+		}})
+	}
+	return append(all,
+		Local{Name: LocalGenerated, Note: "GCRA", Own: true, New: newGenerated},
+		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyDenies: true,
+			New: func(l Limits, _ int) (load.Take, func(), error) {
+				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(server.Patience))
+				return ask(quiet(store), way{name: "recalled"}.at(l)), none, nil
+			}},
+		Local{Name: LocalBase, Note: "token bucket", New: newSethvargoMemory},
+		Local{Name: "throttled memstore", Note: "GCRA", New: func(l Limits, _ int) (load.Take, func(), error) {
+			store, err := memstore.NewCtx(0)
+			if err != nil {
+				return nil, nil, err
+			}
+			take, err := throttle(store, l.Level)
+			return take, none, err
+		}},
+		Local{Name: "ulule/limiter memory", Note: "fixed window", New: func(l Limits, _ int) (load.Take, func(), error) {
+			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), none, nil
+		}},
+		Local{Name: "x/time/rate in a sync.Map", Note: "token bucket", New: newRateMap},
+		Local{Name: "x/time/rate, one for all keys", Note: "token bucket", New: func(l Limits, _ int) (load.Take, func(), error) {
+			if l != NoRoom {
+				l = HotRoom
+			}
+			limiter := newRate(l.Level)
+			return func(context.Context, string) load.Answer { return told(limiter.Allow(), nil) }, none, nil
+		}},
+	)
+}
+
+// newMemoryStore returns a store that holds so many keys without pushing any
+// out, however unevenly they fall into its shards.
+func newMemoryStore(keys int) *runtime.MemoryStore {
+	return runtime.NewMemoryStore(runtime.WithMaxKeys(2*keys + 10_000))
+}
+
+// newGenerated returns a service behind the wrapper that rategen wrote for it,
+// with the limits LocalRoom or NoRoom.
+func newGenerated(l Limits, keys int) (load.Take, func(), error) {
+	service := guarded.NewRateLimitedService(guarded.Plain{}, quiet(newMemoryStore(keys)))
+	if l == NoRoom {
+		return func(ctx context.Context, key string) load.Answer {
+			return told(service.NoRoom(ctx, key) == nil, nil)
+		}, none, nil
+	}
+	return func(ctx context.Context, key string) load.Answer {
+		return told(service.Room(ctx, key) == nil, nil)
+	}, none, nil
+}
+
+func newSethvargoMemory(limits Limits, keys int) (load.Take, func(), error) {
+	l := limits.Level
+	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(l.Max), Interval: l.Window, InitialAlloc: keys})
+	if err != nil {
+		return nil, nil, err
+	}
+	return takeFrom(store), func() { _ = store.Close(context.Background()) }, nil
+}
+
+func newRate(l Limit) *rate.Limiter {
+	return rate.NewLimiter(rate.Limit(float64(l.Max)/l.Window.Seconds()), int(l.Max))
+}
+
+// newRateMap keeps a limiter for each key, as people do who have none for
+// many: nothing ever leaves the map.
+func newRateMap(l Limits, _ int) (load.Take, func(), error) {
+	var limiters sync.Map
+	return func(_ context.Context, key string) load.Answer {
+		limiter, ok := limiters.Load(key)
+		if !ok {
+			limiter, _ = limiters.LoadOrStore(key, newRate(l.Level))
+		}
+		return told(limiter.(*rate.Limiter).Allow(), nil)
+	}, none, nil
+}

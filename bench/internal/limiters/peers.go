@@ -1,0 +1,118 @@
+package limiters
+
+import (
+	"context"
+
+	"github.com/go-redis/redis_rate/v10"
+	"github.com/gomodule/redigo/redis"
+	"github.com/sethvargo/go-limiter"
+	"github.com/sethvargo/go-redisstore"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/goredisstore.v9"
+	ulule "github.com/ulule/limiter/v3"
+	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
+
+	"github.com/rategen/rategen/bench/internal/load"
+)
+
+// The names of what others are compared with: the limiter, and the trip to
+// Redis without one.
+const (
+	Base  = "redis_rate"
+	Floor = "PING"
+)
+
+// Peers returns limiters over Redis that others have made.
+func Peers() []Shared {
+	return []Shared{
+		{Name: Base, Note: "GCRA", New: newRedisRate},
+		{Name: "throttled", Note: "GCRA", New: newThrottled},
+		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
+		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
+		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
+		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
+	}
+}
+
+// told returns what a limiter's yes or no amounts to.
+func told(allowed bool, err error) load.Answer {
+	switch {
+	case err != nil:
+		return load.Failed
+	case allowed:
+		return load.Admitted
+	}
+	return load.Denied
+}
+
+func newRedisRate(s Server, limits Limits) (load.Take, error) {
+	limiter := redis_rate.NewLimiter(s.Client)
+	l := limits.Level
+	limit := redis_rate.Limit{Rate: int(l.Max), Burst: int(l.Max), Period: l.Window}
+	return func(ctx context.Context, key string) load.Answer {
+		result, err := limiter.Allow(ctx, key, limit)
+		return told(err == nil && result.Allowed > 0, err)
+	}, nil
+}
+
+func newThrottled(s Server, limits Limits) (load.Take, error) {
+	store, err := goredisstore.NewCtx(s.Client, "throttled:")
+	if err != nil {
+		return nil, err
+	}
+	return throttle(store, limits.Level)
+}
+
+// throttle returns throttled's limiter on a store of its. By default it gives
+// up on a call when ten others have come between, which is no decision.
+func throttle(store throttled.GCRAStoreCtx, l Limit) (load.Take, error) {
+	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+		MaxRate:  throttled.PerDuration(int(l.Max), l.Window),
+		MaxBurst: int(l.Max) - 1,
+	})
+	return func(ctx context.Context, key string) load.Answer {
+		limited, _, err := limiter.RateLimitCtx(ctx, key, 1)
+		return told(!limited, err)
+	}, err
+}
+
+func newUlule(s Server, limits Limits) (load.Take, error) {
+	store, err := ululeredis.NewStoreWithOptions(s.Client, ulule.StoreOptions{Prefix: "ulule"})
+	if err != nil {
+		return nil, err
+	}
+	return count(store, limits.Level), nil
+}
+
+// count returns ulule's limiter on a store of its.
+func count(store ulule.Store, l Limit) load.Take {
+	limiter := ulule.New(store, ulule.Rate{Period: l.Window, Limit: l.Max})
+	return func(ctx context.Context, key string) load.Answer {
+		state, err := limiter.Get(ctx, key)
+		return told(!state.Reached, err)
+	}
+}
+
+// newSethvargo has its pool not test every connection with a PING before each
+// call, as it does by default.
+func newSethvargo(s Server, limits Limits) (load.Take, error) {
+	l := limits.Level
+	store, err := redisstore.NewWithPool(&redisstore.Config{Tokens: uint64(l.Max), Interval: l.Window}, &redis.Pool{
+		MaxActive: s.Connections,
+		MaxIdle:   s.Connections,
+		Wait:      true,
+		Dial:      func() (redis.Conn, error) { return redis.Dial("tcp", s.Addr) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	take := takeFrom(store)
+	return func(ctx context.Context, key string) load.Answer { return take(ctx, "sethvargo:"+key) }, nil
+}
+
+func takeFrom(store limiter.Store) load.Take {
+	return func(ctx context.Context, key string) load.Answer {
+		_, _, _, ok, err := store.Take(ctx, key)
+		return told(ok, err)
+	}
+}

@@ -1,0 +1,86 @@
+package limiters
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A way is one way of rategen's to count.
+type way struct {
+	name, note string
+	rule       runtime.Rule
+}
+
+var ways = []way{
+	{"sliding-log zset", "exact", runtime.Rule{}},
+	{"sliding-log list", "exact", runtime.Rule{Storage: runtime.List}},
+	{"sliding-counter", "60 buckets", runtime.Rule{Algorithm: runtime.SlidingCounter}},
+	{"fixed-window", "counter", runtime.Rule{Algorithm: runtime.FixedWindow}},
+	{"token-bucket", "GCRA", runtime.Rule{Algorithm: runtime.TokenBucket}},
+}
+
+// The names of rategen's limiters.
+const (
+	RategenZSET   = "rategen sliding-log zset"
+	RategenList   = "rategen sliding-log list"
+	RategenBucket = "rategen token-bucket"
+)
+
+// Rategen returns rategen's own limiters over Redis.
+func Rategen() []Shared {
+	var all []Shared
+	for _, w := range ways {
+		all = append(all, Shared{
+			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
+			New: func(s Server, l Limits) (load.Take, error) {
+				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(server.Patience))
+				return ask(quiet(store), w.at(l)), nil
+			},
+		})
+	}
+	return all
+}
+
+// at returns the way's rule for one of the limits.
+func (w way) at(l Limits) *runtime.Rule {
+	limit := l.Level
+	if w.rule.Algorithm == runtime.SlidingLog || w.rule.Algorithm == runtime.SlidingCounter {
+		limit = l.Log
+	}
+	rule := w.rule
+	rule.Name, rule.Prefix, rule.Window, rule.Max = w.name, "rategen:", limit.Window, limit.Max
+	return &rule
+}
+
+// quiet returns a limiter on store whose lines about denials go nowhere.
+func quiet(store runtime.Store) *runtime.Limiter {
+	return runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+}
+
+// ask asks about calls by a rule as hand-written code does.
+func ask(limiter *runtime.Limiter, rule *runtime.Rule) load.Take {
+	return (&asker{limiter, rule}).take
+}
+
+type asker struct {
+	limiter *runtime.Limiter
+	rule    *runtime.Rule
+}
+
+func (a *asker) take(ctx context.Context, key string) load.Answer {
+	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
+	switch decision.Source {
+	case runtime.SourceStore:
+		if err != nil {
+			return load.Denied
+		}
+		return load.Admitted
+	case runtime.SourceRecalled:
+		return load.Recalled
+	}
+	return load.Failed
+}

@@ -1,0 +1,137 @@
+// Package load lets callers ask a limiter as fast as it answers, and measures
+// what that costs.
+package load
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// An Answer is what a limiter says to one call.
+type Answer uint8
+
+const (
+	Admitted Answer = iota
+	Denied
+	// Recalled is a denial that the limiter knew of by itself: its store was
+	// not asked.
+	Recalled
+	// Failed means that there was no decision.
+	Failed
+	answers
+)
+
+// A Take asks a limiter about one call on a key.
+type Take func(ctx context.Context, key string) Answer
+
+// Callers are goroutines that ask one after the other, each without a pause.
+type Callers struct {
+	Count int
+	Keys  []string
+	// Latency is whether to measure every single call too, which takes a look
+	// at the clock for each.
+	Latency bool
+}
+
+// A Sample is what came of asking for some time.
+type Sample struct {
+	Elapsed time.Duration
+	Answers [answers]int64
+	Latency Histogram
+	Allocs  uint64        // of this process, as is CPU
+	CPU     time.Duration // user and system
+}
+
+// Calls returns how many calls were made.
+func (s *Sample) Calls() int64 {
+	var n int64
+	for _, count := range s.Answers {
+		n += count
+	}
+	return n
+}
+
+// Decisions returns how many calls were decided.
+func (s *Sample) Decisions() int64 { return s.Calls() - s.Answers[Failed] }
+
+// A caller is one goroutine's part of a sample.
+type caller struct {
+	answers [answers]int64
+	latency Histogram
+	_       [64]byte // so that no two callers write to one cache line
+}
+
+// Run lets the callers ask for a time and returns when all have their last
+// answer. Each goes through all keys in turn, from another one on.
+func (c Callers) Run(ctx context.Context, d time.Duration, take Take) *Sample {
+	callers := make([]caller, c.Count)
+	var (
+		ready, done sync.WaitGroup
+		stop        atomic.Bool
+		begin       = make(chan struct{})
+	)
+	ready.Add(c.Count)
+	first := rand.IntN(len(c.Keys))
+	for i := range callers {
+		done.Go(func() {
+			// A request has a context of its own.
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			ready.Done()
+			<-begin
+			c.ask(ctx, &callers[i], (first+i*len(c.Keys)/c.Count)%len(c.Keys), &stop, take)
+		})
+	}
+	ready.Wait()
+	var sample Sample
+	allocs, cpu, start := mallocs(), cpuTime(), time.Now()
+	close(begin)
+	time.Sleep(d)
+	stop.Store(true)
+	done.Wait()
+	sample.Elapsed, sample.CPU, sample.Allocs = time.Since(start), cpuTime()-cpu, mallocs()-allocs
+	for i := range callers {
+		for answer, n := range callers[i].answers {
+			sample.Answers[answer] += n
+		}
+		sample.Latency.Merge(&callers[i].latency)
+	}
+	return &sample
+}
+
+func (c Callers) ask(ctx context.Context, mine *caller, next int, stop *atomic.Bool, take Take) {
+	start := time.Now()
+	last := time.Duration(0)
+	for !stop.Load() {
+		answer := take(ctx, c.Keys[next])
+		if next++; next == len(c.Keys) {
+			next = 0
+		}
+		mine.answers[answer]++
+		if c.Latency {
+			now := time.Since(start)
+			mine.latency.Add(now - last)
+			last = now
+		}
+	}
+}
+
+func mallocs() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Mallocs
+}
+
+// cpuTime returns what processor time this process has used.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic("getrusage: " + err.Error()) // it cannot fail for RUSAGE_SELF
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

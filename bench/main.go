@@ -1,0 +1,129 @@
+// Bench has rategen and other limiters decide the same calls side by side, and
+// prints what each made of them: decisions a second, how long a call took, and
+// what a decision cost Redis and this program.
+//
+// It starts a redis-server of its own. All limiters have their turns in one run,
+// several rounds of them in changing order, and every number is the median of
+// the rounds. A limiter that denies a call which has room, or admits one that
+// has none, has no numbers but a line that says so.
+//
+// Usage:
+//
+//	go run . [-quick] [-cores n] [-markdown] [-write directory]
+//
+// The flag -cores has this program and redis-server run on so many cores
+// together; without it they have the machine. With -write the numbers go into
+// README.md, docs/benchmarks.md and docs/benchmarks.svg of a checkout. With
+// -quick there is one short round: it shows that everything works, and its
+// numbers are worth little.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/contest"
+	"github.com/rategen/rategen/bench/internal/limiters"
+	"github.com/rategen/rategen/bench/internal/page"
+	"github.com/rategen/rategen/bench/internal/report"
+	"github.com/rategen/rategen/bench/internal/server"
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "one short round")
+	cores := flag.Int("cores", 0, "cores for this program and redis-server together, 0 for all")
+	markdown := flag.Bool("markdown", false, "print Markdown")
+	write := flag.String("write", "", "checkout to write the numbers into")
+	connections := flag.Int("connections", 0, "connections that each client may have, 0 for 64")
+	flag.Parse()
+	plan := contest.Whole
+	if *quick {
+		plan = contest.Quick
+	}
+	if *connections > 0 {
+		plan.Connections = *connections
+	}
+	if *cores > 0 {
+		if err := pin(*cores); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: only this program keeps to %d cores, redis-server does not: %v\n", *cores, err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, plan, *markdown, *write)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, plan contest.Plan, markdown bool, checkout string) error {
+	result, err := measure(ctx, os.Stderr, plan)
+	if err != nil {
+		return err
+	}
+	style := report.Text
+	if markdown {
+		style = report.Markdown
+	}
+	report.Write(os.Stdout, style, result)
+	if checkout == "" {
+		return nil
+	}
+	return publish(checkout, result)
+}
+
+// measure starts a redis-server and has everything measured.
+func measure(ctx context.Context, progress io.Writer, plan contest.Plan) (*contest.Result, error) {
+	begin := time.Now()
+	redisServer, err := server.StartTCP(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer redisServer.Stop()
+	look := server.NewClient(redisServer.Socket) // its own, so that it never waits
+	defer look.Close()
+	client := redis.NewClient(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections})
+	defer client.Close()
+	over := limiters.Server{Client: client, Addr: redisServer.Addr, Connections: plan.Connections}
+
+	var result contest.Result
+	if result.Facts, err = plan.Facts(ctx, look); err != nil {
+		return nil, err
+	}
+	if result.Shared, err = plan.Shared(ctx, progress, look, over); err != nil {
+		return nil, err
+	}
+	if result.Sizes, err = plan.Sizes(ctx, look, over); err != nil {
+		return nil, err
+	}
+	if result.Local, err = plan.Local(ctx, progress, over); err != nil {
+		return nil, err
+	}
+	result.Took = time.Since(begin)
+	return &result, nil
+}
+
+// publish writes what was found into the documentation.
+func publish(checkout string, result *contest.Result) error {
+	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(result), 0o644); err != nil {
+		return err
+	}
+	var whole, summary bytes.Buffer
+	report.Write(&whole, report.Markdown, result)
+	if err := page.Insert(filepath.Join(checkout, "docs", "benchmarks.md"), whole.Bytes()); err != nil {
+		return err
+	}
+	report.Summary(&summary, result)
+	return page.Insert(filepath.Join(checkout, "README.md"), summary.Bytes())
+}
