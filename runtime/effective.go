@@ -2,21 +2,32 @@ package runtime
 
 // effective returns the rule and the max that hold for a limit just now: its
 // own, changed by the overrides in force and scaled by how busy things are. It
-// reports false if the rule is switched off.
-func (l *Limiter) effective(limit *Limit) (*Rule, int64, bool) {
-	rule, most := limit.rule, limit.max
-	if o := l.overrides.Load(); o != nil {
-		of := o.of(l, rule)
-		if of.off {
-			return rule, most, false
-		}
-		if of.max {
-			most = of.rule.Max
-		}
-		rule = of.rule
+// reports false if the rule is switched off. The error is [ErrInvalidLimit].
+func (l *Limiter) effective(limit *Limit) (rule *Rule, most int64, on bool, err error) {
+	rule, most, on = l.overridden(limit)
+	if !on {
+		return rule, most, false, nil
+	}
+	if err := rule.check(most, limit.cost); err != nil {
+		return rule, most, true, err
 	}
 	if rule.Adaptive != nil && most > 0 {
 		most = l.scaled(limit.rule, rule, most, limit.cost)
 	}
-	return rule, most, true
+	return rule, most, true, nil
+}
+
+// overridden returns the rule and the max that the overrides in force make of
+// a limit's own, and false if they switch the rule off.
+func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
+	rule, most := limit.rule, limit.max
+	o := l.overrides.Load()
+	if o == nil || rule == nil {
+		return rule, most, true
+	}
+	of := o.of(l, rule)
+	if of.max {
+		most = of.rule.Max
+	}
+	return of.rule, most, !of.off
 }

@@ -26,7 +26,7 @@ type Limiter struct {
 	follow    *follower // nil: nothing is overridden
 	overrides atomic.Pointer[ruling]
 	scaling   scaling
-	shares    sync.Map // *Rule -> *Rule with this process's part of its burst
+	shares    sync.Map // *Rule as declared -> *share
 }
 
 // An Option configures a [Limiter].

@@ -8,9 +8,9 @@ import (
 
 // WithReplicas tells a limiter that n processes share its limits. While the
 // store gives no answer, each of them admits an n-th of the max and burst of a
-// rule that fails locally, and at least 1, so that they admit no more than the
-// rule says together. A call that costs more than that share takes all of it.
-// The default is 1.
+// rule that fails locally, rounded down but at least 1: together they admit no
+// more than the rule says, or n if that is more. A call that costs more than
+// that share takes all of it. The default is 1.
 func WithReplicas(n int) Option {
 	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
 }
@@ -22,6 +22,7 @@ var errNoStore = errors.New("the limiter has no store")
 // the others let it through.
 func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source, error) {
 	var local Call
+	var closed *Rule
 	for i := range req.charges {
 		c := &req.charges[i]
 		c.Result = Result{Allowed: true, Remaining: c.Max}
@@ -29,12 +30,15 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 		l.events.failure(c.Rule, policy, cause)
 		switch policy {
 		case FailClosed:
-			return SourceFailure, fmt.Errorf("%w: rule %q: %w", ErrUnavailable, c.Rule.Name, cause)
+			closed = c.Rule
 		case FailLocal:
 			local.Charges = append(local.Charges, l.share(*c))
 		}
 	}
-	if len(local.Charges) == 0 {
+	switch {
+	case closed != nil:
+		return SourceFailure, fmt.Errorf("%w: rule %q: %w", ErrUnavailable, closed.Name, cause)
+	case len(local.Charges) == 0:
 		return SourceFailure, nil
 	}
 	calls := []Call{local}
@@ -70,17 +74,21 @@ func (l *Limiter) share(c Charge) Charge {
 	return c
 }
 
+// A share is what one process has of a rule.
+type share struct{ of, part *Rule }
+
 // shareOf returns a rule with this process's part of its burst, the same one
-// each time.
+// each time until an override changes the rule.
 func (l *Limiter) shareOf(r *Rule) *Rule {
-	if found, ok := l.shares.Load(r); ok {
-		return found.(*Rule)
+	declared := r
+	if r.declared != nil {
+		declared = r.declared
+	}
+	if found, ok := l.shares.Load(declared); ok && found.(*share).of == r {
+		return found.(*share).part
 	}
 	part := *r
-	part.Burst = max(1, r.Burst/l.replicas)
-	if part.declared == nil {
-		part.declared = r
-	}
-	found, _ := l.shares.LoadOrStore(r, &part)
-	return found.(*Rule)
+	part.Burst, part.declared = max(1, r.Burst/l.replicas), declared
+	l.shares.Store(declared, &share{r, &part})
+	return &part
 }

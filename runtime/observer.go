@@ -91,11 +91,15 @@ type FailureEvent struct {
 // A BreakerEvent says whether the store is left alone from now on.
 type BreakerEvent struct{ Open bool }
 
-// An OverrideEvent says that overrides for so many rules are in force, or why
-// they were refused so that the last good ones stay.
+// An OverrideEvent says that other overrides are in force or, if Err is not
+// nil, why they were refused so that the last good ones stay. An error that
+// stays the same is told once a minute.
 type OverrideEvent struct {
+	// Rules is how many rules the overrides in force are for.
 	Rules int
-	Err   error
+	// Enabled is false if they switch all limits off.
+	Enabled bool
+	Err     error
 }
 
 // A ScaleEvent says by what the max of an adaptive rule is multiplied now.

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -117,16 +118,20 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 	if l == nil {
 		return nil
 	}
-	req := newRequest()
-	defer req.free()
-	if err := req.fill(l, limits); err != nil {
-		return err
-	}
 	var charges []Charge
-	for _, c := range req.charges {
-		if c.At = d.charged[c.limit]; c.At != 0 {
-			charges = append(charges, c)
+	for i := range limits[:min(len(limits), MaxLimits)] {
+		limit := &limits[i]
+		if d.charged[i] == 0 || limit.cost == 0 {
+			continue
 		}
+		rule, most, _, err := l.effective(limit) // also one that is switched off by now
+		if err = errors.Join(err, limit.key.err); err != nil {
+			return err
+		}
+		charges = append(charges, Charge{
+			Rule: rule, Max: max(1, most), Cost: limit.cost, Result: Result{At: d.charged[i]},
+			Key: appendKey(nil, l.namespace, rule, &limit.key), limit: uint8(i),
+		})
 	}
 	switch {
 	case len(charges) == 0:
@@ -152,7 +157,8 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	if err := limit.key.err; err != nil {
 		return err
 	}
-	charges := []Charge{{Rule: limit.rule, Key: appendKey(nil, l.namespace, limit.rule, &limit.key)}}
+	rule, _, _ := l.overridden(&limit)
+	charges := []Charge{{Rule: rule, Key: appendKey(nil, l.namespace, rule, &limit.key)}}
 	_ = l.local.Reset(ctx, charges) // never fails
 	return l.store.Reset(ctx, charges)
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +17,7 @@ type Override struct {
 	// Enabled at false takes the limit away: calls go on uncounted by it.
 	Enabled *bool
 	// Max is how much is admitted in a window, also where a call brings a max
-	// of its own. At 0 nobody is.
+	// of its own. At 0 nobody is. A burst that the rule declares stays.
 	Max *int64
 	// Window is the time that the max refers to. What was counted in a shorter
 	// window before is forgotten when that is over.
@@ -26,9 +28,12 @@ type Override struct {
 
 // Overrides are all that is to be different from what was declared.
 type Overrides struct {
-	// Enabled at false takes all limits away, as [WithEnabled] does.
+	// Enabled at false takes all limits away, as [WithEnabled] does. At true
+	// or nil the limiter's own switch has its say.
 	Enabled *bool
-	// Rules are the changed rules by their names.
+	// Rules are the changed rules by their names. A name that no rule has is
+	// no error, since rules become known with their first call, but is warned
+	// of after a minute without one.
 	Rules map[string]Override
 }
 
@@ -36,9 +41,34 @@ type Overrides struct {
 // runtime/override has two: a file, and a hash in Redis.
 type OverrideSource interface {
 	// Overrides returns all overrides as they are now, and gives up when ctx
-	// ends. It is called by one goroutine at a time. An error leaves the last
-	// good ones in force.
+	// ends. It is called by one goroutine at a time, and what it returned is
+	// copied before the next call. An error leaves the last good ones in force.
 	Overrides(ctx context.Context) (Overrides, error)
+}
+
+// An OverrideFunc is a function as an [OverrideSource].
+type OverrideFunc func(ctx context.Context) (Overrides, error)
+
+// Overrides calls f.
+func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
+
+// clone returns a copy that nobody else holds any part of.
+func (o Overrides) clone() Overrides {
+	c := Overrides{Enabled: cloned(o.Enabled)}
+	if len(o.Rules) > 0 {
+		c.Rules = make(map[string]Override, len(o.Rules))
+	}
+	for name, of := range o.Rules {
+		c.Rules[name] = Override{cloned(of.Enabled), cloned(of.Max), cloned(of.Window), cloned(of.Mode)}
+	}
+	return c
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }
 
 // check returns an error that names what makes no sense in any rule.
@@ -57,11 +87,16 @@ func (o *Overrides) check() error {
 	return nil
 }
 
+// maxKnown is how many rules a limiter keeps in mind. A program that makes new
+// rules all the time pays for every call beyond.
+const maxKnown = 10_000
+
 // A ruling is a set of overrides in force. Every rule meets it once and is
 // then known, so that a call costs no more than to look its rule up.
 type ruling struct {
 	Overrides
-	rules sync.Map // *Rule as declared -> ruled
+	rules sync.Map // *Rule as declared -> *ruled
+	known atomic.Int64
 }
 
 // A ruled is a rule as it holds.
@@ -71,30 +106,49 @@ type ruled struct {
 	max  bool // rule.Max holds for every call
 }
 
-// of returns how a rule holds.
-func (r *ruling) of(l *Limiter, declared *Rule) ruled {
+func (r *ruling) enabled() bool { return r.Enabled == nil || *r.Enabled }
+
+// of returns how a rule holds. One that the overrides do not fit, which was
+// not known when they came into force, stays as it was declared.
+func (r *ruling) of(l *Limiter, declared *Rule) *ruled {
 	if found, ok := r.rules.Load(declared); ok {
-		return found.(ruled)
+		return found.(*ruled)
 	}
 	holds, err := r.rule(declared)
 	if err != nil {
-		holds = ruled{rule: declared}
-		l.refused(err)
+		holds = &ruled{rule: declared}
 	}
-	found, _ := r.rules.LoadOrStore(declared, holds)
-	return found.(ruled)
+	if r.know(declared, holds) && err != nil {
+		l.refused(fmt.Errorf("%w; the rule stays as it was declared", err))
+	}
+	if found, ok := r.rules.Load(declared); ok {
+		return found.(*ruled) // of who was first
+	}
+	return holds
+}
+
+// know keeps a rule in mind, and reports whether it is new.
+func (r *ruling) know(declared *Rule, holds *ruled) bool {
+	if r.known.Load() >= maxKnown {
+		return false
+	}
+	_, known := r.rules.LoadOrStore(declared, holds)
+	if !known {
+		r.known.Add(1)
+	}
+	return !known
 }
 
 // rule applies the overrides to a rule. The error says why the rule cannot be
 // so.
-func (r *ruling) rule(declared *Rule) (ruled, error) {
+func (r *ruling) rule(declared *Rule) (*ruled, error) {
 	of, ok := r.Rules[declared.Name]
 	if !ok {
-		return ruled{rule: declared}, nil
+		return &ruled{rule: declared}, nil
 	}
 	changed := *declared
 	changed.declared = declared
-	holds := ruled{rule: &changed, off: of.Enabled != nil && !*of.Enabled, max: of.Max != nil}
+	holds := &ruled{rule: &changed, off: of.Enabled != nil && !*of.Enabled, max: of.Max != nil}
 	if of.Max != nil {
 		changed.Max = *of.Max
 	}
@@ -105,7 +159,27 @@ func (r *ruling) rule(declared *Rule) (ruled, error) {
 		changed.Mode = *of.Mode
 	}
 	if err := changed.check(changed.Max, 1); err != nil {
-		return ruled{}, fmt.Errorf("override of rule %q: %w", declared.Name, err)
+		return nil, fmt.Errorf("override: %w", err)
 	}
 	return holds, nil
+}
+
+// after returns the ruling that follows when o are the overrides. The error
+// names a rule that they do not fit. What is not changed for a rule goes on to
+// hold, also for denials that are remembered by it.
+func (r *ruling) after(o Overrides) (next *ruling, err error) {
+	next = &ruling{Overrides: o}
+	r.rules.Range(func(key, value any) bool {
+		declared, holds := key.(*Rule), value.(*ruled)
+		before, was := r.Rules[declared.Name]
+		of, is := o.Rules[declared.Name]
+		if was != is || !reflect.DeepEqual(before, of) {
+			holds, err = next.rule(declared)
+		}
+		if err == nil {
+			next.know(declared, holds)
+		}
+		return err == nil
+	})
+	return next, err
 }

@@ -2,32 +2,43 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
-	"slices"
-	"sync"
 	"time"
 )
 
 // DefaultOverrideInterval is how often overrides are looked up by default.
 const DefaultOverrideInterval = time.Second
 
-// firstOverrides is how long [New] waits for the first overrides, so that a
-// limit which is switched off stays off when a program starts.
-const firstOverrides = 100 * time.Millisecond
+const (
+	// firstOverrides is how long [New] waits for the first overrides, so that
+	// a limit which is switched off stays off when a program starts.
+	firstOverrides = 100 * time.Millisecond
+	// sourceGrace is how long a source may go on when its context has ended.
+	sourceGrace = time.Second
+	// complainAgain is how often one and the same complaint is repeated.
+	complainAgain = time.Minute
+)
+
+var errSourceHangs = errors.New("the override source goes on after its context has ended")
 
 // WithOverrides changes rules while the program runs: source is asked at once
 // and then at every interval, 0 standing for [DefaultOverrideInterval]. What it
 // says holds for the calls that come after, all of it or, if any of it makes no
-// sense, nothing. [Limiter.Close] ends the asking.
+// sense or fits a rule that has been met badly, nothing. What fits a rule badly
+// that is met only later leaves that rule as it was declared. Whatever is not
+// taken over is reported, once and then every minute that it stays so.
+//
+// [New] waits for the first answer for at most 100 ms; until there is one,
+// rules are as declared. [Limiter.Close] ends the asking.
 func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	return func(l *Limiter) {
 		if interval <= 0 {
 			interval = DefaultOverrideInterval
 		}
-		l.follow = &follower{source: source, interval: interval}
+		l.follow = &follower{source: source, interval: interval, done: make(chan struct{})}
 	}
 }
 
@@ -36,20 +47,25 @@ type follower struct {
 	source   OverrideSource
 	interval time.Duration
 	stop     context.CancelFunc
-	done     sync.WaitGroup
+	done     chan struct{} // closed when it has ended
 
-	complaint string // what was last refused
+	complaint error // the last one, nil if all is well since
 	since     time.Time
+	unmet     unmet
 }
 
 // start follows the source in a goroutine of its own, and returns when it was
 // asked once.
 func (f *follower) start(l *Limiter) {
 	l.overrides.Store(new(ruling))
+	if l.cap != nil {
+		l.overrides.Load().of(l, l.cap.rule)
+	}
 	var ctx context.Context
 	ctx, f.stop = context.WithCancel(context.Background())
 	first := make(chan struct{})
-	f.done.Go(func() {
+	go func() {
+		defer close(f.done)
 		f.look(ctx, l)
 		close(first)
 		tick := time.NewTicker(f.interval)
@@ -62,7 +78,7 @@ func (f *follower) start(l *Limiter) {
 				return
 			}
 		}
-	})
+	}()
 	timer := time.NewTimer(firstOverrides)
 	defer timer.Stop()
 	select {
@@ -71,21 +87,26 @@ func (f *follower) start(l *Limiter) {
 	}
 }
 
-// look asks the source once.
+// look asks the source once, and puts in force what it says.
 func (f *follower) look(ctx context.Context, l *Limiter) {
-	ctx, cancel := context.WithTimeout(ctx, max(f.interval, time.Second))
+	allowed := max(f.interval, time.Second)
+	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
-	o, err := f.ask(ctx, l)
+	late := time.AfterFunc(allowed+sourceGrace, func() { l.refused(errSourceHangs) })
+	o, err := f.ask(asking, l)
+	late.Stop()
+	if ctx.Err() != nil {
+		return // closed meanwhile
+	}
 	if err == nil {
-		err = l.rule(o)
+		err = l.override(o, f.complaint != nil)
 	}
-	switch {
-	case err == nil:
-		f.complaint = ""
-	case ctx.Err() != context.Canceled && (err.Error() != f.complaint || time.Since(f.since) >= time.Minute):
-		f.complaint, f.since = err.Error(), time.Now()
-		l.refused(err)
+	if err != nil {
+		f.complain(l, err)
+		return
 	}
+	f.complaint = nil
+	f.unmet.look(l)
 }
 
 func (f *follower) ask(ctx context.Context, l *Limiter) (o Overrides, err error) {
@@ -98,58 +119,85 @@ func (f *follower) ask(ctx context.Context, l *Limiter) (o Overrides, err error)
 	return f.source.Overrides(ctx)
 }
 
-// rule puts overrides in force, if they are others than those that are and fit
-// every rule that the limiter has met.
-func (l *Limiter) rule(o Overrides) error {
-	if len(o.Rules) == 0 {
-		o.Rules = nil
+// complain reports an error unless it is the one before, but for once a minute.
+// A failure of the network is taken for the same as the one before, whatever
+// ports it names.
+func (f *follower) complain(l *Limiter, err error) {
+	if last := f.complaint; last != nil && time.Since(f.since) < complainAgain {
+		class := ClassOf(err)
+		if err.Error() == last.Error() || class != ClassOther && class == ClassOf(last) {
+			return
+		}
 	}
+	f.complaint, f.since = err, time.Now()
+	l.refused(err)
+}
+
+// override puts overrides in force if they are others than those that are, fit
+// every rule that the limiter has met, and make sense. It says so if they are
+// others, or if it is to say so again.
+func (l *Limiter) override(o Overrides, again bool) error {
+	o = o.clone() // the source may go on to change what it holds
 	old := l.overrides.Load()
 	if reflect.DeepEqual(old.Overrides, o) {
+		if again {
+			l.inForce(old)
+		}
 		return nil
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
-	next := &ruling{Overrides: Overrides{o.Enabled, maps.Clone(o.Rules)}}
-	var failed error
-	old.rules.Range(func(key, _ any) bool {
-		var holds ruled
-		if holds, failed = next.rule(key.(*Rule)); failed == nil {
-			next.rules.Store(key, holds)
-		}
-		return failed == nil
-	})
-	if failed != nil {
-		return failed
+	next, err := old.after(o)
+	if err != nil {
+		return err
 	}
 	l.overrides.Store(next)
-	names := slices.Sorted(maps.Keys(o.Rules))
-	l.events.log.write(slog.LevelInfo, "rate limits are overridden", 0,
-		slog.Bool("enabled", next.enabled()), slog.Any("rules", names))
-	l.events.override(OverrideEvent{Rules: len(names)})
+	l.inForce(next)
 	return nil
+}
+
+// inForce reports which overrides hold.
+func (l *Limiter) inForce(r *ruling) {
+	l.events.log.write(slog.LevelInfo, "overrides of rate limits are in force", 0,
+		slog.Bool("enabled", r.enabled()), slog.Int("overridden", len(r.Rules)), slog.Any("rules", some(r.Rules)))
+	l.events.override(OverrideEvent{Rules: len(r.Rules), Enabled: r.enabled()})
 }
 
 // refused reports overrides that do not come into force.
 func (l *Limiter) refused(err error) {
 	l.events.warn("overrides of rate limits refused, the last good ones stay in force", slog.Any("error", err))
-	l.events.override(OverrideEvent{Err: err})
+	o := l.overrides.Load()
+	l.events.override(OverrideEvent{Rules: len(o.Rules), Enabled: o.enabled(), Err: err})
 }
-
-func (r *ruling) enabled() bool { return r.Enabled == nil || *r.Enabled }
 
 // Close ends what the limiter has started, the following of overrides and of
 // what adaptive rules adapt to, and returns when it has ended. Calls go on to be
-// decided, with the overrides and factors as they are. The store stays open.
+// decided, with the overrides and factors as they are. The store stays open. The
+// error is non-nil if and only if the override source still runs a second after
+// its context has ended. To close again, or to close a nil Limiter, is to wait
+// for the same.
 func (l *Limiter) Close() error {
 	if l == nil {
 		return nil
 	}
-	if l.follow != nil {
-		l.follow.stop()
-		l.follow.done.Wait()
-	}
+	err := l.follow.close()
 	l.scaling.close()
-	return nil
+	return err
+}
+
+// close ends the following. A nil follower follows nothing.
+func (f *follower) close() error {
+	if f == nil {
+		return nil
+	}
+	f.stop()
+	timer := time.NewTimer(sourceGrace)
+	defer timer.Stop()
+	select {
+	case <-f.done:
+		return nil
+	case <-timer.C:
+		return errSourceHangs
+	}
 }

@@ -35,14 +35,11 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 	}
 	for i := range limits {
 		limit := &limits[i]
-		if err := limit.rule.check(limit.max, limit.cost); err != nil {
+		rule, most, on, err := l.effective(limit)
+		if err != nil {
 			return err
 		}
-		if limit.cost == 0 {
-			continue
-		}
-		rule, most, on := l.effective(limit)
-		if !on {
+		if !on || limit.cost == 0 {
 			continue
 		}
 		if err := limit.key.err; err != nil {
