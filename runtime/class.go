@@ -146,6 +146,8 @@ func classOfReply(text string) ErrorClass {
 	switch class, ok := replyClasses[word]; {
 	case ok:
 		return class
+	case strings.Contains(text, "unauthenticated"): // too long a command without a password
+		return ClassAuth
 	case strings.HasPrefix(text, "max number of clients"):
 		return ClassDial
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),

@@ -3,8 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"regexp"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -106,8 +104,6 @@ func TestContextCancelledMeanwhile(t *testing.T) {
 	server.Resume()
 }
 
-var evalshaCalls = regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`)
-
 // TestAtMostOnce lets the client time out and retry as it does by default: a
 // call is charged once all the same, or not at all.
 func TestAtMostOnce(t *testing.T) {
@@ -128,27 +124,8 @@ func TestAtMostOnce(t *testing.T) {
 	if _, err := limiter.Take(ctx, limit); err != nil {
 		t.Fatal(err)
 	}
-	executions := func() int {
-		info := direct.Info(ctx, "commandstats").Val()
-		match := evalshaCalls.FindStringSubmatch(info)
-		if match == nil {
-			t.Fatalf("no evalsha in %q", info)
-		}
-		n, _ := strconv.Atoi(match[1])
-		return n
-	}
-	before := executions()
-	// A connection for each call, ready to send on.
-	conns := make([]*redis.Conn, calls)
-	for i := range conns {
-		conns[i] = client.Conn()
-		if err := conns[i].Ping(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, conn := range conns {
-		_ = conn.Close()
-	}
+	before := executions(t, direct)
+	warm(t, client, calls)
 
 	server.Pause()
 	var wait sync.WaitGroup
@@ -162,10 +139,10 @@ func TestAtMostOnce(t *testing.T) {
 	wait.Wait()
 	server.Resume()
 	// What was sent is executed now.
-	for until := time.Now().Add(slack); executions() < before+calls && time.Now().Before(until); {
+	for until := time.Now().Add(slack); executions(t, direct) < before+calls && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
-	executed := executions() - before
+	executed := executions(t, direct) - before
 	if executed < 1 || executed > calls {
 		t.Errorf("%d calls were executed %d times", calls, executed)
 	}

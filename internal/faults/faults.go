@@ -61,7 +61,7 @@ type site struct {
 }
 
 const (
-	// window and max are the limit that every key has.
-	window = time.Second
-	max    = 20
+	// Every key admits perWindow calls in a window.
+	window    = time.Second
+	perWindow = 20
 )

@@ -29,7 +29,7 @@ const (
 
 // Traffic says what the callers do, in a sentence.
 var Traffic = fmt.Sprintf("By each policy %d goroutines call, each %v after it was answered, on %d keys (%d on a cluster) "+
-	"that admit %d in %v", callers, pause, keys, 3*keys, max, window)
+	"that admit %d in %v", callers, pause, keys, 3*keys, perWindow, window)
 
 // silent keeps what limiters log.
 var silent = slog.New(slog.DiscardHandler)
@@ -68,7 +68,7 @@ func Run(tb testing.TB, fault Fault, lasts time.Duration) []Seen {
 	var t times
 	t.begin = time.Since(start)
 	site.begin()
-	t.over, t.end = t.begin, t.begin
+	t.over, t.end = t.begin, t.begin+lasts
 	if !fault.Heals {
 		time.Sleep(lasts)
 		t.end = time.Since(start)
@@ -104,9 +104,9 @@ func Run(tb testing.TB, fault Fault, lasts time.Duration) []Seen {
 
 // times are the moments of a run, counted from its start.
 type times struct {
-	begin, end time.Duration // of the fault
-	over       time.Duration // when end has done its work
-	stop       time.Duration
+	begin, end time.Duration // of the fault; if it heals it lasts longer, or not so long
+	over       time.Duration // from when on all should become well
+	stop       time.Duration // of the callers
 }
 
 // A view is a fault as it is seen through one policy.
@@ -137,7 +137,7 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 			v.mu.Unlock()
 		}}))
 	for _, tag := range site.tags {
-		rule := &runtime.Rule{Name: "fault", Prefix: "fault:{" + tag + "}:", Window: window, Max: max}
+		rule := &runtime.Rule{Name: "fault", Prefix: "fault:{" + tag + "}:", Window: window, Max: perWindow}
 		for i := range keys {
 			v.limits = append(v.limits, rule.Limit(runtime.NewKey().AddInt(int64(i))))
 		}

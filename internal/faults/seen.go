@@ -43,7 +43,7 @@ type record struct {
 type Seen struct {
 	Policy runtime.FailurePolicy
 	// Calls counts the calls that ended after the fault had begun and began
-	// before it was over: all of them were answered. The counts below it are
+	// before it had ended: all of them were answered. The counts below it are
 	// of these calls.
 	Calls int
 	// P50, P99 and Max say how long they took.
@@ -74,7 +74,7 @@ func (v *view) seen(fault Fault, t times) Seen {
 	defer v.mu.Unlock()
 	s := Seen{
 		Policy: v.policy, Classes: v.classes,
-		HealthyBound: max * (1 + fault.Failovers),
+		HealthyBound: perWindow * (1 + fault.Failovers),
 	}
 	switch v.policy {
 	case runtime.FailOpen:
@@ -82,7 +82,7 @@ func (v *view) seen(fault Fault, t times) Seen {
 	case runtime.FailClosed:
 		s.Bound = s.HealthyBound
 	case runtime.FailLocal:
-		s.Bound = s.HealthyBound + max // of this one process
+		s.Bound = s.HealthyBound + perWindow // of this one process
 	}
 	s.Healthy = worst(v.records, func(r *record) bool { return r.source == runtime.SourceStore })
 	s.Worst = worst(v.records, func(*record) bool { return true })
@@ -91,11 +91,10 @@ func (v *view) seen(fault Fault, t times) Seen {
 	back := v.back(t)
 	s.Back, s.Enforced = since(back, t.over), since(v.enforced(back), t.over)
 	until := t.end
-	if fault.Heals {
-		until = back
-		if back < 0 {
-			until = t.stop
-		}
+	if fault.Heals && back < 0 {
+		until = t.stop
+	} else if fault.Heals {
+		until = max(until, back)
 	}
 	var took []time.Duration
 	for i := range v.records {

@@ -97,7 +97,7 @@ var standalone = []Fault{
 		}
 	}},
 	{Name: "SCRIPT FLUSH, 200 times a second", Where: Standalone, Quick: true, set: flushed},
-	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly"}, set: func(tb testing.TB) *site {
+	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly", "timeout"}, set: func(tb testing.TB) *site {
 		m := newMachine(tb)
 		host, port, _ := net.SplitHostPort(redistest.Start(tb).Addr)
 		return &site{client: m.Client(tb),

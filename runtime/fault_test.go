@@ -1,0 +1,85 @@
+package runtime_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/faults"
+	"github.com/rategen/rategen/runtime"
+)
+
+// comeback is how long it may take on a busy machine until Redis decides again
+// that has come back, or that somebody has taken over from.
+const comeback = 15 * time.Second
+
+// TestFaults has every fault happen to a Redis under load, and judges what the
+// callers saw by each failure policy.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults.All() {
+		if testing.Short() && !fault.Quick || fault.Where == faults.Cluster && fault.Heals && len(fault.Classes) > 0 {
+			continue
+		}
+		t.Run(string(fault.Where)+"/"+fault.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, seen := range faults.Run(t, fault, time.Second) {
+				judge(t, fault, &seen)
+			}
+		})
+	}
+}
+
+func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
+	complain := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%v: "+format+"\n%+v", append(append([]any{s.Policy}, args...), *s)...)
+	}
+	if complaint := s.Complaint(); complaint != "" {
+		complain("%s", complaint)
+	}
+	if s.Calls == 0 {
+		complain("nobody called")
+	}
+	if s.Max > runtime.DefaultTimeout+2*slack {
+		complain("a call took %v", s.Max)
+	}
+	if s.Back > comeback {
+		complain("the store decides again after %v", s.Back)
+	}
+
+	undecided := s.Calls - s.Store
+	switch {
+	case len(fault.Classes) > 0 && undecided == 0:
+		complain("the store has decided everything")
+	case len(fault.Classes) == 0 && s.Store == 0:
+		complain("the store has decided nothing")
+	}
+	if s.Classes["noscript"] > 0 {
+		complain("a script that is not there has not been loaded")
+	}
+	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
+		complain("failures have none of the classes %v", fault.Classes)
+	}
+	// A Redis that gives no answer is soon not asked any more.
+	if slices.Equal(fault.Classes, []string{"timeout"}) && !fault.Heals && s.P50 > runtime.DefaultTimeout/2 {
+		complain("half of the calls took %v and more", s.P50)
+	}
+	switch s.Policy {
+	case runtime.FailOpen:
+		if s.Admitted != undecided {
+			complain("%d of %d calls that the store did not decide were admitted", s.Admitted, undecided)
+		}
+	case runtime.FailClosed:
+		if s.Refused != undecided {
+			complain("%d of %d calls that the store did not decide were refused", s.Refused, undecided)
+		}
+	case runtime.FailLocal:
+		if s.Local != undecided {
+			complain("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
+		}
+		if undecided > s.Calls/2 && (s.Admitted == 0 || s.Denied == 0) {
+			complain("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
+		}
+	}
+}
