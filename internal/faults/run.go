@@ -17,6 +17,9 @@ const (
 	// long each then rests.
 	callers = 6
 	pause   = 10 * time.Millisecond
+	// processes is how many limiters the callers of a policy share. They know
+	// nothing of each other, as if each was in a process of its own.
+	processes = 2
 	// keys is how many keys of each tag they call on, one after the other.
 	keys = 2
 	// calm is for how long all must be well before a fault counts as over.
@@ -29,7 +32,8 @@ const (
 
 // Traffic says what the callers do, in a sentence.
 var Traffic = fmt.Sprintf("By each policy %d goroutines call, each %v after it was answered, on %d keys (%d on a cluster) "+
-	"that admit %d in %v", callers, pause, keys, 3*keys, perWindow, window)
+	"that admit %d in %v. They share %d limiters, which stand for as many processes; by `local` each of these admits %d",
+	callers, pause, keys, 3*keys, perWindow, window, processes, perWindow/processes)
 
 // silent keeps what limiters log.
 var silent = slog.New(slog.DiscardHandler)
@@ -97,7 +101,9 @@ func Run(tb testing.TB, fault Fault, lasts time.Duration) []Seen {
 	var seen []Seen
 	for _, v := range views {
 		seen = append(seen, v.seen(fault, t))
-		v.close()
+		if err := v.close(); err != nil {
+			tb.Errorf("%s: %v", fault.Name, err)
+		}
 	}
 	return seen
 }
@@ -111,10 +117,10 @@ type times struct {
 
 // A view is a fault as it is seen through one policy.
 type view struct {
-	policy  runtime.FailurePolicy
-	limiter *runtime.Limiter
-	limits  []runtime.Limit
-	start   time.Time
+	policy   runtime.FailurePolicy
+	limiters []*runtime.Limiter
+	limits   []runtime.Limit
+	start    time.Time
 
 	mu       sync.Mutex
 	records  []record
@@ -125,17 +131,16 @@ type view struct {
 
 func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 	v := &view{policy: policy, start: start, classes: map[string]int{}}
-	// Every call is to need Redis, also one that was denied a moment ago.
-	store := runtime.NewRedisStore(site.client, runtime.WithDenialMemory(0))
-	v.limiter = runtime.New(store,
-		runtime.WithNamespace(policy.String()),
-		runtime.WithFailurePolicy(policy),
-		runtime.WithLogger(silent),
-		runtime.WithObserver(&runtime.Observer{Failure: func(e runtime.FailureEvent) {
-			v.mu.Lock()
-			v.classes[e.Class.String()]++
-			v.mu.Unlock()
-		}}))
+	for range processes {
+		// Every call is to need Redis, also one that was denied a moment ago.
+		store := runtime.NewRedisStore(site.client, runtime.WithDenialMemory(0))
+		v.limiters = append(v.limiters, runtime.New(store,
+			runtime.WithNamespace(policy.String()),
+			runtime.WithFailurePolicy(policy),
+			runtime.WithReplicas(processes),
+			runtime.WithLogger(silent),
+			runtime.WithObserver(&runtime.Observer{Failure: v.failure})))
+	}
 	for _, tag := range site.tags {
 		rule := &runtime.Rule{Name: "fault", Prefix: "fault:{" + tag + "}:", Window: window, Max: perWindow}
 		for i := range keys {
@@ -151,9 +156,11 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 func (v *view) warm() error {
 	for until := time.Now().Add(answerLimit); ; time.Sleep(pause) {
 		var failed error
-		for _, limit := range v.limits {
-			if d, err := v.limiter.Peek(context.Background(), limit); d.Source != runtime.SourceStore {
-				failed = errors.Join(err, errors.New("not decided by the store"))
+		for _, limiter := range v.limiters {
+			for _, limit := range v.limits {
+				if d, err := limiter.Peek(context.Background(), limit); d.Source != runtime.SourceStore {
+					failed = errors.Join(err, errors.New("not decided by the store"))
+				}
 			}
 		}
 		if failed == nil || time.Now().After(until) {
@@ -172,7 +179,7 @@ func (v *view) call(from int, stop <-chan struct{}) {
 		}
 		key := i % len(v.limits)
 		r := record{key: key, begin: time.Since(v.start)}
-		decision, err := v.limiter.Take(context.Background(), v.limits[key])
+		decision, err := v.limiters[from%processes].Take(context.Background(), v.limits[key])
 		r.end = time.Since(v.start)
 		r.source, r.fate = decision.Source, fateOf(err)
 		v.add(r)
@@ -212,4 +219,17 @@ func (v *view) settled(over, lasts time.Duration) bool {
 	return true
 }
 
-func (v *view) close() {}
+// failure counts a call that the store did not decide by the class of its
+// error.
+func (v *view) failure(e runtime.FailureEvent) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.classes[e.Class.String()]++
+}
+
+func (v *view) close() (err error) {
+	for _, limiter := range v.limiters {
+		err = errors.Join(err, limiter.Close())
+	}
+	return err
+}

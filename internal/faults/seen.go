@@ -57,13 +57,14 @@ type Seen struct {
 	// Classes counts the failures of the whole run by their error class.
 	Classes map[string]int
 	// Healthy is the most that the store admitted on one key in any window,
-	// and Worst that anybody did.
-	Healthy, Worst int64
-	// Bound is what Worst must not exceed: max*(1+F) and what the policy adds.
-	// It is -1 for an open policy, which adds without bound.
-	Bound, HealthyBound int64
+	// Alone that the processes by themselves did, and Worst that all did.
+	Healthy, Alone, Worst int64
+	// HealthyBound is max*(1+F) and AloneBound P*local, which are the most that
+	// Healthy and Alone may be. Bound is their sum and that for Worst. The last
+	// two are -1 for an open policy, which admits without bound.
+	HealthyBound, AloneBound, Bound int64
 	// Back is the time from the end of the fault until no call was decided by
-	// the policy any more, for a window at least, and Denied that until the
+	// the policy any more, for a window at least, and Enforced that until the
 	// store had denied a call on every key. They are -1 if that did not
 	// happen.
 	Back, Enforced time.Duration
@@ -78,12 +79,14 @@ func (v *view) seen(fault Fault, t times) Seen {
 	}
 	switch v.policy {
 	case runtime.FailOpen:
-		s.Bound = -1
-	case runtime.FailClosed:
-		s.Bound = s.HealthyBound
+		s.AloneBound, s.Bound = -1, -1
 	case runtime.FailLocal:
-		s.Bound = s.HealthyBound + perWindow // of this one process
+		s.AloneBound = processes * (perWindow / processes)
+		fallthrough
+	default:
+		s.Bound = s.HealthyBound + s.AloneBound
 	}
+	s.Alone = worst(v.records, func(r *record) bool { return r.source != runtime.SourceStore })
 	s.Healthy = worst(v.records, func(r *record) bool { return r.source == runtime.SourceStore })
 	s.Worst = worst(v.records, func(*record) bool { return true })
 
@@ -214,6 +217,8 @@ func (s *Seen) Complaint() string {
 	switch {
 	case s.Healthy > s.HealthyBound:
 		return fmt.Sprintf("the store admitted %d in a window, which holds %d", s.Healthy, s.HealthyBound)
+	case s.AloneBound >= 0 && s.Alone > s.AloneBound:
+		return fmt.Sprintf("without the store %d were admitted in a window, which then holds %d", s.Alone, s.AloneBound)
 	case s.Bound >= 0 && s.Worst > s.Bound:
 		return fmt.Sprintf("%d were admitted in a window, which holds %d", s.Worst, s.Bound)
 	case s.Strange > 0:
