@@ -50,6 +50,9 @@ func newBreaker(patience time.Duration, changed func(open bool)) *breaker {
 	return &breaker{start: time.Now(), patience: patience, changed: changed}
 }
 
+// open reports whether the breaker is open.
+func (b *breaker) open() bool { return b.state.Load()%2 == 1 }
+
 // A pass is the state of a breaker when it admitted a call.
 type pass uint64
 

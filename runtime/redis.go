@@ -18,24 +18,28 @@ const DefaultTimeout = 50 * time.Millisecond
 // A RedisStore keeps counts in Redis, where every process that uses the same
 // Redis and namespace shares them. A call is at most one trip: one Lua script
 // decides all its limits, by the clock of Redis. Calls that come while others
-// are under way share the next trip. Redis 6.2 and later and Valkey will do,
-// standalone, with Sentinel or as a cluster.
+// are under way to the same server share the next trip. Redis 6.2 and later and
+// Valkey will do, standalone, with Sentinel or as a cluster.
 //
 // On a cluster the keys of one call may lie in different slots, which no
 // script can span. Then each slot's share is charged by a script of its own,
 // all at the same time, and given back if another share has no room. Another
 // caller may see the reserved share for the moment in between and be denied by
 // it; it is never admitted too much. If the process dies in that moment the
-// share stays charged until it leaves the window. Keys of one slot use one
-// trip there too: a hash tag in the prefix, such as {orders}:, puts all keys
-// of a rule in one. Calls do not share trips on a cluster.
+// share stays charged until it leaves the window. A trip to a node of a cluster
+// is one script for each slot, sent together. A hash tag in the prefix, such as
+// {orders}:, puts all keys of a rule in one slot, and so in one script.
+//
+// On a cluster or ring the scripts are sent by the clients of the nodes: hooks
+// that are to see them are added by OnNewNode.
 type RedisStore struct {
 	client  redis.UniversalClient
 	library library
 	timeout time.Duration
 	slot    func(key []byte) int // nil: one script can span all keys
 
-	terminal terminal
+	terminal terminal // of the only server
+	nodes    *nodes   // the terminals of several; nil: there is one
 	denials  *denials // nil: none is remembered
 	failures [classes]atomic.Int64
 	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
@@ -83,8 +87,8 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.terminal.store = s
-	s.terminal.breaker = newBreaker(s.timeout, s.turned)
+	s.terminal.open(s, s.client)
+	s.nodes = newNodes(s, client)
 	return s
 }
 
@@ -188,15 +192,22 @@ func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error 
 
 // route executes calls by one script, or on a cluster by one for each slot.
 func (s *RedisStore) route(ctx context.Context, op string, calls []Call) error {
-	if s.slot == nil {
-		return s.share(ctx, op, calls)
+	if s.nodes == nil {
+		return s.share(ctx, &s.terminal, op, 0, calls)
 	}
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
-	if s.together(calls) {
-		return s.execute(ctx, op, calls)
+	if !s.together(calls) {
+		return s.decideApart(ctx, op, calls)
 	}
-	return s.decideApart(ctx, op, calls)
+	if len(calls) == 0 {
+		return nil
+	}
+	key := calls[0].Charges[0].Key
+	slot := s.slot(key)
+	terminal, err := s.nodes.terminal(ctx, key, slot)
+	if err != nil {
+		return err
+	}
+	return s.share(ctx, terminal, op, s.nodes.slot(slot), calls)
 }
 
 // answered tells the breaker what came of asking Redis until a context of
@@ -211,13 +222,13 @@ func (s *RedisStore) answered(p pass, err error) {
 
 // share executes calls on trips shared with other callers, maxAboard of them at
 // a time so that Redis is free for others in between.
-func (s *RedisStore) share(ctx context.Context, op string, calls []Call) error {
+func (s *RedisStore) share(ctx context.Context, t *terminal, op string, slot int, calls []Call) error {
 	if len(calls) <= maxAboard {
-		return s.terminal.travel(ctx, op, calls)
+		return t.travel(ctx, op, slot, calls)
 	}
 	decided, last := false, error(nil)
 	for part := range slices.Chunk(calls, maxAboard) {
-		if err := s.terminal.travel(ctx, op, part); err != nil {
+		if err := t.travel(ctx, op, slot, part); err != nil {
 			last = err
 			for i := range part {
 				part[i].Err = err
@@ -230,25 +241,6 @@ func (s *RedisStore) share(ctx context.Context, op string, calls []Call) error {
 		return nil
 	}
 	return last
-}
-
-// execute executes calls by a script of their own.
-func (s *RedisStore) execute(ctx context.Context, op string, calls []Call) error {
-	pass, ok := s.terminal.breaker.admit()
-	if !ok {
-		return errBroken
-	}
-	t := new(ticket)
-	t.done = make(chan struct{}, 1)
-	t.write(op, calls)
-	trip := new(trip)
-	trip.take(t)
-	err := s.within(ctx, func() error { return trip.make(ctx, s) })
-	if err == nil {
-		t.hand(calls)
-	}
-	s.answered(pass, err)
-	return err
 }
 
 // within runs do and gives up when the context ends, which go-redis by default

@@ -3,7 +3,6 @@ package runtime
 import (
 	"bytes"
 	"context"
-	"sync"
 )
 
 // A part is the share of some calls whose keys lie in one slot.
@@ -11,6 +10,11 @@ type part struct {
 	calls   []Call
 	origin  []int   // the call that each of calls is a part of
 	charges [][]int // the charge in it that each charge is
+
+	todo, now []Call // what is not executed yet, and what is under way
+	terminal  *terminal
+	ticket    *ticket
+	err       error
 }
 
 // together reports whether one script can decide calls.
@@ -50,6 +54,9 @@ func (s *RedisStore) parts(calls []Call) map[int]*part {
 			p.charges[last] = append(p.charges[last], j)
 		}
 	}
+	for _, p := range parts {
+		p.todo = p.calls
+	}
 	return parts
 }
 
@@ -58,18 +65,7 @@ func (s *RedisStore) parts(calls []Call) map[int]*part {
 // given back.
 func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []Call) error {
 	parts := s.parts(calls)
-	var wait sync.WaitGroup
-	for _, p := range parts {
-		wait.Go(func() {
-			if err := s.execute(ctx, operation, p.calls); err != nil {
-				for i := range p.calls {
-					p.calls[i].Err = err
-				}
-			}
-		})
-	}
-	wait.Wait()
-
+	s.travelApart(ctx, operation, parts)
 	for i := range calls {
 		calls[i].Err = nil
 	}
@@ -88,6 +84,38 @@ func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []
 		s.giveBack(ctx, calls)
 	}
 	return nil
+}
+
+// travelApart has the parts executed, all at the same time, but of a part only
+// maxAboard calls.
+func (s *RedisStore) travelApart(ctx context.Context, operation string, parts map[int]*part) {
+	for rest := len(parts); rest > 0; {
+		for slot, p := range parts {
+			if p.now = p.todo[:min(len(p.todo), maxAboard)]; len(p.now) == 0 {
+				continue
+			}
+			p.terminal, p.err = s.nodes.terminal(ctx, p.now[0].Charges[0].Key, slot)
+			if p.err == nil {
+				p.ticket, p.err = p.terminal.enter(operation, s.nodes.slot(slot), p.now, false)
+			}
+		}
+		rest = 0
+		for _, p := range parts {
+			if len(p.now) == 0 {
+				continue
+			}
+			if p.err == nil {
+				p.err = p.terminal.leave(ctx, p.ticket, p.now)
+			}
+			if p.err != nil {
+				for i := range p.now {
+					p.now[i].Err = p.err
+				}
+			}
+			p.todo = p.todo[len(p.now):]
+			rest += len(p.todo)
+		}
+	}
 }
 
 // giveBack refunds what was charged for calls that are not admitted. It has
@@ -123,6 +151,9 @@ func (c *Call) admitted() bool {
 	return true
 }
 
+// clusterSlots is how many slots a cluster has.
+const clusterSlots = 16384
+
 // clusterSlot returns the slot of a key on a Redis Cluster: the CRC16 of the
 // key, or of its first {tag}, modulo 16384.
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)
@@ -131,7 +162,7 @@ func clusterSlot(key []byte) int {
 	for _, b := range hashTag(key) {
 		crc = crc<<8 ^ crc16[byte(crc>>8)^b]
 	}
-	return int(crc & 16383)
+	return int(crc % clusterSlots)
 }
 
 // hashTag returns the part of a key between its first { and the next }, or the

@@ -21,7 +21,7 @@ func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
 	var count commands
-	client.AddHook(&count)
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(&count) })
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
 	t.Run("hash tag", func(t *testing.T) {

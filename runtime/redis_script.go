@@ -1,11 +1,9 @@
 package runtime
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,42 +45,6 @@ type command struct{ *redis.IntSliceCmd }
 
 // NoRetry overrides the method of redis.IntSliceCmd.
 func (command) NoRetry() bool { return true }
-
-// run executes take.lua with the arguments in w, at most once, and returns its
-// reply. What was certainly not executed it tries again until ctx ends, which
-// is one of withTimeout.
-func (s *RedisStore) run(ctx context.Context, w *wire) ([]int64, error) {
-	for pause := time.Millisecond; ; pause *= 2 {
-		reply, err := s.runOnce(ctx, w)
-		switch {
-		case err == nil:
-			return reply, nil
-		case contextual(err) && ctx.Err() != nil:
-			return nil, ended(ctx)
-		case !notExecuted(err) && !notSent(err):
-			return nil, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-func (s *RedisStore) runOnce(ctx context.Context, w *wire) ([]int64, error) {
-	script := s.library.script(w.set)
-	w.args[0], w.args[1] = "evalsha", &script.hash
-	cmd := redis.NewIntSliceCmd(ctx, w.args...)
-	err := s.client.Process(ctx, command{cmd})
-	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-		// The server has not executed it, so this is not a second time.
-		w.args[0], w.args[1] = "eval", &script.text
-		cmd = redis.NewIntSliceCmd(ctx, w.args...)
-		err = s.client.Process(ctx, command{cmd})
-	}
-	return cmd.Val(), err
-}
 
 // notExecuted reports whether err proves that a server refused to execute the
 // script, for a reason that passes by itself: a slot on the move, a node that

@@ -3,13 +3,16 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
-	// maxFlying is how many trips of a store are under way at a time. With two
-	// Redis is at work on one while the other's reply and the next one's
+	// maxFlying is how many trips of a terminal are under way at a time. With
+	// two Redis is at work on one while the other's reply and the next one's
 	// command are on the wire.
 	maxFlying = 2
 	// maxStuck is how many trips that have taken too long may be under way
@@ -19,209 +22,170 @@ const (
 	maxWaiting = 16_384
 )
 
-// A terminal is where concurrent calls of a process wait to share trips to
-// Redis. A call that finds a trip free leaves at once; while all are under way
+// A terminal is where concurrent calls of a process wait to share trips to one
+// server. A call that finds a trip free leaves at once; while all are under way
 // calls gather, and when one returns they leave together. Nobody waits for
 // others to come.
 type terminal struct {
-	store   *RedisStore
-	breaker *breaker
+	store    *RedisStore
+	client   redis.UniversalClient // of the server
+	punctual bool                  // the client gives up when a context's deadline is over
+	node     *redis.Client         // of the server among others; nil: it is the only one
+	breaker  *breaker
 
-	mu      sync.Mutex
-	waiting []*ticket
-	flying  int // trips under way, but for the stuck ones
-	stuck   int // trips that somebody has stopped waiting for
+	mu       sync.Mutex
+	waiting  []*ticket // in the order of their arrival
+	trips    []*trip   // under way
+	flying   int       // pilots, but for those of stuck trips
+	stuck    int       // trips that nobody waits for to return
+	timer    *time.Timer
+	watching bool // timer will call overdue
 }
-
-// A flight is one trip under way. The terminal guards it.
-type flight struct{ stuck, over bool }
-
-// A ticket is one caller's share of a trip. It owns copies of the caller's
-// charges, since the caller may give up while they are under way.
-type ticket struct {
-	op      string
-	calls   []Call
-	charges []Charge // of all calls
-	keys    []byte   // of all charges
-	weight  int64    // how much work they are, see trip.fits
-	pass    pass     // the breaker's
-	err     error
-	done    chan struct{} // receives one value when the trip is over
-	timer   *time.Timer
-	givenUp bool    // guarded by the terminal
-	flight  *flight // the same; nil while it waits
-}
-
-var tickets = sync.Pool{New: func() any {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return &ticket{done: make(chan struct{}, 1), timer: timer}
-}}
 
 var errCrowded = errors.New("too many calls wait for redis")
 
-// travel has calls executed by Redis and fills in their results. It returns
-// when that is done, when the store's timeout is over, or when ctx ends. A
-// call that has not left by then is never executed.
-func (t *terminal) travel(ctx context.Context, op string, calls []Call) error {
-	pass, ok := t.breaker.admit()
-	if !ok {
-		return errBroken
-	}
-	ticket := tickets.Get().(*ticket)
-	ticket.write(op, calls)
-	ticket.pass = pass
-	if err := t.join(ticket); err != nil {
-		t.breaker.dropped(pass)
-		return err
-	}
-	ticket.timer.Reset(t.store.timeout)
-	select {
-	case <-ticket.done:
-		err := ticket.err
-		if err == nil {
-			ticket.hand(calls)
-		}
-		// Before anybody else has the ticket, whose time it would stop.
-		ticket.timer.Stop()
-		tickets.Put(ticket)
-		return err
-	case <-ticket.timer.C:
-		if t.giveUp(ticket, true) {
-			t.breaker.failed(pass)
-		} else {
-			t.breaker.dropped(pass)
-		}
-		return t.store.late()
-	case <-ctx.Done():
-		ticket.timer.Stop()
-		t.giveUp(ticket, false)
-		t.breaker.dropped(pass)
-		return ctx.Err()
+// epoch is what the times of tickets are counted from.
+var epoch = time.Now()
+
+// open makes the zero terminal one for trips by a client.
+func (t *terminal) open(s *RedisStore, client redis.UniversalClient) {
+	t.store, t.client, t.breaker = s, client, newBreaker(s.timeout, s.turned)
+	if c, ok := client.(*redis.Client); ok {
+		t.punctual = c.Options().ContextTimeoutEnabled
 	}
 }
 
-// join puts a ticket in the queue, and starts a trip if one is free.
-func (t *terminal) join(ticket *ticket) error {
+// travel has calls executed by Redis, whose keys lie in one slot, and fills in
+// their results. It returns when that is done, when the store's timeout is
+// over, or when ctx ends. A call that has not left by then is never executed.
+func (t *terminal) travel(ctx context.Context, op string, slot int, calls []Call) error {
+	ticket, err := t.enter(op, slot, calls, t.alone(ctx))
+	if err != nil {
+		return err
+	}
+	return t.leave(ctx, ticket, calls)
+}
+
+// enter has calls executed. The caller must leave with the ticket.
+func (t *terminal) enter(op string, slot int, calls []Call, alone bool) (*ticket, error) {
+	pass, ok := t.breaker.admit()
+	if !ok {
+		return nil, errBroken
+	}
+	ticket := newTicket(op, slot, calls)
+	ticket.pass = pass
+	trip, err := t.join(ticket, alone)
+	if err != nil {
+		t.breaker.dropped(pass)
+		return nil, err
+	}
+	if trip != nil {
+		t.ride(trip)
+	}
+	return ticket, nil
+}
+
+// leave returns when it is known what became of calls, or when ctx ends.
+func (t *terminal) leave(ctx context.Context, ticket *ticket, calls []Call) error {
+	pass := ticket.pass
+	err, gone := ticket.wait(ctx, calls)
+	if gone {
+		t.breaker.dropped(pass)
+	}
+	return err
+}
+
+// join puts a ticket in the queue, and sees to it that a trip starts if one is
+// free. If its caller may travel alone and can leave now, it is given a trip to
+// make.
+func (t *terminal) join(ticket *ticket, alone bool) (*trip, error) {
+	ticket.due = time.Since(epoch) + t.store.timeout
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) >= maxWaiting {
-		return errCrowded
+		return nil, errCrowded
+	}
+	t.watch(t.store.timeout)
+	if alone && len(t.waiting) == 0 && t.flying < maxFlying {
+		t.flying++
+		trip := trips.Get().(*trip)
+		t.depart(trip, ticket)
+		return trip, nil
 	}
 	t.waiting = append(t.waiting, ticket)
 	t.start()
-	return nil
+	return nil, nil
 }
 
-// start starts a trip if somebody waits and one is free.
+// start starts a pilot if somebody waits and a trip is free.
 func (t *terminal) start() {
 	if len(t.waiting) > 0 && t.flying < maxFlying {
 		t.flying++
-		go t.fly()
+		go t.pilot(trips.Get().(*trip))
 	}
 }
 
-// fly makes trips until nobody waits.
-func (t *terminal) fly() {
-	trip := trips.Get().(*trip)
-	defer trips.Put(trip)
-	for t.board(trip) {
-		ctx, cancel := t.store.withTimeout(context.Background())
-		err := trip.make(ctx, t.store)
-		cancel()
-		if !t.land(trip.flight) {
-			return // what came so late says nothing about Redis as it is now
-		}
-		t.breaker.learn(trip.pass, err)
-	}
+// depart notes that a trip is under way with tickets.
+func (t *terminal) depart(trip *trip, tickets ...*ticket) {
+	trip.tickets = append(trip.tickets[:0], tickets...)
+	t.trips = append(t.trips, trip)
 }
 
-// land ends a flight. It returns false if the trip was stuck, so that another
-// has taken its place.
-func (t *terminal) land(f *flight) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f.over = true
-	if f.stuck {
-		t.stuck--
-	}
-	return !f.stuck
-}
-
-// board fills a trip from the front of the queue. It returns false, and gives
-// the trip back, if nobody waits.
+// board fills a trip from the front of the queue. It returns false if nobody
+// waits, and then the pilot goes.
 func (t *terminal) board(trip *trip) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	trip.clear()
-	taken := 0
-	for _, ticket := range t.waiting {
-		if !trip.fits(ticket) {
-			break
+	for {
+		t.mu.Lock()
+		n := min(len(t.waiting), maxTickets)
+		if n == 0 {
+			t.flying--
+			t.mu.Unlock()
+			return false
 		}
-		taken++
-		if !ticket.givenUp {
-			ticket.flight = trip.flight
-			trip.take(ticket)
+		t.depart(trip, t.waiting[:n]...)
+		t.waiting = slices.Delete(t.waiting, 0, n)
+		t.mu.Unlock()
+
+		if taken := trip.load(); taken < n {
+			t.mu.Lock()
+			t.waiting = slices.Insert(t.waiting, 0, trip.tickets[taken:]...)
+			trip.tickets = slices.Delete(trip.tickets, taken, n)
+			t.start()
+			t.mu.Unlock()
+		}
+		if len(trip.stops) > 0 {
+			return true
+		}
+		if !t.land(trip) { // all have given up
+			return false
 		}
 	}
-	n := copy(t.waiting, t.waiting[taken:])
-	clear(t.waiting[n:])
-	t.waiting = t.waiting[:n]
-	if len(trip.tickets) == 0 {
-		t.flying--
-		return false
-	}
-	return true
 }
 
-// giveUp keeps a ticket from boarding, if it has not, and reports whether it
-// has. If so and its time is over, its trip is stuck, and others need not wait
-// for that to return. The ticket is not used again: the trip may still write to
-// it.
-func (t *terminal) giveUp(ticket *ticket, late bool) (left bool) {
+// land notes that a trip is over. It returns false if another pilot has taken
+// this one's place meanwhile.
+func (t *terminal) land(trip *trip) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	ticket.givenUp = true
-	f := ticket.flight
-	if !late || f == nil || f.over || f.stuck || t.stuck == maxStuck {
-		return f != nil
+	i := slices.Index(t.trips, trip)
+	t.trips = slices.Delete(t.trips, i, i+1)
+	clear(trip.tickets)
+	trip.tickets = trip.tickets[:0]
+	if !trip.stuck {
+		return true
 	}
-	f.stuck = true
+	trip.stuck = false
+	t.stuck--
+	return false
+}
+
+// yield lets another pilot take the place of a trip's, unless too many have.
+func (t *terminal) yield(trip *trip) {
+	if trip.stuck || t.stuck == maxStuck {
+		return
+	}
+	trip.stuck = true
 	t.stuck++
 	t.flying--
 	t.start()
-	return true
-}
-
-func (t *ticket) write(op string, calls []Call) {
-	t.op, t.err, t.calls, t.charges, t.keys = op, nil, t.calls[:0], t.charges[:0], t.keys[:0]
-	t.flight, t.weight = nil, 0
-	for i := range calls {
-		t.charges = append(t.charges, calls[i].Charges...)
-		for j := range calls[i].Charges {
-			t.keys = append(t.keys, calls[i].Charges[j].Key...)
-			t.weight += calls[i].Charges[j].weight()
-		}
-	}
-	charges, keys := t.charges, t.keys
-	for i := range calls {
-		n := len(calls[i].Charges)
-		t.calls = append(t.calls, Call{Charges: charges[:n:n]})
-		for j := range n {
-			size := len(charges[j].Key)
-			charges[j].Key, keys = keys[:size:size], keys[size:]
-		}
-		charges = charges[n:]
-	}
-}
-
-// hand gives the caller what was found.
-func (t *ticket) hand(calls []Call) {
-	for i := range calls {
-		calls[i].Err = t.calls[i].Err
-		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result = t.calls[i].Charges[j].Result
-		}
-	}
 }

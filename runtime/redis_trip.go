@@ -1,136 +1,153 @@
 package runtime
 
-import (
-	"bytes"
-	"context"
-	"sync"
+import "sync"
+
+const (
+	// maxAboard is how many calls a trip takes. A call is a few microseconds'
+	// work for Redis, which nobody else can use meanwhile.
+	maxAboard = 128
+	// grain is the unit of work: a call is this many, and so is every script
+	// after the first. A call that becomes one with another is next to none.
+	grain = 16
+	// maxTickets is how many callers a trip takes, however little work.
+	maxTickets = 1024
 )
 
-// maxAboard is how many calls a trip takes. A call is a few microseconds' work
-// for Redis, which nobody else can use meanwhile.
-const maxAboard = 128
-
-// A trip is one execution of the script for several tickets.
+// A trip is what goes to Redis together: one script, or on a cluster one for
+// each slot.
 type trip struct {
-	wire    wire
+	// The terminal guards these while the trip is under way.
 	tickets []*ticket
-	calls   []Call    // what is executed
-	times   []int64   // for how many callers each of calls stands
-	found   []outcome // what the script said of the first limit of each of calls
-	origin  []place   // of each caller's call, in order: its place in calls
-	weight  int64
-	pass    pass // the newest of the tickets'
-	flight  *flight
+	stuck   bool // others do not wait for it to return
+
+	op    string
+	pass  pass  // the newest of the tickets'
+	room  int64 // for more work
+	stops []*stop
+	spare []*stop
+	at    map[int]*stop // by slot
+	rest  []*stop       // see refused
+	last  index
 }
 
-// A place says which of a trip's calls a caller's call is part of, and how
-// many callers of that come before it.
-type place struct {
-	call  int
-	index int64
-}
+var trips = sync.Pool{New: func() any { return &trip{at: make(map[int]*stop)} }}
 
-// An outcome is what the script says about calls that are alike: how many were
-// admitted, and the result of the last of them.
-type outcome struct {
-	admitted int64
-	Result
-}
-
-var trips = sync.Pool{New: func() any { return new(trip) }}
-
-func (t *trip) clear() {
-	clear(t.tickets)
-	clear(t.calls)
-	t.tickets, t.calls, t.times, t.origin, t.weight = t.tickets[:0], t.calls[:0], t.times[:0], t.origin[:0], 0
-	t.pass = 0
-	t.flight = new(flight) // tickets given up keep the one before
-}
-
-// fits reports whether the ticket may come along: all of a trip is one kind of
-// operation, and no more work than maxAboard calls of a small cost. The first
-// ticket always fits.
-func (t *trip) fits(ticket *ticket) bool {
-	if len(t.tickets) == 0 {
-		return true
-	}
-	return ticket.op == t.tickets[0].op && t.weight+ticket.weight <= maxAboard
-}
-
-// weight is how much work the charge is: one to a log grows with its cost.
-func (c *Charge) weight() int64 {
+// work is how much the charge is: one to a log grows with its cost.
+func (c *Charge) work() int64 {
 	if c.Rule.Algorithm == SlidingLog {
-		return 1 + c.Cost/16
+		return grain + c.Cost
 	}
-	return 1
+	return grain
 }
 
-// take adds a ticket's calls. A caller's only call becomes one with that of the
-// caller before if both are to the same one limit at the same cost.
-func (t *trip) take(ticket *ticket) {
-	t.tickets = append(t.tickets, ticket)
-	t.weight += ticket.weight
-	t.pass = max(t.pass, ticket.pass)
-	for _, call := range ticket.calls {
-		if last := len(t.calls) - 1; ticket.op == "take" && len(ticket.calls) == 1 && last >= 0 && alike(&t.calls[last], &call) {
-			t.origin = append(t.origin, place{last, t.times[last]})
-			t.times[last]++
-			continue
+// load makes stops of the tickets from the front and returns how many fit: all
+// of a trip is one kind of operation, and no more work than maxAboard calls of
+// a small cost. The first ticket always fits. Who has given up stays behind.
+func (t *trip) load() int {
+	t.unload()
+	for i, ticket := range t.tickets {
+		if !ticket.told.Load() && !t.take(ticket) {
+			return t.seal(i)
 		}
-		t.origin = append(t.origin, place{len(t.calls), 0})
-		t.calls = append(t.calls, call)
-		t.times = append(t.times, 1)
 	}
+	return t.seal(len(t.tickets))
 }
 
-// alike reports whether two calls can be one charge to Redis.
-func alike(a, b *Call) bool {
-	if len(a.Charges) != 1 || len(b.Charges) != 1 {
+func (t *trip) seal(taken int) int {
+	for _, s := range t.stops {
+		s.load(t.op, false)
+	}
+	return taken
+}
+
+func (t *trip) take(ticket *ticket) bool {
+	room := t.room
+	if len(t.stops) == 0 {
+		t.op, room = ticket.op, ticket.work
+	} else if ticket.op != t.op {
 		return false
 	}
-	x, y := &a.Charges[0], &b.Charges[0]
-	return x.Rule == y.Rule && x.Cost == y.Cost && x.Max == y.Max && !x.Rule.queues() && bytes.Equal(x.Key, y.Key)
-}
-
-// make executes the trip's calls and tells everybody aboard what became of
-// theirs. It returns what they are told if that is the same for all.
-func (t *trip) make(ctx context.Context, s *RedisStore) error {
-	t.wire.load(t.tickets[0].op, t.calls, t.times, s.slot != nil)
-	reply, err := s.run(ctx, &t.wire)
-	t.found = t.found[:0]
-	for i := 0; i < len(t.calls) && err == nil; i++ {
-		call, from := &t.calls[i], reply
-		if reply, err = call.read(reply); err == nil {
-			t.found = append(t.found, outcome{from[0], call.Charges[0].Result})
-		}
-	}
-	origin := t.origin
-	for _, ticket := range t.tickets {
-		for i := range ticket.calls {
-			if err == nil {
-				t.share(&ticket.calls[i], origin[i])
+	s := t.stopAt(ticket.slot)
+	if s == nil {
+		if len(t.stops) > 0 {
+			if room -= grain; ticket.work > room {
+				return false
 			}
+			t.room -= grain
 		}
-		origin = origin[len(ticket.calls):]
-		ticket.err = err
-		ticket.done <- struct{}{}
+		s = t.stop(ticket.slot)
 	}
-	return err
+	work, ok := s.add(ticket, &t.last, room)
+	if ok {
+		t.room -= work
+		t.pass = max(t.pass, ticket.pass)
+	}
+	return ok
 }
 
-// share fills in the results of a caller's call. If it was one of several
-// alike, those that came first were admitted.
-func (t *trip) share(call *Call, at place) {
-	call.Err = t.calls[at.call].Err
-	if t.times[at.call] == 1 || call.Err != nil {
-		return // the results are in place: calls shares them with the ticket
+// stopAt returns the stop of a slot, or nil.
+func (t *trip) stopAt(slot int) *stop {
+	if len(t.stops) == 1 && t.stops[0].slot == slot {
+		return t.stops[0]
 	}
-	found, c := &t.found[at.call], &call.Charges[0]
-	c.Result = found.Result
-	if ahead := found.admitted - 1 - at.index; ahead >= 0 {
-		c.Allowed, c.RetryAfter = true, 0
-		c.Remaining += ahead * c.Cost
-	} else {
-		c.Allowed, c.At = false, 0
+	return t.at[slot]
+}
+
+// stop adds a stop.
+func (t *trip) stop(slot int) *stop {
+	s := new(stop)
+	if n := len(t.spare); n > 0 {
+		s, t.spare = t.spare[n-1], t.spare[:n-1]
 	}
+	s.slot = slot
+	t.stops = append(t.stops, s)
+	t.at[slot] = s
+	return s
+}
+
+// refused returns the stops whose scripts may be sent again, and whether that
+// is to be tried at once: the first whose script the server does not have is
+// to bring the text along.
+func (t *trip) refused(all bool) (rest []*stop, text bool) {
+	t.rest = t.rest[:0]
+	for _, s := range t.stops {
+		s.text = false
+		if s.refused = refused(s.err, all); !s.refused {
+			continue
+		}
+		if !text && unknown(s.err) {
+			s.text, text = true, true
+		}
+		t.rest = append(t.rest, s)
+	}
+	return t.rest, text
+}
+
+// err returns why nobody aboard got an answer, or nil.
+func (t *trip) err() error {
+	for _, s := range t.stops {
+		if s.err == nil {
+			return nil
+		}
+	}
+	return t.stops[0].err
+}
+
+// unload lets go of everybody aboard.
+func (t *trip) unload() {
+	for _, s := range t.stops {
+		s.clear()
+	}
+	t.spare = append(t.spare, t.stops...)
+	clear(t.stops)
+	clear(t.rest)
+	clear(t.at)
+	t.last.clear()
+	t.stops, t.room, t.pass = t.stops[:0], maxAboard*grain, 0
+}
+
+// free gives the trip back for another to be made.
+func (t *trip) free() {
+	t.unload()
+	trips.Put(t)
 }

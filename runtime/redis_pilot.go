@@ -1,0 +1,145 @@
+package runtime
+
+import (
+	"context"
+	"time"
+)
+
+// maxBlind is the longest timeout with which a caller makes a trip by itself,
+// and so does not see that its context has ended before the trip has.
+const maxBlind = 100 * time.Millisecond
+
+// alone reports whether a caller may make a trip by itself, which is quicker
+// than to wait for another goroutine: the client lets go when the timeout is
+// over, and its own time is not over before.
+func (t *terminal) alone(ctx context.Context) bool {
+	if !t.punctual {
+		return false
+	}
+	if ctx.Done() == nil {
+		return true
+	}
+	if t.store.timeout > maxBlind {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) >= t.store.timeout
+}
+
+// pilot makes trips until nobody waits, or until one is stuck.
+func (t *terminal) pilot(trip *trip) {
+	for t.board(trip) {
+		ctx, cancel := t.store.withTimeout(context.Background())
+		t.store.send(ctx, t.client, trip.stops)
+		kept := t.finish(ctx, trip)
+		cancel()
+		if !kept {
+			break
+		}
+	}
+	trip.free()
+}
+
+// ride makes the trip of a caller that travels alone. If it has to be sent
+// again a pilot does that.
+func (t *terminal) ride(trip *trip) {
+	trip.load()
+	ctx, cancel := t.store.withTimeout(context.Background())
+	t.store.send(ctx, t.client, trip.stops)
+	if refused(trip.stops[0].err, t.client == t.store.client) {
+		go func() {
+			kept := t.finish(ctx, trip)
+			cancel()
+			if kept {
+				t.pilot(trip)
+			} else {
+				trip.free()
+			}
+		}()
+		return
+	}
+	kept := t.finish(ctx, trip)
+	cancel()
+	if kept && t.relieve(trip) {
+		return
+	}
+	trip.free()
+}
+
+// relieve starts a pilot for a trip if somebody waits, and else gives it back.
+func (t *terminal) relieve(trip *trip) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		t.flying--
+		return false
+	}
+	go t.pilot(trip)
+	return true
+}
+
+// finish sees a trip that was sent to its end, and tells everybody aboard what
+// became of their calls. It returns false if another pilot has taken this one's
+// place.
+func (t *terminal) finish(ctx context.Context, trip *trip) bool {
+	t.retry(ctx, trip)
+	pass, err := trip.pass, trip.err()
+	kept := t.land(trip)
+	if err != nil {
+		t.forget(trip)
+	}
+	for _, s := range trip.stops {
+		s.tell()
+	}
+	if kept { // what comes so late says nothing about Redis as it is now
+		t.breaker.learn(pass, err)
+	}
+	return kept
+}
+
+// retry sends again what certainly no server has executed, until ctx ends.
+func (t *terminal) retry(ctx context.Context, trip *trip) {
+	client, pause := t.client, time.Millisecond
+	for {
+		rest, text := trip.refused(client == t.store.client)
+		switch {
+		case len(rest) == 0:
+			return
+		case text:
+		case client != t.store.client:
+			client = t.store.client // which finds the right server
+			t.detour(trip, rest)
+		default:
+			select {
+			case <-time.After(pause):
+				pause *= 2
+			case <-ctx.Done():
+				return
+			}
+		}
+		t.store.send(ctx, client, rest)
+	}
+}
+
+// detour prepares for sending the rest of a trip by way of the client of all
+// servers. That may take a while, so the others aboard are told, and another
+// pilot goes on.
+func (t *terminal) detour(trip *trip, rest []*stop) {
+	t.forget(trip)
+	t.mu.Lock()
+	clear(trip.tickets)
+	trip.tickets = trip.tickets[:0]
+	for _, s := range rest {
+		trip.tickets = append(trip.tickets, s.aboard...)
+	}
+	t.yield(trip)
+	t.mu.Unlock()
+	for _, s := range trip.stops {
+		if s.refused {
+			s.load(trip.op, true)
+			continue
+		}
+		s.tell()
+		s.clear()
+	}
+}

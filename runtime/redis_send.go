@@ -1,0 +1,53 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// send has a client execute the scripts of stops, each at most once, and takes
+// down what came of it. Scripts in different slots are sent as a pipeline.
+func (s *RedisStore) send(ctx context.Context, client redis.UniversalClient, stops []*stop) {
+	for _, stop := range stops {
+		script, args := s.library.script(stop.wire.set), stop.wire.args
+		args[0], args[1] = "evalsha", &script.hash
+		if stop.text {
+			args[0], args[1] = "eval", &script.text
+		}
+		stop.cmd = redis.NewIntSliceCmd(ctx, args...)
+	}
+	if len(stops) == 1 {
+		_ = client.Process(ctx, command{stops[0].cmd})
+	} else {
+		pipeline := client.Pipeline()
+		for _, stop := range stops {
+			_ = pipeline.Process(ctx, command{stop.cmd})
+		}
+		_, _ = pipeline.Exec(ctx)
+	}
+	for _, stop := range stops {
+		reply, err := stop.cmd.Result()
+		if contextual(err) && ctx.Err() != nil {
+			err = ended(ctx)
+		}
+		stop.settle(reply, err)
+	}
+}
+
+// refused reports whether err proves that no server has executed the script,
+// for a reason that passes or that there is a way around. Only the client of
+// all servers can follow a slot that has moved, and tell when there is none.
+func refused(err error, all bool) bool {
+	switch {
+	case err == nil:
+		return false
+	case notExecuted(err), notSent(err), unknown(err):
+		return true
+	}
+	return !all && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || errors.Is(err, redis.ErrClosed))
+}
+
+// unknown reports whether the server does not have the script.
+func unknown(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
