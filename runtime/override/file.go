@@ -1,0 +1,108 @@
+package override
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// File returns a source that reads a file whenever it is asked, so that it sees
+// every change: an atomic rename, one in the same moment as the change before,
+// the swapped symbolic links of a Kubernetes ConfigMap. A name that ends in
+// .json is JSON, one in .yaml or .yml is YAML; any other is JSON if it begins
+// with a brace, and YAML otherwise.
+//
+// A file that is missing or empty is an error, so that nobody switches limits
+// on by accident who moves or truncates it. {} overrides nothing. A file of more
+// than 1 MiB is an error too. Replace a file by renaming another to its name:
+// while one is written in place half of it may be read.
+func File(path string) runtime.OverrideSource { return &file{path: path} }
+
+type file struct {
+	path string
+
+	mu   sync.Mutex // several limiters may share the source
+	last []byte     // what was last understood
+	says runtime.Overrides
+}
+
+// Overrides implements [runtime.OverrideSource].
+func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
+	if err := ctx.Err(); err != nil {
+		return runtime.Overrides{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, err := f.read()
+	if err != nil {
+		return runtime.Overrides{}, err
+	}
+	if f.last != nil && bytes.Equal(data, f.last) {
+		return f.says, nil
+	}
+	says, err := parseFile(f.path, data)
+	if err != nil {
+		return runtime.Overrides{}, fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.last, f.says = data, says
+	return says, nil
+}
+
+// read returns the content of the file.
+func (f *file) read() ([]byte, error) {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: write {} to it for no overrides", err)
+	}
+	if !info.Mode().IsRegular() { // to open a pipe may take for ever
+		return nil, fmt.Errorf("%s is not a regular file", f.path)
+	}
+	opened, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	data, err := io.ReadAll(io.LimitReader(opened, maxBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxBytes:
+		return nil, fmt.Errorf("%s has more than %d bytes", f.path, maxBytes)
+	}
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
+}
+
+var errEmpty = errors.New("empty: write {} for no overrides")
+
+// parseFile returns what the content of a file says.
+func parseFile(path string, data []byte) (runtime.Overrides, error) {
+	parse, start := parseYAML, bytes.TrimSpace(data)
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".json":
+		parse = parseJSON
+	case ".yaml", ".yml":
+	default:
+		if bytes.HasPrefix(start, []byte("{")) {
+			parse = parseJSON
+		}
+	}
+	if len(start) == 0 {
+		return runtime.Overrides{}, errEmpty
+	}
+	n, err := parse(data)
+	if err != nil {
+		return runtime.Overrides{}, err
+	}
+	if n.kind == null {
+		return runtime.Overrides{}, errEmpty
+	}
+	return overridesOf(n)
+}

@@ -1,0 +1,66 @@
+package override
+
+import "fmt"
+
+// A node is a value in a JSON or YAML text.
+type node struct {
+	name   string // of the field that it is the value of
+	line   int    // 0: it has none
+	kind   kind
+	text   string // of a boolean, number or text
+	fields []*node
+}
+
+type kind uint8
+
+const (
+	null kind = iota
+	boolean
+	number
+	text
+	list
+	object
+)
+
+func (k kind) String() string {
+	return [...]string{"null", "a boolean", "a number", "text", "a list", "an object"}[k]
+}
+
+// maxDepth is more than any overrides need.
+const maxDepth = 8
+
+// add adds a field to an object.
+func (n *node) add(f *node, seen map[string]bool) error {
+	if seen[f.name] {
+		return f.errorf("field %.80q comes twice: leave one out", f.name)
+	}
+	seen[f.name] = true
+	n.fields = append(n.fields, f)
+	return nil
+}
+
+// want returns an error if the node is not of a kind.
+func (n *node) want(k kind, what, example string) error {
+	switch {
+	case n.kind == k:
+		return nil
+	case n.kind == null && n.name != "":
+		return n.errorf("%.80s is empty: write %s, or leave it out", n.name, example)
+	case n.name != "":
+		return n.errorf("%.80s is %v: write %s such as %s", n.name, n.kind, what, example)
+	default:
+		return n.errorf("%v: write %s such as %s", n.kind, what, example)
+	}
+}
+
+func (n *node) unknown(known string) error {
+	return n.errorf("unknown field %.80q: there are %s", n.name, known)
+}
+
+func (n *node) errorf(format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if n.line > 0 {
+		return fmt.Errorf("line %d: %w", n.line, err)
+	}
+	return err
+}

@@ -1,0 +1,115 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// all is the field of a hash that is for all rules.
+const all = "*"
+
+// Redis returns a source that reads the hash under a key of Redis, the key as it
+// is without any namespace. A field is the name of a rule, or * for all, and its
+// value the override in JSON.
+//
+// Redis has no empty hashes, so a key that is missing is one that overrides
+// nothing: what flushes that Redis takes the overrides back. While Redis gives
+// no answer the last good ones stay in force. A hash of more than 10,000 fields
+// or 1 MiB is an error.
+//
+// One read at a time is under way. One that go-redis does not end with its
+// context, as it does not by default, ends with the client's own timeouts, or
+// when the client is closed.
+func Redis(client redis.UniversalClient, key string) runtime.OverrideSource {
+	return &hash{client: client, key: key, reading: make(chan struct{}, 1)}
+}
+
+type hash struct {
+	client  redis.UniversalClient
+	key     string
+	reading chan struct{} // holds a value while a read is under way
+}
+
+// A reply is what Redis says about the hash.
+type reply struct {
+	fields map[string]string
+	err    error
+}
+
+// Overrides implements [runtime.OverrideSource].
+func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
+	select {
+	case h.reading <- struct{}{}:
+	case <-ctx.Done():
+		return runtime.Overrides{}, h.late(ctx)
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		defer func() { <-h.reading }()
+		fields, err := h.read(ctx)
+		replies <- reply{fields, err}
+	}()
+	select {
+	case r := <-replies:
+		if r.err != nil {
+			return runtime.Overrides{}, r.err
+		}
+		return h.parse(r.fields)
+	case <-ctx.Done():
+		return runtime.Overrides{}, h.late(ctx)
+	}
+}
+
+func (h *hash) late(ctx context.Context) error {
+	return fmt.Errorf("overrides in %q: redis gave no answer: %w", h.key, ctx.Err())
+}
+
+// read returns the fields of the hash, unless they are too many.
+func (h *hash) read(ctx context.Context) (map[string]string, error) {
+	n, err := h.client.HLen(ctx, h.key).Result()
+	switch {
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return nil, fmt.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", h.key, err)
+	case err != nil:
+		return nil, fmt.Errorf("overrides in %q: %w", h.key, err)
+	case n > maxRules:
+		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", h.key, n, maxRules)
+	}
+	fields, err := h.client.HGetAll(ctx, h.key).Result()
+	if err != nil {
+		return nil, fmt.Errorf("overrides in %q: %w", h.key, err)
+	}
+	size := 0
+	for name, value := range fields {
+		size += len(name) + len(value)
+	}
+	if size > maxBytes {
+		return nil, fmt.Errorf("overrides in %q: %d bytes, the most is %d", h.key, size, maxBytes)
+	}
+	return fields, nil
+}
+
+// parse returns what the fields say.
+func (h *hash) parse(fields map[string]string) (o runtime.Overrides, err error) {
+	o.Rules = make(map[string]runtime.Override, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		n, err := parseJSON([]byte(fields[name]))
+		switch {
+		case err != nil:
+		case name == all:
+			o.Enabled, err = allOf(n)
+		default:
+			o.Rules[name], err = overrideOf(n)
+		}
+		if err != nil {
+			return runtime.Overrides{}, fmt.Errorf("overrides in %q: field %.80q: %w", h.key, name, err)
+		}
+	}
+	return o, nil
+}

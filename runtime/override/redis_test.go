@@ -1,0 +1,150 @@
+package override
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+func TestRedis(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	source := Redis(client, "limits")
+	if o, err := look(source); err != nil || o.Enabled != nil || len(o.Rules) != 0 {
+		t.Errorf("without the key: got %+v, %v", o, err)
+	}
+	client.HSet(ctx, "limits", map[string]any{
+		"*":   `{"enabled": true}`,
+		"a":   `{"enabled": false, "max": 0, "window": "7d", "mode": "shadow"}`,
+		"b.c": `{"max": 12, "window": "1m30s", "mode": "enforce"}`,
+		"d":   `{}`,
+	})
+	got, err := look(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(full, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, test := range []struct{ field, value, want string }{
+		{"a", ``, `overrides in "limits": field "a": line 1: not JSON: unexpected end of JSON input`},
+		{"a", `max: 5`, `field "a": line 1: not JSON: invalid character 'm'`},
+		{"a", `5`, `field "a": line 1: a number: write an object such as {"max": 10, "window": "5s"}`},
+		{"a", `{"max": 5, "max": 6}`, `field "a": line 1: field "max" comes twice`},
+		{"a", `{"windw": "5s"}`, `field "a": line 1: unknown field "windw"`},
+		{"*", `{"max": 5}`, `field "*": line 1: unknown field "max": there are enabled; a max, mode or window belongs to a rule's own name`},
+		{"*", `{"enabled": "no"}`, `field "*": line 1: enabled is text: write a boolean such as true or false`},
+		{"big", `{"max": 5` + strings.Repeat(" ", maxBytes) + `}`, `bytes, the most is 1048576`},
+	} {
+		before := client.HGet(ctx, "limits", test.field).Val()
+		client.HSet(ctx, "limits", test.field, test.value)
+		if o, err := look(source); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
+			t.Errorf("%.20s %.40s: got %+v, %v, want %q", test.field, test.value, o, err, test.want)
+		}
+		if client.HDel(ctx, "limits", test.field); before != "" {
+			client.HSet(ctx, "limits", test.field, before)
+		}
+	}
+	fields := make(map[string]any)
+	for i := range maxRules + 1 {
+		fields[fmt.Sprint(i)] = `{}`
+	}
+	client.HSet(ctx, "many", fields)
+	if _, err := look(Redis(client, "many")); err == nil || !strings.Contains(err.Error(), "10001 fields, the most is 10000") {
+		t.Errorf("many fields: %v", err)
+	}
+	client.Set(ctx, "text", "{}", 0)
+	if _, err := look(Redis(client, "text")); err == nil || !strings.Contains(err.Error(), "write a hash with HSET") {
+		t.Errorf("not a hash: %v", err)
+	}
+}
+
+// A limiter keeps what it had while Redis gives no answer, and ends at once.
+func TestRedisLimiter(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	direct := server.Client(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: 2 * time.Second, MaxRetries: -1})
+	defer client.Close()
+	direct.HSet(ctx, "limits", "r", `{"max": 2}`)
+	told := make(chan runtime.OverrideEvent, 100)
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithOverrides(Redis(client, "limits"), 5*time.Millisecond),
+		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev }}))
+	defer limiter.Close()
+	next := func() runtime.OverrideEvent {
+		t.Helper()
+		select {
+		case ev := <-told:
+			return ev
+		case <-time.After(30 * time.Second):
+			t.Fatal("nothing is told")
+		}
+		panic("unreachable")
+	}
+	limit := func() int64 {
+		d, _ := limiter.Peek(ctx, (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5}).Limit(nil))
+		return d.Limit
+	}
+	if ev := next(); ev.Err != nil || limit() != 2 {
+		t.Errorf("at first: %+v, a limit of %d", ev, limit())
+	}
+	direct.HSet(ctx, "limits", "r", `{"max": 3}`)
+	if ev := next(); ev.Err != nil || limit() != 3 {
+		t.Errorf("changed: %+v, a limit of %d", ev, limit())
+	}
+	server.Pause()
+	if ev := next(); !errors.Is(ev.Err, context.DeadlineExceeded) && runtime.ClassOf(ev.Err) != runtime.ClassTimeout || limit() != 3 || ev.Rules != 1 {
+		t.Errorf("frozen: %+v, a limit of %d", ev, limit())
+	}
+	if err := limiter.Close(); err != nil {
+		t.Errorf("close while Redis is frozen: %v", err)
+	}
+	server.Resume()
+}
+
+// A frozen Redis holds up one read, and not one more for each look.
+func TestRedisFrozen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: time.Minute, MaxRetries: -1})
+	source := Redis(client, "limits")
+	if _, err := look(source); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	var looks sync.WaitGroup
+	for range 20 {
+		looks.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := source.Overrides(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	looks.Wait()
+	if got := client.PoolStats().TotalConns - client.PoolStats().IdleConns; got != 1 {
+		t.Errorf("%d connections in use, want 1", got)
+	}
+	server.Resume()
+	if _, err := look(source); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+}
