@@ -5,14 +5,15 @@
 // It starts a redis-server of its own. All limiters have their turns in one run,
 // several rounds of them in changing order, and every number is the median of
 // the rounds. A limiter that denies a call which has room, or admits one that
-// has none, has no numbers but a line that says so.
+// has none, has no numbers but a line that says so; if it is one of rategen's
+// the exit status is 1.
 //
 // Usage:
 //
-//	go run . [-quick] [-cores n] [-markdown] [-write directory]
+//	go run . [-quick] [-cores n] [-connections n] [-markdown] [-write directory]
 //
-// The flag -cores has this program and redis-server run on so many cores
-// together; without it they have the machine. With -write the numbers go into
+// It takes some four minutes. The flag -cores has this program and redis-server
+// run on so many cores together; without it they have the machine. With -write the numbers go into
 // README.md, docs/benchmarks.md and docs/benchmarks.svg of a checkout. With
 // -quick there is one short round: it shows that everything works, and its
 // numbers are worth little.
@@ -21,12 +22,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -77,6 +80,9 @@ func run(ctx context.Context, plan contest.Plan, markdown bool, checkout string)
 		style = report.Markdown
 	}
 	report.Write(os.Stdout, style, result)
+	if faults := result.Faults(); len(faults) > 0 {
+		return errors.New("rategen did not do what it had to:\n" + strings.Join(faults, "\n"))
+	}
 	if checkout == "" {
 		return nil
 	}

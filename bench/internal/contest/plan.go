@@ -20,8 +20,10 @@ type Plan struct {
 	Warm, Measure time.Duration
 	// Recall is Measure for a limiter that denies by itself what Redis has
 	// denied lately, in a case where it does. It is as long as that is believed,
-	// so that Redis is asked about each key again.
-	Recall time.Duration
+	// so that Redis is asked about each key again. Since that takes long, such
+	// cases have RoundsFull rounds.
+	Recall     time.Duration
+	RoundsFull int
 	// MeasureLocal and RoundsLocal are the same for limiters in memory.
 	MeasureLocal time.Duration
 	RoundsLocal  int
@@ -35,12 +37,12 @@ type Plan struct {
 // The plans there are.
 var (
 	Whole = Plan{
-		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 260 * time.Millisecond, Recall: time.Second,
+		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 260 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
 		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
 	}
 	// Quick shows that everything works; its numbers are rough.
 	Quick = Plan{
-		Rounds: 1, Warm: 20 * time.Millisecond, Measure: 60 * time.Millisecond, Recall: 100 * time.Millisecond,
+		Rounds: 1, Warm: 20 * time.Millisecond, Measure: 60 * time.Millisecond, Recall: 100 * time.Millisecond, RoundsFull: 1,
 		MeasureLocal: 10 * time.Millisecond, RoundsLocal: 1, Fill: 500 * time.Millisecond, Connections: 64,
 	}
 )

@@ -46,7 +46,8 @@ func (r *Row) Value(m Metric) float64 {
 	return Median(r.rounds[m])
 }
 
-func (r *Row) set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
+// Set adds the value of a metric in one more round.
+func (r *Row) Set(m Metric, value float64) { r.rounds[m] = append(r.rounds[m], value) }
 
 // add takes note of a turn.
 func (r *Row) add(c Case, sample *load.Sample) {
@@ -59,21 +60,21 @@ func (r *Row) add(c Case, sample *load.Sample) {
 		return
 	}
 	seconds := sample.Elapsed.Seconds()
-	r.set(Rate, n/seconds)
-	r.set(PerOp, seconds/n)
-	r.set(P50, sample.Latency.Quantile(0.50).Seconds())
-	r.set(P99, sample.Latency.Quantile(0.99).Seconds())
-	r.set(ClientCPU, sample.CPU.Seconds()/n)
-	r.set(Allocs, float64(sample.Allocs)/n)
-	r.set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Denied])/float64(c.Keys)/seconds)
+	r.Set(Rate, n/seconds)
+	r.Set(PerOp, seconds/n)
+	r.Set(P50, sample.Latency.Quantile(0.50).Seconds())
+	r.Set(P99, sample.Latency.Quantile(0.99).Seconds())
+	r.Set(ClientCPU, sample.CPU.Seconds()/n)
+	r.Set(Allocs, float64(sample.Allocs)/n)
+	r.Set(Asked, float64(sample.Answers[load.Admitted]+sample.Answers[load.Denied])/float64(c.Keys)/seconds)
 }
 
 // addServer takes note of what Redis did in that turn.
 func (r *Row) addServer(sample *load.Sample, used usage) {
 	if n := float64(sample.Decisions()); n > 0 {
-		r.set(ServerCPU, used.cpu.Seconds()/n)
-		r.set(Scripts, float64(used.scripts)/n)
-		r.set(Commands, float64(used.commands)/n)
+		r.Set(ServerCPU, used.cpu.Seconds()/n)
+		r.Set(Scripts, float64(used.scripts)/n)
+		r.Set(Commands, float64(used.commands)/n)
 	}
 }
 
@@ -118,6 +119,21 @@ type Result struct {
 	Sizes  []Size
 	Local  []Table
 	Took   time.Duration
+}
+
+// Faults returns in which cases one of rategen's own limiters did not do what
+// it had to.
+func (r *Result) Faults() (all []string) {
+	for _, tables := range [][]Table{r.Shared, r.Local} {
+		for i := range tables {
+			for _, row := range tables[i].Rows {
+				if row.Own && (row.Fault != "" || row.gaveUp > 0) {
+					all = append(all, fmt.Sprintf("%v: %s: %s, no decision on %d calls", tables[i].Case, row.Name, row.Fault, row.gaveUp))
+				}
+			}
+		}
+	}
+	return all
 }
 
 // Find returns a limiter's row in a case of some tables, or nil.

@@ -48,7 +48,11 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 			}
 		}
 	}
-	for round := range p.Rounds {
+	rounds := p.Rounds
+	if c.Kind == Full {
+		rounds = p.RoundsFull
+	}
+	for round := range rounds {
 		for _, i := range order(round, len(contestants)) {
 			if err := ctx.Err(); err != nil {
 				return Table{}, err

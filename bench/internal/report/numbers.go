@@ -4,24 +4,25 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // significant returns a number with three digits that mean something.
 func significant(x float64) string {
-	if x == 0 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
+	if err != nil || rounded == 0 {
 		return "0"
 	}
-	digits := 2 - int(math.Floor(math.Log10(math.Abs(x))))
-	scale := math.Pow(10, float64(digits))
-	return strconv.FormatFloat(math.Round(x*scale)/scale, 'f', max(digits, 0), 64)
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(rounded))))
+	return strconv.FormatFloat(rounded, 'f', max(digits, 0), 64)
 }
 
 // count returns a large number, with commas.
 func count(x float64) string {
-	if x < 1000 {
-		return significant(x)
-	}
 	s := significant(x)
+	if strings.Contains(s, ".") {
+		return s
+	}
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

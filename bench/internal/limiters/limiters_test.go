@@ -1,0 +1,81 @@
+package limiters
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/bench/internal/server"
+)
+
+func start(t *testing.T) Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip(err)
+	}
+	s, err := server.StartTCP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	const connections = 4
+	client := redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: connections})
+	t.Cleanup(func() { _ = client.Close() })
+	return Server{Client: client, Addr: s.Addr, Connections: connections}
+}
+
+// TestShared wants every limiter over Redis to do what the cases need: to
+// admit calls that have room, and as many as it should of those that have not.
+func TestShared(t *testing.T) {
+	s := start(t)
+	for _, l := range append(Rategen(), Peers()...) {
+		if l.Floor {
+			continue
+		}
+		t.Run(l.Name, func(t *testing.T) {
+			for i, limits := range []Limits{Room, HotRoom, Long, NoRoom} {
+				take, err := l.New(s, limits)
+				if err != nil {
+					t.Fatal(err)
+				}
+				try(t, take, limits, fmt.Sprintf("key%d", i))
+			}
+		})
+	}
+}
+
+// TestLocal wants the same of limiters in memory.
+func TestLocal(t *testing.T) {
+	for _, l := range Locals(start(t)) {
+		t.Run(l.Name, func(t *testing.T) {
+			for _, limits := range []Limits{LocalRoom, ManyRoom, NoRoom} {
+				if l.OnlyDenies && limits != NoRoom {
+					continue
+				}
+				take, stop, err := l.New(limits, 10)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer stop()
+				try(t, take, limits, "key")
+			}
+		})
+	}
+}
+
+func try(t *testing.T, take load.Take, limits Limits, key string) {
+	t.Helper()
+	const calls = 50
+	var answers [load.Failed + 1]int64
+	for range calls {
+		answers[take(t.Context(), key)]++
+	}
+	denied := answers[load.Denied] + answers[load.Recalled]
+	want := min(calls, limits.Level.Max)
+	if answers[load.Admitted] != want || denied != calls-want {
+		t.Errorf("%+v: of %d calls %d were admitted and %d denied, want %d admitted", limits, calls, answers[load.Admitted], denied, want)
+	}
+}
