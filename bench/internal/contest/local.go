@@ -28,6 +28,7 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 	var (
 		table   = Table{Case: c}
 		takes   []load.Take
+		denies  []bool
 		callers = load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	)
 	for _, l := range all {
@@ -40,11 +41,9 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 		}
 		defer stop()
 		table.Rows = append(table.Rows, Row{Name: l.Name, Note: l.Note, Own: l.Own})
-		takes = append(takes, take)
+		takes, denies = append(takes, take), append(denies, l.OnlyDenies)
 		if c.Kind != Full {
-			for _, key := range callers.Keys { // so that no map grows later
-				take(ctx, key)
-			}
+			ask(ctx, callers.Keys, take) // so that no map grows later
 		} else if err := fill(ctx, callers.Keys, take); err != nil {
 			return Table{}, fmt.Errorf("%s: %w", l.Name, err)
 		}
@@ -54,6 +53,9 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 			if err := ctx.Err(); err != nil {
 				return Table{}, err
 			}
+			if denies[i] {
+				ask(ctx, callers.Keys, takes[i]) // what it knows is too old by now
+			}
 			callers.Run(ctx, p.MeasureLocal/4, takes[i])
 			sample := callers.Run(ctx, p.MeasureLocal, takes[i])
 			table.Rows[i].add(c, sample)
@@ -61,4 +63,11 @@ func (p Plan) localCase(ctx context.Context, c Case, all []limiters.Local) (Tabl
 		}
 	}
 	return table, nil
+}
+
+// ask asks once about every key.
+func ask(ctx context.Context, keys []string, take load.Take) {
+	for _, key := range keys {
+		take(ctx, key)
+	}
 }

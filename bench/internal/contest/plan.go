@@ -37,7 +37,7 @@ type Plan struct {
 // The plans there are.
 var (
 	Whole = Plan{
-		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 260 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
+		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 240 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
 		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
 	}
 	// Quick shows that everything works; its numbers are rough.

@@ -35,7 +35,7 @@ func (p Plan) Shared(ctx context.Context, progress io.Writer, client *redis.Clie
 func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limiters.Server, c Case, contestants []limiters.Shared) (Table, error) {
 	table := Table{Case: c, Rows: make([]Row, len(contestants))}
 	takes := make([]load.Take, len(contestants))
-	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys), Latency: true}
+	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	for i, l := range contestants {
 		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own}
 		var err error
@@ -58,8 +58,9 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 				return Table{}, err
 			}
 			measure := p.Measure
+			callers.Time = 1
 			if c.Kind == Full && contestants[i].Recalls {
-				measure = p.Recall
+				measure, callers.Time = p.Recall, 16
 			}
 			callers.Run(ctx, p.Warm, takes[i])
 			before, err := usageOf(ctx, client)

@@ -33,9 +33,9 @@ type Take func(ctx context.Context, key string) Answer
 type Callers struct {
 	Count int
 	Keys  []string
-	// Latency is whether to measure every single call too, which takes a look
-	// at the clock for each.
-	Latency bool
+	// Time is which calls to time: every call if it is 1, every second if it is
+	// 2, none if it is 0. Looking at the clock takes time itself.
+	Time int
 }
 
 // A Sample is what came of asking for some time.
@@ -105,19 +105,21 @@ func (c Callers) Run(ctx context.Context, d time.Duration, take Take) *Sample {
 }
 
 func (c Callers) ask(ctx context.Context, mine *caller, next int, stop *atomic.Bool, take Take) {
-	start := time.Now()
-	last := time.Duration(0)
-	for !stop.Load() {
-		answer := take(ctx, c.Keys[next])
+	begin := time.Now()
+	for untimed := 1; !stop.Load(); untimed++ {
+		key := c.Keys[next]
 		if next++; next == len(c.Keys) {
 			next = 0
 		}
-		mine.answers[answer]++
-		if c.Latency {
-			now := time.Since(start)
-			mine.latency.Add(now - last)
-			last = now
+		if untimed != c.Time {
+			mine.answers[take(ctx, key)]++
+			continue
 		}
+		untimed = 0
+		start := time.Since(begin)
+		answer := take(ctx, key)
+		mine.latency.Add(time.Since(begin) - start)
+		mine.answers[answer]++
 	}
 }
 

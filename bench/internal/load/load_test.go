@@ -14,7 +14,7 @@ func TestRun(t *testing.T) {
 		keys = append(keys, strconv.Itoa(i))
 	}
 	var asked sync.Map
-	sample := Callers{Count: 7, Keys: keys, Latency: true}.Run(t.Context(), 20*time.Millisecond,
+	sample := Callers{Count: 7, Keys: keys, Time: 1}.Run(t.Context(), 20*time.Millisecond,
 		func(ctx context.Context, key string) Answer {
 			if ctx.Err() != nil {
 				t.Error("a caller's context has ended")
@@ -32,6 +32,11 @@ func TestRun(t *testing.T) {
 	}
 	if sample.Elapsed < 20*time.Millisecond || sample.Latency.Quantile(0.5) < 10*time.Microsecond {
 		t.Errorf("elapsed %v, p50 %v", sample.Elapsed, sample.Latency.Quantile(0.5))
+	}
+	third := Callers{Count: 2, Keys: keys, Time: 3}.Run(t.Context(), time.Millisecond,
+		func(context.Context, string) Answer { return Admitted })
+	if n, timed := uint64(third.Calls())/3, third.Latency.total; timed > n || timed+2 < n {
+		t.Errorf("%d of %d calls were timed, want a third", timed, third.Calls())
 	}
 	for _, key := range keys {
 		if _, ok := asked.Load(key); !ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/rategen/rategen/bench/internal/contest"
 	"github.com/rategen/rategen/bench/internal/limiters"
@@ -77,12 +78,12 @@ func panel(b *bytes.Buffer, t *contest.Table, y int) int {
 		fmt.Fprintf(b, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, y+above-4, bottom)
 		text(b, x, bottom+15, "tick", "middle", count(at))
 	}
-	text(b, left-8, bottom+15, "tick", "end", "decisions a second")
+	text(b, left-20, bottom+15, "tick", "end", "decisions a second")
 	if base > 0 {
 		for _, at := range ticks(longest / base) {
-			text(b, place(at*base, longest), bottom+32, "tick", "middle", significant(at)+"×")
+			text(b, place(at*base, longest), bottom+32, "tick", "middle", strconv.FormatFloat(at, 'g', 3, 64)+"×")
 		}
-		text(b, left-8, bottom+32, "tick", "end", "× "+limiters.Base)
+		text(b, left-20, bottom+32, "tick", "end", "× "+limiters.Base)
 		fmt.Fprintf(b, "<path class=\"one\" d=\"M%.1f %dV%d\"/>\n", place(base, longest), y+above-4, bottom)
 	}
 	for i := range t.Rows {
