@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"sync"
@@ -17,83 +18,135 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
+// A way is a server behind a proxy, and clients that find it there.
+type way struct {
+	server  *redistest.Server
+	proxy   *faultproxy.Proxy
+	connect func() redis.UniversalClient
+}
+
+// soon makes a client retry soon.
+const soon = 500 * time.Millisecond
+
+func wayToServer(t *testing.T) way {
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	return way{server, proxy, func() redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: proxy.Addr, ReadTimeout: soon})
+	}}
+}
+
+// wayToMaster leads to the master of a key, and past no proxy to other nodes.
+func wayToMaster(t *testing.T, key string) way {
+	cluster := redistest.StartCluster(t)
+	master := cluster.Master(cluster.Slot(key))
+	proxy := faultproxy.Start(t, master.Addr)
+	return way{master, proxy, func() redis.UniversalClient {
+		return cluster.Client(t, func(o *redis.ClusterOptions) {
+			o.ReadTimeout = soon
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if addr == master.Addr {
+					addr = proxy.Addr
+				}
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			}
+		})
+	}}
+}
+
 // TestLostReplies loses every reply to clients that have their connections
 // already: each call has been executed exactly once, and none is again,
 // although its client retries as it does by default. A command of such a
 // client is there to show that.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
+	const control = "{k}control" // where the limit's keys are
 	for name, fault := range map[string]func(*faultproxy.Proxy){
 		"thrown away":       (*faultproxy.Proxy).DropReplies,
 		"connection closed": (*faultproxy.Proxy).CutReplies,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("standalone/"+name, func(t *testing.T) {
 			t.Parallel()
-			ctx := context.Background()
-			server := redistest.Start(t)
-			direct := server.Client(t)
-			proxy := faultproxy.Start(t, server.Addr)
-			// There is a connection left for every retry: a pool has ten and
-			// more by default, and new ones could not be made.
-			const connections, calls = 10, 3
-			connect := func() *redis.Client {
-				client := redis.NewClient(&redis.Options{
-					Addr:        proxy.Addr,
-					ReadTimeout: 200 * time.Millisecond, // so that it retries soon
-				})
-				t.Cleanup(func() { _ = client.Close() })
-				warm(t, client, connections)
-				return client
-			}
-			client, control := connect(), connect()
-			limit := (&runtime.Rule{Window: time.Hour, Max: 1000}).Limit(key("k"))
-			take := func() error {
-				// A store of its own for each call: they share no trips. There is
-				// time for every retry.
-				_, err := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed).Take(ctx, limit)
-				return err
-			}
-			if err := take(); err != nil { // and loads the script
+			testLostReplies(t, wayToServer(t), control, fault)
+		})
+		t.Run("cluster/"+name, func(t *testing.T) {
+			t.Parallel()
+			testLostReplies(t, wayToMaster(t, control), control, fault)
+		})
+	}
+}
+
+func testLostReplies(t *testing.T, way way, control string, fault func(*faultproxy.Proxy)) {
+	ctx := context.Background()
+	direct := way.server.Client(t)
+	// There is a connection left for every retry: a pool has ten and more by
+	// default, and new ones could not be made.
+	const connections, calls = 10, 3
+	connect := func() redis.UniversalClient {
+		client := way.connect()
+		t.Cleanup(func() { _ = client.Close() })
+		node, ok := client.(*redis.Client)
+		if cluster, isCluster := client.(*redis.ClusterClient); !ok && isCluster {
+			var err error
+			if node, err = cluster.MasterForKey(ctx, control); err != nil {
 				t.Fatal(err)
 			}
-			before := executions(t, direct)
+		}
+		warm(t, node, connections)
+		return client
+	}
+	client, stranger := connect(), connect()
+	limit := (&runtime.Rule{Window: time.Hour, Max: 1000, Prefix: "{k}:"}).Limit(nil)
+	take := func() error {
+		// A store of its own for each call: they share no trips. There is time
+		// for every retry.
+		_, err := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed).Take(ctx, limit)
+		return err
+	}
+	if err := take(); err != nil { // and loads the script
+		t.Fatal(err)
+	}
+	before := executions(t, direct)
 
-			fault(proxy)
-			var wait sync.WaitGroup
-			for range calls {
-				wait.Go(func() {
-					if err := take(); !errors.Is(err, runtime.ErrUnavailable) {
-						t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
-					}
-				})
-			}
-			if err := control.Incr(ctx, "control").Err(); err == nil {
-				t.Error("a lost reply is no error")
-			}
-			wait.Wait()
-			if n, err := direct.Get(ctx, "control").Int(); n < 2 {
-				t.Errorf("a command of the client was executed %d times (%v), so that this shows nothing", n, err)
-			}
-			if got := executions(t, direct) - before; got != calls {
-				t.Errorf("%d calls were executed %d times", calls, got)
-			}
-			proxy.Pass()
-			d, err := runtime.New(runtime.NewRedisStore(direct), quiet, closed).Peek(ctx, limit)
-			if charged := 1000 - d.Remaining; err != nil || charged != 1+calls {
-				t.Errorf("%d calls were charged %d times (%v)", 1+calls, charged, err)
+	fault(way.proxy)
+	var wait sync.WaitGroup
+	for range calls {
+		wait.Go(func() {
+			if err := take(); !errors.Is(err, runtime.ErrUnavailable) {
+				t.Errorf("got %v, want %v", err, runtime.ErrUnavailable)
 			}
 		})
+	}
+	if err := stranger.Incr(ctx, control).Err(); err == nil {
+		t.Error("a lost reply is no error")
+	}
+	wait.Wait()
+	if n, err := direct.Get(ctx, control).Int(); n < 2 {
+		t.Errorf("a command of the client was executed %d times (%v), so that this shows nothing", n, err)
+	}
+	if got := executions(t, direct) - before; got != calls {
+		t.Errorf("%d calls were executed %d times", calls, got)
+	}
+	way.proxy.Pass()
+	d, err := runtime.New(runtime.NewRedisStore(direct), quiet, closed).Peek(ctx, limit)
+	if charged := 1000 - d.Remaining; err != nil || charged != 1+calls {
+		t.Errorf("%d calls were charged %d times (%v)", 1+calls, charged, err)
 	}
 }
 
 // warm makes a client dial so many connections, each ready to send on.
 func warm(t *testing.T, client *redis.Client, connections int) {
 	t.Helper()
-	conns := make([]*redis.Conn, connections)
-	for i := range conns {
-		conns[i] = client.Conn()
-		if err := conns[i].Ping(context.Background()).Err(); err != nil {
+	var conns []*redis.Conn
+	for try := 0; len(conns) < connections; try++ {
+		conn := client.Conn()
+		switch err := conn.Ping(context.Background()).Err(); {
+		case err == nil:
+			conns = append(conns, conn)
+		case try > 2*connections:
 			t.Fatal(err)
+		default: // a busy machine
+			_ = conn.Close()
 		}
 	}
 	for _, conn := range conns {
