@@ -123,20 +123,13 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err := req.fill(l, limits); err != nil {
 		return Decision{}, err
 	}
-	if len(req.charges) == 0 {
+	switch {
+	case l.cap != nil:
+		return l.takeCapped(ctx, req, limits)
+	case len(req.charges) == 0:
 		return Decision{Allowed: true}, nil
 	}
-	if l.cap == nil {
-		return l.take(ctx, req, limits)
-	}
-	paid, decision, err := l.cap.admit(l)
-	if err != nil {
-		return decision, err
-	}
-	if decision, err = l.take(ctx, req, limits); err != nil {
-		l.cap.giveBack(l, paid)
-	}
-	return decision, err
+	return l.take(ctx, req, limits)
 }
 
 // take has a request decided, and again when it is worth another try, and

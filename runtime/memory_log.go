@@ -112,15 +112,12 @@ func (l *memoryLog) grow(n int) {
 }
 
 func (l *memoryLog) refund(_ int64, c *Charge) {
-	kept, refunded := 0, int64(0)
-	for i := range l.count {
-		event := l.event(i)
-		if event == c.At && refunded < c.Cost {
-			refunded++
-			continue
-		}
-		l.ring[(l.head+kept)&(len(l.ring)-1)] = event
-		kept++
+	before, n := l.eventsUpTo(c.At-1), 0
+	for n < int(c.Cost) && before+n < l.count && l.event(before+n) == c.At {
+		n++
 	}
-	l.count = kept
+	for i := before + n; n > 0 && i < l.count; i++ {
+		l.ring[(l.head+i-n)&(len(l.ring)-1)] = l.event(i)
+	}
+	l.count -= n
 }

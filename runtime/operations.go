@@ -10,7 +10,7 @@ import (
 // waiting and without charging anything. The error is non-nil if and only if
 // there is no such decision: [ErrInvalidLimit], [ErrInvalidKey],
 // [ErrUnavailable] or the context's. A denial is not an error here, and neither
-// the kill switch nor a failure policy has a say.
+// the kill switch nor a failure policy nor a process cap has a say.
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if l == nil {
 		l = withoutStore
@@ -70,7 +70,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 		return outcomes
 	}
-	reqs, paid := make([]*request, len(limits)), make([]passage, len(limits))
+	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
 	begin := l.events.begin()
 	var calls []Call // to ask the store about
 	var asked []int  // and which limits they are
@@ -78,21 +78,25 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
 		reqs[i] = req
-		switch err := req.fill(l, limits[i:i+1]); {
-		case err != nil:
-			out.Err = err
-		case len(req.charges) == 0:
-			out.Allowed = true
-		case req.hopeless():
-			out.Decision, out.Err = l.conclude(req, SourceNone, nil, begin)
-		default:
-			if l.cap != nil {
-				if paid[i], out.Decision, out.Err = l.cap.admit(l); out.Err != nil {
-					continue
-				}
-			}
-			calls, asked = append(calls, req.call[0]), append(asked, i)
+		if out.Err = req.fill(l, limits[i:i+1]); out.Err != nil {
+			continue
 		}
+		if req.hopeless() {
+			out.Decision, out.Err = l.conclude(req, SourceNone, nil, begin)
+			continue
+		}
+		if l.cap != nil {
+			paid[i] = newRequest()
+			defer paid[i].free()
+			if out.Decision, out.Err = l.cap.admit(l, paid[i]); out.Err != nil {
+				continue
+			}
+		}
+		if len(req.charges) == 0 {
+			out.Decision = Decision{Allowed: true}
+			continue
+		}
+		calls, asked = append(calls, req.call[0]), append(asked, i)
 	}
 	if len(calls) == 0 {
 		return outcomes
@@ -103,7 +107,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		source, err := l.settle(ctx, reqs[i], failed)
 		outcomes[i].Decision, outcomes[i].Err = l.conclude(reqs[i], source, err, begin)
 		if outcomes[i].Err != nil && l.cap != nil {
-			l.cap.giveBack(l, paid[i])
+			l.cap.giveBack(paid[i])
 		}
 	}
 	return outcomes

@@ -5,12 +5,27 @@ import "context"
 // WithProcessCap puts a limit in memory before the store: r bounds how many
 // calls of this process, whatever their rules and keys, are let through, and so
 // protects it and the store when one node is flooded. It is always in force,
-// also while the store gives no answer. A call that is not let through after
-// all gives its charge back. Each call costs 1 and r's Wait has no effect;
-// overrides, a [Scaler] and r's Mode have theirs. A call over the cap gets a
-// [*LimitedError] with r's name, and its decision the source [SourceProcess].
+// also while the store gives no answer, and for calls whose own limits are
+// switched off, cost nothing or have an invalid key; only the limiter's kill
+// switch ends it too.
+//
+// Each call costs 1. One that is not let through after all gives its charge
+// back; a [Limiter.Refund] does not. Overrides, a [Scaler] and r's Mode have
+// their effect, r's Wait has none. A call over the cap gets a [*LimitedError]
+// with r's name, and its decision the source [SourceProcess]. [Limiter.Peek]
+// does not look at the cap. A nil r is no cap.
 func WithProcessCap(r *Rule) Option {
-	return func(l *Limiter) { l.cap = &processCap{rule: r, store: NewMemoryStore(WithMaxKeys(1))} }
+	return func(l *Limiter) {
+		if l.cap = nil; r == nil {
+			return
+		}
+		if r.Wait > 0 {
+			once := *r
+			once.Wait = 0
+			r = &once
+		}
+		l.cap = &processCap{rule: r, store: NewMemoryStore(WithMaxKeys(1))}
+	}
 }
 
 // A processCap is what all calls of a limiter must pass first.
@@ -19,30 +34,45 @@ type processCap struct {
 	store *MemoryStore
 }
 
-// A passage is a charge to a processCap; At is 0 if there was none.
-type passage Charge
+// takeCapped does what take does for a call that the cap lets through. One that
+// can never be admitted does not come that far, and one that nothing else
+// limits no further.
+func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit) (Decision, error) {
+	if req.hopeless() {
+		return l.take(ctx, req, limits)
+	}
+	paid := newRequest()
+	defer paid.free()
+	if decision, err := l.cap.admit(l, paid); err != nil {
+		return decision, err
+	}
+	if len(req.charges) == 0 {
+		return Decision{Allowed: true}, nil
+	}
+	decision, err := l.take(ctx, req, limits)
+	if err != nil {
+		l.cap.giveBack(paid)
+	}
+	return decision, err
+}
 
 // admit charges one call to the cap. The error is non-nil if and only if the
-// call may not go on.
-func (p *processCap) admit(l *Limiter) (passage, Decision, error) {
-	req := newRequest()
-	defer req.free()
+// call may not go on; otherwise req says what was charged.
+func (p *processCap) admit(l *Limiter, req *request) (Decision, error) {
 	limit := [...]Limit{p.rule.Limit(nil)}
 	if err := req.fill(l, limit[:]); err != nil || len(req.charges) == 0 {
-		return passage{}, Decision{}, err
+		return Decision{}, err
 	}
 	begin := l.events.begin()
 	if !req.hopeless() {
 		_ = p.store.Take(context.Background(), req.call[:]) // one call, with an error of its own
 	}
-	decision, err := l.conclude(req, SourceProcess, req.call[0].Err, begin)
-	return passage(req.charges[0]), decision, err
+	return l.conclude(req, SourceProcess, req.call[0].Err, begin)
 }
 
 // giveBack undoes admit.
-func (p *processCap) giveBack(l *Limiter, paid passage) {
-	if paid.At != 0 {
-		paid.Key = appendKey(nil, l.namespace, paid.Rule, new(Key))
-		_ = p.store.Refund(context.Background(), []Charge{Charge(paid)})
+func (p *processCap) giveBack(paid *request) {
+	if len(paid.charges) > 0 && paid.charges[0].At != 0 {
+		_ = p.store.Refund(context.Background(), paid.charges)
 	}
 }
