@@ -23,7 +23,7 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(string(fault.Where)+"/"+fault.Name, func(t *testing.T) {
 			t.Parallel()
-			for _, seen := range faults.Run(t, fault, time.Second) {
+			for _, seen := range faults.Run(t, fault, 600*time.Millisecond) {
 				judge(t, fault, &seen)
 			}
 		})

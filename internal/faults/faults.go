@@ -62,6 +62,6 @@ type site struct {
 
 const (
 	// Every key admits perWindow calls in a window.
-	window    = time.Second
+	window    = 500 * time.Millisecond
 	perWindow = 20
 )

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,11 @@ var standalone = []Fault{
 		server := redistest.Start(tb)
 		return &site{client: server.Client(tb), begin: server.Kill, end: server.Restart}
 	}},
+	{Name: "SIGKILL, loading after the restart", Where: Standalone, Failovers: 1, Classes: []string{"loading", "timeout"}, set: loading},
+	{Name: "FLUSHALL", Where: Standalone, Failovers: 1, set: func(tb testing.TB) *site {
+		m := newMachine(tb)
+		return &site{client: m.Client(tb), begin: m.commands("FLUSHALL"), end: func() {}}
+	}},
 	{Name: "out of memory, noeviction", Where: Standalone, Classes: []string{"oom"}, Quick: true, set: func(tb testing.TB) *site {
 		m := newMachine(tb)
 		return &site{client: m.Client(tb),
@@ -96,6 +102,13 @@ var standalone = []Fault{
 			end:    m.commands("CONFIG SET requirepass old"),
 		}
 	}},
+	{Name: "maxclients reached", Where: Standalone, Classes: []string{"dial", "timeout"}, set: func(tb testing.TB) *site {
+		m := newMachine(tb)
+		return &site{client: m.Client(tb),
+			begin: m.commands("CONFIG SET maxclients 1", "CLIENT KILL TYPE normal SKIPME yes"),
+			end:   m.commands("CONFIG SET maxclients 1000"),
+		}
+	}},
 	{Name: "SCRIPT FLUSH, 200 times a second", Where: Standalone, Quick: true, set: flushed},
 	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly", "timeout"}, set: func(tb testing.TB) *site {
 		m := newMachine(tb)
@@ -117,6 +130,24 @@ var standalone = []Fault{
 			end: func() { _ = conn.Close() },
 		}
 	}},
+}
+
+// loading kills the server, and has it load 2,000 keys at its restart, one
+// every millisecond.
+func loading(tb testing.TB) *site {
+	m := newMachine(tb, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
+	for i := range 2000 {
+		m.do("SET loading:" + strconv.Itoa(i) + " x")
+	}
+	var wait sync.WaitGroup
+	tb.Cleanup(wait.Wait)
+	return &site{client: m.Client(tb),
+		begin: func() {
+			m.do("SAVE")
+			wait.Go(m.Restart)
+		},
+		end: wait.Wait,
+	}
 }
 
 // asleep has the server sleep for two seconds.
