@@ -20,6 +20,12 @@ const (
 
 var algorithms = []string{slidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket}
 
+// latency is the signal that the wrapper measures.
+const latency = "latency"
+
+// signals are what a max can adapt to, as directives name it.
+var signals = []string{"cpu", "memory", latency}
+
 // Bounds of a rule's numbers; the runtime checks the same ones.
 const (
 	maxLog     = 1_000_000

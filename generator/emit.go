@@ -97,6 +97,9 @@ func (e *emitter) collectImports() {
 		for _, l := range w.limits {
 			s.use("time", "time")
 			taken[l.varName] = true
+			if len(l.rule.adaptive) > 0 {
+				s.use(adaptivePath, "adaptive")
+			}
 			if l.max != nil {
 				s.useExpr(l.max)
 			}
@@ -162,6 +165,9 @@ func (e *emitter) ruleFields(l *limit) []jen.Code {
 	}
 	if l.rule.fail != "" {
 		field("Fail", e.runtime("Fail"+upperFirst(l.rule.fail)))
+	}
+	if len(l.rule.adaptive) > 0 {
+		field("Adaptive", e.scaler(l.rule))
 	}
 	return append(fields, jen.Line())
 }

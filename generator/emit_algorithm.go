@@ -37,6 +37,20 @@ func (e *emitter) algorithmFields(r *rule, field func(string, jen.Code)) {
 	}
 }
 
+// scaler returns what the max of a rule adapts by.
+func (e *emitter) scaler(r *rule) jen.Code {
+	pkg := e.imports.name(adaptivePath)
+	var by []jen.Code
+	for _, signal := range r.adaptive {
+		name := upperFirst(signal)
+		if signal == "cpu" {
+			name = "CPU"
+		}
+		by = append(by, jen.Id(pkg).Dot(name))
+	}
+	return jen.Id(pkg).Dot("To").Call(by...)
+}
+
 // camel writes sliding-log as SlidingLog.
 func camel(name string) string {
 	var text strings.Builder

@@ -11,9 +11,9 @@ import (
 )
 
 // admission writes what stands before the call: the method's limits are built
-// and taken all at once.
+// and taken all at once, and those that adapt to its latency measure it.
 func (e *emitter) admission(m *method, names *nameSet, limiter *jen.Statement, zeros []string) []jen.Code {
-	a := &admission{emitter: e, method: m, names: names}
+	a := &admission{emitter: e, method: m, names: names, applies: map[*use]string{}}
 	condition := limiter.Clone().Dot("Enabled").Call()
 	var limits []jen.Code
 	conditional := false
@@ -46,7 +46,7 @@ func (e *emitter) admission(m *method, names *nameSet, limiter *jen.Statement, z
 		jen.List(jen.Id("_"), jen.Id(err)).Op(":=").Add(limiter).Dot("Take").Call(append([]jen.Code{ctx}, limits...)...),
 		jen.Id(err).Op("!=").Nil(),
 	).Block(jen.Return(append(results, jen.Id(err))...))
-	return []jen.Code{jen.If(condition).Block(append(a.code, take)...)}
+	return []jen.Code{jen.If(condition).Block(append(append(a.code, take), a.measures(limiter)...)...)}
 }
 
 // An admission is the code that builds the limits of a method.
@@ -55,6 +55,9 @@ type admission struct {
 	method *method
 	names  *nameSet
 	code   []jen.Code
+	// applies names the variable that says whether a limit applies, if there is
+	// one.
+	applies map[*use]string
 }
 
 // add appends a statement.
@@ -78,11 +81,18 @@ func (a *admission) conditional() string {
 			a.code = append(outer, a.code...)
 		case len(u.when.guards) == 0:
 			appendLimit()
-			a.code = append(outer, jen.If(jen.Op(a.exprString(u.when, a.names))).Block(a.code...))
+			condition := jen.Op(a.exprString(u.when, a.names))
+			if u.limit.measured() {
+				a.applies[u] = a.names.pick("applies")
+				outer = append(outer, jen.Id(a.applies[u]).Op(":=").Add(condition))
+				condition = jen.Id(a.applies[u])
+			}
+			a.code = append(outer, jen.If(condition).Block(a.code...))
 		default:
 			// A condition that cannot be evaluated lets the limit apply, with
 			// a key that leaves the decision to the failure policy.
 			applies, key := a.names.pick("applies"), a.names.pick("key")
+			a.applies[u] = applies
 			outer = append(outer,
 				jen.Id(key).Op(":=").Add(a.runtime("NewKey")).Call(),
 				jen.Id(applies).Op(":=").True(),
@@ -94,6 +104,24 @@ func (a *admission) conditional() string {
 		}
 	}
 	return limits
+}
+
+// measures returns what has the limits that apply, and adapt to it, measure the
+// call that is let through.
+func (a *admission) measures(limiter *jen.Statement) []jen.Code {
+	var code []jen.Code
+	for _, u := range a.method.uses {
+		if !u.limit.measured() {
+			continue
+		}
+		now := jen.Id(a.imports.name("time")).Dot("Now").Call()
+		measure := jen.Defer().Add(limiter).Dot("Measure").Call(jen.Id(u.limit.varName), now)
+		if applies := a.applies[u]; applies != "" {
+			measure = jen.If(jen.Id(applies)).Block(measure)
+		}
+		code = append(code, measure)
+	}
+	return code
 }
 
 // limit builds one limit and returns the expression for it: a variable if it

@@ -111,6 +111,9 @@ func (u *use) doc() string {
 	if u.when != nil {
 		text += " when " + u.when.src.text
 	}
+	if by := u.limit.rule.adaptive; len(by) > 0 {
+		text += " (adapts to " + strings.Join(by, " and ") + ")"
+	}
 	if u.limit.rule.mode == "shadow" {
 		text += " in shadow mode"
 	}

@@ -51,8 +51,8 @@ func (s *importSet) settle(taken map[string]bool) {
 		if !renamed {
 			name = s.used[p]
 		}
-		if p == runtimePath && taken[name] && !renamed {
-			name = "rateruntime"
+		if isOurs := p == runtimePath || p == adaptivePath; isOurs && taken[name] && !renamed {
+			name = "rate" + name
 		}
 		s.names[p] = free(name, taken)
 		taken[s.names[p]] = true
@@ -71,7 +71,7 @@ func (s *importSet) sorted() []string {
 		switch {
 		case named:
 			return "0" + p
-		case p == runtimePath:
+		case p == runtimePath, p == adaptivePath:
 			return "2" + p
 		}
 		return "1" + p

@@ -21,6 +21,9 @@ type limit struct {
 	keyText string       // as in the directive, for the doc comment
 }
 
+// measured reports whether the wrapper measures how long calls take.
+func (l *limit) measured() bool { return slices.Contains(l.rule.adaptive, latency) }
+
 // A use is a limit applied to a method.
 type use struct {
 	limit *limit

@@ -33,6 +33,7 @@ type Rule struct {
 	Fail       string // empty for the limiter's
 	Wait       time.Duration
 	Mode       string
+	Adaptive   []string // what the max adapts to
 }
 
 // List returns the rules of the packages that cfg names, in the order of their
@@ -68,7 +69,7 @@ func (r *run) rule(f *checkedFile, w *wrapper, l *limit) Rule {
 		Pos: pos, Package: f.pkg.PkgPath, Interface: w.name, Name: l.name, Prefix: l.prefix,
 		Max: ru.maxText(), Window: ru.window, Algorithm: ru.algorithm,
 		Resolution: ru.resolution, Buckets: ru.buckets.String(), Burst: ru.burst,
-		Cost: "1", Message: ru.message, Fail: ru.fail, Wait: ru.wait, Mode: "enforce",
+		Cost: "1", Message: ru.message, Fail: ru.fail, Wait: ru.wait, Mode: "enforce", Adaptive: ru.adaptive,
 	}
 	if l.max != nil {
 		out.Max = constant.ToInt(l.max.con).ExactString()
@@ -120,6 +121,9 @@ func (r Rule) Limit() string {
 	var extras []string
 	if r.Algorithm != slidingLog {
 		extras = append(extras, r.Algorithm)
+	}
+	if len(r.Adaptive) > 0 {
+		extras = append(extras, "adaptive")
 	}
 	if r.Mode != "enforce" {
 		extras = append(extras, r.Mode)

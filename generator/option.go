@@ -69,6 +69,8 @@ var optionTable = []optionSpec{
 		func(r *rule, v value) (err error) { r.wait, err = parseWait(v.text); return err }},
 	{Option{"mode", "enforce|shadow", "shadow counts calls and refuses none, to try a limit out; enforce without it"}, anywhere, nil,
 		func(r *rule, v value) error { r.mode = v.text; return oneOf(v.text, "enforce", "shadow") }},
+	{Option{"adaptive", "SIGNAL,SIGNAL...", "the max follows how busy the process is, by cpu, memory and latency, more than max while idle and less under load; fixed without it"}, anywhere, nil,
+		func(r *rule, v value) error { return r.parseAdaptive(v) }},
 	{Option{"except", "METHOD,METHOD...", "methods that a limit of a whole interface leaves out"}, onInterface, nil,
 		func(r *rule, v value) error { return r.parseExcept(v) }},
 }
@@ -89,10 +91,6 @@ func optionNames() []string {
 	}
 	return names
 }
-
-// laterOptions are the options of a later version, so that they are not called
-// unknown.
-var laterOptions = []string{"adaptive"}
 
 // checkText accepts printable text of 1 to most bytes.
 func checkText(text string, most int) error {

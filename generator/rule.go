@@ -37,6 +37,7 @@ type rule struct {
 	burst      int64         // 0: max
 	wait       time.Duration // 0: no waiting
 	mode       string        // "": enforce
+	adaptive   []string      // what the max adapts to
 
 	prefixPos, namePos token.Pos
 }
@@ -49,9 +50,6 @@ func parseRule(d *directive, on place, report reportFunc) *rule {
 	for _, o := range d.options {
 		i := slices.IndexFunc(optionTable, func(s optionSpec) bool { return s.Name == o.name })
 		switch {
-		case i < 0 && slices.Contains(laterOptions, o.name):
-			report(o.pos, "option %q is not available in this version; leave it out", o.name).over(o.name)
-			continue
 		case i < 0:
 			hint, near := suggest(o.name, optionNames()), nearest(o.name, optionNames())
 			if near == "" {
@@ -76,7 +74,7 @@ func parseRule(d *directive, on place, report reportFunc) *rule {
 		if err := optionTable[i].parse(r, o.value); err != nil {
 			pos, text := o.value.pos, o.value.text
 			if p := (*partError)(nil); errors.As(err, &p) {
-				pos, text = p.pos, ""
+				pos, text = p.pos, p.over
 			}
 			d := report(pos, "%s: %s", o.name, err)
 			if c := (*choiceError)(nil); o.value.exact {
@@ -109,10 +107,11 @@ func (r *rule) checkTogether(d *directive, report reportFunc) {
 // A partError is an error in a part of a value.
 type partError struct {
 	pos  token.Pos
-	text string
+	over string // the part
+	error
 }
 
-func (e *partError) Error() string { return e.text }
+func (e *partError) Unwrap() error { return e.error }
 
 func (r *rule) parseKey(v value) error {
 	parts, err := splitParts(v)
@@ -124,6 +123,23 @@ func (r *rule) parseExcept(v value) error {
 	parts, err := splitParts(v)
 	r.except = parts
 	return err
+}
+
+func (r *rule) parseAdaptive(v value) error {
+	parts, err := splitParts(v)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := oneOf(part.text, signals...); err != nil {
+			return &partError{part.pos, part.text, err}
+		}
+		if slices.Contains(r.adaptive, part.text) {
+			return &partError{part.pos, part.text, fmt.Errorf("%q is given twice; remove one", part.text)}
+		}
+		r.adaptive = append(r.adaptive, part.text)
+	}
+	return nil
 }
 
 // splitParts cuts a value at its top-level commas.
@@ -138,7 +154,7 @@ func splitParts(v value) ([]value, error) {
 		lead := len(part) - len(strings.TrimLeft(part, " \t"))
 		text := strings.TrimSpace(part)
 		if text == "" {
-			return nil, &partError{v.at(start), "a part is empty; write an expression between the commas"}
+			return nil, &partError{v.at(start), "", errors.New("a part is empty; remove a comma, or write what is missing")}
 		}
 		parts = append(parts, value{pos: v.at(start + lead), text: text, exact: v.exact})
 		start += end + 1

@@ -130,7 +130,10 @@ func buildLines(content []byte) string {
 	return ""
 }
 
-const runtimePath = "github.com/rategen/rategen/runtime"
+const (
+	runtimePath  = "github.com/rategen/rategen/runtime"
+	adaptivePath = runtimePath + "/adaptive"
+)
 
 // stubPrefix starts the names that exist only while generating.
 const (

@@ -17,22 +17,13 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A dial is a scaler that says what it was set to.
-type dial struct{ bits atomic.Uint64 }
-
-func newDial(factor float64) *dial {
-	d := new(dial)
-	d.set(factor)
-	return d
-}
-
-func (d *dial) set(factor float64)          { d.bits.Store(math.Float64bits(factor)) }
-func (d *dial) Factor(runtime.Load) float64 { return math.Float64frombits(d.bits.Load()) }
-
 // A scalerFunc is a function that is a scaler.
 type scalerFunc func(runtime.Load) float64
 
 func (f scalerFunc) Factor(l runtime.Load) float64 { return f(l) }
+
+// always is a scaler that knows one factor only.
+func always(factor float64) scalerFunc { return func(runtime.Load) float64 { return factor } }
 
 // adapt looks at a rule until its factor is as wanted.
 func adapt(t *testing.T, limiter *runtime.Limiter, rule *runtime.Rule, want float64) {
@@ -74,16 +65,13 @@ func TestScaledMax(t *testing.T) {
 		for name, rule := range serverRules(time.Hour, 10) {
 			t.Run(storeName+" "+name, func(t *testing.T) {
 				t.Parallel()
-				factor := newDial(0.5)
-				rule.Adaptive = factor
-				limiter := runtime.New(store, quiet, closed)
-				defer limiter.Close()
-				adapt(t, limiter, rule, 0.5)
+				rule.Adaptive = always(1)
 				for _, step := range []struct {
 					factor float64
 					more   int64
 				}{{0.5, 5}, {1, 5}, {0.5, 0}, {1.5, 5}} {
-					factor.set(step.factor)
+					limiter := runtime.New(store, quiet, closed, runtime.WithScaler(always(step.factor)))
+					defer limiter.Close()
 					adapt(t, limiter, rule, step.factor)
 					n, d := admitted(t, limiter, rule.Limit(key("k")))
 					if want := int64(10 * step.factor); n != step.more || d.Limit != want {
@@ -101,10 +89,10 @@ func TestScaledTrip(t *testing.T) {
 	server := redistest.Start(t)
 	store := runtime.NewRedisStore(server.Client(t), patient)
 	for name, rule := range serverRules(time.Hour, 10) {
-		rule.Adaptive = newDial(1)
+		rule.Adaptive = always(1)
 		var limiters [2]*runtime.Limiter
 		for i, factor := range []float64{0.5, 1.5} {
-			limiters[i] = runtime.New(store, quiet, closed, runtime.WithScaler(newDial(factor)))
+			limiters[i] = runtime.New(store, quiet, closed, runtime.WithScaler(always(factor)))
 			defer limiters[i].Close()
 			adapt(t, limiters[i], rule, factor)
 		}
@@ -152,7 +140,7 @@ func TestScaledBounds(t *testing.T) {
 		{logged, 1e300, 10, 1, runtime.MaxLog},
 	} {
 		rule := test.rule
-		rule.Name, rule.Prefix, rule.Adaptive = "r", "r:", newDial(test.factor)
+		rule.Name, rule.Prefix, rule.Adaptive = "r", "r:", always(test.factor)
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
 		adapt(t, limiter, &rule, test.factor)
 		d, err := limiter.Peek(context.Background(), rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
@@ -181,7 +169,7 @@ func TestScaledBurst(t *testing.T) {
 		if test.burst == 200 {
 			rule.Max = 100
 		}
-		rule.Adaptive = newDial(test.factor)
+		rule.Adaptive = always(test.factor)
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
 		adapt(t, limiter, rule, test.factor)
 		d, err := limiter.Take(context.Background(), rule.Limit(key("k")).WithCost(test.burst))
@@ -203,7 +191,7 @@ func TestScaling(t *testing.T) {
 			Panic: func(e runtime.PanicEvent) { told = append(told, e) },
 		}
 		says, loads := 0.5, []float64(nil)
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 100, Adaptive: newDial(9)}
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: always(9)}
 		scaler := scalerFunc(func(l runtime.Load) float64 {
 			if l.Rule != rule || l.Latency != 0 || l.Usual != 0 {
 				t.Errorf("told of %+v", l)
@@ -217,8 +205,9 @@ func TestScaling(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer), runtime.WithScaler(scaler))
 		defer limiter.Close()
 		look := func() {
-			if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
-				t.Fatal(err)
+			want := int64(100 * limiter.Factor(rule))
+			if d, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil || d.Limit != want {
+				t.Fatalf("a limit of %d, want %d: %v", d.Limit, want, err)
 			}
 			synctest.Wait()
 		}
@@ -278,7 +267,7 @@ func TestHungScaler(t *testing.T) {
 // TestFactorOf is what a rule's factor is where there is none.
 func TestFactorOf(t *testing.T) {
 	t.Parallel()
-	plain, adaptive := &runtime.Rule{}, &runtime.Rule{Adaptive: newDial(2)}
+	plain, adaptive := &runtime.Rule{}, &runtime.Rule{Adaptive: always(2)}
 	var none *runtime.Limiter
 	limiter := runtime.New(nil, quiet)
 	for _, r := range []*runtime.Rule{nil, plain, adaptive} {
@@ -292,7 +281,7 @@ func TestFactorOf(t *testing.T) {
 
 // TestMeasureAllocates nothing.
 func TestMeasureAllocates(t *testing.T) {
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1_000_000, Adaptive: newDial(1)}
+	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1_000_000, Adaptive: always(1)}
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
 	defer limiter.Close()
 	adapt(t, limiter, rule, 1)

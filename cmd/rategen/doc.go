@@ -123,6 +123,9 @@ The options are:
     spaces calls evenly; 0s without it
   - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
     out; enforce without it
+  - adaptive=SIGNAL,SIGNAL...: the max follows how busy the process is, by cpu,
+    memory and latency, more than max while idle and less under load; fixed
+    without it
   - except=METHOD,METHOD...: methods that a limit of a whole interface leaves
     out
 

@@ -68,6 +68,7 @@ type ruleObject struct {
 	Fail       string   `json:"fail,omitempty"`
 	Wait       string   `json:"wait,omitempty"`
 	Mode       string   `json:"mode"`
+	Adaptive   []string `json:"adaptive,omitempty"`
 }
 
 func printRules(w io.Writer, rules []generator.Rule) {
@@ -80,7 +81,7 @@ func printRules(w io.Writer, rules []generator.Rule) {
 			Name: r.Name, Prefix: r.Prefix, Key: append([]string{}, r.Key...),
 			Max: r.Max, Window: r.Window.String(), Algorithm: r.Algorithm, Storage: r.Storage,
 			Resolution: duration(r.Resolution), Buckets: r.Buckets, Burst: r.Burst,
-			Cost: r.Cost, When: r.When, Message: r.Message, Fail: r.Fail, Wait: duration(r.Wait), Mode: r.Mode,
+			Cost: r.Cost, When: r.When, Message: r.Message, Fail: r.Fail, Wait: duration(r.Wait), Mode: r.Mode, Adaptive: r.Adaptive,
 		})
 	}
 }

@@ -12,9 +12,9 @@ const listed = `package m
 
 //ratelimit:max=1000 window=24h except=Name storage=list
 type Service interface {
-	//ratelimit:key=#id window=10s max=5 prefix=rate_limit:emp: message="查询太快啦，喝杯茶再来"
+	//ratelimit:key=#id window=10s max=5 prefix=rate_limit:emp: adaptive=memory message="查询太快啦，喝杯茶再来"
 	GetByID(id string) error
-	//ratelimit:key=#tenant.ID,clientIP(#tenant),#tenant.Region.Name max=#tenant.PerMinute algorithm=token-bucket burst=20
+	//ratelimit:key=#tenant.ID,clientIP(#tenant),#tenant.Region.Name max=#tenant.PerMinute algorithm=token-bucket burst=20 adaptive=cpu,latency
 	//ratelimit:max=perDay window=1h30m mode=shadow name="服务的一个特别长的名字服务的一个特别长的名字" storage=list
 	Import(tenant *Tenant) error
 	Name() string
@@ -41,7 +41,7 @@ func TestList(t *testing.T) {
 	code, out, errs := rategen(dir, "list", "./...")
 	want := `POSITION            RULE                LIMIT                KEY
 a.go:3              m.Service           1000 per 24h         (all callers)
-a.go:5              m.Service.GetByID   5 per 10s            #id
+a.go:5              m.Service.GetByID   5 per 10s, adaptive  #id
 a.go:7              m.Service.Import    #tenant.PerMinute …  #tenant.ID,clientI…
 a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all callers)
 …y/nested/svc.go:5  nested.S.Do         100 per 1m, slidin…  #id
@@ -85,6 +85,7 @@ a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all ca
 		"methods": []any{"Import"}, "name": "m.Service.Import", "prefix": "rate_limit:m.Service.Import:",
 		"key": []any{"#tenant.ID", "clientIP(#tenant)", "#tenant.Region.Name"},
 		"max": "#tenant.PerMinute", "window": "1m0s", "algorithm": "token-bucket", "burst": 20.0, "cost": "1", "mode": "enforce",
+		"adaptive": []any{"cpu", "latency"},
 	}, rules[2]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -26,6 +26,9 @@ type I interface {
 	// want +1 `fail: "opne" is none of open, closed, local`
 	//ratelimit:key=#id fail=opne
 	Choice(id string) error
+	// want +1 `adaptive: "memroy" is none of cpu, memory, latency`
+	//ratelimit:key=#id adaptive=cpu,memroy
+	Adaptive(id string) error
 	// want +1 `option "max" has a blank before the equal sign`
 	//ratelimit:key=#id max = 5
 	Equal(id string) error
