@@ -161,6 +161,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit) (Decis
 
 // decide has a request decided once.
 func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
+	req.unshare()
 	if req.hopeless() {
 		return SourceNone, nil
 	}

@@ -46,8 +46,9 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 		return SourceFailure, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	for i := range local.Charges {
-		c := req.chargeOf(local.Charges[i].limit)
-		c.Result, c.Max, c.Rule = local.Charges[i].Result, local.Charges[i].Max, local.Charges[i].Rule
+		c, part := req.chargeOf(local.Charges[i].limit), &local.Charges[i]
+		req.whole = append(req.whole, *c)
+		c.Result, c.Max, c.Rule = part.Result, part.Max, part.Rule
 	}
 	return SourceLocal, nil
 }
@@ -60,6 +61,16 @@ func (l *Limiter) policy(r *Rule) FailurePolicy {
 		return l.fail
 	}
 	return FailOpen
+}
+
+// unshare undoes what failed has made of the request, before it is decided once
+// more.
+func (r *request) unshare() {
+	for i := range r.whole {
+		c := r.chargeOf(r.whole[i].limit)
+		c.Max, c.Rule = r.whole[i].Max, r.whole[i].Rule
+	}
+	r.whole = r.whole[:0]
 }
 
 // share returns a charge as it is to this process alone.

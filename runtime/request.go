@@ -12,6 +12,7 @@ type request struct {
 	call    [1]Call
 	charges []Charge
 	keys    []byte
+	whole   []Charge // those of which charges have this process's share
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -20,7 +21,8 @@ func newRequest() *request { return requests.Get().(*request) }
 
 func (r *request) free() {
 	clear(r.charges)
-	r.charges, r.keys, r.call[0] = r.charges[:0], r.keys[:0], Call{}
+	clear(r.whole)
+	r.charges, r.whole, r.keys, r.call[0] = r.charges[:0], r.whole[:0], r.keys[:0], Call{}
 	if cap(r.keys) <= 16*maxKey {
 		requests.Put(r)
 	}
