@@ -123,8 +123,9 @@ func ClassOf(err error) ErrorClass {
 // brokeOff reports whether err is that of a connection which ended.
 func brokeOff(err error) bool {
 	var broken *net.OpError
+	var call *os.SyscallError // what go-redis leaves of that for a new connection
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.As(err, &broken)
+		errors.Is(err, net.ErrClosed) || errors.As(err, &broken) || errors.As(err, &call)
 }
 
 // replyClasses are the first words of the errors that Redis replies.
@@ -150,6 +151,9 @@ func classOfReply(text string) ErrorClass {
 		return ClassAuth
 	case strings.HasPrefix(text, "max number of clients"):
 		return ClassDial
+	case strings.HasPrefix(text, "Protocol error: unauthenticated"), // for too long a command
+		strings.HasPrefix(text, "The user executing the script can't"):
+		return ClassAuth
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
 		strings.Contains(text, "user_script"):
 		return ClassScript

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"time"
 )
 
 // Mutation names the variable of the environment that changes the text of
@@ -72,3 +73,28 @@ func (s *MemoryStore) Keys() int {
 	}
 	return n
 }
+
+// A Breaker is what keeps calls from waiting for a Redis that is not there.
+type Breaker struct{ b *breaker }
+
+// NewBreaker returns a breaker whose probes may take as long as patience.
+func NewBreaker(patience time.Duration, changed func(open bool)) Breaker {
+	return Breaker{newBreaker(patience, changed)}
+}
+
+// Admit returns how to say what became of a call, or false.
+func (b Breaker) Admit() (Admittance, bool) {
+	p, ok := b.b.admit()
+	return Admittance{b.b, p}, ok
+}
+
+// An Admittance is a call that a breaker admitted.
+type Admittance struct {
+	b *breaker
+	p pass
+}
+
+func (c Admittance) Succeeded()      { c.b.succeeded(c.p) }
+func (c Admittance) Failed()         { c.b.failed(c.p) }
+func (c Admittance) Dropped()        { c.b.dropped(c.p) }
+func (c Admittance) Learn(err error) { c.b.learn(c.p, err) }

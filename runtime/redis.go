@@ -41,6 +41,7 @@ type RedisStore struct {
 	terminal terminal // of the only server
 	nodes    *nodes   // the terminals of several; nil: there is one
 	denials  *denials // nil: none is remembered
+	topology topology
 	failures [classes]atomic.Int64
 	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
 }
@@ -77,9 +78,10 @@ func WithDenialMemory(d time.Duration) RedisOption {
 // NewRedisStore returns a store on client, which stays the caller's to close.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client, timeout: DefaultTimeout, denials: newDenials(DefaultDenialMemory)}
-	switch client.(type) {
+	switch client := client.(type) {
 	case *redis.ClusterClient:
 		s.slot = clusterSlot
+		s.topology.client, s.topology.start = client, time.Now()
 	case *redis.Ring:
 		seed := maphash.MakeSeed()
 		s.slot = func(key []byte) int { return int(maphash.Bytes(seed, hashTag(key))) }
@@ -92,8 +94,12 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	return s
 }
 
-// attach makes the store tell e what happens.
-func (s *RedisStore) attach(e *events) { s.events.Store(e) }
+// attach makes the store tell e what happens, from then on.
+func (s *RedisStore) attach(e *events) {
+	if s.events.Swap(e) == nil {
+		advise(s.client, e)
+	}
+}
 
 // turned tells that a breaker has opened or closed.
 func (s *RedisStore) turned(open bool) {
@@ -173,7 +179,9 @@ func (s *RedisStore) Failures() map[ErrorClass]int64 {
 // their caller gave up is nobody's failure.
 func (s *RedisStore) count(err error, n int) {
 	if err != nil && err != context.Canceled && err != context.DeadlineExceeded {
-		s.failures[ClassOf(err)].Add(int64(n))
+		class := ClassOf(err)
+		s.failures[class].Add(int64(n))
+		s.topology.doubt(class)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -211,7 +213,9 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 	if err == nil {
 		t.Error("a master that does not answer is no error")
 	}
-	if sent := count.sent(); len(sent) != 3 {
+	// The client also asks for the topology, since a master does not answer.
+	sent := slices.DeleteFunc(count.sent(), func(name string) bool { return !strings.HasPrefix(name, "eval") })
+	if len(sent) != 3 {
 		t.Errorf("sent %v, want a refund for each of 3 masters", sent)
 	}
 }

@@ -74,7 +74,7 @@ func TestOutOfMemory(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
-	rules := serverRules(time.Hour, 10_000)
+	rules := serverRules(1000*time.Hour, 10_000) // no bucket gains one meanwhile
 	for _, rule := range rules {
 		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(3)); err != nil {
 			t.Fatal(err)

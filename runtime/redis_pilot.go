@@ -110,6 +110,10 @@ func (t *terminal) retry(ctx context.Context, trip *trip) {
 			client = t.store.client // which finds the right server
 			t.detour(trip, rest)
 		default:
+			t.store.topology.doubt(ClassOf(rest[0].err))
+			if end, ok := ctx.Deadline(); ok && time.Until(end) < pause {
+				return // the error says more than that the time is over
+			}
 			select {
 			case <-time.After(pause):
 				pause *= 2

@@ -16,8 +16,9 @@ const (
 	// command are on the wire.
 	maxFlying = 2
 	// maxStuck is how many trips that have taken too long may be under way
-	// beside those.
-	maxStuck = 8
+	// beside those: those that look whether Redis is back, for as long as
+	// go-redis by default waits for an answer.
+	maxStuck = 40
 	// maxWaiting is how many calls may wait for a trip.
 	maxWaiting = 16_384
 )

@@ -1,0 +1,271 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/faultproxy"
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A classCase brings a server into a state in which it decides nothing.
+type classCase struct {
+	want    runtime.ErrorClass
+	name    string
+	cause   func(t *testing.T, s *redistest.Server, admin *redis.Client)
+	client  func(*redis.Options)
+	options []runtime.RedisOption
+
+	orBroken bool // calls may also be of ClassConnection, but for the first
+}
+
+// config is a cause that changes the server's configuration.
+func config(pairs ...string) func(*testing.T, *redistest.Server, *redis.Client) {
+	return func(t *testing.T, _ *redistest.Server, admin *redis.Client) {
+		for i := 0; i < len(pairs); i += 2 {
+			if err := admin.ConfigSet(context.Background(), pairs[i], pairs[i+1]).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func script(text string) []runtime.RedisOption {
+	return []runtime.RedisOption{runtime.Change(func(string) string { return text })}
+}
+
+// command is a cause that sends the server a command.
+func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
+	return func(t *testing.T, _ *redistest.Server, admin *redis.Client) {
+		if err := admin.Do(context.Background(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var classCases = []classCase{
+	{want: runtime.ClassTimeout, name: "frozen", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Pause() }},
+	{want: runtime.ClassDial, name: "refused", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() }},
+	{want: runtime.ClassPool, name: "in use", client: func(o *redis.Options) {
+		o.PoolSize, o.PoolTimeout = 1, time.Millisecond
+	}},
+	{want: runtime.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
+	{want: runtime.ClassBusy, name: "endless script", cause: busy},
+	{want: runtime.ClassLoading, name: "starting", cause: loading, options: []runtime.RedisOption{
+		runtime.WithTimeout(time.Second),
+	}},
+	{want: runtime.ClassReadOnly, name: "replica", cause: replica},
+	{want: runtime.ClassMasterDown, name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
+		config("replica-serve-stale-data", "no")(t, s, admin)
+		command("REPLICAOF", "127.0.0.1", "1")(t, s, admin)
+	}},
+	// Redis then closes the connection, which the next call may find only when
+	// it has sent its own.
+	{want: runtime.ClassAuth, name: "no password", cause: config("requirepass", "secret"), orBroken: true},
+	{want: runtime.ClassAuth, name: "wrong password", cause: config("requirepass", "secret"), client: func(o *redis.Options) { o.Password = "guess" }},
+	{want: runtime.ClassAuth, name: "no right to run scripts", cause: command("ACL", "SETUSER", "default", "-eval", "-evalsha")},
+	{want: runtime.ClassAuth, name: "no right to the key", cause: command("ACL", "SETUSER", "default", "resetkeys", "~other:*")},
+	{want: runtime.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
+	{want: runtime.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
+	{want: runtime.ClassScript, name: "fails", options: script("error('boom')")},
+	{want: runtime.ClassScript, name: "does not compile", options: script("return return")},
+	{want: runtime.ClassScript, name: "replies nonsense", options: script("return {1}")},
+}
+
+func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	config("lua-time-limit", "1")(t, s, admin)
+	go admin.Eval(context.Background(), "while true do end", nil)
+	other := s.Client(t)
+	eventually(t, func() bool { return redis.HasErrorPrefix(other.Ping(context.Background()).Err(), "BUSY") })
+	t.Cleanup(func() { other.ScriptKill(context.Background()) })
+}
+
+// loading makes the server load many keys, each of which takes a while.
+func loading(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	ctx := context.Background()
+	master := redistest.Start(t)
+	err := master.Client(t).Eval(ctx, "for i = 1, 20000 do redis.call('SET', i, i) end", nil).Err()
+	if err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	config("key-load-delay", "200", "loading-process-events-interval-bytes", "1024")(t, s, admin)
+	follow(t, admin, master)
+	eventually(t, func() bool { return redis.HasErrorPrefix(admin.Get(ctx, "k").Err(), "LOADING") })
+}
+
+func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
+	follow(t, admin, redistest.Start(t))
+	eventually(t, func() bool {
+		return strings.Contains(admin.Info(context.Background(), "replication").Val(), "master_link_status:up")
+	})
+}
+
+func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
+	host, port, _ := net.SplitHostPort(master.Addr)
+	if err := admin.ReplicaOf(context.Background(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually returns when done is, and fails the test if that takes too long.
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("nothing has come of it in 20s")
+		}
+	}
+}
+
+// TestErrorClasses has real servers fail in every way and wants each failure to
+// be named, in the error, in the store's count and to the observer, with every
+// policy having its say.
+func TestErrorClasses(t *testing.T) {
+	t.Parallel()
+	for _, test := range classCases {
+		t.Run(fmt.Sprint(test.want, ", ", test.name), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			if test.cause != nil {
+				test.cause(t, server, server.Client(t))
+			}
+			client := server.Client(t, func(o *redis.Options) {
+				runtime.TuneRedis(o)
+				if test.client != nil {
+					test.client(o)
+				}
+			})
+			options := append([]runtime.RedisOption{runtime.WithTimeout(500 * time.Millisecond)}, test.options...)
+			if test.want == runtime.ClassLoading { // it looks at new connections now and then
+				eventually(t, func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
+			}
+			if test.want == runtime.ClassPool {
+				conn := client.Conn()
+				defer conn.Close()
+				conn.Ping(context.Background())
+			}
+			wantClass(t, client, test.want, test.orBroken, options)
+		})
+	}
+}
+
+func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options []runtime.RedisOption) {
+	t.Helper()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(client, options...)
+	var seen []runtime.ErrorClass
+	limiter := runtime.New(store, quiet, closed, runtime.WithObserver(&runtime.Observer{
+		Failure: func(e runtime.FailureEvent) { seen = append(seen, e.Class) },
+	}))
+	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
+	if d, err := limiter.Take(ctx, open.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
+		t.Errorf("open: got %+v, %v", d, err)
+	}
+	shut := &runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
+	_, err := limiter.Take(ctx, shut.Limit(nil))
+	second := runtime.ClassOf(err)
+	if !errors.Is(err, runtime.ErrUnavailable) || second != want && !(orBroken && second == runtime.ClassConnection) {
+		t.Errorf("closed: got %v, %v; want %v", second, err, want)
+	}
+	if len(seen) != 2 || seen[0] != want || seen[1] != second {
+		t.Errorf("the observer was told %v, want %v and %v", seen, want, second)
+	}
+	counted := map[runtime.ErrorClass]int64{want: 1}
+	counted[second]++
+	if diff := cmp.Diff(counted, store.Failures()); diff != "" {
+		t.Errorf("failures counted (-want +got):\n%s", diff)
+	}
+}
+
+// TestErrorClassOfConnection breaks connections while calls are under way.
+func TestErrorClassOfConnection(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	client := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
+	if err := client.Ping(context.Background()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	proxy.CutReplies()
+	wantClass(t, client, runtime.ClassConnection, false, []runtime.RedisOption{patient})
+	_ = client.Close()
+	wantClass(t, client, runtime.ClassClosed, false, []runtime.RedisOption{patient})
+}
+
+// TestErrorClassesOfCluster takes a slot from a cluster, and leaves another
+// half moved.
+func TestErrorClassesOfCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client(t)
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(time.Second))
+	limiter := runtime.New(store, quiet, closed)
+	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
+	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}
+	if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
+		t.Fatal(err)
+	}
+	slot := cluster.Slot("{moving}")
+	from, to := cluster.Master(slot), cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	cluster.StartMove(slot, to)
+	_, err := limiter.Take(ctx, rule.Limit(nil), other.Limit(nil))
+	if got := runtime.ClassOf(err); got != runtime.ClassTryAgain {
+		t.Errorf("half moved: got %v, %v", got, err)
+	}
+
+	rule = &runtime.Rule{Name: "r", Prefix: "{gone}:", Window: time.Hour, Max: 100}
+	slot = cluster.Slot("{gone}")
+	for _, node := range cluster.Nodes {
+		_ = node.Client(t).ClusterDelSlots(ctx, slot).Err()
+	}
+	_, err = limiter.Take(ctx, rule.Limit(nil))
+	if got := runtime.ClassOf(err); got != runtime.ClassClusterDown {
+		t.Errorf("no node has the slot: got %v, %v", got, err)
+	}
+}
+
+// TestClassOf names errors that are hard to bring about.
+func TestClassOf(t *testing.T) {
+	for _, test := range []struct {
+		want runtime.ErrorClass
+		err  error
+	}{
+		{runtime.ClassOther, nil},
+		{runtime.ClassOther, errNoAnswer},
+		{runtime.ClassOther, reply("CROSSSLOT Keys in request don't hash to the same slot")},
+		{runtime.ClassOther, reply("")},
+		{runtime.ClassDial, reply("ERR max number of clients reached")},
+		{runtime.ClassMoved, reply("MOVED 3999 127.0.0.1:6381")},
+		{runtime.ClassMoved, reply("ASK 3999 127.0.0.1:6381")},
+		{runtime.ClassNoScript, reply("NOSCRIPT No matching script. Please use EVAL.")},
+		{runtime.ClassReadOnly, reply("MISCONF Redis is configured to save RDB snapshots")},
+		{runtime.ClassReadOnly, reply("NOREPLICAS Not enough good replicas to write.")},
+		// As Redis 6.2 tells of errors in a script.
+		{runtime.ClassOOM, reply("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.")},
+		{runtime.ClassScript, reply("ERR Error running script (call to f_1): @user_script:1: user_script:1: boom")},
+		{runtime.ClassPool, redis.ErrPoolExhausted},
+		{runtime.ClassTimeout, os.ErrDeadlineExceeded},
+		{runtime.ClassConnection, io.ErrUnexpectedEOF},
+		{runtime.ClassKey, fmt.Errorf("rule %q: %w", "r", runtime.ErrInvalidKey)},
+		{runtime.ClassDial, fmt.Errorf("%w: %w", runtime.ErrUnavailable, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})},
+	} {
+		if got := runtime.ClassOf(test.err); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.err, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package runtime
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// tunedTimeout is what TuneRedis sets the client's own timeouts to. They hold
+// for what does not know of a call's time: a dial that goes on in the
+// background, and a cluster client that asks for the topology.
+const tunedTimeout = 500 * time.Millisecond
+
+// TuneRedis sets the options of a Redis client that a limiter is better off
+// with and returns o, for a client that it has to itself or shares with commands
+// that are as quick:
+//
+//	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr}))
+//
+// Options that are already set stay. The others become:
+//
+//   - ContextTimeoutEnabled true: a connection on which no answer comes is given
+//     up when the call's time is over, not after five seconds;
+//   - DialerRetries 1: a port that refuses is noticed at once, not after half a
+//     second;
+//   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do
+//     not fill the pool, and a cluster client that asks a dead node for the
+//     topology soon asks another.
+//
+// A limiter keeps to its own time without all that. With it, limits are in
+// force again sooner after a fault, and [ClassOf] tells a refused port from a
+// slow answer.
+func TuneRedis[O redis.Options | redis.ClusterOptions | redis.FailoverOptions | redis.UniversalOptions](o *O) *O {
+	switch o := any(o).(type) {
+	case *redis.Options:
+		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	case *redis.ClusterOptions:
+		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	case *redis.FailoverOptions:
+		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	case *redis.UniversalOptions:
+		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
+	}
+	return o
+}
+
+func tune(contexts *bool, dials *int, timeouts ...*time.Duration) {
+	*contexts = true
+	if *dials == 0 {
+		*dials = 1
+	}
+	for _, timeout := range timeouts {
+		if *timeout == 0 {
+			*timeout = tunedTimeout
+		}
+	}
+}
+
+// longestRead is the read timeout above which connections to a Redis that does
+// not answer are held for too long: go-redis's default.
+const longestRead = 5 * time.Second
+
+// advise warns of options of the client with which the store cannot keep its
+// promises: if no read ever ends, a few trips to a Redis that went away without
+// a word keep all others from looking whether it is back.
+func advise(client redis.UniversalClient, e *events) {
+	var contexts bool
+	var read time.Duration
+	switch client := client.(type) {
+	case *redis.Client:
+		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
+	case *redis.ClusterClient:
+		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
+	case *redis.Ring:
+		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
+	default:
+		return
+	}
+	if contexts || read > 0 && read <= longestRead {
+		return
+	}
+	e.warn("limits may stay off long after Redis was away: the client waits too long for an answer; "+
+		"set its ContextTimeoutEnabled to true, or ReadTimeout to 5s or less, or use runtime.TuneRedis",
+		slog.Duration("read_timeout", max(read, 0)))
+}

@@ -1,0 +1,78 @@
+package runtime_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestClusterMasterDies kills a master of a cluster, freezes another, and has a
+// third hand over: the replica that takes the place decides soon after. A
+// client with its default options would by itself ask a dead node for a minute.
+func TestClusterMasterDies(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cluster := redistest.StartCluster(t)
+	for i, test := range []struct {
+		name   string
+		stop   func(master, replica *redistest.Server)
+		change func(*redis.ClusterOptions)
+	}{
+		{"killed", func(master, _ *redistest.Server) { master.Kill() }, func(*redis.ClusterOptions) {}},
+		{"frozen", func(master, _ *redistest.Server) { master.Pause() }, func(o *redis.ClusterOptions) { runtime.TuneRedis(o) }},
+		{"handed over", func(_, replica *redistest.Server) {
+			client := redis.NewClient(&redis.Options{Addr: replica.Addr})
+			defer client.Close()
+			if err := client.ClusterFailover(ctx).Err(); err != nil {
+				t.Error(err)
+			}
+		}, func(*redis.ClusterOptions) {}},
+	} {
+		limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t, test.change)), quiet)
+		rule := &runtime.Rule{Name: "r", Prefix: tagOf(t, cluster, i), Window: time.Hour, Max: 1_000_000}
+		take := func() runtime.Decision {
+			t.Helper()
+			d, err := limiter.Take(ctx, rule.Limit(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		for take().Source != runtime.SourceStore { // the client is new
+			time.Sleep(time.Millisecond)
+		}
+		test.stop(cluster.Nodes[i], cluster.Nodes[i+3])
+		start, last := time.Now(), time.Now()
+		undecided := 0
+		for time.Since(start) < 20*time.Second {
+			if d := take(); d.Source != runtime.SourceStore {
+				undecided++
+				last = time.Now()
+			} else if time.Since(last) > time.Second {
+				break // it stays so
+			}
+			time.Sleep(time.Millisecond)
+		}
+		away := last.Sub(start)
+		t.Logf("%s: %d calls not decided, the last after %v", test.name, undecided, away)
+		if away > 12*time.Second {
+			t.Errorf("%s: calls are not decided after %v", test.name, away)
+		}
+	}
+}
+
+// tagOf returns the hash tag of a slot that the i-th node serves at the start.
+func tagOf(t *testing.T, cluster *redistest.Cluster, i int) string {
+	for _, tag := range []string{"{a}", "{b}", "{c}", "{d}", "{e}", "{f}", "{g}", "{h}", "{i}"} {
+		if cluster.Slot(tag)*3/16384 == i {
+			return tag
+		}
+	}
+	t.Fatal("no tag has such a slot")
+	return ""
+}
