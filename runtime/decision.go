@@ -72,9 +72,9 @@ func (s Source) String() string {
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }
 
-// summary returns the decision on a call, and the charge that it speaks of.
-func summary(charges []Charge, source Source) (Decision, *Charge) {
-	var d Decision
+// of fills in a decision of which only the source is known, and returns the
+// charge that it speaks of.
+func (d *Decision) of(charges []Charge) *Charge {
 	w := &charges[0]
 	for i := range charges {
 		c := &charges[i]
@@ -84,14 +84,14 @@ func summary(charges []Charge, source Source) (Decision, *Charge) {
 		d.charged[c.limit] = c.At
 	}
 	d.Allowed = w.Allowed || w.Rule.Mode == Shadow
-	if d.Source = source; w.Recalled {
+	if w.Recalled {
 		d.Source = SourceRecalled
 	}
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = w.Rule.Name, w.capacity(), w.Remaining, w.ResetAfter
 	if !d.Allowed {
 		d.RetryAfter = w.RetryAfter
 	}
-	return d, w
+	return w
 }
 
 // tighterThan reports whether c matters more to the caller than o: a limit that

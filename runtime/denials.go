@@ -22,7 +22,6 @@ const (
 // asked, and so are never later than Redis's own.
 type denials struct {
 	trust  time.Duration
-	start  time.Time // what times are counted from
 	seed   maphash.Seed
 	shards [denialShards]denialShard
 }
@@ -45,10 +44,8 @@ type denial struct {
 }
 
 func newDenials(trust time.Duration) *denials {
-	return &denials{trust: trust, start: time.Now(), seed: maphash.MakeSeed()}
+	return &denials{trust: trust, seed: maphash.MakeSeed()}
 }
-
-func (d *denials) now() time.Duration { return time.Since(d.start) }
 
 func (d *denials) shard(key []byte) *denialShard {
 	return &d.shards[maphash.Bytes(d.seed, key)%denialShards]
@@ -56,7 +53,7 @@ func (d *denials) shard(key []byte) *denialShard {
 
 // spare has ask decide the calls that are not known to be denied.
 func (d *denials) spare(calls []Call, ask func([]Call) error) error {
-	now := d.now()
+	now := instantOf(calls)
 	if len(calls) == 1 {
 		if d.recall(&calls[0], now) {
 			return nil
@@ -144,7 +141,7 @@ func (d *denials) remember(call *Call, asked time.Duration) {
 // forget drops what is known of the charges' keys, and what is on its way from
 // Redis.
 func (d *denials) forget(charges []Charge) {
-	now := d.now()
+	now := instant()
 	for i := range charges {
 		shard := d.shard(charges[i].Key)
 		shard.mu.Lock()

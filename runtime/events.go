@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"time"
 )
 
 // events is where the parts of a limiter, and the store that it is given, say
@@ -22,21 +21,13 @@ type observable interface{ attach(*events) }
 // decides reports whether somebody listens to decisions.
 func (e *events) decides() bool { return e.observer != nil && e.observer.Decision != nil }
 
-// begin returns the time, if anybody wants to know how long a decision takes.
-func (e *events) begin() time.Time {
-	if e.decides() {
-		return time.Now()
-	}
-	return time.Time{}
-}
-
 // decided says what became of a request's limits. A caller that gave up has
 // had no decision.
-func (e *events) decided(req *request, source Source, err error, begin time.Time) {
+func (e *events) decided(req *request, source Source, err error) {
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		return
 	}
-	ev, admitted := DecisionEvent{Latency: time.Since(begin)}, req.call[0].admitted()
+	ev, admitted := DecisionEvent{Latency: instant() - req.call[0].came}, req.call[0].admitted()
 	for i := range req.charges {
 		c := &req.charges[i]
 		ev.Rule, ev.Cost, ev.Source, ev.Verdict = c.Rule.Name, c.Cost, source, Admitted
@@ -114,7 +105,7 @@ func (e *events) contain(in string) {
 }
 
 func (e *events) panicked(in string, value any) {
-	if skipped, ok := e.panics.due(); ok {
+	if skipped, ok := e.panics.due(instant()); ok {
 		e.log.write(slog.LevelError, "panic in a function that the rate limiter was given", skipped,
 			slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack())))
 	}

@@ -68,7 +68,7 @@ func (s *MemoryStore) Keys() int {
 	n := 0
 	for i := range s.shards {
 		s.shards[i].mu.Lock()
-		n += len(s.shards[i].keys)
+		n += s.shards[i].keys.count
 		s.shards[i].mu.Unlock()
 	}
 	return n

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // A Limiter puts calls before a [Store] and turns its answers into errors. It
@@ -111,9 +110,10 @@ func (l *Limiter) askEnabled() (on bool) {
 //   - [ErrInvalidKey] if a key could not be built and its rule fails closed;
 //   - [ErrInvalidLimit] if the numbers of a limit make no sense;
 //   - the context's error, if the context ended first.
-func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
+func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	if !l.Enabled() {
-		return Decision{Allowed: true}, nil
+		d.Allowed = true
+		return d, nil
 	}
 	if l == nil {
 		l = withoutStore
@@ -121,41 +121,44 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (Decision, error) {
 	req := newRequest()
 	defer req.free()
 	if err := req.fill(l, limits); err != nil {
-		return Decision{}, err
+		return d, err
 	}
 	switch {
 	case l.cap != nil:
-		return l.takeCapped(ctx, req, limits)
+		err = l.takeCapped(ctx, req, limits, &d)
 	case len(req.charges) == 0:
-		return Decision{Allowed: true}, nil
+		d.Allowed = true
+	default:
+		err = l.take(ctx, req, limits, &d)
 	}
-	return l.take(ctx, req, limits)
+	return d, err
 }
 
 // take has a request decided, and again when it is worth another try, and
 // returns when it is its turn.
-func (l *Limiter) take(ctx context.Context, req *request, limits []Limit) (Decision, error) {
+func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	for start := req.start(); ; {
 		req.limitWait(ctx, start)
-		begin := l.events.begin()
+		req.call[0].came = instant()
 		source, err := l.decide(ctx, req)
 		if err == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
 				if err := sleep(ctx, pause); err != nil {
-					return Decision{}, err
+					*d = Decision{}
+					return err
 				}
 				continue
 			}
 		}
-		decision, err := l.conclude(req, source, err, begin)
-		if err != nil {
-			return decision, err
+		if err := l.conclude(req, source, err, d); err != nil {
+			return err
 		}
 		if err := sleep(ctx, req.delay()); err != nil {
-			_ = l.Refund(context.WithoutCancel(ctx), decision, limits...)
-			return Decision{}, err
+			_ = l.Refund(context.WithoutCancel(ctx), *d, limits...)
+			*d = Decision{}
+			return err
 		}
-		return decision, nil
+		return nil
 	}
 }
 
@@ -196,24 +199,24 @@ func (l *Limiter) settle(ctx context.Context, req *request, err error) (Source, 
 	}
 }
 
-// conclude turns what was found about a request, which was put to the store at
-// begin, into what its caller gets.
-func (l *Limiter) conclude(req *request, source Source, err error, begin time.Time) (Decision, error) {
+// conclude turns what was found about a request into what its caller gets.
+func (l *Limiter) conclude(req *request, source Source, err error, d *Decision) error {
 	if l.events.decides() {
-		l.events.decided(req, source, err, begin)
+		l.events.decided(req, source, err)
 	}
+	*d = Decision{Source: source}
 	if err != nil {
-		return Decision{Source: source}, err
+		return err
 	}
-	decision, charge := summary(req.charges, source)
+	charge, came := d.of(req.charges), req.call[0].came
 	for i := range req.charges {
 		if c := &req.charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
-			l.events.log.denied(c, source)
+			l.events.log.denied(c, source, came)
 		}
 	}
-	if !decision.Allowed {
-		l.events.log.denied(charge, decision.Source)
-		return decision, newLimitedError(charge)
+	if !d.Allowed {
+		l.events.log.denied(charge, d.Source, came)
+		return newLimitedError(charge)
 	}
-	return decision, nil
+	return nil
 }

@@ -24,14 +24,15 @@ type ruleLog struct{ degraded, denied throttle }
 func newLimitedLog(logger *slog.Logger) *limitedLog { return &limitedLog{logger: logger} }
 
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
-	if skipped, ok := l.of(r).degraded.due(); ok {
+	if skipped, ok := l.of(r).degraded.due(instant()); ok {
 		l.write(slog.LevelWarn, "rate limit not decided by its store", skipped,
 			slog.String("rule", r.Name), slog.String("fail", policy.String()), slog.Any("error", err))
 	}
 }
 
-func (l *limitedLog) denied(c *Charge, source Source) {
-	if skipped, ok := l.of(c.Rule).denied.due(); ok {
+// denied reports a denial by a call that came at an instant.
+func (l *limitedLog) denied(c *Charge, source Source, came time.Duration) {
+	if skipped, ok := l.of(c.Rule).denied.due(came); ok {
 		l.write(slog.LevelInfo, "call over its rate limit", skipped,
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
 			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
@@ -52,15 +53,16 @@ func (l *limitedLog) of(r *Rule) *ruleLog {
 
 // A throttle lets one line pass in every logInterval.
 type throttle struct {
-	last    atomic.Int64 // time of the last line, in nanoseconds
+	last    atomic.Int64 // instant of the last line; 0: there was none
 	skipped atomic.Int64
 }
 
-// due reports whether a line may be written now, and how many were not since
+// due reports whether a line may be written at an instant, and how many were not since
 // the last one.
-func (t *throttle) due() (skipped int64, ok bool) {
-	now, last := time.Now().UnixNano(), t.last.Load()
-	if last != 0 && now-last < int64(logInterval) || !t.last.CompareAndSwap(last, now) {
+func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
+	// Of two calls the one that came later may get here first.
+	last := t.last.Load()
+	if last != 0 && (now-time.Duration(last)).Abs() < logInterval || !t.last.CompareAndSwap(last, int64(now)) {
 		t.skipped.Add(1)
 		return 0, false
 	}

@@ -23,8 +23,9 @@ const memoryShards = 64
 // anyway, or else the soonest to be of a few.
 type MemoryStore struct {
 	seed   maphash.Seed
-	cap    int // keys in a shard
-	clock  func() int64
+	cap    int          // keys in a shard
+	epoch  int64        // what instants count from, in nanoseconds since 1970
+	clock  func() int64 // in place of the process's, or nil
 	shards [memoryShards]memoryShard
 }
 
@@ -42,7 +43,7 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	s := &MemoryStore{
 		seed:  maphash.MakeSeed(),
 		cap:   DefaultMaxKeys / memoryShards,
-		clock: func() int64 { return time.Now().UnixMicro() },
+		epoch: time.Now().UnixNano() - int64(instant()),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -62,12 +63,12 @@ func (s *MemoryStore) Peek(_ context.Context, calls []Call) error {
 
 // Refund implements [Store].
 func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
-	clock := s.clock()
+	clock := s.time(instant())
 	for i := range charges {
 		c := &charges[i]
-		shard := s.shard(c.Key)
+		shard, hash := s.shard(c.Key)
 		shard.mu.Lock()
-		if state := shard.find(c.Key, clock); state != nil && state.of(c.Rule) {
+		if state := shard.find(hash, c.Key, clock); state != nil && state.of(c.Rule) {
 			state.refund(clock, c)
 		}
 		shard.mu.Unlock()
@@ -78,56 +79,67 @@ func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
 	for i := range charges {
-		shard := s.shard(charges[i].Key)
+		shard, hash := s.shard(charges[i].Key)
 		shard.mu.Lock()
-		delete(shard.keys, string(charges[i].Key))
+		shard.reset(hash, charges[i].Key)
 		shard.mu.Unlock()
 	}
 	return nil
 }
 
+// time returns an instant as microseconds since 1970. They go on evenly when
+// the wall clock is set.
+func (s *MemoryStore) time(at time.Duration) int64 {
+	if s.clock != nil {
+		return s.clock()
+	}
+	return (s.epoch + int64(at)) / 1000
+}
+
 func (s *MemoryStore) decide(calls []Call, charge bool) error {
-	clock := s.clock()
+	clock := s.time(instantOf(calls))
 	for i := range calls {
-		calls[i].Err = s.decideCall(clock, calls[i].Charges, charge)
+		if call := &calls[i]; len(call.Charges) == 1 {
+			call.Err = s.decideOne(clock, &call.Charges[0], charge)
+		} else {
+			call.Err = s.decideAll(clock, call.Charges, charge)
+		}
 	}
 	return nil
 }
 
-// A visit is one charge of a call meeting the key it names.
-type visit struct {
-	shard *memoryShard
-	state memoryState
-	fresh bool // the state is not in the shard yet
+// decideOne is take.lua for a call with one limit, as most have.
+func (s *MemoryStore) decideOne(clock int64, c *Charge, charge bool) error {
+	v := s.visit(c)
+	v.shard.mu.Lock()
+	defer v.shard.mu.Unlock()
+	if err := v.look(clock, c); err != nil {
+		return err
+	}
+	if charge && c.Allowed {
+		v.charge(clock, c, s.cap)
+	}
+	return nil
 }
 
-// decideCall is take.lua for one call.
-func (s *MemoryStore) decideCall(clock int64, charges []Charge, charge bool) error {
+// decideAll is take.lua for a call with any number of limits.
+func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) error {
 	var array [MaxLimits]visit
 	visits := array[:0]
 	locked := uint64(0)
 	for i := range charges {
-		index := s.index(charges[i].Key)
-		locked |= 1 << index
-		visits = append(visits, visit{shard: &s.shards[index]})
+		v := s.visit(&charges[i])
+		locked |= 1 << (v.hash % memoryShards)
+		visits = append(visits, v)
 	}
 	s.lock(locked)
 	defer s.unlock(locked)
 
 	admitted := true
 	for i := range visits {
-		v, c := &visits[i], &charges[i]
-		if v.state = v.shard.find(c.Key, clock); v.state == nil {
-			v.state, v.fresh = newMemoryState(c.Rule), true
-		} else if !v.state.of(c.Rule) {
-			return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
-		}
-		room, retry, reset := v.state.look(clock, c)
-		c.Result = Result{
-			Allowed:    retry == 0,
-			Remaining:  max(0, room),
-			RetryAfter: micros(retry),
-			ResetAfter: micros(reset),
+		c := &charges[i]
+		if err := visits[i].look(clock, c); err != nil {
+			return err
 		}
 		admitted = admitted && (c.Allowed || c.Rule.Mode == Shadow)
 	}
@@ -135,27 +147,60 @@ func (s *MemoryStore) decideCall(clock int64, charges []Charge, charge bool) err
 		return nil
 	}
 	for i := range visits {
-		v, c := &visits[i], &charges[i]
-		if !c.Allowed {
-			continue
-		}
-		at, reset, delay := v.state.charge(clock, c)
-		c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
-		c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
-		if v.fresh {
-			v.shard.add(c.Key, v.state, clock, s.cap)
+		if c := &charges[i]; c.Allowed {
+			visits[i].charge(clock, c, s.cap)
 		}
 	}
 	return nil
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-func (s *MemoryStore) index(key []byte) int {
-	return int(maphash.Bytes(s.seed, key) % memoryShards)
+// A visit is one charge of a call meeting the key it names.
+type visit struct {
+	shard *memoryShard
+	hash  uint64
+	state memoryState
+	fresh bool // the state is not in the shard yet
 }
 
-func (s *MemoryStore) shard(key []byte) *memoryShard { return &s.shards[s.index(key)] }
+func (s *MemoryStore) visit(c *Charge) visit {
+	shard, hash := s.shard(c.Key)
+	return visit{shard: shard, hash: hash}
+}
+
+// look fills in what is found about a charge.
+func (v *visit) look(clock int64, c *Charge) error {
+	if v.state = v.shard.find(v.hash, c.Key, clock); v.state == nil {
+		v.state, v.fresh = newMemoryState(c.Rule), true
+	} else if !v.state.of(c.Rule) {
+		return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
+	}
+	room, retry, reset := v.state.look(clock, c)
+	c.Result = Result{
+		Allowed:    retry == 0,
+		Remaining:  max(0, room),
+		RetryAfter: micros(retry),
+		ResetAfter: micros(reset),
+	}
+	return nil
+}
+
+// charge makes a charge that look has just found to fit.
+func (v *visit) charge(clock int64, c *Charge, limit int) {
+	at, reset, delay := v.state.charge(clock, c)
+	c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
+	c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
+	if v.fresh {
+		v.shard.add(v.hash, c.Key, v.state, clock, limit)
+	}
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// shard returns where a key is, and its hash.
+func (s *MemoryStore) shard(key []byte) (*memoryShard, uint64) {
+	hash := maphash.Bytes(s.seed, key)
+	return &s.shards[hash%memoryShards], hash
+}
 
 // lock locks a set of shards in ascending order, so that no two calls wait for
 // each other.

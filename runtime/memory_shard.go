@@ -5,7 +5,8 @@ import "sync"
 // A memoryShard is a part of the keys behind a lock of its own.
 type memoryShard struct {
 	mu   sync.Mutex
-	keys map[string]memoryState
+	keys memoryTable
+	_    [64]byte // others do not wait for the lines of memory that it is in
 }
 
 // A memoryState is what a MemoryStore keeps of one key: the counterpart of an
@@ -37,46 +38,65 @@ func forgotten(state memoryState, clock int64) bool {
 
 // find returns the state of a key, or nil if there is none or Redis would have
 // dropped it by now.
-func (s *memoryShard) find(key []byte, clock int64) memoryState {
-	state := s.keys[string(key)]
-	if state != nil && forgotten(state, clock) {
-		delete(s.keys, string(key))
+func (s *memoryShard) find(hash uint64, key []byte, clock int64) memoryState {
+	i := s.keys.find(hash, key)
+	if i < 0 {
+		return nil
+	}
+	state := s.keys.slots[i].state
+	if forgotten(state, clock) {
+		s.keys.remove(i)
 		return nil
 	}
 	return state
 }
 
 // add sets the state of a new key, and makes room for it.
-func (s *memoryShard) add(key []byte, state memoryState, clock int64, limit int) {
-	if s.keys == nil {
-		s.keys = make(map[string]memoryState)
-	}
+func (s *memoryShard) add(hash uint64, key []byte, state memoryState, clock int64, limit int) {
 	s.evict(clock, limit)
-	s.keys[string(key)] = state
+	s.keys.add(hash, string(key), state)
 }
 
-// evict makes room for one more key. It looks at a few, drops those that mean nothing any more, and, if
-// the shard is full all the same, the one that is the soonest to. Every new
-// key pays for it, so that dead keys go as fast as new ones come.
+// reset forgets a key.
+func (s *memoryShard) reset(hash uint64, key []byte) {
+	if i := s.keys.find(hash, key); i >= 0 {
+		s.keys.remove(i)
+	}
+}
+
+// evict makes room for one more key. It looks at a few, drops those that mean
+// nothing any more, and, if the shard is full all the same, the one that is the
+// soonest to. Every new key pays for it, so that dead keys go as fast as new
+// ones come.
 func (s *memoryShard) evict(clock int64, limit int) {
 	const sample = 5
-	if len(s.keys) < min(limit, 2*sample) {
+	t := &s.keys
+	if t.count < min(limit, 2*sample) {
 		return
 	}
-	seen, victim, soonest := 0, "", int64(0)
-	for key, state := range s.keys {
-		until := state.until()
-		if forgotten(state, clock) {
-			delete(s.keys, key)
-		} else if victim == "" || until < soonest {
-			victim, soonest = key, until
+	victim, soonest := -1, int64(0)
+	i := t.hand & (len(t.slots) - 1)
+	for seen, steps := 0, 0; seen < sample; steps++ {
+		if steps >= 8*sample && (victim >= 0 || t.count < limit) {
+			break // the keys are far between
 		}
-		if seen++; seen == sample {
-			break
+		state := t.slots[i].state
+		if state == nil {
+			i = t.next(i)
+			continue
 		}
+		if seen++; forgotten(state, clock) {
+			t.remove(i) // and another may have moved here
+			continue
+		}
+		if until := state.until(); victim < 0 || until < soonest {
+			victim, soonest = i, until
+		}
+		i = t.next(i)
 	}
-	if len(s.keys) >= limit {
-		delete(s.keys, victim)
+	t.hand = i
+	if t.count >= limit { // so none was removed, and the victim is where it was
+		t.remove(victim)
 	}
 }
 

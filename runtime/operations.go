@@ -29,8 +29,9 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{Allowed: true}, nil
 	}
 	if req.hopeless() {
-		decision, _ := summary(req.charges, SourceNone)
-		return decision, nil
+		d := Decision{Source: SourceNone}
+		d.of(req.charges)
+		return d, nil
 	}
 	if l.store == nil {
 		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)
@@ -45,8 +46,9 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err != nil {
 		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	decision, _ := summary(req.charges, SourceStore)
-	return decision, nil
+	d := Decision{Source: SourceStore}
+	d.of(req.charges)
+	return d, nil
 }
 
 // An Outcome is what became of one limit of [Limiter.TakeEach]: what
@@ -71,24 +73,25 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		return outcomes
 	}
 	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
-	begin := l.events.begin()
+	came := instant()
 	var calls []Call // to ask the store about
 	var asked []int  // and which limits they are
 	for i := range limits {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
+		req.call[0].came = came
 		reqs[i] = req
 		if out.Err = req.fill(l, limits[i:i+1]); out.Err != nil {
 			continue
 		}
 		if req.hopeless() {
-			out.Decision, out.Err = l.conclude(req, SourceNone, nil, begin)
+			out.Err = l.conclude(req, SourceNone, nil, &out.Decision)
 			continue
 		}
 		if l.cap != nil {
 			paid[i] = newRequest()
 			defer paid[i].free()
-			if out.Decision, out.Err = l.cap.admit(l, paid[i]); out.Err != nil {
+			if out.Err = l.cap.admit(l, paid[i], &out.Decision); out.Err != nil {
 				continue
 			}
 		}
@@ -105,7 +108,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	for k, i := range asked {
 		reqs[i].call[0].Err = calls[k].Err
 		source, err := l.settle(ctx, reqs[i], failed)
-		outcomes[i].Decision, outcomes[i].Err = l.conclude(reqs[i], source, err, begin)
+		outcomes[i].Err = l.conclude(reqs[i], source, err, &outcomes[i].Decision)
 		if outcomes[i].Err != nil && l.cap != nil {
 			l.cap.giveBack(paid[i])
 		}

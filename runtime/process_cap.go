@@ -37,37 +37,38 @@ type processCap struct {
 // takeCapped does what take does for a call that the cap lets through. One that
 // can never be admitted does not come that far, and one that nothing else
 // limits no further.
-func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit) (Decision, error) {
+func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	if req.hopeless() {
-		return l.take(ctx, req, limits)
+		return l.take(ctx, req, limits, d)
 	}
 	paid := newRequest()
 	defer paid.free()
-	if decision, err := l.cap.admit(l, paid); err != nil {
-		return decision, err
+	if err := l.cap.admit(l, paid, d); err != nil {
+		return err
 	}
 	if len(req.charges) == 0 {
-		return Decision{Allowed: true}, nil
+		*d = Decision{Allowed: true}
+		return nil
 	}
-	decision, err := l.take(ctx, req, limits)
+	err := l.take(ctx, req, limits, d)
 	if err != nil {
 		l.cap.giveBack(paid)
 	}
-	return decision, err
+	return err
 }
 
 // admit charges one call to the cap. The error is non-nil if and only if the
 // call may not go on; otherwise req says what was charged.
-func (p *processCap) admit(l *Limiter, req *request) (Decision, error) {
+func (p *processCap) admit(l *Limiter, req *request, d *Decision) error {
 	limit := [...]Limit{p.rule.Limit(nil)}
 	if err := req.fill(l, limit[:]); err != nil || len(req.charges) == 0 {
-		return Decision{}, err
+		return err
 	}
-	begin := l.events.begin()
+	req.call[0].came = instant()
 	if !req.hopeless() {
 		_ = p.store.Take(context.Background(), req.call[:]) // one call, with an error of its own
 	}
-	return l.conclude(req, SourceProcess, req.call[0].Err, begin)
+	return l.conclude(req, SourceProcess, req.call[0].Err, d)
 }
 
 // giveBack undoes admit.

@@ -56,7 +56,7 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 		}
 		charge := Charge{Rule: rule, Max: most, Cost: limit.cost, limit: uint8(i)}
 		if charge.hopeless() && rule.Mode == Shadow {
-			l.events.log.denied(&charge, SourceNone)
+			l.events.log.denied(&charge, SourceNone, instant())
 			continue
 		}
 		start := len(r.keys)

@@ -38,6 +38,8 @@ type Call struct {
 	Charges []Charge
 	// Err is set by the store when this call alone could not be decided.
 	Err error
+
+	came time.Duration // the instant at which it came to the limiter; 0: unknown
 }
 
 // A Charge is one limit of a call, as a store sees it.
