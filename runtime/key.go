@@ -10,7 +10,7 @@ import (
 
 // inlineKey is how many bytes of parts a Key holds without touching the heap.
 // Ids, addresses and tuples of them fit.
-const inlineKey = 112
+const inlineKey = 94
 
 // maxKey is the longest Redis key in bytes; a longer one is cut to its prefix
 // and a hash, so that no caller decides how much memory a key takes.
@@ -27,11 +27,17 @@ const maxKey = 200
 //
 // A Key is a plain value: it may be copied, and a copy grows on its own.
 type Key struct {
-	err    error
-	spill  []byte // all bytes, once they do not fit inline
+	rare   *rareKey // nil as long as the parts fit inline and are valid
 	inline [inlineKey]byte
 	n      uint8
 	parts  uint8
+}
+
+// A rareKey is what few keys have, apart so that the others are quick to copy.
+// Copies of a Key share it, so it never changes.
+type rareKey struct {
+	err   error
+	spill []byte // all bytes, once they do not fit inline
 }
 
 // NewKey returns a Key without parts. It stays on the caller's stack when it
@@ -97,8 +103,8 @@ func (k *Key) AddStringer(s fmt.Stringer) *Key {
 // failure policy, with an error that is [ErrInvalidKey]; under [FailLocal] all
 // keys that lack the same part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
-	if k.err == nil {
-		k.err = fmt.Errorf("%w: %s", ErrInvalidKey, reason)
+	if k.invalid() == nil {
+		k.rare = &rareKey{err: fmt.Errorf("%w: %s", ErrInvalidKey, reason), spill: k.spill()}
 	}
 	k.separate()
 	k.write([]byte("%invalid")) // no part of a caller's can read like this
@@ -119,47 +125,66 @@ func (k *Key) separate() {
 	}
 }
 
+// invalid returns why the key cannot be built, or nil.
+func (k *Key) invalid() error {
+	if k.rare == nil {
+		return nil
+	}
+	return k.rare.err
+}
+
+func (k *Key) spill() []byte {
+	if k.rare == nil {
+		return nil
+	}
+	return k.rare.spill
+}
+
 func (k *Key) bytes() []byte {
-	if k.spill != nil {
-		return k.spill
+	if spill := k.spill(); spill != nil {
+		return spill
 	}
 	return k.inline[:k.n]
 }
 
 func (k *Key) write(b []byte) {
-	if k.spill == nil && int(k.n)+len(b) <= inlineKey {
+	if k.fits(len(b)) {
 		k.n += uint8(copy(k.inline[k.n:], b))
 		return
 	}
-	// A copied Key may share the array behind spill, so it never grows in
-	// place.
+	k.rare = &rareKey{k.invalid(), append(k.grown(len(b)), b...)}
+}
+
+// fits reports whether n more bytes fit inline.
+func (k *Key) fits(n int) bool {
+	return int(k.n)+n <= inlineKey && k.spill() == nil
+}
+
+// grown returns a copy of the bytes with room for n more.
+func (k *Key) grown(n int) []byte {
 	old := k.bytes()
-	k.spill = append(append(make([]byte, 0, len(old)+len(b)), old...), b...)
+	return append(make([]byte, 0, len(old)+n), old...)
 }
 
 func addEscaped[T string | []byte](k *Key, s T) {
 	extra := 0
 	for i := 0; i < len(s); i++ {
-		if mustEscape(s[i]) {
-			extra += 2
-		}
+		extra += int(escapes[s[i]])
 	}
-	if k.spill == nil && int(k.n)+len(s)+extra <= inlineKey {
-		if extra == 0 {
-			k.n += uint8(copy(k.inline[k.n:], s))
-			return
-		}
+	switch size := len(s) + extra; {
+	case !k.fits(size):
+		k.rare = &rareKey{k.invalid(), appendEscaped(k.grown(size), s)}
+	case extra == 0:
+		k.n += uint8(copy(k.inline[k.n:], s))
+	default:
 		k.n += uint8(len(appendEscaped(k.inline[k.n:k.n], s)))
-		return
 	}
-	old := k.bytes()
-	k.spill = appendEscaped(append(make([]byte, 0, len(old)+len(s)+extra), old...), s)
 }
 
 func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	const digits = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; mustEscape(c) {
+		if c := s[i]; escapes[c] != 0 {
 			dst = append(dst, '%', digits[c>>4], digits[c&15])
 		} else {
 			dst = append(dst, c)
@@ -168,9 +193,15 @@ func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	return dst
 }
 
-func mustEscape(c byte) bool {
-	return c < 0x20 || c == 0x7f || c == '%' || c == ':' || c == '{' || c == '}'
-}
+// escapes holds how many bytes longer each byte of a part is in a key.
+var escapes = func() (longer [256]uint8) {
+	for c := range longer {
+		if c < 0x20 || c == 0x7f || c == '%' || c == ':' || c == '{' || c == '}' {
+			longer[c] = 2
+		}
+	}
+	return longer
+}()
 
 // appendKey appends the whole Redis key: namespace, prefix, parts, and the tag
 // that keeps the keys of different algorithms apart. A % followed by anything

@@ -18,7 +18,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	req := newRequest()
 	defer req.free()
 	for i := range limits {
-		if err := limits[i].key.err; err != nil {
+		if err := limits[i].key.invalid(); err != nil {
 			return Decision{}, err
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 			continue
 		}
 		rule, most, _, err := l.effective(limit) // also one that is switched off by now
-		if err = errors.Join(err, limit.key.err); err != nil {
+		if err = errors.Join(err, limit.key.invalid()); err != nil {
 			return err
 		}
 		charges = append(charges, Charge{
@@ -161,7 +161,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	if limit.rule == nil {
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
 	}
-	if err := limit.key.err; err != nil {
+	if err := limit.key.invalid(); err != nil {
 		return err
 	}
 	rule, _, _ := l.overridden(&limit)

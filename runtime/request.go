@@ -44,7 +44,7 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 		if !on || limit.cost == 0 {
 			continue
 		}
-		if err := limit.key.err; err != nil {
+		if err := limit.key.invalid(); err != nil {
 			policy := l.policy(rule)
 			l.events.failure(rule, policy, err)
 			switch policy {
