@@ -2,53 +2,36 @@ package runtime
 
 import (
 	"hash/maphash"
-	"sync"
 	"time"
 )
 
 // DefaultDenialMemory is how long a [RedisStore] believes a denial by default.
 const DefaultDenialMemory = time.Second
 
-const (
-	denialShards = 64
-	// denialsAShard bounds the memory that callers over their limits can take:
-	// 65,536 keys in all.
-	denialsAShard = 1024
-)
-
 // denials remembers which keys had no room and until when. Until then a call
 // that costs as much cannot be admitted, unless somebody gives back what was
 // charged, so Redis need not be asked. Times are counted from before Redis was
 // asked, and so are never later than Redis's own.
 type denials struct {
-	trust  time.Duration
-	seed   maphash.Seed
-	shards [denialShards]denialShard
-}
-
-type denialShard struct {
-	mu      sync.Mutex
-	keys    map[string]denial
-	cleared time.Duration // when a key was last forgotten on purpose
+	trust time.Duration
+	table denialTable
 }
 
 // A denial says that charges by a rule of at least this cost, with at most this
-// max, do not fit before a time.
+// max, do not fit before a time. It never changes.
 type denial struct {
+	hash      uint64
+	key       string
 	rule      *Rule
 	cost, max int64
 	remaining int64
 	fits      time.Duration // when the charge fits
 	whole     time.Duration // when the limit is whole again
-	trusted   time.Duration // how long to believe it
+	until     time.Duration // how long to believe it: never longer than fits
 }
 
 func newDenials(trust time.Duration) *denials {
-	return &denials{trust: trust, seed: maphash.MakeSeed()}
-}
-
-func (d *denials) shard(key []byte) *denialShard {
-	return &d.shards[maphash.Bytes(d.seed, key)%denialShards]
+	return &denials{trust: trust, table: denialTable{seed: maphash.MakeSeed()}}
 }
 
 // spare has ask decide the calls that are not known to be denied.
@@ -94,28 +77,35 @@ func (d *denials) recall(call *Call, now time.Duration) bool {
 	known := false
 	for i := range call.Charges {
 		c := &call.Charges[i]
-		c.Result = Result{Allowed: true, Remaining: c.Max}
-		if c.Rule.Mode != Enforce {
-			continue
-		}
-		shard := d.shard(c.Key)
-		shard.mu.Lock()
-		n, ok := shard.keys[string(c.Key)]
-		shard.mu.Unlock()
-		if ok && n.rule == c.Rule && n.cost <= c.Cost && c.Max <= n.max && now < n.fits && now < n.trusted {
+		if d.denies(c.Key, c, now) {
 			known = true
-			c.Result = Result{
-				Remaining:  min(n.remaining, c.Max),
-				RetryAfter: n.fits - now,
-				ResetAfter: n.whole - now,
-				Recalled:   true,
-			}
+		} else {
+			c.Result = Result{Allowed: true, Remaining: c.Max}
 		}
 	}
 	if known {
 		call.Err = nil
 	}
 	return known
+}
+
+// denies reports whether a charge to a key is known to be denied, and then fills
+// in its result.
+func (d *denials) denies(key []byte, c *Charge, now time.Duration) bool {
+	if c.Rule.Mode != Enforce {
+		return false
+	}
+	n := d.table.find(key)
+	if n == nil || n.rule != c.Rule || n.cost > c.Cost || c.Max > n.max || now >= n.until {
+		return false
+	}
+	c.Result = Result{
+		Remaining:  min(n.remaining, c.Max),
+		RetryAfter: n.fits - now,
+		ResetAfter: n.whole - now,
+		Recalled:   true,
+	}
+	return true
 }
 
 // remember takes note of what a call was denied that was asked about at a time.
@@ -126,51 +116,17 @@ func (d *denials) remember(call *Call, asked time.Duration) {
 		if c.Allowed || c.Rule.Mode != Enforce || c.Rule.queues() {
 			continue
 		}
-		shard := d.shard(c.Key)
-		shard.mu.Lock()
-		if asked > shard.cleared {
-			shard.add(c.Key, denial{
-				rule: c.Rule, cost: c.Cost, max: c.Max, remaining: c.Remaining,
-				fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, trusted: asked + d.trust,
-			}, asked)
-		}
-		shard.mu.Unlock()
+		d.table.add(&denial{
+			key: string(c.Key), rule: c.Rule, cost: c.Cost, max: c.Max, remaining: c.Remaining,
+			fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, until: asked + min(c.RetryAfter, d.trust),
+		}, asked)
 	}
 }
 
 // forget drops what is known of the charges' keys, and what is on its way from
 // Redis.
 func (d *denials) forget(charges []Charge) {
-	now := instant()
 	for i := range charges {
-		shard := d.shard(charges[i].Key)
-		shard.mu.Lock()
-		delete(shard.keys, string(charges[i].Key))
-		shard.cleared = now
-		shard.mu.Unlock()
+		d.table.forget(charges[i].Key, instant())
 	}
-}
-
-// add sets a key. A full shard first drops a few keys that are no longer
-// believed, or any one.
-func (s *denialShard) add(key []byte, n denial, now time.Duration) {
-	if s.keys == nil {
-		s.keys = make(map[string]denial)
-	}
-	if _, known := s.keys[string(key)]; !known && len(s.keys) >= denialsAShard {
-		seen, victim := 0, ""
-		for k, old := range s.keys {
-			victim = k
-			if old.trusted <= now {
-				delete(s.keys, k)
-			}
-			if seen++; seen == 8 {
-				break
-			}
-		}
-		if len(s.keys) >= denialsAShard {
-			delete(s.keys, victim)
-		}
-	}
-	s.keys[string(key)] = n
 }

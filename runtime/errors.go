@@ -48,7 +48,7 @@ type LimitedError struct {
 	// nobody else came. It is above 0, or [Never].
 	RetryAfter time.Duration
 
-	message string
+	rule *Rule
 }
 
 func newLimitedError(c *Charge) *LimitedError {
@@ -57,12 +57,17 @@ func newLimitedError(c *Charge) *LimitedError {
 		Limit:      c.capacity(),
 		Remaining:  c.Remaining,
 		RetryAfter: c.RetryAfter,
-		message:    c.Rule.message(),
+		rule:       c.Rule,
 	}
 }
 
 // Error returns the rule's message.
-func (e *LimitedError) Error() string { return e.message }
+func (e *LimitedError) Error() string {
+	if e.rule == nil {
+		return DefaultMessage
+	}
+	return e.rule.message()
+}
 
 // Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the
 // denial is for ever.

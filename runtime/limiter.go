@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Limiter puts calls before a [Store] and turns its answers into errors. It
@@ -14,6 +15,7 @@ import (
 // policy.
 type Limiter struct {
 	store     Store
+	quick     quick
 	local     *MemoryStore
 	namespace string
 	fail      FailurePolicy
@@ -67,6 +69,9 @@ func New(store Store, opts ...Option) *Limiter {
 	for _, opt := range opts {
 		opt(l)
 	}
+	if l.cap == nil && !l.events.decides() {
+		l.quick = quickOf(store)
+	}
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
@@ -117,6 +122,11 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	}
 	if l == nil {
 		l = withoutStore
+	}
+	if len(limits) == 1 && l.quick != (quick{}) {
+		if done, err := l.takeQuick(ctx, &limits[0], &d); done {
+			return d, err
+		}
 	}
 	req := newRequest()
 	defer req.free()
@@ -208,10 +218,16 @@ func (l *Limiter) conclude(req *request, source Source, err error, d *Decision) 
 	if err != nil {
 		return err
 	}
-	charge, came := d.of(req.charges), req.call[0].came
-	for i := range req.charges {
-		if c := &req.charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
-			l.events.log.denied(c, source, came)
+	return l.answer(req.charges, req.call[0].came, d)
+}
+
+// answer fills in a decision of which only the source is known, reports denials
+// of a call that came at an instant, and returns what its caller gets.
+func (l *Limiter) answer(charges []Charge, came time.Duration, d *Decision) error {
+	charge := d.of(charges)
+	for i := range charges {
+		if c := &charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
+			l.events.log.denied(c, d.Source, came)
 		}
 	}
 	if !d.Allowed {

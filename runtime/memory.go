@@ -100,7 +100,7 @@ func (s *MemoryStore) decide(calls []Call, charge bool) error {
 	clock := s.time(instantOf(calls))
 	for i := range calls {
 		if call := &calls[i]; len(call.Charges) == 1 {
-			call.Err = s.decideOne(clock, &call.Charges[0], charge)
+			call.Err = s.decideOne(clock, call.Charges[0].Key, &call.Charges[0], charge)
 		} else {
 			call.Err = s.decideAll(clock, call.Charges, charge)
 		}
@@ -108,16 +108,17 @@ func (s *MemoryStore) decide(calls []Call, charge bool) error {
 	return nil
 }
 
-// decideOne is take.lua for a call with one limit, as most have.
-func (s *MemoryStore) decideOne(clock int64, c *Charge, charge bool) error {
-	v := s.visit(c)
+// decideOne is take.lua for a call with one limit, as most have. The key is not
+// the charge's, so that it may be on the caller's stack.
+func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, charge bool) error {
+	v := s.visit(key)
 	v.shard.mu.Lock()
 	defer v.shard.mu.Unlock()
-	if err := v.look(clock, c); err != nil {
+	if err := v.look(clock, key, c); err != nil {
 		return err
 	}
 	if charge && c.Allowed {
-		v.charge(clock, c, s.cap)
+		v.charge(clock, key, c, s.cap)
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) erro
 	visits := array[:0]
 	locked := uint64(0)
 	for i := range charges {
-		v := s.visit(&charges[i])
+		v := s.visit(charges[i].Key)
 		locked |= 1 << (v.hash % memoryShards)
 		visits = append(visits, v)
 	}
@@ -138,7 +139,7 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) erro
 	admitted := true
 	for i := range visits {
 		c := &charges[i]
-		if err := visits[i].look(clock, c); err != nil {
+		if err := visits[i].look(clock, c.Key, c); err != nil {
 			return err
 		}
 		admitted = admitted && (c.Allowed || c.Rule.Mode == Shadow)
@@ -148,7 +149,7 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) erro
 	}
 	for i := range visits {
 		if c := &charges[i]; c.Allowed {
-			visits[i].charge(clock, c, s.cap)
+			visits[i].charge(clock, c.Key, c, s.cap)
 		}
 	}
 	return nil
@@ -162,19 +163,19 @@ type visit struct {
 	fresh bool // the state is not in the shard yet
 }
 
-func (s *MemoryStore) visit(c *Charge) visit {
-	shard, hash := s.shard(c.Key)
+func (s *MemoryStore) visit(key []byte) visit {
+	shard, hash := s.shard(key)
 	return visit{shard: shard, hash: hash}
 }
 
 // look fills in what is found about a charge.
-func (v *visit) look(clock int64, c *Charge) error {
-	if v.state = v.shard.find(v.hash, c.Key, clock); v.state == nil {
+func (v *visit) look(clock int64, key []byte, c *Charge) error {
+	if v.state = v.shard.find(v.hash, key, clock); v.state == nil {
 		v.state, v.fresh = newMemoryState(c.Rule), true
 	} else if !v.state.of(c.Rule) {
 		return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
 	}
-	room, retry, reset := v.state.look(clock, c)
+	room, retry, reset := look(v.state, clock, c)
 	c.Result = Result{
 		Allowed:    retry == 0,
 		Remaining:  max(0, room),
@@ -185,12 +186,12 @@ func (v *visit) look(clock int64, c *Charge) error {
 }
 
 // charge makes a charge that look has just found to fit.
-func (v *visit) charge(clock int64, c *Charge, limit int) {
-	at, reset, delay := v.state.charge(clock, c)
+func (v *visit) charge(clock int64, key []byte, c *Charge, limit int) {
+	at, reset, delay := charge(v.state, clock, c)
 	c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
 	c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
 	if v.fresh {
-		v.shard.add(v.hash, c.Key, v.state, clock, limit)
+		v.shard.add(v.hash, key, v.state, clock, limit)
 	}
 }
 

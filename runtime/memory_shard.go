@@ -29,6 +29,35 @@ type memoryState interface {
 	until() int64
 }
 
+// look and charge call the state's method. They name the types, so that the
+// compiler sees that a charge need not outlive the call and may be on its
+// caller's stack.
+func look(s memoryState, clock int64, c *Charge) (room, retry, reset int64) {
+	switch s := s.(type) {
+	case *memoryLog:
+		return s.look(clock, c)
+	case *memoryCounter:
+		return s.look(clock, c)
+	case *memoryWindow:
+		return s.look(clock, c)
+	default:
+		return s.(*memoryBucket).look(clock, c)
+	}
+}
+
+func charge(s memoryState, clock int64, c *Charge) (at, reset, delay int64) {
+	switch s := s.(type) {
+	case *memoryLog:
+		return s.charge(clock, c)
+	case *memoryCounter:
+		return s.charge(clock, c)
+	case *memoryWindow:
+		return s.charge(clock, c)
+	default:
+		return s.(*memoryBucket).charge(clock, c)
+	}
+}
+
 // forgotten reports whether Redis would have dropped the key by now. It counts
 // that in milliseconds, and keeps a key for 100 of them longer than needed; see
 // lifetime in prelude.lua.
