@@ -3,88 +3,91 @@
 -- full is what a leaky bucket holds.
 -- (Turner, "New directions in communications", IEEE Communications 24, 1986.)
 --
--- KEY    a STRING, "level time": the level as a binary floating point number in
---        17 digits, which is exact, and the microsecond it was true at.
+-- KEY    a STRING, "expires since level": until when the key lives and the time
+--        that the level was true at, both in microseconds and 16 digits; and
+--        the level in millionths of an event. It is a whole number, rounded up,
+--        so that rounding never admits what should be denied: short integers
+--        are what takes Redis and Lua least time to write and to read.
 -- PARAM  the burst.
--- WAIT   from 0 on, the bucket is a queue: calls leave it evenly, and one that
+-- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
--- CALLS  look: GET. charge: SET.
-local function load_bucket(key, limit)
-  local state = redis.call('GET', key)
-  limit.level, limit.since = 0, clock
-  if state then
-    local level, since = string.match(state, '^(%S+) (%d+)$')
-    limit.level, limit.since = tonumber(level), tonumber(since)
-    if not limit.level then
-      foreign()
-    end
-  end
-  return state
+-- CALLS  look: GET. charge: SET, which keeps the expiry while that is late
+--        enough and at most slack later than need be.
+local UNIT = 1000000
+
+-- How long a level takes to drain.
+local function drain(level)
+  return math.ceil(level * window / (max * UNIT))
 end
 
--- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one that
--- max was lowered for by far may not take longer, so that all times are exact.
-local function level_at(limit, at)
-  local level = math.min(limit.level, 2 ^ 52 * limit.max / limit.window)
-  return math.max(0, level - (at - limit.since) * limit.max / limit.window)
-end
-
--- How long a level takes to drain, rounded up.
-local function drain(limit, level)
-  return math.ceil(level * limit.window / limit.max)
-end
-
-local function fits(limit, at)
-  local level = level_at(limit, at)
-  return level + limit.cost <= limit.param
-    and (limit.wait < 0 or drain(limit, level) <= limit.wait)
-end
-
-local function set_bucket(key, limit, level, at)
-  redis.call('SET', key, string.format('%.17g ', level) .. text(at),
-    'PX', lifetime(at + drain(limit, level)))
+-- What a level has become after a time.
+local function after(level, time)
+  level = level - math.floor(time * max * UNIT / window)
+  return level > 0 and level or 0
 end
 
 algorithms.bucket = {
-  look = function(key, limit)
-    load_bucket(key, limit)
-    limit.at = math.max(clock, limit.since)
-    local level = level_at(limit, limit.at)
-    limit.room = math.floor(limit.param - level)
-    if level > 0 then
-      limit.reset = limit.at + drain(limit, level) - clock
+  look = function(key, cost)
+    local state = call('GET', key)
+    local stored, since, expires = 0, clock, nil
+    if state then
+      stored = string.byte(state, 34) == 32 and tonumber(string.sub(state, 35))
+      since = tonumber(string.sub(state, 18, 33))
+      if not stored or not since then
+        error(FOREIGN, 0)
+      end
+      expires = string.sub(state, 1, 16)
+      -- A bucket is empty after 2^52 microseconds, 142 years, at the latest:
+      -- one that max was lowered for by far may not take longer, so that all
+      -- times are exact.
+      if stored * window > 2 ^ 52 * max * UNIT then
+        stored = math.floor(2 ^ 52 * max * UNIT / window)
+      end
     end
-    if not fits(limit, limit.at) then
-      local wait = drain(limit, math.max(0, level + limit.cost - limit.param))
-      if limit.wait >= 0 then
-        wait = math.max(wait, drain(limit, level) - limit.wait)
-      end
-      -- Rounding may have missed the first microsecond that fits by one.
-      local at = limit.at + math.max(1, wait)
-      while not fits(limit, at) do
-        at = at + 1
-      end
-      while at - 1 > limit.at and fits(limit, at - 1) do
-        at = at - 1
-      end
-      limit.retry = at - clock
+    local at = since > clock and since or clock
+    local level = after(stored, at - since)
+    local most = (param - cost) * UNIT
+    local room = math.floor((param * UNIT - level) / UNIT)
+    local empty = since + drain(stored)
+    local reset = level > 0 and empty - clock or nil
+    if level <= most and (more < 0 or empty - at <= more) then
+      return room, nil, reset, at, level, expires, empty
     end
+    local turn = at + 1
+    if more >= 0 and empty - more > turn then
+      turn = empty - more
+    end
+    local fits = math.max(turn, since + drain(stored - most))
+    -- Rounding may have missed the first microsecond that fits by one.
+    while after(stored, fits - since) > most do
+      fits = fits + 1
+    end
+    while fits > turn and after(stored, fits - 1 - since) <= most do
+      fits = fits - 1
+    end
+    return room, fits - clock, reset, at, level, expires
   end,
 
-  charge = function(key, limit)
-    local level = level_at(limit, limit.at)
-    if limit.wait >= 0 then
-      limit.delay = limit.at + drain(limit, level) - clock
+  charge = function(key, cost, at, level, expires, empty)
+    level = math.max(0, level + cost * UNIT)
+    local stop = at + drain(level)
+    local state = (at == clock and clock_text or format('%016.0f', at))
+      .. format(level < 2 ^ 31 and ' %d' or ' %.0f', level)
+    local spare = expires and expires - stop
+    if spare and spare >= 0 and spare <= slack then
+      call('SET', key, expires .. ' ' .. state, 'KEEPTTL')
+    else
+      call('SET', key, format('%016.0f ', stop + slack) .. state, 'PX', lifetime(stop + slack))
     end
-    level = level + limit.cost
-    set_bucket(key, limit, level, limit.at)
-    limit.reset = limit.at + drain(limit, level) - clock
-  end,
-
-  refund = function(key, limit)
-    if load_bucket(key, limit) then
-      local at = math.max(clock, limit.since)
-      set_bucket(key, limit, math.max(0, level_at(limit, at) - limit.cost), at)
-    end
+    return stop - clock, at, more >= 0 and math.max(empty, at) - clock or nil
   end,
 }
+
+if operation == 'refund' then
+  algorithms.bucket.refund = function(key, cost)
+    local _, _, _, at, level, expires, _ = algorithms.bucket.look(key, 0)
+    if expires then
+      algorithms.bucket.charge(key, -cost, at, level, expires, at)
+    end
+  end
+end

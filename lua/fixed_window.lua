@@ -4,45 +4,47 @@
 --        how much of it is used.
 -- CALLS  look: GET. charge: SET.
 local function window_state(key)
-  local state = redis.call('GET', key)
+  local state = call('GET', key)
   if state then
-    local start, count = string.match(state, '^(%d+) (%d+)$')
+    local start, used = string.match(state, '^(%d+) (%d+)$')
     if not start then
-      foreign()
+      error(FOREIGN, 0)
     end
-    return tonumber(start), tonumber(count)
+    return tonumber(start), tonumber(used)
   end
 end
 
-local function set_window(key, start, count, window)
-  redis.call('SET', key, text(start) .. ' ' .. text(count), 'PX', lifetime(start + window))
+local function set_window(key, start, used)
+  call('SET', key, text(start) .. format(used < 2 ^ 31 and ' %d' or ' %.0f', used),
+    'PX', lifetime(start + window))
 end
 
 algorithms.fixed = {
-  look = function(key, limit)
-    limit.start, limit.used = window_state(key)
-    if limit.start and clock < limit.start + limit.window then
-      limit.at = math.max(clock, limit.start)
-      limit.reset = limit.start + limit.window - clock
-    else
-      limit.at, limit.start, limit.used = clock, clock, 0
-    end
-    limit.room = limit.max - limit.used
-    if limit.cost > limit.room then
-      limit.retry = limit.reset
-    end
-  end,
-
-  charge = function(key, limit)
-    set_window(key, limit.start, limit.used + limit.cost, limit.window)
-    limit.reset = limit.start + limit.window - clock
-  end,
-
-  refund = function(key, limit)
+  look = function(key, cost)
     local start, used = window_state(key)
-    local stop = start and start + limit.window
-    if start and limit.at >= start and limit.at < stop and clock < stop then
-      set_window(key, start, math.max(0, used - limit.cost), limit.window)
+    local at, reset = clock, nil
+    if start and clock < start + window then
+      at = math.max(clock, start)
+      reset = start + window - clock
+    else
+      start, used = clock, 0
     end
+    local room = max - used
+    return room, cost > room and reset or nil, reset, at, start, used
+  end,
+
+  charge = function(key, cost, at, start, used)
+    set_window(key, start, used + cost)
+    return start + window - clock, at
   end,
 }
+
+if operation == 'refund' then
+  algorithms.fixed.refund = function(key, cost, at)
+    local start, used = window_state(key)
+    local stop = start and start + window
+    if start and at >= start and at < stop and clock < stop then
+      set_window(key, start, math.max(0, used - cost))
+    end
+  end
+end

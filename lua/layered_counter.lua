@@ -7,100 +7,100 @@
 --        The key's name holds window and layers, so that the buckets of one
 --        key always line up.
 -- PARAM  the width of a fine bucket in microseconds.
--- FINE   how many fine buckets make a coarse one.
+-- MORE   how many fine buckets make a coarse one.
 -- CALLS  look: HGET HMGET HMGET, and HMGET for a denial.
 --        charge: HINCRBY HINCRBY HSET PEXPIRE, and HKEYS HDEL for a new coarse
 --        bucket.
 local function counts(key, layer, first, width, last)
   local fields = {}
   for stop = first, last, width do
-    fields[#fields + 1] = layer .. text(stop)
+    fields[#fields + 1] = layer .. format('%.0f', stop)
   end
   if #fields == 0 then
     return {}, 0
   end
-  local found, total = redis.call('HMGET', key, unpack(fields)), 0
+  local found, total = call('HMGET', key, unpack(fields)), 0
   for i = 1, #found do
-    found[i] = tonumber(found[i]) or 0
-    total = total + found[i]
+    local count = (found[i] or 0) + 0
+    found[i], total = count, total + count
   end
   return found, total
 end
 
 algorithms.layered = {
-  look = function(key, limit)
-    local width = limit.param
-    local coarse = width * limit.fine
-    local newest = tonumber(redis.call('HGET', key, 'at') or 0)
-    limit.at = math.max(clock, newest)
-    local edge = limit.at - limit.window
+  look = function(key, cost)
+    local width = param
+    local coarse = width * more
+    local newest = (call('HGET', key, 'at') or 0) + 0
+    local at = math.max(clock, newest)
     -- The first microsecond inside the window, and its fine and coarse bucket.
-    local first = edge + 1
+    local first = at - window + 1
     local fine_stop = first - first % width + width
     local coarse_stop = first - first % coarse + coarse
-    local last = limit.at - limit.at % coarse + coarse
-    local fine, fine_total = counts(key, 'f', fine_stop, width, coarse_stop)
+    local last = at - at % coarse + coarse
+    local parts, parts_total = counts(key, 'f', fine_stop, width, coarse_stop)
     local whole, whole_total = counts(key, 'c', coarse_stop + coarse, coarse, last)
-    local used = fine_total + whole_total
+    local used = parts_total + whole_total
+    local room, retry, reset = max - used, nil, nil
     if used > 0 then
-      limit.reset = newest - newest % width + width - 1 + limit.window - clock
+      reset = newest - newest % width + width - 1 + window - clock
     end
-    limit.room = limit.max - used
-    if limit.cost > limit.room then
-      local room, stop, i = limit.room, fine_stop, 1
-      while i <= #fine and room + fine[i] < limit.cost do
-        room, stop, i = room + fine[i], stop + width, i + 1
+    if cost > room then
+      local free, stop, i = room, fine_stop, 1
+      while i <= #parts and free + parts[i] < cost do
+        free, stop, i = free + parts[i], stop + width, i + 1
       end
-      if i > #fine then
+      if i > #parts then
         i, stop = 1, coarse_stop
-        while room + whole[i] < limit.cost do
-          room, stop, i = room + whole[i], stop + coarse, i + 1
+        while free + whole[i] < cost do
+          free, stop, i = free + whole[i], stop + coarse, i + 1
         end
         -- It is within the coarse bucket after stop: look for the fine one.
-        fine = counts(key, 'f', stop + width, width, stop + coarse)
+        parts = counts(key, 'f', stop + width, width, stop + coarse)
         stop, i = stop + width, 1
-        while room + fine[i] < limit.cost do
-          room, stop, i = room + fine[i], stop + width, i + 1
+        while free + parts[i] < cost do
+          free, stop, i = free + parts[i], stop + width, i + 1
         end
       end
-      limit.retry = stop - 1 + limit.window - clock
+      retry = stop - 1 + window - clock
     end
+    return room, retry, reset, at
   end,
 
-  charge = function(key, limit)
-    local coarse = limit.param * limit.fine
-    local fine_stop = limit.at - limit.at % limit.param + limit.param
-    local coarse_stop = limit.at - limit.at % coarse + coarse
-    local cost = text(limit.cost)
-    local opened = redis.call('HINCRBY', key, 'c' .. text(coarse_stop), cost) == limit.cost
-    redis.call('HINCRBY', key, 'f' .. text(fine_stop), cost)
-    redis.call('HSET', key, 'at', text(limit.at))
+  charge = function(key, cost, at)
+    local coarse = param * more
+    local fine_stop = at - at % param + param
+    local coarse_stop = at - at % coarse + coarse
+    local opened = call('HINCRBY', key, 'c' .. format('%.0f', coarse_stop), text(cost)) == cost
+    call('HINCRBY', key, 'f' .. format('%.0f', fine_stop), text(cost))
+    call('HSET', key, 'at', text(at))
     if opened then
-      local gone, edge = {}, limit.at - limit.window
-      for _, field in ipairs(redis.call('HKEYS', key)) do
+      local gone, edge = {}, at - window
+      for _, field in ipairs(call('HKEYS', key)) do
         local stop = string.match(field, '^[cf](%d+)$')
         if stop and tonumber(stop) - 1 <= edge then
           gone[#gone + 1] = field
         end
       end
       if #gone > 0 then
-        redis.call('HDEL', key, unpack(gone))
+        call('HDEL', key, unpack(gone))
       end
     end
-    local last = fine_stop - 1 + limit.window
-    redis.call('PEXPIRE', key, lifetime(last))
-    limit.reset = last - clock
-    limit.at = fine_stop - 1
-  end,
-
-  refund = function(key, limit)
-    local coarse = limit.param * limit.fine
-    local fine = 'f' .. text(limit.at - limit.at % limit.param + limit.param)
-    local whole = 'c' .. text(limit.at - limit.at % coarse + coarse)
-    local cost = math.min(limit.cost, tonumber(redis.call('HGET', key, fine) or 0))
-    if cost > 0 then
-      redis.call('HINCRBY', key, fine, text(-cost))
-      redis.call('HINCRBY', key, whole, text(-cost))
-    end
+    local last = fine_stop - 1 + window
+    call('PEXPIRE', key, lifetime(last))
+    return last - clock, fine_stop - 1
   end,
 }
+
+if operation == 'refund' then
+  algorithms.layered.refund = function(key, cost, at)
+    local coarse = param * more
+    local part = 'f' .. text(at - at % param + param)
+    local whole = 'c' .. text(at - at % coarse + coarse)
+    local back = math.min(cost, tonumber(call('HGET', key, part) or 0))
+    if back > 0 then
+      call('HINCRBY', key, part, text(-back))
+      call('HINCRBY', key, whole, text(-back))
+    end
+  end
+end

@@ -22,10 +22,14 @@ var sources = [...]string{
 	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
 }
 
-// Take returns the script that takes, peeks at and refunds limits; take.lua
-// documents its keys, arguments and reply. Bit i of set says that it knows
-// Algorithms[i]: Redis sets every function of a script up anew for each
-// execution, so a script should know no more than it needs.
+// Several is the bit of a set of scripts that stands for several.lua.
+const Several = 1 << len(Algorithms)
+
+// Take returns the script that takes limits; take.lua documents its keys,
+// arguments and reply. Bit i of set says that it knows Algorithms[i], and
+// [Several] that it knows more than to take calls with one limit each: Redis
+// sets every function of a script up anew for each execution, so a script
+// should know no more than it needs.
 func Take(set uint) string {
 	var script strings.Builder
 	script.WriteString(source("prelude.lua"))
@@ -35,6 +39,10 @@ func Take(set uint) string {
 		}
 	}
 	script.WriteString(source("take.lua"))
+	if set&Several != 0 {
+		script.WriteString(source("several.lua"))
+	}
+	script.WriteString(source("run.lua"))
 	return script.String()
 }
 

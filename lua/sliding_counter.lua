@@ -12,94 +12,112 @@
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
 -- the window; the first one takes a 64th.
-local function new_width(limit, newest)
-  if limit.param > 0 then
-    return limit.param
+local function new_width(start, stop, count)
+  if param > 0 then
+    return param
   end
-  local width = limit.window / 64
-  if newest then
-    width = newest.stop - newest.start
-    if newest.count * 8 >= limit.max then
+  local width = window / 64
+  if start then
+    width = stop - start
+    if count * 8 >= max then
       width = width / 2
-    elseif newest.count * 32 < limit.max then
+    elseif count * 32 < max then
       width = width * 2
     end
   end
-  width = math.min(math.max(width, limit.window / 1024), limit.window / 16)
+  width = math.min(math.max(width, window / 1024), window / 16)
   return math.max(1, math.floor(width))
 end
 
+-- The time until the buckets that leave first make room for cost. stops and
+-- counts are those of the window.
+local function leaving(stops, counts, room, cost)
+  table.sort(stops)
+  local i = 0
+  while room < cost do
+    i = i + 1
+    room = room + counts[stops[i]]
+  end
+  return stops[i] - 1 + window - clock
+end
+
 algorithms.counter = {
-  look = function(key, limit)
-    local fields = redis.call('HGETALL', key)
-    local buckets, newest = {}, { at = 0, stop = 0, count = 0 }
+  look = function(key, cost)
+    local fields = call('HGETALL', key)
+    local newest, start, stop, count = 0, nil, 0, 0
     for i = 1, #fields, 2 do
-      if fields[i] == 'at' then
-        newest.at = tonumber(fields[i + 1])
-      elseif fields[i] == 'from' then
-        newest.start = tonumber(fields[i + 1])
+      local field, value = fields[i], fields[i + 1] + 0
+      if field == 'at' then
+        newest = value
+      elseif field == 'from' then
+        start = value
       else
-        local stop, count = tonumber(fields[i]), tonumber(fields[i + 1])
-        buckets[#buckets + 1] = { stop = stop, count = count }
-        if stop > newest.stop then
-          newest.stop, newest.count = stop, count
+        field = field + 0
+        if field > stop then
+          stop, count = field, value
+        end
+      end
+      fields[i], fields[i + 1] = field, value
+    end
+    local at = math.max(clock, newest)
+    local first = at - window + 1 -- the window's first microsecond
+    local used, gone = 0, nil
+    for i = 1, #fields, 2 do
+      local field = fields[i]
+      if field ~= 'at' and field ~= 'from' then
+        if field > first then
+          used = used + fields[i + 1]
+        else
+          gone = gone or {}
+          gone[#gone + 1] = text(field)
         end
       end
     end
-    limit.at = math.max(clock, newest.at)
-    local edge = limit.at - limit.window
-    local inside, used = {}, 0
-    limit.gone = {}
-    for _, bucket in ipairs(buckets) do
-      if bucket.stop - 1 > edge then
-        inside[#inside + 1] = bucket
-        used = used + bucket.count
-      else
-        limit.gone[#limit.gone + 1] = text(bucket.stop)
-      end
-    end
-    if newest.stop > limit.at then
-      limit.start, limit.stop, limit.count = newest.start, newest.stop, newest.count
-    else
-      local width = new_width(limit, #inside > 0 and newest)
-      limit.start = limit.at - limit.at % width
-      limit.stop, limit.count = limit.start + width, 0
-    end
+    local reset, retry
     if used > 0 then
-      limit.reset = newest.stop - 1 + limit.window - clock
+      reset = stop - 1 + window - clock
     end
-    limit.room = limit.max - used
-    if limit.cost > limit.room then
-      table.sort(inside, function(a, b) return a.stop < b.stop end)
-      local room, i = limit.room, 0
-      while room < limit.cost do
-        i = i + 1
-        room = room + inside[i].count
+    local room = max - used
+    if cost > room then
+      local stops, counts = {}, {}
+      for i = 1, #fields, 2 do
+        local field = fields[i]
+        if field ~= 'at' and field ~= 'from' and field > first then
+          stops[#stops + 1], counts[field] = field, fields[i + 1]
+        end
       end
-      limit.retry = inside[i].stop - 1 + limit.window - clock
+      retry = leaving(stops, counts, room, cost)
     end
+    if stop <= at then
+      local width = new_width(stop > first and start, stop, count)
+      start = at - at % width
+      stop, count = start + width, 0
+    end
+    return room, retry, reset, at, start, stop, count, gone
   end,
 
-  charge = function(key, limit)
-    redis.call('HSET', key,
-      'at', text(limit.at),
-      'from', text(limit.start),
-      text(limit.stop), text(limit.count + limit.cost))
-    for first = 1, #limit.gone, 4000 do
-      redis.call('HDEL', key, unpack(limit.gone, first, math.min(first + 3999, #limit.gone)))
+  charge = function(key, cost, at, start, stop, count, gone)
+    call('HSET', key,
+      'at', text(at),
+      'from', format('%.0f', start),
+      format('%.0f', stop), format('%.0f', count + cost))
+    if gone then
+      for first = 1, #gone, 4000 do
+        call('HDEL', key, unpack(gone, first, math.min(first + 3999, #gone)))
+      end
     end
-    local last = limit.stop - 1 + limit.window
-    redis.call('PEXPIRE', key, lifetime(last))
-    limit.reset = last - clock
-    limit.at = limit.stop - 1
-  end,
-
-  refund = function(key, limit)
-    local field = text(limit.at + 1)
-    local count = redis.call('HGET', key, field)
-    if count then
-      count = math.max(0, tonumber(count) - limit.cost)
-      redis.call('HSET', key, field, text(count))
-    end
+    local last = stop - 1 + window
+    call('PEXPIRE', key, lifetime(last))
+    return last - clock, stop - 1
   end,
 }
+
+if operation == 'refund' then
+  algorithms.counter.refund = function(key, cost, at)
+    local field = text(at + 1)
+    local count = call('HGET', key, field)
+    if count then
+      call('HSET', key, field, format('%.0f', math.max(0, count - cost)))
+    end
+  end
+end

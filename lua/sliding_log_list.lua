@@ -2,76 +2,82 @@
 --
 -- KEY    the time of every event in microseconds, oldest first.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
--- CALLS  look: LINDEX LLEN LINDEX, and LINDEX for a denial; if the oldest event
---        has left, LRANGE over the next ones, and LINDEX in a binary search
---        when more than 32 have left at once.
---        charge: RPUSH PEXPIRE, and LTRIM if events have left.
-local function events_left(key, stored, newest, edge)
-  if stored == 0 or tonumber(redis.call('LINDEX', key, 0)) > edge then
-    return 0
-  end
-  if newest <= edge then
-    return stored
-  end
-  local head = redis.call('LRANGE', key, 1, 31)
-  for i = 1, #head do
-    if tonumber(head[i]) > edge then
-      return i
-    end
-  end
-  -- The event at low has left, the one at high has not.
-  local low, high = 31, stored - 1
-  while high - low > 1 do
-    local middle = math.floor((low + high) / 2)
-    if tonumber(redis.call('LINDEX', key, middle)) > edge then
-      high = middle
-    else
-      low = middle
-    end
-  end
-  return high
-end
-
+-- CALLS  look: LINDEX LLEN LINDEX, for the newest event, how many there are,
+--        and the oldest, which says that none has left; and LINDEX for a
+--        denial. If k events have left, LINDEX about 2 log k times for the
+--        last of them, which is once for the first.
+--        charge: RPUSH, LTRIM if events have left, and PEXPIRE if the newest
+--        event is not of the same stretch of slack, see prelude.lua.
 algorithms.list = {
-  look = function(key, limit)
-    limit.newest = tonumber(redis.call('LINDEX', key, -1) or 0)
-    limit.at = math.max(clock, limit.newest)
-    local stored = redis.call('LLEN', key)
-    limit.left = events_left(key, stored, limit.newest, limit.at - limit.window)
-    local inside = stored - limit.left
-    if inside > 0 then
-      limit.reset = limit.newest + limit.window - clock
+  look = function(key, cost)
+    local newest = call('LINDEX', key, '-1')
+    if not newest then
+      return max, nil, nil, clock, 0, 0
     end
-    limit.room = limit.max - inside
-    if limit.cost > limit.room then
-      local leaver = limit.left + limit.cost - limit.room - 1
-      limit.retry = tonumber(redis.call('LINDEX', key, leaver)) + limit.window - clock
+    newest = tonumber(newest) or error(FOREIGN, 0)
+    local at = newest > clock and newest or clock
+    local edge = at - window
+    local stored, left, reset = call('LLEN', key), 0, nil
+    if newest <= edge then
+      left = stored
+    else
+      reset = newest + window - clock
+      if stored > 1 and tonumber(call('LINDEX', key, '0')) <= edge then
+        -- Those that have left are few unless the key was idle for a while.
+        local low, high = 0, 1 -- the event at low has left
+        while high < stored - 1 and tonumber(call('LINDEX', key, high)) <= edge do
+          low, high = high, high * 2
+        end
+        high = math.min(high, stored - 1) -- the one at high has not
+        while high - low > 1 do
+          local middle = math.floor((low + high) / 2)
+          if tonumber(call('LINDEX', key, middle)) > edge then
+            high = middle
+          else
+            low = middle
+          end
+        end
+        left = high
+      end
     end
+    local room = max - stored + left
+    if cost > room then
+      local leaver = left + cost - room - 1
+      return room, tonumber(call('LINDEX', key, leaver)) + window - clock, reset, at
+    end
+    return room, nil, reset, at, newest, left
   end,
 
-  charge = function(key, limit)
-    local at = limit.at
-    if limit.param > 0 then
-      at = math.max(at - at % limit.param, limit.newest)
+  charge = function(key, cost, at, newest, left)
+    if param > 0 then
+      at = math.max(at - at % param, newest)
     end
     local event = text(at)
-    -- unpack is safe up to 7,999 values.
-    for first = 1, limit.cost, 4000 do
-      local events = {}
-      for i = first, math.min(first + 3999, limit.cost) do
-        events[#events + 1] = event
+    if cost == 1 then
+      call('RPUSH', key, event)
+    else
+      -- unpack is safe up to 7,999 values.
+      for first = 1, cost, 4000 do
+        local events = {}
+        for i = 1, math.min(4000, cost - first + 1) do
+          events[i] = event
+        end
+        call('RPUSH', key, unpack(events))
       end
-      redis.call('RPUSH', key, unpack(events))
     end
-    if limit.left > 0 then
-      redis.call('LTRIM', key, text(limit.left), -1)
+    if left > 0 then
+      call('LTRIM', key, left, '-1')
     end
-    redis.call('PEXPIRE', key, lifetime(at + limit.window))
-    limit.at = at
-    limit.reset = at + limit.window - clock
-  end,
-
-  refund = function(key, limit)
-    redis.call('LREM', key, text(-limit.cost), text(limit.at))
+    -- The first event of a stretch of slack sets the expiry for all of it.
+    if newest < at - at % slack then
+      call('PEXPIRE', key, lifetime(at + window + slack))
+    end
+    return at + window - clock, at
   end,
 }
+
+if operation == 'refund' then
+  algorithms.list.refund = function(key, cost, at)
+    call('LREM', key, format('%.0f', -cost), text(at))
+  end
+end

@@ -48,7 +48,7 @@ const ClockKey = "test:clock"
 
 // onClock makes a script take its time from ClockKey, and keys expire by it.
 var onClock = strings.NewReplacer(
-	"redis.call('TIME')", "{0, redis.call('GET', '"+ClockKey+"')}",
+	"call('TIME')", "{string.match(call('GET', '"+ClockKey+"'), '^(%d+)(%d%d%d%d%d%d)$')}",
 	"(at - clock) / 1000)", "at / 1000)", // what lifetime counts from
 	"'PEXPIRE'", "'PEXPIREAT'",
 	"'PX'", "'PXAT'",

@@ -6,19 +6,24 @@ import "math"
 // whose floating point operations it repeats one by one, so that both always
 // agree.
 type memoryBucket struct {
-	level float64
-	since int64
-	empty int64 // when the level is 0 again
-	used  bool  // level and since mean something
+	level   float64 // in millionths of an event, a whole number
+	since   int64
+	expires int64 // until when Redis keeps the key
+	used    bool  // the state means something
 
-	at int64 // found by look
+	at    int64   // found by look, as what follows
+	found float64 // the level at that time
+	empty int64   // when it is 0
 }
 
 func (b *memoryBucket) of(r *Rule) bool {
 	return r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket
 }
 
-func (b *memoryBucket) until() int64 { return b.empty }
+func (b *memoryBucket) until() int64 { return b.expires }
+
+// levelUnit is in how many parts a bucket's level divides an event.
+const levelUnit = 1_000_000
 
 // A drainage is how fast a bucket drains: max in a window.
 type drainage struct{ max, window float64 }
@@ -30,67 +35,78 @@ func drainageOf(c *Charge) drainage {
 // The conversions keep the compiler from fusing a product and a sum, which
 // would round once where Lua rounds twice.
 
-func (b *memoryBucket) levelAt(d drainage, at int64) float64 {
-	level := min(b.level, float64(float64(maxDrain*d.max)/d.window))
-	return max(0, level-float64(float64(float64(at-b.since)*d.max)/d.window))
+// drained returns how much has drained after a time.
+func (d drainage) drained(time int64) float64 {
+	return math.Floor(float64(float64(float64(time)*d.max)*levelUnit) / d.window)
 }
 
+// time returns how long a level takes to drain.
 func (d drainage) time(level float64) int64 {
-	return int64(math.Ceil(float64(level*d.window) / d.max))
+	return int64(math.Ceil(float64(level*d.window) / float64(d.max*levelUnit)))
 }
 
-func (b *memoryBucket) fits(d drainage, c *Charge, at int64) bool {
-	level := b.levelAt(d, at)
-	return level+float64(c.Cost) <= float64(c.Rule.capacity(c.Max)) &&
-		(!c.Rule.queues() || d.time(level) <= c.Wait.Microseconds())
+// stored returns the level as of since, or less if that takes too long to drain.
+func (b *memoryBucket) stored(d drainage) float64 {
+	if float64(b.level*d.window) > float64(float64(maxDrain*d.max)*levelUnit) {
+		return d.drained(maxDrain)
+	}
+	return b.level
 }
 
 func (b *memoryBucket) look(clock int64, c *Charge) (room, retry, reset int64) {
 	if !b.used {
 		b.level, b.since = 0, clock
 	}
-	d, capacity := drainageOf(c), float64(c.Rule.capacity(c.Max))
+	d, capacity, cost := drainageOf(c), float64(c.Rule.capacity(c.Max)), float64(c.Cost)
+	stored := b.stored(d)
 	b.at = max(clock, b.since)
-	level := b.levelAt(d, b.at)
-	room = int64(math.Floor(capacity - level))
-	if level > 0 {
-		reset = b.at + d.time(level) - clock
+	level := func(at int64) float64 { return max(0, stored-d.drained(at-b.since)) }
+	b.found, b.empty = level(b.at), b.since+d.time(stored)
+	room = int64(math.Floor((float64(capacity*levelUnit) - b.found) / levelUnit))
+	if b.found > 0 {
+		reset = b.empty - clock
 	}
-	if b.fits(d, c, b.at) {
+	most, wait := float64((capacity-cost)*levelUnit), c.Wait.Microseconds()
+	queues := c.Rule.queues()
+	if b.found <= most && (!queues || b.empty-b.at <= wait) {
 		return room, 0, reset
 	}
-	wait := d.time(max(0, level+float64(c.Cost)-capacity))
-	if c.Rule.queues() {
-		wait = max(wait, d.time(level)-c.Wait.Microseconds())
+	turn := b.at + 1
+	if queues {
+		turn = max(turn, b.empty-wait)
 	}
-	at := b.at + max(1, wait)
-	for !b.fits(d, c, at) {
-		at++
+	fits := max(turn, b.since+d.time(stored-most))
+	for level(fits) > most {
+		fits++
 	}
-	for at-1 > b.at && b.fits(d, c, at-1) {
-		at--
+	for fits > turn && level(fits-1) <= most {
+		fits--
 	}
-	return room, at - clock, reset
+	return room, fits - clock, reset
 }
 
 func (b *memoryBucket) charge(clock int64, c *Charge) (at, reset, delay int64) {
-	d := drainageOf(c)
-	level := b.levelAt(d, b.at)
 	if c.Rule.queues() {
-		delay = b.at + d.time(level) - clock
+		delay = max(b.empty, b.at) - clock
 	}
-	b.set(d, level+float64(c.Cost), b.at)
-	return b.at, b.empty - clock, delay
+	stop := b.set(c, b.found+float64(float64(c.Cost)*levelUnit), b.at)
+	return b.at, stop - clock, delay
 }
 
 func (b *memoryBucket) refund(clock int64, c *Charge) {
 	if b.used {
 		d, at := drainageOf(c), max(clock, b.since)
-		b.set(d, max(0, b.levelAt(d, at)-float64(c.Cost)), at)
+		level := max(0, b.stored(d)-d.drained(at-b.since))
+		b.set(c, max(0, level-float64(float64(c.Cost)*levelUnit)), at)
 	}
 }
 
-func (b *memoryBucket) set(d drainage, level float64, at int64) {
+// set sets the level and returns when it is 0.
+func (b *memoryBucket) set(c *Charge, level float64, at int64) (stop int64) {
+	stop = at + drainageOf(c).time(level)
+	if spare := b.expires - stop; !b.used || spare < 0 || spare > slack(c.Rule) {
+		b.expires = stop + slack(c.Rule)
+	}
 	b.level, b.since, b.used = level, at, true
-	b.empty = at + d.time(level)
+	return stop
 }

@@ -9,7 +9,7 @@ type memoryLog struct {
 
 	at   int64 // found by look
 	left int   // how many events have left the window by then
-	end  int64 // when the newest charge leaves the window it was made in
+	end  int64 // until when Redis keeps the key
 }
 
 func (l *memoryLog) of(r *Rule) bool { return r.Algorithm == SlidingLog }
@@ -73,8 +73,9 @@ func (l *memoryLog) eventsUpTo(edge int64) int {
 
 func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
 	at = l.at
+	newest := l.newest()
 	if slice := c.Rule.Resolution.Microseconds(); slice > 0 {
-		at = max(at-at%slice, l.newest())
+		at = max(at-at%slice, newest)
 	}
 	l.drop(l.left)
 	l.grow(int(c.Cost))
@@ -82,8 +83,14 @@ func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
 		l.ring[(l.head+l.count)&(len(l.ring)-1)] = at
 		l.count++
 	}
-	l.end = at + c.Rule.Window.Microseconds()
-	return at, l.end - clock, 0
+	reset = at + c.Rule.Window.Microseconds() - clock
+	switch slack := slack(c.Rule); {
+	case c.Rule.Storage != List:
+		l.end = clock + reset
+	case newest < at-at%slack:
+		l.end = clock + reset + slack
+	}
+	return at, reset, 0
 }
 
 func (l *memoryLog) drop(n int) {

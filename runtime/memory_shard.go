@@ -65,6 +65,10 @@ func forgotten(state memoryState, clock int64) bool {
 	return (state.until()+999)/1000+100 <= clock/1000
 }
 
+// slack returns for how many microseconds longer than need be Redis may keep a
+// key of the rule; see lifetime in prelude.lua.
+func slack(r *Rule) int64 { return min((r.Window.Microseconds()+3)/4, 800_000) }
+
 // find returns the state of a key, or nil if there is none or Redis would have
 // dropped it by now.
 func (s *memoryShard) find(hash uint64, key []byte, clock int64) memoryState {

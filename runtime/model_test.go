@@ -31,7 +31,7 @@ func modelRules() map[string]*runtime.Rule {
 		"fixed":      {Window: window, Algorithm: runtime.FixedWindow},
 		"token":      {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":      {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
-		"leaky":      {Window: window, Algorithm: runtime.LeakyBucket, Burst: 17},
+		"leaky":      {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
 		"queue":      {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
@@ -81,6 +81,11 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 	longer := *base
 	longer.Window = base.Window * 2
 	rules = append(rules, &other, &longer)
+	if base.Resolution > 0 {
+		coarser := *base
+		coarser.Resolution *= 5
+		rules = append(rules, &coarser)
+	}
 
 	steps := rapid.IntRange(1, 60).Draw(t, "steps")
 	for range steps {

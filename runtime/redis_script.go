@@ -17,14 +17,14 @@ func newScript(text string) *script {
 	return &script{text, redis.NewScript(text).Hash()}
 }
 
-// A library holds the scripts for sets of algorithms, each made when it is
+// A library holds the scripts for sets, see lua.Take, each made when it is
 // first needed. The zero library makes them of package lua.
 type library struct {
-	scripts [1 << len(lua.Algorithms)]atomic.Pointer[script]
+	scripts [2 * lua.Several]atomic.Pointer[script]
 	change  func(string) string // for tests
 }
 
-// script returns the script that knows the algorithms of a set, see lua.Take.
+// script returns the script for a set, see lua.Take.
 func (l *library) script(set uint) *script {
 	if s := l.scripts[set].Load(); s != nil {
 		return s

@@ -108,12 +108,16 @@ func alike(call *Call, c *Charge) bool {
 func (s *stop) load(op string, routed bool) { s.wire.load(op, s.calls, s.times, routed) }
 
 // settle takes down what became of the script.
-func (s *stop) settle(reply []int64, err error) {
+func (s *stop) settle(numbers []int64, err error) {
 	s.found, s.err = s.found[:0], err
+	var reply reply
+	if s.err == nil {
+		reply, s.err = newReply(numbers)
+	}
 	for i := 0; i < len(s.calls) && s.err == nil; i++ {
-		call, from := &s.calls[i], reply
-		if reply, s.err = call.read(reply); s.err == nil {
-			s.found = append(s.found, outcome{from[0], call.Charges[0].Result})
+		var admitted int64
+		if admitted, s.err = s.calls[i].read(&reply, s.times[i]); s.err == nil {
+			s.found = append(s.found, outcome{admitted, s.calls[i].Charges[0].Result})
 		}
 	}
 }

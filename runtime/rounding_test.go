@@ -1,7 +1,7 @@
 package runtime_test
 
 import (
-	"strconv"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,25 +9,32 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// TestBucketRounding leaves a bucket so nearly empty that a charge of all it
-// holds fits, while the room it has, rounded down, is one less.
+// TestBucketRounding fills a bucket to a level so high that what is left for a
+// charge is rounded up, so that the charge fits, while the room for it, rounded
+// down, is one less.
 func TestBucketRounding(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	store := runtime.NewRedisStore(client, patient)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.TokenBucket}
+	const most, unit = runtime.MaxCount, 1_000_000
+	cost := int64(1)
+	for int64(float64((most-cost)*unit)) <= (most-cost)*unit {
+		cost++
+	}
+	level := int64(float64((most - cost) * unit))
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most, Algorithm: runtime.TokenBucket}
 	now, err := client.Time(ctx).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
-	level := now.Add(time.Minute).UnixMicro()
-	if err := client.Set(ctx, "rounding", "4e-16 "+strconv.FormatInt(level, 10), time.Hour).Err(); err != nil {
+	at := now.Add(time.Minute).UnixMicro()
+	if err := client.Set(ctx, "rounding", fmt.Sprintf("%016d %016d %d", at, at, level), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("rounding"), Max: 4, Cost: 4}}}}
+	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
 	if err := store.Take(ctx, calls); err != nil {
 		t.Fatal(err)
 	}

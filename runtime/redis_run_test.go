@@ -1,0 +1,111 @@
+package runtime_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/storetest"
+)
+
+// TestRuns has one trip decide calls of which several in a row share their
+// terms, which the script is told once: each must be decided by its own, and
+// what is wrong with one must not touch those after it.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range serverRules(time.Hour, 5) {
+		t.Run(name, func(t *testing.T) {
+			prefix := storetest.Prefix(t)
+			shorter := *rule
+			shorter.Window, shorter.Max = time.Minute, 3
+			charge := func(rule *runtime.Rule, key string, cost int64) runtime.Charge {
+				return runtime.Charge{Rule: rule, Key: []byte(prefix + key), Max: rule.Max, Cost: cost}
+			}
+			one := func(rule *runtime.Rule, key string, cost int64) runtime.Call {
+				return runtime.Call{Charges: []runtime.Charge{charge(rule, key, cost)}}
+			}
+			client.SAdd(ctx, prefix+"foreign", "somebody else's")
+			calls := []runtime.Call{
+				one(rule, "a", 1), one(rule, "b", 1), one(rule, "foreign", 1), one(rule, "c", 1), one(rule, "a", 1),
+				one(&shorter, "d", 1), one(&shorter, "e", 1), one(&shorter, "e", 2),
+				{Charges: []runtime.Charge{charge(rule, "f", 1), charge(&shorter, "g", 1)}},
+				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
+			}
+			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
+			if err := store.Take(ctx, calls); err != nil {
+				t.Fatal(err)
+			}
+			for i := range calls {
+				r := &calls[i].Charges[0].Result
+				if left[i] < 0 {
+					if calls[i].Err == nil || !strings.Contains(calls[i].Err.Error(), "WRONGTYPE") {
+						t.Errorf("call %d: got %+v, %v, want WRONGTYPE", i, r, calls[i].Err)
+					}
+				} else if calls[i].Err != nil || !r.Allowed || r.Remaining != left[i] || r.At == 0 {
+					t.Errorf("call %d: got %+v, %v, want %d left", i, r, calls[i].Err, left[i])
+				}
+			}
+			if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
+				return // how long it lives depends on its level
+			}
+			for key, longest := range map[string]time.Duration{"b": time.Hour, "d": time.Minute} {
+				longest += longest/7 + time.Second // of a bucket too
+				if ttl := client.PTTL(ctx, prefix+key).Val(); ttl <= longest/2 || ttl > longest {
+					t.Errorf("%s expires in %v, want about %v", key, ttl, longest)
+				}
+			}
+		})
+	}
+}
+
+// TestLifetime charges keys at many distances in time, and wants each to live
+// until its limit is whole again and for at most a second more, whether the
+// charge has set the expiry or has left it as it was.
+func TestLifetime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(10*time.Second, 1000) {
+		t.Run(name, func(t *testing.T) {
+			subject := injected(t, client, nil)
+			key := storetest.Prefix(t)
+			for i := range 60 {
+				// From steps well within the slack to some of many seconds.
+				step := time.Duration(1+i*i*i%977) * time.Duration(1+i%13) * time.Millisecond
+				cost := int64(1)
+				if i%20 == 8 || i%20 == 9 {
+					step = time.Millisecond
+				}
+				subject.Advance(step)
+				if i%20 == 7 {
+					cost = 400
+				}
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: cost, Wait: rule.Wait}}}}
+				if err := subject.Store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+					t.Fatal(err, calls[0].Err)
+				}
+				c := &calls[0].Charges[0]
+				if !c.Allowed {
+					continue
+				}
+				if i%20 == 8 { // what is left is whole again long before
+					c.Cost = 401
+					if err := subject.Store.Refund(ctx, calls[0].Charges); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				lives := client.PExpireTime(ctx, key).Val() - time.Duration(subject.Now())*time.Microsecond
+				if more := lives - c.ResetAfter; more < 0 || more > time.Second {
+					t.Errorf("charge %d: lives %v longer than the %v until it is whole again", i, more, c.ResetAfter)
+				}
+			}
+		})
+	}
+}
