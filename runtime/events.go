@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 )
 
 // events is where the parts of a limiter, and the store that it is given, say
@@ -12,7 +13,7 @@ import (
 type events struct {
 	log      *limitedLog
 	observer *Observer // nil: nobody listens
-	panics   throttle
+	panics   sync.Map  // kind of function -> *throttle
 }
 
 // observable is a store that has something to say itself.
@@ -48,9 +49,18 @@ func (e *events) decided(req *request, source Source, err error) {
 	}
 }
 
+// hopeless tells of a limit in the shadow that could never admit a call, and so
+// takes no part in its decision.
+func (e *events) hopeless(c *Charge) {
+	e.log.denied(c, SourceNone, instant())
+	if e.decides() {
+		tell(e, e.observer.Decision, DecisionEvent{Rule: c.Rule.Name, Verdict: ShadowDenied, Cost: c.Cost})
+	}
+}
+
 func (e *events) failure(r *Rule, policy FailurePolicy, err error) {
 	e.log.degraded(r, policy, err)
-	if e.observer != nil {
+	if e.observer != nil && e.observer.Failure != nil {
 		tell(e, e.observer.Failure, FailureEvent{r.Name, ClassOf(err), policy})
 	}
 }
@@ -105,7 +115,8 @@ func (e *events) contain(in string) {
 }
 
 func (e *events) panicked(in string, value any) {
-	if skipped, ok := e.panics.due(instant()); ok {
+	line, _ := e.panics.LoadOrStore(in, new(throttle))
+	if skipped, ok := line.(*throttle).due(instant()); ok {
 		e.log.write(slog.LevelError, "panic in a function that the rate limiter was given", skipped,
 			slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack())))
 	}

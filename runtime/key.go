@@ -87,7 +87,7 @@ func (k *Key) AddBool(b bool) *Key {
 func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 	text, err := m.MarshalText()
 	if err != nil {
-		return k.AddInvalid("MarshalText: " + err.Error())
+		return k.AddInvalid(fmt.Sprintf("MarshalText of %T failed", m)) // its error may quote the value
 	}
 	return k.AddBytes(text)
 }

@@ -22,6 +22,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 			return Decision{}, err
 		}
 	}
+	req.peeking = true
 	if err := req.fill(l, limits); err != nil {
 		return Decision{}, err
 	}

@@ -12,6 +12,7 @@ type request struct {
 	call    [1]Call
 	charges []Charge
 	keys    []byte
+	peeking bool     // nothing is decided, so nothing is told
 	whole   []Charge // those of which charges have this process's share
 }
 
@@ -23,6 +24,7 @@ func (r *request) free() {
 	clear(r.charges)
 	clear(r.whole)
 	r.charges, r.whole, r.keys, r.call[0] = r.charges[:0], r.whole[:0], r.keys[:0], Call{}
+	r.peeking = false
 	if cap(r.keys) <= 16*maxKey {
 		requests.Put(r)
 	}
@@ -56,7 +58,9 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 		}
 		charge := Charge{Rule: rule, Max: most, Cost: limit.cost, limit: uint8(i)}
 		if charge.hopeless() && rule.Mode == Shadow {
-			l.events.log.denied(&charge, SourceNone, instant())
+			if !r.peeking {
+				l.events.hopeless(&charge)
+			}
 			continue
 		}
 		start := len(r.keys)
