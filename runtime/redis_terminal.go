@@ -3,8 +3,10 @@ package runtime
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +21,8 @@ const (
 	// beside those: those that look whether Redis is back, for as long as
 	// go-redis by default waits for an answer.
 	maxStuck = 40
+	// crowd is how many callers on a trip are likely to be back in a moment.
+	crowd = 8
 	// maxWaiting is how many calls may wait for a trip.
 	maxWaiting = 16_384
 )
@@ -39,6 +43,7 @@ type terminal struct {
 	trips    []*trip   // under way
 	flying   int       // pilots, but for those of stuck trips
 	stuck    int       // trips that nobody waits for to return
+	crowded  atomic.Bool // the last trip was
 	timer    *time.Timer
 	watching bool // timer will call overdue
 }
@@ -135,6 +140,11 @@ func (t *terminal) depart(trip *trip, tickets ...*ticket) {
 // board fills a trip from the front of the queue. It returns false if nobody
 // waits, and then the pilot goes.
 func (t *terminal) board(trip *trip) bool {
+	if t.crowded.Load() {
+		// Whoever can run now runs first: those who were aboard before, say. If
+		// they come again they come along, and do not need a trip each.
+		runtime.Gosched()
+	}
 	for {
 		t.mu.Lock()
 		n := min(len(t.waiting), maxTickets)
@@ -170,6 +180,7 @@ func (t *terminal) land(trip *trip) bool {
 	defer t.mu.Unlock()
 	i := slices.Index(t.trips, trip)
 	t.trips = slices.Delete(t.trips, i, i+1)
+	t.crowded.Store(len(trip.tickets) >= crowd)
 	clear(trip.tickets)
 	trip.tickets = trip.tickets[:0]
 	if !trip.stuck {
