@@ -98,3 +98,10 @@ func (c Admittance) Succeeded()      { c.b.succeeded(c.p) }
 func (c Admittance) Failed()         { c.b.failed(c.p) }
 func (c Admittance) Dropped()        { c.b.dropped(c.p) }
 func (c Admittance) Learn(err error) { c.b.learn(c.p, err) }
+
+// Waiting returns how many calls wait for a trip to the only server.
+func (s *RedisStore) Waiting() int {
+	s.terminal.mu.Lock()
+	defer s.terminal.mu.Unlock()
+	return len(s.terminal.waiting)
+}

@@ -39,10 +39,10 @@ type terminal struct {
 	breaker  *breaker
 
 	mu       sync.Mutex
-	waiting  []*ticket // in the order of their arrival
-	trips    []*trip   // under way
-	flying   int       // pilots, but for those of stuck trips
-	stuck    int       // trips that nobody waits for to return
+	waiting  []*ticket   // in the order of their arrival
+	trips    []*trip     // under way
+	flying   int         // pilots, but for those of stuck trips
+	stuck    int         // trips that nobody waits for to return
 	crowded  atomic.Bool // the last trip was
 	timer    *time.Timer
 	watching bool // timer will call overdue

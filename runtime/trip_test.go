@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -92,6 +94,76 @@ func TestLongBatch(t *testing.T) {
 	for i, o := range limiter.TakeEach(context.Background(), limits...) {
 		if (o.Err == nil) != (i < 700) || i < 700 && o.Remaining != int64(699-i) {
 			t.Fatalf("call %d: got %+v", i, o)
+		}
+	}
+}
+
+// TestOrderOfArrival has calls to a few keys, alike and not, to one limit and
+// to several, come one after the other while the server is paused. They are
+// decided as if each had been made alone.
+func TestOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	for name, rule := range serverRules(time.Hour, 12) {
+		if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
+			rule.Window = runtime.MaxWindow // nothing drains meanwhile
+		}
+		store := runtime.NewRedisStore(client, patient, atOnce)
+		model := runtime.NewMemoryStore()
+		key := func(id int) []byte { return []byte(rule.Prefix + fmt.Sprint(id)) }
+		var sequence [][]runtime.Call
+		for range 60 { // which fit in one trip
+			charges := []runtime.Charge{{Rule: rule, Key: key(rand.IntN(3)), Max: rule.Max, Cost: 1}}
+			switch rand.IntN(5) {
+			case 0:
+				charges[0].Cost = 2
+			case 1:
+				charges = append(charges, runtime.Charge{Rule: rule, Key: key(3 + rand.IntN(2)), Max: rule.Max, Cost: 1})
+			case 2:
+				charges[0].Max = 10
+			}
+			sequence = append(sequence, []runtime.Call{{Charges: charges}})
+		}
+		// Two calls that do nothing are under way, so that all others wait.
+		if err := store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}); err != nil {
+			t.Fatal(err)
+		}
+		server.Pause()
+		var wait sync.WaitGroup
+		for range 2 {
+			wait.Go(func() {
+				_ = store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
+			})
+			time.Sleep(10 * time.Millisecond) // so that they do not share a trip; if they do, the order is still one
+		}
+		for i, calls := range sequence {
+			wait.Go(func() {
+				if err := errors.Join(store.Take(ctx, calls), calls[0].Err); err != nil {
+					t.Error(err)
+				}
+			})
+			for until := time.Now().Add(10 * time.Second); store.Waiting() <= i && time.Now().Before(until); {
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+		if n := store.Waiting(); n != len(sequence) {
+			t.Fatalf("%s: %d wait, want %d", name, n, len(sequence))
+		}
+		server.Resume()
+		wait.Wait()
+		for i, calls := range sequence {
+			charges := slices.Clone(calls[0].Charges)
+			if err := model.Take(ctx, []runtime.Call{{Charges: charges}}); err != nil {
+				t.Fatal(err)
+			}
+			for j, want := range charges {
+				if got := calls[0].Charges[j]; got.Allowed != want.Allowed || got.Remaining != want.Remaining {
+					t.Errorf("%s: call %d %q at cost %d: got %t with %d left, want %t with %d", name, i,
+						got.Key, got.Cost, got.Allowed, got.Remaining, want.Allowed, want.Remaining)
+				}
+			}
 		}
 	}
 }

@@ -54,12 +54,12 @@ func start(tb testing.TB, kind portKind, extra func(dir string, port int) []stri
 			bin:  bin,
 			log:  filepath.Join(dir, "redis.log"),
 		}
-		s.arg = append(extra(dir, port),
+		if kind != portSentinel {
+			s.arg = []string{"--save", "", "--appendonly", "no"}
+		}
+		s.arg = append(append(s.arg, extra(dir, port)...),
 			"--port", strconv.Itoa(port), "--bind", loopback,
 			"--dir", dir, "--logfile", s.log, "--daemonize", "no")
-		if kind != portSentinel {
-			s.arg = append(s.arg, "--save", "", "--appendonly", "no")
-		}
 		if s.proc, err = s.launch(); err == nil {
 			tb.Cleanup(s.close)
 			return s
@@ -120,7 +120,8 @@ func (s *Server) Resume() {
 
 // Restart starts the server again on the same port, after killing it if it
 // runs or is paused, and returns when it answers. A standalone server comes
-// back empty; a node of a cluster remembers the cluster.
+// back empty, unless it was started with --appendonly yes; a node of a cluster
+// remembers the cluster.
 func (s *Server) Restart() {
 	s.tb.Helper()
 	s.mu.Lock()

@@ -1,0 +1,289 @@
+package runtime_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A tripLoad is many callers that share trips to a few keys, and takes down
+// what each is told.
+type tripLoad struct {
+	store *runtime.RedisStore
+	keys  []*loadKey
+	once  *runtime.Rule // of a key for one call alone
+	tag   string
+
+	calls    atomic.Int64
+	admitted atomic.Int64
+	mu       sync.Mutex
+	singles  map[int64]single // by call
+}
+
+// A loadKey is a key that many calls share.
+type loadKey struct {
+	rule *runtime.Rule
+	key  string
+
+	mu       sync.Mutex
+	admitted []admission
+	unknown  int64 // the cost of calls whose callers do not know what became of them
+	denied   int64
+}
+
+// An admission is what one caller was told: that it was let in between from and
+// to, counted in events.
+type admission struct {
+	from, to   int64
+	start, end time.Time
+}
+
+// A single is a call that has a key of its own, and what became of it.
+type single struct {
+	key     string
+	outcome outcome
+}
+
+type outcome string
+
+const (
+	toldNothing  outcome = "nothing"
+	toldAdmitted outcome = "admitted"
+	toldDenied   outcome = "denied"
+)
+
+// newTripLoad returns a load whose keys begin with tag.
+func newTripLoad(client redis.UniversalClient, tag string) *tripLoad {
+	l := &tripLoad{
+		store:   runtime.NewRedisStore(client, runtime.WithTimeout(40*time.Millisecond)),
+		once:    &runtime.Rule{Name: "once", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow},
+		tag:     tag,
+		singles: map[int64]single{},
+	}
+	for i, rule := range []runtime.Rule{
+		{Max: 1_000_000, Storage: runtime.List},
+		{Max: 1_000_000},
+		{Max: 700, Storage: runtime.List},
+		{Max: 1_000_000, Algorithm: runtime.FixedWindow},
+		{Max: 1_000_000, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(60)},
+		{Max: 300, Algorithm: runtime.FixedWindow},
+	} {
+		rule.Name, rule.Window = fmt.Sprint(i), time.Hour
+		name := fmt.Sprintf("%sload:%d", tag, i)
+		if i >= 3 { // in other slots
+			name = fmt.Sprintf("load:%d:%s", i, strings.Trim(tag, "{}"))
+		}
+		l.keys = append(l.keys, &loadKey{rule: &rule, key: name})
+	}
+	return l
+}
+
+// run has callers call while one fault comes after the other. Each lasts a
+// moment, and the next one comes when callers get answers again.
+func (l *tripLoad) run(t *testing.T, faults []fault) {
+	t.Helper()
+	stop := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 32 {
+		wait.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					l.call()
+				}
+			}
+		})
+	}
+	for _, fault := range faults {
+		fault.begin()
+		time.Sleep(80 * time.Millisecond) // several calls by everybody, unless the breaker spares them
+		fault.end()
+		begin := time.Now()
+		l.await(t, "after "+fault.name, &l.admitted, l.admitted.Load()+300)
+		t.Logf("%s: back after %v", fault.name, time.Since(begin).Round(time.Millisecond))
+	}
+	close(stop)
+	wait.Wait()
+}
+
+// await waits until a counter is at n.
+func (l *tripLoad) await(t *testing.T, what string, counter *atomic.Int64, n int64) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); counter.Load() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%s: callers are stuck", what)
+		}
+	}
+}
+
+// call makes a call to one of the keys, most of them alike, or to one of them
+// and a key of its own. Some callers give up.
+func (l *tripLoad) call() {
+	ctx := context.Background()
+	switch rand.IntN(4) {
+	case 0:
+		ending, cancel := context.WithTimeout(ctx, rand.N(3*time.Millisecond))
+		defer cancel()
+		ctx = ending
+	case 1:
+		ending, cancel := context.WithCancel(ctx)
+		defer time.AfterFunc(rand.N(2*time.Millisecond), cancel).Stop()
+		defer cancel()
+		ctx = ending
+	}
+	id := l.calls.Add(1)
+	k := l.keys[rand.IntN(len(l.keys))]
+	charge := runtime.Charge{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}
+	if rand.IntN(8) == 0 {
+		charge.Cost = 2
+	}
+	charges := []runtime.Charge{charge}
+	alone := rand.IntN(4) == 0
+	one := single{outcome: toldDenied}
+	if alone {
+		one.key = fmt.Sprintf("once:{%s}:%d", hashPart(k.key), id) // in the slot of k
+		charges = append(charges, runtime.Charge{Rule: l.once, Key: []byte(one.key), Max: l.once.Max, Cost: 1})
+	}
+	calls := []runtime.Call{{Charges: charges}}
+	start := time.Now()
+	err := l.store.Take(ctx, calls)
+	if err == nil {
+		err = calls[0].Err
+	}
+	r := charges[0].Result
+	k.note(r, charge.Cost, start, err)
+	if alone {
+		switch {
+		case err != nil && !notCharged(err):
+			one.outcome = toldNothing
+		case err == nil && r.Allowed:
+			one.outcome = toldAdmitted
+		}
+		l.mu.Lock()
+		l.singles[id] = one
+		l.mu.Unlock()
+	}
+	if err != nil {
+		time.Sleep(time.Millisecond) // there will be more of it
+		return
+	}
+	if r.Allowed {
+		l.admitted.Add(1)
+	}
+}
+
+// notCharged reports whether the error says that the call did not reach Redis.
+func notCharged(err error) bool {
+	switch runtime.ClassOf(err) {
+	case runtime.ClassBroken, runtime.ClassCrowded, runtime.ClassDial:
+		return true
+	}
+	return false
+}
+
+// note takes down what a caller was told.
+func (k *loadKey) note(r runtime.Result, cost int64, start time.Time, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil && notCharged(err):
+	case err != nil:
+		k.unknown += cost
+	case r.Allowed:
+		used := k.rule.Max - r.Remaining
+		k.admitted = append(k.admitted, admission{used - cost, used, start, time.Now()})
+	default:
+		k.denied++
+	}
+}
+
+// check compares what the callers were told with what was charged.
+func (l *tripLoad) check(t *testing.T, store *runtime.RedisStore) {
+	t.Helper()
+	for _, k := range l.keys {
+		k.check(t, store)
+	}
+	executed := map[outcome]int64{}
+	ids := slices.Collect(maps.Keys(l.singles))
+	for part := range slices.Chunk(ids, 500) {
+		var calls []runtime.Call
+		for _, id := range part {
+			key := []byte(l.singles[id].key)
+			calls = append(calls, runtime.Call{Charges: []runtime.Charge{{Rule: l.once, Key: key, Max: l.once.Max, Cost: 1}}})
+		}
+		if err := store.Peek(context.Background(), calls); err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range part {
+			if calls[i].Err != nil {
+				t.Fatal(calls[i].Err)
+			}
+			n, told := l.once.Max-calls[i].Charges[0].Remaining, l.singles[id].outcome
+			if n > 1 || n == 0 && told == toldAdmitted || n == 1 && told == toldDenied {
+				t.Errorf("a call was charged %d times, and its caller told: %s", n, told)
+			}
+			executed[told] += n
+		}
+	}
+	t.Logf("%d calls, %d admitted; of those with a key of their own %d were charged that were told so, and %d that were not",
+		l.calls.Load(), l.admitted.Load(), executed[toldAdmitted], executed[toldNothing])
+}
+
+// check looks for an order in which what the callers were told can have
+// happened: every event of the limit was one caller's, and no caller came
+// before one that had its answer already.
+func (k *loadKey) check(t *testing.T, store *runtime.RedisStore) {
+	t.Helper()
+	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}}}}
+	if err := store.Peek(context.Background(), calls); err != nil || calls[0].Err != nil {
+		t.Fatal(err, calls[0].Err)
+	}
+	used := k.rule.Max - calls[0].Charges[0].Remaining
+	slices.SortFunc(k.admitted, func(a, b admission) int { return cmp.Compare(a.from, b.from) })
+	var told, last int64
+	var latest time.Time // start of those before
+	for _, a := range k.admitted {
+		told += a.to - a.from
+		if a.from < last {
+			t.Errorf("%s: two callers were both told that they had event %d", k.key, a.from)
+		}
+		if latest.After(a.end) {
+			t.Errorf("%s: a caller was let in before one that was through when it came", k.key)
+		}
+		if a.start.After(latest) {
+			latest = a.start
+		}
+		last = a.to
+	}
+	if used > k.rule.Max || told > used || used > told+k.unknown || last > used {
+		t.Errorf("%s: %d charged of %d, callers know of %d, and do not know of %d", k.key, used, k.rule.Max, told, k.unknown)
+	}
+	if k.rule.Max < 1000 && (k.denied == 0 || used+1 < k.rule.Max) {
+		t.Errorf("%s: %d denied with %d of %d charged", k.key, k.denied, used, k.rule.Max)
+	}
+	t.Logf("%s: %d admitted, %d denied, %d charged, %d unknown", k.key, len(k.admitted), k.denied, used, k.unknown)
+}
+
+// hashPart returns what decides the slot of a key.
+func hashPart(key string) string {
+	if open := slices.Index([]byte(key), '{'); open >= 0 {
+		if length := slices.Index([]byte(key[open+1:]), '}'); length > 0 {
+			return key[open+1 : open+1+length]
+		}
+	}
+	return key
+}
