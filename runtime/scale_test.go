@@ -83,6 +83,46 @@ func TestScaledMax(t *testing.T) {
 	}
 }
 
+// fixed are overrides that never change.
+type fixed runtime.Overrides
+
+func (f fixed) Overrides(context.Context) (runtime.Overrides, error) {
+	return runtime.Overrides(f), nil
+}
+
+// TestScaledElsewhere scales a max that is overridden, that a process shares
+// with others while there is no store, or that bounds the process.
+func TestScaledElsewhere(t *testing.T) {
+	t.Parallel()
+	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
+	halved := runtime.WithScaler(always(0.5))
+	max60 := int64(60)
+	overridden := runtime.WithOverrides(fixed{Rules: map[string]runtime.Override{"r": {Max: &max60}}}, 0)
+	for name, test := range map[string]struct {
+		store  runtime.Store
+		opts   []runtime.Option
+		limit  runtime.Limit
+		want   int64
+		source runtime.Source
+	}{
+		"overridden": {runtime.NewMemoryStore(), []runtime.Option{overridden}, rule.Limit(nil), 30, runtime.SourceStore},
+		"local":      {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2)}, rule.Limit(nil), 2, runtime.SourceLocal},
+		"all":        {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2), overridden}, rule.Limit(nil), 15, runtime.SourceLocal},
+		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, (&runtime.Rule{Prefix: "s:", Window: time.Hour, Max: 100}).Limit(nil), 5, runtime.SourceProcess},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := runtime.New(test.store, append(test.opts, quiet, halved)...)
+			defer limiter.Close()
+			_, err := limiter.Take(t.Context(), test.limit) // has the scaler asked, at a factor of 1
+			synctest.Wait()
+			n, d := admitted(t, limiter, test.limit)
+			if err != nil || n+1 != test.want || d.Limit != test.want || d.Source != test.source {
+				t.Errorf("%s: %v, then %d more admitted and %+v, want %d by %v", name, err, n, d, test.want, test.source)
+			}
+		})
+	}
+}
+
 // TestScaledTrip has calls with another factor each share a trip.
 func TestScaledTrip(t *testing.T) {
 	t.Parallel()
@@ -295,4 +335,37 @@ func TestMeasureAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, take); n >= 1 {
 		t.Errorf("a call by an adaptive rule allocates %v", n)
 	}
+}
+
+// BenchmarkAdaptive is what adapting adds to a call, and measuring it.
+func BenchmarkAdaptive(b *testing.B) {
+	rule := runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.TokenBucket}
+	adaptive := rule
+	adaptive.Adaptive = always(0.5)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	defer limiter.Close()
+	take := func(b *testing.B, r *runtime.Rule) {
+		if _, err := limiter.Take(context.Background(), r.Limit(nil)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("plain", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			take(b, &rule)
+		}
+	})
+	b.Run("adaptive", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			take(b, &adaptive)
+		}
+	})
+	b.Run("measured", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			take(b, &adaptive)
+			limiter.Measure(&adaptive, time.Now())
+		}
+	})
 }
