@@ -40,3 +40,15 @@ func TestField(t *testing.T) {
 		t.Errorf("a part of a name gives %q", got)
 	}
 }
+
+func TestMachine(t *testing.T) {
+	if got := model("processor\t: 0\nmodel name\t: Some CPU @ 3: fast\nprocessor\t: 1\n"); got != "Some CPU @ 3: fast" {
+		t.Errorf("model %q", got)
+	}
+	if got := recent("1.50 2.00 3.00 1/234 5678\n"); got != "1.50" {
+		t.Errorf("load %q", got)
+	}
+	if got, load := model(""), recent(""); got != "unknown processor" || load != "unknown" {
+		t.Errorf("of nothing: %q, %q", got, load)
+	}
+}
