@@ -116,7 +116,7 @@ func measure(ctx context.Context, progress io.Writer, plan contest.Plan) (*conte
 	if result.Local, err = plan.Local(ctx, progress, over); err != nil {
 		return nil, err
 	}
-	result.Took = time.Since(begin)
+	result.Took, result.Busy = time.Since(begin), contest.Busy()
 	return &result, nil
 }
 

@@ -20,9 +20,8 @@ func (p Plan) Facts(ctx context.Context, client *redis.Client) ([]string, error)
 		return nil, err
 	}
 	cpus, _ := os.ReadFile("/proc/cpuinfo") // no fact where there is none
-	load, _ := os.ReadFile("/proc/loadavg")
 	return []string{
-		fmt.Sprintf("Machine: %d cores for this program and redis-server together, GOMAXPROCS=%d, %s, load average before %s", runtime.NumCPU(), runtime.GOMAXPROCS(0), model(string(cpus)), recent(string(load))),
+		fmt.Sprintf("Machine: %d cores for this program and redis-server together, GOMAXPROCS=%d, %s, load average before %s", runtime.NumCPU(), runtime.GOMAXPROCS(0), model(string(cpus)), Busy()),
 		fmt.Sprintf("Versions: %s %s/%s, Redis %s, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, field(info, "redis_version"), versions()),
 		fmt.Sprintf("Over Redis: by TCP on this machine, at most %d connections each; rounds in changing order, %d of them, or %d if all calls are denied; in each %v unmeasured and %v measured, or %v where denials are remembered; medians of the rounds",
 			p.Connections, p.Rounds, p.RoundsFull, p.Warm, p.Measure, p.Recall),
@@ -44,8 +43,14 @@ func model(cpuinfo string) string {
 	return "unknown processor"
 }
 
-// recent returns the load of the last minute from the text of /proc/loadavg:
-// what others do on the machine is in all numbers.
+// Busy returns the load average of the last minute: what others do on the
+// machine is in all numbers.
+func Busy() string {
+	load, _ := os.ReadFile("/proc/loadavg")
+	return recent(string(load))
+}
+
+// recent returns the load of the last minute from the text of /proc/loadavg.
 func recent(loadavg string) string {
 	minute, _, ok := strings.Cut(loadavg, " ")
 	if !ok {

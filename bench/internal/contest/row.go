@@ -119,6 +119,7 @@ type Result struct {
 	Sizes  []Size
 	Local  []Table
 	Took   time.Duration
+	Busy   string // the load average afterwards
 }
 
 // Faults returns in which cases one of rategen's own limiters did not do what

@@ -30,7 +30,7 @@ func Write(w io.Writer, style Style, result *contest.Result) {
 	}
 	heading(w, style, "Targets")
 	targets(result).write(w, style)
-	fmt.Fprintf(w, "All of this was measured in one run of %v.\n", result.Took.Round(time.Second))
+	fmt.Fprintf(w, "All of this was measured in one run of %v; the load average after it was %s.\n", result.Took.Round(time.Second), result.Busy)
 }
 
 func heading(w io.Writer, style Style, s string) {
