@@ -42,6 +42,7 @@ type RedisStore struct {
 	nodes    *nodes   // the terminals of several; nil: there is one
 	denials  *denials // nil: none is remembered
 	topology topology
+	watch    *memoryWatch // nil: nobody watches Redis's memory
 	failures [classes]atomic.Int64
 	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
 }
@@ -99,6 +100,19 @@ func (s *RedisStore) attach(e *events) {
 	if s.events.Swap(e) == nil {
 		advise(s.client, e)
 	}
+	if s.watch != nil {
+		s.watch.begin()
+	}
+}
+
+// Close ends what the store has started, the watch of [WithMemoryWatch], and
+// returns when it has ended. Calls are decided as before; the client stays
+// open.
+func (s *RedisStore) Close() error {
+	if s.watch != nil {
+		s.watch.close()
+	}
+	return nil
 }
 
 // turned tells that a breaker has opened or closed.

@@ -1,0 +1,151 @@
+// Rategen-keys counts the keys that a rate limiter has in Redis and the memory
+// that they take, and gives an expiry to those that have none.
+//
+// Usage:
+//
+//	rategen-keys [flags] prefix...
+//
+// A prefix is what keys start with: the namespace and a colon if there is one,
+// then the prefix of a rule or the start of it. A key counts for the longest
+// prefix that it starts with. The default prefix of a rule starts with
+// rate_limit:, so this counts the keys of all such rules of the program orders:
+//
+//	rategen-keys -url redis://localhost:6379 orders:rate_limit:
+//
+// The limiter leaves no key without an expiry. One that has none was changed by
+// somebody else, or is somebody else's: -heal gives it one, so it should be used
+// with a prefix that nobody else uses, and be longer than any window.
+//
+// The flags are:
+//
+//	-url redis://user:password@host:port/database
+//		the server, or any node of a cluster; rediss for TLS
+//	-cluster
+//		the server is a node of a cluster: walk over all masters
+//	-heal duration
+//		let keys without an expiry live for this long, 48h for instance
+//	-json
+//		print a JSON object for each prefix, one a line
+//	-timeout duration
+//		give up after this long, by default never
+//
+// It walks over the whole database with SCAN, some 200 keys at a time, which is
+// no burden to others. The exit code is 1 if it did not get to the end, after it
+// has printed what it found so far, and 2 if it was called wrongly.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"text/tabwriter"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program, but for what it is given by the system.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("rategen-keys", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	url := flags.String("url", "redis://localhost:6379", "the server, or any node of a cluster")
+	cluster := flags.Bool("cluster", false, "the server is a node of a cluster: walk over all masters")
+	heal := flags.Duration("heal", 0, "let keys without an expiry live for this long")
+	asJSON := flags.Bool("json", false, "print a JSON object for each prefix")
+	timeout := flags.Duration("timeout", 0, "give up after this long, 0: never")
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: rategen-keys [flags] prefix...")
+		flags.PrintDefaults()
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	case flags.NArg() == 0:
+		flags.Usage()
+		return 2
+	}
+	client, err := connect(*url, *cluster)
+	if err != nil {
+		fmt.Fprintln(stderr, "rategen-keys:", err)
+		return 2
+	}
+	defer client.Close()
+	if *timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *timeout)
+		defer cancel()
+	}
+	var groups []*runtime.KeyGroup
+	for _, prefix := range flags.Args() {
+		groups = append(groups, &runtime.KeyGroup{Prefix: prefix, Expiry: *heal})
+	}
+	failed := runtime.NewRedisStore(client).Survey(ctx, groups...)
+	if err := print(stdout, groups, *asJSON); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		fmt.Fprintln(stderr, "rategen-keys:", failed)
+		return 1
+	}
+	return 0
+}
+
+// connect returns a client of a server or cluster.
+func connect(url string, cluster bool) (redis.UniversalClient, error) {
+	if cluster {
+		options, err := redis.ParseClusterURL(url)
+		if err != nil {
+			return nil, err
+		}
+		options.ContextTimeoutEnabled, options.DialerRetries = true, 1
+		return redis.NewClusterClient(options), nil
+	}
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	options.ContextTimeoutEnabled, options.DialerRetries = true, 1
+	return redis.NewClient(options), nil
+}
+
+// A line is what is printed about a prefix.
+type line struct {
+	Prefix  string `json:"prefix"`
+	Keys    int64  `json:"keys"`
+	Bytes   int64  `json:"bytes"`
+	Endless int64  `json:"endless"`
+	Healed  int64  `json:"healed"`
+}
+
+func print(w io.Writer, groups []*runtime.KeyGroup, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(w)
+		for _, g := range groups {
+			if err := encoder.Encode(line{g.Prefix, g.Keys, g.Bytes, g.Endless, g.Healed}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "keys\tbytes\tendless\thealed\t  prefix")
+	for _, g := range groups {
+		fmt.Fprintf(table, "%d\t%d\t%d\t%d\t  %q\n", g.Keys, g.Bytes, g.Endless, g.Healed, g.Prefix)
+	}
+	return table.Flush()
+}

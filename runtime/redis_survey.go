@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// surveyBatch is how many keys a survey asks a server about at a time.
+const surveyBatch = 200
+
+// A KeyGroup is the keys in Redis that start with a prefix, and what a
+// [RedisStore.Survey] finds about them.
+type KeyGroup struct {
+	// Prefix is what the keys start with, namespace included.
+	Prefix string
+	// Expiry is how long a key may live on that is found without an expiry. 0
+	// leaves such keys alone.
+	Expiry time.Duration
+
+	// Keys is how many there are. A key that Redis lists twice, as it may while
+	// it moves keys in memory, counts twice.
+	Keys int64
+	// Bytes is the memory that they take, by MEMORY USAGE.
+	Bytes int64
+	// Endless is how many of them have no expiry. The limiter leaves none
+	// behind, so somebody else has taken it away, or uses the prefix too.
+	Endless int64
+	// Healed is how many of those were given one.
+	Healed int64
+
+	tag string // what the keys end with
+}
+
+// KeysOf returns the keys of a rule for [RedisStore.Survey], with an Expiry that
+// cuts no window short if calls have no max of their own below the rule's.
+func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
+	g := &KeyGroup{Prefix: r.Prefix, Expiry: r.longest(), tag: r.keyTag()}
+	if l != nil && l.namespace != "" {
+		g.Prefix = l.namespace + ":" + r.Prefix
+	}
+	return g
+}
+
+// longest returns a time after which a key of the rule has no effect any more.
+func (r *Rule) longest() time.Duration {
+	const most = 10 * 366 * 24 * time.Hour
+	d := 2 * float64(r.Window)
+	if r.Max > 0 {
+		d += float64(r.Window) * float64(r.capacity(r.Max)) / float64(r.Max)
+	}
+	return time.Duration(min(d, float64(most)))
+}
+
+// Survey finds the keys of groups, counts them and their bytes, and gives those
+// that never expire the group's Expiry. It walks over all of the database, on a
+// cluster all masters, with SCAN, and asks about 200 keys at a time; so it takes
+// a while, is no burden to others, and may miss keys that come and go meanwhile.
+// A key counts for the group with the longest prefix. Survey ends when ctx does;
+// the groups then hold what was found so far, as they do with any error.
+func (s *RedisStore) Survey(ctx context.Context, groups ...*KeyGroup) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	v := &survey{groups: slices.Clone(groups)}
+	slices.SortStableFunc(v.groups, func(a, b *KeyGroup) int {
+		return cmp.Or(cmp.Compare(len(b.Prefix), len(a.Prefix)), cmp.Compare(len(b.tag), len(a.tag)))
+	})
+	for _, g := range groups {
+		g.Keys, g.Bytes, g.Endless, g.Healed = 0, 0, 0, 0
+	}
+	return s.masters(ctx, v.walk)
+}
+
+// A survey is one walk over the keys. Servers of a cluster are walked over at
+// the same time.
+type survey struct {
+	groups []*KeyGroup // the longest prefix first
+	mu     sync.Mutex  // guards what they hold
+}
+
+// A finding is what a server says about a key.
+type finding struct {
+	group  *KeyGroup
+	key    string
+	expiry *redis.DurationCmd
+	bytes  *redis.IntCmd
+	healed *redis.BoolCmd // nil: it need not or must not be
+}
+
+// err returns why nothing is known about the key; redis.Nil if it has gone.
+func (f *finding) err() error {
+	if err := cmp.Or(f.expiry.Err(), f.bytes.Err()); err != nil {
+		return err
+	}
+	if f.expiry.Val() == -2 {
+		return redis.Nil
+	}
+	return nil
+}
+
+func (f *finding) endless() bool { return f.expiry.Val() == -1 }
+
+// walk visits all keys of a server.
+func (v *survey) walk(ctx context.Context, server redis.Cmdable) error {
+	pattern := v.pattern()
+	for cursor := uint64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		keys, next, err := server.Scan(ctx, cursor, pattern, surveyBatch).Result()
+		if err != nil {
+			return fmt.Errorf("list keys: %w", err)
+		}
+		for batch := range slices.Chunk(keys, surveyBatch) {
+			if err := v.visit(ctx, server, batch); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// visit asks a server about some keys.
+func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string) error {
+	var found []finding
+	ask := server.Pipeline()
+	for _, key := range keys {
+		if group := v.groupOf(key); group != nil {
+			found = append(found, finding{group: group, key: key, expiry: ask.PTTL(ctx, key), bytes: ask.MemoryUsage(ctx, key)})
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	_, _ = ask.Exec(ctx) // each command has its own error
+	found, err := known(found)
+	if err != nil {
+		return fmt.Errorf("look at keys: %w", err)
+	}
+	defer v.add(found)
+	heal, ill := server.Pipeline(), 0
+	for i := range found {
+		if f := &found[i]; f.endless() && f.group.Expiry > 0 {
+			f.healed = heal.PExpire(ctx, f.key, f.group.Expiry)
+			ill++
+		}
+	}
+	if ill == 0 {
+		return nil
+	}
+	if _, err := heal.Exec(ctx); err != nil {
+		return fmt.Errorf("heal keys: %w", err)
+	}
+	return nil
+}
+
+// known leaves out the keys that have gone.
+func known(found []finding) ([]finding, error) {
+	for i := range found {
+		if err := found[i].err(); err != nil && err != redis.Nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(found, func(f finding) bool { return f.err() != nil }), nil
+}
+
+// add counts keys.
+func (v *survey) add(found []finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, f := range found {
+		f.group.Keys++
+		f.group.Bytes += f.bytes.Val()
+		if f.endless() {
+			f.group.Endless++
+		}
+		if f.healed != nil && f.healed.Val() {
+			f.group.Healed++
+		}
+	}
+}
+
+// groupOf returns the group that a key counts for, or nil.
+func (v *survey) groupOf(key string) *KeyGroup {
+	for _, g := range v.groups {
+		if strings.HasPrefix(key, g.Prefix) && strings.HasSuffix(key[len(g.Prefix):], g.tag) {
+			return g
+		}
+	}
+	return nil
+}
+
+// pattern returns a pattern for SCAN that matches the keys of all groups: what
+// their prefixes have in common, taken literally.
+func (v *survey) pattern() string {
+	common := v.groups[0].Prefix
+	for _, g := range v.groups {
+		for !strings.HasPrefix(g.Prefix, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return literally.Replace(common) + "*"
+}
+
+// literally escapes what has a meaning in a pattern.
+var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)

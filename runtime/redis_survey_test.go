@@ -1,0 +1,202 @@
+package runtime_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestSurvey counts the keys of rules whose prefixes hold characters that mean
+// something in a pattern, and heals those that somebody made endless.
+func TestSurvey(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	var count commands
+	client.AddHook(&count)
+	store := runtime.NewRedisStore(client, patient)
+	limiter := runtime.New(store, quiet, closed, runtime.WithNamespace("a[b]*"))
+	logs := &runtime.Rule{Name: "logs", Prefix: `c?\d:`, Window: time.Hour, Max: 100}
+	counters := &runtime.Rule{Name: "counters", Prefix: `c?\d:`, Window: time.Hour, Max: 100, Algorithm: runtime.SlidingCounter}
+	deeper := &runtime.Rule{Name: "deeper", Prefix: `c?\d:e:`, Window: time.Minute, Max: 10, Burst: 600, Algorithm: runtime.TokenBucket}
+	const keys = 1000
+	for i := range keys {
+		limits := []runtime.Limit{logs.Limit(key(fmt.Sprint(i)))}
+		if i < 10 {
+			limits = append(limits, counters.Limit(key(fmt.Sprint(i))), deeper.Limit(key(fmt.Sprint(i))))
+		}
+		if _, err := limiter.Take(ctx, limits...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 7 {
+		client.Persist(ctx, fmt.Sprintf(`a[b]*:c?\d:%d`, i))
+	}
+	client.Persist(ctx, `a[b]*:c?\d:e:3%token`)
+	// What the pattern would match if it were not taken literally.
+	for _, foreign := range []string{`ab:c?\d:1`, `a[b]x:c?\d:1`, `a[b]*:cxd:1`, `a[b]*:c?d:1`, "other"} {
+		client.Set(ctx, foreign, "mine", 0)
+	}
+
+	survey := func(heal bool) map[string]runtime.KeyGroup {
+		t.Helper()
+		found := map[string]runtime.KeyGroup{}
+		groups := map[string]*runtime.KeyGroup{}
+		var all []*runtime.KeyGroup
+		for _, rule := range []*runtime.Rule{logs, counters, deeper} {
+			g := limiter.KeysOf(rule)
+			if !heal {
+				g.Expiry = 0
+			}
+			groups[rule.Name], all = g, append(all, g)
+		}
+		if err := store.Survey(ctx, all...); err != nil {
+			t.Fatal(err)
+		}
+		for name, g := range groups {
+			if g.Bytes < 50*g.Keys {
+				t.Errorf("%s: %d bytes for %d keys", name, g.Bytes, g.Keys)
+			}
+			found[name] = *g
+		}
+		return found
+	}
+	want := func(healed, endless int64) map[string]runtime.KeyGroup {
+		return map[string]runtime.KeyGroup{
+			"logs":     {Prefix: `a[b]*:c?\d:`, Keys: keys, Endless: 7 * endless, Healed: 7 * healed},
+			"counters": {Prefix: `a[b]*:c?\d:`, Keys: 10},
+			"deeper":   {Prefix: `a[b]*:c?\d:e:`, Keys: 10, Endless: endless, Healed: healed},
+		}
+	}
+	ignore := cmp.Options{cmpopts.IgnoreFields(runtime.KeyGroup{}, "Bytes", "Expiry"), cmpopts.IgnoreUnexported(runtime.KeyGroup{})}
+	for _, step := range []struct {
+		heal            bool
+		healed, endless int64
+	}{{false, 0, 1}, {true, 1, 1}, {true, 0, 0}} {
+		count.sent()
+		if diff := cmp.Diff(want(step.healed, step.endless), survey(step.heal), ignore); diff != "" {
+			t.Errorf("heal %v (-want +got):\n%s", step.heal, diff)
+		}
+		for _, name := range count.sent() {
+			if strings.HasPrefix(name, "keys") {
+				t.Error("KEYS was sent")
+			}
+		}
+	}
+	// The window of a log is an hour, and the bucket takes one to be full.
+	for _, healed := range []string{`a[b]*:c?\d:3`, `a[b]*:c?\d:e:3%token`} {
+		if left := client.PTTL(ctx, healed).Val(); left < time.Hour || left > 3*time.Hour+time.Minute {
+			t.Errorf("%s lives on for %v", healed, left)
+		}
+	}
+	if left := client.PTTL(ctx, "other").Val(); left != -1 {
+		t.Errorf("a foreign key lives on for %v", left)
+	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := store.Survey(over, limiter.KeysOf(logs)); err == nil {
+		t.Error("a survey goes on after its context")
+	}
+}
+
+// TestSurveyCluster walks over all masters.
+func TestSurveyCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.StartCluster(t).Client(t)
+	store := runtime.NewRedisStore(client, patient)
+	limiter := runtime.New(store, quiet, closed)
+	rule := &runtime.Rule{Name: "r", Prefix: "survey:", Window: time.Hour, Max: 100}
+	for i := range 300 {
+		if _, err := limiter.Take(ctx, rule.Limit(key(fmt.Sprint(i)))); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 0 {
+			client.Persist(ctx, fmt.Sprintf("survey:%d", i))
+		}
+	}
+	g := limiter.KeysOf(rule)
+	if err := store.Survey(ctx, g); err != nil {
+		t.Fatal(err)
+	}
+	if g.Keys != 300 || g.Endless != 30 || g.Healed != 30 {
+		t.Errorf("got %+v, want 300 keys and 30 healed", g)
+	}
+}
+
+// TestMemoryWatch fills Redis and frees it, and wants to be told of both once
+// and of every reading, until the store is closed.
+func TestMemoryWatch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, client := range map[string]redis.UniversalClient{
+		"standalone": redistest.Start(t).Client(t),
+		"cluster":    redistest.StartCluster(t).Client(t),
+	} {
+		var lines bytes.Buffer
+		readings := make(chan runtime.MemoryEvent)
+		store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
+		runtime.New(store, logger(&lines), runtime.WithObserver(&runtime.Observer{
+			Memory: func(e runtime.MemoryEvent) { readings <- e },
+		}))
+		reading := func(high bool) runtime.MemoryEvent {
+			t.Helper()
+			for range 1000 {
+				if e := <-readings; e.High == high {
+					return e
+				}
+			}
+			t.Fatalf("%s: no reading says high %v", name, high)
+			panic("")
+		}
+		limit := func(bytes string) {
+			set := func(ctx context.Context, c *redis.Client) error {
+				return c.ConfigSet(ctx, "maxmemory", bytes).Err()
+			}
+			var err error
+			if c, ok := client.(*redis.ClusterClient); ok {
+				err = c.ForEachMaster(ctx, set)
+			} else {
+				err = set(ctx, client.(*redis.Client))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e := reading(false); e.Max != 0 || e.Used < 100_000 {
+			t.Errorf("%s: no maxmemory: got %+v", name, e)
+		}
+		limit("1500000")
+		if e := reading(true); e.Max != 1_500_000 || e.Used < e.Max/2 {
+			t.Errorf("%s: short of memory: got %+v", name, e)
+		}
+		limit("100000000")
+		if e := reading(false); e.Max != 100_000_000 {
+			t.Errorf("%s: memory again: got %+v", name, e)
+		}
+		go func() {
+			for range readings {
+			}
+		}()
+		for range 2 {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		close(readings) // a reading after that would panic
+		text := lines.String()
+		if strings.Count(text, "short of memory") != 1 || strings.Count(text, "has memory again") != 1 {
+			t.Errorf("%s: the log says\n%s", name, text)
+		}
+	}
+}
