@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync/atomic"
@@ -177,28 +176,6 @@ func (s *RedisStore) unlink(ctx context.Context, key string) error {
 	return err
 }
 
-// Failures returns how many calls the store has not decided since it was made,
-// by why. Classes that none is of are left out.
-func (s *RedisStore) Failures() map[ErrorClass]int64 {
-	counts := make(map[ErrorClass]int64)
-	for class := range s.failures {
-		if n := s.failures[class].Load(); n > 0 {
-			counts[ErrorClass(class)] = n
-		}
-	}
-	return counts
-}
-
-// count takes note of n calls that were not decided, if err is not nil. That
-// their caller gave up is nobody's failure.
-func (s *RedisStore) count(err error, n int) {
-	if err != nil && err != context.Canceled && err != context.DeadlineExceeded {
-		class := ClassOf(err)
-		s.failures[class].Add(int64(n))
-		s.topology.doubt(class)
-	}
-}
-
 // decide has calls executed and counts those that were not decided.
 func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
 	err := s.route(ctx, op, calls)
@@ -232,16 +209,6 @@ func (s *RedisStore) route(ctx context.Context, op string, calls []Call) error {
 	return s.share(ctx, terminal, op, s.nodes.slot(slot), calls)
 }
 
-// answered tells the breaker what came of asking Redis until a context of
-// withTimeout ended. An error of the context itself is the caller's.
-func (s *RedisStore) answered(p pass, err error) {
-	if err == context.Canceled || err == context.DeadlineExceeded {
-		s.terminal.breaker.dropped(p)
-		return
-	}
-	s.terminal.breaker.learn(p, err)
-}
-
 // share executes calls on trips shared with other callers, maxAboard of them at
 // a time so that Redis is free for others in between.
 func (s *RedisStore) share(ctx context.Context, t *terminal, op string, slot int, calls []Call) error {
@@ -264,52 +231,3 @@ func (s *RedisStore) share(ctx context.Context, t *terminal, op string, slot int
 	}
 	return last
 }
-
-// within runs do and gives up when the context ends, which go-redis by default
-// does not. Then do may still be running.
-func (s *RedisStore) within(ctx context.Context, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	select {
-	case err := <-done:
-		if contextual(err) && ctx.Err() != nil {
-			return ended(ctx)
-		}
-		return err
-	case <-ctx.Done():
-		return ended(ctx)
-	}
-}
-
-// ended returns why a context of withTimeout has ended: a lateError, or its
-// parent's error, whatever the parent's cause.
-func ended(ctx context.Context) error {
-	if late, ok := context.Cause(ctx).(lateError); ok {
-		return late
-	}
-	return ctx.Err()
-}
-
-// contextual reports whether err is that of a context.
-func contextual(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// withTimeout returns a context that ends with the store's timeout. Its cause
-// tells that from the end of ctx, which is no failure of Redis's.
-func (s *RedisStore) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.timeout, s.late())
-}
-
-// late is the error of a call that has waited for as long as it may.
-func (s *RedisStore) late() error { return lateError(s.timeout) }
-
-// A lateError says how long a call has waited in vain.
-type lateError time.Duration
-
-func (e lateError) Error() string {
-	return fmt.Sprintf("redis gave no answer within %v", time.Duration(e))
-}
-
-// Timeout reports that the error is one of time, as in package net.
-func (lateError) Timeout() bool { return true }
