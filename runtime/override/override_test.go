@@ -2,6 +2,7 @@ package override
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +144,36 @@ func FuzzParse(f *testing.F) {
 // look asks a source once.
 func look(source runtime.OverrideSource) (runtime.Overrides, error) {
 	return source.Overrides(context.Background())
+}
+
+// What the documentation shows is understood, and in both languages alike.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	var meant []runtime.Overrides
+	for _, page := range []string{"../../docs/running.md", "../../README.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, language := range []string{"yaml", "json"} {
+			blocks := strings.Split(string(text), "\n```"+language+"\n")
+			for _, block := range blocks[1:] {
+				block, _, _ = strings.Cut(block, "\n```")
+				if !strings.Contains(block, "rules") {
+					continue
+				}
+				o, err := parseFile("a."+language, []byte(block))
+				if err != nil || len(o.Rules) != 2 {
+					t.Errorf("%s: %v\n%s", page, err, block)
+				}
+				meant = append(meant, o)
+			}
+		}
+	}
+	if len(meant) != 3 {
+		t.Fatalf("%d examples, want 3", len(meant))
+	}
+	if diff := cmp.Diff(meant[0].Rules, meant[1].Rules); diff != "" {
+		t.Errorf("the examples differ (-YAML +JSON):\n%s", diff)
+	}
 }
