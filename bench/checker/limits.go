@@ -16,34 +16,45 @@ const (
 type algorithm struct {
 	set   func(*runtime.Rule)         // makes the rule one of this algorithm
 	check func(*runtime.Rule) checker // checks one key
+	// history is set in place of check if every call is one of its own that
+	// shares trips and may be denied without one.
+	history func(*runtime.Rule) history
 }
 
 // order is the order in which the algorithms run.
 var order = []string{
 	"zset", "list", "fixed-window", "token-bucket", "leaky-bucket", "queue",
 	"counter-60", "counter-6x10", "counter-auto",
+	"zset shared", "list shared", "fixed shared",
 }
 
 const controlName = "control"
 
 var algorithms = map[string]*algorithm{
-	"zset":         {func(*runtime.Rule) {}, newLogCheck},
-	"list":         {func(r *runtime.Rule) { r.Storage = runtime.List }, newLogCheck},
-	"fixed-window": {func(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }, newFixedCheck},
-	"token-bucket": {func(r *runtime.Rule) {
+	"zset":         {set: func(*runtime.Rule) {}, check: newLogCheck},
+	"list":         {set: list, check: newLogCheck},
+	"fixed-window": {set: fixed, check: newFixedCheck},
+	"token-bucket": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.TokenBucket
 		r.Burst = max(maxCost, r.Max/3)
-	}, newBucketCheck},
-	"leaky-bucket": {func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }, newBucketCheck},
-	"queue": {func(r *runtime.Rule) {
+	}, check: newBucketCheck},
+	"leaky-bucket": {set: func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }, check: newBucketCheck},
+	"queue": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
-	}, newBucketCheck},
-	"counter-60":   {counter(runtime.EqualBuckets(60)), newCounterCheck(60)},
-	"counter-6x10": {counter(runtime.LayeredBuckets(6, 10)), newCounterCheck(60)},
-	"counter-auto": {counter(runtime.AdaptiveBuckets()), newCounterCheck(16)},
-	controlName:    {func(*runtime.Rule) {}, newLogCheck},
+	}, check: newBucketCheck},
+	"counter-60":   {set: counter(runtime.EqualBuckets(60)), check: newCounterCheck(60)},
+	"counter-6x10": {set: counter(runtime.LayeredBuckets(6, 10)), check: newCounterCheck(60)},
+	"counter-auto": {set: counter(runtime.AdaptiveBuckets()), check: newCounterCheck(16)},
+	controlName:    {set: func(*runtime.Rule) {}, check: newLogCheck},
+	"zset shared":  {set: func(*runtime.Rule) {}, history: newLogHistory},
+	"list shared":  {set: list, history: newLogHistory},
+	"fixed shared": {set: fixed, history: newFixedHistory},
 }
+
+func list(r *runtime.Rule) { r.Storage = runtime.List }
+
+func fixed(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }
 
 func counter(b runtime.Buckets) func(*runtime.Rule) {
 	return func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, b }

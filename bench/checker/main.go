@@ -15,7 +15,13 @@
 // believed. A sliding counter may deny a call for up to the width of a bucket
 // longer than the window, and for it a denial within that is not spurious.
 //
-// At the end the same sweep is made over a control: a sliding log that
+// So far a process sends many calls at once, and Redis decides all of them. In
+// the runs called shared every call is one of its own: calls share trips, those
+// that are alike become one charge, and a process denies by itself what Redis
+// would deny. When such a denial was is not known by Redis's clock, but it must
+// have been right at some moment of the call, which is short.
+//
+// At the end the first sweep is made over a control: a sliding log that
 // believes the clocks of its clients, which differ. The sweep must find it
 // over its limits, or it would not find anybody.
 //

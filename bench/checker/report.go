@@ -53,15 +53,21 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	if r.notes == nil {
 		r.notes = []string{"Redis " + version}
 	}
-	var records []record
-	for _, file := range files {
-		if records, err = readRecords(records, file); err != nil {
-			return err
-		}
-	}
-	result, err := sweep(name, newLimits(name, c.keys), records)
+	result, err := judge(name, newLimits(name, c.keys), files)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
+	}
+	if algorithms[name].history != nil {
+		scripts, err := redis.Calls(ctx, "evalsha")
+		if err != nil {
+			return err
+		}
+		r.notes = append(r.notes, fmt.Sprintf("%s: %d decisions, %d of them denials that were recalled, by %d scripts",
+			name, result.decisions, result.recalled, scripts))
+		if result.recalled == 0 || scripts*2 > result.decisions-result.recalled {
+			return fmt.Errorf("%s: %d decisions, %d of them recalled, by %d scripts: calls did not share trips, which is to be checked",
+				name, result.decisions, result.recalled, scripts)
+		}
 	}
 	r.line(name, result, elapsed)
 	if name == controlName {
@@ -79,6 +85,27 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.backwards))
 	}
 	return nil
+}
+
+// judge judges the decisions in files.
+func judge(name string, limits []limit, files []string) (*result, error) {
+	var records []record
+	var shared []sharedRecord
+	var err error
+	for _, file := range files {
+		if algorithms[name].history != nil {
+			shared, err = readShared(shared, file)
+		} else {
+			records, err = readRecords(records, file)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if algorithms[name].history != nil {
+		return sweepShared(name, limits, shared), nil
+	}
+	return sweep(name, limits, records)
 }
 
 // hammer runs the processes and returns the files with their records.

@@ -36,6 +36,7 @@ type result struct {
 	fault     fault         // what it is
 	gap       time.Duration // from the first fault's trip to the next trip
 	trips     int           // how many trips have faults
+	recalled  int           // denials that a process gave by itself
 	faulty    map[int64]bool
 }
 
@@ -72,6 +73,7 @@ func (r *result) add(o *result) {
 	r.spurious += o.spurious
 	r.wrong += o.wrong
 	r.backwards += o.backwards
+	r.recalled += o.recalled
 	if o.first != nil && (r.first == nil || o.first.Order < r.first.Order) {
 		r.first, r.fault = o.first, o.fault
 	}

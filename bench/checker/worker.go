@@ -37,9 +37,14 @@ const inFlight = 2
 func (w *worker) run(ctx context.Context) error {
 	client := server.NewClient(w.socket)
 	defer client.Close()
-	// A denial that the process gives by itself has no time by Redis's clock
-	// that could be checked.
-	var store taker = runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
+	shared := algorithms[w.algorithms].history != nil
+	options := []runtime.RedisOption{runtime.WithTimeout(server.Patience)}
+	if !shared {
+		// A denial that the process gives by itself has no time by Redis's
+		// clock that could be checked.
+		options = append(options, runtime.WithDenialMemory(0))
+	}
+	var store taker = runtime.NewRedisStore(client, options...)
 	if w.algorithms == controlName {
 		store = &control{client: client, now: w.now}
 	}
@@ -57,36 +62,29 @@ func (w *worker) run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	var mu sync.Mutex // guards what follows
 	var failed error
-	for range inFlight {
+	write := func(records []byte) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_, err := out.Write(records)
+		return err
+	}
+	run := func(call func(context.Context, taker, []limit, *atomic.Int64, time.Time, func([]byte) error) error) {
 		wait.Go(func() {
-			t := newTrip(limits)
-			for ctx.Err() == nil {
-				if w.duration > 0 && time.Now().After(end) {
-					return
-				}
-				n := 1 + rand.IntN(maxTrip)
-				if w.duration == 0 {
-					n = min(n, int(left.Add(-int64(n)))+n)
-				}
-				if n <= 0 {
-					return
-				}
-				t.fill(n, w.now())
-				records, err := t.take(ctx, store)
+			if err := call(ctx, store, limits, &left, end, write); err != nil {
 				mu.Lock()
-				if err == nil {
-					_, err = out.Write(records)
-				}
-				if err != nil {
-					failed = err
-				}
-				stop := failed != nil
+				failed = err
 				mu.Unlock()
-				if stop {
-					return
-				}
 			}
 		})
+	}
+	if shared {
+		for range callers {
+			run(w.callShared)
+		}
+	} else {
+		for range inFlight {
+			run(w.callTogether)
+		}
 	}
 	wait.Wait()
 	if failed == nil {
@@ -100,6 +98,33 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	if failed != nil {
 		return fmt.Errorf("%s: %w", w.algorithms, failed)
+	}
+	return nil
+}
+
+// callTogether makes trips of many calls until none is left or the time is
+// over, and writes down each call.
+func (w *worker) callTogether(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+	t := newTrip(limits)
+	for ctx.Err() == nil {
+		if w.duration > 0 && time.Now().After(end) {
+			return nil
+		}
+		n := 1 + rand.IntN(maxTrip)
+		if w.duration == 0 {
+			n = min(n, int(left.Add(-int64(n)))+n)
+		}
+		if n <= 0 {
+			return nil
+		}
+		t.fill(n, w.now())
+		records, err := t.take(ctx, store)
+		if err == nil {
+			err = write(records)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

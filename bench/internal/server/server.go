@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -128,4 +129,19 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 		}
 	}
 	return "", err
+}
+
+// Calls returns how often a command was called, also by those who found no
+// script.
+func (s *Server) Calls(ctx context.Context, command string) (int, error) {
+	client := NewClient(s.Socket)
+	defer client.Close()
+	info, err := client.Info(ctx, "commandstats").Result()
+	for line := range strings.Lines(info) {
+		if stats, ok := strings.CutPrefix(line, "cmdstat_"+command+":calls="); ok {
+			calls, _, _ := strings.Cut(stats, ",")
+			return strconv.Atoi(calls)
+		}
+	}
+	return 0, err
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// callers is how many goroutines of a process make calls of their own when
+// these share trips.
+const callers = 32
+
+// callShared makes single calls, of which those on a key and at a cost become
+// one with others, and which the store may deny by itself, until none is left
+// or the time is over. It writes down each.
+func (w *worker) callShared(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+	calls := []runtime.Call{{Charges: make([]runtime.Charge, 1)}}
+	var output []byte
+	for ctx.Err() == nil {
+		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
+			break
+		}
+		k := rand.IntN(len(limits))
+		l := &limits[k]
+		charge := &calls[0].Charges[0]
+		*charge = runtime.Charge{Rule: &l.rule, Key: l.key, Max: l.rule.Max, Cost: 1}
+		if rand.IntN(4) == 0 {
+			charge.Cost = 1 + rand.Int64N(maxCost)
+		}
+		r := sharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(charge.Cost)}
+		if err := store.Take(ctx, calls); err != nil {
+			return err
+		}
+		if err := calls[0].Err; err != nil {
+			return err
+		}
+		r.End = time.Now().UnixMicro()
+		if charge.Allowed != (charge.At != 0) || charge.Allowed && charge.RetryAfter != 0 {
+			return fmt.Errorf("a decision contradicts itself: %+v", charge.Result)
+		}
+		r.At, r.Wait, r.Left = charge.At, charge.RetryAfter, charge.Remaining
+		if charge.Recalled {
+			r.Recalled = 1
+		}
+		if output = r.append(output); len(output) > 1<<16 {
+			if err := write(output); err != nil {
+				return err
+			}
+			output = output[:0]
+		}
+		if charge.Recalled && rand.IntN(2) == 0 {
+			time.Sleep(rand.N(2 * time.Millisecond)) // or there would be nothing else
+		}
+	}
+	return write(output)
+}

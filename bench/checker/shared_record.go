@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"os"
+	"time"
+)
+
+// A sharedRecord is what became of a call that shared a trip. When a denial
+// was is not known, but that it was between the call's start and its end, by
+// the clock that Redis and all processes of the machine have in common.
+type sharedRecord struct {
+	Start, End int64 // in microseconds
+	At         int64 // the time that the charge counts as; 0 if there was none
+	Wait       time.Duration
+	Left       int64
+	Limit      uint16
+	Cost       uint8
+	Recalled   uint8 // 1 if the process denied the call by itself
+}
+
+var sharedSize = binary.Size(sharedRecord{})
+
+func (r *sharedRecord) append(b []byte) []byte {
+	for _, n := range []int64{r.Start, r.End, r.At, int64(r.Wait), r.Left} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = binary.LittleEndian.AppendUint16(b, r.Limit)
+	return append(b, r.Cost, r.Recalled)
+}
+
+func (r *sharedRecord) parse(b []byte) {
+	for i, n := range []*int64{&r.Start, &r.End, &r.At, (*int64)(&r.Wait), &r.Left} {
+		*n = int64(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	r.Limit = binary.LittleEndian.Uint16(b[40:])
+	r.Cost, r.Recalled = b[42], b[43]
+}
+
+// readShared returns all records of a file after those it is given.
+func readShared(records []sharedRecord, file string) ([]sharedRecord, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, sharedSize)
+	for {
+		if _, err := io.ReadFull(in, b); err == io.EOF {
+			return records, nil
+		} else if err != nil {
+			return nil, err
+		}
+		var r sharedRecord
+		r.parse(b)
+		records = append(records, r)
+	}
+}

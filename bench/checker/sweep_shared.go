@@ -1,0 +1,88 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// sweepShared judges the decisions of calls that shared trips.
+//
+// The charges of a key are put in order by their times, and those of one time
+// by what they left. Each must be right for what came before, and must have
+// left as much as there was left then: so none is missing and none was made
+// twice. A denial must have been right at some moment between the call's start
+// and end. Redis must have told exactly when there would be room. A process
+// that recalls a denial may say so earlier, but it must be after now.
+func sweepShared(name string, limits []limit, records []sharedRecord) *result {
+	keys := make([][]*sharedRecord, len(limits))
+	for i := range records {
+		keys[records[i].Limit] = append(keys[records[i].Limit], &records[i])
+	}
+	total := new(result)
+	for i, key := range keys {
+		h := algorithms[name].history(&limits[i].rule)
+		var charges, denials []*sharedRecord
+		for _, r := range key {
+			if r.At != 0 {
+				charges = append(charges, r)
+			} else {
+				denials = append(denials, r)
+			}
+		}
+		slices.SortFunc(charges, func(a, b *sharedRecord) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Left, a.Left))
+		})
+		for _, r := range charges {
+			total.countShared(r, h.charge(r))
+		}
+		for _, r := range denials {
+			total.countShared(r, judgeDenial(h, charges, r))
+		}
+	}
+	return total
+}
+
+func (r *result) countShared(s *sharedRecord, f fault) {
+	r.recalled += int(s.Recalled)
+	as := &record{Order: uint64(s.Start), Clock: s.Start, At: s.At, Wait: uint32(s.Wait.Microseconds()), Limit: s.Limit, Cost: s.Cost}
+	if s.At != 0 {
+		as.Admitted = 1
+	}
+	r.count(as, f)
+}
+
+// judgeDenial looks for a moment in which a denial was right.
+func judgeDenial(h history, charges []*sharedRecord, r *sharedRecord) fault {
+	if r.Wait <= 0 {
+		return wrong
+	}
+	found := spurious
+	// The state at the call's start, and those that began before its end.
+	first := sort.Search(len(charges), func(i int) bool { return charges[i].At > r.Start })
+	for state := first; ; state++ {
+		begin, end := r.Start, r.End
+		if state > first {
+			begin = charges[state-1].At
+		}
+		if begin > r.End {
+			return found
+		}
+		if state < len(charges) {
+			end = min(end, charges[state].At)
+		}
+		if fits, denied := h.denies(state, begin, int64(r.Cost)); denied {
+			found = wrong
+			wait := r.Wait.Microseconds()
+			if r.Recalled == 1 && begin+wait <= fits {
+				return 0
+			}
+			if at := fits - wait; r.Recalled == 0 && begin-1 <= at && at <= end+1 {
+				return 0
+			}
+		}
+		if state == len(charges) {
+			return found
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// simulateShared returns the records of callers over the memory store in fake
+// time.
+func simulateShared(t *testing.T, name string, limits []limit) []sharedRecord {
+	t.Helper()
+	var records []sharedRecord
+	synctest.Test(t, func(t *testing.T) {
+		store := runtime.NewMemoryStore()
+		var left atomic.Int64
+		left.Store(20_000)
+		slow := takerFunc(func(ctx context.Context, calls []runtime.Call) error {
+			time.Sleep(rand.N(40 * time.Microsecond))
+			defer func() { time.Sleep(rand.N(40 * time.Microsecond)) }()
+			return store.Take(ctx, calls)
+		})
+		err := new(worker).callShared(t.Context(), slow, limits, &left, time.Time{}, func(output []byte) error {
+			for ; len(output) > 0; output = output[sharedSize:] {
+				var r sharedRecord
+				r.parse(output)
+				records = append(records, r)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	return records
+}
+
+type takerFunc func(context.Context, []runtime.Call) error
+
+func (f takerFunc) Take(ctx context.Context, calls []runtime.Call) error { return f(ctx, calls) }
+
+// TestSweepShared wants the sweep to find nothing in decisions that are right,
+// and what is wrong with one that is not.
+func TestSweepShared(t *testing.T) {
+	for name, algorithm := range algorithms {
+		if algorithm.history == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			limits := newLimits(name, 4)
+			good := simulateShared(t, name, limits)
+			if result := sweepShared(name, limits, slices.Clone(good)); !result.ok() || result.admitted == 0 || result.admitted == len(good) {
+				t.Fatalf("%+v, the first fault is %+v", result, result.first)
+			}
+			for _, tamper := range []struct {
+				name   string
+				change func(*sharedRecord) bool // reports whether there was something to change
+				want   func(*result) bool
+			}{
+				{"admitted without room", func(r *sharedRecord) bool {
+					r.At, r.Wait = r.Start, 0
+					return true
+				}, func(r *result) bool { return r.over > 0 || r.wrong > 0 }},
+				{"a charge nobody was told of", func(r *sharedRecord) bool {
+					charged := r.At != 0
+					r.At, r.Wait = 0, time.Millisecond
+					return charged
+				}, func(r *result) bool { return r.wrong > 0 }},
+				{"a denial long before", func(r *sharedRecord) bool {
+					r.Start, r.End = 1, 2
+					return r.At == 0
+				}, func(r *result) bool { return r.spurious > 0 }},
+				{"retry too late", func(r *sharedRecord) bool {
+					r.Wait += time.Second
+					return r.At == 0
+				}, func(r *result) bool { return r.wrong > 0 }},
+				{"a recalled denial for too long", func(r *sharedRecord) bool {
+					r.Recalled, r.Wait = 1, r.Wait+time.Second
+					return r.At == 0
+				}, func(r *result) bool { return r.wrong > 0 }},
+			} {
+				bad := slices.Clone(good)
+				i := len(bad) / 2
+				for changed := bad[i]; ; changed = bad[i] {
+					if (changed.At == 0 || tamper.name == "a charge nobody was told of") && tamper.change(&changed) {
+						bad[i] = changed
+						break
+					}
+					i++
+				}
+				if result := sweepShared(name, limits, bad); !tamper.want(result) {
+					t.Errorf("%s: got %+v", tamper.name, result)
+				}
+			}
+		})
+	}
+}
