@@ -18,15 +18,21 @@ const comeback = 15 * time.Second
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, fault := range faults.All() {
-		if testing.Short() && !fault.Quick || fault.Where == faults.Cluster && fault.Heals && len(fault.Classes) > 0 {
+		if testing.Short() && !fault.Quick {
 			continue
 		}
-		t.Run(string(fault.Where)+"/"+fault.Name, func(t *testing.T) {
-			t.Parallel()
-			for _, seen := range faults.Run(t, fault, 600*time.Millisecond) {
-				judge(t, fault, &seen)
+		test := func(tuned bool) func(*testing.T) {
+			return func(t *testing.T) {
+				t.Parallel()
+				for _, seen := range faults.Run(t, fault, 600*time.Millisecond, tuned) {
+					judge(t, fault, &seen)
+				}
 			}
-		})
+		}
+		t.Run(string(fault.Where)+"/"+fault.Name, test(false))
+		if fault.Where == faults.Network {
+			t.Run(string(fault.Where)+"/tuned client/"+fault.Name, test(true))
+		}
 	}
 }
 
@@ -61,9 +67,8 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
 		complain("failures have none of the classes %v", fault.Classes)
 	}
-	// A Redis that gives no answer is soon not asked any more.
-	if slices.Equal(fault.Classes, []string{"timeout"}) && !fault.Heals && s.P50 > runtime.DefaultTimeout/2 {
-		complain("half of the calls took %v and more", s.P50)
+	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[runtime.ClassBroken.String()] == 0 {
+		complain("a Redis that gives no answer is asked all the time")
 	}
 	switch s.Policy {
 	case runtime.FailOpen:
@@ -78,7 +83,7 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 		if s.Local != undecided {
 			complain("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
 		}
-		if undecided > s.Calls/2 && (s.Admitted == 0 || s.Denied == 0) {
+		if undecided > 200 && (s.Admitted == 0 || s.Denied == 0) { // with less there may be room for all
 			complain("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
 		}
 	}

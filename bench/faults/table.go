@@ -32,17 +32,21 @@ func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration)
 		if r.fault.Where != where {
 			where = r.fault.Where
 			fmt.Fprintf(w, "\n**%s**\n\n", strings.ToUpper(string(where[:1]))+string(where[1:]))
-			fmt.Fprintln(w, "| fault | policy | answered | p50 | p99 | max | by the store | the others saw | classes | most in a window | decided again | enforced again |")
-			fmt.Fprintln(w, "|---|---|---:|---:|---:|---:|---:|---|---|---:|---:|---:|")
+			fmt.Fprintln(w, "| fault | policy | answered | p50 | p99 | max | by the store | the others saw | classes | most in a window | decided again | enforced again | tuned |")
+			fmt.Fprintln(w, "|---|---|---:|---:|---:|---:|---:|---|---|---:|---:|---:|---:|")
 		}
 		name := r.fault.Name
 		if r.failed {
-			fmt.Fprintf(w, "| %s | | failed | | | | | | | | | |\n", name)
+			fmt.Fprintf(w, "| %s | | failed | | | | | | | | | | |\n", name)
 		}
-		for _, s := range r.seen {
-			fmt.Fprintf(w, "| %s | `%v` | 100 %% of %d | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
+		for i, s := range r.seen {
+			tuned := ""
+			if i < len(r.tuned) {
+				tuned = after(r.tuned[i].Enforced)
+			}
+			fmt.Fprintf(w, "| %s | `%v` | 100 %% of %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 				name, s.Policy, s.Calls, short(s.P50), short(s.P99), short(s.Max),
-				share(s.Store, s.Calls), sights(s), classes(s.Classes), bound(s), after(s.Back), after(s.Enforced))
+				share(s.Store, s.Calls), sights(s), classes(s.Classes), bound(s), after(s.Back), after(s.Enforced), tuned)
 			name = ""
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // A Fault is one thing that happens to a Redis.
@@ -27,7 +29,17 @@ type Fault struct {
 	// Quick reports whether the fault belongs to a short round.
 	Quick bool
 
-	set func(testing.TB) *site
+	set func(testing.TB, clients) *site
+}
+
+// clients is how clients of a Redis are made: with the default options, or as
+// [runtime.TuneRedis] has them.
+type clients struct{ tuned bool }
+
+func (c clients) tune(o *redis.Options) {
+	if c.tuned {
+		runtime.TuneRedis(o)
+	}
 }
 
 // Where is a kind of Redis.
@@ -52,7 +64,7 @@ func All() []Fault {
 
 // A site is a Redis and what is going to happen to it.
 type site struct {
-	client redis.UniversalClient // as a user would make it: with default options
+	client redis.UniversalClient // as a user would make it
 	// tags are the hash tags of the keys. On a cluster they lie on different
 	// masters.
 	tags  []string

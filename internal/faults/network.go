@@ -21,9 +21,11 @@ var network = []Fault{
 }
 
 func proxied(name string, quick bool, fault func(*faultproxy.Proxy), classes ...string) Fault {
-	return Fault{Name: name, Where: Network, Classes: classes, Quick: quick, set: func(tb testing.TB) *site {
+	return Fault{Name: name, Where: Network, Classes: classes, Quick: quick, set: func(tb testing.TB, c clients) *site {
 		proxy := faultproxy.Start(tb, redistest.Start(tb).Addr)
-		client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+		options := &redis.Options{Addr: proxy.Addr}
+		c.tune(options)
+		client := redis.NewClient(options)
 		tb.Cleanup(func() { _ = client.Close() })
 		return &site{client: client, begin: func() { fault(proxy) }, end: proxy.Pass}
 	}}

@@ -44,10 +44,11 @@ var policies = []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, run
 
 // Run has callers call before, while and after a fault happens, which lasts as
 // long as it is told unless it heals by itself, and returns what they saw by
-// each policy. It fails the test if a call is not answered at all.
-func Run(tb testing.TB, fault Fault, lasts time.Duration) []Seen {
+// each policy. Their client has its default options, or those of
+// [runtime.TuneRedis]. It fails the test if a call is not answered at all.
+func Run(tb testing.TB, fault Fault, lasts time.Duration, tuned bool) []Seen {
 	tb.Helper()
-	site := fault.set(tb)
+	site := fault.set(tb, clients{tuned})
 	if len(site.tags) == 0 {
 		site.tags = []string{"x"}
 	}

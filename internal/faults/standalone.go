@@ -55,71 +55,71 @@ func (m *machine) commands(commands ...string) func() {
 }
 
 var standalone = []Fault{
-	{Name: "SIGSTOP", Where: Standalone, Classes: []string{"timeout"}, Quick: true, set: func(tb testing.TB) *site {
+	{Name: "SIGSTOP", Where: Standalone, Classes: []string{"timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb), begin: m.Pause, end: m.Resume}
+		return &site{client: m.Client(tb, c.tune), begin: m.Pause, end: m.Resume}
 	}},
-	{Name: "SIGKILL, restarted", Where: Standalone, Failovers: 1, Classes: []string{"dial", "timeout"}, Quick: true, set: func(tb testing.TB) *site {
+	{Name: "SIGKILL, restarted", Where: Standalone, Failovers: 1, Classes: []string{"dial", "timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		server := redistest.Start(tb)
-		return &site{client: server.Client(tb), begin: server.Kill, end: server.Restart}
+		return &site{client: server.Client(tb, c.tune), begin: server.Kill, end: server.Restart}
 	}},
 	{Name: "SIGKILL, loading after the restart", Where: Standalone, Failovers: 1, Classes: []string{"loading", "timeout"}, set: loading},
-	{Name: "FLUSHALL", Where: Standalone, Failovers: 1, set: func(tb testing.TB) *site {
+	{Name: "FLUSHALL", Where: Standalone, Failovers: 1, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb), begin: m.commands("FLUSHALL"), end: func() {}}
+		return &site{client: m.Client(tb, c.tune), begin: m.commands("FLUSHALL"), end: func() {}}
 	}},
-	{Name: "out of memory, noeviction", Where: Standalone, Classes: []string{"oom"}, Quick: true, set: func(tb testing.TB) *site {
+	{Name: "out of memory, noeviction", Where: Standalone, Classes: []string{"oom"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb),
+		return &site{client: m.Client(tb, c.tune),
 			begin: m.commands("CONFIG SET maxmemory-policy noeviction", "CONFIG SET maxmemory 1"),
 			end:   m.commands("CONFIG SET maxmemory 0"),
 		}
 	}},
 	{Name: "DEBUG SLEEP", Where: Standalone, Classes: []string{"timeout"}, set: asleep},
 	{Name: "a script that does not end, SCRIPT KILL", Where: Standalone, Classes: []string{"busy"}, Quick: true, set: busy},
-	{Name: "user without EVALSHA and EVAL", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB) *site {
+	{Name: "user without EVALSHA and EVAL", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
 		m.do("ACL SETUSER app on >secret ~* &* +@all")
 		return &site{
-			client: m.Client(tb, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }),
+			client: m.Client(tb, c.tune, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }),
 			begin:  m.commands("ACL SETUSER app -evalsha -eval"),
 			end:    m.commands("ACL SETUSER app +evalsha +eval"),
 		}
 	}},
-	{Name: "password set, client has none", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB) *site {
+	{Name: "password set, client has none", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb),
+		return &site{client: m.Client(tb, c.tune),
 			begin: m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
 			end:   func() { m.do("CONFIG SET requirepass", "") },
 		}
 	}},
-	{Name: "password changed, client has the old one", Where: Standalone, Classes: []string{"auth"}, set: func(tb testing.TB) *site {
+	{Name: "password changed, client has the old one", Where: Standalone, Classes: []string{"auth"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
 		m.do("CONFIG SET requirepass old")
 		return &site{
-			client: m.Client(tb, func(o *redis.Options) { o.Password = "old" }),
+			client: m.Client(tb, c.tune, func(o *redis.Options) { o.Password = "old" }),
 			begin:  m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
 			end:    m.commands("CONFIG SET requirepass old"),
 		}
 	}},
-	{Name: "maxclients reached", Where: Standalone, Classes: []string{"dial", "timeout"}, set: func(tb testing.TB) *site {
+	{Name: "maxclients reached", Where: Standalone, Classes: []string{"dial", "timeout"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb),
+		return &site{client: m.Client(tb, c.tune),
 			begin: m.commands("CONFIG SET maxclients 1", "CLIENT KILL TYPE normal SKIPME yes"),
 			end:   m.commands("CONFIG SET maxclients 1000"),
 		}
 	}},
 	{Name: "SCRIPT FLUSH, 200 times a second", Where: Standalone, Quick: true, set: flushed},
-	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly", "timeout"}, set: func(tb testing.TB) *site {
+	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly", "timeout"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
 		host, port, _ := net.SplitHostPort(redistest.Start(tb).Addr)
-		return &site{client: m.Client(tb),
+		return &site{client: m.Client(tb, c.tune),
 			begin: m.commands("REPLICAOF " + host + " " + port),
 			end:   m.commands("REPLICAOF NO ONE"),
 		}
 	}},
-	{Name: "pool of 1 connection, in use", Where: Standalone, Classes: []string{"pool", "timeout"}, Quick: true, set: func(tb testing.TB) *site {
-		client := redistest.Start(tb).Client(tb, func(o *redis.Options) { o.PoolSize = 1 })
+	{Name: "pool of 1 connection, in use", Where: Standalone, Classes: []string{"pool", "timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
+		client := redistest.Start(tb).Client(tb, c.tune, func(o *redis.Options) { o.PoolSize = 1 })
 		var conn *redis.Conn
 		return &site{client: client,
 			begin: func() {
@@ -134,14 +134,14 @@ var standalone = []Fault{
 
 // loading kills the server, and has it load 2,000 keys at its restart, one
 // every millisecond.
-func loading(tb testing.TB) *site {
+func loading(tb testing.TB, c clients) *site {
 	m := newMachine(tb, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
 	for i := range 2000 {
 		m.do("SET loading:" + strconv.Itoa(i) + " x")
 	}
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb),
+	return &site{client: m.Client(tb, c.tune),
 		begin: func() {
 			m.do("SAVE")
 			wait.Go(m.Restart)
@@ -151,7 +151,7 @@ func loading(tb testing.TB) *site {
 }
 
 // asleep has the server sleep for two seconds.
-func asleep(tb testing.TB) *site {
+func asleep(tb testing.TB, c clients) *site {
 	var args []string
 	if !strings.HasPrefix(version(tb, redistest.Start(tb)), "6.") {
 		args = []string{"--enable-debug-command", "local"} // as Redis 6 always has it
@@ -159,32 +159,32 @@ func asleep(tb testing.TB) *site {
 	m := newMachine(tb, args...)
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb),
+	return &site{client: m.Client(tb, c.tune),
 		begin: func() { wait.Go(func() { m.do("DEBUG SLEEP 2") }) },
 		end:   wait.Wait,
 	}
 }
 
 // busy has the server execute a script until it is killed.
-func busy(tb testing.TB) *site {
+func busy(tb testing.TB, c clients) *site {
 	m := newMachine(tb)
 	m.do("CONFIG SET lua-time-limit 50") // milliseconds, 5000 by default
 	stranger := m.Client(tb, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Minute, -1 })
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb),
+	return &site{client: m.Client(tb, c.tune),
 		begin: func() { wait.Go(func() { stranger.Eval(context.Background(), "while true do end", nil) }) },
 		end:   func() { m.do("SCRIPT KILL"); wait.Wait() },
 	}
 }
 
 // flushed forgets all scripts again and again.
-func flushed(tb testing.TB) *site {
+func flushed(tb testing.TB, c clients) *site {
 	m := newMachine(tb)
 	var wait sync.WaitGroup
 	stop := make(chan struct{})
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb),
+	return &site{client: m.Client(tb, c.tune),
 		begin: func() {
 			wait.Go(func() {
 				tick := time.NewTicker(5 * time.Millisecond)

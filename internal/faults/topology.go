@@ -5,7 +5,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
 )
 
 var clusters = []Fault{
@@ -48,7 +51,7 @@ var clusters = []Fault{
 // onCluster returns a fault of a cluster, or of the master of the first of
 // three tags, which have a master each. They may cost a failover.
 func onCluster(name string, classes []string, heals, quick bool, set func(testing.TB, *redistest.Cluster, *redistest.Server) site) Fault {
-	return Fault{Name: name, Where: Cluster, Failovers: 1, Heals: heals, Classes: classes, Quick: quick, set: func(tb testing.TB) *site {
+	return Fault{Name: name, Where: Cluster, Failovers: 1, Heals: heals, Classes: classes, Quick: quick, set: func(tb testing.TB, c clients) *site {
 		cluster := redistest.StartCluster(tb)
 		tags := make([]string, 3)
 		for found, i := 0, 0; found < 3; i++ {
@@ -62,7 +65,11 @@ func onCluster(name string, classes []string, heals, quick bool, set func(testin
 			}
 		}
 		s := set(tb, cluster, cluster.Nodes[0])
-		s.client, s.tags = cluster.Client(tb), tags
+		s.client, s.tags = cluster.Client(tb, func(o *redis.ClusterOptions) {
+			if c.tuned {
+				runtime.TuneRedis(o)
+			}
+		}), tags
 		return &s
 	}}
 }
@@ -73,8 +80,12 @@ var sentinels = []Fault{
 }
 
 func onSentinel(name string, classes []string, fault func(*redistest.Server)) Fault {
-	return Fault{Name: name, Where: Sentinel, Failovers: 1, Heals: true, Classes: classes, set: func(tb testing.TB) *site {
+	return Fault{Name: name, Where: Sentinel, Failovers: 1, Heals: true, Classes: classes, set: func(tb testing.TB, c clients) *site {
 		sentinel := redistest.StartSentinel(tb)
-		return &site{client: sentinel.Client(tb), begin: func() { fault(sentinel.Nodes[0]) }}
+		return &site{client: sentinel.Client(tb, func(o *redis.FailoverOptions) {
+			if c.tuned {
+				runtime.TuneRedis(o)
+			}
+		}), begin: func() { fault(sentinel.Nodes[0]) }}
 	}}
 }
