@@ -26,10 +26,24 @@ func (t *terminal) alone(ctx context.Context) bool {
 	return !ok || time.Until(deadline) >= t.store.timeout
 }
 
+// probeTime is how long a trip may take that looks whether Redis is back,
+// although its caller is told before. Perhaps a connection has to be made first,
+// and a client that minds contexts would never come to have one if all trips
+// ended sooner than it is made.
+const probeTime = 500 * time.Millisecond
+
+// timeFor returns a context for a trip.
+func (t *terminal) timeFor(trip *trip) (context.Context, context.CancelFunc) {
+	if !trip.pass.probe() {
+		return t.store.withTimeout(context.Background())
+	}
+	return context.WithTimeoutCause(context.Background(), max(t.store.timeout, probeTime), t.store.late())
+}
+
 // pilot makes trips until nobody waits, or until one is stuck.
 func (t *terminal) pilot(trip *trip) {
 	for t.board(trip) {
-		ctx, cancel := t.store.withTimeout(context.Background())
+		ctx, cancel := t.timeFor(trip)
 		t.store.send(ctx, t.client, trip.stops)
 		kept := t.finish(ctx, trip)
 		cancel()

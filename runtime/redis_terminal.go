@@ -80,7 +80,7 @@ func (t *terminal) enter(op string, slot int, calls []Call, alone bool) (*ticket
 	}
 	ticket := newTicket(op, slot, calls)
 	ticket.pass = pass
-	trip, err := t.join(ticket, alone)
+	trip, err := t.join(ticket, alone && !pass.probe())
 	if err != nil {
 		t.breaker.dropped(pass)
 		return nil, err
