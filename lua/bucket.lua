@@ -31,11 +31,8 @@ algorithms.bucket = {
     local state = call('GET', key)
     local stored, since, expires = 0, clock, nil
     if state then
-      stored = string.byte(state, 34) == 32 and tonumber(string.sub(state, 35))
-      since = tonumber(string.sub(state, 18, 33))
-      if not stored or not since then
-        error(FOREIGN, 0)
-      end
+      stored = string.byte(state, 34) == 32 and tonumber(string.sub(state, 35)) or error(FOREIGN, 0)
+      since = string.sub(state, 18, 33) + 0
       expires = string.sub(state, 1, 16)
       -- A bucket is empty after 2^52 microseconds, 142 years, at the latest:
       -- one that max was lowered for by far may not take longer, so that all

@@ -66,7 +66,8 @@ local FOREIGN = 'WRONGTYPE Operation against a key holding something that no rat
 local dead, life
 local function lifetime(at)
   if at ~= dead then
-    dead, life = at, format('%.0f', math.ceil((at - clock) / 1000) + 100)
+    life = math.ceil((at - clock) / 1000) + 100
+    dead, life = at, format(life < 2 ^ 31 and '%d' or '%.0f', life)
   end
   return life
 end

@@ -22,16 +22,16 @@ algorithms.list = {
       left = stored
     else
       reset = newest + window - clock
-      if stored > 1 and tonumber(call('LINDEX', key, '0')) <= edge then
+      if stored > 1 and call('LINDEX', key, '0') + 0 <= edge then
         -- Those that have left are few unless the key was idle for a while.
         local low, high = 0, 1 -- the event at low has left
-        while high < stored - 1 and tonumber(call('LINDEX', key, high)) <= edge do
+        while high < stored - 1 and call('LINDEX', key, high) + 0 <= edge do
           low, high = high, high * 2
         end
         high = math.min(high, stored - 1) -- the one at high has not
         while high - low > 1 do
           local middle = math.floor((low + high) / 2)
-          if tonumber(call('LINDEX', key, middle)) > edge then
+          if call('LINDEX', key, middle) + 0 > edge then
             high = middle
           else
             low = middle
@@ -43,7 +43,7 @@ algorithms.list = {
     local room = max - stored + left
     if cost > room then
       local leaver = left + cost - room - 1
-      return room, tonumber(call('LINDEX', key, leaver)) + window - clock, reset, at
+      return room, call('LINDEX', key, leaver) + window - clock, reset, at
     end
     return room, nil, reset, at, newest, left
   end,
