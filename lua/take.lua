@@ -72,9 +72,10 @@ local function use(which)
   used = which
 end
 
--- Somebody may have removed the expiry of a key, and it would stay for ever.
+-- Somebody may have removed the expiry of a key, and it would stay for ever; or
+-- the key was charged by a shorter window, and would go too early.
 local function heal(key, reset)
-  if reset and call('PTTL', key) == -1 then
+  if reset and call('PTTL', key) < reset / 1000 then
     call('PEXPIRE', key, lifetime(clock + reset + slack))
   end
 end

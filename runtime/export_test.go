@@ -50,6 +50,7 @@ const ClockKey = "test:clock"
 var onClock = strings.NewReplacer(
 	"call('TIME')", "{string.match(call('GET', '"+ClockKey+"'), '^(%d+)(%d%d%d%d%d%d)$')}",
 	"(at - clock) / 1000)", "at / 1000)", // what lifetime counts from
+	"call('PTTL', key)", "(call('PEXPIRETIME', key) * 1000 - clock) / 1000",
 	"'PEXPIRE'", "'PEXPIREAT'",
 	"'PX'", "'PXAT'",
 )

@@ -119,6 +119,8 @@ func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, charge bool)
 	}
 	if charge && c.Allowed {
 		v.charge(clock, key, c, s.cap)
+	} else if charge {
+		v.heal(clock, c)
 	}
 	return nil
 }
@@ -144,12 +146,14 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) erro
 		}
 		admitted = admitted && (c.Allowed || c.Rule.Mode == Shadow)
 	}
-	if !charge || !admitted {
+	if !charge {
 		return nil
 	}
 	for i := range visits {
-		if c := &charges[i]; c.Allowed {
+		if c := &charges[i]; admitted && c.Allowed {
 			visits[i].charge(clock, c.Key, c, s.cap)
+		} else {
+			visits[i].heal(clock, c)
 		}
 	}
 	return nil
@@ -166,6 +170,14 @@ type visit struct {
 func (s *MemoryStore) visit(key []byte) visit {
 	shard, hash := s.shard(key)
 	return visit{shard: shard, hash: hash}
+}
+
+// heal keeps a key that nothing is charged to from being forgotten too early,
+// which it is if it was charged by a shorter window. See take.lua.
+func (v *visit) heal(clock int64, c *Charge) {
+	if reset := c.ResetAfter.Microseconds(); reset > 0 && dies(v.state)*1000-clock < reset {
+		v.state.keep(clock + reset + slack(c.Rule))
+	}
 }
 
 // look fills in what is found about a charge.

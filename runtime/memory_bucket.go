@@ -8,7 +8,8 @@ import "math"
 type memoryBucket struct {
 	level   float64 // in millionths of an event, a whole number
 	since   int64
-	expires int64 // until when Redis keeps the key
+	expires int64 // until when Redis keeps the key, as far as the state says
+	kept    int64 // until when it does
 	used    bool  // the state means something
 
 	at    int64   // found by look, as what follows
@@ -20,7 +21,9 @@ func (b *memoryBucket) of(r *Rule) bool {
 	return r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket
 }
 
-func (b *memoryBucket) until() int64 { return b.expires }
+func (b *memoryBucket) until() int64 { return b.kept }
+
+func (b *memoryBucket) keep(until int64) { b.kept = until }
 
 // levelUnit is in how many parts a bucket's level divides an event.
 const levelUnit = 1_000_000
@@ -106,6 +109,7 @@ func (b *memoryBucket) set(c *Charge, level float64, at int64) (stop int64) {
 	stop = at + drainageOf(c).time(level)
 	if spare := b.expires - stop; !b.used || spare < 0 || spare > slack(c.Rule) {
 		b.expires = stop + slack(c.Rule)
+		b.kept = b.expires
 	}
 	b.level, b.since, b.used = level, at, true
 	return stop

@@ -28,6 +28,8 @@ func (m *memoryCounter) newest() memoryCount {
 
 func (m *memoryCounter) until() int64 { return m.end }
 
+func (m *memoryCounter) keep(until int64) { m.end = until }
+
 func (m *memoryCounter) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window, newest := c.Rule.Window.Microseconds(), m.newest()
 	m.at = max(clock, m.last)

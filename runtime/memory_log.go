@@ -30,6 +30,8 @@ func (l *memoryLog) until() int64 {
 	return l.end
 }
 
+func (l *memoryLog) keep(until int64) { l.end = until }
+
 func (l *memoryLog) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window, newest := c.Rule.Window.Microseconds(), l.newest()
 	l.at = max(clock, newest)

@@ -27,6 +27,8 @@ type memoryState interface {
 	refund(clock int64, c *Charge)
 	// until returns the time from which the state means nothing.
 	until() int64
+	// keep makes that a later time.
+	keep(until int64)
 }
 
 // look and charge call the state's method. They name the types, so that the
@@ -61,9 +63,10 @@ func charge(s memoryState, clock int64, c *Charge) (at, reset, delay int64) {
 // forgotten reports whether Redis would have dropped the key by now. It counts
 // that in milliseconds, and keeps a key for 100 of them longer than needed; see
 // lifetime in prelude.lua.
-func forgotten(state memoryState, clock int64) bool {
-	return (state.until()+999)/1000+100 <= clock/1000
-}
+func forgotten(state memoryState, clock int64) bool { return dies(state) <= clock/1000 }
+
+// dies returns when Redis would drop the key, in milliseconds.
+func dies(state memoryState) int64 { return (state.until()+999)/1000 + 100 }
 
 // slack returns for how many microseconds longer than need be Redis may keep a
 // key of the rule; see lifetime in prelude.lua.

@@ -4,7 +4,7 @@ package runtime
 type memoryWindow struct {
 	start  int64
 	used   int64
-	window int64 // of the newest charge
+	window int64 // of the newest charge, or for how long the key is kept
 
 	at, from, count int64 // found by look: the charge's time, and the window it falls in
 }
@@ -12,6 +12,8 @@ type memoryWindow struct {
 func (w *memoryWindow) of(r *Rule) bool { return r.Algorithm == FixedWindow }
 
 func (w *memoryWindow) until() int64 { return w.start + w.window }
+
+func (w *memoryWindow) keep(until int64) { w.window = until - w.start }
 
 func (w *memoryWindow) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window := c.Rule.Window.Microseconds()

@@ -109,3 +109,37 @@ func TestLifetime(t *testing.T) {
 		})
 	}
 }
+
+// TestRaisedWindow raises a window while a key is in use, and wants a denial to
+// see to it that the key outlives what the longer window counts.
+func TestRaisedWindow(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range serverRules(10*time.Second, 2) {
+		if layered(rule) {
+			continue // its keys name the window
+		}
+		t.Run(name, func(t *testing.T) {
+			key := storetest.Prefix(t)
+			longer := *rule
+			longer.Window = time.Hour
+			var reset time.Duration
+			for i, rule := range []*runtime.Rule{rule, &longer, &longer} {
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 2, Cost: 1}}}}
+				if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+					t.Fatal(err, calls[0].Err)
+				}
+				c := &calls[0].Charges[0]
+				if c.Allowed != (i < 2) {
+					t.Fatalf("call %d: got %+v", i, c.Result)
+				}
+				reset = c.ResetAfter
+			}
+			if ttl := client.PTTL(ctx, key).Val(); ttl < reset-time.Second || ttl > reset+time.Second {
+				t.Errorf("expires in %v, want about %v", ttl, reset)
+			}
+		})
+	}
+}
