@@ -1,0 +1,137 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var silent = WithLogger(slog.New(slog.DiscardHandler))
+
+// recalling returns a limiter whose store remembers that keys are denied, and
+// cannot ask anybody.
+func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	store := NewRedisStore(client, WithDenialMemory(time.Hour))
+	for _, key := range keys {
+		c := Charge{Rule: rule, Key: appendKey(nil, "", rule, NewKey().AddString(key)), Max: rule.Max, Cost: 1, Result: Result{RetryAfter: time.Hour, ResetAfter: time.Hour}}
+		store.denials.remember(&Call{Charges: []Charge{c}}, instant())
+	}
+	return New(store, silent, WithFailurePolicy(FailClosed))
+}
+
+func ids(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "user-" + strconv.Itoa(i*7919%1_000_003)
+	}
+	return out
+}
+
+// fewestAllocs returns the least that a call allocates: the race detector has
+// pools forget at random.
+func fewestAllocs(f func()) float64 {
+	least := testing.AllocsPerRun(1, f)
+	for range 1000 {
+		least = min(least, testing.AllocsPerRun(1, f))
+	}
+	return least
+}
+
+// TestTakeAllocates counts the allocations of calls that are decided in this
+// process: none, but for the error of a denial.
+func TestTakeAllocates(t *testing.T) {
+	ctx := context.Background()
+	id := ids(1)[0]
+	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
+		rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		other := &Rule{Prefix: "rate_limit:all:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: algorithm}
+		limiter := New(NewMemoryStore(), silent)
+		capped := New(NewMemoryStore(), silent, WithProcessCap(other))
+		observed := New(NewMemoryStore(), silent, WithObserver(&Observer{Decision: func(DecisionEvent) {}}))
+		takes := map[string]struct {
+			allocs float64
+			take   func() error
+		}{
+			"admitted": {0, func() error { _, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"two limits": {0, func() error {
+				_, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)), other.Limit(nil))
+				return err
+			}},
+			"capped":   {0, func() error { _, err := capped.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"observed": {0, func() error { _, err := observed.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"denied":   {1, func() error { _, err := limiter.Take(ctx, none.Limit(NewKey().AddString(id))); return err }},
+		}
+		for name, test := range takes {
+			for range 2000 { // a log has its size
+				_ = test.take()
+			}
+			got := fewestAllocs(func() {
+				if err := test.take(); (err != nil) != (test.allocs > 0) {
+					t.Fatalf("%v, %s: %v", algorithm, name, err)
+				}
+			})
+			if got > test.allocs {
+				t.Errorf("%v, %s: %v allocations, want %v", algorithm, name, got, test.allocs)
+			}
+		}
+	}
+	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1}
+	limiter := recalling(t, rule, []string{id})
+	got := fewestAllocs(func() {
+		d, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)))
+		if !errors.Is(err, ErrLimited) || d.Source != SourceRecalled {
+			t.Fatalf("got %+v, %v; want a recalled denial", d, err)
+		}
+	})
+	if got > 1 {
+		t.Errorf("a recalled denial: %v allocations, want 1", got)
+	}
+}
+
+// BenchmarkTake measures what a call costs that is decided in this process.
+func BenchmarkTake(b *testing.B) {
+	ctx := context.Background()
+	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1_000_000, Algorithm: TokenBucket}
+	none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: TokenBucket}
+	keys := ids(1000)
+	memory := New(NewMemoryStore(), silent)
+	for _, bench := range []struct {
+		name    string
+		limiter *Limiter
+		rule    *Rule
+	}{
+		{"memory admitted", memory, rule},
+		{"memory denied", memory, none},
+		{"recalled denial", recalling(b, none, keys), none},
+	} {
+		take := func(i int) error {
+			_, err := bench.limiter.Take(ctx, bench.rule.Limit(NewKey().AddString(keys[i%len(keys)])))
+			return err
+		}
+		for i := range keys {
+			_ = take(i)
+		}
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_ = take(i)
+			}
+		})
+		b.Run(bench.name+" parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					_ = take(i)
+				}
+			})
+		})
+	}
+}
