@@ -9,7 +9,7 @@ import (
 )
 
 // DefaultMaxKeys is how many keys a [MemoryStore] holds by default.
-const DefaultMaxKeys = 65_536
+const DefaultMaxKeys = 131_072
 
 // memoryShards is at most 64, so that a set of shards fits a word.
 const memoryShards = 64
@@ -182,7 +182,7 @@ func (v *visit) heal(clock int64, c *Charge) {
 
 // look fills in what is found about a charge.
 func (v *visit) look(clock int64, key []byte, c *Charge) error {
-	if v.state = v.shard.find(v.hash, key, clock); v.state == nil {
+	if v.state = v.shard.revive(v.hash, key, clock, c.Rule); v.state == nil {
 		v.state, v.fresh = newMemoryState(c.Rule), true
 	} else if !v.state.of(c.Rule) {
 		return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)

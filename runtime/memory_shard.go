@@ -76,14 +76,29 @@ func slack(r *Rule) int64 { return min((r.Window.Microseconds()+3)/4, 800_000) }
 // dropped it by now.
 func (s *memoryShard) find(hash uint64, key []byte, clock int64) memoryState {
 	i := s.keys.find(hash, key)
+	if i < 0 || forgotten(s.keys.slots[i].state, clock) {
+		return nil
+	}
+	return s.keys.slots[i].state
+}
+
+// revive does what find does for a rule that wants to charge. What Redis would
+// have dropped is emptied and used again: a caller that comes back after its
+// window costs no memory anew.
+func (s *memoryShard) revive(hash uint64, key []byte, clock int64, r *Rule) memoryState {
+	i := s.keys.find(hash, key)
 	if i < 0 {
 		return nil
 	}
 	state := s.keys.slots[i].state
-	if forgotten(state, clock) {
+	if !forgotten(state, clock) {
+		return state
+	}
+	if !state.of(r) {
 		s.keys.remove(i)
 		return nil
 	}
+	empty(state)
 	return state
 }
 
@@ -146,5 +161,27 @@ func newMemoryState(r *Rule) memoryState {
 		return new(memoryWindow)
 	default:
 		return new(memoryBucket)
+	}
+}
+
+// empty makes a state one that was never charged. It keeps a little of its
+// memory.
+func empty(state memoryState) {
+	const kept = 64
+	switch s := state.(type) {
+	case *memoryLog:
+		ring := s.ring
+		if *s = (memoryLog{}); len(ring) <= kept {
+			s.ring = ring
+		}
+	case *memoryCounter:
+		buckets := s.buckets
+		if *s = (memoryCounter{}); cap(buckets) <= kept {
+			s.buckets = buckets[:0]
+		}
+	case *memoryWindow:
+		*s = memoryWindow{}
+	case *memoryBucket:
+		*s = memoryBucket{}
 	}
 }

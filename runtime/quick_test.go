@@ -96,6 +96,37 @@ func TestTakeAllocates(t *testing.T) {
 	}
 }
 
+// TestTakeAllocatesNothingForThoseWhoComeBack has a caller come back when all
+// about it is forgotten.
+func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
+	ctx := context.Background()
+	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
+		rule := &Rule{Prefix: "r:", Window: time.Hour, Max: 3, Algorithm: algorithm}
+		store, now := NewMemoryStore(), time.Now().UnixMicro()
+		store.SetClock(func() int64 { return now })
+		limiter := New(store, silent)
+		got := fewestAllocs(func() {
+			now += 3 * time.Hour.Microseconds()
+			for left := int64(2); left >= 0; left-- {
+				if d, err := limiter.Take(ctx, rule.Limit(nil)); err != nil || d.Remaining != left {
+					t.Fatalf("%v: got %+v, %v; want %d left", algorithm, d, err, left)
+				}
+			}
+		})
+		if got != 0 || store.Keys() != 1 {
+			t.Errorf("%v: %v allocations, %d keys", algorithm, got, store.Keys())
+		}
+		other := *rule
+		other.Algorithm = (algorithm + 1) % LeakyBucket
+		now += 3 * time.Hour.Microseconds()
+		c := []Charge{{Rule: &other, Key: appendKey(nil, "", rule, new(Key)), Max: 3, Cost: 1}}
+		calls := []Call{{Charges: c}}
+		if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil || !c[0].Allowed {
+			t.Errorf("another algorithm on a forgotten key: got %+v, %v, %v", c, err, calls[0].Err)
+		}
+	}
+}
+
 // BenchmarkTake measures what a call costs that is decided in this process.
 func BenchmarkTake(b *testing.B) {
 	ctx := context.Background()
