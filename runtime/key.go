@@ -47,7 +47,11 @@ func NewKey() *Key { return &Key{} }
 // AddString adds s as a part.
 func (k *Key) AddString(s string) *Key {
 	k.separate()
-	addEscaped(k, s)
+	if k.rare != nil || len(s) > inlineKey-int(k.n) || escapesOf(s) != 0 {
+		addEscaped(k, s)
+		return k
+	}
+	k.n += uint8(copy(k.inline[k.n:], s))
 	return k
 }
 
@@ -167,10 +171,7 @@ func (k *Key) grown(n int) []byte {
 }
 
 func addEscaped[T string | []byte](k *Key, s T) {
-	extra := 0
-	for i := 0; i < len(s); i++ {
-		extra += int(escapes[s[i]])
-	}
+	extra := escapesOf(s)
 	switch size := len(s) + extra; {
 	case !k.fits(size):
 		k.rare = &rareKey{k.invalid(), appendEscaped(k.grown(size), s)}
@@ -179,6 +180,14 @@ func addEscaped[T string | []byte](k *Key, s T) {
 	default:
 		k.n += uint8(len(appendEscaped(k.inline[k.n:k.n], s)))
 	}
+}
+
+// escapesOf returns how many bytes longer s is in a key.
+func escapesOf[T string | []byte](s T) (extra int) {
+	for i := 0; i < len(s); i++ {
+		extra += int(escapes[s[i]])
+	}
+	return extra
 }
 
 func appendEscaped[T string | []byte](dst []byte, s T) []byte {

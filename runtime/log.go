@@ -15,11 +15,15 @@ const logInterval = time.Second
 // of calls is not also a flood of lines. A line never holds a key: keys are
 // made of what callers send.
 type limitedLog struct {
-	logger *slog.Logger // nil: slog.Default, as it is then
-	rules  sync.Map     // *Rule -> *ruleLog
+	logger *slog.Logger            // nil: slog.Default, as it is then
+	rules  sync.Map                // *Rule -> *ruleLog
+	recent atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
 }
 
-type ruleLog struct{ degraded, denied throttle }
+type ruleLog struct {
+	rule             *Rule // as declared
+	degraded, denied throttle
+}
 
 func newLimitedLog(logger *slog.Logger) *limitedLog { return &limitedLog{logger: logger} }
 
@@ -32,7 +36,9 @@ func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 
 // denied reports a denial by a call that came at an instant.
 func (l *limitedLog) denied(c *Charge, source Source, came time.Duration) {
-	if skipped, ok := l.of(c.Rule).denied.due(came); ok {
+	rule := l.of(c.Rule)
+	if skipped, ok := rule.denied.due(came); ok {
+		l.recent.Store(rule)
 		l.write(slog.LevelInfo, "call over its rate limit", skipped,
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
 			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
@@ -44,9 +50,12 @@ func (l *limitedLog) of(r *Rule) *ruleLog {
 	if r.declared != nil {
 		r = r.declared
 	}
+	if recent := l.recent.Load(); recent != nil && recent.rule == r {
+		return recent
+	}
 	value, ok := l.rules.Load(r)
 	if !ok {
-		value, _ = l.rules.LoadOrStore(r, new(ruleLog))
+		value, _ = l.rules.LoadOrStore(r, &ruleLog{rule: r})
 	}
 	return value.(*ruleLog)
 }

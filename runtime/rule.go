@@ -138,6 +138,14 @@ func (r *Rule) message() string {
 // Limit returns the rule applied to one key, at a cost of 1. A nil key is the
 // Key without parts.
 func (r *Rule) Limit(key *Key) Limit {
+	if r == nil || key == nil {
+		return r.bareLimit(key)
+	}
+	return Limit{rule: r, cost: 1, max: r.Max, key: *key} // in one go, which is quicker
+}
+
+// bareLimit is Limit without a rule or without a key.
+func (r *Rule) bareLimit(key *Key) Limit {
 	l := Limit{rule: r, cost: 1}
 	if r != nil {
 		l.max = r.Max
