@@ -3,6 +3,8 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	goruntime "runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,4 +106,50 @@ func TestOwnDeadlineIsNoOutage(t *testing.T) {
 	if d, err := limiter.Take(ctx, rule.Limit(nil)); err != nil || d.Source != runtime.SourceStore {
 		t.Errorf("got %+v, %v; want a decision by the store", d, err)
 	}
+}
+
+// TestResetIsNoOutage shows the same of resets, whose callers have causes of
+// their own to give up, and that resets do not wait for a Redis that is not
+// there, and are not piled up for it.
+func TestResetIsNoOutage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(200*time.Millisecond))
+	limiter := runtime.New(store, quiet)
+	limit := (&runtime.Rule{Name: "r", Prefix: "reset:", Window: time.Hour, Max: 1000}).Limit(nil)
+	if _, err := limiter.Take(ctx, limit); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	for range 20 {
+		short, cancel := context.WithTimeoutCause(ctx, time.Millisecond, errBroken)
+		if err := limiter.Reset(short, limit); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the caller's own %v", err, context.DeadlineExceeded)
+		}
+		cancel()
+	}
+	server.Resume()
+	if d, err := limiter.Take(ctx, limit); err != nil || d.Source != runtime.SourceStore {
+		t.Errorf("got %+v, %v; want a decision by the store", d, err)
+	}
+
+	server.Pause()
+	before := goruntime.NumGoroutine()
+	var wait sync.WaitGroup
+	for range 1000 {
+		wait.Go(func() {
+			if err := limiter.Reset(ctx, limit); err == nil {
+				t.Error("a stopped Redis has reset a key")
+			}
+		})
+	}
+	wait.Wait()
+	if more := goruntime.NumGoroutine() - before; more > 500 {
+		t.Errorf("1000 resets leave %d goroutines", more)
+	}
+	if err := limiter.Reset(ctx, limit); runtime.ClassOf(err) != runtime.ClassBroken {
+		t.Errorf("got %v, want one that Redis was not asked", err)
+	}
+	server.Resume()
 }

@@ -37,9 +37,10 @@ type RedisStore struct {
 	timeout time.Duration
 	slot    func(key []byte) int // nil: one script can span all keys
 
-	terminal terminal // of the only server
-	nodes    *nodes   // the terminals of several; nil: there is one
-	denials  *denials // nil: none is remembered
+	terminal terminal      // of the only server
+	nodes    *nodes        // the terminals of several; nil: there is one
+	aside    chan struct{} // holds a value for each command under way beside trips
+	denials  *denials      // nil: none is remembered
 	topology topology
 	watch    *memoryWatch // nil: nobody watches Redis's memory
 	failures [classes]atomic.Int64
@@ -89,6 +90,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.aside = make(chan struct{}, maxAside)
 	s.terminal.open(s, s.client)
 	s.nodes = newNodes(s, client)
 	return s

@@ -7,11 +7,22 @@ import (
 	"time"
 )
 
+// maxAside is how many commands beside trips are under way at a time.
+const maxAside = 64
+
 // within runs do and gives up when the context ends, which go-redis by default
 // does not. Then do may still be running.
 func (s *RedisStore) within(ctx context.Context, do func() error) error {
+	select {
+	case s.aside <- struct{}{}:
+	case <-ctx.Done():
+		return ended(ctx)
+	}
 	done := make(chan error, 1)
-	go func() { done <- do() }()
+	go func() {
+		done <- do()
+		<-s.aside
+	}()
 	select {
 	case err := <-done:
 		if contextual(err) && ctx.Err() != nil {
