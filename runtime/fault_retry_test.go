@@ -128,7 +128,7 @@ func testLostReplies(t *testing.T, way way, control string, fault func(*faultpro
 		t.Errorf("%d calls were executed %d times", calls, got)
 	}
 	way.proxy.Pass()
-	d, err := runtime.New(runtime.NewRedisStore(direct), quiet, closed).Peek(ctx, limit)
+	d, err := runtime.New(runtime.NewRedisStore(direct, patient), quiet, closed).Peek(ctx, limit)
 	if charged := 1000 - d.Remaining; err != nil || charged != 1+calls {
 		t.Errorf("%d calls were charged %d times (%v)", 1+calls, charged, err)
 	}
