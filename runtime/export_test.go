@@ -106,3 +106,10 @@ func (s *RedisStore) Waiting() int {
 	defer s.terminal.mu.Unlock()
 	return len(s.terminal.waiting)
 }
+
+// KnownRules returns how many rules the overrides keep in mind.
+func (l *Limiter) KnownRules() int {
+	n := 0
+	l.overrides.Load().rules.Range(func(any, any) bool { n++; return true })
+	return n
+}

@@ -77,11 +77,11 @@ func (o *Overrides) check() error {
 		of := o.Rules[name]
 		switch {
 		case of.Max != nil && (*of.Max < 0 || *of.Max > MaxCount):
-			return fmt.Errorf("override of rule %q: max %d is not between 0 and %d", name, *of.Max, int64(MaxCount))
+			return fmt.Errorf("override of rule %.80q: max %d is not between 0 and %d", name, *of.Max, int64(MaxCount))
 		case of.Window != nil && (*of.Window < MinWindow || *of.Window > MaxWindow):
-			return fmt.Errorf("override of rule %q: window %v is not between %v and 366 days", name, *of.Window, MinWindow)
+			return fmt.Errorf("override of rule %.80q: window %v is not between %v and 366 days", name, *of.Window, MinWindow)
 		case of.Mode != nil && *of.Mode > Shadow:
-			return fmt.Errorf("override of rule %q: unknown mode %d", name, *of.Mode)
+			return fmt.Errorf("override of rule %.80q: unknown mode %d", name, *of.Mode)
 		}
 	}
 	return nil

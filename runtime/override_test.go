@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -325,6 +326,49 @@ func TestOverrideOfUnknownName(t *testing.T) {
 			t.Errorf("warned %d times, want once:\n%s", n, out.String())
 		}
 	})
+}
+
+// A line in the log stays short, whatever the names are.
+func TestOverridesLogIsShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out lines
+		source, long := new(board), runtime.Overrides{Rules: map[string]runtime.Override{}}
+		for i := range 100 {
+			long.Rules[fmt.Sprint(i, strings.Repeat("x", 10_000))] = runtime.Override{}
+		}
+		source.set(long, nil)
+		limiter := runtime.New(runtime.NewMemoryStore(), out.logger(), runtime.WithOverrides(source, time.Second))
+		defer limiter.Close()
+		time.Sleep(2 * time.Minute)
+		long.Rules = maps.Clone(long.Rules) // the other is the limiter's to read
+		long.Rules[strings.Repeat("x", 10_000)] = runtime.Override{Max: new(int64(-1))}
+		source.set(long, nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := strings.Count(out.String(), "\n"); n != 3 || len(out.String()) > n*1500 {
+			t.Errorf("%d lines of %d bytes", n, len(out.String()))
+		}
+	})
+}
+
+// A program that makes new rules all the time is served, and not all of them
+// are kept in mind.
+func TestOverridesOfManyRules(t *testing.T) {
+	t.Parallel()
+	source := new(board)
+	source.set(one(runtime.Override{Max: new(int64(1))}), nil)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	for i := range int64(10_500) {
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
+		if d, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(i))); err != nil || d.Limit != 1 {
+			t.Fatalf("rule %d: got %+v, %v", i, d, err)
+		}
+	}
+	if n := limiter.KnownRules(); n != 10_000 {
+		t.Errorf("%d rules are kept in mind, want 10000", n)
+	}
 }
 
 // A source may change what it has handed out, in its next call.

@@ -53,8 +53,12 @@ func (u *unmet) look(l *Limiter) {
 	}
 }
 
-// some returns the first few names for a line in the log.
+// some returns the beginnings of the first few names, for a line in the log.
 func some(rules map[string]Override) []string {
 	names := slices.Sorted(maps.Keys(rules))
-	return names[:min(len(names), 10)]
+	names = names[:min(len(names), 10)]
+	for i, name := range names {
+		names[i] = name[:min(len(name), 80)]
+	}
+	return names
 }

@@ -81,7 +81,7 @@ func (n *node) rules() (map[string]runtime.Override, error) {
 	for _, f := range n.fields {
 		of, err := overrideOf(f)
 		if err != nil {
-			return nil, fmt.Errorf("rule %q: %w", f.name, err)
+			return nil, fmt.Errorf("rule %.80q: %w", f.name, err)
 		}
 		rules[f.name] = of
 	}
