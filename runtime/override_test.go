@@ -548,6 +548,24 @@ func TestRefundAfterOverride(t *testing.T) {
 	}
 }
 
+// A reset finds the key that an overridden rule counts under.
+func TestResetAfterOverride(t *testing.T) {
+	t.Parallel()
+	source := new(board)
+	source.set(one(runtime.Override{Window: new(2 * time.Hour)}), nil)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
+	for range 2 {
+		if got := passing(t, limiter, rule.Limit(nil), 5); got != 3 {
+			t.Errorf("%d admitted, want 3", got)
+		}
+		if err := limiter.Reset(context.Background(), rule.Limit(nil)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The lines about one rule stay a line a second, however often it is changed.
 func TestLogOfOverriddenRule(t *testing.T) {
 	t.Parallel()

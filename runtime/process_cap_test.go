@@ -234,6 +234,21 @@ func TestProcessCapOfQueue(t *testing.T) {
 	})
 }
 
+// What can never be admitted is told so, and not to come back soon, also when
+// the cap has no room.
+func TestProcessCapBesideNever(t *testing.T) {
+	t.Parallel()
+	limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 1)
+	passing(t, limiter, wide.Limit(nil), 2)
+	never := narrow.Limit(nil).WithCost(2)
+	if d, err := limiter.Take(context.Background(), never); !errors.Is(err, runtime.ErrCostExceedsLimit) || d.Rule != "narrow" {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if out := limiter.TakeEach(context.Background(), never)[0]; !errors.Is(out.Err, runtime.ErrCostExceedsLimit) || out.Rule != "narrow" {
+		t.Errorf("each: got %+v", out)
+	}
+}
+
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(nil))
