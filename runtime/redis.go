@@ -107,8 +107,9 @@ func (s *RedisStore) attach(e *events) {
 }
 
 // Close ends what the store has started, the watch of [WithMemoryWatch], and
-// returns when it has ended. Calls are decided as before; the client stays
-// open.
+// returns when it has ended: at once, or when a Redis that does not answer has
+// been given up on, which takes a second or two, and longer on a cluster whose
+// client waits longer. Calls are decided as before; the client stays open.
 func (s *RedisStore) Close() error {
 	if s.watch != nil {
 		s.watch.close()

@@ -28,6 +28,8 @@ const tunedTimeout = 500 * time.Millisecond
 //     not fill the pool, and a cluster client that asks a dead node for the
 //     topology soon asks another.
 //
+// With a [WithTimeout] above those, set them higher yourself.
+//
 // A limiter keeps to its own time without all that. With it, limits are in
 // force again sooner after a fault, and [ClassOf] tells a refused port from a
 // slow answer.

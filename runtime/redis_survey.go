@@ -38,32 +38,39 @@ type KeyGroup struct {
 	tag string // what the keys end with
 }
 
-// KeysOf returns the keys of a rule for [RedisStore.Survey], with an Expiry that
-// cuts no window short if calls have no max of their own below the rule's.
+// KeysOf returns the keys of a rule for [RedisStore.Survey]. Their Expiry, by the
+// overrides in force, cuts no window short; it may empty a bucket early whose
+// max is lower for some calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	g := &KeyGroup{Prefix: r.Prefix, Expiry: r.longest(), tag: r.keyTag()}
-	if l != nil && l.namespace != "" {
+	limit := r.Limit(nil)
+	if l == nil {
+		l = withoutStore
+	}
+	r, most, _ := l.overridden(&limit)
+	g := &KeyGroup{Prefix: r.Prefix, Expiry: r.longest(most), tag: r.keyTag()}
+	if l.namespace != "" {
 		g.Prefix = l.namespace + ":" + r.Prefix
 	}
 	return g
 }
 
 // longest returns a time after which a key of the rule has no effect any more.
-func (r *Rule) longest() time.Duration {
-	const most = 10 * 366 * 24 * time.Hour
+func (r *Rule) longest(most int64) time.Duration {
+	const century = 100 * 366 * 24 * time.Hour
 	d := 2 * float64(r.Window)
-	if r.Max > 0 {
-		d += float64(r.Window) * float64(r.capacity(r.Max)) / float64(r.Max)
+	if most > 0 {
+		d += float64(r.Window) * float64(r.capacity(most)) / float64(most)
 	}
-	return time.Duration(min(d, float64(most)))
+	return time.Duration(min(d, float64(century)))
 }
 
 // Survey finds the keys of groups, counts them and their bytes, and gives those
 // that never expire the group's Expiry. It walks over all of the database, on a
 // cluster all masters, with SCAN, and asks about 200 keys at a time; so it takes
 // a while, is no burden to others, and may miss keys that come and go meanwhile.
-// A key counts for the group with the longest prefix. Survey ends when ctx does;
-// the groups then hold what was found so far, as they do with any error.
+// A key counts for the group with the longest prefix. Survey ends when ctx does,
+// or as soon after as the client gives up on a command; the groups then hold
+// what was found so far, as they do with any error.
 func (s *RedisStore) Survey(ctx context.Context, groups ...*KeyGroup) error {
 	if len(groups) == 0 {
 		return nil

@@ -200,3 +200,47 @@ func TestMemoryWatch(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryWatchEnds closes stores whose Redis does not answer, was never
+// asked, or is watched for no limiter.
+func TestMemoryWatchEnds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	watch := runtime.WithMemoryWatch(0, 0)
+	server.Pause()
+	store := runtime.NewRedisStore(client, watch)
+	runtime.New(store, quiet)
+	idle := runtime.NewRedisStore(client, watch)
+	none := runtime.NewRedisStore(client)
+	start := time.Now()
+	for _, store := range []*runtime.RedisStore{store, idle, none} {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("closing took %v", took)
+	}
+	runtime.New(idle, quiet) // starts nothing any more, or goroutines are left
+	server.Resume()
+}
+
+// TestKeysOf wants the expiry that a survey gives to be longer than what the
+// rule counts.
+func TestKeysOf(t *testing.T) {
+	for _, test := range []struct {
+		rule  runtime.Rule
+		least time.Duration
+	}{
+		{runtime.Rule{Window: time.Hour, Max: 1}, time.Hour},
+		{runtime.Rule{Window: time.Hour, Max: 0}, time.Hour},
+		{runtime.Rule{Window: time.Hour, Max: 10, Algorithm: runtime.SlidingCounter}, time.Hour + time.Minute},
+		{runtime.Rule{Window: time.Minute, Max: 10, Burst: 6000, Algorithm: runtime.TokenBucket}, 10 * time.Hour},
+		{runtime.Rule{Window: runtime.MaxWindow, Max: 1, Burst: 1_000_000_000_000, Algorithm: runtime.TokenBucket}, 100 * 365 * 24 * time.Hour},
+	} {
+		if g := (*runtime.Limiter)(nil).KeysOf(&test.rule); g.Expiry < test.least || g.Prefix != test.rule.Prefix {
+			t.Errorf("%+v: got %+v, want at least %v", test.rule, g, test.least)
+		}
+	}
+}
