@@ -22,6 +22,7 @@ const (
 // change. To change a slot takes a lock, and Redis was asked just before.
 type denialTable struct {
 	seed   maphash.Seed
+	used   atomic.Bool // something was added once
 	shards [denialShards]denialShard
 }
 
@@ -80,6 +81,9 @@ func (t *denialTable) add(n *denial, asked time.Duration) {
 			continue
 		}
 		victim.Store(n)
+		if !t.used.Load() {
+			t.used.Store(true)
+		}
 		return
 	}
 }

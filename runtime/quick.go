@@ -27,6 +27,9 @@ func quickOf(store Store) quick {
 // under one limit that enforces, does not wait and is decided in this process.
 // It returns false, and has done nothing, if the call is of another kind.
 func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (bool, error) {
+	if l.quick.denials != nil && !l.quick.denials.table.used.Load() {
+		return false, nil // nobody is over a limit
+	}
 	rule, most, on, err := l.effective(limit)
 	if err != nil || !on || limit.cost == 0 || limit.key.rare != nil || rule.Wait > 0 || rule.Mode != Enforce ||
 		len(l.namespace)+len(rule.Prefix)+len(limit.key.bytes()) > quickKey || ctx.Err() != nil {
