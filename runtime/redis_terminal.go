@@ -39,11 +39,11 @@ type terminal struct {
 	breaker  *breaker
 
 	mu       sync.Mutex
-	waiting  []*ticket   // in the order of their arrival
-	trips    []*trip     // under way
-	flying   int         // pilots, but for those of stuck trips
-	stuck    int         // trips that nobody waits for to return
-	crowded  atomic.Bool // the last trip was
+	waiting  []*ticket    // in the order of their arrival
+	trips    []*trip      // under way
+	flying   int          // pilots, but for those of stuck trips
+	stuck    int          // trips that nobody waits for to return
+	crowded  atomic.Int32 // above 0 if one of the last trips was
 	timer    *time.Timer
 	watching bool // timer will call overdue
 }
@@ -112,7 +112,7 @@ func (t *terminal) join(ticket *ticket, alone bool) (*trip, error) {
 		return nil, errCrowded
 	}
 	t.watch(t.store.timeout)
-	if alone && len(t.waiting) == 0 && t.flying < maxFlying {
+	if alone && len(t.waiting) == 0 && t.flying < maxFlying && t.crowded.Load() == 0 {
 		t.flying++
 		trip := trips.Get().(*trip)
 		t.depart(trip, ticket)
@@ -140,7 +140,7 @@ func (t *terminal) depart(trip *trip, tickets ...*ticket) {
 // board fills a trip from the front of the queue. It returns false if nobody
 // waits, and then the pilot goes.
 func (t *terminal) board(trip *trip) bool {
-	if t.crowded.Load() {
+	if t.crowded.Load() > 0 {
 		// Whoever can run now runs first: those who were aboard before, say. If
 		// they come again they come along, and do not need a trip each.
 		runtime.Gosched()
@@ -180,7 +180,11 @@ func (t *terminal) land(trip *trip) bool {
 	defer t.mu.Unlock()
 	i := slices.Index(t.trips, trip)
 	t.trips = slices.Delete(t.trips, i, i+1)
-	t.crowded.Store(len(trip.tickets) >= crowd)
+	if n := t.crowded.Load(); len(trip.tickets) >= crowd {
+		t.crowded.Store(2 * maxFlying)
+	} else if n > 0 {
+		t.crowded.Store(n - 1)
+	}
 	clear(trip.tickets)
 	trip.tickets = trip.tickets[:0]
 	if !trip.stuck {
