@@ -31,6 +31,12 @@ const DefaultTimeout = 50 * time.Millisecond
 //
 // On a cluster or ring the scripts are sent by the clients of the nodes: hooks
 // that are to see them are added by OnNewNode.
+//
+// With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller
+// that finds itself alone makes its trip in its own goroutine, which is quicker.
+// It then sees the end of its context when the trip is over, within the store's
+// timeout. With a timeout above 100 ms only callers whose contexts do not end
+// travel so.
 type RedisStore struct {
 	client  redis.UniversalClient
 	library library

@@ -21,7 +21,8 @@ const tunedTimeout = 500 * time.Millisecond
 // Options that are already set stay. The others become:
 //
 //   - ContextTimeoutEnabled true: a connection on which no answer comes is given
-//     up when the call's time is over, not after five seconds;
+//     up when the call's time is over, not after five seconds, and a lone caller
+//     asks Redis in its own goroutine;
 //   - DialerRetries 1: a port that refuses is noticed at once, not after half a
 //     second;
 //   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do

@@ -1,10 +1,8 @@
 package runtime_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -209,73 +207,6 @@ func (k *loadKey) note(r runtime.Result, cost int64, start time.Time, err error)
 	default:
 		k.denied++
 	}
-}
-
-// check compares what the callers were told with what was charged.
-func (l *tripLoad) check(t *testing.T, store *runtime.RedisStore) {
-	t.Helper()
-	for _, k := range l.keys {
-		k.check(t, store)
-	}
-	executed := map[outcome]int64{}
-	ids := slices.Collect(maps.Keys(l.singles))
-	for part := range slices.Chunk(ids, 500) {
-		var calls []runtime.Call
-		for _, id := range part {
-			key := []byte(l.singles[id].key)
-			calls = append(calls, runtime.Call{Charges: []runtime.Charge{{Rule: l.once, Key: key, Max: l.once.Max, Cost: 1}}})
-		}
-		if err := store.Peek(context.Background(), calls); err != nil {
-			t.Fatal(err)
-		}
-		for i, id := range part {
-			if calls[i].Err != nil {
-				t.Fatal(calls[i].Err)
-			}
-			n, told := l.once.Max-calls[i].Charges[0].Remaining, l.singles[id].outcome
-			if n > 1 || n == 0 && told == toldAdmitted || n == 1 && told == toldDenied {
-				t.Errorf("a call was charged %d times, and its caller told: %s", n, told)
-			}
-			executed[told] += n
-		}
-	}
-	t.Logf("%d calls, %d admitted; of those with a key of their own %d were charged that were told so, and %d that were not",
-		l.calls.Load(), l.admitted.Load(), executed[toldAdmitted], executed[toldNothing])
-}
-
-// check looks for an order in which what the callers were told can have
-// happened: every event of the limit was one caller's, and no caller came
-// before one that had its answer already.
-func (k *loadKey) check(t *testing.T, store *runtime.RedisStore) {
-	t.Helper()
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}}}}
-	if err := store.Peek(context.Background(), calls); err != nil || calls[0].Err != nil {
-		t.Fatal(err, calls[0].Err)
-	}
-	used := k.rule.Max - calls[0].Charges[0].Remaining
-	slices.SortFunc(k.admitted, func(a, b admission) int { return cmp.Compare(a.from, b.from) })
-	var told, last int64
-	var latest time.Time // start of those before
-	for _, a := range k.admitted {
-		told += a.to - a.from
-		if a.from < last {
-			t.Errorf("%s: two callers were both told that they had event %d", k.key, a.from)
-		}
-		if latest.After(a.end) {
-			t.Errorf("%s: a caller was let in before one that was through when it came", k.key)
-		}
-		if a.start.After(latest) {
-			latest = a.start
-		}
-		last = a.to
-	}
-	if used > k.rule.Max || told > used || used > told+k.unknown || last > used {
-		t.Errorf("%s: %d charged of %d, callers know of %d, and do not know of %d", k.key, used, k.rule.Max, told, k.unknown)
-	}
-	if k.rule.Max < 1000 && (k.denied == 0 || used+1 < k.rule.Max) {
-		t.Errorf("%s: %d denied with %d of %d charged", k.key, k.denied, used, k.rule.Max)
-	}
-	t.Logf("%s: %d admitted, %d denied, %d charged, %d unknown", k.key, len(k.admitted), k.denied, used, k.unknown)
 }
 
 // hashPart returns what decides the slot of a key.
