@@ -1,0 +1,60 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestRing shares trips to each server of a ring, and charges limits on two of
+// them all or none.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs := map[string]string{}
+	for i := range 3 {
+		addrs[fmt.Sprint(i)] = redistest.Start(t).Addr
+	}
+	client := redis.NewRing(&redis.RingOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	rule := &runtime.Rule{Name: "ring", Prefix: "ring:", Window: time.Hour, Max: 20, Storage: runtime.List}
+	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
+
+	var admitted [40]atomic.Int64
+	var wait sync.WaitGroup
+	for range 32 {
+		wait.Go(func() {
+			for i := range admitted {
+				if _, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddInt(int64(i)))); err == nil {
+					admitted[i].Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	for i := range admitted {
+		if n := admitted[i].Load(); n != 20 {
+			t.Errorf("key %d: admitted %d, want 20", i, n)
+		}
+	}
+	for i := range int64(20) {
+		id := runtime.NewKey().AddInt(100 + i)
+		for n := range 8 {
+			if _, err := limiter.Take(ctx, rule.Limit(id), other.Limit(id)); (err == nil) != (n < 5) {
+				t.Errorf("both limits of %d, call %d: %v", i, n, err)
+			}
+		}
+		if d, err := limiter.Peek(ctx, rule.Limit(id)); err != nil || d.Remaining != 15 {
+			t.Errorf("got %+v, %v, want 15 left", d, err)
+		}
+	}
+}
