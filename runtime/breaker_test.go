@@ -50,8 +50,13 @@ func outage(t *testing.T, client redis.UniversalClient, stop, resume func()) {
 		}
 		return d, time.Since(start)
 	}
-	if d, _ := take(); d.Source != runtime.SourceStore {
-		t.Fatalf("decided by %v, want the store", d.Source)
+	for tries := 0; ; tries++ { // a busy machine may need some to connect
+		if d, _ := take(); d.Source == runtime.SourceStore {
+			break
+		} else if tries == 1000 {
+			t.Fatalf("decided by %v, want the store", d.Source)
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	stop()
 	const calls = 2000
@@ -148,8 +153,13 @@ func TestResetIsNoOutage(t *testing.T) {
 	if more := goruntime.NumGoroutine() - before; more > 500 {
 		t.Errorf("1000 resets leave %d goroutines", more)
 	}
-	if err := limiter.Reset(ctx, limit); runtime.ClassOf(err) != runtime.ClassBroken {
-		t.Errorf("got %v, want one that Redis was not asked", err)
+	broken := store.Failures()[runtime.ClassBroken]
+	for range 100 { // all but a probe now and then
+		wait.Go(func() { _ = limiter.Reset(ctx, limit) })
+	}
+	wait.Wait()
+	if kept := store.Failures()[runtime.ClassBroken] - broken; kept < 90 {
+		t.Errorf("%d of 100 resets were kept from a stopped Redis, want nearly all", kept)
 	}
 	server.Resume()
 }
