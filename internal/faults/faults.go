@@ -64,7 +64,7 @@ func All() []Fault {
 
 // A site is a Redis and what is going to happen to it.
 type site struct {
-	client redis.UniversalClient // as a user would make it
+	connect func() redis.UniversalClient // a client of it, as a user would make one
 	// tags are the hash tags of the keys. On a cluster they lie on different
 	// masters.
 	tags  []string

@@ -23,10 +23,13 @@ var network = []Fault{
 func proxied(name string, quick bool, fault func(*faultproxy.Proxy), classes ...string) Fault {
 	return Fault{Name: name, Where: Network, Classes: classes, Quick: quick, set: func(tb testing.TB, c clients) *site {
 		proxy := faultproxy.Start(tb, redistest.Start(tb).Addr)
-		options := &redis.Options{Addr: proxy.Addr}
-		c.tune(options)
-		client := redis.NewClient(options)
-		tb.Cleanup(func() { _ = client.Close() })
-		return &site{client: client, begin: func() { fault(proxy) }, end: proxy.Pass}
+		connect := func() redis.UniversalClient {
+			options := &redis.Options{Addr: proxy.Addr}
+			c.tune(options)
+			client := redis.NewClient(options)
+			tb.Cleanup(func() { _ = client.Close() })
+			return client
+		}
+		return &site{connect: connect, begin: func() { fault(proxy) }, end: proxy.Pass}
 	}}
 }

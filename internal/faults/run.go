@@ -15,8 +15,8 @@ const (
 	// long each then rests.
 	callers = 6
 	pause   = 10 * time.Millisecond
-	// processes is how many limiters the callers of a policy share. They know
-	// nothing of each other, as if each was in a process of its own.
+	// processes is how many limiters the callers of a policy share. They have
+	// nothing in common but Redis, as if each was in a process of its own.
 	processes = 2
 	// keys is how many keys of each tag they call on, one after the other.
 	keys = 2
@@ -30,7 +30,7 @@ const (
 
 // Traffic says what the callers do, in a sentence.
 var Traffic = fmt.Sprintf("By each policy %d goroutines call, each %v after it was answered, on %d keys (%d on a cluster) "+
-	"that admit %d in %v. They share %d limiters, which stand for as many processes; by `local` each of these admits %d",
+	"that admit %d in %v. They share %d limiters with a client each, which stand for as many processes; by `local` each of these admits %d",
 	callers, pause, keys, 3*keys, perWindow, window, processes, perWindow/processes)
 
 // silent keeps what limiters log.

@@ -32,6 +32,14 @@ func newMachine(tb testing.TB, args ...string) *machine {
 	return &machine{server, tb, admin}
 }
 
+// clients returns what makes clients of the machine, each with the options of c
+// and others on top.
+func (m *machine) clients(c clients, options ...func(*redis.Options)) func() redis.UniversalClient {
+	return func() redis.UniversalClient {
+		return m.Client(m.tb, append([]func(*redis.Options){c.tune}, options...)...)
+	}
+}
+
 // do executes a command over the connection of the machine.
 func (m *machine) do(command string, more ...any) {
 	m.tb.Helper()
@@ -57,20 +65,20 @@ func (m *machine) commands(commands ...string) func() {
 var standalone = []Fault{
 	{Name: "SIGSTOP", Where: Standalone, Classes: []string{"timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb, c.tune), begin: m.Pause, end: m.Resume}
+		return &site{connect: m.clients(c), begin: m.Pause, end: m.Resume}
 	}},
 	{Name: "SIGKILL, restarted", Where: Standalone, Failovers: 1, Classes: []string{"dial", "timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
-		server := redistest.Start(tb)
-		return &site{client: server.Client(tb, c.tune), begin: server.Kill, end: server.Restart}
+		m := newMachine(tb)
+		return &site{connect: m.clients(c), begin: m.Kill, end: m.Restart}
 	}},
 	{Name: "SIGKILL, loading after the restart", Where: Standalone, Failovers: 1, Classes: []string{"loading", "timeout"}, set: loading},
 	{Name: "FLUSHALL", Where: Standalone, Failovers: 1, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb, c.tune), begin: m.commands("FLUSHALL"), end: func() {}}
+		return &site{connect: m.clients(c), begin: m.commands("FLUSHALL"), end: func() {}}
 	}},
 	{Name: "out of memory, noeviction", Where: Standalone, Classes: []string{"oom"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb, c.tune),
+		return &site{connect: m.clients(c),
 			begin: m.commands("CONFIG SET maxmemory-policy noeviction", "CONFIG SET maxmemory 1"),
 			end:   m.commands("CONFIG SET maxmemory 0"),
 		}
@@ -81,14 +89,14 @@ var standalone = []Fault{
 		m := newMachine(tb)
 		m.do("ACL SETUSER app on >secret ~* &* +@all")
 		return &site{
-			client: m.Client(tb, c.tune, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }),
-			begin:  m.commands("ACL SETUSER app -evalsha -eval"),
-			end:    m.commands("ACL SETUSER app +evalsha +eval"),
+			connect: m.clients(c, func(o *redis.Options) { o.Username, o.Password = "app", "secret" }),
+			begin:   m.commands("ACL SETUSER app -evalsha -eval"),
+			end:     m.commands("ACL SETUSER app +evalsha +eval"),
 		}
 	}},
 	{Name: "password set, client has none", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb, c.tune),
+		return &site{connect: m.clients(c),
 			begin: m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
 			end:   func() { m.do("CONFIG SET requirepass", "") },
 		}
@@ -97,14 +105,14 @@ var standalone = []Fault{
 		m := newMachine(tb)
 		m.do("CONFIG SET requirepass old")
 		return &site{
-			client: m.Client(tb, c.tune, func(o *redis.Options) { o.Password = "old" }),
-			begin:  m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
-			end:    m.commands("CONFIG SET requirepass old"),
+			connect: m.clients(c, func(o *redis.Options) { o.Password = "old" }),
+			begin:   m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
+			end:     m.commands("CONFIG SET requirepass old"),
 		}
 	}},
 	{Name: "maxclients reached", Where: Standalone, Classes: []string{"dial", "timeout"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
-		return &site{client: m.Client(tb, c.tune),
+		return &site{connect: m.clients(c),
 			begin: m.commands("CONFIG SET maxclients 1", "CLIENT KILL TYPE normal SKIPME yes"),
 			end:   m.commands("CONFIG SET maxclients 1000"),
 		}
@@ -113,23 +121,46 @@ var standalone = []Fault{
 	{Name: "made a replica, read only", Where: Standalone, Failovers: 1, Classes: []string{"readonly", "timeout"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
 		host, port, _ := net.SplitHostPort(redistest.Start(tb).Addr)
-		return &site{client: m.Client(tb, c.tune),
+		return &site{connect: m.clients(c),
 			begin: m.commands("REPLICAOF " + host + " " + port),
 			end:   m.commands("REPLICAOF NO ONE"),
 		}
 	}},
-	{Name: "pool of 1 connection, in use", Where: Standalone, Classes: []string{"pool", "timeout"}, Quick: true, set: func(tb testing.TB, c clients) *site {
-		client := redistest.Start(tb).Client(tb, c.tune, func(o *redis.Options) { o.PoolSize = 1 })
-		var conn *redis.Conn
-		return &site{client: client,
-			begin: func() {
-				conn = client.Conn()
-				for conn.Ping(context.Background()).Err() != nil { // until it has the connection
-				}
-			},
-			end: func() { _ = conn.Close() },
+	{Name: "pool of 1 connection, in use", Where: Standalone, Classes: []string{"pool", "timeout"}, Quick: true, set: crowded},
+}
+
+// crowded has somebody hold the one connection of every client.
+func crowded(tb testing.TB, c clients) *site {
+	connect := newMachine(tb).clients(c, func(o *redis.Options) { o.PoolSize = 1 })
+	var made []redis.UniversalClient
+	var held []*redis.Conn
+	hold := func(client *redis.Client) {
+		for range 100 {
+			conn := client.Conn()
+			if conn.Ping(context.Background()).Err() == nil { // it has the connection
+				held = append(held, conn)
+				return
+			}
+			_ = conn.Close()
 		}
-	}},
+		tb.Errorf("the connection of a client cannot be had")
+	}
+	return &site{
+		connect: func() redis.UniversalClient {
+			made = append(made, connect())
+			return made[len(made)-1]
+		},
+		begin: func() {
+			for _, client := range made {
+				hold(client.(*redis.Client))
+			}
+		},
+		end: func() {
+			for _, conn := range held {
+				_ = conn.Close()
+			}
+		},
+	}
 }
 
 // loading kills the server, and has it load 2,000 keys at its restart, one
@@ -141,7 +172,7 @@ func loading(tb testing.TB, c clients) *site {
 	}
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb, c.tune),
+	return &site{connect: m.clients(c),
 		begin: func() {
 			m.do("SAVE")
 			wait.Go(m.Restart)
@@ -159,7 +190,7 @@ func asleep(tb testing.TB, c clients) *site {
 	m := newMachine(tb, args...)
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb, c.tune),
+	return &site{connect: m.clients(c),
 		begin: func() { wait.Go(func() { m.do("DEBUG SLEEP 2") }) },
 		end:   wait.Wait,
 	}
@@ -172,7 +203,7 @@ func busy(tb testing.TB, c clients) *site {
 	stranger := m.Client(tb, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = time.Minute, -1 })
 	var wait sync.WaitGroup
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb, c.tune),
+	return &site{connect: m.clients(c),
 		begin: func() { wait.Go(func() { stranger.Eval(context.Background(), "while true do end", nil) }) },
 		end:   func() { m.do("SCRIPT KILL"); wait.Wait() },
 	}
@@ -184,7 +215,7 @@ func flushed(tb testing.TB, c clients) *site {
 	var wait sync.WaitGroup
 	stop := make(chan struct{})
 	tb.Cleanup(wait.Wait)
-	return &site{client: m.Client(tb, c.tune),
+	return &site{connect: m.clients(c),
 		begin: func() {
 			wait.Go(func() {
 				tick := time.NewTicker(5 * time.Millisecond)

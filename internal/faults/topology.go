@@ -65,11 +65,14 @@ func onCluster(name string, classes []string, heals, quick bool, set func(testin
 			}
 		}
 		s := set(tb, cluster, cluster.Nodes[0])
-		s.client, s.tags = cluster.Client(tb, func(o *redis.ClusterOptions) {
-			if c.tuned {
-				runtime.TuneRedis(o)
-			}
-		}), tags
+		s.tags = tags
+		s.connect = func() redis.UniversalClient {
+			return cluster.Client(tb, func(o *redis.ClusterOptions) {
+				if c.tuned {
+					runtime.TuneRedis(o)
+				}
+			})
+		}
 		return &s
 	}}
 }
@@ -82,10 +85,12 @@ var sentinels = []Fault{
 func onSentinel(name string, classes []string, fault func(*redistest.Server)) Fault {
 	return Fault{Name: name, Where: Sentinel, Failovers: 1, Heals: true, Classes: classes, set: func(tb testing.TB, c clients) *site {
 		sentinel := redistest.StartSentinel(tb)
-		return &site{client: sentinel.Client(tb, func(o *redis.FailoverOptions) {
-			if c.tuned {
-				runtime.TuneRedis(o)
-			}
-		}), begin: func() { fault(sentinel.Nodes[0]) }}
+		return &site{connect: func() redis.UniversalClient {
+			return sentinel.Client(tb, func(o *redis.FailoverOptions) {
+				if c.tuned {
+					runtime.TuneRedis(o)
+				}
+			})
+		}, begin: func() { fault(sentinel.Nodes[0]) }}
 	}}
 }
