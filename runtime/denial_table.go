@@ -122,6 +122,17 @@ func (s *denialShard) grow(size int) {
 	s.slots.Store(&slots)
 }
 
+// drop drops a denial, if it has not been replaced.
+func (t *denialTable) drop(n *denial) {
+	shard := &t.shards[n.hash%denialShards]
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	slots := *shard.slots.Load()
+	for i := range uint64(denialsASet) {
+		slots[slotOf(n.hash, i, len(slots))].CompareAndSwap(n, nil)
+	}
+}
+
 // forget drops what is known of a key, and keeps what was asked before now from
 // being added.
 func (t *denialTable) forget(key []byte, now time.Duration) {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"hash/maphash"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,11 +15,12 @@ const DefaultDenialMemory = time.Second
 // asked, and so are never later than Redis's own.
 type denials struct {
 	trust time.Duration
+	grace time.Duration // how long to go on believing a denial that is being renewed: the store's timeout
 	table denialTable
 }
 
 // A denial says that charges by a rule of at least this cost, with at most this
-// max, do not fit before a time. It never changes.
+// max, do not fit before a time. But for renewing it never changes.
 type denial struct {
 	hash      uint64
 	key       string
@@ -28,6 +30,7 @@ type denial struct {
 	fits      time.Duration // when the charge fits
 	whole     time.Duration // when the limit is whole again
 	until     time.Duration // how long to believe it: never longer than fits
+	renewing  atomic.Bool   // a call asks whether it still holds
 }
 
 func newDenials(trust time.Duration) *denials {
@@ -74,30 +77,42 @@ func (d *denials) spare(calls []Call, ask func([]Call) error) error {
 // recall reports whether a call is known to be denied, and then fills in its
 // results. A limit that nothing is known of counts as having room.
 func (d *denials) recall(call *Call, now time.Duration) bool {
+	if !d.known(call, now, false) && !d.known(call, now, true) {
+		return false
+	}
+	call.Err = nil
+	return true
+}
+
+func (d *denials) known(call *Call, now time.Duration, renew bool) bool {
 	known := false
 	for i := range call.Charges {
 		c := &call.Charges[i]
-		if d.denies(c.Key, c, now) {
+		if d.denies(c.Key, c, now, renew) {
 			known = true
 		} else {
 			c.Result = Result{Allowed: true, Remaining: c.Max}
 		}
 	}
-	if known {
-		call.Err = nil
-	}
 	return known
 }
 
 // denies reports whether a charge to a key is known to be denied, and then fills
-// in its result.
-func (d *denials) denies(key []byte, c *Charge, now time.Duration) bool {
+// in its result. A denial that is no longer believed by itself holds for a grace
+// while one call asks again, so that not everybody does: the first to come with
+// renew, which says that it will ask.
+func (d *denials) denies(key []byte, c *Charge, now time.Duration, renew bool) bool {
 	if c.Rule.Mode != Enforce {
 		return false
 	}
 	n := d.table.find(key)
-	if n == nil || n.rule != c.Rule || n.cost > c.Cost || c.Max > n.max || now >= n.until {
+	if n == nil || n.rule != c.Rule || n.cost > c.Cost || c.Max > n.max || now >= n.fits {
 		return false
+	}
+	if now >= n.until {
+		if now >= n.until+d.grace || !n.renewing.Load() && (!renew || n.renewing.CompareAndSwap(false, true)) {
+			return false
+		}
 	}
 	c.Result = Result{
 		Remaining:  min(n.remaining, c.Max),
@@ -108,12 +123,19 @@ func (d *denials) denies(key []byte, c *Charge, now time.Duration) bool {
 	return true
 }
 
-// remember takes note of what a call was denied that was asked about at a time.
+// remember takes note of what a call was denied that was asked about at a time,
+// and that a denial does not hold any more.
 // The time a queue takes depends on who waits, so it is not remembered.
 func (d *denials) remember(call *Call, asked time.Duration) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
-		if c.Allowed || c.Rule.Mode != Enforce || c.Rule.queues() {
+		if c.Rule.Mode != Enforce || c.Rule.queues() {
+			continue
+		}
+		if c.Allowed {
+			if n := d.table.find(c.Key); n != nil && n.until <= asked {
+				d.table.drop(n)
+			}
 			continue
 		}
 		d.table.add(&denial{

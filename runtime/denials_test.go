@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,5 +129,83 @@ func TestDenialMemoryEnds(t *testing.T) {
 				t.Fatalf("denied at the time that the denial named: %v", err)
 			}
 		}
+	}
+}
+
+// held holds up the first script that it is told to.
+type held struct {
+	armed            atomic.Bool
+	arrived, release chan struct{}
+}
+
+func (h *held) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.armed.CompareAndSwap(true, false) {
+			close(h.arrived)
+			<-h.release
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestDenialRenewed shows that one call asks whether a denial still holds, and
+// that the others need not ask with it.
+func TestDenialRenewed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ctx := context.Background()
+	hold := &held{arrived: make(chan struct{}), release: make(chan struct{})}
+	client := server.Client(t)
+	client.AddHook(hold)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Millisecond)), quiet)
+	limit := (&runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 2}).Limit(nil)
+	for range 2 {
+		if _, err := limiter.Take(ctx, limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied := func() runtime.Source {
+		d, err := limiter.Take(ctx, limit)
+		if !errors.Is(err, runtime.ErrLimited) {
+			t.Errorf("got %+v, %v; want a denial", d, err)
+		}
+		return d.Source
+	}
+	if denied() != runtime.SourceStore {
+		t.Error("the first denial is not the store's")
+	}
+
+	hold.armed.Store(true)
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		for denied() != runtime.SourceStore { // until the denial is no longer believed
+		}
+	})
+	<-hold.arrived
+	for range 1000 {
+		if source := denied(); source != runtime.SourceRecalled {
+			t.Errorf("decided by %v while another call asks, want %v", source, runtime.SourceRecalled)
+			break
+		}
+	}
+	close(hold.release)
+	renewal.Wait()
+
+	// What somebody else has reset meanwhile is found by the one that asks, and
+	// from then on by all.
+	if err := client.Del(ctx, "denials:").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := limiter.Take(ctx, limit); err == nil {
+			break
+		}
+	}
+	if d, err := limiter.Take(ctx, limit); err != nil {
+		t.Errorf("after another call was admitted: %+v, %v", d, err)
 	}
 }
