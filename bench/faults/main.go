@@ -5,14 +5,14 @@
 //
 // Usage:
 //
-//	go run ./faults [-short] [-run regexp] [-write ../docs/failures.md]
+//	go run ./faults [-short] [-together n] [-lasts duration] [-run regexp] [-write ../docs/failures.md]
 //
 // Clients have their default options; a full round has everything happen a second
 // time to clients with those of runtime.TuneRedis, and the last column is about
 // them. With -short only the faults of a short round happen, and once, which takes
-// well under a minute.
-// With -write the tables replace what stands between the lines
-// "<!-- measured -->" and "<!-- /measured -->" of a file.
+// about a minute, or with -together 2, two at a time, half of it. With -write the
+// tables replace what stands between the lines "<!-- measured -->" and
+// "<!-- /measured -->" of a file.
 //
 // The exit status is 1 if a call was not answered, if more was admitted than
 // the formula above the table allows, or if limits were not enforced again.
@@ -38,9 +38,15 @@ func main() {
 	short := flag.Bool("short", false, "a short round")
 	pattern := flag.String("run", "", "regular expression: only the faults whose names it matches")
 	file := flag.String("write", "", "file to write the tables into")
-	lasts := flag.Duration("lasts", 2*time.Second, "how long a fault lasts that does not heal by itself")
+	lasts := flag.Duration("lasts", 0, "how long a fault lasts that does not heal by itself; 0: 2s, or 1s in a short round")
 	together := flag.Int("together", 1, "how many faults to look at at a time")
 	flag.Parse()
+	if *lasts == 0 {
+		*lasts = 2 * time.Second
+		if *short {
+			*lasts = time.Second
+		}
+	}
 	redis.SetLogger(silence{}) // it has much to say here
 	ok, err := run(*short, *pattern, *file, *lasts, *together)
 	if err != nil {
