@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -37,15 +38,34 @@ func newDenials(trust time.Duration) *denials {
 	return &denials{trust: trust, table: denialTable{seed: maphash.MakeSeed()}}
 }
 
-// spare has ask decide the calls that are not known to be denied.
-func (d *denials) spare(calls []Call, ask func([]Call) error) error {
+// A belief says when to believe a denial that Redis was told of longer ago than
+// denials are trusted.
+type belief uint8
+
+const (
+	// renewed: while another call asks whether it still holds.
+	renewed belief = iota
+	// renewing: the same, and if nobody asks yet the call that came is to.
+	renewing
+	// unanswered: until there is room again, since Redis does not answer.
+	unanswered
+)
+
+// spare has ask decide the calls that are not known to be denied. When that
+// gets no answer, denials are believed for as long as they were to last: who
+// was over a limit before Redis went away is let through no sooner for it.
+func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) error) error {
 	now := instantOf(calls)
 	if len(calls) == 1 {
 		if d.recall(&calls[0], now) {
 			return nil
 		}
 		err := ask(calls)
-		if err == nil && calls[0].Err == nil {
+		switch {
+		case err != nil && ctx.Err() == nil && d.known(&calls[0], instant(), unanswered):
+			calls[0].Err = nil
+			return nil
+		case err == nil && calls[0].Err == nil:
 			d.remember(&calls[0], now)
 		}
 		return err
@@ -60,16 +80,20 @@ func (d *denials) spare(calls []Call, ask func([]Call) error) error {
 		return nil
 	}
 	err := ask(asked)
+	decided := len(calls) - len(asked)
 	for k, i := range places {
-		if calls[i].Err = asked[k].Err; err != nil {
+		switch calls[i].Err = asked[k].Err; {
+		case err != nil && ctx.Err() == nil && d.known(&calls[i], instant(), unanswered):
+			calls[i].Err = nil
+			decided++
+		case err != nil:
 			calls[i].Err = err
-		}
-		if calls[i].Err == nil {
+		case calls[i].Err == nil:
 			d.remember(&calls[i], now)
 		}
 	}
-	if len(asked) < len(calls) {
-		return nil // the others are decided
+	if decided > 0 {
+		return nil // the others have errors of their own
 	}
 	return err
 }
@@ -77,18 +101,18 @@ func (d *denials) spare(calls []Call, ask func([]Call) error) error {
 // recall reports whether a call is known to be denied, and then fills in its
 // results. A limit that nothing is known of counts as having room.
 func (d *denials) recall(call *Call, now time.Duration) bool {
-	if !d.known(call, now, false) && !d.known(call, now, true) {
+	if !d.known(call, now, renewed) && !d.known(call, now, renewing) {
 		return false
 	}
 	call.Err = nil
 	return true
 }
 
-func (d *denials) known(call *Call, now time.Duration, renew bool) bool {
+func (d *denials) known(call *Call, now time.Duration, b belief) bool {
 	known := false
 	for i := range call.Charges {
 		c := &call.Charges[i]
-		if d.denies(c.Key, c, now, renew) {
+		if d.denies(c.Key, c, now, b) {
 			known = true
 		} else {
 			c.Result = Result{Allowed: true, Remaining: c.Max}
@@ -98,10 +122,9 @@ func (d *denials) known(call *Call, now time.Duration, renew bool) bool {
 }
 
 // denies reports whether a charge to a key is known to be denied, and then fills
-// in its result. A denial that is no longer believed by itself holds for a grace
-// while one call asks again, so that not everybody does: the first to come with
-// renew, which says that it will ask.
-func (d *denials) denies(key []byte, c *Charge, now time.Duration, renew bool) bool {
+// in its result. A denial that is no longer trusted holds for a grace while one
+// call asks again, so that not everybody does.
+func (d *denials) denies(key []byte, c *Charge, now time.Duration, b belief) bool {
 	if c.Rule.Mode != Enforce {
 		return false
 	}
@@ -109,8 +132,8 @@ func (d *denials) denies(key []byte, c *Charge, now time.Duration, renew bool) b
 	if n == nil || n.rule != c.Rule || n.cost > c.Cost || c.Max > n.max || now >= n.fits {
 		return false
 	}
-	if now >= n.until {
-		if now >= n.until+d.grace || !n.renewing.Load() && (!renew || n.renewing.CompareAndSwap(false, true)) {
+	if now >= n.until && b != unanswered {
+		if now >= n.until+d.grace || !n.renewing.Load() && (b != renewing || n.renewing.CompareAndSwap(false, true)) {
 			return false
 		}
 	}

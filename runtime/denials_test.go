@@ -209,3 +209,44 @@ func TestDenialRenewed(t *testing.T) {
 		t.Errorf("after another call was admitted: %+v, %v", d, err)
 	}
 }
+
+// TestDenialOutlastsRedis shows that a caller over its limit is not let through
+// because Redis went away, before its time has come.
+func TestDenialOutlastsRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ctx := context.Background()
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(time.Second), runtime.WithDenialMemory(time.Millisecond))
+	limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailOpen))
+	long := &runtime.Rule{Name: "long", Prefix: "long:", Window: time.Hour, Max: 1}
+	short := &runtime.Rule{Name: "short", Prefix: "short:", Window: 2 * time.Second, Max: 1}
+	var limited *runtime.LimitedError
+	for _, rule := range []*runtime.Rule{long, short} {
+		if d, err := limiter.Take(ctx, rule.Limit(nil)); err != nil || d.Source != runtime.SourceStore {
+			t.Fatalf("got %+v, %v", d, err)
+		}
+		if d, err := limiter.Take(ctx, rule.Limit(nil)); !errors.As(err, &limited) || d.Source != runtime.SourceStore {
+			t.Fatalf("got %+v, %v; want a denial by the store", d, err)
+		}
+	}
+	back := time.Now().Add(limited.RetryAfter)
+	server.Kill()
+
+	for range 20 { // the breaker opens meanwhile
+		if d, err := limiter.Take(ctx, long.Limit(nil)); !errors.Is(err, runtime.ErrLimited) || d.Source != runtime.SourceRecalled {
+			t.Fatalf("while Redis is away: got %+v, %v; want a recalled denial", d, err)
+		}
+		if d, err := limiter.Take(ctx, long.Limit(key("another"))); err != nil || d.Source != runtime.SourceFailure {
+			t.Fatalf("another key: got %+v, %v; want the policy to let it through", d, err)
+		}
+	}
+	for _, o := range limiter.TakeEach(ctx, long.Limit(nil), long.Limit(key("another"))) {
+		if denied := o.Source == runtime.SourceRecalled; denied != errors.Is(o.Err, runtime.ErrLimited) || !denied && o.Source != runtime.SourceFailure {
+			t.Errorf("each: got %+v", o)
+		}
+	}
+	time.Sleep(time.Until(back))
+	if d, err := limiter.Take(ctx, short.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
+		t.Errorf("at the time that the denial named: got %+v, %v; want the policy to let it through", d, err)
+	}
+}

@@ -44,7 +44,7 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 	key := appendKey(array[:0], l.namespace, rule, &limit.key)
 	came := instant()
 	if memory := l.quick.memory; memory == nil {
-		if !l.quick.denials.denies(key, c, came, false) {
+		if !l.quick.denials.denies(key, c, came, renewed) {
 			return false, nil
 		}
 	} else if err := memory.decideOne(memory.time(came), key, c, true); err != nil {

@@ -68,12 +68,14 @@ func WithTimeout(d time.Duration) RedisOption {
 	}
 }
 
-// WithDenialMemory sets for how long the store believes a denial: until the
-// time that Redis named, but for no longer than d, it denies further calls on
-// the key that cost as much by itself, without a trip. Within d it may so miss
-// that another process has reset the key or refunded a charge; its own resets
-// and refunds, and a raised max, it sees at once. The default is
-// [DefaultDenialMemory]; 0 asks Redis about every call.
+// WithDenialMemory sets for how long the store trusts a denial: until the time
+// that Redis named, but for no longer than d, it denies further calls on the key
+// that cost as much by itself, without a trip. Then one call asks again, and the
+// others trust the denial until that is answered. So the store may miss for d,
+// and one trip, that another process has reset the key or refunded a charge; its
+// own resets and refunds, and a raised max, it sees at once. While Redis gives no
+// answer a denial holds until the time that was named, whatever the failure
+// policy. The default is [DefaultDenialMemory]; 0 asks Redis about every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		if s.denials = nil; d > 0 {
@@ -138,7 +140,7 @@ func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 	if s.denials == nil {
 		return s.decide(ctx, "take", calls)
 	}
-	return s.denials.spare(calls, func(calls []Call) error { return s.decide(ctx, "take", calls) })
+	return s.denials.spare(ctx, calls, func(calls []Call) error { return s.decide(ctx, "take", calls) })
 }
 
 // Peek implements [Store].
