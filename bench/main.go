@@ -40,6 +40,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/report"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
 )
 
 func main() {
@@ -99,9 +100,9 @@ func measure(ctx context.Context, progress io.Writer, plan contest.Plan) (*conte
 	defer redisServer.Stop()
 	look := server.NewClient(redisServer.Socket) // its own, so that it never waits
 	defer look.Close()
-	client := redis.NewClient(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections})
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections}))
 	defer client.Close()
-	over := limiters.Server{Client: client, Addr: redisServer.Addr, Connections: plan.Connections}
+	over := limiters.Server{Client: client, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
 
 	var result contest.Result
 	if result.Facts, err = plan.Facts(ctx, look); err != nil {

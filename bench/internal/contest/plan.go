@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
+	"github.com/rategen/rategen/bench/internal/server"
 )
 
 // A Plan says how long to measure.
@@ -32,6 +33,8 @@ type Plan struct {
 	Fill time.Duration
 	// Connections is how many each client has at most.
 	Connections int
+	// Timeout is how long a decision of rategen's may wait for Redis.
+	Timeout time.Duration
 }
 
 // The plans there are.
@@ -39,11 +42,13 @@ var (
 	Whole = Plan{
 		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 240 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
 		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
+		Timeout: 100 * time.Millisecond,
 	}
 	// Quick shows that everything works; its numbers are rough.
 	Quick = Plan{
 		Rounds: 1, Warm: 20 * time.Millisecond, Measure: 60 * time.Millisecond, Recall: 100 * time.Millisecond, RoundsFull: 1,
 		MeasureLocal: 10 * time.Millisecond, RoundsLocal: 1, Fill: 500 * time.Millisecond, Connections: 64,
+		Timeout: server.Patience, // also on a machine that does much else
 	}
 )
 

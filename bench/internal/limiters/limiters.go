@@ -52,6 +52,8 @@ type Server struct {
 	Client      *redis.Client
 	Addr        string
 	Connections int
+	// Timeout is how long a decision of rategen's may wait for Redis.
+	Timeout time.Duration
 }
 
 // A Shared limiter counts in Redis.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/limiters/guarded"
 	"github.com/rategen/rategen/bench/internal/load"
-	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -45,7 +44,7 @@ func Locals(s Server) []Local {
 		Local{Name: LocalGenerated, Note: "GCRA", Own: true, New: newGenerated},
 		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyDenies: true,
 			New: func(l Limits, _ int) (load.Take, func(), error) {
-				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(server.Patience))
+				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return ask(quiet(store), way{name: "recalled"}.at(l)), none, nil
 			}},
 		Local{Name: LocalBase, Note: "token bucket", New: newSethvargoMemory},

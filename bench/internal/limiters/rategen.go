@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/rategen/rategen/bench/internal/load"
-	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -37,7 +36,7 @@ func Rategen() []Shared {
 		all = append(all, Shared{
 			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
 			New: func(s Server, l Limits) (load.Take, error) {
-				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(server.Patience))
+				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
 				return ask(quiet(store), w.at(l)), nil
 			},
 		})
