@@ -173,7 +173,7 @@ func TestMemoryWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if e := reading(false); e.Max != 0 || e.Used < 100_000 {
+		if e := reading(false); e.Max < 10*e.Used || e.Used < 100_000 { // that of the machine
 			t.Errorf("%s: no maxmemory: got %+v", name, e)
 		}
 		limit("1500000")

@@ -108,7 +108,7 @@ func (w *memoryWatch) look() {
 		e.log.write(level, msg, 0, slog.Int64("used", use.used), slog.Int64("max", use.limit()))
 		w.high = high
 	}
-	e.memory(MemoryEvent{Used: use.used, Max: use.max, High: high})
+	e.memory(MemoryEvent{Used: use.used, Max: use.limit(), High: high})
 }
 
 // A memoryUse is what a server says of its memory, in bytes.
