@@ -19,15 +19,14 @@ type part struct {
 
 // together reports whether one script can decide calls.
 func (s *RedisStore) together(calls []Call) bool {
-	first := -1
+	first, known := 0, false
 	for i := range calls {
 		for j := range calls[i].Charges {
 			slot := s.slot(calls[i].Charges[j].Key)
-			if first < 0 {
-				first = slot
-			} else if slot != first {
+			if known && slot != first {
 				return false
 			}
+			first, known = slot, true
 		}
 	}
 	return true

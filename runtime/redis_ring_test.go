@@ -58,3 +58,46 @@ func TestRing(t *testing.T) {
 		}
 	}
 }
+
+// TestRingPlaces charges every key on the server that the ring has it on,
+// whatever else a call or a batch is charged for.
+func TestRingPlaces(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	addrs := map[string]string{}
+	for i := range 3 {
+		addrs[fmt.Sprint(i)] = redistest.Start(t).Addr
+	}
+	client := redis.NewRing(&redis.RingOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	rule := &runtime.Rule{Name: "one", Prefix: "one:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
+	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
+	const keys = 30
+	var batch []runtime.Limit
+	for i := range int64(keys) {
+		id := runtime.NewKey().AddInt(i)
+		if _, err := limiter.Take(ctx, rule.Limit(id), other.Limit(id)); err != nil {
+			t.Error(err)
+		}
+		batch = append(batch, rule.Limit(id))
+	}
+	for i := range batch { // each way of cutting it may begin with another server
+		for _, o := range limiter.TakeEach(ctx, batch[i:min(i+2, keys)]...) {
+			if o.Err != nil {
+				t.Error(o.Err)
+			}
+		}
+	}
+	placed := int64(0)
+	if err := client.ForEachShard(ctx, func(ctx context.Context, server *redis.Client) error {
+		n, err := server.DBSize(ctx).Result()
+		atomic.AddInt64(&placed, n)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if placed != 2*keys {
+		t.Errorf("%d keys on all servers, want %d: some are on two", placed, 2*keys)
+	}
+}
