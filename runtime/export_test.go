@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -112,4 +114,23 @@ func (l *Limiter) KnownRules() int {
 	n := 0
 	l.overrides.Load().rules.Range(func(any, any) bool { n++; return true })
 	return n
+}
+
+// TakeLate is Take by a lone caller that is held up, when it is about to leave,
+// until its time is over.
+func (s *RedisStore) TakeLate(calls []Call) error {
+	t := &s.terminal
+	pass, _ := t.breaker.admit()
+	ticket := newTicket("take", 0, calls)
+	ticket.pass = pass
+	trip, err := t.join(ticket, true)
+	if trip == nil {
+		return errors.Join(err, errors.New("the caller is not alone"))
+	}
+	t.mu.Lock()
+	ticket.due = time.Since(epoch)
+	t.mu.Unlock()
+	t.overdue()
+	t.ride(trip)
+	return t.leave(context.Background(), ticket, calls)
 }

@@ -57,10 +57,13 @@ func (t *terminal) pilot(trip *trip) {
 // ride makes the trip of a caller that travels alone. If it has to be sent
 // again a pilot does that.
 func (t *terminal) ride(trip *trip) {
-	trip.load()
+	if trip.load(); len(trip.stops) == 0 { // its time was over before it left
+		t.disembark(trip, t.land(trip))
+		return
+	}
 	ctx, cancel := t.store.withTimeout(context.Background())
 	t.store.send(ctx, t.client, trip.stops)
-	if refused(trip.stops[0].err, t.client == t.store.client) {
+	if refused(trip.stops[0].err, t.node == nil) {
 		go func() {
 			kept := t.finish(ctx, trip)
 			cancel()
@@ -74,10 +77,15 @@ func (t *terminal) ride(trip *trip) {
 	}
 	kept := t.finish(ctx, trip)
 	cancel()
-	if kept && t.relieve(trip) {
-		return
+	t.disembark(trip, kept)
+}
+
+// disembark has a caller that traveled alone leave its trip, to a pilot if the
+// trip is kept and somebody waits.
+func (t *terminal) disembark(trip *trip, kept bool) {
+	if !kept || !t.relieve(trip) {
+		trip.free()
 	}
-	trip.free()
 }
 
 // relieve starts a pilot for a trip if somebody waits, and else gives it back.
@@ -113,15 +121,15 @@ func (t *terminal) finish(ctx context.Context, trip *trip) bool {
 
 // retry sends again what certainly no server has executed, until ctx ends.
 func (t *terminal) retry(ctx context.Context, trip *trip) {
-	client, pause := t.client, time.Millisecond
+	client, all, pause := t.client, t.node == nil, time.Millisecond
 	for {
-		rest, text := trip.refused(client == t.store.client)
+		rest, text := trip.refused(all)
 		switch {
 		case len(rest) == 0:
 			return
 		case text:
-		case client != t.store.client:
-			client = t.store.client // which finds the right server
+		case !all:
+			client, all = t.store.client, true // which finds the right server
 			t.detour(trip, rest)
 		default:
 			t.store.topology.doubt(ClassOf(rest[0].err))
