@@ -68,7 +68,7 @@ func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
 		c := &charges[i]
 		shard, hash := s.shard(c.Key)
 		shard.mu.Lock()
-		if state := shard.find(hash, c.Key, clock); state != nil && state.of(c.Rule) {
+		if state, _ := shard.find(hash, c.Key, clock); state != nil && state.of(c.Rule) {
 			state.refund(clock, c)
 		}
 		shard.mu.Unlock()
@@ -164,7 +164,8 @@ type visit struct {
 	shard *memoryShard
 	hash  uint64
 	state memoryState
-	fresh bool // the state is not in the shard yet
+	fresh bool   // the state is not in the shard yet
+	name  string // the key as the shard kept it until now, or ""
 }
 
 func (s *MemoryStore) visit(key []byte) visit {
@@ -182,8 +183,9 @@ func (v *visit) heal(clock int64, c *Charge) {
 
 // look fills in what is found about a charge.
 func (v *visit) look(clock int64, key []byte, c *Charge) error {
-	if v.state = v.shard.revive(v.hash, key, clock, c.Rule); v.state == nil {
-		v.state, v.fresh = newMemoryState(c.Rule), true
+	var dropped memorySlot
+	if v.state, dropped = v.shard.find(v.hash, key, clock); v.state == nil {
+		v.state, v.fresh, v.name = newMemoryState(c.Rule, dropped.state), true, dropped.key
 	} else if !v.state.of(c.Rule) {
 		return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
 	}
@@ -203,7 +205,10 @@ func (v *visit) charge(clock int64, key []byte, c *Charge, limit int) {
 	c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
 	c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
 	if v.fresh {
-		v.shard.add(v.hash, key, v.state, clock, limit)
+		if v.name == "" {
+			v.name = string(key)
+		}
+		v.shard.add(v.hash, v.name, v.state, clock, limit)
 	}
 }
 

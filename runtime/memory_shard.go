@@ -72,40 +72,26 @@ func dies(state memoryState) int64 { return (state.until()+999)/1000 + 100 }
 // key of the rule; see lifetime in prelude.lua.
 func slack(r *Rule) int64 { return min((r.Window.Microseconds()+3)/4, 800_000) }
 
-// find returns the state of a key, or nil if there is none or Redis would have
-// dropped it by now.
-func (s *memoryShard) find(hash uint64, key []byte, clock int64) memoryState {
-	i := s.keys.find(hash, key)
-	if i < 0 || forgotten(s.keys.slots[i].state, clock) {
-		return nil
-	}
-	return s.keys.slots[i].state
-}
-
-// revive does what find does for a rule that wants to charge. What Redis would
-// have dropped is emptied and used again: a caller that comes back after its
-// window costs no memory anew.
-func (s *memoryShard) revive(hash uint64, key []byte, clock int64, r *Rule) memoryState {
+// find returns the state of a key, or nil if there is none. What Redis would
+// have dropped by now is dropped, so that a clock that steps back does not bring
+// it back, and returned for its memory.
+func (s *memoryShard) find(hash uint64, key []byte, clock int64) (state memoryState, dropped memorySlot) {
 	i := s.keys.find(hash, key)
 	if i < 0 {
-		return nil
+		return nil, memorySlot{}
 	}
-	state := s.keys.slots[i].state
-	if !forgotten(state, clock) {
-		return state
+	slot := s.keys.slots[i]
+	if !forgotten(slot.state, clock) {
+		return slot.state, memorySlot{}
 	}
-	if !state.of(r) {
-		s.keys.remove(i)
-		return nil
-	}
-	empty(state)
-	return state
+	s.keys.remove(i)
+	return nil, slot
 }
 
 // add sets the state of a new key, and makes room for it.
-func (s *memoryShard) add(hash uint64, key []byte, state memoryState, clock int64, limit int) {
+func (s *memoryShard) add(hash uint64, key string, state memoryState, clock int64, limit int) {
 	s.evict(clock, limit)
-	s.keys.add(hash, string(key), state)
+	s.keys.add(hash, key, state)
 }
 
 // reset forgets a key.
@@ -151,7 +137,30 @@ func (s *memoryShard) evict(clock int64, limit int) {
 	}
 }
 
-func newMemoryState(r *Rule) memoryState {
+// newMemoryState returns the state of a key that nothing is charged to. It uses
+// a little of the memory of one that was dropped, which may be nil: a caller
+// that comes back after its window costs none anew.
+func newMemoryState(r *Rule, dropped memoryState) memoryState {
+	const kept = 64
+	if dropped != nil && dropped.of(r) {
+		switch s := dropped.(type) {
+		case *memoryLog:
+			ring := s.ring
+			if *s = (memoryLog{}); len(ring) <= kept {
+				s.ring = ring
+			}
+		case *memoryCounter:
+			buckets := s.buckets
+			if *s = (memoryCounter{}); cap(buckets) <= kept {
+				s.buckets = buckets[:0]
+			}
+		case *memoryWindow:
+			*s = memoryWindow{}
+		case *memoryBucket:
+			*s = memoryBucket{}
+		}
+		return dropped
+	}
 	switch r.Algorithm {
 	case SlidingLog:
 		return new(memoryLog)
@@ -161,27 +170,5 @@ func newMemoryState(r *Rule) memoryState {
 		return new(memoryWindow)
 	default:
 		return new(memoryBucket)
-	}
-}
-
-// empty makes a state one that was never charged. It keeps a little of its
-// memory.
-func empty(state memoryState) {
-	const kept = 64
-	switch s := state.(type) {
-	case *memoryLog:
-		ring := s.ring
-		if *s = (memoryLog{}); len(ring) <= kept {
-			s.ring = ring
-		}
-	case *memoryCounter:
-		buckets := s.buckets
-		if *s = (memoryCounter{}); cap(buckets) <= kept {
-			s.buckets = buckets[:0]
-		}
-	case *memoryWindow:
-		*s = memoryWindow{}
-	case *memoryBucket:
-		*s = memoryBucket{}
 	}
 }

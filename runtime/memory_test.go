@@ -84,3 +84,47 @@ func TestMemoryStoreMemory(t *testing.T) {
 	}
 	goruntime.KeepAlive(store)
 }
+
+// TestMemoryStoreForgets has a clock step back after an operation found a key
+// forgotten. It stays so, since Redis has dropped it.
+func TestMemoryStoreForgets(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, rule := range modelRules() {
+		charges := func(cost int64) []runtime.Charge {
+			return []runtime.Charge{{Rule: rule, Key: []byte("k"), Max: 5, Cost: cost, Wait: rule.Wait}}
+		}
+		peek := func(s runtime.Store) runtime.Result {
+			calls := []runtime.Call{{Charges: charges(1)}}
+			if err := errors.Join(s.Peek(ctx, calls), calls[0].Err); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return calls[0].Charges[0].Result
+		}
+		for way, find := range map[string]func(runtime.Store){
+			"peek": func(s runtime.Store) { peek(s) },
+			"refund": func(s runtime.Store) {
+				if err := s.Refund(ctx, charges(1)); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			},
+		} {
+			now := century.UnixMicro()
+			store := runtime.NewMemoryStore()
+			store.SetClock(func() int64 { return now })
+			whole := peek(store)
+			if err := store.Take(ctx, []runtime.Call{{Charges: charges(5)}}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if peek(store) == whole {
+				t.Fatalf("%s: nothing was charged", name)
+			}
+			now += 10 * rule.Window.Microseconds()
+			find(store)
+			now -= 10 * rule.Window.Microseconds()
+			if got := peek(store); got != whole {
+				t.Errorf("%s: after a %s found the key forgotten it is back: %+v, want %+v", name, way, got, whole)
+			}
+		}
+	}
+}
