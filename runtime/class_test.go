@@ -63,7 +63,7 @@ var classCases = []classCase{
 	{want: runtime.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
 	{want: runtime.ClassBusy, name: "endless script", cause: busy},
 	{want: runtime.ClassLoading, name: "starting", cause: loading, options: []runtime.RedisOption{
-		runtime.WithTimeout(time.Second),
+		runtime.WithTimeout(2 * time.Second), // for as long it asks again and again
 	}},
 	{want: runtime.ClassReadOnly, name: "replica", cause: replica},
 	{want: runtime.ClassMasterDown, name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
@@ -95,11 +95,11 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 func loading(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	ctx := context.Background()
 	master := redistest.Start(t)
-	err := master.Client(t).Eval(ctx, "for i = 1, 20000 do redis.call('SET', i, i) end", nil).Err()
+	err := master.Client(t).Eval(ctx, "for i = 1, 60000 do redis.call('SET', i, i) end", nil).Err()
 	if err != nil && err != redis.Nil {
 		t.Fatal(err)
 	}
-	config("key-load-delay", "200", "loading-process-events-interval-bytes", "1024")(t, s, admin)
+	config("key-load-delay", "50", "loading-process-events-interval-bytes", "1024")(t, s, admin)
 	follow(t, admin, master)
 	eventually(t, func() bool { return redis.HasErrorPrefix(admin.Get(ctx, "k").Err(), "LOADING") })
 }
@@ -112,6 +112,7 @@ func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 }
 
 func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
+	config("repl-diskless-sync-delay", "0")(t, master, master.Client(t)) // it waits for others, for 5 seconds
 	host, port, _ := net.SplitHostPort(master.Addr)
 	if err := admin.ReplicaOf(context.Background(), host, port).Err(); err != nil {
 		t.Fatal(err)

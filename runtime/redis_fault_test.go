@@ -119,7 +119,7 @@ func TestAtMostOnce(t *testing.T) {
 	newLimiter := func() *runtime.Limiter { // each has its own trips
 		return runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	}
-	limiter := newLimiter()
+	limiter := runtime.New(runtime.NewRedisStore(direct, patient), quiet, closed)
 	limit := (&runtime.Rule{Window: time.Hour, Max: 1000}).Limit(key("k"))
 	if _, err := limiter.Take(ctx, limit); err != nil {
 		t.Fatal(err)
@@ -139,6 +139,7 @@ func TestAtMostOnce(t *testing.T) {
 	wait.Wait()
 	server.Resume()
 	// What was sent is executed now.
+	eventually(t, func() bool { return executions(t, direct) > before })
 	for until := time.Now().Add(slack); executions(t, direct) < before+calls && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}

@@ -20,7 +20,7 @@ func TestRetryAfterByStopwatch(t *testing.T) {
 	for name, rule := range serverRules(time.Second, 10) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for try := range 5 {
+			for try := range 20 {
 				id := runtime.NewKey().AddInt(int64(try))
 				for _, cost := range []int64{3, 1, 4, 2} {
 					if _, err := limiter.Take(ctx, rule.Limit(id).WithCost(cost)); err != nil {
@@ -47,6 +47,7 @@ func TestRetryAfterByStopwatch(t *testing.T) {
 						allowed = time.Now()
 					} else {
 						denied = now
+						time.Sleep(time.Millisecond) // others measure too
 					}
 				}
 				if early := d.RetryAfter - allowed.Sub(asked); early > 0 {
@@ -62,7 +63,7 @@ func TestRetryAfterByStopwatch(t *testing.T) {
 					return
 				}
 			}
-			t.Error("not measured closely enough in five tries")
+			t.Error("not measured closely enough in twenty tries")
 		})
 	}
 }
