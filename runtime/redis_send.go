@@ -46,7 +46,12 @@ func refused(err error, all bool) bool {
 	case notExecuted(err), notSent(err), unknown(err):
 		return true
 	}
-	return !all && (redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || errors.Is(err, redis.ErrClosed))
+	return !all && (moved(err) || errors.Is(err, redis.ErrClosed))
+}
+
+// moved reports whether the key is on another server of a cluster.
+func moved(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
 // unknown reports whether the server does not have the script.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type KeyGroup struct {
 	// Prefix is what the keys start with, namespace included.
 	Prefix string
 	// Expiry is how long a key may live on that is found without an expiry. 0
-	// leaves such keys alone.
+	// leaves such keys alone, which a group without a prefix must.
 	Expiry time.Duration
 
 	// Keys is how many there are. A key that Redis lists twice, as it may while
@@ -75,6 +76,11 @@ func (s *RedisStore) Survey(ctx context.Context, groups ...*KeyGroup) error {
 	if len(groups) == 0 {
 		return nil
 	}
+	for _, g := range groups {
+		if g.Prefix == "" && g.Expiry > 0 {
+			return errNoPrefix
+		}
+	}
 	v := &survey{groups: slices.Clone(groups)}
 	slices.SortStableFunc(v.groups, func(a, b *KeyGroup) int {
 		return cmp.Or(cmp.Compare(len(b.Prefix), len(a.Prefix)), cmp.Compare(len(b.tag), len(a.tag)))
@@ -84,6 +90,9 @@ func (s *RedisStore) Survey(ctx context.Context, groups ...*KeyGroup) error {
 	}
 	return s.masters(ctx, v.walk)
 }
+
+var errNoPrefix = errors.New("without a prefix every key of the database would be given an expiry: " +
+	"name a prefix or a namespace, or leave the expiry out")
 
 // A survey is one walk over the keys. Servers of a cluster are walked over at
 // the same time.
@@ -101,15 +110,14 @@ type finding struct {
 	healed *redis.BoolCmd // nil: it need not or must not be
 }
 
-// err returns why nothing is known about the key; redis.Nil if it has gone.
+// err returns why nothing is known about the key; redis.Nil if it has gone, be
+// it to another server of a cluster.
 func (f *finding) err() error {
-	if err := cmp.Or(f.expiry.Err(), f.bytes.Err()); err != nil {
-		return err
-	}
-	if f.expiry.Val() == -2 {
+	err := cmp.Or(f.expiry.Err(), f.bytes.Err())
+	if moved(err) || err == nil && f.expiry.Val() == -2 {
 		return redis.Nil
 	}
-	return nil
+	return err
 }
 
 func (f *finding) endless() bool { return f.expiry.Val() == -1 }
@@ -154,18 +162,17 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 		return fmt.Errorf("look at keys: %w", err)
 	}
 	defer v.add(found)
-	heal, ill := server.Pipeline(), 0
+	heal := server.Pipeline()
 	for i := range found {
 		if f := &found[i]; f.endless() && f.group.Expiry > 0 {
 			f.healed = heal.PExpire(ctx, f.key, f.group.Expiry)
-			ill++
 		}
 	}
-	if ill == 0 {
-		return nil
-	}
-	if _, err := heal.Exec(ctx); err != nil {
-		return fmt.Errorf("heal keys: %w", err)
+	_, _ = heal.Exec(ctx) // nothing, if none is ill
+	for _, f := range found {
+		if f.healed != nil && f.healed.Err() != nil && !moved(f.healed.Err()) {
+			return fmt.Errorf("heal keys: %w", f.healed.Err())
+		}
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"text/tabwriter"
@@ -61,7 +62,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("rategen-keys", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	url := flags.String("url", "redis://localhost:6379", "the server, or any node of a cluster")
+	addr := flags.String("url", "redis://localhost:6379", "the server, or any node of a cluster")
 	cluster := flags.Bool("cluster", false, "the server is a node of a cluster: walk over all masters")
 	heal := flags.Duration("heal", 0, "let keys without an expiry live for this long")
 	asJSON := flags.Bool("json", false, "print a JSON object for each prefix")
@@ -79,9 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
-	client, err := connect(*url, *cluster)
+	client, err := connect(*addr, *cluster)
 	if err != nil {
-		fmt.Fprintln(stderr, "rategen-keys:", err)
+		fmt.Fprintln(stderr, "rategen-keys:", withoutURL(err))
 		return 2
 	}
 	defer client.Close()
@@ -106,21 +107,30 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // connect returns a client of a server or cluster.
-func connect(url string, cluster bool) (redis.UniversalClient, error) {
+func connect(addr string, cluster bool) (redis.UniversalClient, error) {
 	if cluster {
-		options, err := redis.ParseClusterURL(url)
+		options, err := redis.ParseClusterURL(addr)
 		if err != nil {
 			return nil, err
 		}
 		options.ContextTimeoutEnabled, options.DialerRetries = true, 1
 		return redis.NewClusterClient(options), nil
 	}
-	options, err := redis.ParseURL(url)
+	options, err := redis.ParseURL(addr)
 	if err != nil {
 		return nil, err
 	}
 	options.ContextTimeoutEnabled, options.DialerRetries = true, 1
 	return redis.NewClient(options), nil
+}
+
+// withoutURL returns an error that does not quote the URL, or a part of it, which
+// may hold a password.
+func withoutURL(err error) error {
+	if quoted := (*url.Error)(nil); errors.As(err, &quoted) {
+		return errors.New("-url is no URL: write % / ? # and @ in a user or password as %25 %2F %3F %23 and %40")
+	}
+	return err
 }
 
 // A line is what is printed about a prefix.

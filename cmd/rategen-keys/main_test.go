@@ -45,6 +45,14 @@ keys bytes endless healed prefix
 0 0 0 0 "orders:"
 `, "list keys"},
 		{[]string{"-url", "http://localhost", "orders:"}, 2, "", "invalid URL scheme"},
+		{[]string{"-url", "redis://me:hunter/2@localhost", "orders:"}, 2, "", "-url is no URL"},
+		{[]string{"-url", "redis://me:hunter%2@localhost", "orders:"}, 2, "", "-url is no URL"},
+		{[]string{"-cluster", "-url", "redis://me:hunter/2@localhost", "orders:"}, 2, "", "-url is no URL"},
+		{[]string{"-url", url, "-heal", "48h", "orders:", ""}, 1, `
+keys bytes endless healed prefix
+0 0 0 0 "orders:"
+0 0 0 0 ""
+`, "without a prefix every key"},
 		{[]string{"-url", url}, 2, "", "usage"},
 		{[]string{"-unknown"}, 2, "", "unknown"},
 	} {
@@ -55,6 +63,9 @@ keys bytes endless healed prefix
 		}
 		if diff := cmp.Diff(strings.TrimPrefix(test.stdout, "\n"), withoutBytes(t, stdout.String())); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", test.args, diff)
+		}
+		if strings.Contains(stderr.String(), "hunter") {
+			t.Errorf("%q: standard error is %q, with a password", test.args, &stderr)
 		}
 		if !strings.Contains(stderr.String(), test.stderr) || test.stderr == "" && stderr.Len() > 0 {
 			t.Errorf("%q: standard error is %q, want %q", test.args, &stderr, test.stderr)
