@@ -5,7 +5,6 @@ local function take_all(limits)
   local admitted = true
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.shadow = shadow
     limit.seen = { look(limit.key, limit.cost) }
     admitted = admitted and (shadow or not limit.seen[2])
   end

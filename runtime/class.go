@@ -151,8 +151,7 @@ func classOfReply(text string) ErrorClass {
 		return ClassAuth
 	case strings.HasPrefix(text, "max number of clients"):
 		return ClassDial
-	case strings.HasPrefix(text, "Protocol error: unauthenticated"), // for too long a command
-		strings.HasPrefix(text, "The user executing the script can't"):
+	case strings.HasPrefix(text, "The user executing the script can't"):
 		return ClassAuth
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
 		strings.Contains(text, "user_script"):

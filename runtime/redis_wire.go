@@ -188,7 +188,7 @@ func newReply(numbers []int64) (reply, error) {
 func (c *Call) read(r *reply, times int64) (admitted int64, err error) {
 	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
 		n := r.rest[1]
-		if n < 0 || int64(len(r.rest)) < 2+n {
+		if n < 0 || n > int64(len(r.rest))-2 {
 			return 0, errReply
 		}
 		text := make([]byte, n)
