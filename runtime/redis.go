@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -188,60 +187,4 @@ func (s *RedisStore) unlink(ctx context.Context, key string) error {
 	err := s.within(ctx, func() error { return s.client.Unlink(ctx, key).Err() })
 	s.answered(pass, err)
 	return err
-}
-
-// decide has calls executed and counts those that were not decided.
-func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
-	err := s.route(ctx, op, calls)
-	if err != nil {
-		s.count(err, len(calls))
-		return err
-	}
-	for i := range calls {
-		s.count(calls[i].Err, 1)
-	}
-	return nil
-}
-
-// route executes calls by one script, or on a cluster by one for each slot.
-func (s *RedisStore) route(ctx context.Context, op string, calls []Call) error {
-	if s.nodes == nil {
-		return s.share(ctx, &s.terminal, op, 0, calls)
-	}
-	if !s.together(calls) {
-		return s.decideApart(ctx, op, calls)
-	}
-	if len(calls) == 0 {
-		return nil
-	}
-	key := calls[0].Charges[0].Key
-	slot := s.slot(key)
-	terminal, err := s.nodes.terminal(ctx, key, slot)
-	if err != nil {
-		return err
-	}
-	return s.share(ctx, terminal, op, s.nodes.slot(slot), calls)
-}
-
-// share executes calls on trips shared with other callers, maxAboard of them at
-// a time so that Redis is free for others in between.
-func (s *RedisStore) share(ctx context.Context, t *terminal, op string, slot int, calls []Call) error {
-	if len(calls) <= maxAboard {
-		return t.travel(ctx, op, slot, calls)
-	}
-	decided, last := false, error(nil)
-	for part := range slices.Chunk(calls, maxAboard) {
-		if err := t.travel(ctx, op, slot, part); err != nil {
-			last = err
-			for i := range part {
-				part[i].Err = err
-			}
-			continue
-		}
-		decided = true
-	}
-	if decided {
-		return nil
-	}
-	return last
 }

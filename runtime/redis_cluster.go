@@ -89,11 +89,17 @@ func (s *RedisStore) decideApart(ctx context.Context, operation string, calls []
 // maxAboard calls.
 func (s *RedisStore) travelApart(ctx context.Context, operation string, parts map[int]*part) {
 	for rest := len(parts); rest > 0; {
+		var lost error // why it is not known where any key is: to wait for that once is enough
 		for slot, p := range parts {
 			if p.now = p.todo[:min(len(p.todo), maxAboard)]; len(p.now) == 0 {
 				continue
 			}
-			p.terminal, p.err = s.nodes.terminal(ctx, p.now[0].Charges[0].Key, slot)
+			if p.err = lost; lost == nil {
+				p.terminal, p.err = s.nodes.terminal(ctx, p.now[0].Charges[0].Key, slot)
+			}
+			if p.err != nil && !s.nodes.ready.Load() {
+				lost = p.err
+			}
 			if p.err == nil {
 				p.ticket, p.err = p.terminal.enter(operation, s.nodes.slot(slot), p.now, false)
 			}
