@@ -83,7 +83,9 @@ func WithDenialMemory(d time.Duration) RedisOption {
 	}
 }
 
-// NewRedisStore returns a store on client, which stays the caller's to close.
+// NewRedisStore returns a store on client, which stays the caller's to close. A
+// client that is no [redis.ClusterClient] or [redis.Ring] is taken for one of a
+// single server, so a cluster's must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client, timeout: DefaultTimeout, denials: newDenials(DefaultDenialMemory)}
 	switch client := client.(type) {

@@ -123,11 +123,11 @@ func (t *terminal) finish(ctx context.Context, trip *trip) bool {
 func (t *terminal) retry(ctx context.Context, trip *trip) {
 	client, all, pause := t.client, t.node == nil, time.Millisecond
 	for {
-		rest, text := trip.refused(all)
+		rest, now := trip.refused(all)
 		switch {
 		case len(rest) == 0:
 			return
-		case text:
+		case now:
 		case !all:
 			client, all = t.store.client, true // which finds the right server
 			t.detour(trip, rest)

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -52,6 +53,14 @@ func refused(err error, all bool) bool {
 // moved reports whether the key is on another server of a cluster.
 func moved(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
+
+// forbidden reports whether the server has not executed the script because its
+// user may not touch one of the keys. What it says of that differs between
+// versions; what it says of a command that the user may not run has no key.
+func forbidden(err error) bool {
+	return err != nil && redis.HasErrorPrefix(err, "NOPERM") &&
+		(strings.Contains(err.Error(), " a key") || strings.Contains(err.Error(), " the keys"))
 }
 
 // unknown reports whether the server does not have the script.

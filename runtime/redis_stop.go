@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -92,6 +93,17 @@ func (s *stop) append(call Call) {
 	s.origin = append(s.origin, place{len(s.calls), 0})
 	s.calls = append(s.calls, call)
 	s.times = append(s.times, 1)
+}
+
+// fill adds tickets that have been aboard of another stop, and makes the stop
+// one that may be sent by any client.
+func (s *stop) fill(tickets []*ticket, last *index, op string) {
+	last.clear()
+	for _, ticket := range tickets {
+		s.add(ticket, last, math.MaxInt64)
+	}
+	s.load(op, true)
+	s.refused = true
 }
 
 // alike reports whether a call can be one charge to Redis with a charge on one

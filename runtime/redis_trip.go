@@ -1,6 +1,9 @@
 package runtime
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 const (
 	// maxAboard is how many calls a trip takes. A call is a few microseconds'
@@ -107,20 +110,38 @@ func (t *trip) stop(slot int) *stop {
 
 // refused returns the stops whose scripts may be sent again, and whether that
 // is to be tried at once: the first whose script the server does not have is
-// to bring the text along.
-func (t *trip) refused(all bool) (rest []*stop, text bool) {
+// to bring the text along, and those with a key that is forbidden are halved.
+func (t *trip) refused(all bool) (rest []*stop, now bool) {
 	t.rest = t.rest[:0]
+	text := false
 	for _, s := range t.stops {
 		s.text = false
+		if forbidden(s.err) && len(s.aboard) > 1 {
+			t.rest, now = append(t.rest, s, t.halve(s)), true
+			continue
+		}
 		if s.refused = refused(s.err, all); !s.refused {
 			continue
 		}
 		if !text && unknown(s.err) {
-			s.text, text = true, true
+			s.text, text, now = true, true, true
 		}
 		t.rest = append(t.rest, s)
 	}
-	return t.rest, text
+	return t.rest, now
+}
+
+// halve parts a stop in two that may be sent, and returns the second. Redis
+// executes no script for which one of the keys is forbidden to its user, and
+// that is to be the failure of those alone who named it.
+func (t *trip) halve(s *stop) *stop {
+	aboard := slices.Clone(s.aboard)
+	half := len(aboard) / 2
+	second := t.stop(s.slot)
+	s.clear()
+	s.fill(aboard[:half], &t.last, t.op)
+	second.fill(aboard[half:], &t.last, t.op)
+	return second
 }
 
 // err returns why nobody aboard got an answer, or nil.
