@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Mutation names the variable of the environment that changes the text of
@@ -133,4 +135,22 @@ func (s *RedisStore) TakeLate(calls []Call) error {
 	t.overdue()
 	t.ride(trip)
 	return t.leave(context.Background(), ticket, calls)
+}
+
+// Replace has a store on a cluster meet a server for each of clients, one after
+// the other on the same slot, and returns how many it has in mind.
+func (s *RedisStore) Replace(clients ...*redis.Client) int {
+	for _, client := range clients {
+		s.nodes.slots[0].Store(s.nodes.of(client))
+	}
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	return len(s.nodes.terminals)
+}
+
+// Has reports whether a store on a cluster has a server in mind.
+func (s *RedisStore) Has(client *redis.Client) bool {
+	s.nodes.mu.Lock()
+	defer s.nodes.mu.Unlock()
+	return s.nodes.terminals[client] != nil
 }

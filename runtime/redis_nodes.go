@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -88,12 +89,32 @@ func (n *nodes) of(client *redis.Client) *terminal {
 	defer n.mu.Unlock()
 	t := n.terminals[client]
 	if t == nil {
+		if len(n.terminals) >= maxTerminals {
+			n.prune()
+		}
 		t = new(terminal)
 		t.open(n.store, client)
 		t.node = client
 		n.terminals[client] = t
 	}
 	return t
+}
+
+// maxTerminals is how many terminals there may be before those of servers that
+// have left the cluster are forgotten.
+const maxTerminals = 256
+
+// prune forgets the terminals that no slot is known to be on. What is under way
+// there goes on. The servers of a ring are few and seldom replaced.
+func (n *nodes) prune() {
+	if n.slots == nil {
+		return
+	}
+	used := make(map[*terminal]bool)
+	for i := range n.slots {
+		used[n.slots[i].Load()] = true
+	}
+	maps.DeleteFunc(n.terminals, func(_ *redis.Client, t *terminal) bool { return !used[t] })
 }
 
 // learn has the client ask which servers there are. All callers wait for one
