@@ -20,7 +20,7 @@ func (s *RedisStore) within(ctx context.Context, do func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- do()
+		done <- s.guard(do)
 		<-s.aside
 	}()
 	select {

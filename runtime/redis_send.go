@@ -19,22 +19,45 @@ func (s *RedisStore) send(ctx context.Context, client redis.UniversalClient, sto
 		}
 		stop.cmd = redis.NewIntSliceCmd(ctx, args...)
 	}
-	if len(stops) == 1 {
-		_ = client.Process(ctx, command{stops[0].cmd})
-	} else {
+	panicked := s.guard(func() error {
+		if len(stops) == 1 {
+			_ = client.Process(ctx, command{stops[0].cmd})
+			return nil
+		}
 		pipeline := client.Pipeline()
 		for _, stop := range stops {
 			_ = pipeline.Process(ctx, command{stop.cmd})
 		}
 		_, _ = pipeline.Exec(ctx)
-	}
+		return nil
+	})
 	for _, stop := range stops {
 		reply, err := stop.cmd.Result()
-		if contextual(err) && ctx.Err() != nil {
+		switch {
+		case panicked != nil:
+			err = panicked
+		case contextual(err) && ctx.Err() != nil:
 			err = ended(ctx)
 		}
 		stop.settle(reply, err)
 	}
+}
+
+var errPanicked = errors.New("the redis client panicked, in one of its hooks perhaps")
+
+// guard makes an error of a panic in do, which uses the client. The client may
+// have hooks of the program's, and callers who share a trip are not to share its
+// panic, nor to wait for a pilot that is no more.
+func (s *RedisStore) guard(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			if e := s.events.Load(); e != nil {
+				e.panicked("redis client", value)
+			}
+			err = errPanicked
+		}
+	}()
+	return do()
 }
 
 // refused reports whether err proves that no server has executed the script,
