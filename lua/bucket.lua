@@ -27,7 +27,7 @@ local function after(level, time)
 end
 
 algorithms.bucket = {
-  look = function(key, cost)
+  look = function(key, cost, charging)
     local state = call('GET', key)
     local stored, since, expires = 0, clock, nil
     if state then
@@ -45,8 +45,11 @@ algorithms.bucket = {
     local level = after(stored, at - since)
     local most = (param - cost) * UNIT
     local room = math.floor((param * UNIT - level) / UNIT)
-    local empty = since + drain(stored)
-    local reset = level > 0 and empty - clock or nil
+    local empty, reset
+    if level > most or more >= 0 or not charging then
+      empty = since + drain(stored)
+      reset = level > 0 and empty - clock or nil
+    end
     if level <= most and (more < 0 or empty - at <= more) then
       return room, nil, reset, at, level, expires, empty
     end

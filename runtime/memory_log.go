@@ -4,17 +4,18 @@ package runtime
 // oldest first. See sliding_log_list.lua.
 type memoryLog struct {
 	ring  []int64 // its length is a power of two, or 0
-	head  int
+	head  int32
+	left  int32 // found by look: how many events have left the window
 	count int
 
-	at   int64 // found by look
-	left int   // how many events have left the window by then
+	at   int64 // the time of the look
 	end  int64 // until when Redis keeps the key
+	last int64 // the newest member of a ZSET, see sliding_log_zset.lua
 }
 
 func (l *memoryLog) of(r *Rule) bool { return r.Algorithm == SlidingLog }
 
-func (l *memoryLog) event(i int) int64 { return l.ring[(l.head+i)&(len(l.ring)-1)] }
+func (l *memoryLog) event(i int) int64 { return l.ring[(int(l.head)+i)&(len(l.ring)-1)] }
 
 func (l *memoryLog) newest() int64 {
 	if l.count == 0 {
@@ -35,14 +36,15 @@ func (l *memoryLog) keep(until int64) { l.end = until }
 func (l *memoryLog) look(clock int64, c *Charge) (room, retry, reset int64) {
 	window, newest := c.Rule.Window.Microseconds(), l.newest()
 	l.at = max(clock, newest)
-	l.left = l.eventsUpTo(l.at - window)
-	inside := int64(l.count - l.left)
+	left := l.eventsUpTo(l.at - window)
+	l.left = int32(left)
+	inside := int64(l.count - left)
 	if inside > 0 {
 		reset = newest + window - clock
 	}
 	room = c.Max - inside
 	if c.Cost > room {
-		leaver := l.left + int(c.Cost-room) - 1
+		leaver := left + int(c.Cost-room) - 1
 		retry = l.event(leaver) + window - clock
 	}
 	return room, retry, reset
@@ -79,19 +81,29 @@ func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
 	if slice := c.Rule.Resolution.Microseconds(); slice > 0 {
 		at = max(at-at%slice, newest)
 	}
-	l.drop(l.left)
+	left := int(l.left)
+	if left == l.count {
+		l.last = 0
+	}
+	l.drop(left)
 	l.grow(int(c.Cost))
 	for range c.Cost {
-		l.ring[(l.head+l.count)&(len(l.ring)-1)] = at
+		l.ring[(int(l.head)+l.count)&(len(l.ring)-1)] = at
 		l.count++
 	}
 	reset = at + c.Rule.Window.Microseconds() - clock
-	switch slack := slack(c.Rule); {
-	case c.Rule.Storage != List:
-		l.end = clock + reset
-	case newest < at-at%slack:
-		l.end = clock + reset + slack
+	slack := slack(c.Rule)
+	if c.Rule.Storage == List {
+		if newest < at-at%slack {
+			l.end = clock + reset + slack
+		}
+		return at, reset, 0
 	}
+	last := max(l.at, l.last+c.Cost)
+	if l.last < last-last%slack {
+		l.end = last + c.Rule.Window.Microseconds() + slack
+	}
+	l.last = last
 	return at, reset, 0
 }
 
@@ -101,7 +113,7 @@ func (l *memoryLog) drop(n int) {
 		l.head = 0
 		return
 	}
-	l.head = (l.head + n) & (len(l.ring) - 1)
+	l.head = int32((int(l.head) + n) & (len(l.ring) - 1))
 }
 
 // grow makes room for n more events.
@@ -126,7 +138,9 @@ func (l *memoryLog) refund(_ int64, c *Charge) {
 		n++
 	}
 	for i := before + n; n > 0 && i < l.count; i++ {
-		l.ring[(l.head+i-n)&(len(l.ring)-1)] = l.event(i)
+		l.ring[(int(l.head)+i-n)&(len(l.ring)-1)] = l.event(i)
 	}
-	l.count -= n
+	if l.count -= n; n > 0 && before == l.count {
+		l.last = l.newest() // or a little more, which Redis knows
+	}
 }

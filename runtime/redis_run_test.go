@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/storetest"
@@ -107,6 +109,31 @@ func TestLifetime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRaisedMember charges a key whose only event has left the window, and whose
+// member was raised above the time: the charge sets the expiry of what is a new
+// key.
+func TestRaisedMember(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	rule := serverRules(10*time.Second, 5)["log zset"]
+	subject := injected(t, client, nil)
+	key := storetest.Prefix(t)
+	raised := subject.Now() + rule.Window.Microseconds() + 1_000_001
+	if err := client.ZAdd(ctx, key, redis.Z{Score: float64(subject.Now()), Member: raised}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	subject.Advance(rule.Window + time.Second)
+	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
+	if err := subject.Store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+		t.Fatal(err, calls[0].Err)
+	}
+	lives := client.PExpireTime(ctx, key).Val() - time.Duration(subject.Now())*time.Microsecond
+	if lives < rule.Window || lives > rule.Window+time.Second {
+		t.Errorf("expires in %v, want about %v", lives, rule.Window)
 	}
 }
 
