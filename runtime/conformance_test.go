@@ -90,8 +90,8 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 		}
 		return strings.ReplaceAll(text, "'"+runtime.ClockKey+"'", "'"+key+"'")
 	})
-	set := func() {
-		if err := client.Set(ctx, key, now, 0).Err(); err != nil {
+	set := func(keys ...string) {
+		if err := expire(ctx, client, key, now, keys...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,14 +101,11 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 		Now: func() int64 { return now },
 		Advance: func(d time.Duration) {
 			now += d.Microseconds()
-			set()
 			keys, err := client.Keys(ctx, storetest.Prefix(t)+"*").Result()
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, key := range keys {
-				expire(ctx, client, key, now)
-			}
+			set(keys...)
 		},
 	}
 }

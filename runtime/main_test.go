@@ -3,7 +3,10 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
+	goruntime "runtime"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +18,12 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // tests kill servers all the time
+	// Most tests wait for most of their time, so twice as many run as there are
+	// processors.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(2 * goruntime.GOMAXPROCS(0)))
+	}
 	goleak.VerifyTestMain(m,
 		// It dials once a second while a pool's dials fail, and sees only then
 		// that its client is closed.

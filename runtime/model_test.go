@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,9 +98,6 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
 		).Draw(t, "step")
-		if err := client.Set(ctx, runtime.ClockKey, now, 0).Err(); err != nil {
-			return err
-		}
 		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "refund", "reset"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
@@ -122,10 +120,14 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 					})
 				}
 			}
+			var keys []string
 			for _, call := range calls {
 				for _, c := range call.Charges {
-					expire(ctx, client, string(c.Key), now)
+					keys = append(keys, string(c.Key))
 				}
+			}
+			if err := expire(ctx, client, runtime.ClockKey, now, keys...); err != nil {
+				return err
 			}
 			got, want := clone(calls), clone(calls)
 			run := func(s runtime.Store, calls []runtime.Call) error {
@@ -140,7 +142,9 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 			if err := run(store, got); err != nil {
 				return err
 			}
-			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.IgnoreUnexported(runtime.Charge{}, runtime.Call{}), cmpopts.EquateErrors()); diff != "" {
+			if slices.EqualFunc(want, got, sameAnswer) {
+				// cmp would take longer than Redis to find that out.
+			} else if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.IgnoreUnexported(runtime.Charge{}, runtime.Call{}), cmpopts.EquateErrors()); diff != "" {
 				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
 			}
 			for _, call := range got {
@@ -155,7 +159,9 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 				continue
 			}
 			c := rapid.SampledFrom(charged).Draw(t, "charge")
-			expire(ctx, client, c.key, now)
+			if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
+				return err
+			}
 			charges := []runtime.Charge{{Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at}}}
 			if err := memory.Refund(ctx, charges); err != nil {
 				return err
@@ -176,12 +182,26 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 	return nil
 }
 
-// expire does what Redis does by itself when it is the time that the test
-// pretends it is.
-func expire(ctx context.Context, client *redis.Client, key string, now int64) {
-	if at := client.PExpireTime(ctx, key).Val(); at > 0 && at.Milliseconds() <= now/1000 {
-		client.Del(ctx, key)
-	}
+// expire sets the clock that the scripts read to the time that the test pretends
+// it is, and does with keys what Redis does by itself.
+func expire(ctx context.Context, client *redis.Client, clock string, now int64, keys ...string) error {
+	return expiry.Run(ctx, client, append([]string{clock}, keys...), now).Err()
+}
+
+var expiry = redis.NewScript(`
+redis.call('SET', KEYS[1], ARGV[1])
+for i = 2, #KEYS do
+  local at = redis.call('PEXPIRETIME', KEYS[i])
+  if at > 0 and at <= math.floor(ARGV[1] / 1000) then
+    redis.call('DEL', KEYS[i])
+  end
+end
+return 0`)
+
+func sameAnswer(a, b runtime.Call) bool {
+	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b runtime.Charge) bool {
+		return a.Result == b.Result
+	})
 }
 
 func clone(calls []runtime.Call) []runtime.Call {

@@ -41,7 +41,7 @@ func TestExpiry(t *testing.T) {
 			t.Helper()
 			ttl := client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val()
 			if ttl <= 0 || ttl > longest {
-				t.Errorf("%s, %s: expires in %v, want at most %v", name, when, ttl, longest)
+				t.Fatalf("%s, %s: expires in %v, want at most %v", name, when, ttl, longest)
 			}
 		}
 		take := func(cost int64, admitted bool) {
