@@ -63,7 +63,7 @@ var classCases = []classCase{
 	{want: runtime.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
 	{want: runtime.ClassBusy, name: "endless script", cause: busy},
 	{want: runtime.ClassLoading, name: "starting", cause: loading, options: []runtime.RedisOption{
-		runtime.WithTimeout(2 * time.Second), // for as long it asks again and again
+		runtime.WithTimeout(4 * time.Second), // for as long it asks again and again
 	}},
 	{want: runtime.ClassReadOnly, name: "replica", cause: replica},
 	{want: runtime.ClassMasterDown, name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
@@ -95,7 +95,7 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 func loading(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	ctx := context.Background()
 	master := redistest.Start(t)
-	err := master.Client(t).Eval(ctx, "for i = 1, 60000 do redis.call('SET', i, i) end", nil).Err()
+	err := master.Client(t).Eval(ctx, "for i = 1, 100000 do redis.call('SET', i, i) end", nil).Err()
 	if err != nil && err != redis.Nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,8 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(time.Second))
+	// It asks again and again, ever more seldom, and has two seconds for the last.
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(4*time.Second))
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
 	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}

@@ -33,7 +33,7 @@ func TestSurvey(t *testing.T) {
 	for i := range keys {
 		limits := []runtime.Limit{logs.Limit(key(fmt.Sprint(i)))}
 		if i < 10 {
-			limits = append(limits, counters.Limit(key(fmt.Sprint(i))), deeper.Limit(key(fmt.Sprint(i))))
+			limits = append(limits, counters.Limit(key(fmt.Sprint(i))), deeper.Limit(key(fmt.Sprint(i))).WithCost(600)) // for an hour
 		}
 		if _, err := limiter.Take(ctx, limits...); err != nil {
 			t.Fatal(err)
