@@ -152,7 +152,11 @@ func (n *nodes) begin(key string) *search {
 	go func() {
 		ctx, cancel := n.store.withTimeout(context.Background())
 		defer cancel()
-		if _, s.err = n.find(ctx, key); s.err == nil {
+		s.err = n.store.guard(func() error {
+			_, err := n.find(ctx, key)
+			return err
+		})
+		if s.err == nil {
 			n.ready.Store(true)
 		} else if contextual(s.err) && ctx.Err() != nil {
 			s.err = ended(ctx)

@@ -38,8 +38,9 @@ type hash struct {
 
 // A reply is what Redis says about the hash.
 type reply struct {
-	fields map[string]string
-	err    error
+	fields   map[string]string
+	err      error
+	panicked any // what a hook of the client has panicked with
 }
 
 // Overrides implements [runtime.OverrideSource].
@@ -51,12 +52,19 @@ func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	replies := make(chan reply, 1)
 	go func() {
-		defer func() { <-h.reading }()
-		fields, err := h.read(ctx)
-		replies <- reply{fields, err}
+		var r reply
+		defer func() {
+			r.panicked = recover()
+			<-h.reading
+			replies <- r
+		}()
+		r.fields, r.err = h.read(ctx)
 	}()
 	select {
 	case r := <-replies:
+		if r.panicked != nil {
+			panic(r.panicked) // where the limiter contains it
+		}
 		if r.err != nil {
 			return runtime.Overrides{}, r.err
 		}

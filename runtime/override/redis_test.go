@@ -148,3 +148,40 @@ func TestRedisFrozen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// rude is a hook of a client that panics.
+type rude struct{}
+
+func (rude) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (rude) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { panic("the hook has panicked") }
+}
+func (rude) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A panic in the client is contained like one in a source, and does not keep
+// the next look from being made.
+func TestRedisPanics(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	client.AddHook(rude{})
+	told := make(chan string, 10)
+	limiter := runtime.New(nil, runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithOverrides(Redis(client, "limits"), time.Millisecond),
+		runtime.WithObserver(&runtime.Observer{Panic: func(ev runtime.PanicEvent) {
+			select {
+			case told <- ev.In:
+			default:
+			}
+		}}))
+	for range 3 {
+		if in := <-told; in != "override source" {
+			t.Errorf("told of a panic in %q", in)
+		}
+	}
+	if err := limiter.Close(); err != nil {
+		t.Error(err)
+	}
+}
