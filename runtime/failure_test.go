@@ -80,16 +80,34 @@ func TestFailurePoliciesMixed(t *testing.T) {
 // Refunds of a local decision go to where it was made.
 func TestRefundOfLocalDecision(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(&brokenStore{}, quiet, runtime.WithFailurePolicy(runtime.FailLocal))
-	limit := (&runtime.Rule{Window: time.Hour, Max: 2}).Limit(key("k")).WithCost(2)
-	for i := range 3 {
-		d, err := limiter.Take(context.Background(), limit)
-		if err != nil {
-			t.Fatalf("call %d: %v", i, err)
+	limit := (&runtime.Rule{Prefix: t.Name(), Window: time.Hour, Max: 2, Fail: runtime.FailLocal}).Limit(key("k")).WithCost(2)
+	for name, limiter := range map[string]*runtime.Limiter{
+		"broken": runtime.New(&brokenStore{}, quiet), "without a store": runtime.New(nil, quiet), "nil": nil,
+	} {
+		for i := range 3 {
+			d, err := limiter.Take(context.Background(), limit)
+			if err != nil {
+				t.Fatalf("%s: call %d: %v", name, i, err)
+			}
+			if err := limiter.Refund(context.Background(), d, limit); err != nil {
+				t.Errorf("%s: call %d: %v", name, i, err)
+			}
 		}
-		if err := limiter.Refund(context.Background(), d, limit); err != nil {
-			t.Errorf("call %d: %v", i, err)
+		_, _ = limiter.Take(context.Background(), limit)
+		if err := limiter.Reset(context.Background(), limit); err == nil {
+			t.Errorf("%s: reset without an error", name)
 		}
+		if _, err := limiter.Take(context.Background(), limit); err != nil {
+			t.Errorf("%s: after a reset of this process: %v", name, err)
+		}
+	}
+	// A decision of somebody else's store is not refunded without one.
+	d, err := runtime.New(runtime.NewMemoryStore()).Take(context.Background(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.New(nil).Refund(context.Background(), d, limit); err == nil {
+		t.Error("refunded without a store")
 	}
 }
 

@@ -124,7 +124,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 // kept the store from it, and then part of it may have been given back.
 func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error {
 	if l == nil {
-		return nil
+		l = withoutStore
 	}
 	var charges []Charge
 	for i := range limits[:min(len(limits), MaxLimits)] {
@@ -149,6 +149,8 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 			charges[i] = l.share(charges[i])
 		}
 		return l.local.Refund(ctx, charges)
+	case l.store == nil:
+		return errNoStore
 	}
 	return l.store.Refund(ctx, charges)
 }
@@ -156,8 +158,8 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 // Reset forgets everything about the key of one limit, in the store and in
 // this process: its next call finds the limit whole.
 func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
-	if l == nil || l.store == nil {
-		return errNoStore
+	if l == nil {
+		l = withoutStore
 	}
 	if limit.rule == nil {
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
@@ -168,5 +170,8 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	rule, _, _ := l.overridden(&limit)
 	charges := []Charge{{Rule: rule, Key: appendKey(nil, l.namespace, rule, &limit.key)}}
 	_ = l.local.Reset(ctx, charges) // never fails
+	if l.store == nil {
+		return errNoStore
+	}
 	return l.store.Reset(ctx, charges)
 }

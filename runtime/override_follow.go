@@ -16,7 +16,8 @@ const (
 	// firstOverrides is how long [New] waits for the first overrides, so that
 	// a limit which is switched off stays off when a program starts.
 	firstOverrides = 100 * time.Millisecond
-	// sourceGrace is how long a source may go on when its context has ended.
+	// sourceGrace is how long a source may go on when its context has ended, and
+	// a scaler when the limiter is closed.
 	sourceGrace = time.Second
 	// complainAgain is how often one and the same complaint is repeated.
 	complainAgain = time.Minute
@@ -175,15 +176,13 @@ func (l *Limiter) refused(err error) {
 // what adaptive rules adapt to, and returns when it has ended. Calls go on to be
 // decided, with the overrides and factors as they are. The store stays open. The
 // error is non-nil if and only if the override source still runs a second after
-// its context has ended. To close again, or to close a nil Limiter, is to wait
-// for the same.
+// its context has ended, or a [Scaler] after another second. To close again is
+// to wait for the same; a nil Limiter has started nothing.
 func (l *Limiter) Close() error {
 	if l == nil {
 		return nil
 	}
-	err := l.follow.close()
-	l.scaling.close()
-	return err
+	return errors.Join(l.follow.close(), l.scaling.close())
 }
 
 // close ends the following. A nil follower follows nothing.
@@ -192,12 +191,18 @@ func (f *follower) close() error {
 		return nil
 	}
 	f.stop()
+	return await(f.done, errSourceHangs)
+}
+
+// await waits for a function that the limiter was given, but not for one that
+// never returns: the error says so then.
+func await(done <-chan struct{}, hangs error) error {
 	timer := time.NewTimer(sourceGrace)
 	defer timer.Stop()
 	select {
-	case <-f.done:
+	case <-done:
 		return nil
 	case <-timer.C:
-		return errSourceHangs
+		return hangs
 	}
 }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -43,7 +44,10 @@ func WithScaler(s Scaler) Option {
 // now. Generated code defers it for rules that adapt to latency. A nil Rule or
 // one that is not adaptive is passed over.
 func (l *Limiter) Measure(r *Rule, start time.Time) {
-	if l != nil && r != nil && r.Adaptive != nil {
+	if l == nil {
+		l = withoutStore
+	}
+	if r != nil && r.Adaptive != nil {
 		l.scaling.of(r).latency.add(time.Since(start))
 	}
 }
@@ -51,7 +55,10 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 // Factor returns what the max of an adaptive rule is multiplied by just now,
 // and 1 for any other.
 func (l *Limiter) Factor(r *Rule) float64 {
-	if l == nil || r == nil || r.Adaptive == nil {
+	if l == nil {
+		l = withoutStore
+	}
+	if r == nil || r.Adaptive == nil {
 		return 1
 	}
 	return l.scaling.of(r).now()
@@ -102,13 +109,20 @@ func (s *scaling) begin() bool {
 	return !s.closed
 }
 
+var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")
+
 // close lets factors stay as they are, and returns when no scaler is asked any
 // more.
-func (s *scaling) close() {
+func (s *scaling) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.askings.Wait()
+	done := make(chan struct{})
+	go func() {
+		s.askings.Wait()
+		close(done)
+	}()
+	return await(done, errScalerHangs)
 }
 
 // scaled returns most, the max of a call by rule r, times the factor of the

@@ -99,6 +99,26 @@ func TestHungScaler(t *testing.T) {
 	})
 }
 
+// TestCloseBesideHungScaler does not wait for a scaler that gives no answer.
+func TestCloseBesideHungScaler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan float64)
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
+		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { return <-answer })
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		_, _ = limiter.Take(t.Context(), rule.Limit(nil))
+		start := time.Now()
+		if err := limiter.Close(); err == nil || time.Since(start) != time.Second {
+			t.Errorf("closed after %v: %v", time.Since(start), err)
+		}
+		answer <- 0.5
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestFactorOf is what a rule's factor is where there is none.
 func TestFactorOf(t *testing.T) {
 	t.Parallel()
