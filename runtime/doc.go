@@ -35,7 +35,19 @@
 //
 // When the store gives no answer in time the rule's [FailurePolicy] decides;
 // by default the call goes on. [Decision] says who decided, and a log line a
-// second for each rule says why.
+// second for each rule says why. [WithReplicas] shares a limit out among
+// processes that decide alone, and [WithProcessCap] bounds what this one lets
+// through whatever happens. [TuneRedis] sets the options of a Redis client with
+// which limits are in force again sooner.
+//
+// # While a program runs
+//
+// [WithEnabled] is a switch for all limits, [WithOverrides] changes single ones,
+// by a source such as those of package runtime/override, and a rule that is
+// Adaptive follows how busy things are, by a [Scaler] such as that of package
+// runtime/adaptive. An [Observer] is told what is decided and what fails,
+// [WithMemoryWatch] looks at the memory of Redis, and [RedisStore.Survey] at the
+// keys in it. [Limiter.Close] and [RedisStore.Close] end what these have started.
 //
 // # Stores
 //

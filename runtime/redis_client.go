@@ -23,8 +23,8 @@ const tunedTimeout = 500 * time.Millisecond
 //   - ContextTimeoutEnabled true: a connection on which no answer comes is given
 //     up when the call's time is over, not after five seconds, and a lone caller
 //     asks Redis in its own goroutine;
-//   - DialerRetries 1: a port that refuses is noticed at once, not after half a
-//     second;
+//   - DialerRetries 1: a dial to a port that refuses ends at once, not after half
+//     a second, so that a call can say so within its time;
 //   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do
 //     not fill the pool, and a cluster client that asks a dead node for the
 //     topology soon asks another.

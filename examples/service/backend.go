@@ -9,6 +9,8 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // A backend is the Redis that the service uses: a server that it was given the
@@ -20,16 +22,16 @@ type backend struct {
 	closers  []func()
 }
 
-func openBackend(addr string) (*backend, error) {
+func openBackend(addr string, timeout time.Duration) (*backend, error) {
 	if addr != "" {
-		return &backend{client: newClient(addr), about: addr + ", from REDIS_ADDR"}, nil
+		return &backend{client: newClient(addr, timeout), about: addr + ", from REDIS_ADDR"}, nil
 	}
 	server, err := miniredis.Run()
 	if err != nil {
 		return nil, fmt.Errorf("start a redis in this process: %w (REDIS_ADDR=host:port uses another one)", err)
 	}
 	return &backend{
-		client:   newClient(server.Addr()),
+		client:   newClient(server.Addr(), timeout),
 		about:    "a small one in this process; REDIS_ADDR=host:port uses yours",
 		embedded: server,
 		closers:  []func(){expireKeys(server)},
@@ -46,10 +48,10 @@ func (b *backend) close() {
 	}
 }
 
-// newClient returns a client that gives up at once when nothing listens at
-// addr. By default go-redis dials five times, a tenth of a second apart.
-func newClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1})
+// newClient returns a client with the options that suit a limiter whose calls
+// wait for a timeout: it must not give up sooner.
+func newClient(addr string, timeout time.Duration) *redis.Client {
+	return redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, ReadTimeout: max(timeout, time.Second)}))
 }
 
 // quietGoRedis sends go-redis's own log to logger's debug level: it writes a

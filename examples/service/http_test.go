@@ -93,7 +93,7 @@ func TestUnavailableAndOtherErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(addr)
+	client := newClient(addr, runtime.DefaultTimeout)
 	defer func() { _ = client.Close() }()
 	quietGoRedis(slog.New(slog.DiscardHandler))
 

@@ -5,7 +5,11 @@
 //	go run ./examples/service -http :8080   # serves GET /employees/{id}
 //
 // It brings its own Redis. With REDIS_ADDR=host:port it uses that one instead:
-// start two services with the same address and they share their limits.
+// start two services with the same address and they share their limits. With
+// -overrides limits.yaml it follows a file that changes limits while it runs:
+//
+//	rules:
+//	  employee.EmployeeService.GetByID: {max: 1}
 package main
 
 import (
@@ -21,12 +25,14 @@ import (
 
 	"github.com/rategen/rategen/examples/service/employee"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 func main() {
 	var cfg config
 	flag.StringVar(&cfg.http, "http", "", "serve on this `address` instead of telling the stories")
 	flag.DurationVar(&cfg.timeout, "timeout", runtime.DefaultTimeout, "how `long` a call waits for Redis before it goes on without")
+	flag.StringVar(&cfg.overrides, "overrides", "", "follow the limits in this `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "service takes no arguments, only flags: %q\n", flag.Args())
@@ -46,13 +52,15 @@ type config struct {
 	redis   string // host:port, empty for one of our own
 	http    string // where to listen, empty for the stories
 	timeout time.Duration
+
+	overrides string // file with other limits, empty for none
 }
 
 func run(ctx context.Context, cfg config, out io.Writer) error {
 	logs := &lineCounter{w: out}
 	logger := slog.New(slog.NewTextHandler(logs, nil))
 	quietGoRedis(logger)
-	backend, err := openBackend(cfg.redis)
+	backend, err := openBackend(cfg.redis, cfg.timeout)
 	if err != nil {
 		return err
 	}
@@ -63,10 +71,12 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		employee.Employee{ID: "1001", Name: "Lin Yue", Email: "lin.yue@example.com"},
 		employee.Employee{ID: "1002", Name: "Noor Haddad", Email: "noor.haddad@example.com"},
 	)
-	limiter := runtime.New(
-		runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)),
-		runtime.WithLogger(logger),
-	)
+	options := []runtime.Option{runtime.WithLogger(logger)}
+	if cfg.overrides != "" {
+		options = append(options, runtime.WithOverrides(override.File(cfg.overrides), time.Second))
+	}
+	limiter := runtime.New(runtime.NewRedisStore(backend.client, runtime.WithTimeout(cfg.timeout)), options...)
+	defer func() { _ = limiter.Close() }() // a file does not hang
 	svc := newService(directory, limiter)
 	if cfg.http != "" {
 		return listenAndServe(ctx, cfg.http, newHandler(svc, logger), out)

@@ -160,7 +160,7 @@ func (s *story) loseRedis() (employee.EmployeeService, error) {
 	}
 	s.say("   This program cannot stop your Redis. It makes as if, with a limiter whose Redis\n"+
 		"   is at %s, where nothing listens.\n", addr)
-	client := newClient(addr)
+	client := newClient(addr, s.timeout)
 	s.backend.closers = append(s.backend.closers, func() { _ = client.Close() })
 	return newService(s.directory, runtime.New(
 		runtime.NewRedisStore(client, runtime.WithTimeout(s.timeout)),
@@ -170,7 +170,7 @@ func (s *story) loseRedis() (employee.EmployeeService, error) {
 
 // callForAWhile looks up an id forty times in two seconds and returns how long
 // each call took. It is not the id of the first story: that one is known to be
-// over its limit, and is denied for a second more without a Redis to ask.
+// over its limit, and stays denied without a Redis to ask.
 func callForAWhile(ctx context.Context, svc employee.EmployeeService) ([]time.Duration, error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ const patience = 10 * time.Second
 
 func TestStoriesWithEmbeddedRedis(t *testing.T) {
 	t.Parallel()
-	out := tell(t, "")
+	out := tell(t, config{})
 	if !strings.Contains(out, "The Redis in this process is closed.") {
 		t.Error(out)
 	}
@@ -25,7 +27,7 @@ func TestStoriesWithRealRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for range 2 { // the second run must not meet the calls of the first
-		out := tell(t, server.Addr)
+		out := tell(t, config{redis: server.Addr})
 		if !strings.Contains(out, "cannot stop your Redis") {
 			t.Error(out)
 		}
@@ -36,13 +38,26 @@ func TestStoriesWithRealRedis(t *testing.T) {
 	}
 }
 
+func TestStoriesWithOverrides(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(file, []byte("rules: {employee.EmployeeService.GetByID: {max: 5}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := tell(t, config{overrides: file})
+	if !strings.Contains(out, "overrides of rate limits are in force") {
+		t.Error(out)
+	}
+}
+
 // tell runs the stories, which fail by themselves when a limit does not do
 // what they say, and checks that they say it.
-func tell(t *testing.T, addr string) string {
+func tell(t *testing.T, cfg config) string {
 	t.Helper()
 	var out strings.Builder
 	start := time.Now()
-	if err := run(t.Context(), config{redis: addr, timeout: patience}, &out); err != nil {
+	cfg.timeout = patience
+	if err := run(t.Context(), cfg, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
