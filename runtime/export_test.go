@@ -111,11 +111,12 @@ func (s *RedisStore) Waiting() int {
 	return len(s.terminal.waiting)
 }
 
-// KnownRules returns how many rules the overrides keep in mind.
-func (l *Limiter) KnownRules() int {
-	n := 0
-	l.overrides.Load().rules.Range(func(any, any) bool { n++; return true })
-	return n
+// KnownRules returns for how many rules the limiter keeps something, at most.
+func (l *Limiter) KnownRules() (most int64) {
+	if o := l.overrides.Load(); o != nil {
+		most = o.rules.known.Load()
+	}
+	return max(most, l.events.log.rules.known.Load(), l.shares.known.Load(), l.scaling.rules.known.Load())
 }
 
 // TakeLate is Take by a lone caller that is held up, when it is about to leave,

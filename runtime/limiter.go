@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,7 +26,7 @@ type Limiter struct {
 	follow    *follower // nil: nothing is overridden
 	overrides atomic.Pointer[ruling]
 	scaling   scaling
-	shares    sync.Map // *Rule as declared -> *share
+	shares    ruleTable[share]
 }
 
 // An Option configures a [Limiter].

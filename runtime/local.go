@@ -95,11 +95,13 @@ func (l *Limiter) shareOf(r *Rule) *Rule {
 	if r.declared != nil {
 		declared = r.declared
 	}
-	if found, ok := l.shares.Load(declared); ok && found.(*share).of == r {
-		return found.(*share).part
+	if found := l.shares.of(declared); found != nil && found.of == r {
+		return found.part
 	}
 	part := *r
 	part.Burst, part.declared = max(1, r.Burst/l.replicas), declared
-	l.shares.Store(declared, &share{r, &part})
+	if s := (&share{r, &part}); !l.shares.keep(declared, s) {
+		l.shares.renew(declared, s)
+	}
 	return &part
 }

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,8 +14,9 @@ const logInterval = time.Second
 // of calls is not also a flood of lines. A line never holds a key: keys are
 // made of what callers send.
 type limitedLog struct {
-	logger *slog.Logger            // nil: slog.Default, as it is then
-	rules  sync.Map                // *Rule -> *ruleLog
+	logger *slog.Logger // nil: slog.Default, as it is then
+	rules  ruleTable[ruleLog]
+	others ruleLog                 // of the rules that are too many
 	recent atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
 }
 
@@ -53,11 +53,14 @@ func (l *limitedLog) of(r *Rule) *ruleLog {
 	if recent := l.recent.Load(); recent != nil && recent.rule == r {
 		return recent
 	}
-	value, ok := l.rules.Load(r)
-	if !ok {
-		value, _ = l.rules.LoadOrStore(r, &ruleLog{rule: r})
+	if found := l.rules.of(r); found != nil {
+		return found
 	}
-	return value.(*ruleLog)
+	l.rules.keep(r, &ruleLog{rule: r})
+	if found := l.rules.of(r); found != nil {
+		return found
+	}
+	return &l.others
 }
 
 // A throttle lets one line pass in every logInterval.

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -87,16 +85,11 @@ func (o *Overrides) check() error {
 	return nil
 }
 
-// maxKnown is how many rules a limiter keeps in mind. A program that makes new
-// rules all the time pays for every call beyond.
-const maxKnown = 10_000
-
 // A ruling is a set of overrides in force. Every rule meets it once and is
 // then known, so that a call costs no more than to look its rule up.
 type ruling struct {
 	Overrides
-	rules sync.Map // *Rule as declared -> *ruled
-	known atomic.Int64
+	rules ruleTable[ruled]
 }
 
 // A ruled is a rule as it holds.
@@ -111,32 +104,20 @@ func (r *ruling) enabled() bool { return r.Enabled == nil || *r.Enabled }
 // of returns how a rule holds. One that the overrides do not fit, which was
 // not known when they came into force, stays as it was declared.
 func (r *ruling) of(l *Limiter, declared *Rule) *ruled {
-	if found, ok := r.rules.Load(declared); ok {
-		return found.(*ruled)
+	if found := r.rules.of(declared); found != nil {
+		return found
 	}
 	holds, err := r.rule(declared)
 	if err != nil {
 		holds = &ruled{rule: declared}
 	}
-	if r.know(declared, holds) && err != nil {
+	if r.rules.keep(declared, holds) && err != nil {
 		l.refused(fmt.Errorf("%w; the rule stays as it was declared", err))
 	}
-	if found, ok := r.rules.Load(declared); ok {
-		return found.(*ruled) // of who was first
+	if found := r.rules.of(declared); found != nil {
+		return found // of who was first
 	}
 	return holds
-}
-
-// know keeps a rule in mind, and reports whether it is new.
-func (r *ruling) know(declared *Rule, holds *ruled) bool {
-	if r.known.Load() >= maxKnown {
-		return false
-	}
-	_, known := r.rules.LoadOrStore(declared, holds)
-	if !known {
-		r.known.Add(1)
-	}
-	return !known
 }
 
 // rule applies the overrides to a rule. The error says why the rule cannot be
@@ -169,15 +150,14 @@ func (r *ruling) rule(declared *Rule) (*ruled, error) {
 // hold, also for denials that are remembered by it.
 func (r *ruling) after(o Overrides) (next *ruling, err error) {
 	next = &ruling{Overrides: o}
-	r.rules.Range(func(key, value any) bool {
-		declared, holds := key.(*Rule), value.(*ruled)
+	r.rules.all(func(declared *Rule, holds *ruled) bool {
 		before, was := r.Rules[declared.Name]
 		of, is := o.Rules[declared.Name]
 		if was != is || !reflect.DeepEqual(before, of) {
 			holds, err = next.rule(declared)
 		}
 		if err == nil {
-			next.know(declared, holds)
+			next.rules.keep(declared, holds)
 		}
 		return err == nil
 	})

@@ -43,8 +43,8 @@ func (u *unmet) look(l *Limiter) {
 	if len(due) == 0 {
 		return
 	}
-	r.rules.Range(func(declared, _ any) bool {
-		delete(due, declared.(*Rule).Name)
+	r.rules.all(func(declared *Rule, _ *ruled) bool {
+		delete(due, declared.Name)
 		return true
 	})
 	if len(due) > 0 {

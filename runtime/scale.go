@@ -47,8 +47,11 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 	if l == nil {
 		l = withoutStore
 	}
-	if r != nil && r.Adaptive != nil {
-		l.scaling.of(r).latency.add(time.Since(start))
+	if r == nil || r.Adaptive == nil {
+		return
+	}
+	if a := l.scaling.of(r); a != nil {
+		a.latency.add(time.Since(start))
 	}
 }
 
@@ -61,13 +64,16 @@ func (l *Limiter) Factor(r *Rule) float64 {
 	if r == nil || r.Adaptive == nil {
 		return 1
 	}
-	return l.scaling.of(r).now()
+	if a := l.scaling.of(r); a != nil {
+		return a.now()
+	}
+	return 1
 }
 
 // A scaling is what a limiter knows of its adaptive rules.
 type scaling struct {
-	scaler Scaler   // in place of the rules' own, or nil
-	rules  sync.Map // *Rule as declared -> *adaptation
+	scaler Scaler // in place of the rules' own, or nil
+	rules  ruleTable[adaptation]
 
 	mu      sync.Mutex
 	closed  bool
@@ -91,12 +97,13 @@ func (a *adaptation) now() float64 {
 	return 1
 }
 
+// of returns what is known of an adaptive rule, or nil if there are too many.
 func (s *scaling) of(r *Rule) *adaptation {
-	found, ok := s.rules.Load(r)
-	if !ok {
-		found, _ = s.rules.LoadOrStore(r, &adaptation{start: time.Now()})
+	if found := s.rules.of(r); found != nil {
+		return found
 	}
-	return found.(*adaptation)
+	s.rules.keep(r, &adaptation{start: time.Now()})
+	return s.rules.of(r)
 }
 
 // begin reports whether a scaler may be asked; if so, askings.Done is due.
@@ -130,6 +137,9 @@ func (s *scaling) close() error {
 // could be admitted, and within the bounds of the rule's numbers.
 func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
 	a := l.scaling.of(declared)
+	if a == nil {
+		return most
+	}
 	passed, due := int64(time.Since(a.start)), a.asked.Load()
 	if passed >= due && a.asked.CompareAndSwap(due, passed+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
 		if l.scaling.begin() {

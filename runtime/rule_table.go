@@ -1,0 +1,49 @@
+package runtime
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// maxKnown is how many rules a limiter keeps something for. A program that makes
+// new rules all the time does not fill its memory: it pays for every call beyond,
+// rules beyond share their lines in the log and do not adapt.
+const maxKnown = 10_000
+
+// A ruleTable keeps something for rules by their declarations.
+type ruleTable[T any] struct {
+	rules sync.Map // *Rule as declared -> *T
+	known atomic.Int64
+}
+
+// of returns what is kept for a rule, or nil.
+func (t *ruleTable[T]) of(declared *Rule) *T {
+	found, _ := t.rules.Load(declared)
+	kept, _ := found.(*T)
+	return kept
+}
+
+// keep keeps something for a rule that has nothing yet, unless there are too
+// many, and reports whether it did.
+func (t *ruleTable[T]) keep(declared *Rule, v *T) bool {
+	if t.known.Load() >= maxKnown {
+		return false
+	}
+	_, known := t.rules.LoadOrStore(declared, v)
+	if !known {
+		t.known.Add(1)
+	}
+	return !known
+}
+
+// renew replaces what is kept for a rule, if there is something.
+func (t *ruleTable[T]) renew(declared *Rule, v *T) {
+	if old := t.of(declared); old != nil {
+		t.rules.CompareAndSwap(declared, old, v)
+	}
+}
+
+// all calls visit with every rule until that returns false.
+func (t *ruleTable[T]) all(visit func(declared *Rule, v *T) bool) {
+	t.rules.Range(func(key, value any) bool { return visit(key.(*Rule), value.(*T)) })
+}
