@@ -109,8 +109,8 @@ func TestQuickPath(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			quickly := 0
 			rapid.Check(bubble{t}, func(t *rapid.T) { quickly += comparePaths(t, recalling) })
-			if quickly < 100 {
-				t.Errorf("only %d calls took the quick path", quickly)
+			if quickly == 0 {
+				t.Error("no call took the quick path")
 			}
 		})
 	}
