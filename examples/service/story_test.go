@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +18,7 @@ const patience = 10 * time.Second
 
 func TestStoriesWithEmbeddedRedis(t *testing.T) {
 	t.Parallel()
-	out := tell(t, config{})
+	out := tell(t, "")
 	if !strings.Contains(out, "The Redis in this process is closed.") {
 		t.Error(out)
 	}
@@ -27,7 +28,7 @@ func TestStoriesWithRealRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	for range 2 { // the second run must not meet the calls of the first
-		out := tell(t, config{redis: server.Addr})
+		out := tell(t, server.Addr)
 		if !strings.Contains(out, "cannot stop your Redis") {
 			t.Error(out)
 		}
@@ -38,26 +39,40 @@ func TestStoriesWithRealRedis(t *testing.T) {
 	}
 }
 
-func TestStoriesWithOverrides(t *testing.T) {
+// A writer that ends the program when it says something.
+type until struct {
+	says string
+	end  func()
+}
+
+func (u until) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), u.says) {
+		u.end()
+	}
+	return len(p), nil
+}
+
+func TestOverridesFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yaml")
-	if err := os.WriteFile(file, []byte("rules: {employee.EmployeeService.GetByID: {max: 5}}"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("rules: {employee.EmployeeService.GetByID: {max: 1}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := tell(t, config{overrides: file})
-	if !strings.Contains(out, "overrides of rate limits are in force") {
-		t.Error(out)
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	out := until{"overrides of rate limits are in force", end}
+	if err := run(ctx, config{http: "127.0.0.1:0", overrides: file}, out); err != nil {
+		t.Error(err)
 	}
 }
 
 // tell runs the stories, which fail by themselves when a limit does not do
 // what they say, and checks that they say it.
-func tell(t *testing.T, cfg config) string {
+func tell(t *testing.T, addr string) string {
 	t.Helper()
 	var out strings.Builder
 	start := time.Now()
-	cfg.timeout = patience
-	if err := run(t.Context(), cfg, &out); err != nil {
+	if err := run(t.Context(), config{redis: addr, timeout: patience}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
