@@ -11,7 +11,7 @@ import (
 
 // comeback is how long it may take on a busy machine until Redis decides again
 // that has come back, or that somebody has taken over from.
-const comeback = 15 * time.Second
+const comeback = 25 * time.Second
 
 // TestFaults has every fault happen to a Redis under load, and judges what the
 // callers saw by each failure policy.
@@ -83,7 +83,8 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 		if s.Local != undecided {
 			complain("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
 		}
-		if undecided > 200 && (s.Admitted == 0 || s.Denied == 0) { // with less there may be room for all
+		// With fewer calls, or slow ones, there may be room for all.
+		if undecided > 200 && (s.Admitted == 0 || s.Denied == 0 && s.Alone >= s.AloneBound) {
 			complain("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
 		}
 	}
