@@ -13,6 +13,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -52,6 +53,7 @@ type config struct {
 	redis   string // host:port, empty for one of our own
 	http    string // where to listen, empty for the stories
 	timeout time.Duration
+	outage  time.Duration // the timeout while there is no Redis, 0 for timeout
 
 	overrides string // file with other limits, empty for none
 }
@@ -86,7 +88,7 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		logs:      logs,
 		logger:    logger,
 		backend:   backend,
-		timeout:   cfg.timeout,
+		outage:    cmp.Or(cfg.outage, cfg.timeout),
 		directory: directory,
 		limiter:   limiter,
 		svc:       svc,

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/examples/service/employee"
 	"github.com/rategen/rategen/runtime"
 )
@@ -20,7 +22,7 @@ type story struct {
 	logs      *lineCounter // where logger writes to
 	logger    *slog.Logger
 	backend   *backend
-	timeout   time.Duration
+	outage    time.Duration // the timeout of a limiter that has lost its Redis
 	directory *employee.Directory
 	limiter   *runtime.Limiter
 	svc       employee.EmployeeService
@@ -152,7 +154,7 @@ func (s *story) loseRedis() (employee.EmployeeService, error) {
 	if s.backend.embedded != nil {
 		s.backend.embedded.Close()
 		s.say("   The Redis in this process is closed.\n")
-		return s.svc, nil
+		return s.newServiceOn(s.backend.client), nil
 	}
 	addr, err := refusedAddr()
 	if err != nil {
@@ -160,12 +162,16 @@ func (s *story) loseRedis() (employee.EmployeeService, error) {
 	}
 	s.say("   This program cannot stop your Redis. It makes as if, with a limiter whose Redis\n"+
 		"   is at %s, where nothing listens.\n", addr)
-	client := newClient(addr, s.timeout)
+	client := newClient(addr, s.outage)
 	s.backend.closers = append(s.backend.closers, func() { _ = client.Close() })
+	return s.newServiceOn(client), nil
+}
+
+func (s *story) newServiceOn(client redis.UniversalClient) employee.EmployeeService {
 	return newService(s.directory, runtime.New(
-		runtime.NewRedisStore(client, runtime.WithTimeout(s.timeout)),
+		runtime.NewRedisStore(client, runtime.WithTimeout(s.outage)),
 		runtime.WithLogger(s.logger),
-	)), nil
+	))
 }
 
 // callForAWhile looks up an id forty times in two seconds and returns how long

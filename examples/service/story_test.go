@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
 )
 
 // patience is longer than a busy machine keeps a call waiting for Redis, so
@@ -72,7 +73,7 @@ func tell(t *testing.T, addr string) string {
 	t.Helper()
 	var out strings.Builder
 	start := time.Now()
-	if err := run(t.Context(), config{redis: addr, timeout: patience}, &out); err != nil {
+	if err := run(t.Context(), config{redis: addr, timeout: patience, outage: runtime.DefaultTimeout}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{
