@@ -9,16 +9,18 @@ import "github.com/rategen/rategen/runtime"
 // has drained, and for no longer than it may.
 //
 // It counts in integers, in the 1/window-th part of an event, of which max
-// drain in a microsecond: so it never rounds. The scripts count in floating
-// point numbers and may fall to either side when a call fits without the
-// smallest of these parts to spare; then neither is a fault, and a wait may
-// be a microsecond longer or shorter.
+// drain in a microsecond: so it never rounds. The scripts count in millionths of
+// an event and round a level up, by less than one of them for each charge since
+// the bucket was empty. They may deny what fits by less than that, and name a
+// time that is later by as much and a microsecond more; they never admit what
+// does not fit.
 type bucketCheck struct {
 	window, max int64
 	burst       int64 // in parts
 	wait        int64 // in microseconds; -1: no queue
 
 	level, since int64
+	charges      int64 // since the bucket was empty
 }
 
 func newBucketCheck(r *runtime.Rule) checker {
@@ -40,16 +42,21 @@ func newBucketCheck(r *runtime.Rule) checker {
 func (c *bucketCheck) next(r *record) fault {
 	t, cost := max(r.Clock, c.since), int64(r.Cost)*c.window
 	level := max(0, c.level-(t-c.since)*c.max)
+	rounded := (c.charges*c.window + 999_999) / 1_000_000
+	if level == 0 && c.level-(t-c.since)*c.max+rounded <= 0 {
+		c.charges, rounded = 0, 0
+	}
 	// How many parts have to drain before the call fits.
 	excess := level + cost - c.burst
 	if c.wait >= 0 {
 		excess = max(excess, level-c.wait*c.max)
 	}
+	lag := t - r.Clock
 	if r.Admitted == 0 {
-		switch exact := t + max(1, c.drain(excess)) - r.Clock; {
-		case excess < 0:
+		switch {
+		case excess+rounded < 0:
 			return spurious
-		case !near(int64(r.Wait), exact) || r.Wait == 0:
+		case r.Wait == 0 || !between(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))):
 			return wrong
 		}
 		return 0
@@ -58,18 +65,20 @@ func (c *bucketCheck) next(r *record) fault {
 	if excess > 0 {
 		f |= over
 	}
-	delay := int64(0)
+	low, high := -lag, -lag
 	if c.wait >= 0 {
-		delay = t + c.drain(level) - r.Clock
+		low, high = c.drain(level), c.drain(level+rounded)
 	}
-	if r.At != t || !near(int64(r.Wait), delay) {
+	if r.At != t || !between(int64(r.Wait)-lag, low, high) {
 		f |= wrong
 	}
 	c.level, c.since = level+cost, t
+	c.charges++
 	return f
 }
 
 // drain returns how long some parts take to drain, rounded up.
 func (c *bucketCheck) drain(parts int64) int64 { return (parts + c.max - 1) / c.max }
 
-func near(a, b int64) bool { return a-b <= 1 && b-a <= 1 }
+// between reports whether a time is within bounds, give or take a microsecond.
+func between(n, low, high int64) bool { return n >= low-1 && n <= high+1 }
