@@ -30,7 +30,6 @@ var errBroken = errors.New("redis gave no answer lately, and was not asked")
 // the call was admitted: what comes later says nothing about Redis as it is
 // now.
 type breaker struct {
-	start    time.Time     // what times are counted from
 	patience time.Duration // how long a probe may take
 	changed  func(open bool)
 
@@ -38,16 +37,16 @@ type breaker struct {
 	// each probe: it is odd while the breaker is open.
 	state    atomic.Uint64
 	failures atomic.Int64
-	probeAt  atomic.Int64 // when the next probe may go, while open
+	probeAt  atomic.Int64 // instant from which the next probe may go, while open
 
 	mu   sync.Mutex // held to change the state
-	next int64      // when the next probe may go if this one has ended
+	next int64      // instant from which the next probe may go if this one has ended
 }
 
 // newBreaker returns a closed breaker. It calls changed when it opens or closes,
 // if that is not nil, which may be from several goroutines at a time.
 func newBreaker(patience time.Duration, changed func(open bool)) *breaker {
-	return &breaker{start: time.Now(), patience: patience, changed: changed}
+	return &breaker{patience: patience, changed: changed}
 }
 
 // open reports whether the breaker is open.
@@ -66,7 +65,7 @@ func (b *breaker) admit() (pass, bool) {
 	if state%2 == 0 {
 		return pass(state), true
 	}
-	now := int64(time.Since(b.start))
+	now := int64(instant())
 	if now < b.probeAt.Load() {
 		return 0, false
 	}
@@ -143,7 +142,7 @@ func (b *breaker) judge(p pass, answered bool) (turned bool) {
 		b.state.Add(2) // should the answer still come, it comes too late
 		b.probeAt.Store(b.next)
 	default:
-		b.probeAt.Store(int64(time.Since(b.start)) + interval())
+		b.probeAt.Store(int64(instant()) + interval())
 		turned = true
 	}
 	if turned {

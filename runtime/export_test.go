@@ -131,7 +131,7 @@ func (s *RedisStore) TakeLate(calls []Call) error {
 		return errors.Join(err, errors.New("the caller is not alone"))
 	}
 	t.mu.Lock()
-	ticket.due = time.Since(epoch)
+	ticket.due = instant()
 	t.mu.Unlock()
 	t.overdue()
 	t.ride(trip)

@@ -91,7 +91,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	switch client := client.(type) {
 	case *redis.ClusterClient:
 		s.slot = clusterSlot
-		s.topology.client, s.topology.start = client, time.Now()
+		s.topology.client = client
 	case *redis.Ring:
 		seed := maphash.MakeSeed()
 		s.slot = func(key []byte) int { return int(maphash.Bytes(seed, hashTag(key))) }

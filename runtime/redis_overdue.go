@@ -19,7 +19,7 @@ func (t *terminal) watch(after time.Duration) {
 // overdue tells the callers whose time is over. Those who wait will not leave.
 // A trip with one of them aboard is stuck: others need not wait for it.
 func (t *terminal) overdue() {
-	now := time.Since(epoch)
+	now := instant()
 	failed, dropped := t.expire(now)
 	for _, pass := range failed {
 		t.breaker.failed(pass)

@@ -14,17 +14,24 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// TestRing shares trips to each server of a ring, and charges limits on two of
-// them all or none.
-func TestRing(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
+// startRing returns a client of a ring of three servers.
+func startRing(t *testing.T) *redis.Ring {
+	t.Helper()
 	addrs := map[string]string{}
 	for i := range 3 {
 		addrs[fmt.Sprint(i)] = redistest.Start(t).Addr
 	}
 	client := redis.NewRing(&redis.RingOptions{Addrs: addrs})
 	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// TestRing shares trips to each server of a ring, and charges limits on two of
+// them all or none.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := startRing(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	rule := &runtime.Rule{Name: "ring", Prefix: "ring:", Window: time.Hour, Max: 20, Storage: runtime.List}
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
@@ -64,12 +71,7 @@ func TestRing(t *testing.T) {
 func TestRingPlaces(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	addrs := map[string]string{}
-	for i := range 3 {
-		addrs[fmt.Sprint(i)] = redistest.Start(t).Addr
-	}
-	client := redis.NewRing(&redis.RingOptions{Addrs: addrs})
-	t.Cleanup(func() { _ = client.Close() })
+	client := startRing(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	rule := &runtime.Rule{Name: "one", Prefix: "one:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}

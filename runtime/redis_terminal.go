@@ -50,9 +50,6 @@ type terminal struct {
 
 var errCrowded = errors.New("too many calls wait for redis")
 
-// epoch is what the times of tickets are counted from.
-var epoch = time.Now()
-
 // open makes the zero terminal one for trips by a client.
 func (t *terminal) open(s *RedisStore, client redis.UniversalClient) {
 	t.store, t.client, t.breaker = s, client, newBreaker(s.timeout, s.turned)
@@ -105,7 +102,7 @@ func (t *terminal) leave(ctx context.Context, ticket *ticket, calls []Call) erro
 // free. If its caller may travel alone and can leave now, it is given a trip to
 // make.
 func (t *terminal) join(ticket *ticket, alone bool) (*trip, error) {
-	ticket.due = time.Since(epoch) + t.store.timeout
+	ticket.due = instant() + t.store.timeout
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) >= maxWaiting {

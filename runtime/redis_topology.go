@@ -17,8 +17,7 @@ const reloadEvery = 100 * time.Millisecond
 // when a node sends it elsewhere, and a dead node sends nobody anywhere.
 type topology struct {
 	client *redis.ClusterClient // nil: not a cluster
-	start  time.Time
-	next   atomic.Int64 // when it may be asked again
+	next   atomic.Int64         // instant from which it may be asked again
 }
 
 // doubt has the topology loaded again if err makes it doubtful. It does not
@@ -32,7 +31,7 @@ func (t *topology) doubt(class ErrorClass) {
 	default:
 		return
 	}
-	now, next := int64(time.Since(t.start)), t.next.Load()
+	now, next := int64(instant()), t.next.Load()
 	if now >= next && t.next.CompareAndSwap(next, now+int64(reloadEvery)) {
 		t.client.ReloadState(context.Background())
 	}

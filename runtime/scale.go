@@ -82,8 +82,7 @@ type scaling struct {
 
 // An adaptation is what a limiter knows of one adaptive rule.
 type adaptation struct {
-	start  time.Time     // what asked counts from
-	asked  atomic.Int64  // when the scaler is due again
+	asked  atomic.Int64  // instant from which the scaler is due again
 	busy   atomic.Bool   // the scaler is being asked
 	factor atomic.Uint64 // bits of a float64; 0: 1
 
@@ -102,7 +101,7 @@ func (s *scaling) of(r *Rule) *adaptation {
 	if found := s.rules.of(r); found != nil {
 		return found
 	}
-	s.rules.keep(r, &adaptation{start: time.Now()})
+	s.rules.keep(r, new(adaptation))
 	return s.rules.of(r)
 }
 
@@ -140,8 +139,8 @@ func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
 	if a == nil {
 		return most
 	}
-	passed, due := int64(time.Since(a.start)), a.asked.Load()
-	if passed >= due && a.asked.CompareAndSwap(due, passed+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
+	now, due := int64(instant()), a.asked.Load()
+	if now >= due && a.asked.CompareAndSwap(due, now+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
 		if l.scaling.begin() {
 			go l.rescale(declared, a)
 		}
@@ -164,7 +163,7 @@ func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
 func (l *Limiter) rescale(r *Rule, a *adaptation) {
 	defer l.scaling.askings.Done()
 	defer a.busy.Store(false)
-	recent, usual := a.latency.look(time.Since(a.start))
+	recent, usual := a.latency.look(instant())
 	factor := l.askFactor(Load{Rule: r, Factor: a.now(), Latency: recent, Usual: usual})
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		factor = 1

@@ -31,10 +31,15 @@ func (h *logHistory) charge(r *sharedRecord) fault {
 	h.times = append(h.times, r.At)
 	h.sums = append(h.sums, h.sums[len(h.sums)-1]+int64(r.Cost))
 	used := h.used(len(h.times), r.At)
+	return r.judge(used, h.max)
+}
+
+// judge judges a charge after which so much of a max is used.
+func (r *sharedRecord) judge(used, max int64) fault {
 	switch {
-	case used > h.max:
+	case used > max:
 		return over
-	case r.Left != h.max-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
+	case r.Left != max-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
 		return wrong
 	}
 	return 0
@@ -73,13 +78,7 @@ func (h *fixedHistory) charge(r *sharedRecord) fault {
 	}
 	used += int64(r.Cost)
 	h.starts, h.used = append(h.starts, start), append(h.used, used)
-	switch {
-	case used > h.max:
-		return over
-	case r.Left != h.max-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
-		return wrong
-	}
-	return 0
+	return r.judge(used, h.max)
 }
 
 func (h *fixedHistory) denies(state int, t, cost int64) (int64, bool) {

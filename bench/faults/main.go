@@ -31,6 +31,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/internal/faults"
 )
 
@@ -112,24 +113,8 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	var out bytes.Buffer
 	write(&out, rows, crowds, lasts)
 	if file != "" {
-		return ok, insert(file, out.Bytes())
+		return ok, page.Insert(file, out.Bytes())
 	}
 	_, err = os.Stdout.Write(out.Bytes())
 	return ok, err
-}
-
-// insert replaces what stands between the marks of a file.
-func insert(file string, tables []byte) error {
-	const begin, end = "<!-- measured -->\n", "<!-- /measured -->\n"
-	page, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := bytes.Cut(page, []byte(begin))
-	_, after, ok2 := bytes.Cut(rest, []byte(end))
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no lines %q and %q", file, begin, end)
-	}
-	page = bytes.Join([][]byte{before, []byte(begin), []byte("\n"), tables, []byte("\n"), []byte(end), after}, nil)
-	return os.WriteFile(file, page, 0o644)
 }
