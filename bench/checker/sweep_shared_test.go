@@ -68,7 +68,7 @@ func TestSweepShared(t *testing.T) {
 					return true
 				}, func(r *result) bool { return r.over > 0 || r.wrong > 0 }},
 				{"a charge nobody was told of", func(r *sharedRecord) bool {
-					charged := r.At != 0
+					charged := r.At != 0 && r.Left > 0 // the next charge of its window finds less
 					r.At, r.Wait = 0, time.Millisecond
 					return charged
 				}, func(r *result) bool { return r.wrong > 0 }},
