@@ -72,9 +72,9 @@ func (s Source) String() string {
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }
 
-// of fills in a decision of which only the source is known, and returns the
+// ofAll fills in a decision of which only the source is known, and returns the
 // charge that it speaks of.
-func (d *Decision) of(charges []Charge) *Charge {
+func (d *Decision) ofAll(charges []Charge) *Charge {
 	w := &charges[0]
 	for i := range charges {
 		c := &charges[i]
@@ -83,15 +83,20 @@ func (d *Decision) of(charges []Charge) *Charge {
 		}
 		d.charged[c.limit] = c.At
 	}
-	d.Allowed = w.Allowed || w.Rule.Mode == Shadow
-	if w.Recalled {
+	d.of(w)
+	return w
+}
+
+// of has a decision speak of a charge.
+func (d *Decision) of(c *Charge) {
+	d.Allowed = c.Allowed || c.Rule.Mode == Shadow
+	if c.Recalled {
 		d.Source = SourceRecalled
 	}
-	d.Rule, d.Limit, d.Remaining, d.ResetAfter = w.Rule.Name, w.capacity(), w.Remaining, w.ResetAfter
+	d.Rule, d.Limit, d.Remaining, d.ResetAfter = c.Rule.Name, c.capacity(), c.Remaining, c.ResetAfter
 	if !d.Allowed {
-		d.RetryAfter = w.RetryAfter
+		d.RetryAfter = c.RetryAfter
 	}
-	return w
 }
 
 // tighterThan reports whether c matters more to the caller than o: a limit that

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // events is where the parts of a limiter, and the store that it is given, say
@@ -22,15 +23,16 @@ type observable interface{ attach(*events) }
 // decides reports whether somebody listens to decisions.
 func (e *events) decides() bool { return e.observer != nil && e.observer.Decision != nil }
 
-// decided says what became of a request's limits. A caller that gave up has
-// had no decision.
-func (e *events) decided(req *request, source Source, err error) {
+// decided says what became of the limits of a call that came at an instant. A
+// caller that gave up has had no decision.
+func (e *events) decided(charges []Charge, came time.Duration, source Source, err error) {
 	if err != nil && !errors.Is(err, ErrUnavailable) {
 		return
 	}
-	ev, admitted := DecisionEvent{Latency: instant() - req.call[0].came}, req.call[0].admitted()
-	for i := range req.charges {
-		c := &req.charges[i]
+	call := Call{Charges: charges}
+	ev, admitted := DecisionEvent{Latency: instant() - came}, call.admitted()
+	for i := range charges {
+		c := &charges[i]
 		ev.Rule, ev.Cost, ev.Source, ev.Verdict = c.Rule.Name, c.Cost, source, Admitted
 		if c.Recalled {
 			ev.Source = SourceRecalled

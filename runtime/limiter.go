@@ -68,9 +68,7 @@ func New(store Store, opts ...Option) *Limiter {
 	for _, opt := range opts {
 		opt(l)
 	}
-	if l.cap == nil && !l.events.decides() {
-		l.quick = quickOf(store)
-	}
+	l.quick = quickOf(store)
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
@@ -211,7 +209,7 @@ func (l *Limiter) settle(ctx context.Context, req *request, err error) (Source, 
 // conclude turns what was found about a request into what its caller gets.
 func (l *Limiter) conclude(req *request, source Source, err error, d *Decision) error {
 	if l.events.decides() {
-		l.events.decided(req, source, err)
+		l.events.decided(req.charges, req.call[0].came, source, err)
 	}
 	*d = Decision{Source: source}
 	if err != nil {
@@ -223,7 +221,7 @@ func (l *Limiter) conclude(req *request, source Source, err error, d *Decision) 
 // answer fills in a decision of which only the source is known, reports denials
 // of a call that came at an instant, and returns what its caller gets.
 func (l *Limiter) answer(charges []Charge, came time.Duration, d *Decision) error {
-	charge := d.of(charges)
+	charge := d.ofAll(charges)
 	for i := range charges {
 		if c := &charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
 			l.events.log.denied(c, d.Source, came)

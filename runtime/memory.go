@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"math/bits"
 	"time"
@@ -65,15 +64,19 @@ func (s *MemoryStore) Peek(_ context.Context, calls []Call) error {
 func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
 	clock := s.time(instant())
 	for i := range charges {
-		c := &charges[i]
-		shard, hash := s.shard(c.Key)
-		shard.mu.Lock()
-		if state, _ := shard.find(hash, c.Key, clock); state != nil && state.of(c.Rule) {
-			state.refund(clock, c)
-		}
-		shard.mu.Unlock()
+		s.refundOne(clock, charges[i].Key, &charges[i])
 	}
 	return nil
+}
+
+// refundOne refunds one charge. As for decideOne, the key is not the charge's.
+func (s *MemoryStore) refundOne(clock int64, key []byte, c *Charge) {
+	shard, hash := s.shard(key)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if e := shard.find(hash, key, clock); e != nil && e.become(c.Rule) {
+		e.refund(clock, c)
+	}
 }
 
 // Reset implements [Store].
@@ -108,40 +111,34 @@ func (s *MemoryStore) decide(calls []Call, charge bool) error {
 	return nil
 }
 
-// decideOne is take.lua for a call with one limit, as most have. The key is not
-// the charge's, so that it may be on the caller's stack.
+// decideOne decides a call with one limit, as most have. The key is not the
+// charge's, so that it may be on the caller's stack.
 func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, charge bool) error {
-	v := s.visit(key)
-	v.shard.mu.Lock()
-	defer v.shard.mu.Unlock()
-	if err := v.look(clock, key, c); err != nil {
-		return err
-	}
-	if charge && c.Allowed {
-		v.charge(clock, key, c, s.cap)
-	} else if charge {
-		v.heal(clock, c)
-	}
-	return nil
+	shard, hash := s.shard(key)
+	shard.mu.Lock()
+	err := shard.decide(clock, hash, key, c, charge, s.cap)
+	shard.mu.Unlock() // not deferred, which would take as long as the lock
+	return err
 }
 
 // decideAll is take.lua for a call with any number of limits.
 func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) error {
-	var array [MaxLimits]visit
-	visits := array[:0]
+	var array [MaxLimits]uint64
+	hashes := array[:0]
 	locked := uint64(0)
 	for i := range charges {
-		v := s.visit(charges[i].Key)
-		locked |= 1 << (v.hash % memoryShards)
-		visits = append(visits, v)
+		_, hash := s.shard(charges[i].Key)
+		locked |= 1 << (hash % memoryShards)
+		hashes = append(hashes, hash)
 	}
 	s.lock(locked)
 	defer s.unlock(locked)
 
+	var v memoryView
 	admitted := true
-	for i := range visits {
+	for i, hash := range hashes {
 		c := &charges[i]
-		if err := visits[i].look(clock, c.Key, c); err != nil {
+		if _, err := s.shards[hash%memoryShards].look(clock, hash, c.Key, c, &v); err != nil {
 			return err
 		}
 		admitted = admitted && (c.Allowed || c.Rule.Mode == Shadow)
@@ -149,67 +146,21 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) erro
 	if !charge {
 		return nil
 	}
-	for i := range visits {
-		if c := &charges[i]; admitted && c.Allowed {
-			visits[i].charge(clock, c.Key, c, s.cap)
-		} else {
-			visits[i].heal(clock, c)
+	for i, hash := range hashes {
+		// It looks again, since what it found may have gone to make room for a
+		// charge before.
+		c, shard := &charges[i], &s.shards[hash%memoryShards]
+		e, err := shard.look(clock, hash, c.Key, c, &v)
+		switch {
+		case err != nil:
+			return err
+		case admitted && c.Allowed:
+			shard.charge(clock, hash, c.Key, c, &v, e, s.cap)
+		case e != nil:
+			e.heal(clock, c, &v)
 		}
 	}
 	return nil
-}
-
-// A visit is one charge of a call meeting the key it names.
-type visit struct {
-	shard *memoryShard
-	hash  uint64
-	state memoryState
-	fresh bool   // the state is not in the shard yet
-	name  string // the key as the shard kept it until now, or ""
-}
-
-func (s *MemoryStore) visit(key []byte) visit {
-	shard, hash := s.shard(key)
-	return visit{shard: shard, hash: hash}
-}
-
-// heal keeps a key that nothing is charged to from being forgotten too early,
-// which it is if it was charged by a shorter window. See take.lua.
-func (v *visit) heal(clock int64, c *Charge) {
-	if reset := c.ResetAfter.Microseconds(); reset > 0 && dies(v.state)*1000-clock < reset {
-		v.state.keep(clock + reset + slack(c.Rule))
-	}
-}
-
-// look fills in what is found about a charge.
-func (v *visit) look(clock int64, key []byte, c *Charge) error {
-	var dropped memorySlot
-	if v.state, dropped = v.shard.find(v.hash, key, clock); v.state == nil {
-		v.state, v.fresh, v.name = newMemoryState(c.Rule, dropped.state), true, dropped.key
-	} else if !v.state.of(c.Rule) {
-		return fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
-	}
-	room, retry, reset := look(v.state, clock, c)
-	c.Result = Result{
-		Allowed:    retry == 0,
-		Remaining:  max(0, room),
-		RetryAfter: micros(retry),
-		ResetAfter: micros(reset),
-	}
-	return nil
-}
-
-// charge makes a charge that look has just found to fit.
-func (v *visit) charge(clock int64, key []byte, c *Charge, limit int) {
-	at, reset, delay := charge(v.state, clock, c)
-	c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
-	c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
-	if v.fresh {
-		if v.name == "" {
-			v.name = string(key)
-		}
-		v.shard.add(v.hash, v.name, v.state, clock, limit)
-	}
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

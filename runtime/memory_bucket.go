@@ -5,25 +5,11 @@ import "math"
 // A memoryBucket is a [TokenBucket] or [LeakyBucket] in memory. See bucket.lua,
 // whose floating point operations it repeats one by one, so that both always
 // agree.
-type memoryBucket struct {
-	level   float64 // in millionths of an event, a whole number
-	since   int64
-	expires int64 // until when Redis keeps the key, as far as the state says
-	kept    int64 // until when it does
-	used    bool  // the state means something
-
-	at    int64   // found by look, as what follows
-	found float64 // the level at that time
-	empty int64   // when it is 0
-}
-
-func (b *memoryBucket) of(r *Rule) bool {
-	return r.Algorithm == TokenBucket || r.Algorithm == LeakyBucket
-}
-
-func (b *memoryBucket) until() int64 { return b.kept }
-
-func (b *memoryBucket) keep(until int64) { b.kept = until }
+//
+//   - count is its level in millionths of an event;
+//   - at is when it was that;
+//   - from is until when Redis keeps the key, unless heal has changed that.
+type memoryBucket memoryState
 
 // levelUnit is in how many parts a bucket's level divides an event.
 const levelUnit = 1_000_000
@@ -48,69 +34,81 @@ func (d drainage) time(level float64) int64 {
 	return int64(math.Ceil(float64(level*d.window) / float64(d.max*levelUnit)))
 }
 
-// stored returns the level as of since, or less if that takes too long to drain.
-func (b *memoryBucket) stored(d drainage) float64 {
-	if float64(b.level*d.window) > float64(float64(maxDrain*d.max)*levelUnit) {
-		return d.drained(maxDrain)
+// left returns what is left of a level. It is quicker than a max of floating
+// point numbers, which thinks of those that are none.
+func left(level, gone float64) float64 {
+	if gone >= level {
+		return 0
 	}
-	return b.level
+	return level - gone
 }
 
-func (b *memoryBucket) look(clock int64, c *Charge) (room, retry, reset int64) {
-	if !b.used {
-		b.level, b.since = 0, clock
+// stored returns the level as of at, or less if that takes too long to drain.
+func (b *memoryBucket) stored(d drainage) float64 {
+	level := float64(b.count)
+	if float64(level*d.window) > float64(float64(maxDrain*d.max)*levelUnit) {
+		return d.drained(maxDrain)
+	}
+	return level
+}
+
+func (b *memoryBucket) look(clock int64, c *Charge, v *memoryView) {
+	since := b.at
+	if b.kept == 0 {
+		since = clock
 	}
 	d, capacity, cost := drainageOf(c), float64(c.Rule.capacity(c.Max)), float64(c.Cost)
 	stored := b.stored(d)
-	b.at = max(clock, b.since)
-	level := func(at int64) float64 { return max(0, stored-d.drained(at-b.since)) }
-	b.found, b.empty = level(b.at), b.since+d.time(stored)
-	room = int64(math.Floor((float64(capacity*levelUnit) - b.found) / levelUnit))
-	if b.found > 0 {
-		reset = b.empty - clock
+	v.at = max(clock, since)
+	level := func(at int64) float64 { return left(stored, d.drained(at-since)) }
+	v.level, v.stop = level(v.at), since+d.time(stored)
+	v.room = int64(math.Floor((float64(capacity*levelUnit) - v.level) / levelUnit))
+	v.retry, v.reset = 0, 0
+	if v.level > 0 {
+		v.reset = v.stop - clock
 	}
 	most, wait := float64((capacity-cost)*levelUnit), c.Wait.Microseconds()
 	queues := c.Rule.queues()
-	if b.found <= most && (!queues || b.empty-b.at <= wait) {
-		return room, 0, reset
+	if v.level <= most && (!queues || v.stop-v.at <= wait) {
+		return
 	}
-	turn := b.at + 1
+	turn := v.at + 1
 	if queues {
-		turn = max(turn, b.empty-wait)
+		turn = max(turn, v.stop-wait)
 	}
-	fits := max(turn, b.since+d.time(stored-most))
+	fits := max(turn, since+d.time(stored-most))
 	for level(fits) > most {
 		fits++
 	}
 	for fits > turn && level(fits-1) <= most {
 		fits--
 	}
-	return room, fits - clock, reset
+	v.retry = fits - clock
 }
 
-func (b *memoryBucket) charge(clock int64, c *Charge) (at, reset, delay int64) {
+func (b *memoryBucket) charge(clock int64, c *Charge, v *memoryView) (at, reset, delay int64) {
 	if c.Rule.queues() {
-		delay = max(b.empty, b.at) - clock
+		delay = max(v.stop, v.at) - clock
 	}
-	stop := b.set(c, b.found+float64(float64(c.Cost)*levelUnit), b.at)
-	return b.at, stop - clock, delay
+	stop := b.set(c, v.level+float64(float64(c.Cost)*levelUnit), v.at)
+	return v.at, stop - clock, delay
 }
 
 func (b *memoryBucket) refund(clock int64, c *Charge) {
-	if b.used {
-		d, at := drainageOf(c), max(clock, b.since)
-		level := max(0, b.stored(d)-d.drained(at-b.since))
-		b.set(c, max(0, level-float64(float64(c.Cost)*levelUnit)), at)
+	if b.kept != 0 {
+		d, at := drainageOf(c), max(clock, b.at)
+		level := left(b.stored(d), d.drained(at-b.at))
+		b.set(c, left(level, float64(float64(c.Cost)*levelUnit)), at)
 	}
 }
 
 // set sets the level and returns when it is 0.
 func (b *memoryBucket) set(c *Charge, level float64, at int64) (stop int64) {
 	stop = at + drainageOf(c).time(level)
-	if spare := b.expires - stop; !b.used || spare < 0 || spare > slack(c.Rule) {
-		b.expires = stop + slack(c.Rule)
-		b.kept = b.expires
+	if spare := b.from - stop; spare < 0 || spare > slack(c.Rule) {
+		b.from = stop + slack(c.Rule)
+		b.kept = b.from
 	}
-	b.level, b.since, b.used = level, at, true
+	b.count, b.at = int64(level), at // a whole number below 2^63
 	return stop
 }

@@ -2,20 +2,15 @@ package runtime
 
 // A memoryLog is a [SlidingLog] in memory: the times of its events in a ring,
 // oldest first. See sliding_log_list.lua.
-type memoryLog struct {
-	ring  []int64 // its length is a power of two, or 0
-	head  int32
-	left  int32 // found by look: how many events have left the window
-	count int
+//
+//   - list is the ring, whose length is a power of two or 0;
+//   - count is how many events there are, and from where in the ring they begin;
+//   - at is the newest member of a ZSET, see sliding_log_zset.lua.
+type memoryLog memoryState
 
-	at   int64 // the time of the look
-	end  int64 // until when Redis keeps the key
-	last int64 // the newest member of a ZSET, see sliding_log_zset.lua
+func (l *memoryLog) event(i int64) int64 {
+	return l.list[int(l.from+i)&(len(l.list)-1)]
 }
-
-func (l *memoryLog) of(r *Rule) bool { return r.Algorithm == SlidingLog }
-
-func (l *memoryLog) event(i int) int64 { return l.ring[(int(l.head)+i)&(len(l.ring)-1)] }
 
 func (l *memoryLog) newest() int64 {
 	if l.count == 0 {
@@ -24,49 +19,38 @@ func (l *memoryLog) newest() int64 {
 	return l.event(l.count - 1)
 }
 
-func (l *memoryLog) until() int64 {
-	if l.count == 0 {
-		return 0
-	}
-	return l.end
-}
-
-func (l *memoryLog) keep(until int64) { l.end = until }
-
-func (l *memoryLog) look(clock int64, c *Charge) (room, retry, reset int64) {
+func (l *memoryLog) look(clock int64, c *Charge, v *memoryView) {
 	window, newest := c.Rule.Window.Microseconds(), l.newest()
-	l.at = max(clock, newest)
-	left := l.eventsUpTo(l.at - window)
-	l.left = int32(left)
-	inside := int64(l.count - left)
+	v.at = max(clock, newest)
+	left := l.eventsUpTo(v.at - window)
+	v.count = left
+	inside := l.count - left
+	v.room, v.retry, v.reset = c.Max-inside, 0, 0
 	if inside > 0 {
-		reset = newest + window - clock
+		v.reset = newest + window - clock
 	}
-	room = c.Max - inside
-	if c.Cost > room {
-		leaver := left + int(c.Cost-room) - 1
-		retry = l.event(leaver) + window - clock
+	if c.Cost > v.room {
+		v.retry = l.event(left+c.Cost-v.room-1) + window - clock
 	}
-	return room, retry, reset
 }
 
 // eventsUpTo returns how many events are at or before the edge. They are few,
 // or all, unless the key was idle for a while: so it looks at the ends first.
-func (l *memoryLog) eventsUpTo(edge int64) int {
+func (l *memoryLog) eventsUpTo(edge int64) int64 {
 	if l.count == 0 || l.event(0) > edge {
 		return 0
 	}
 	if l.newest() <= edge {
 		return l.count
 	}
-	low, step := 0, 1 // the event at low has left
+	low, step := int64(0), int64(1) // the event at low has left
 	for low+step < l.count && l.event(low+step) <= edge {
 		low += step
 		step *= 2
 	}
 	high := min(low+step, l.count-1) // the one at high has not
 	for high-low > 1 {
-		if middle := int(uint(low+high) / 2); l.event(middle) > edge {
+		if middle := (low + high) / 2; l.event(middle) > edge {
 			high = middle
 		} else {
 			low = middle
@@ -75,72 +59,76 @@ func (l *memoryLog) eventsUpTo(edge int64) int {
 	return high
 }
 
-func (l *memoryLog) charge(clock int64, c *Charge) (at, reset, delay int64) {
-	at = l.at
+func (l *memoryLog) charge(clock int64, c *Charge, v *memoryView) (at, reset, delay int64) {
+	at = v.at
 	newest := l.newest()
 	if slice := c.Rule.Resolution.Microseconds(); slice > 0 {
 		at = max(at-at%slice, newest)
 	}
-	left := int(l.left)
-	if left == l.count {
-		l.last = 0
+	if v.count == l.count {
+		l.at = 0
 	}
-	l.drop(left)
-	l.grow(int(c.Cost))
+	l.drop(v.count)
+	l.grow(c.Cost)
 	for range c.Cost {
-		l.ring[(int(l.head)+l.count)&(len(l.ring)-1)] = at
+		l.list[int(l.from+l.count)&(len(l.list)-1)] = at
 		l.count++
 	}
 	reset = at + c.Rule.Window.Microseconds() - clock
 	slack := slack(c.Rule)
 	if c.Rule.Storage == List {
 		if newest < at-at%slack {
-			l.end = clock + reset + slack
+			l.kept = clock + reset + slack
 		}
 		return at, reset, 0
 	}
-	last := max(l.at, l.last+c.Cost)
-	if l.last < last-last%slack {
-		l.end = last + c.Rule.Window.Microseconds() + slack
+	last := max(v.at, l.at+c.Cost)
+	if l.at < last-last%slack {
+		l.kept = last + c.Rule.Window.Microseconds() + slack
 	}
-	l.last = last
+	l.at = last
 	return at, reset, 0
 }
 
-func (l *memoryLog) drop(n int) {
-	l.count -= n
-	if l.count == 0 {
-		l.head = 0
-		return
+func (l *memoryLog) drop(n int64) {
+	if l.count -= n; l.count == 0 {
+		l.from = 0
+	} else if n > 0 {
+		l.from = (l.from + n) & int64(len(l.list)-1)
 	}
-	l.head = int32((int(l.head) + n) & (len(l.ring) - 1))
 }
 
 // grow makes room for n more events.
-func (l *memoryLog) grow(n int) {
-	if l.count+n <= len(l.ring) {
+func (l *memoryLog) grow(n int64) {
+	if int(l.count+n) <= len(l.list) {
 		return
 	}
-	size := max(4, len(l.ring))
-	for size < l.count+n {
+	size := max(4, len(l.list))
+	for size < int(l.count+n) {
 		size *= 2
 	}
 	ring := make([]int64, size)
 	for i := range l.count {
 		ring[i] = l.event(i)
 	}
-	l.ring, l.head = ring, 0
+	l.list, l.from = ring, 0
 }
 
-func (l *memoryLog) refund(_ int64, c *Charge) {
-	before, n := l.eventsUpTo(c.At-1), 0
-	for n < int(c.Cost) && before+n < l.count && l.event(before+n) == c.At {
+func (l *memoryLog) refund(c *Charge) {
+	if l.count == 0 {
+		return
+	}
+	before, n := l.eventsUpTo(c.At-1), int64(0)
+	for n < c.Cost && before+n < l.count && l.event(before+n) == c.At {
 		n++
 	}
 	for i := before + n; n > 0 && i < l.count; i++ {
-		l.ring[(int(l.head)+i-n)&(len(l.ring)-1)] = l.event(i)
+		l.list[int(l.from+i-n)&(len(l.list)-1)] = l.event(i)
 	}
 	if l.count -= n; n > 0 && before == l.count {
-		l.last = l.newest() // or a little more, which Redis knows
+		l.at = l.newest() // or a little more, which Redis knows
+	}
+	if l.count == 0 {
+		l.kept = 0
 	}
 }

@@ -1,6 +1,9 @@
 package runtime
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // A memoryShard is a part of the keys behind a lock of its own.
 type memoryShard struct {
@@ -9,89 +12,66 @@ type memoryShard struct {
 	_    [64]byte // others do not wait for the lines of memory that it is in
 }
 
-// A memoryState is what a MemoryStore keeps of one key: the counterpart of an
-// algorithm in package lua, operation by operation. Times are in microseconds,
-// clock is the store's own and may step back.
-type memoryState interface {
-	// of reports whether the state is of the rule's algorithm.
-	of(*Rule) bool
-	// look returns how much could be charged now, which is below 0 if max was
-	// lowered; the time until the charge fits, 0 if it does; and the time
-	// until the limit is whole again.
-	look(clock int64, c *Charge) (room, retry, reset int64)
-	// charge makes the charge that the look just before found to fit. It
-	// returns the charge's time, the time until the limit is whole again, and
-	// the time that the caller must wait for its turn.
-	charge(clock int64, c *Charge) (at, reset, delay int64)
-	// refund takes back up to c.Cost of what was charged at c.At.
-	refund(clock int64, c *Charge)
-	// until returns the time from which the state means nothing.
-	until() int64
-	// keep makes that a later time.
-	keep(until int64)
-}
-
-// look and charge call the state's method. They name the types, so that the
-// compiler sees that a charge need not outlive the call and may be on its
-// caller's stack.
-func look(s memoryState, clock int64, c *Charge) (room, retry, reset int64) {
-	switch s := s.(type) {
-	case *memoryLog:
-		return s.look(clock, c)
-	case *memoryCounter:
-		return s.look(clock, c)
-	case *memoryWindow:
-		return s.look(clock, c)
-	default:
-		return s.(*memoryBucket).look(clock, c)
-	}
-}
-
-func charge(s memoryState, clock int64, c *Charge) (at, reset, delay int64) {
-	switch s := s.(type) {
-	case *memoryLog:
-		return s.charge(clock, c)
-	case *memoryCounter:
-		return s.charge(clock, c)
-	case *memoryWindow:
-		return s.charge(clock, c)
-	default:
-		return s.(*memoryBucket).charge(clock, c)
-	}
-}
-
-// forgotten reports whether Redis would have dropped the key by now. It counts
-// that in milliseconds, and keeps a key for 100 of them longer than needed; see
-// lifetime in prelude.lua.
-func forgotten(state memoryState, clock int64) bool { return dies(state) <= clock/1000 }
-
-// dies returns when Redis would drop the key, in milliseconds.
-func dies(state memoryState) int64 { return (state.until()+999)/1000 + 100 }
-
-// slack returns for how many microseconds longer than need be Redis may keep a
-// key of the rule; see lifetime in prelude.lua.
-func slack(r *Rule) int64 { return min((r.Window.Microseconds()+3)/4, 800_000) }
-
-// find returns the state of a key, or nil if there is none. What Redis would
+// find returns the entry of a key, or nil if there is none. What Redis would
 // have dropped by now is dropped, so that a clock that steps back does not bring
-// it back, and returned for its memory.
-func (s *memoryShard) find(hash uint64, key []byte, clock int64) (state memoryState, dropped memorySlot) {
+// it back.
+func (s *memoryShard) find(hash uint64, key []byte, clock int64) *memoryEntry {
 	i := s.keys.find(hash, key)
 	if i < 0 {
-		return nil, memorySlot{}
+		return nil
 	}
-	slot := s.keys.slots[i]
-	if !forgotten(slot.state, clock) {
-		return slot.state, memorySlot{}
+	e := s.keys.slots[i].entry
+	if e.forgotten(clock) {
+		e.clear()
 	}
-	s.keys.remove(i)
-	return nil, slot
+	return e
 }
 
-// add sets the state of a new key, and makes room for it.
-func (s *memoryShard) add(hash uint64, key string, state memoryState, clock int64, limit int) {
-	s.evict(clock, limit)
-	s.keys.add(hash, key, state)
+// look fills in what is found about a charge. It returns the entry of its key,
+// or nil if there is none.
+func (s *memoryShard) look(clock int64, hash uint64, key []byte, c *Charge, v *memoryView) (*memoryEntry, error) {
+	e := s.find(hash, key, clock)
+	if e == nil {
+		var none memoryState
+		none.look(clock, c, v)
+	} else if !e.become(c.Rule) {
+		return nil, fmt.Errorf("the key of rule %q holds the state of another algorithm", c.Rule.Name)
+	} else {
+		e.look(clock, c, v)
+	}
+	c.Allowed = v.retry == 0
+	c.Remaining = max(0, v.room)
+	c.RetryAfter, c.ResetAfter = micros(v.retry), micros(v.reset)
+	c.Delay, c.At, c.Recalled = 0, 0, false
+	return e, nil
+}
+
+// charge makes a charge that was just found to fit. Without an entry for its
+// key it makes one, for which another may have to go.
+func (s *memoryShard) charge(clock int64, hash uint64, key []byte, c *Charge, v *memoryView, e *memoryEntry, limit int) {
+	if e == nil {
+		s.evict(clock, limit)
+		e = s.keys.add(hash, key)
+		e.become(c.Rule)
+	}
+	at, reset, delay := e.charge(clock, c, v)
+	c.Remaining = max(0, c.Remaining-c.Cost) // a bucket's level may have hidden one
+	c.At, c.ResetAfter, c.Delay = at, micros(reset), micros(delay)
+}
+
+// decide is take.lua for one charge.
+func (s *memoryShard) decide(clock int64, hash uint64, key []byte, c *Charge, charge bool, limit int) error {
+	var v memoryView
+	e, err := s.look(clock, hash, key, c, &v)
+	switch {
+	case err != nil || !charge:
+		return err
+	case c.Allowed:
+		s.charge(clock, hash, key, c, &v, e, limit)
+	case e != nil:
+		e.heal(clock, c, &v)
+	}
+	return nil
 }
 
 // reset forgets a key.
@@ -117,58 +97,22 @@ func (s *memoryShard) evict(clock int64, limit int) {
 		if steps >= 8*sample && (victim >= 0 || t.count < limit) {
 			break // the keys are far between
 		}
-		state := t.slots[i].state
-		if state == nil {
+		e := t.slots[i].entry
+		if e == nil {
 			i = t.next(i)
 			continue
 		}
-		if seen++; forgotten(state, clock) {
+		if seen++; e.forgotten(clock) {
 			t.remove(i) // and another may have moved here
 			continue
 		}
-		if until := state.until(); victim < 0 || until < soonest {
-			victim, soonest = i, until
+		if victim < 0 || e.kept < soonest {
+			victim, soonest = i, e.kept
 		}
 		i = t.next(i)
 	}
 	t.hand = i
 	if t.count >= limit { // so none was removed, and the victim is where it was
 		t.remove(victim)
-	}
-}
-
-// newMemoryState returns the state of a key that nothing is charged to. It uses
-// a little of the memory of one that was dropped, which may be nil: a caller
-// that comes back after its window costs none anew.
-func newMemoryState(r *Rule, dropped memoryState) memoryState {
-	const kept = 64
-	if dropped != nil && dropped.of(r) {
-		switch s := dropped.(type) {
-		case *memoryLog:
-			ring := s.ring
-			if *s = (memoryLog{}); len(ring) <= kept {
-				s.ring = ring
-			}
-		case *memoryCounter:
-			buckets := s.buckets
-			if *s = (memoryCounter{}); cap(buckets) <= kept {
-				s.buckets = buckets[:0]
-			}
-		case *memoryWindow:
-			*s = memoryWindow{}
-		case *memoryBucket:
-			*s = memoryBucket{}
-		}
-		return dropped
-	}
-	switch r.Algorithm {
-	case SlidingLog:
-		return new(memoryLog)
-	case SlidingCounter:
-		return new(memoryCounter)
-	case FixedWindow:
-		return new(memoryWindow)
-	default:
-		return new(memoryBucket)
 	}
 }

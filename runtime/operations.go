@@ -31,7 +31,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	}
 	if req.hopeless() {
 		d := Decision{Source: SourceNone}
-		d.of(req.charges)
+		d.ofAll(req.charges)
 		return d, nil
 	}
 	if l.store == nil {
@@ -48,7 +48,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	d := Decision{Source: SourceStore}
-	d.of(req.charges)
+	d.ofAll(req.charges)
 	return d, nil
 }
 

@@ -1,6 +1,9 @@
 package runtime
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // WithProcessCap puts a limit in memory before the store: r bounds how many
 // calls of this process, whatever their rules and keys, are let through, and so
@@ -55,6 +58,35 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 		l.cap.giveBack(paid)
 	}
 	return err
+}
+
+// takeQuick does what takeCapped does for a charge that the limiter decides on
+// its caller's stack, or has found to be denied. It returns false, and has done
+// nothing, if the cap is out of the ordinary just now.
+func (p *processCap) takeQuick(l *Limiter, key []byte, c *Charge, came time.Duration, d *Decision) (bool, error) {
+	limit := p.rule.Limit(nil)
+	rule, most, on, err := l.effective(&limit)
+	paid := [1]Charge{{Rule: rule, Max: most, Cost: 1}}
+	if err != nil || !on || rule.Mode != Enforce || paid[0].hopeless() || len(l.namespace)+len(rule.Prefix) > quickKey {
+		return false, nil
+	}
+	var array [quickKey + 32]byte
+	capKey := appendKey(array[:0], l.namespace, rule, &limit.key)
+	if err := p.store.decideOne(p.store.time(came), capKey, &paid[0], true); err != nil {
+		return false, nil
+	}
+	if l.events.decides() {
+		l.events.decided(paid[:], came, SourceProcess, nil)
+	}
+	if !paid[0].Allowed {
+		*d = Decision{Source: SourceProcess}
+		return true, l.answer(paid[:], came, d)
+	}
+	done, err := l.decideQuick(key, c, came, d)
+	if !done || err != nil {
+		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
+	}
+	return done, err
 }
 
 // admit charges one call to the cap. The error is non-nil if and only if the

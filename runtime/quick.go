@@ -1,6 +1,9 @@
 package runtime
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // quickKey is the longest key in bytes that a quick call may have.
 const quickKey = 128
@@ -36,20 +39,48 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 		return false, nil
 	}
 	var array [quickKey + 32]byte
-	charge := [1]Charge{{Rule: rule, Max: most, Cost: limit.cost}}
-	c := &charge[0]
+	c := &Charge{Rule: rule, Max: most, Cost: limit.cost}
 	if c.hopeless() {
 		return false, nil
 	}
 	key := appendKey(array[:0], l.namespace, rule, &limit.key)
 	came := instant()
-	if memory := l.quick.memory; memory == nil {
-		if !l.quick.denials.denies(key, c, came, renewed) {
-			return false, nil
-		}
-	} else if err := memory.decideOne(memory.time(came), key, c, true); err != nil {
+	if d := l.quick.denials; d != nil && !d.denies(key, c, came, renewed) {
 		return false, nil
 	}
-	d.Source = SourceStore
-	return true, l.answer(charge[:], came, d)
+	if l.cap != nil {
+		return l.cap.takeQuick(l, key, c, came, d)
+	}
+	return l.decideQuick(key, c, came, d)
+}
+
+// decideQuick decides a charge in memory, unless it is denied already. It
+// returns false, and has done nothing, if that cannot be.
+func (l *Limiter) decideQuick(key []byte, c *Charge, came time.Duration, d *Decision) (bool, error) {
+	if memory := l.quick.memory; memory != nil {
+		shard, hash := memory.shard(key)
+		shard.mu.Lock()
+		err := shard.decide(memory.time(came), hash, key, c, true, memory.cap)
+		// An unlock waits for all that was written before, and whoever copies
+		// the decision would have to wait again for what is written after.
+		if err == nil {
+			d.charged[0], d.Source = c.At, SourceStore
+			d.of(c)
+		}
+		shard.mu.Unlock()
+		if err != nil {
+			return false, nil
+		}
+	} else {
+		d.of(c)
+	}
+	if l.events.decides() {
+		charges := [1]Charge{*c}
+		l.events.decided(charges[:], came, d.Source, nil)
+	}
+	if c.Allowed {
+		return true, nil
+	}
+	l.events.log.denied(c, d.Source, came)
+	return true, newLimitedError(c)
 }

@@ -73,12 +73,13 @@ const pathInterval = 977_131 * time.Microsecond
 
 // paths returns two limiters that differ in nothing but that one of them may
 // decide calls on their callers' stacks.
-func paths(recalling bool, source OverrideSource, on func() bool) [2]*path {
+func paths(recalling bool, source OverrideSource, on func() bool, cap *Rule) [2]*path {
 	var two [2]*path
 	seed := maphash.MakeSeed() // so that both forget the same denials beside others
 	for i := range two {
 		p, memory := new(path), NewMemoryStore()
 		observer := &Observer{
+			Decision: func(ev DecisionEvent) { p.tell(fmt.Sprint("decision ", ev)) },
 			Failure:  func(ev FailureEvent) { p.tell(fmt.Sprint("failure ", ev)) },
 			Override: func(ev OverrideEvent) { p.tell(fmt.Sprint("override ", ev)) },
 			Scale:    func(ev ScaleEvent) { p.tell(fmt.Sprint("scale ", ev)) },
@@ -92,7 +93,7 @@ func paths(recalling bool, source OverrideSource, on func() bool) [2]*path {
 			store, quick.memory, quick.denials = recalledStore{memory, denials}, nil, denials
 		}
 		p.Limiter = New(pathStore{store, p}, WithNamespace("ns"), WithLogger(slog.New(slog.NewTextHandler(p, nil))), WithObserver(observer),
-			WithEnabled(on), WithOverrides(source, pathInterval), WithReplicas(2))
+			WithEnabled(on), WithOverrides(source, pathInterval), WithReplicas(2), WithProcessCap(cap))
 		if i == 0 {
 			p.quick = quick
 		}
@@ -120,10 +121,18 @@ func comparePaths(t *rapid.T, recalling bool) int {
 	var overrides atomic.Pointer[Overrides]
 	var off atomic.Bool
 	overrides.Store(new(Overrides))
-	two := paths(recalling, OverrideFunc(func(context.Context) (Overrides, error) { return *overrides.Load(), nil }), func() bool { return !off.Load() })
+	rules := pathRules()
+	cap := rapid.SampledFrom([]*Rule{
+		nil,
+		{Name: "process", Prefix: "process:", Window: time.Second, Max: 6},
+		{Name: "process", Prefix: "process:", Window: 3 * time.Second, Max: 5, Algorithm: TokenBucket, Burst: 4},
+	}).Draw(t, "cap")
+	two := paths(recalling, OverrideFunc(func(context.Context) (Overrides, error) { return *overrides.Load(), nil }), func() bool { return !off.Load() }, cap)
 	defer two[0].Close()
 	defer two[1].Close()
-	rules := pathRules()
+	if cap != nil {
+		rules = append(rules, cap)
+	}
 	for _, p := range two { // so that the factor is known, which is found out beside calls
 		_, _ = p.Peek(context.Background(), rules[1].Limit(nil))
 	}
