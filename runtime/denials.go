@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"hash/maphash"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -15,9 +16,9 @@ const DefaultDenialMemory = time.Second
 // charged, so Redis need not be asked. Times are counted from before Redis was
 // asked, and so are never later than Redis's own.
 type denials struct {
-	trust time.Duration
-	grace time.Duration // how long to go on believing a denial that is being renewed: the store's timeout
-	table denialTable
+	trust  time.Duration
+	learnt atomic.Int64 // instant at which the table had the last denial
+	table  denialTable
 }
 
 // A denial says that charges by a rule of at least this cost, with at most this
@@ -30,7 +31,7 @@ type denial struct {
 	remaining int64
 	fits      time.Duration // when the charge fits
 	whole     time.Duration // when the limit is whole again
-	until     time.Duration // how long to believe it: never longer than fits
+	until     time.Duration // how long to trust it: never longer than fits
 	renewing  atomic.Bool   // a call asks whether it still holds
 }
 
@@ -38,16 +39,18 @@ func newDenials(trust time.Duration) *denials {
 	return &denials{trust: trust, table: denialTable{seed: maphash.MakeSeed()}}
 }
 
-// A belief says when to believe a denial that Redis was told of longer ago than
+// A belief says what becomes of a denial that Redis was told of longer ago than
 // denials are trusted.
 type belief uint8
 
 const (
-	// renewed: while another call asks whether it still holds.
-	renewed belief = iota
+	// trusted: it is not believed.
+	trusted belief = iota
+	// renewed: it is, while another call asks whether it still holds.
+	renewed
 	// renewing: the same, and if nobody asks yet the call that came is to.
 	renewing
-	// unanswered: until there is room again, since Redis does not answer.
+	// unanswered: it is until there is room again, since Redis does not answer.
 	unanswered
 )
 
@@ -61,12 +64,10 @@ func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) erro
 			return nil
 		}
 		err := ask(calls)
-		switch {
-		case err != nil && ctx.Err() == nil && d.known(&calls[0], instant(), unanswered):
+		d.release(&calls[0])
+		if err != nil && ctx.Err() == nil && d.known(&calls[0], instant(), unanswered) {
 			calls[0].Err = nil
 			return nil
-		case err == nil && calls[0].Err == nil:
-			d.remember(&calls[0], now)
 		}
 		return err
 	}
@@ -82,14 +83,14 @@ func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) erro
 	err := ask(asked)
 	decided := len(calls) - len(asked)
 	for k, i := range places {
-		switch calls[i].Err = asked[k].Err; {
+		calls[i].Err = asked[k].Err
+		d.release(&calls[i])
+		switch {
 		case err != nil && ctx.Err() == nil && d.known(&calls[i], instant(), unanswered):
 			calls[i].Err = nil
 			decided++
 		case err != nil:
 			calls[i].Err = err
-		case calls[i].Err == nil:
-			d.remember(&calls[i], now)
 		}
 	}
 	if decided > 0 {
@@ -99,10 +100,17 @@ func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) erro
 }
 
 // recall reports whether a call is known to be denied, and then fills in its
-// results. A limit that nothing is known of counts as having room.
+// results. A limit that nothing is known of counts as having room. If the call
+// is not, and Redis has been asked, it must be released.
 func (d *denials) recall(call *Call, now time.Duration) bool {
-	if !d.known(call, now, renewed) && !d.known(call, now, renewing) {
+	if !d.table.used.Load() {
 		return false
+	}
+	if !d.known(call, now, renewed) {
+		if !d.known(call, now, renewing) {
+			return false
+		}
+		d.release(call)
 	}
 	call.Err = nil
 	return true
@@ -122,9 +130,10 @@ func (d *denials) known(call *Call, now time.Duration, b belief) bool {
 }
 
 // denies reports whether a charge to a key is known to be denied, and then fills
-// in its result. A denial that is no longer trusted holds for a grace while one
-// call asks again, so that not everybody does.
+// in its result. A denial that is no longer trusted holds while one call asks
+// again, so that not everybody does.
 func (d *denials) denies(key []byte, c *Charge, now time.Duration, b belief) bool {
+	c.renews = false
 	if c.Rule.Mode != Enforce {
 		return false
 	}
@@ -133,9 +142,18 @@ func (d *denials) denies(key []byte, c *Charge, now time.Duration, b belief) boo
 		return false
 	}
 	if now >= n.until && b != unanswered {
-		if now >= n.until+d.grace || !n.renewing.Load() && (b != renewing || n.renewing.CompareAndSwap(false, true)) {
+		if b == trusted {
 			return false
 		}
+		if !n.renewing.Load() {
+			if b != renewing {
+				return false
+			}
+			if c.renews = n.renewing.CompareAndSwap(false, true); c.renews {
+				return false
+			}
+		}
+		runtime.Gosched() // so that a flood of denied calls does not keep the one that asks from its answer
 	}
 	c.Result = Result{
 		Remaining:  min(n.remaining, c.Max),
@@ -146,26 +164,75 @@ func (d *denials) denies(key []byte, c *Charge, now time.Duration, b belief) boo
 	return true
 }
 
-// remember takes note of what a call was denied that was asked about at a time,
-// and that a denial does not hold any more.
+// release lets another call ask about the denials that this one was to ask
+// about. If it got an answer they are replaced or gone.
+func (d *denials) release(call *Call) {
+	for i := range call.Charges {
+		c := &call.Charges[i]
+		if !c.renews {
+			continue
+		}
+		c.renews = false
+		if n := d.table.find(c.Key); n != nil {
+			n.renewing.Store(false)
+		}
+	}
+}
+
+// remember takes note of what Redis, asked at a time, has denied a call, and
+// that a denial does not hold any more. It reports whether a denial is new.
 // The time a queue takes depends on who waits, so it is not remembered.
-func (d *denials) remember(call *Call, asked time.Duration) {
+func (d *denials) remember(call *Call, asked time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
 		if c.Rule.Mode != Enforce || c.Rule.queues() {
 			continue
 		}
 		if c.Allowed {
+			if !d.table.used.Load() {
+				continue
+			}
 			if n := d.table.find(c.Key); n != nil && n.until <= asked {
 				d.table.drop(n)
 			}
 			continue
 		}
+		denied = true
 		d.table.add(&denial{
 			key: string(c.Key), rule: c.Rule, cost: c.Cost, max: c.Max, remaining: c.Remaining,
 			fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, until: asked + min(c.RetryAfter, d.trust),
 		}, asked)
 	}
+	return denied
+}
+
+// learned says that everybody who comes from now on finds what is new.
+func (d *denials) learned() {
+	now := int64(instant())
+	for {
+		last := d.learnt.Load()
+		if last >= now || d.learnt.CompareAndSwap(last, now) {
+			return
+		}
+	}
+}
+
+// overtake reports whether all calls of a caller who came at an instant are
+// denied by what has been learnt since, and then fills in their results. It
+// goes only by denials that are trusted: the caller may be the one who is to ask
+// whether another one still holds.
+func (d *denials) overtake(calls []Call, came time.Duration) bool {
+	if d.learnt.Load() < int64(came) {
+		return false
+	}
+	now := instant()
+	for i := range calls {
+		if !d.known(&calls[i], now, trusted) {
+			return false
+		}
+		calls[i].Err = nil
+	}
+	return true
 }
 
 // forget drops what is known of the charges' keys, and what is on its way from

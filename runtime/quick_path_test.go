@@ -34,7 +34,16 @@ type recalledStore struct {
 }
 
 func (s recalledStore) Take(ctx context.Context, calls []Call) error {
-	return s.denials.spare(ctx, calls, func(calls []Call) error { return s.MemoryStore.Take(ctx, calls) })
+	return s.denials.spare(ctx, calls, func(calls []Call) error {
+		asked := instantOf(calls)
+		err := s.MemoryStore.Take(ctx, calls)
+		for i := range calls {
+			if err == nil && calls[i].Err == nil {
+				s.denials.remember(&calls[i], asked)
+			}
+		}
+		return err
+	})
 }
 
 func (s recalledStore) Refund(ctx context.Context, charges []Charge) error {
@@ -89,7 +98,6 @@ func paths(recalling bool, source OverrideSource, on func() bool, cap *Rule) [2]
 		if recalling {
 			denials := newDenials(2 * time.Second)
 			denials.table.seed = seed
-			denials.grace = 50 * time.Millisecond
 			store, quick.memory, quick.denials = recalledStore{memory, denials}, nil, denials
 		}
 		p.Limiter = New(pathStore{store, p}, WithNamespace("ns"), WithLogger(slog.New(slog.NewTextHandler(p, nil))), WithObserver(observer),

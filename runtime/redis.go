@@ -99,9 +99,6 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	for _, opt := range opts {
 		opt(s)
 	}
-	if s.denials != nil {
-		s.denials.grace = s.timeout
-	}
 	s.aside = make(chan struct{}, maxAside)
 	s.terminal.open(s, s.client)
 	s.nodes = newNodes(s, client)

@@ -111,7 +111,7 @@ func (t *terminal) finish(ctx context.Context, trip *trip) bool {
 		t.forget(trip)
 	}
 	for _, s := range trip.stops {
-		s.tell()
+		t.tell(trip, s)
 	}
 	if kept { // what comes so late says nothing about Redis as it is now
 		t.breaker.learn(pass, err)
@@ -165,7 +165,7 @@ func (t *terminal) detour(trip *trip, rest []*stop) {
 			s.load(trip.op, true)
 			continue
 		}
-		s.tell()
+		t.tell(trip, s)
 		s.clear()
 	}
 }

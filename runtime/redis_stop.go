@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"math"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -132,6 +133,22 @@ func (s *stop) settle(numbers []int64, err error) {
 			s.found = append(s.found, outcome{admitted, s.calls[i].Charges[0].Result})
 		}
 	}
+}
+
+// learn has denials remember what the script, asked at a time, has denied, and
+// reports whether that was anything.
+func (s *stop) learn(d *denials, asked time.Duration) (denied bool) {
+	for i := range s.calls {
+		call := &s.calls[i]
+		if call.Err != nil {
+			continue
+		}
+		if s.found[i].admitted < s.times[i] && s.times[i] > 1 {
+			call.Charges[0].Allowed = false // the last of them was not, which is told apart later
+		}
+		denied = d.remember(call, asked) || denied
+	}
+	return denied
 }
 
 // tell tells everybody aboard what became of their calls.

@@ -154,6 +154,7 @@ func (t *terminal) board(trip *trip) bool {
 		t.waiting = slices.Delete(t.waiting, 0, n)
 		t.mu.Unlock()
 
+		n -= t.overtake(trip)
 		if taken := trip.load(); taken < n {
 			t.mu.Lock()
 			t.waiting = slices.Insert(t.waiting, 0, trip.tickets[taken:]...)

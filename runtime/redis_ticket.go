@@ -16,6 +16,7 @@ type ticket struct {
 	charges []Charge      // of all calls
 	keys    []byte        // of all charges
 	work    int64         // see Charge.work
+	came    time.Duration // when its caller did
 	due     time.Duration // when its caller's time is over, see terminal.overdue
 
 	pass pass        // the breaker's
@@ -30,6 +31,7 @@ var tickets = sync.Pool{New: func() any { return &ticket{done: make(chan struct{
 // newTicket returns a ticket for calls, whose keys lie in one slot.
 func newTicket(op string, slot int, calls []Call) *ticket {
 	t := tickets.Get().(*ticket)
+	t.came = instantOf(calls)
 	t.told.Store(false)
 	t.op, t.slot, t.work, t.err = op, slot, 0, nil
 	t.calls, t.charges, t.keys = t.calls[:0], t.charges[:0], t.keys[:0]

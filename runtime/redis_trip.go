@@ -3,6 +3,7 @@ package runtime
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 const (
@@ -22,6 +23,9 @@ type trip struct {
 	// The terminal guards these while the trip is under way.
 	tickets []*ticket
 	stuck   bool // others do not wait for it to return
+
+	left      time.Duration // when it was ready to leave
+	overtaken []*ticket     // see terminal.overtake
 
 	op    string
 	pass  pass  // the newest of the tickets'
@@ -57,6 +61,7 @@ func (t *trip) load() int {
 }
 
 func (t *trip) seal(taken int) int {
+	t.left = instant()
 	for _, s := range t.stops {
 		s.load(t.op, false)
 	}

@@ -58,7 +58,8 @@ type Charge struct {
 
 	Result
 
-	limit uint8 // which of the call's limits this is
+	limit  uint8 // which of the call's limits this is
+	renews bool  // the call is to find out whether a denial still holds, see denials
 }
 
 // capacity returns the most that could ever be charged at once.
