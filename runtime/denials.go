@@ -54,23 +54,33 @@ const (
 	unanswered
 )
 
-// spare has ask decide the calls that are not known to be denied. When that
-// gets no answer, denials are believed for as long as they were to last: who
-// was over a limit before Redis went away is let through no sooner for it.
-func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) error) error {
-	now := instantOf(calls)
-	if len(calls) == 1 {
-		if d.recall(&calls[0], now) {
-			return nil
-		}
-		err := ask(calls)
-		d.release(&calls[0])
-		if err != nil && ctx.Err() == nil && d.known(&calls[0], instant(), unanswered) {
-			calls[0].Err = nil
-			return nil
-		}
-		return err
+// A decider decides calls.
+type decider interface {
+	decide(ctx context.Context, op string, calls []Call) error
+}
+
+// spare has the store decide the calls that are not known to be denied. When
+// that gets no answer, denials are believed for as long as they were to last:
+// who was over a limit before Redis went away is let through no sooner for it.
+func (d *denials) spare(ctx context.Context, calls []Call, store decider) error {
+	if len(calls) > 1 {
+		return d.spareEach(ctx, calls, store)
 	}
+	if len(calls) == 0 || d.recall(&calls[0], instantOf(calls)) {
+		return nil
+	}
+	err := store.decide(ctx, "take", calls)
+	d.release(&calls[0])
+	if err != nil && ctx.Err() == nil && d.known(&calls[0], instant(), unanswered) {
+		calls[0].Err = nil
+		return nil
+	}
+	return err
+}
+
+// spareEach is spare for several calls.
+func (d *denials) spareEach(ctx context.Context, calls []Call, store decider) error {
+	now := instantOf(calls)
 	asked, places := make([]Call, 0, len(calls)), make([]int, 0, len(calls))
 	for i := range calls {
 		if !d.recall(&calls[i], now) {
@@ -80,7 +90,7 @@ func (d *denials) spare(ctx context.Context, calls []Call, ask func([]Call) erro
 	if len(asked) == 0 {
 		return nil
 	}
-	err := ask(asked)
+	err := store.decide(ctx, "take", asked)
 	decided := len(calls) - len(asked)
 	for k, i := range places {
 		calls[i].Err = asked[k].Err

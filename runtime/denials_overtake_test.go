@@ -91,7 +91,7 @@ func TestDenialRenewedAgain(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
-	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(40*time.Millisecond), runtime.WithDenialMemory(time.Millisecond))
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithDenialMemory(time.Millisecond))
 	limiter := runtime.New(store, quiet, closed)
 	limit := (&runtime.Rule{Name: "r", Prefix: "again:", Window: time.Hour, Max: 1}).Limit(nil)
 	source := func(ctx context.Context) runtime.Source {

@@ -124,8 +124,8 @@ func (l *Limiter) KnownRules() (most int64) {
 func (s *RedisStore) TakeLate(calls []Call) error {
 	t := &s.terminal
 	pass, _ := t.breaker.admit()
-	ticket := newTicket("take", 0, calls)
-	ticket.pass = pass
+	ticket := newTicket("take", 0, calls, instant())
+	ticket.pass, ticket.due = pass, ticket.came+s.timeout
 	trip, err := t.join(ticket, true)
 	if trip == nil {
 		return errors.Join(err, errors.New("the caller is not alone"))
@@ -135,7 +135,7 @@ func (s *RedisStore) TakeLate(calls []Call) error {
 	t.mu.Unlock()
 	t.overdue()
 	t.ride(trip)
-	return t.leave(context.Background(), ticket, calls)
+	return ticket.wait(context.Background(), calls, t.breaker)
 }
 
 // Replace has a store on a cluster meet a server for each of clients, one after

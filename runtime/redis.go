@@ -35,7 +35,8 @@ const DefaultTimeout = 50 * time.Millisecond
 // that finds itself alone makes its trip in its own goroutine, which is quicker.
 // It then sees the end of its context when the trip is over, within the store's
 // timeout. With a timeout above 100 ms only callers whose contexts do not end
-// travel so.
+// travel so. All others see a deadline in time, and that they are cancelled
+// within 5 ms of their coming, or later at once.
 type RedisStore struct {
 	client  redis.UniversalClient
 	library library
@@ -138,7 +139,7 @@ func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 	if s.denials == nil {
 		return s.decide(ctx, "take", calls)
 	}
-	return s.denials.spare(ctx, calls, func(calls []Call) error { return s.decide(ctx, "take", calls) })
+	return s.denials.spare(ctx, calls, s)
 }
 
 // Peek implements [Store].

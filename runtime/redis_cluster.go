@@ -101,7 +101,7 @@ func (s *RedisStore) travelApart(ctx context.Context, operation string, parts ma
 				lost = p.err
 			}
 			if p.err == nil {
-				p.ticket, p.err = p.terminal.enter(operation, s.nodes.slot(slot), p.now, false)
+				p.ticket, p.err = p.terminal.enter(ctx, operation, s.nodes.slot(slot), p.now, instant(), false)
 			}
 		}
 		rest = 0
@@ -110,7 +110,7 @@ func (s *RedisStore) travelApart(ctx context.Context, operation string, parts ma
 				continue
 			}
 			if p.err == nil {
-				p.err = p.terminal.leave(ctx, p.ticket, p.now)
+				p.err = p.ticket.wait(ctx, p.now, p.terminal.breaker)
 			}
 			if p.err != nil {
 				for i := range p.now {

@@ -1,23 +1,40 @@
 package runtime
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// watch sees to it that overdue is called in a while. There is one timer for
-// all tickets, which nobody touches as long as it runs.
-func (t *terminal) watch(after time.Duration) {
-	if t.watching {
+// glance is after how long a caller that waits for nothing but its answer looks
+// at its context too. To wait for both costs twice as much, and a trip is seldom
+// this long.
+const glance = 5 * time.Millisecond
+
+// next is when there is something to do about a ticket if its caller is not told.
+func (t *ticket) next() time.Duration {
+	if t.blind && !t.stirred {
+		return min(t.due, t.came+glance)
+	}
+	return t.due
+}
+
+// watch sees to it that overdue is called at an instant, or before. There is one
+// timer for all tickets, which hardly anybody touches as long as it runs.
+func (t *terminal) watch(next, now time.Duration) {
+	if t.next != 0 && t.next <= next {
 		return
 	}
-	t.watching = true
+	t.next = next
 	if t.timer == nil {
-		t.timer = time.AfterFunc(after, t.overdue)
+		t.timer = time.AfterFunc(next-now, t.overdue)
 	} else {
-		t.timer.Reset(after)
+		t.timer.Reset(next - now)
 	}
 }
 
 // overdue tells the callers whose time is over. Those who wait will not leave.
-// A trip with one of them aboard is stuck: others need not wait for it.
+// A trip with one of them aboard is stuck: others need not wait for it. Callers
+// that have waited for a while begin to look at their contexts.
 func (t *terminal) overdue() {
 	now := instant()
 	failed, dropped := t.expire(now)
@@ -34,13 +51,17 @@ func (t *terminal) overdue() {
 func (t *terminal) expire(now time.Duration) (aboard, waiting []pass) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watching = false
-	var next time.Duration // when the next ticket is over
+	t.next = 0
+	var next time.Duration // when there is something to do again
 	late := t.store.late()
 	over := func(ticket *ticket, passes *[]pass) bool {
 		if ticket.due > now {
-			if next == 0 || ticket.due < next {
-				next = ticket.due
+			if ticket.next() <= now {
+				ticket.stirred = true
+				ticket.wake()
+			}
+			if n := ticket.next(); next == 0 || n < next {
+				next = n
 			}
 			return false
 		}
@@ -58,13 +79,9 @@ func (t *terminal) expire(now time.Duration) (aboard, waiting []pass) {
 			t.yield(trip)
 		}
 	}
-	n := 0
-	for n < len(t.waiting) && over(t.waiting[n], &waiting) {
-		n++
-	}
-	t.waiting = t.waiting[:copy(t.waiting, t.waiting[n:])]
+	t.waiting = slices.DeleteFunc(t.waiting, func(ticket *ticket) bool { return over(ticket, &waiting) })
 	if next > 0 {
-		t.watch(next - now)
+		t.watch(next, now)
 	}
 	return aboard, waiting
 }

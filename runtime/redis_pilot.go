@@ -9,21 +9,19 @@ import (
 // and so does not see that its context has ended before the trip has.
 const maxBlind = 100 * time.Millisecond
 
-// alone reports whether a caller may make a trip by itself, which is quicker
-// than to wait for another goroutine: the client lets go when the timeout is
-// over, and its own time is not over before.
-func (t *terminal) alone(ctx context.Context) bool {
-	if !t.punctual {
-		return false
-	}
+// patience returns whether a caller that came at an instant may make a trip by
+// itself, which is quicker than to wait for another goroutine: the client lets
+// go when the timeout is over, and its own time is not over before. If it may
+// not, or cannot, it can yet wait blind for a moment, see glance.
+func (t *terminal) patience(ctx context.Context, came time.Duration) (alone, blind bool) {
 	if ctx.Done() == nil {
-		return true
+		return t.punctual, false
 	}
-	if t.store.timeout > maxBlind {
-		return false
+	left := Never
+	if deadline, ok := ctx.Deadline(); ok {
+		left = deadline.Sub(origin) - came
 	}
-	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) >= t.store.timeout
+	return t.punctual && t.store.timeout <= maxBlind && left >= t.store.timeout, left >= glance
 }
 
 // probeTime is how long a trip may take that looks whether Redis is back,

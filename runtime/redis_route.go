@@ -8,13 +8,20 @@ import (
 
 // decide has calls executed and counts those that were not decided.
 func (s *RedisStore) decide(ctx context.Context, op string, calls []Call) error {
-	err := s.route(ctx, op, calls)
+	var err error
+	if s.nodes == nil && len(calls) <= maxAboard { // what most calls are
+		err = s.terminal.travel(ctx, op, 0, calls, instantOf(calls))
+	} else {
+		err = s.route(ctx, op, calls)
+	}
 	if err != nil {
 		s.count(err, len(calls))
 		return err
 	}
 	for i := range calls {
-		s.count(calls[i].Err, 1)
+		if err := calls[i].Err; err != nil {
+			s.count(err, 1)
+		}
 	}
 	return nil
 }
@@ -44,13 +51,13 @@ func (s *RedisStore) route(ctx context.Context, op string, calls []Call) error {
 // or has waited in vain, Redis is not asked about the rest.
 func (s *RedisStore) share(ctx context.Context, t *terminal, op string, slot int, calls []Call) error {
 	if len(calls) <= maxAboard {
-		return t.travel(ctx, op, slot, calls)
+		return t.travel(ctx, op, slot, calls, instant())
 	}
 	decided, last, over := false, error(nil), error(nil)
 	for part := range slices.Chunk(calls, maxAboard) {
 		err := cmp.Or(over, ctx.Err())
 		if err == nil {
-			err = t.travel(ctx, op, slot, part)
+			err = t.travel(ctx, op, slot, part, instant())
 		}
 		if err == nil {
 			decided = true

@@ -20,7 +20,7 @@ func (t *terminal) overtake(trip *trip) int {
 	}
 	trip.overtaken = trip.overtaken[:0]
 	for _, ticket := range trip.tickets {
-		if ticket.op == "take" && !ticket.told.Load() && d.overtake(ticket.calls, ticket.came) {
+		if ticket.op == "take" && ticket.state.Load() == open && d.overtake(ticket.calls, ticket.came) {
 			trip.overtaken = append(trip.overtaken, ticket)
 		}
 	}

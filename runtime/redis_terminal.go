@@ -38,14 +38,14 @@ type terminal struct {
 	node     *redis.Client         // of the server among others; nil: it is the only one
 	breaker  *breaker
 
-	mu       sync.Mutex
-	waiting  []*ticket    // in the order of their arrival
-	trips    []*trip      // under way
-	flying   int          // pilots, but for those of stuck trips
-	stuck    int          // trips that nobody waits for to return
-	crowded  atomic.Int32 // above 0 if one of the last trips was
-	timer    *time.Timer
-	watching bool // timer will call overdue
+	mu      sync.Mutex
+	waiting []*ticket    // in the order of their arrival
+	trips   []*trip      // under way
+	flying  int          // pilots, but for those of stuck trips
+	stuck   int          // trips that nobody waits for to return
+	crowded atomic.Int32 // above 0 if one of the last trips was
+	timer   *time.Timer
+	next    time.Duration // when timer will call overdue; 0: never
 }
 
 var errCrowded = errors.New("too many calls wait for redis")
@@ -59,25 +59,29 @@ func (t *terminal) open(s *RedisStore, client redis.UniversalClient) {
 }
 
 // travel has calls executed by Redis, whose keys lie in one slot, and fills in
-// their results. It returns when that is done, when the store's timeout is
-// over, or when ctx ends. A call that has not left by then is never executed.
-func (t *terminal) travel(ctx context.Context, op string, slot int, calls []Call) error {
-	ticket, err := t.enter(op, slot, calls, t.alone(ctx))
+// their results. The caller came at an instant. It returns when that is done,
+// when the store's timeout is over since, or when ctx ends. A call that has not
+// left by then is never executed.
+func (t *terminal) travel(ctx context.Context, op string, slot int, calls []Call, came time.Duration) error {
+	ticket, err := t.enter(ctx, op, slot, calls, came, true)
 	if err != nil {
 		return err
 	}
-	return t.leave(ctx, ticket, calls)
+	return ticket.wait(ctx, calls, t.breaker)
 }
 
-// enter has calls executed. The caller must leave with the ticket.
-func (t *terminal) enter(op string, slot int, calls []Call, alone bool) (*ticket, error) {
+// enter has calls executed. The caller must wait with the ticket. Perhaps it
+// makes the trip by itself, if it may.
+func (t *terminal) enter(ctx context.Context, op string, slot int, calls []Call, came time.Duration, alone bool) (*ticket, error) {
 	pass, ok := t.breaker.admit()
 	if !ok {
 		return nil, errBroken
 	}
-	ticket := newTicket(op, slot, calls)
-	ticket.pass = pass
-	trip, err := t.join(ticket, alone && !pass.probe())
+	ticket := newTicket(op, slot, calls, came)
+	ticket.pass, ticket.due = pass, came+t.store.timeout
+	may, blind := t.patience(ctx, came)
+	ticket.blind = blind
+	trip, err := t.join(ticket, alone && may && !pass.probe())
 	if err != nil {
 		t.breaker.dropped(pass)
 		return nil, err
@@ -88,35 +92,28 @@ func (t *terminal) enter(op string, slot int, calls []Call, alone bool) (*ticket
 	return ticket, nil
 }
 
-// leave returns when it is known what became of calls, or when ctx ends.
-func (t *terminal) leave(ctx context.Context, ticket *ticket, calls []Call) error {
-	pass := ticket.pass
-	err, gone := ticket.wait(ctx, calls)
-	if gone {
-		t.breaker.dropped(pass)
-	}
-	return err
-}
-
 // join puts a ticket in the queue, and sees to it that a trip starts if one is
 // free. If its caller may travel alone and can leave now, it is given a trip to
 // make.
 func (t *terminal) join(ticket *ticket, alone bool) (*trip, error) {
-	ticket.due = instant() + t.store.timeout
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if len(t.waiting) >= maxWaiting {
+		t.mu.Unlock()
 		return nil, errCrowded
 	}
-	t.watch(t.store.timeout)
 	if alone && len(t.waiting) == 0 && t.flying < maxFlying && t.crowded.Load() == 0 {
+		ticket.blind = false
+		t.watch(ticket.next(), ticket.came)
 		t.flying++
 		trip := trips.Get().(*trip)
 		t.depart(trip, ticket)
+		t.mu.Unlock()
 		return trip, nil
 	}
+	t.watch(ticket.next(), ticket.came)
 	t.waiting = append(t.waiting, ticket)
 	t.start()
+	t.mu.Unlock()
 	return nil, nil
 }
 

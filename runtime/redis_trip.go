@@ -53,7 +53,7 @@ func (c *Charge) work() int64 {
 func (t *trip) load() int {
 	t.unload()
 	for i, ticket := range t.tickets {
-		if !ticket.told.Load() && !t.take(ticket) {
+		if ticket.state.Load() == open && !t.take(ticket) {
 			return t.seal(i)
 		}
 	}
