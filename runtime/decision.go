@@ -27,6 +27,10 @@ type Decision struct {
 	ResetAfter time.Duration
 
 	charged [MaxLimits]int64 // when each limit was charged, for Refund
+
+	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
+	// and a copy of the copy, as in d, err := Take(...), waits for both.
+	_ int64
 }
 
 // A Source is who made a [Decision].

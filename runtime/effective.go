@@ -4,9 +4,11 @@ package runtime
 // own, changed by the overrides in force and scaled by how busy things are. It
 // reports false if the rule is switched off. The error is [ErrInvalidLimit].
 func (l *Limiter) effective(limit *Limit) (rule *Rule, most int64, on bool, err error) {
-	rule, most, on = l.overridden(limit)
-	if !on {
-		return rule, most, false, nil
+	rule, most = limit.rule, limit.max
+	if l.overrides.Load() != nil {
+		if rule, most, on = l.overridden(limit); !on {
+			return rule, most, false, nil
+		}
 	}
 	if err := rule.check(most, limit.cost); err != nil {
 		return rule, most, true, err

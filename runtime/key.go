@@ -9,8 +9,9 @@ import (
 )
 
 // inlineKey is how many bytes of parts a Key holds without touching the heap.
-// Ids, addresses and tuples of them fit.
-const inlineKey = 94
+// Ids, addresses and tuples of them fit. A Key so is a multiple of 16 bytes,
+// which is how many are copied at a time.
+const inlineKey = 102
 
 // maxKey is the longest Redis key in bytes; a longer one is cut to its prefix
 // and a hash, so that no caller decides how much memory a key takes.

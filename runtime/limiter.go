@@ -21,6 +21,7 @@ type Limiter struct {
 	replicas  int64
 	cap       *processCap // nil: there is none
 	enabled   func() bool
+	switched  bool // somebody may switch limits off
 	events    *events
 
 	follow    *follower // nil: nothing is overridden
@@ -69,6 +70,7 @@ func New(store Store, opts ...Option) *Limiter {
 		opt(l)
 	}
 	l.quick = quickOf(store)
+	l.switched = l.enabled != nil || l.follow != nil
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
@@ -83,17 +85,18 @@ var withoutStore = New(nil)
 // Enabled reports whether limits are in force, see [WithEnabled] and
 // [WithOverrides]. Generated code asks before it builds a key.
 func (l *Limiter) Enabled() bool {
-	if l == nil {
-		return true
-	}
+	return l == nil || !l.switched || l.switchedOn()
+}
+
+// switchedOn asks the overrides and the program's kill switch. One that panics
+// is not off.
+func (l *Limiter) switchedOn() (on bool) {
 	if o := l.overrides.Load(); o != nil && !o.enabled() {
 		return false
 	}
-	return l.enabled == nil || l.askEnabled()
-}
-
-// askEnabled asks the program's kill switch. One that panics is not off.
-func (l *Limiter) askEnabled() (on bool) {
+	if l.enabled == nil {
+		return true
+	}
 	defer func() {
 		if value := recover(); value != nil {
 			l.events.panicked("kill switch", value)

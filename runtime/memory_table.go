@@ -8,7 +8,7 @@ package runtime
 // (Knuth, The Art of Computer Programming 3, 6.4, algorithms L and R.)
 type memoryTable struct {
 	slots []memorySlot // their number is a power of two, or 0
-	count int          // keys; at most half of the slots
+	count int          // keys; at most 7 of 8 slots
 	hand  int          // where the next sweep begins
 }
 
@@ -54,7 +54,7 @@ func (t *memoryTable) next(i int) int { return (i + 1) & (len(t.slots) - 1) }
 
 // add adds a key that is not there yet.
 func (t *memoryTable) add(hash uint64, key []byte) *memoryEntry {
-	if 2*(t.count+1) > len(t.slots) {
+	if 8*(t.count+1) > 7*len(t.slots) {
 		old := t.slots
 		t.slots = make([]memorySlot, max(8, 2*len(old)))
 		for i := range old {

@@ -46,7 +46,7 @@ func TestMemoryTable(t *testing.T) {
 				table.slots[i].entry.clear()
 				want[string(key(n))] = 0
 			}
-			if table.count != len(want) || table.count > len(table.slots)/2 {
+			if table.count != len(want) || 8*table.count > 7*len(table.slots) {
 				t.Fatalf("%d keys in %d slots, want %d keys", table.count, len(table.slots), len(want))
 			}
 		}

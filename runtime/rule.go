@@ -162,6 +162,7 @@ type Limit struct {
 	rule *Rule
 	cost int64
 	max  int64
+	_    int64 // so that a copy reads the key in the pieces it was written in
 	key  Key
 }
 
