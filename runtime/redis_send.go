@@ -17,16 +17,16 @@ func (s *RedisStore) send(ctx context.Context, client redis.UniversalClient, sto
 		if stop.text {
 			args[0], args[1] = "eval", &script.text
 		}
-		stop.cmd = redis.NewIntSliceCmd(ctx, args...)
+		stop.cmd = *redis.NewIntSliceCmd(ctx, args...)
 	}
 	panicked := s.guard(func() error {
 		if len(stops) == 1 {
-			_ = client.Process(ctx, command{stops[0].cmd})
+			_ = client.Process(ctx, command{&stops[0].cmd})
 			return nil
 		}
 		pipeline := client.Pipeline()
 		for _, stop := range stops {
-			_ = pipeline.Process(ctx, command{stop.cmd})
+			_ = pipeline.Process(ctx, command{&stop.cmd})
 		}
 		_, _ = pipeline.Exec(ctx)
 		return nil

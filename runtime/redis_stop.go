@@ -19,10 +19,10 @@ type stop struct {
 	found  []outcome // what the script said of the first limit of each of calls
 	origin []place   // of each caller's call, in order: its place in calls
 
-	cmd     *redis.IntSliceCmd
-	text    bool  // the script is sent as text
-	refused bool  // the script may be sent again
-	err     error // why all of it came to nothing
+	cmd     redis.IntSliceCmd // that is being sent: one less to allocate
+	text    bool              // the script is sent as text
+	refused bool              // the script may be sent again
+	err     error             // why all of it came to nothing
 }
 
 // A place says which of a stop's calls a caller's call is part of, and how
@@ -43,7 +43,7 @@ func (s *stop) clear() {
 	clear(s.aboard)
 	clear(s.calls)
 	s.aboard, s.calls, s.times, s.origin = s.aboard[:0], s.calls[:0], s.times[:0], s.origin[:0]
-	s.cmd, s.text, s.refused, s.err = nil, false, false, nil
+	s.cmd, s.text, s.refused, s.err = redis.IntSliceCmd{}, false, false, nil
 }
 
 // add adds a ticket and returns how much work it is, or false if that is more

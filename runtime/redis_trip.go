@@ -103,9 +103,11 @@ func (t *trip) stopAt(slot int) *stop {
 
 // stop adds a stop.
 func (t *trip) stop(slot int) *stop {
-	s := new(stop)
+	var s *stop
 	if n := len(t.spare); n > 0 {
 		s, t.spare = t.spare[n-1], t.spare[:n-1]
+	} else {
+		s = new(stop)
 	}
 	s.slot = slot
 	t.stops = append(t.stops, s)
