@@ -63,7 +63,7 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 // takeQuick does what takeCapped does for a charge that the limiter decides on
 // its caller's stack, or has found to be denied. It returns false, and has done
 // nothing, if the cap is out of the ordinary just now.
-func (p *processCap) takeQuick(l *Limiter, key []byte, c *Charge, came time.Duration, d *Decision) (bool, error) {
+func (p *processCap) takeQuick(l *Limiter, key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
 	limit := p.rule.Limit(nil)
 	rule, most, on, err := l.effective(&limit)
 	paid := [1]Charge{{Rule: rule, Max: most, Cost: 1}}
@@ -82,7 +82,7 @@ func (p *processCap) takeQuick(l *Limiter, key []byte, c *Charge, came time.Dura
 		*d = Decision{Source: SourceProcess}
 		return true, l.answer(paid[:], came, d)
 	}
-	done, err := l.decideQuick(key, c, came, d)
+	done, err := l.decideQuick(key, charges, came, d)
 	if !done || err != nil {
 		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
 	}

@@ -39,7 +39,8 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 		return false, nil
 	}
 	var array [quickKey + 32]byte
-	c := &Charge{Rule: rule, Max: most, Cost: limit.cost}
+	charges := [1]Charge{{Rule: rule, Max: most, Cost: limit.cost}}
+	c := &charges[0]
 	if c.hopeless() {
 		return false, nil
 	}
@@ -49,14 +50,15 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 		return false, nil
 	}
 	if l.cap != nil {
-		return l.cap.takeQuick(l, key, c, came, d)
+		return l.cap.takeQuick(l, key, &charges, came, d)
 	}
-	return l.decideQuick(key, c, came, d)
+	return l.decideQuick(key, &charges, came, d)
 }
 
 // decideQuick decides a charge in memory, unless it is denied already. It
 // returns false, and has done nothing, if that cannot be.
-func (l *Limiter) decideQuick(key []byte, c *Charge, came time.Duration, d *Decision) (bool, error) {
+func (l *Limiter) decideQuick(key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
+	c := &charges[0]
 	if memory := l.quick.memory; memory != nil {
 		shard, hash := memory.shard(key)
 		shard.mu.Lock()
@@ -75,7 +77,6 @@ func (l *Limiter) decideQuick(key []byte, c *Charge, came time.Duration, d *Deci
 		d.of(c)
 	}
 	if l.events.decides() {
-		charges := [1]Charge{*c}
 		l.events.decided(charges[:], came, d.Source, nil)
 	}
 	if c.Allowed {
