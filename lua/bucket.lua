@@ -12,82 +12,91 @@
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
 -- CALLS  look: GET. charge: SET, which keeps the expiry while that is late
---        enough and at most slack later than need be.
-local UNIT = 1000000
-
--- How long a level takes to drain.
-local function drain(level)
-  return math.ceil(level * window / (max * UNIT))
+--        enough and at most slack later than need be. Calls in a row share one
+--        MGET; what it does not find, or is no STRING, GET looks at.
+--- gather
+if last > place then
+  states = {}
+  local found = redis.pcall('MGET', unpack(KEYS, place, last))
+  for i = place, last do
+    states[KEYS[i]] = found[i - place + 1]
+  end
 end
-
--- What a level has become after a time.
-local function after(level, time)
-  level = level - math.floor(time * max * UNIT / window)
-  return level > 0 and level or 0
+--- look
+at = clock
+local state = states and states[key]
+if state then
+  states[key] = nil
+else
+  state = call('GET', key)
 end
-
-algorithms.bucket = {
-  look = function(key, cost, charging)
-    local state = call('GET', key)
-    local stored, since, expires = 0, clock, nil
-    if state then
-      stored = string.byte(state, 34) == 32 and tonumber(string.sub(state, 35)) or error(FOREIGN, 0)
-      since = string.sub(state, 18, 33) + 0
-      expires = string.sub(state, 1, 16)
-      -- A bucket is empty after 2^52 microseconds, 142 years, at the latest:
-      -- one that max was lowered for by far may not take longer, so that all
-      -- times are exact.
-      if stored * window > 2 ^ 52 * max * UNIT then
-        stored = math.floor(2 ^ 52 * max * UNIT / window)
-      end
-    end
-    local at = since > clock and since or clock
-    local level = after(stored, at - since)
-    local most = (param - cost) * UNIT
-    local room = math.floor((param * UNIT - level) / UNIT)
-    local empty, reset
-    if level > most or more >= 0 or not charging then
-      empty = since + drain(stored)
-      reset = level > 0 and empty - clock or nil
-    end
-    if level <= most and (more < 0 or empty - at <= more) then
-      return room, nil, reset, at, level, expires, empty
-    end
+local stored, since, expires, level = 0, clock, nil, 0
+if state then
+  expires, since, stored = sub(state, 1, 16), sub(state, 18, 33) + 0, sub(state, 34) + 0
+  -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one
+  -- that max was lowered for by far may not take longer, so that all times are
+  -- exact.
+  if stored * window > 2 ^ 52 * max * 1000000 then
+    stored = math.floor(2 ^ 52 * max * 1000000 / window)
+  end
+  if since > clock then
+    at = since
+  end
+  local drained = (at - since) * max * 1000000 / window
+  level = stored - (drained - drained % 1)
+  if level < 0 then
+    level = 0
+  end
+end
+local most = (param - cost) * 1000000
+room = (param * 1000000 - level) / 1000000
+room = room - room % 1
+local empty
+if level > most or more >= 0 or not charging then
+  empty = since + ceil(stored * window / (max * 1000000))
+  if level > 0 then
+    reset = empty - clock
+  end
+  if level > most or more >= 0 and empty - at > more then
     local turn = at + 1
     if more >= 0 and empty - more > turn then
       turn = empty - more
     end
-    local fits = math.max(turn, since + drain(stored - most))
+    local function fits(at)
+      return stored - math.floor((at - since) * max * 1000000 / window) <= math.max(0, most)
+    end
+    local free = math.max(turn, since + ceil((stored - most) * window / (max * 1000000)))
     -- Rounding may have missed the first microsecond that fits by one.
-    while after(stored, fits - since) > most do
-      fits = fits + 1
+    while not fits(free) do
+      free = free + 1
     end
-    while fits > turn and after(stored, fits - 1 - since) <= most do
-      fits = fits - 1
+    while free > turn and fits(free - 1) do
+      free = free - 1
     end
-    return room, fits - clock, reset, at, level, expires
-  end,
-
-  charge = function(key, cost, at, level, expires, empty)
-    level = math.max(0, level + cost * UNIT)
-    local stop = at + drain(level)
-    local state = (at == clock and clock_text or format('%016.0f', at))
-      .. format(level < 2 ^ 31 and ' %d' or ' %.0f', level)
-    local spare = expires and expires - stop
-    if spare and spare >= 0 and spare <= slack then
-      call('SET', key, expires .. ' ' .. state, 'KEEPTTL')
-    else
-      call('SET', key, format('%016.0f ', stop + slack) .. state, 'PX', lifetime(stop + slack))
-    end
-    return stop - clock, at, more >= 0 and math.max(empty, at) - clock or nil
-  end,
-}
-
-if operation == 'refund' then
-  algorithms.bucket.refund = function(key, cost)
-    local _, _, _, at, level, expires, _ = algorithms.bucket.look(key, 0)
-    if expires then
-      algorithms.bucket.charge(key, -cost, at, level, expires, at)
-    end
+    retry = free - clock
   end
+end
+--- charge
+level = level + cost * 1000000
+if level < 0 then
+  level = 0
+end
+local drain = level * window / (max * 1000000)
+local stop = at + drain + -drain % 1
+local state = ' ' .. (at == clock and clock_text or text(at))
+  .. format(level < 2 ^ 31 and ' %d' or ' %.0f', level)
+local spare = expires and expires - stop
+if spare and spare >= 0 and spare <= slack then
+  call('SET', key, expires .. state, 'KEEPTTL')
+else
+  call('SET', key, text(stop + slack) .. state, 'PX', lifetime(stop + slack))
+end
+reset = stop - clock
+if more >= 0 then
+  delay = math.max(empty, at) - clock
+end
+--- refund
+if call('EXISTS', key) == 1 then
+  local _, _, _, charge = looks.bucket(key, -cost)
+  charge()
 end

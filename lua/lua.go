@@ -8,6 +8,7 @@ package lua
 
 import (
 	"embed"
+	"maps"
 	"strings"
 )
 
@@ -31,19 +32,60 @@ const Several = 1 << len(Algorithms)
 // sets every function of a script up anew for each execution, so a script
 // should know no more than it needs.
 func Take(set uint) string {
-	var script strings.Builder
-	script.WriteString(source("prelude.lua"))
-	for i, name := range sources {
+	p := pieces{"prelude": source("prelude.lua")}
+	p.read("pieces.lua")
+	if set&Several != 0 {
+		p.read("several.lua")
+	}
+	var loops, functions strings.Builder
+	for i, name := range Algorithms {
 		if set&(1<<i) != 0 {
-			script.WriteString(source(name))
+			q := maps.Clone(p)
+			q.read(sources[i])
+			loops.WriteString(strings.ReplaceAll(q.expand(q["loops"]), "ALGORITHM", name))
+			functions.WriteString(strings.ReplaceAll(q.expand(q["functions"]), "ALGORITHM", name))
 		}
 	}
-	script.WriteString(source("take.lua"))
-	if set&Several != 0 {
-		script.WriteString(source("several.lua"))
+	p["loops"], p["functions"] = loops.String(), functions.String()
+	return p.expand(source("take.lua"))
+}
+
+// Pieces are texts by their names; see prelude.lua for why there are such. In a
+// file of pieces a line "--- name" begins one; in any text a line
+// "--- insert name" stands for one.
+type pieces map[string]string
+
+const mark, insert = "--- ", "--- insert "
+
+// read adds the pieces of a file, in place of those of the same names.
+func (p pieces) read(file string) {
+	name := ""
+	for line := range strings.Lines(source(file)) {
+		if next, ok := strings.CutPrefix(line, mark); ok && !strings.HasPrefix(line, insert) {
+			name = strings.TrimSpace(next)
+			p[name] = ""
+		} else if name != "" {
+			p[name] += line
+		}
 	}
-	script.WriteString(source("run.lua"))
-	return script.String()
+}
+
+// expand puts pieces where a text wants them, as far indented as the line that
+// stands for them. What there is no piece for is left out.
+func (p pieces) expand(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(strings.TrimLeft(line, " "), insert)
+		if !ok {
+			out.WriteString(line)
+			continue
+		}
+		indent := line[:len(line)-len(insert)-len(name)]
+		for inner := range strings.Lines(p.expand(p[strings.TrimSpace(name)])) {
+			out.WriteString(indent + inner)
+		}
+	}
+	return out.String()
 }
 
 func source(name string) string {

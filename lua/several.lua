@@ -1,49 +1,93 @@
--- The rest of take.lua, for what is not a call with one limit that is taken:
--- calls with several limits, and what peeks and refunds.
+-- What take.lua is made of besides, for what no loop over keys decides: calls
+-- with several limits, and what peeks and refunds.
+--
+-- several stands before take.lua decides anything.
+--- several
+local operation, looks, refunds = ARGV[1], {}, {}
+
+--- insert functions
+local function use(which)
+  --- insert terms
+end
+
+local function heal(key, reset)
+  --- insert heal
+end
+
+local function reply(allowed, room, retry, reset, at, delay)
+  local n = #replies
+  --- insert reply
+end
 
 local function take_all(limits)
   local admitted = true
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.seen = { look(limit.key, limit.cost) }
-    admitted = admitted and (shadow or not limit.seen[2])
+    limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+    admitted = admitted and (shadow or not limit.retry)
   end
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    local seen = limit.seen
-    if admitted and not seen[2] then
-      limit.reset, limit.at, limit.delay = charge(limit.key, limit.cost, unpack(seen, 4, 8))
-      seen[1] = seen[1] - limit.cost
+    if admitted and not limit.retry then
+      limit.reset, limit.at, limit.delay = limit.charge()
+      limit.room = limit.room - limit.cost
     else
-      heal(limit.key, seen[3])
-      limit.reset = seen[3]
+      heal(limit.key, limit.reset)
     end
   end
   for _, limit in ipairs(limits) do
-    local seen = limit.seen
-    reply(seen[2] and 0 or 1, seen[1], seen[2], limit.reset, limit.at, limit.delay)
+    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay)
   end
 end
 
 local function peek_all(limits)
-  local seen = {}
-  for i, limit in ipairs(limits) do
+  for _, limit in ipairs(limits) do
     use(limit.terms)
-    seen[i] = { look(limit.key, limit.cost) }
+    limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
   end
-  for _, found in ipairs(seen) do
-    reply(found[2] and 0 or 1, found[1], found[2], found[3])
+  for _, limit in ipairs(limits) do
+    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset)
   end
 end
 
 local function refund_all(limits)
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    refund(limit.key, limit.cost, limit.times)
+    refunds[algorithm](limit.key, limit.cost, limit.times)
   end
   for _ in ipairs(limits) do
     reply(0, 0)
   end
 end
 
-several = { take = take_all, peek = peek_all, refund = refund_all }
+local act = operation == 'take' and take_all or operation == 'peek' and peek_all or refund_all
+
+-- Decides the next call, with all its limits.
+local function decide_call()
+  local limits, which = {}, nil
+  repeat
+    arg = arg + 4
+    which = ARGV[arg] + 0
+    limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
+      cost = ARGV[arg + 1] + 0, times = ARGV[arg + 2] + 0 }
+    place = place + 1
+  until which > 0
+  act(limits)
+end
+--- functions
+looks.ALGORITHM = function(key, cost)
+  local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
+  --- insert look
+  return room, retry, reset, function()
+    --- insert charge
+    return reset, at, delay
+  end
+end
+refunds.ALGORITHM = function(key, cost, at)
+  --- insert refund
+end
+--- together
+while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
+  decide_call()
+  n = #replies
+end

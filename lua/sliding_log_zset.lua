@@ -7,85 +7,88 @@
 --        newest member is never below its event's time.
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
 --        start of its slice. 0 keeps times exact.
--- CALLS  look: ZREVRANGE ZCARD ZCOUNT, for the newest member, how many there
---        are, and how many have left; ZRANGE for a denial; ZSCORE where the
---        newest event's own time is wanted, and that it is not above its
---        member does not tell enough: in slices, if the clock has not passed
---        the member, and if nothing is charged.
---        charge: ZADD, ZREMRANGEBYSCORE if events have left, and PEXPIRE if
---        the newest member is not of the same stretch of slack, see prelude.lua.
-algorithms.zset = {
-  look = function(key, cost, charging)
-    local member = call('ZREVRANGE', key, '0', '0')[1]
-    if not member then
-      return max, nil, nil, clock, 0, 0, 0
-    end
-    local stored, at, newest = call('ZCARD', key), clock, 0
-    local number = tonumber(member) or error(FOREIGN, 0)
-    if number >= clock or param > 0 or not charging then
-      newest = tonumber(call('ZSCORE', key, member))
-      at = math.max(clock, newest)
-    end
-    local edge = at - window
-    local left = call('ZCOUNT', key, '-inf', text(edge))
-    local room, retry, reset = max - stored + left, nil, nil
-    if cost > room then
-      local leaver = left + cost - room - 1
-      local event = call('ZRANGE', key, leaver, leaver, 'WITHSCORES')
-      retry = tonumber(event[2]) + window - clock
-    end
-    if stored > left and (retry or not charging) then
-      newest = newest > 0 and newest or tonumber(call('ZSCORE', key, member))
-      reset = newest + window - clock
-    end
-    return room, retry, reset, at, newest, stored > left and number or 0, left
-  end,
-
-  charge = function(key, cost, at, newest, member, left)
-    local now = at
-    if param > 0 then
-      at = math.max(at - at % param, newest)
-    end
-    -- First, so that a key of 128 events stays in Redis's compact encoding;
-    -- and only if there is something to remove, so that otherwise ZADD is the
-    -- first write and a Redis out of memory refuses it with nothing changed.
-    if left > 0 then
-      call('ZREMRANGEBYSCORE', key, '-inf', text(now - window))
-    end
-    local last = math.max(now, member + cost)
-    local event = text(at)
-    if cost == 1 then
-      call('ZADD', key, event, text(last))
-    else
-      -- unpack is safe up to 7,999 values.
-      for first = last - cost, last - 1, 2000 do
-        local events = {}
-        for i = first + 1, math.min(first + 2000, last) do
-          events[#events + 1] = event
-          events[#events + 1] = format('%.0f', i)
-        end
-        call('ZADD', key, unpack(events))
-      end
-    end
-    -- The first charge of a stretch of slack sets the expiry for all of it.
-    if member < last - last % slack then
-      call('PEXPIRE', key, lifetime(last + window + slack))
-    end
-    return at + window - clock, at
-  end,
-}
-
-if operation == 'refund' then
-  algorithms.zset.refund = function(key, cost, at)
-    -- Events of one time are alike, but the newest member is the last to go.
-    at = text(at)
-    while cost > 0 do
-      local events = call('ZRANGEBYSCORE', key, at, at, 'LIMIT', '0', math.min(cost, 4000))
-      if #events == 0 then
-        return
-      end
-      call('ZREM', key, unpack(events))
-      cost = cost - #events
+-- CALLS  look: ZREVRANGE ZCOUNT, for the newest member and how many events are
+--        in the window; ZREVRANGE for a denial; ZSCORE where the newest event's
+--        own time is wanted, and that it is not above its member does not tell
+--        enough: in slices, if the clock has not passed the member, and if
+--        nothing is charged.
+--        charge: ZADD. ZCARD, and ZREMRANGEBYSCORE if events have left, when
+--        half of max is used or the newest member is not of the same stretch of
+--        slack, see prelude.lua, and in that case PEXPIRE. So the set holds at
+--        most half of max more events than the window.
+--- look
+room, at = max, clock
+local first, live, newest = first, 0, nil
+local member = call('ZREVRANGE', key, '0', '0')[1]
+if member then
+  if member >= clock_text or param > 0 or not charging then
+    newest = call('ZSCORE', key, member) + 0
+    if newest > clock then
+      at = newest
+      first = text(at - window + 1)
     end
   end
+  live = call('ZCOUNT', key, first, '+inf')
+  room = max - live
+  if cost > room then
+    local leaver = live + room - cost
+    retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] + window - clock
+  end
+  if (retry or not charging) and live > 0 then
+    newest = newest or call('ZSCORE', key, member) + 0
+    reset = newest + window - clock
+  end
+end
+--- charge
+local event, last, name, stretch = clock_text, clock, clock_text, stretch
+if cost > 1 or member and member >= clock_text then
+  last = math.max(at, (live > 0 and member or 0) + cost)
+  name, stretch = text(last), text(last - last % slack)
+end
+if param > 0 then
+  at = math.max(at - at % param, newest or 0)
+end
+if at ~= clock then
+  event = text(at)
+end
+-- The first charge of a stretch of slack sets the expiry for all of it.
+local opens = live == 0 or member < stretch
+if member and (opens or (live + cost) * 2 > max) then
+  if opens then
+    member = member + 0 -- or else the key is somebody else's
+  end
+  -- First, so that a key of 128 events stays in Redis's compact encoding;
+  -- and only if there is something to remove, so that otherwise ZADD is the
+  -- first write and a Redis out of memory refuses it with nothing changed.
+  if call('ZCARD', key) > live then
+    call('ZREMRANGEBYSCORE', key, '-inf', '(' .. first)
+  end
+end
+if cost == 1 then
+  call('ZADD', key, event, name)
+else
+  -- unpack is safe up to 7,999 values.
+  for i = last - cost, last - 1, 2000 do
+    local events = {}
+    for j = i + 1, math.min(i + 2000, last) do
+      events[#events + 1] = event
+      events[#events + 1] = format('%.0f', j)
+    end
+    call('ZADD', key, unpack(events))
+  end
+end
+if opens then
+  call('PEXPIRE', key, lifetime(last + window + slack))
+end
+reset = at + window - clock
+--- refund
+-- Events of one time are alike, but the newest member is the last to go.
+at = text(at)
+while cost > 0 do
+  local events = call('ZRANGEBYSCORE', key, at, at, 'LIMIT', '0', math.min(cost, 4000))
+  if #events == 0 then
+    break
+  end
+  call('ZREM', key, unpack(events))
+  cost = cost - #events
 end

@@ -32,76 +32,67 @@
 --          delay    microseconds that the caller must wait for its turn
 --        For a call that failed -1, the length of the error, and its bytes.
 -- Time is read once, so all calls happen at the same moment, in order.
-local replies, replied = { clock }, 1
+local replies = {}
+local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
+local place, last = 1, 0 -- the next key, and the last one of that run
 
-local function reply(allowed, room, retry, reset, at, delay)
-  local n = replied
-  room = room > 0 and room or 0
-  if at == clock and not retry and not delay then
-    replies[n + 1], replies[n + 2] = room, reset
-    replied = n + 2
-    return
-  end
-  replies[n + 1], replies[n + 2], replies[n + 3] = -2, allowed, room
-  replies[n + 4], replies[n + 5] = retry or 0, reset or 0
-  replies[n + 6], replies[n + 7] = at or 0, delay or 0
-  replied = n + 7
-end
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+--
+-- A time is written as 16 digits, so that texts of times compare as the times
+-- do; most that a script reads need never become a number. (Redis itself would
+-- write a number that is an argument of redis.call with 17 digits, which is
+-- exact, and not scientific for an integer below 2^53, but slow if it is long.)
+local time = redis.call('TIME')
+local clock, clock_text = time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)
+replies[1] = clock
 
--- Makes terms hold, by their number. + 0 makes numbers of arguments.
-local used, known, shadow, look, charge, refund
-local function use(which)
-  if which == used then
-    return
-  end
-  local t = known and known[which]
-  if not t then
-    local arg = 3 + (which - 1) * 6
-    t = algorithms[ARGV[arg]]
-    window, max = ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
-    param, more, shadow = ARGV[arg + 3] + 0, ARGV[arg + 4] + 0, ARGV[arg + 5] == '1'
-    slack = window < 3200000 and math.ceil(window / 4) or 800000
-    look, charge, refund = t.look, t.charge, t.refund
-    if ARGV[2] ~= '1' then
-      known = known or {}
-      known[which] = { window, max, param, more, shadow, slack, look, charge, refund }
-    end
-  else
-    window, max, param, more, shadow, slack, look, charge, refund = unpack(t)
-  end
-  used = which
-end
-
--- Somebody may have removed the expiry of a key, and it would stay for ever; or
--- the key was charged by a shorter window, and would go too early.
-local function heal(key, reset)
-  if reset and call('PTTL', key) < reset / 1000 then
-    call('PEXPIRE', key, lifetime(clock + reset + slack))
-  end
-end
-
--- Takes calls with one limit up to that of the last key. Each stands for times
--- calls in a row, of which as many as there is room for are charged at once.
-local key = 1 -- the next one
-local function take(cost, times, last)
-  for i = key, last do
-    local name = KEYS[i]
-    key = i + 1
-    local room, retry, reset, at, a, b, c, d = look(name, cost, true)
-    if retry then
-      heal(name, reset)
-      reply(0, room, retry, reset)
-    else
-      -- At least one fits, even if the rounding of a large level hides it.
-      local fit = times == 1 and 1 or math.max(1, math.min(times, math.floor(room / cost)))
-      local delay
-      reset, at, delay = charge(name, cost * fit, at, a, b, c, d)
-      room = room - cost * fit
-      if fit < times then
-        room, retry, reset = look(name, cost)
-        retry = retry or 1
+-- Decides as many calls as it can. If one fails it ends with the error, and
+-- decides the calls after that one when it is called again.
+local function decide()
+  --- insert prelude
+  local n = #replies
+  --- insert several
+  while true do
+    if place > last then
+      --- insert together
+      arg = arg + 4
+      if arg > #ARGV then
+        return
       end
-      reply(fit, room, retry, reset, at, delay)
+      last = place + ARGV[arg + 3] - 1
     end
+    local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
+    --- insert terms
+    --- insert loops
   end
 end
+
+repeat
+  local ok, err = pcall(decide)
+  if not ok then
+    -- A call's failure, a key of a foreign type say, is not another's: the next
+    -- is decided as if it had not been there.
+    --
+    -- From Redis 7.0 on a raised error is a table, and before a text that may
+    -- begin with a place in the script. What is no error of Redis is one of
+    -- Lua about a value that no limit can have written.
+    if type(err) == 'table' then
+      err = err.err
+    end
+    err = string.match(err, '(%u%u+ .*)$')
+      or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+    -- But a demoted master has written nothing for any call, and the client
+    -- must learn that it talks to the wrong server.
+    if string.match(err, '^%-?READONLY') then
+      return redis.error_reply(err)
+    end
+    local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+    local n = #replies
+    replies[n + 1], replies[n + 2] = -1, #bytes
+    for i = 1, #bytes do
+      replies[n + 2 + i] = bytes[i]
+    end
+  end
+until ok
+return replies

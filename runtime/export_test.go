@@ -52,8 +52,9 @@ const ClockKey = "test:clock"
 
 // onClock makes a script take its time from ClockKey, and keys expire by it.
 var onClock = strings.NewReplacer(
-	"call('TIME')", "{string.match(call('GET', '"+ClockKey+"'), '^(%d+)(%d%d%d%d%d%d)$')}",
-	"(at - clock) / 1000)", "at / 1000)", // what lifetime counts from
+	"redis.call('TIME')", "{string.match(redis.call('GET', '"+ClockKey+"'), '^(%d+)%d%d%d%d%d%d$'), "+
+		"string.match(redis.call('GET', '"+ClockKey+"'), '^%d-0?0?0?0?0?(%d%d?%d?%d?%d?%d?)$')}",
+	"(at - clock) / 1000)", "at / 1000)", // of lifetime
 	"call('PTTL', key)", "(call('PEXPIRETIME', key) * 1000 - clock) / 1000",
 	"'PEXPIRE'", "'PEXPIREAT'",
 	"'PX'", "'PXAT'",
@@ -109,6 +110,13 @@ func (s *RedisStore) Waiting() int {
 	s.terminal.mu.Lock()
 	defer s.terminal.mu.Unlock()
 	return len(s.terminal.waiting)
+}
+
+// Flying returns how many trips to the only server are under way.
+func (s *RedisStore) Flying() int {
+	s.terminal.mu.Lock()
+	defer s.terminal.mu.Unlock()
+	return len(s.terminal.trips)
 }
 
 // KnownRules returns for how many rules the limiter keeps something, at most.

@@ -65,28 +65,34 @@ func (l *memoryLog) charge(clock int64, c *Charge, v *memoryView) (at, reset, de
 	if slice := c.Rule.Resolution.Microseconds(); slice > 0 {
 		at = max(at-at%slice, newest)
 	}
-	if v.count == l.count {
-		l.at = 0
+	reset = at + c.Rule.Window.Microseconds() - clock
+	slack, trims := slack(c.Rule), true
+	if c.Rule.Storage == List {
+		if newest < at-at%slack {
+			l.kept = clock + reset + slack
+		}
+	} else {
+		if v.count == l.count {
+			l.at = 0
+		}
+		last := max(v.at, l.at+c.Cost)
+		trims = l.at < last-last%slack
+		if trims {
+			l.kept = last + c.Rule.Window.Microseconds() + slack
+		}
+		// What has left stays for as long as in Redis: a raised window may
+		// count it again.
+		trims = trims || (l.count-v.count+c.Cost)*2 > c.Max
+		l.at = last
 	}
-	l.drop(v.count)
+	if trims {
+		l.drop(v.count)
+	}
 	l.grow(c.Cost)
 	for range c.Cost {
 		l.list[int(l.from+l.count)&(len(l.list)-1)] = at
 		l.count++
 	}
-	reset = at + c.Rule.Window.Microseconds() - clock
-	slack := slack(c.Rule)
-	if c.Rule.Storage == List {
-		if newest < at-at%slack {
-			l.kept = clock + reset + slack
-		}
-		return at, reset, 0
-	}
-	last := max(v.at, l.at+c.Cost)
-	if l.at < last-last%slack {
-		l.kept = last + c.Rule.Window.Microseconds() + slack
-	}
-	l.at = last
 	return at, reset, 0
 }
 

@@ -49,6 +49,35 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestTrimInStretch lets a full window leave while the expiry of the key need
+// not be set anew, and wants what is kept of it to be bounded.
+func TestTrimInStretch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	rule := serverRules(time.Second, 10)["log zset"]
+	subject := injected(t, client, nil)
+	redisKey := storetest.Prefix(t)
+	for _, step := range []struct {
+		after time.Duration
+		cost  int64
+		most  int64 // how many events there may be
+		left  int64
+	}{{10, 9, 9, 1}, {990, 1, 10, 0}, {10, 4, 15, 5}, {-5, 1, 15, 4}, {6, 4, 10, 0}} {
+		subject.Advance(step.after * time.Millisecond)
+		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: step.cost}}}}
+		if err := subject.Store.Take(ctx, calls); err != nil {
+			t.Fatal(err)
+		}
+		if r := calls[0].Charges[0].Result; !r.Allowed || r.Remaining != step.left {
+			t.Fatalf("got %+v, want %d left", r, step.left)
+		}
+		if n := client.ZCard(ctx, redisKey).Val(); n > step.most {
+			t.Errorf("%d events %d ms later, want at most %d", n, step.after, step.most)
+		}
+	}
+}
+
 // TestLongLog lets many events leave at once, of which the script finds the
 // last by a binary search, at every place of the edge.
 func TestLongLog(t *testing.T) {

@@ -132,11 +132,11 @@ func TestOrderOfArrival(t *testing.T) {
 		}
 		server.Pause()
 		var wait sync.WaitGroup
-		for range 2 {
+		for flying := range 2 {
 			wait.Go(func() {
 				_ = store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
 			})
-			time.Sleep(10 * time.Millisecond) // so that they do not share a trip; if they do, the order is still one
+			eventually(t, func() bool { return store.Flying() > flying })
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
@@ -144,9 +144,7 @@ func TestOrderOfArrival(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for until := time.Now().Add(10 * time.Second); store.Waiting() <= i && time.Now().Before(until); {
-				time.Sleep(100 * time.Microsecond)
-			}
+			eventually(t, func() bool { return store.Waiting() > i })
 		}
 		if n := store.Waiting(); n != len(sequence) {
 			t.Fatalf("%s: %d wait, want %d", name, n, len(sequence))

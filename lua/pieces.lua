@@ -1,0 +1,78 @@
+-- What take.lua is made of besides the algorithms.
+--- terms
+-- Makes the terms hold whose number is which.
+if which ~= used then
+  local t = known and known[which]
+  if t then
+    algorithm, window, max, param, more, shadow, slack, first, stretch = unpack(t)
+  else
+    local i = 3 + (which - 1) * 6
+    algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+    more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+    slack = window < 3200000 and ceil(window / 4) or 800000
+    if algorithm == 'list' or algorithm == 'zset' then
+      first, stretch = text(clock - window + 1), text(clock - clock % slack)
+    end
+    if ARGV[2] ~= '1' then
+      known = known or {}
+      known[which] = { algorithm, window, max, param, more, shadow, slack, first, stretch }
+    end
+  end
+  used = which
+end
+--- loop
+--- insert gather
+-- Takes calls with one limit up to that of the last key. Each stands for times
+-- calls in a row, of which as many as there is room for are charged at once.
+for i = place, last do
+  place = i + 1
+  local key, cost, charging = KEYS[i], each, true
+  local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+  local charged, turn -- at and delay of those calls that fit, if not all do
+  repeat
+    local again = false
+    --- insert look
+    if not charging then
+      retry, at, delay = retry or 1, charged, turn
+    elseif retry then
+      --- insert heal
+      at = 0
+    else
+      allowed = 1
+      if times > 1 then
+        -- At least one fits, even if the rounding of a large level hides it.
+        allowed = math.max(1, math.min(times, math.floor(room / cost)))
+        cost = cost * allowed
+      end
+      --- insert charge
+      room = room - cost
+      if allowed < times then
+        charged, turn = at, delay
+        again, cost, charging = true, each, false
+      end
+    end
+  until not again
+  --- insert reply
+end
+--- loops
+if algorithm == 'ALGORITHM' then
+  --- insert loop
+end
+--- heal
+-- Somebody may have removed the expiry of a key, and it would stay for ever; or
+-- the key was charged by a shorter window, and would go too early.
+if reset and call('PTTL', key) < reset / 1000 then
+  call('PEXPIRE', key, lifetime(clock + reset + slack))
+end
+--- reply
+if room < 0 then
+  room = 0
+end
+if at == clock and not retry and not delay then
+  replies[n + 1], replies[n + 2] = room, reset
+  n = n + 2
+else
+  replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
+  replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
+  n = n + 7
+end
