@@ -9,7 +9,12 @@ if which ~= used then
     local i = 3 + (which - 1) * 6
     algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
     more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
-    slack = window < 3200000 and ceil(window / 4) or 800000
+    slack = ceil(window / 4)
+    if slack < 100000 then
+      slack = window < 100000 and window or 100000
+    elseif slack > 800000 then
+      slack = 800000
+    end
     if algorithm == 'list' or algorithm == 'zset' then
       first, stretch = text(clock - window + 1), text(clock - clock % slack)
     end

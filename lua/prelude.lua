@@ -31,10 +31,11 @@ local KEYS, ARGV = KEYS, ARGV
 -- and all terms so far by their numbers. Times are in microseconds.
 local used, known, algorithm, window, max, param, more, shadow
 
--- For how much longer than need be a key may live: a quarter of the window and
--- at most 0.8 seconds. Setting an expiry takes as long as writing an event. So
--- an algorithm that can tell from what it has read that a charge shortly before
--- set one sets it for slack longer, and leaves it until that is used up.
+-- For how much longer than need be a key may live: a quarter of the window, but
+-- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
+-- takes as long as writing an event. So an algorithm that can tell from what it
+-- has read that a charge shortly before set one sets it for slack longer, and
+-- leaves it until that is used up.
 local slack
 
 -- The first microsecond inside the window, and the start of the stretch of

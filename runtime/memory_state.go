@@ -116,4 +116,7 @@ func (s *memoryState) become(r *Rule) bool {
 
 // slack returns for how many microseconds longer than need be Redis may keep a
 // key of the rule; see lifetime in prelude.lua.
-func slack(r *Rule) int64 { return min((r.Window.Microseconds()+3)/4, 800_000) }
+func slack(r *Rule) int64 {
+	window := r.Window.Microseconds()
+	return min(max((window+3)/4, min(window, 100_000)), 800_000)
+}
