@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -83,9 +84,14 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 	return table, nil
 }
 
-// fill asks about every key until it has no room.
+// fill asks about every key until it has no room. It bears with a store that
+// gives no answer for a while.
 func fill(ctx context.Context, keys []string, take load.Take) error {
-	const callers = 16
+	const (
+		callers  = 16
+		patience = 10 * time.Second
+	)
+	began := time.Now()
 	var (
 		next atomic.Int64
 		full atomic.Int64
@@ -98,10 +104,18 @@ func fill(ctx context.Context, keys []string, take load.Take) error {
 				if i >= len(keys) {
 					return
 				}
-				for range 2 * limiters.NoRoom.Level.Max {
-					if a := take(ctx, keys[i]); a == load.Denied || a == load.Recalled {
+				for asked := int64(0); asked < 2*limiters.NoRoom.Level.Max; {
+					a := take(ctx, keys[i])
+					if a == load.Denied || a == load.Recalled {
 						full.Add(1)
 						break
+					}
+					if a != load.Failed {
+						asked++
+					} else if time.Since(began) > patience {
+						break
+					} else {
+						time.Sleep(10 * time.Millisecond)
 					}
 				}
 			}
