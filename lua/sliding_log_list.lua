@@ -2,15 +2,15 @@
 --
 -- KEY    the time of every event in microseconds, 16 digits, oldest first.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
--- CALLS  look: LINDEX LLEN LINDEX, for the newest event, how many there are,
---        and the oldest, which says that none has left; and LINDEX for a
---        denial. If k events have left, LINDEX about 2 log k times for the
---        last of them, which is once for the first.
+-- CALLS  look: LINDEX for the newest event; if it has not left, LLEN LINDEX for
+--        how many there are and the oldest, which says that none has left; and
+--        LINDEX for a denial. If k events have left, LINDEX about 2 log k times
+--        for the last of them, which is once for the first.
 --        charge: RPUSH, LTRIM if events have left, and PEXPIRE if the newest
 --        event is not of the same stretch of slack, see prelude.lua.
 --- look
 room, at = max, clock
-local left = 0
+local live = 0
 local newest = call('LINDEX', key, '-1')
 if newest then
   local first = first
@@ -18,31 +18,33 @@ if newest then
     at = newest + 0
     first = text(at - window + 1)
   end
-  local stored = call('LLEN', key)
   if newest < first then
-    left = stored + newest * 0 -- fails if the key is somebody else's
-  elseif stored > 1 and call('LINDEX', key, '0') < first then
-    -- Those that have left are few unless the key was idle for a while.
-    local low, high = 0, 1 -- the event at low has left
-    while high < stored - 1 and call('LINDEX', key, high) < first do
-      low, high = high, high * 2
-    end
-    high = math.min(high, stored - 1) -- the one at high has not
-    while high - low > 1 do
-      local middle = math.floor((low + high) / 2)
-      if call('LINDEX', key, middle) < first then
-        low = middle
-      else
-        high = middle
+    live = newest * 0 -- fails if the key is somebody else's
+  else
+    live = call('LLEN', key)
+    if live > 1 and call('LINDEX', key, '0') < first then
+      -- Those that have left are few unless the key was idle for a while.
+      local low, high = 0, 1 -- the event at low has left
+      while high < live - 1 and call('LINDEX', key, high) < first do
+        low, high = high, high * 2
       end
+      high = math.min(high, live - 1) -- the one at high has not
+      while high - low > 1 do
+        local middle = math.floor((low + high) / 2)
+        if call('LINDEX', key, middle) < first then
+          low = middle
+        else
+          high = middle
+        end
+      end
+      live = live - high
     end
-    left = high
   end
-  room = max - stored + left
+  room = max - live
   if cost > room then
-    retry = call('LINDEX', key, left + cost - room - 1) + window - clock
+    retry = call('LINDEX', key, cost - room - 1 - live) + window - clock
   end
-  if (retry or not charging) and newest >= first then
+  if (retry or not charging) and live > 0 then
     reset = newest + window - clock
   end
 end
@@ -54,8 +56,9 @@ end
 if at ~= clock then
   event, stretch = text(at), text(at - at % slack)
 end
+local stored
 if cost == 1 then
-  call('RPUSH', key, event)
+  stored = call('RPUSH', key, event)
 else
   -- unpack is safe up to 7,999 values.
   for i = 1, cost, 4000 do
@@ -63,11 +66,11 @@ else
     for j = 1, math.min(4000, cost - i + 1) do
       events[j] = event
     end
-    call('RPUSH', key, unpack(events))
+    stored = call('RPUSH', key, unpack(events))
   end
 end
-if left > 0 then
-  call('LTRIM', key, left, '-1')
+if stored > live + cost then
+  call('LTRIM', key, -live - cost, '-1')
 end
 -- The first event of a stretch of slack sets the expiry for all of it.
 if not newest or newest < stretch then

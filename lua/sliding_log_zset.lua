@@ -7,15 +7,16 @@
 --        newest member is never below its event's time.
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
 --        start of its slice. 0 keeps times exact.
--- CALLS  look: ZREVRANGE ZCOUNT, for the newest member and how many events are
---        in the window; ZREVRANGE for a denial; ZSCORE where the newest event's
---        own time is wanted, and that it is not above its member does not tell
---        enough: in slices, if the clock has not passed the member, and if
---        nothing is charged.
---        charge: ZADD. ZCARD, and ZREMRANGEBYSCORE if events have left, when
---        half of max is used or the newest member is not of the same stretch of
---        slack, see prelude.lua, and in that case PEXPIRE. So the set holds at
---        most half of max more events than the window.
+-- CALLS  look: ZREVRANGE for the newest member; if it has not left, ZCOUNT for
+--        how many events are in the window; ZREVRANGE for a denial; ZSCORE where
+--        the newest event's own time is wanted, and that it is not above its
+--        member does not tell enough: in slices, if the clock has not passed the
+--        member, and if nothing is charged.
+--        charge: ZADD; DEL before it if all events have left. ZCARD, and
+--        ZREMRANGEBYSCORE if events have left, when half of max is used or the
+--        newest member is not of the same stretch of slack, see prelude.lua, and
+--        in that case PEXPIRE. So the set holds at most half of max more events
+--        than the window.
 --- look
 room, at = max, clock
 local first, live, newest = first, 0, nil
@@ -28,7 +29,9 @@ if member then
       first = text(at - window + 1)
     end
   end
-  live = call('ZCOUNT', key, first, '+inf')
+  if member >= first then
+    live = call('ZCOUNT', key, first, '+inf')
+  end
   room = max - live
   if cost > room then
     local leaver = live + room - cost
@@ -55,12 +58,14 @@ end
 local opens = live == 0 or member < stretch
 if member and (opens or (live + cost) * 2 > max) then
   if opens then
-    member = member + 0 -- or else the key is somebody else's
+    member = member + 0 -- fails if the key is somebody else's
   end
   -- First, so that a key of 128 events stays in Redis's compact encoding;
   -- and only if there is something to remove, so that otherwise ZADD is the
   -- first write and a Redis out of memory refuses it with nothing changed.
-  if call('ZCARD', key) > live then
+  if live == 0 then
+    call('DEL', key)
+  elseif call('ZCARD', key) > live then
     call('ZREMRANGEBYSCORE', key, '-inf', '(' .. first)
   end
 end
