@@ -40,7 +40,7 @@ type Plan struct {
 // The plans there are.
 var (
 	Whole = Plan{
-		Rounds: 5, Warm: 120 * time.Millisecond, Measure: 240 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
+		Rounds: 8, Warm: 110 * time.Millisecond, Measure: 130 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
 		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
 		Timeout: 100 * time.Millisecond,
 	}
