@@ -10,7 +10,7 @@
 --        event is not of the same stretch of slack, see prelude.lua.
 --- look
 room, at = max, clock
-local live = 0
+local live, left = 0, nil
 local newest = call('LINDEX', key, '-1')
 if newest then
   local first = first
@@ -23,21 +23,28 @@ if newest then
   else
     live = call('LLEN', key)
     if live > 1 and call('LINDEX', key, '0') < first then
-      -- Those that have left are few unless the key was idle for a while.
-      local low, high = 0, 1 -- the event at low has left
-      while high < live - 1 and call('LINDEX', key, high) < first do
-        low, high = high, high * 2
+      -- Those that have left are few unless the key was idle for a while. (As
+      -- texts, since Redis takes long to make one of a number.)
+      local few, high = { '1', '2', '3', '4' }, 1
+      while high < live - 1 and few[high] and call('LINDEX', key, few[high]) < first do
+        high = high + 1
       end
-      high = math.min(high, live - 1) -- the one at high has not
-      while high - low > 1 do
-        local middle = math.floor((low + high) / 2)
-        if call('LINDEX', key, middle) < first then
-          low = middle
-        else
-          high = middle
+      if high < live - 1 and not few[high] then
+        local low = high - 1 -- the event at low has left
+        while high < live - 1 and call('LINDEX', key, high) < first do
+          low, high = high, high * 2
+        end
+        high = math.min(high, live - 1) -- the one at high has not
+        while high - low > 1 do
+          local middle = math.floor((low + high) / 2)
+          if call('LINDEX', key, middle) < first then
+            low = middle
+          else
+            high = middle
+          end
         end
       end
-      live = live - high
+      live, left = live - high, few[high] or high
     end
   end
   room = max - live
@@ -69,8 +76,10 @@ else
     stored = call('RPUSH', key, unpack(events))
   end
 end
-if stored > live + cost then
-  call('LTRIM', key, -live - cost, '-1')
+if left then
+  call('LTRIM', key, left, '-1')
+elseif stored > live + cost then
+  call('LTRIM', key, -cost, '-1') -- all have left
 end
 -- The first event of a stretch of slack sets the expiry for all of it.
 if not newest or newest < stretch then
