@@ -4,7 +4,7 @@
 if which ~= used then
   local t = known and known[which]
   if t then
-    algorithm, window, max, param, more, shadow, slack, first, stretch = unpack(t)
+    algorithm, window, max, param, more, shadow, slack, first, first_text = unpack(t)
   else
     local i = 3 + (which - 1) * 6
     algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
@@ -15,12 +15,13 @@ if which ~= used then
     elseif slack > 800000 then
       slack = 800000
     end
-    if algorithm == 'list' or algorithm == 'zset' then
-      first, stretch = text(clock - window + 1), text(clock - clock % slack)
+    first = clock - window + 1
+    if algorithm == 'zset' then
+      first_text = text(first)
     end
     if ARGV[2] ~= '1' then
       known = known or {}
-      known[which] = { algorithm, window, max, param, more, shadow, slack, first, stretch }
+      known[which] = { algorithm, window, max, param, more, shadow, slack, first, first_text }
     end
   end
   used = which

@@ -38,9 +38,9 @@ local used, known, algorithm, window, max, param, more, shadow
 -- leaves it until that is used up.
 local slack
 
--- The first microsecond inside the window, and the start of the stretch of
--- slack that it is now: as text, and where time has not stepped back.
-local first, stretch
+-- The first microsecond inside the window, if time has not stepped back; and as
+-- text, if it is wanted.
+local first, first_text
 
 -- What one command has read of many keys, by their names. It is read once, and
 -- taken out when a key is decided: what is written then is not in it.

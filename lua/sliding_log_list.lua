@@ -13,31 +13,30 @@ room, at = max, clock
 local live, left = 0, nil
 local newest = call('LINDEX', key, '-1')
 if newest then
+  newest = newest + 0
   local first = first
-  if newest > clock_text then
-    at = newest + 0
-    first = text(at - window + 1)
+  if newest > clock then
+    at = newest
+    first = at - window + 1
   end
-  if newest < first then
-    live = newest * 0 -- fails if the key is somebody else's
-  else
+  if newest >= first then
     live = call('LLEN', key)
-    if live > 1 and call('LINDEX', key, '0') < first then
+    if live > 1 and call('LINDEX', key, '0') + 0 < first then
       -- Those that have left are few unless the key was idle for a while. (As
       -- texts, since Redis takes long to make one of a number.)
       local few, high = { '1', '2', '3', '4' }, 1
-      while high < live - 1 and few[high] and call('LINDEX', key, few[high]) < first do
+      while high < live - 1 and few[high] and call('LINDEX', key, few[high]) + 0 < first do
         high = high + 1
       end
       if high < live - 1 and not few[high] then
         local low = high - 1 -- the event at low has left
-        while high < live - 1 and call('LINDEX', key, high) < first do
+        while high < live - 1 and call('LINDEX', key, high) + 0 < first do
           low, high = high, high * 2
         end
         high = math.min(high, live - 1) -- the one at high has not
         while high - low > 1 do
           local middle = math.floor((low + high) / 2)
-          if call('LINDEX', key, middle) < first then
+          if call('LINDEX', key, middle) + 0 < first then
             low = middle
           else
             high = middle
@@ -56,12 +55,12 @@ if newest then
   end
 end
 --- charge
-local event, stretch = clock_text, stretch
+local event = clock_text
 if param > 0 then
   at = math.max(at - at % param, newest or 0)
 end
 if at ~= clock then
-  event, stretch = text(at), text(at - at % slack)
+  event = text(at)
 end
 local stored
 if cost == 1 then
@@ -82,7 +81,7 @@ elseif stored > live + cost then
   call('LTRIM', key, -cost, '-1') -- all have left
 end
 -- The first event of a stretch of slack sets the expiry for all of it.
-if not newest or newest < stretch then
+if not newest or newest < at - at % slack then
   call('PEXPIRE', key, lifetime(at + window + slack))
 end
 reset = at + window - clock

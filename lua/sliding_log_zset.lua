@@ -19,18 +19,20 @@
 --        than the window.
 --- look
 room, at = max, clock
-local first, live, newest = first, 0, nil
+local first, first_text, live, number, newest = first, first_text, 0, nil, nil
 local member = call('ZREVRANGE', key, '0', '0')[1]
 if member then
-  if member >= clock_text or param > 0 or not charging then
+  number = member + 0
+  if number >= clock or param > 0 or not charging then
     newest = call('ZSCORE', key, member) + 0
     if newest > clock then
       at = newest
-      first = text(at - window + 1)
+      first = at - window + 1
+      first_text = text(first)
     end
   end
-  if member >= first then
-    live = call('ZCOUNT', key, first, '+inf')
+  if number >= first then
+    live = call('ZCOUNT', key, first_text, '+inf')
   end
   room = max - live
   if cost > room then
@@ -43,10 +45,10 @@ if member then
   end
 end
 --- charge
-local event, last, name, stretch = clock_text, clock, clock_text, stretch
-if cost > 1 or member and member >= clock_text then
-  last = math.max(at, (live > 0 and member or 0) + cost)
-  name, stretch = text(last), text(last - last % slack)
+local event, last, name = clock_text, clock, clock_text
+if cost > 1 or number and number >= clock then
+  last = math.max(at, (live > 0 and number or 0) + cost)
+  name = text(last)
 end
 if param > 0 then
   at = math.max(at - at % param, newest or 0)
@@ -55,18 +57,15 @@ if at ~= clock then
   event = text(at)
 end
 -- The first charge of a stretch of slack sets the expiry for all of it.
-local opens = live == 0 or member < stretch
+local opens = live == 0 or number < last - last % slack
 if member and (opens or (live + cost) * 2 > max) then
-  if opens then
-    member = member + 0 -- fails if the key is somebody else's
-  end
   -- First, so that a key of 128 events stays in Redis's compact encoding;
   -- and only if there is something to remove, so that otherwise ZADD is the
   -- first write and a Redis out of memory refuses it with nothing changed.
   if live == 0 then
     call('DEL', key)
   elseif call('ZCARD', key) > live then
-    call('ZREMRANGEBYSCORE', key, '-inf', '(' .. first)
+    call('ZREMRANGEBYSCORE', key, '-inf', '(' .. first_text)
   end
 end
 if cost == 1 then

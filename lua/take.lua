@@ -39,10 +39,10 @@ local place, last = 1, 0 -- the next key, and the last one of that run
 -- Redis's own clock, in microseconds. It may step back, and a promoted replica
 -- may be behind: no algorithm lets time run before the newest event of a key.
 --
--- A time is written as 16 digits, so that texts of times compare as the times
--- do; most that a script reads need never become a number. (Redis itself would
--- write a number that is an argument of redis.call with 17 digits, which is
--- exact, and not scientific for an integer below 2^53, but slow if it is long.)
+-- A time is written as 16 digits. (Redis itself would write a number that is an
+-- argument of redis.call with 17 digits, which is exact, and not scientific for
+-- an integer below 2^53, but slow. And texts are not compared, since that takes
+-- long where Redis has a locale.)
 local time = redis.call('TIME')
 local clock, clock_text = time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)
 replies[1] = clock
