@@ -15,21 +15,10 @@
 --        enough and at most slack later than need be. Calls in a row share one
 --        MGET; what it does not find, or is no STRING, GET looks at.
 --- gather
-if last > place then
-  states = {}
-  local found = redis.pcall('MGET', unpack(KEYS, place, last))
-  for i = place, last do
-    states[KEYS[i]] = found[i - place + 1]
-  end
-end
+--- insert strings
 --- look
 at = clock
-local state = states and states[key]
-if state then
-  states[key] = nil
-else
-  state = call('GET', key)
-end
+--- insert string
 local stored, since, expires, level = 0, clock, nil, 0
 if state then
   expires, since, stored = sub(state, 1, 16), sub(state, 18, 33) + 0, sub(state, 34) + 0

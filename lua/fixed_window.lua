@@ -4,21 +4,11 @@
 --        digits, and how much of it is used.
 -- CALLS  look: GET. charge: SET. Calls in a row share an MGET, as of buckets.
 --- gather
-if last > place then
-  states = {}
-  local found = redis.pcall('MGET', unpack(KEYS, place, last))
-  for i = place, last do
-    states[KEYS[i]] = found[i - place + 1]
-  end
-end
+--- insert strings
 --- look
 at = clock
-local state, began, start, used = states and states[key], clock_text, clock, 0
-if state then
-  states[key] = nil
-else
-  state = call('GET', key)
-end
+--- insert string
+local began, start, used = clock_text, clock, 0
 if state then
   local from, count = sub(state, 1, 16), sub(state, 17) + 0
   if clock < from + window then

@@ -82,3 +82,20 @@ else
   replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
   n = n + 7
 end
+--- strings
+-- Reads what is a STRING under the keys of a run, for string to find.
+if last > place then
+  states = {}
+  local found = redis.pcall('MGET', unpack(KEYS, place, last))
+  for i = place, last do
+    states[KEYS[i]] = found[i - place + 1]
+  end
+end
+--- string
+-- Reads the STRING under key, once: what is written then is not in states.
+local state = states and states[key]
+if state then
+  states[key] = nil
+else
+  state = call('GET', key)
+end
