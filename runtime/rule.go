@@ -194,18 +194,18 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
 	case r.Algorithm > LeakyBucket || r.Storage > List || r.Mode > Shadow || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
-	case r.Algorithm == SlidingLog && max > MaxLog:
-		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a sliding log keeps", ErrInvalidLimit, r.Name, max, MaxLog)
-	case max > MaxCount || r.Burst < 0 || r.Burst > MaxCount:
-		return fmt.Errorf("%w: rule %q: max %d or burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, max, r.Burst, int64(MaxCount))
+	case max > countings[r.counted()].max:
+		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a %v counts", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)
+	case r.Burst < 0 || r.Burst > MaxCount:
+		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
+	case r.Wait < 0:
+		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
 		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
 	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:
 		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
-	case r.Wait < 0:
-		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
 	}
 	return nil
 }

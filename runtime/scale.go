@@ -149,10 +149,7 @@ func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
 	if factor == 1 {
 		return most
 	}
-	least, bound := max(1, min(cost, most)), int64(MaxCount)
-	if r.Algorithm == SlidingLog {
-		bound = MaxLog
-	}
+	least, bound := max(1, min(cost, most)), countings[r.counted()].max
 	if burst := r.capacity(0); burst > 0 { // is what a call may cost, and drains within maxDrain
 		least = min(most, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)
 	}

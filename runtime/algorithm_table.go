@@ -1,0 +1,125 @@
+package runtime
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A counting is what this package knows of one way of counting. The scripts know
+// the rest, see package lua, and the states in memory, see memstate.
+type counting struct {
+	// tag ends the Redis keys, so that a rule whose algorithm was changed never
+	// meets the old state during a rolling deploy. See appendKey for why a
+	// caller cannot imitate it.
+	tag string
+	// max is the largest max and burst.
+	max int64
+	// numbers returns what terms.Terms calls Param and More for a rule with max
+	// in place of its own.
+	numbers func(r *Rule, max int64) (param, more int64)
+}
+
+// countings is the table of algorithms. To add one, add its constants here and
+// in package terms, its row, its script and its state; what is missing fails
+// when the program starts.
+var countings = [terms.Algorithms]counting{
+	terms.LogZSet:        {"", MaxLog, logNumbers},
+	terms.LogList:        {"%list", MaxLog, logNumbers},
+	terms.Counter:        {"%counter", MaxCount, counterNumbers},
+	terms.LayeredCounter: {"%layered", MaxCount, counterNumbers},
+	terms.FixedWindow:    {"%window", MaxCount, func(*Rule, int64) (int64, int64) { return 0, 0 }},
+	terms.TokenBucket:    {"%token", MaxCount, bucketNumbers},
+	terms.LeakyBucket:    {"%leaky", MaxCount, bucketNumbers},
+	terms.Queue:          {"%queue", MaxCount, queueNumbers},
+}
+
+func init() {
+	for i, row := range countings {
+		if row.max == 0 || row.numbers == nil {
+			panic(fmt.Sprintf("runtime: algorithm %d has no row in the table of algorithms", i))
+		}
+	}
+}
+
+// counted returns how the rule is counted.
+func (r *Rule) counted() terms.Algorithm {
+	switch r.Algorithm {
+	case SlidingLog:
+		if r.Storage == List {
+			return terms.LogList
+		}
+		return terms.LogZSet
+	case SlidingCounter:
+		if r.Buckets.fine > 0 {
+			return terms.LayeredCounter
+		}
+		return terms.Counter
+	case FixedWindow:
+		return terms.FixedWindow
+	case TokenBucket:
+		return terms.TokenBucket
+	case LeakyBucket:
+		if r.Wait > 0 {
+			return terms.Queue
+		}
+		return terms.LeakyBucket
+	}
+	panic("runtime: " + r.Algorithm.String() + " is in no row of the table of algorithms") // check refuses it
+}
+
+// terms returns the rule's terms with max in place of its own. Wait is how long
+// the call may wait in a queue.
+func (r *Rule) terms(max int64, wait time.Duration) terms.Terms {
+	t := terms.Terms{Algorithm: r.counted(), Shadow: r.Mode == Shadow, Window: r.Window.Microseconds(), Max: max}
+	t.Param, t.More = countings[t.Algorithm].numbers(r, max)
+	if t.Algorithm == terms.Queue {
+		t.More = wait.Microseconds()
+	}
+	return t
+}
+
+func logNumbers(r *Rule, _ int64) (int64, int64) { return r.Resolution.Microseconds(), 0 }
+
+func counterNumbers(r *Rule, _ int64) (int64, int64) {
+	return r.Buckets.width(r.Window), int64(r.Buckets.fine)
+}
+
+func bucketNumbers(r *Rule, max int64) (int64, int64) {
+	if r.Burst > 0 {
+		return r.Burst, -1
+	}
+	return max, -1
+}
+
+// queueNumbers returns a burst of max and of those whose turn comes within the
+// rule's Wait.
+func queueNumbers(r *Rule, max int64) (int64, int64) {
+	if r.Burst > 0 {
+		return r.Burst, 0
+	}
+	waiting := float64(r.Wait.Microseconds()) * float64(max) / float64(r.Window.Microseconds())
+	return int64(min(float64(MaxCount), float64(max)+waiting)), 0
+}
+
+// capacity returns the most that the rule could ever charge at once, with max
+// in place of its own.
+func (r *Rule) capacity(max int64) int64 {
+	t := r.terms(max, 0)
+	return t.Capacity()
+}
+
+// queues reports whether the rule is a queue that calls leave evenly spaced.
+func (r *Rule) queues() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
+
+// keyTag ends the Redis keys of the rule. The buckets of a layered counter line
+// up only with those of the same layers and window, so its tag names both.
+func (r *Rule) keyTag() string {
+	a := r.counted()
+	if a == terms.LayeredCounter {
+		return countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.Window.Microseconds(), 10)
+	}
+	return countings[a].tag
+}

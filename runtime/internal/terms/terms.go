@@ -1,0 +1,114 @@
+// Package terms holds the plain numbers that the engine decides by. A rule and
+// the max of a call become [Terms], one limit of a call becomes a [Charge], and
+// what a store finds about it is a [Result]. The engine knows nothing else of
+// rules: what they are called, what they say to a denied caller and what holds
+// when Redis is away stays in package runtime.
+package terms
+
+import "time"
+
+// An Algorithm is one way of counting. Each has a script in package lua, a state
+// in package memstate and a row in package runtime's table of algorithms; all
+// three check when the program starts that none is missing.
+type Algorithm uint8
+
+const (
+	LogZSet        Algorithm = iota // every event, in a sorted set
+	LogList                         // every event, in a list
+	Counter                         // buckets of equal or of adaptive width
+	LayeredCounter                  // coarse buckets of fine ones
+	FixedWindow                     // one count, from the first event on
+	TokenBucket
+	LeakyBucket
+	Queue // a leaky bucket that calls leave evenly spaced
+	Algorithms
+)
+
+// Bucket reports whether the algorithm is a level that drains.
+func (a Algorithm) Bucket() bool { return a >= TokenBucket && a <= Queue }
+
+// Log reports whether the algorithm keeps every event, so that the work of a
+// charge grows with its cost.
+func (a Algorithm) Log() bool { return a == LogZSet || a == LogList }
+
+// Terms say how to count. Charges of equal Terms and key are charges to the same
+// limit. Times are in microseconds.
+type Terms struct {
+	Algorithm Algorithm
+	// Shadow marks a limit that is counted and denies nobody.
+	Shadow bool
+	// Window is the time that Max refers to.
+	Window int64
+	// Max is how much is admitted in a window.
+	Max int64
+	// Param is the length of a time slice of a log, 0 for exact times; the width
+	// of a bucket of a counter, 0 for adaptive ones; the burst of a bucket.
+	Param int64
+	// More is how many fine buckets make a coarse one of a LayeredCounter; how
+	// long a call may wait in a Queue; -1 for other buckets.
+	More int64
+}
+
+// Capacity returns the most that could ever be charged at once.
+func (t *Terms) Capacity() int64 {
+	if t.Algorithm.Bucket() {
+		return t.Param
+	}
+	return t.Max
+}
+
+// A Call is what one caller wants to be charged: all its charges, or none.
+type Call struct {
+	Charges []Charge
+	// Err says why this call alone could not be decided.
+	Err error
+}
+
+// Admitted reports whether every limit that may deny the call has room.
+func (c *Call) Admitted() bool {
+	for i := range c.Charges {
+		if !c.Charges[i].Allowed && !c.Charges[i].Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// A Charge is one limit of a call.
+type Charge struct {
+	Terms
+	Key  []byte
+	Cost int64
+	Result
+	// Renews marks a charge that finds out whether a denial still holds, see
+	// package denials.
+	Renews bool
+}
+
+// Work is the unit of work: a charge is this many, and so is every script of a
+// batch after the first.
+const Work = 16
+
+// Work returns how much work the charge is for Redis. A charge to a log writes
+// as many events as it costs.
+func (c *Charge) Work() int64 {
+	if c.Algorithm.Log() {
+		return Work + c.Cost
+	}
+	return Work
+}
+
+// A Result is what a store found about one charge. Its fields are those of
+// runtime.Result, which documents them.
+type Result struct {
+	Allowed    bool
+	Remaining  int64
+	RetryAfter time.Duration
+	ResetAfter time.Duration
+	Delay      time.Duration
+	At         int64
+	Recalled   bool
+}
+
+// Micros returns a number of microseconds as a duration.
+func Micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
