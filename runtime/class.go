@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/script"
 )
 
 // An ErrorClass says in one word why a store did not decide: the label of a
@@ -87,7 +91,7 @@ func ClassOf(err error) ErrorClass {
 	switch err {
 	case nil:
 		return ClassOther
-	case errBroken:
+	case breaker.ErrOpen:
 		return ClassBroken
 	}
 	var reply redis.Error
@@ -97,13 +101,13 @@ func ClassOf(err error) ErrorClass {
 	var dial *net.OpError
 	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, errBroken):
+	case errors.Is(err, breaker.ErrOpen):
 		return ClassBroken
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, batch.ErrCrowded):
 		return ClassCrowded
 	case errors.Is(err, ErrInvalidKey):
 		return ClassKey
-	case errors.Is(err, errReply):
+	case errors.Is(err, script.ErrReply):
 		return ClassScript
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return ClassPool

@@ -248,7 +248,7 @@ func TestClassOf(t *testing.T) {
 		err  error
 	}{
 		{runtime.ClassOther, nil},
-		{runtime.ClassOther, errNoAnswer},
+		{runtime.ClassOther, errors.New("no answer")},
 		{runtime.ClassOther, reply("CROSSSLOT Keys in request don't hash to the same slot")},
 		{runtime.ClassOther, reply("")},
 		{runtime.ClassDial, reply("ERR max number of clients reached")},
@@ -271,3 +271,9 @@ func TestClassOf(t *testing.T) {
 		}
 	}
 }
+
+// A reply is an error that Redis replied.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}

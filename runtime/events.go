@@ -67,7 +67,7 @@ func (e *events) failure(r *Rule, policy FailurePolicy, err error) {
 	}
 }
 
-func (e *events) breaker(open bool) {
+func (e *events) breaker(node string, open bool) {
 	if open {
 		e.warn("the rate limit store gives no answer and is left alone but for a probe now and then")
 	} else {

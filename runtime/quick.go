@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/denials"
 )
 
 // quickKey is the longest key in bytes that a quick call may have.
@@ -12,8 +14,8 @@ const quickKey = 128
 // process, and without keeping the charge: so that is on the caller's stack,
 // and a call that needs nothing else takes half the time.
 type quick struct {
-	memory  *MemoryStore // or nil
-	denials *denials     // of a RedisStore, or nil
+	memory  *MemoryStore    // or nil
+	denials *denials.Memory // of a RedisStore, or nil
 }
 
 func quickOf(store Store) quick {
@@ -21,7 +23,7 @@ func quickOf(store Store) quick {
 	case *MemoryStore:
 		return quick{memory: s}
 	case *RedisStore:
-		return quick{denials: s.denials}
+		return quick{denials: s.cfg.Denials}
 	}
 	return quick{}
 }
@@ -30,7 +32,7 @@ func quickOf(store Store) quick {
 // under one limit that enforces, does not wait and is decided in this process.
 // It returns false, and has done nothing, if the call is of another kind.
 func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (bool, error) {
-	if l.quick.denials != nil && !l.quick.denials.table.used.Load() {
+	if l.quick.denials != nil && l.quick.denials.Empty() {
 		return false, nil // nobody is over a limit
 	}
 	rule, most, on, err := l.effective(limit)
@@ -46,8 +48,12 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 	}
 	key := appendKey(array[:0], l.namespace, rule, &limit.key)
 	came := instant()
-	if d := l.quick.denials; d != nil && !d.denies(key, c, came, renewed) {
-		return false, nil
+	if m := l.quick.denials; m != nil {
+		e := c.engine()
+		if !m.Denies(key, &e, came, denials.Renewed) {
+			return false, nil
+		}
+		c.Result = Result(e.Result)
 	}
 	if l.cap != nil {
 		return l.cap.takeQuick(l, key, &charges, came, d)

@@ -3,54 +3,53 @@ package runtime
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/route"
+	"github.com/rategen/rategen/runtime/internal/script"
 )
 
-// DefaultTimeout is how long a call waits for Redis by default.
-const DefaultTimeout = 50 * time.Millisecond
+const (
+	// DefaultTimeout is how long a call waits for Redis by default.
+	DefaultTimeout = 50 * time.Millisecond
+	// DefaultDenialMemory is how long a [RedisStore] trusts a denial by default.
+	DefaultDenialMemory = time.Second
+)
 
 // A RedisStore keeps counts in Redis, where every process that uses the same
-// Redis and namespace shares them. A call is at most one trip: one Lua script
-// decides all its limits, by the clock of Redis. Calls that come while others
-// are under way to the same server share the next trip. Redis 6.2 and later and
-// Valkey will do, standalone, with Sentinel or as a cluster.
+// Redis and namespace shares them. One Lua script decides all limits of a call,
+// by the clock of Redis. Concurrent calls to the same server are sent together,
+// in batches. It needs Redis 6.2 or later or Valkey, standalone, with Sentinel
+// or as a cluster.
 //
-// On a cluster the keys of one call may lie in different slots, which no
-// script can span. Then each slot's share is charged by a script of its own,
-// all at the same time, and given back if another share has no room. Another
-// caller may see the reserved share for the moment in between and be denied by
-// it; it is never admitted too much. If the process dies in that moment the
-// share stays charged until it leaves the window. A trip to a node of a cluster
-// is one script for each slot, sent together. A hash tag in the prefix, such as
-// {orders}:, puts all keys of a rule in one slot, and so in one script.
+// On a cluster the keys of one call may lie in different slots, which no script
+// can span. Then each part of the call is charged by a script of its own, all at
+// the same time, and given back if another part has no room. Another caller may
+// be denied by a part that is given back a moment later; nobody is admitted too
+// much. If the process dies in that moment the part stays charged until it
+// leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
+// of a rule in one slot, and so in one script.
 //
-// On a cluster or ring the scripts are sent by the clients of the nodes: hooks
-// that are to see them are added by OnNewNode.
+// On a cluster or ring the clients of the single servers send the scripts: add
+// hooks that are to see them by OnNewNode.
 //
 // With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller
-// that finds itself alone makes its trip in its own goroutine, which is quicker.
-// It then sees the end of its context when the trip is over, within the store's
-// timeout. With a timeout above 100 ms only callers whose contexts do not end
-// travel so. All others see a deadline in time, and that they are cancelled
-// within 5 ms of their coming, or later at once.
+// that is alone may send its call in its own goroutine, which is quicker. It
+// then sees the end of its context when the answer is there, within the store's
+// timeout. Other callers see a deadline in time, and a cancellation within 5 ms
+// of their arrival, or at once later on.
 type RedisStore struct {
-	client  redis.UniversalClient
-	library library
-	timeout time.Duration
-	slot    func(key []byte) int // nil: one script can span all keys
-
-	terminal terminal      // of the only server
-	nodes    *nodes        // the terminals of several; nil: there is one
-	aside    chan struct{} // holds a value for each command under way beside trips
-	denials  *denials      // nil: none is remembered
-	topology topology
-	watch    *memoryWatch // nil: nobody watches Redis's memory
-	failures [classes]atomic.Int64
-	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
+	client    redis.UniversalClient
+	cfg       batch.Config
+	router    *route.Router
+	watch     *memoryWatch // nil: nobody watches Redis's memory
+	failures  [classes]atomic.Int64
+	listeners listeners // the limiters on the store
 }
 
 // A RedisOption configures a [RedisStore].
@@ -62,53 +61,55 @@ type RedisOption func(*RedisStore)
 // still be charged, once.
 func WithTimeout(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
-		if s.timeout = d; d <= 0 {
-			s.timeout = DefaultTimeout
+		if s.cfg.Timeout = d; d <= 0 {
+			s.cfg.Timeout = DefaultTimeout
 		}
 	}
 }
 
-// WithDenialMemory sets for how long the store trusts a denial: until the time
-// that Redis named, but for no longer than d, it denies further calls on the key
-// that cost as much by itself, without a trip. Then one call asks again, and the
-// others trust the denial until that is answered. So the store may miss for d,
-// and one trip, that another process has reset the key or refunded a charge; its
-// own resets and refunds, and a raised max, it sees at once. While Redis gives no
-// answer a denial holds until the time that was named, whatever the failure
-// policy. The default is [DefaultDenialMemory]; 0 asks Redis about every call.
+// WithDenialMemory sets for how long the store trusts a denial: until its
+// RetryAfter is over, but for no longer than d, the store denies equal calls on
+// the key by itself. Then one call asks Redis again, and the others go by the
+// denial until that is answered. So for d, and one trip to Redis, the store may
+// miss that another process has reset the key or refunded a charge; its own
+// resets and refunds, and a raised max, it sees at once. While Redis does not
+// respond a denial holds until its RetryAfter is over, whatever the failure
+// policy. The default is [DefaultDenialMemory]; with 0 Redis is asked about
+// every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
-		if s.denials = nil; d > 0 {
-			s.denials = newDenials(d)
+		if s.cfg.Denials = nil; d > 0 {
+			s.cfg.Denials = denials.New(d)
 		}
 	}
 }
 
-// NewRedisStore returns a store on client, which stays the caller's to close. A
-// client that is no [redis.ClusterClient] or [redis.Ring] is taken for one of a
+// NewRedisStore returns a store on client, which stays the caller's to close. It
+// takes a client that is no [redis.ClusterClient] or [redis.Ring] for one of a
 // single server, so a cluster's must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
-	s := &RedisStore{client: client, timeout: DefaultTimeout, denials: newDenials(DefaultDenialMemory)}
-	switch client := client.(type) {
-	case *redis.ClusterClient:
-		s.slot = clusterSlot
-		s.topology.client = client
-	case *redis.Ring:
-		seed := maphash.MakeSeed()
-		s.slot = func(key []byte) int { return int(maphash.Bytes(seed, hashTag(key))) }
-	}
+	s := &RedisStore{client: client}
+	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.aside = make(chan struct{}, maxAside)
-	s.terminal.open(s, s.client)
-	s.nodes = newNodes(s, client)
+	s.cfg.Changed = func(node string, open bool) {
+		if e := s.listeners.Load(); e != nil {
+			e.breaker(node, open)
+		}
+	}
+	s.cfg.Panicked = func(value any) {
+		if e := s.listeners.Load(); e != nil {
+			e.panicked("redis client", value)
+		}
+	}
+	s.router = route.New(client, &s.cfg)
 	return s
 }
 
-// attach makes the store tell e what happens, from then on.
+// attach makes the store report to e what happens, from then on.
 func (s *RedisStore) attach(e *events) {
-	if s.events.Swap(e) == nil {
+	if s.listeners.add(e) {
 		advise(s.client, e)
 	}
 	if s.watch != nil {
@@ -116,9 +117,12 @@ func (s *RedisStore) attach(e *events) {
 	}
 }
 
+// detach ends what attach began.
+func (s *RedisStore) detach(e *events) { s.listeners.remove(e) }
+
 // Close ends what the store has started, the watch of [WithMemoryWatch], and
-// returns when it has ended: at once, or when a Redis that does not answer has
-// been given up on, which takes a second or two, and longer on a cluster whose
+// returns when it has ended: at once, or when it has given up on a Redis that
+// does not respond, which takes a second or two, and longer on a cluster whose
 // client waits longer. Calls are decided as before; the client stays open.
 func (s *RedisStore) Close() error {
 	if s.watch != nil {
@@ -127,36 +131,29 @@ func (s *RedisStore) Close() error {
 	return nil
 }
 
-// turned tells that a breaker has opened or closed.
-func (s *RedisStore) turned(open bool) {
-	if e := s.events.Load(); e != nil {
-		e.breaker(open)
-	}
-}
-
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
-	if s.denials == nil {
-		return s.decide(ctx, "take", calls)
-	}
-	return s.denials.spare(ctx, calls, s)
+	arrived := instantOf(calls)
+	return translated(calls, func(calls *engineCalls) error { return s.take(ctx, calls.calls, arrived) })
 }
 
 // Peek implements [Store].
 func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
-	return s.decide(ctx, "peek", calls)
+	arrived := instantOf(calls)
+	return translated(calls, func(calls *engineCalls) error {
+		return s.count(s.router.Decide(ctx, script.Peek, calls.calls, arrived), calls.calls)
+	})
 }
 
 // Refund implements [Store].
 func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
-	if s.denials != nil {
-		defer s.denials.forget(charges)
-	}
 	calls := make([]Call, len(charges))
 	for i := range charges {
 		calls[i].Charges = charges[i : i+1]
 	}
-	err := s.decide(ctx, "refund", calls)
+	err := translated(calls, func(calls *engineCalls) error {
+		return s.count(s.router.Refund(ctx, calls.calls), calls.calls)
+	})
 	for i := range calls {
 		err = errors.Join(err, calls[i].Err)
 	}
@@ -165,26 +162,9 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 
 // Reset implements [Store].
 func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
-	if s.denials != nil {
-		defer s.denials.forget(charges)
-	}
 	var failed error
 	for i := range charges {
-		err := s.unlink(ctx, string(charges[i].Key))
-		s.count(err, 1)
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, s.count(s.router.Reset(ctx, charges[i].Key), nil))
 	}
 	return failed
-}
-
-func (s *RedisStore) unlink(ctx context.Context, key string) error {
-	pass, ok := s.terminal.breaker.admit()
-	if !ok {
-		return errBroken
-	}
-	err := s.within(ctx, func() error { return s.client.Unlink(ctx, key).Err() })
-	s.answered(pass, err)
-	return err
 }

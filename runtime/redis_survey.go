@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/script"
 )
 
 // surveyBatch is how many keys a survey asks a server about at a time.
@@ -114,7 +116,7 @@ type finding struct {
 // it to another server of a cluster.
 func (f *finding) err() error {
 	err := cmp.Or(f.expiry.Err(), f.bytes.Err())
-	if moved(err) || err == nil && f.expiry.Val() == -2 {
+	if script.Moved(err) || err == nil && f.expiry.Val() == -2 {
 		return redis.Nil
 	}
 	return err
@@ -170,7 +172,7 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 	}
 	_, _ = heal.Exec(ctx) // nothing, if none is ill
 	for _, f := range found {
-		if f.healed != nil && f.healed.Err() != nil && !moved(f.healed.Err()) {
+		if f.healed != nil && f.healed.Err() != nil && !script.Moved(f.healed.Err()) {
 			return fmt.Errorf("heal keys: %w", f.healed.Err())
 		}
 	}

@@ -86,7 +86,7 @@ func (w *memoryWatch) run() {
 // look takes a reading and tells of it. A Redis that gives no answer is told of
 // by others.
 func (w *memoryWatch) look() {
-	e := w.store.events.Load()
+	e := w.store.listeners.Load()
 	use, err := w.store.memory(w.ctx)
 	switch {
 	case w.ctx.Err() != nil:

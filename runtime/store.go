@@ -90,3 +90,13 @@ type Result struct {
 	// earlier denial, see [WithDenialMemory].
 	Recalled bool
 }
+
+// admitted reports whether every limit that may deny the call has room.
+func (c *Call) admitted() bool {
+	for i := range c.Charges {
+		if !c.Charges[i].Allowed && c.Charges[i].Rule.Mode == Enforce {
+			return false
+		}
+	}
+	return true
+}

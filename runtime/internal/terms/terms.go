@@ -62,6 +62,9 @@ type Call struct {
 	Charges []Charge
 	// Err says why this call alone could not be decided.
 	Err error
+	// Part marks a part of a call whose keys lie in several slots. It is given
+	// back if another part has no room.
+	Part bool
 }
 
 // Admitted reports whether every limit that may deny the call has room.

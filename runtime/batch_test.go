@@ -110,7 +110,7 @@ func TestOrderOfArrival(t *testing.T) {
 		if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
 			rule.Window = runtime.MaxWindow // nothing drains meanwhile
 		}
-		store := runtime.NewRedisStore(client, patient, atOnce)
+		store := runtime.NewRedisStore(client, patient, atOnce, runtime.Linger(time.Hour))
 		model := runtime.NewMemoryStore()
 		key := func(id int) []byte { return []byte(rule.Prefix + fmt.Sprint(id)) }
 		var sequence [][]runtime.Call
@@ -136,7 +136,7 @@ func TestOrderOfArrival(t *testing.T) {
 			wait.Go(func() {
 				_ = store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
 			})
-			eventually(t, func() bool { return store.Flying() > flying })
+			eventually(t, func() bool { return store.InFlight() > flying })
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {

@@ -1,11 +1,11 @@
-package runtime_test
+package route
 
 import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/batch"
 )
 
 // TestReplacedServers keeps no memory of all servers that a cluster ever had,
@@ -13,16 +13,17 @@ import (
 func TestReplacedServers(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
-	store := runtime.NewRedisStore(cluster)
-	clients := make([]*redis.Client, 2000)
-	for i := range clients {
-		clients[i] = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-		defer clients[i].Close()
+	r := New(cluster, &batch.Config{Timeout: 1e6})
+	var last *redis.Client
+	for range 2000 {
+		last = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		defer last.Close()
+		r.bySlot[0].Store(r.of(last))
 	}
-	if n := store.Replace(clients...); n > 300 {
-		t.Errorf("the store has %d servers in mind", n)
+	if n := len(r.byServer); n > 300 {
+		t.Errorf("the store knows %d servers", n)
 	}
-	if !store.Has(clients[len(clients)-1]) {
+	if r.byServer[last] == nil {
 		t.Error("the store has forgotten the server that it asks")
 	}
 }

@@ -1,11 +1,13 @@
-package runtime
+package batch
 
 import (
 	"bytes"
 	"hash/maphash"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// An index finds the last call of a trip on a key. It forgets everything in no
+// An index finds the last call of a batch on a key. Clearing it takes constant
 // time.
 type index struct {
 	entries []indexEntry // a power of two of them
@@ -14,13 +16,13 @@ type index struct {
 }
 
 type indexEntry struct {
-	charge *Charge // whose key it is
+	charge *terms.Charge // whose key it is
 	hash   uint64
 	round  uint32
-	call   int32 // its place in the stop
+	call   int32 // its place in the group
 }
 
-// indexSize is enough for all charges of most trips.
+// indexSize is enough for all charges of most batches.
 const indexSize = 512
 
 var indexSeed = maphash.MakeSeed()
@@ -34,8 +36,8 @@ func (x *index) clear() {
 }
 
 // entry returns the entry of a charge's key, or the one to make for it, whose
-// round is another; nil if the index is full, which is no harm.
-func (x *index) entry(c *Charge) *indexEntry {
+// round is another; nil if the index is full, which does no harm.
+func (x *index) entry(c *terms.Charge) *indexEntry {
 	if x.entries == nil {
 		x.entries = make([]indexEntry, indexSize)
 	}
@@ -59,7 +61,7 @@ func (x *index) entry(c *Charge) *indexEntry {
 func (x *index) holds(e *indexEntry) bool { return e != nil && e.round == x.round }
 
 // set notes that a call is the last one on the entry's key.
-func (x *index) set(e *indexEntry, c *Charge, call int) {
+func (x *index) set(e *indexEntry, c *terms.Charge, call int) {
 	if e == nil {
 		return
 	}

@@ -1,0 +1,117 @@
+package batch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/clock"
+)
+
+// next is when there is something to do about a waiter if its caller is not
+// told.
+func (w *Waiter) next(linger time.Duration) time.Duration {
+	if !w.lingers {
+		return min(w.due, w.arrived+linger)
+	}
+	return w.due
+}
+
+// schedule sees to it that expire is called at an instant, or before. There is
+// one timer for all waiters, which is hardly ever touched as long as it runs.
+func (b *Batcher) schedule(next, now time.Duration) {
+	if b.next != 0 && b.next <= next {
+		return
+	}
+	b.next = next
+	if b.timer == nil {
+		b.timer = time.AfterFunc(next-now, b.expire)
+	} else {
+		b.timer.Reset(next - now)
+	}
+}
+
+// expire does what is due by time. It tells the callers whose budgets are over;
+// those that still wait will not be sent. It lets lingering callers watch their
+// contexts, and has one more batch sent for them. Batches that have had no
+// answer within the timeout are failures, and others no longer wait for them.
+func (b *Batcher) expire() {
+	now := clock.Now()
+	failed, canceled := b.expired(now)
+	for _, own := range failed {
+		b.Breaker.Failure(own.permit, own.sent)
+	}
+	for _, permit := range canceled {
+		b.Breaker.Cancel(permit)
+	}
+	if len(canceled) > 0 {
+		b.Breaker.Check(now)
+	}
+}
+
+// evidence is what the breaker learns of a batch.
+type evidence struct {
+	permit breaker.Permit
+	sent   time.Duration
+}
+
+// expired returns the batches that are overdue since, and the permits of the
+// waiters whose time was over before they were sent.
+func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = 0
+	var next time.Duration // when there is something to do again
+	soonest := func(at time.Duration) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	late := LateError(b.cfg.Timeout)
+	over := func(w *Waiter) bool {
+		if w.due > now {
+			if w.next(b.linger) <= now {
+				w.lingers = true
+				if w.lazy {
+					w.wake()
+				}
+			}
+			soonest(w.next(b.linger))
+			return false
+		}
+		w.finish(late, true)
+		return true
+	}
+	for _, own := range b.batches {
+		for _, w := range own.waiters {
+			over(w)
+		}
+		switch due := own.sent + b.cfg.Timeout; {
+		case own.overdue:
+		case due > now:
+			soonest(due)
+		default:
+			own.overdue, b.failing = true, true
+			b.recent.Store(0)
+			if !own.yielded { // the server has not sent it elsewhere
+				failed = append(failed, evidence{own.newestPermit(), own.sent})
+			}
+			b.yield(own)
+		}
+	}
+	b.waiting = slices.DeleteFunc(b.waiting, func(w *Waiter) bool {
+		permit := w.permit
+		if !over(w) {
+			return false
+		}
+		canceled = append(canceled, permit)
+		return true
+	})
+	if b.inFlight < baseInFlight && len(b.waiting) > 0 || b.lingering(now) {
+		b.start()
+	}
+	if next > 0 {
+		b.schedule(next, now)
+	}
+	return failed, canceled
+}

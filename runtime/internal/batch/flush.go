@@ -1,0 +1,215 @@
+package batch
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/script"
+)
+
+// flush sends batches until nobody waits, or until another flush loop has taken
+// its place.
+func (b *Batcher) flush(own *batch) {
+	for b.collect(own) {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), max(b.cfg.Timeout, minBatchTime), LateError(b.cfg.Timeout))
+		b.send(ctx, b.client(own), own.send)
+		kept := b.finish(ctx, own)
+		cancel()
+		if !kept {
+			break
+		}
+	}
+	own.free()
+}
+
+// flushInline sends the batch of a caller in its own goroutine. If it has to be
+// sent again another goroutine does that.
+func (b *Batcher) flushInline(own *batch) {
+	if own.load(b.cfg.Router == nil); len(own.groups) == 0 { // its time was over before
+		kept, _ := b.release(own, unsent)
+		b.handOver(own, kept)
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), b.cfg.Timeout, LateError(b.cfg.Timeout))
+	b.send(ctx, b.Client, own.send)
+	if how, _ := own.remedy(b.cfg.Router == nil); how != none {
+		go func() {
+			kept := b.finish(ctx, own)
+			cancel()
+			if kept {
+				b.flush(own)
+			} else {
+				own.free()
+			}
+		}()
+		return
+	}
+	kept := b.finish(ctx, own)
+	cancel()
+	b.handOver(own, kept)
+}
+
+// handOver ends the batch of a caller that has sent it inline, or lets a flush
+// loop go on with it if somebody waits.
+func (b *Batcher) handOver(own *batch, kept bool) {
+	if kept {
+		b.mu.Lock()
+		if len(b.waiting) > 0 {
+			b.mu.Unlock()
+			go b.flush(own)
+			return
+		}
+		b.inFlight--
+		b.mu.Unlock()
+	}
+	own.free()
+}
+
+// client returns the client for a batch. While the server fails, and for a
+// probe, a connection on which no answer comes must not be kept for as long as
+// the client would: with a few of them its pool would be empty.
+func (b *Batcher) client(own *batch) redis.UniversalClient {
+	if b.node == nil || b.punctual || b.recent.Load() != 0 && !own.permit.Probe() {
+		return b.Client
+	}
+	if limit := max(b.cfg.Timeout, minBatchTime); b.node.Options().ReadTimeout > limit || b.node.Options().ReadTimeout <= 0 {
+		return b.node.WithTimeout(limit)
+	}
+	return b.Client
+}
+
+// send has a client execute scripts.
+func (b *Batcher) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
+	if panicked := b.cfg.Library.Send(ctx, client, executions); panicked != nil {
+		b.cfg.Panicked(panicked)
+	}
+}
+
+// finish sees a batch that was sent to its end, and tells its callers what became
+// of their calls. It returns false if another flush loop has taken the place of
+// this one.
+func (b *Batcher) finish(ctx context.Context, own *batch) bool {
+	redirected := b.resend(ctx, own)
+	permit, sent, took, err := own.permit, own.sent, own.age(), own.err()
+	how := failed
+	switch {
+	case redirected:
+		how = elsewhere
+	case err == nil || script.Replied(err) && !script.NotNow(err):
+		how = answered
+	}
+	kept, overdue := b.release(own, how)
+	if err != nil {
+		b.moved(own)
+	}
+	for _, g := range own.groups {
+		b.tell(own, g)
+	}
+	switch {
+	case how == answered && overdue:
+		b.Breaker.Late(permit)
+	case how == answered:
+		b.Breaker.Success(permit)
+		b.warm(took)
+	case how == failed && !overdue:
+		b.Breaker.Failure(permit, sent)
+	}
+	return kept
+}
+
+// newestPermit returns the permit of a batch whose waiters are still registered.
+func (b *batch) newestPermit() (newest breaker.Permit) {
+	for _, w := range b.waiters {
+		newest = max(newest, w.permit)
+	}
+	return newest
+}
+
+// tell tells the callers of a group what became of their calls. What was denied
+// is known to all before: whoever was told finds it out without Redis.
+func (b *Batcher) tell(own *batch, g *group) {
+	if m := b.cfg.Denials; m != nil && own.op == script.Take && g.learn(m, own.sent) {
+		m.Publish()
+	}
+	g.finish()
+}
+
+// dropDenied takes those out of a batch that is about to be sent whose calls are
+// denied by what was learned since they arrived, and tells them. Redis need not
+// say so again. It returns how many they are.
+func (b *Batcher) dropDenied(own *batch) int {
+	m := b.cfg.Denials
+	if m == nil || m.Empty() {
+		return 0
+	}
+	own.denied = own.denied[:0]
+	for _, w := range own.waiters {
+		if w.op == script.Take && w.state.Load() == pending && m.DeniedSince(w.Calls, w.arrived) {
+			own.denied = append(own.denied, w)
+		}
+	}
+	if len(own.denied) == 0 {
+		return 0
+	}
+	b.unregister(own, own.denied)
+	for i, w := range own.denied {
+		permit := w.permit // the waiter is its caller's once that is told
+		if w.finish(nil, false) {
+			b.Breaker.Cancel(permit)
+		}
+		own.denied[i] = nil
+	}
+	return len(own.denied)
+}
+
+// unregister takes waiters out of a batch, which are in the order that they have
+// there. Only then may their callers be told, who use them again.
+func (b *Batcher) unregister(own *batch, gone []*Waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stay := own.waiters[:0]
+	for _, w := range own.waiters {
+		if len(gone) > 0 && w == gone[0] {
+			gone = gone[1:]
+			continue
+		}
+		stay = append(stay, w)
+	}
+	clear(own.waiters[len(stay):])
+	own.waiters = stay
+}
+
+// warm makes connections ahead of need when Redis is far away, which a few slow
+// batches in a row show: to make one takes several round trips, longer than a
+// caller waits, and as many are needed as batches are sent while one is under
+// way.
+func (b *Batcher) warm(took time.Duration) {
+	if took <= b.linger || b.node == nil {
+		if b.slow.Load() != 0 {
+			b.slow.Store(0)
+		}
+		return
+	}
+	if b.slow.Add(1) < farAfter {
+		return
+	}
+	need := min(b.limit, baseInFlight+int(took/b.linger)+1)
+	if int(b.node.PoolStats().TotalConns) >= need {
+		return
+	}
+	now, last := int64(time.Now().UnixNano()), b.warming.Load()
+	if now-last < int64(time.Second) || !b.warming.CompareAndSwap(last, now) {
+		return
+	}
+	for range need {
+		go func() {
+			defer func() { _ = recover() }() // a hook's, which the next batch reports
+			ctx, cancel := context.WithTimeout(context.Background(), minBatchTime)
+			defer cancel()
+			_ = b.node.Ping(ctx).Err()
+		}()
+	}
+}

@@ -1,0 +1,186 @@
+package batch
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A group is the part of a batch whose keys lie in one slot: all of it, if there
+// is one server. One script decides it, unless it had to be split.
+type group struct {
+	slot    int
+	waiters []*Waiter
+	calls   []terms.Call     // to execute
+	times   []int64          // for how many callers each of calls stands
+	found   []script.Outcome // of each of calls
+	origin  []place          // of each caller's call, in order: its place in calls
+
+	executions []*script.Execution
+	spare      []*script.Execution
+}
+
+// A place says which of a group's calls a caller's call is merged into, and how
+// many callers of that come before it.
+type place struct {
+	call  int
+	index int64
+}
+
+func (g *group) clear() {
+	clear(g.waiters)
+	clear(g.calls)
+	g.waiters, g.calls, g.times, g.origin = g.waiters[:0], g.calls[:0], g.times[:0], g.origin[:0]
+	for _, e := range g.executions {
+		e.Clear()
+	}
+	g.spare = append(g.spare, g.executions...)
+	g.executions = g.executions[:0]
+}
+
+// add adds a waiter and returns how much work it is, or false if that is more
+// than there is room for. A call is merged into the last one on its key if both
+// are to the same one limit at the same cost: so calls on a key stay in the
+// order of their arrival.
+func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
+	if len(w.charges) == 1 {
+		return g.addOne(w, last, room)
+	}
+	if w.work > room {
+		return 0, false
+	}
+	for i := range w.Calls {
+		charges := w.Calls[i].Charges
+		for j := range charges {
+			last.set(last.entry(&charges[j]), &charges[j], len(g.calls))
+		}
+		g.append(w.Calls[i])
+	}
+	g.waiters = append(g.waiters, w)
+	return w.work, true
+}
+
+// addOne adds a waiter of one charge.
+func (g *group) addOne(w *Waiter, last *index, room int64) (work int64, ok bool) {
+	charge, work := &w.charges[0], w.work
+	entry := last.entry(charge)
+	merged := w.op == script.Take && last.holds(entry) && equal(&g.calls[entry.call], charge)
+	if merged {
+		work -= terms.Work
+	}
+	switch {
+	case work > room:
+		return 0, false
+	case merged:
+		g.origin = append(g.origin, place{int(entry.call), g.times[entry.call]})
+		g.times[entry.call]++
+	default:
+		last.set(entry, charge, len(g.calls))
+		g.append(w.Calls[0])
+	}
+	g.waiters = append(g.waiters, w)
+	return work, true
+}
+
+func (g *group) append(call terms.Call) {
+	g.origin = append(g.origin, place{len(g.calls), 0})
+	g.calls = append(g.calls, call)
+	g.times = append(g.times, 1)
+}
+
+// equal reports whether a call can be one charge to Redis with a charge.
+func equal(call *terms.Call, c *terms.Charge) bool {
+	if len(call.Charges) != 1 {
+		return false
+	}
+	x := &call.Charges[0]
+	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm != terms.Queue && bytes.Equal(x.Key, c.Key)
+}
+
+// fill prepares one script for all calls.
+func (g *group) fill(op script.Operation, routed bool) {
+	for len(g.found) < len(g.calls) {
+		g.found = append(g.found, script.Outcome{})
+	}
+	g.execution().Fill(op, g.calls, g.times, g.found[:len(g.calls)], routed)
+}
+
+// execution adds an execution.
+func (g *group) execution() *script.Execution {
+	var e *script.Execution
+	if n := len(g.spare); n > 0 {
+		e, g.spare = g.spare[n-1], g.spare[:n-1]
+	} else {
+		e = new(script.Execution)
+	}
+	g.executions = append(g.executions, e)
+	return e
+}
+
+// split moves the calls of an execution from the i-th on to a new one.
+func (g *group) split(e *script.Execution, i int, routed bool) *script.Execution {
+	part := g.execution()
+	e.Split(part, i, routed)
+	return part
+}
+
+// err returns why nobody in the group got an answer, or nil.
+func (g *group) err() error {
+	if len(g.executions) == 0 {
+		return nil // all have been told
+	}
+	for _, e := range g.executions {
+		if e.Err == nil {
+			return nil
+		}
+	}
+	return g.executions[0].Err
+}
+
+// learn has a memory learn what the script, sent at an instant, has denied, and
+// reports whether that was anything.
+func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
+	for i := range g.calls {
+		call := &g.calls[i]
+		if call.Err != nil {
+			continue
+		}
+		if g.found[i].Admitted < g.times[i] && g.times[i] > 1 {
+			call.Charges[0].Allowed = false // the last of them was not; share tells them apart
+		}
+		denied = m.Learn(call, sent) || denied
+	}
+	return denied
+}
+
+// finish tells everybody in the group what became of their calls.
+func (g *group) finish() {
+	origin, err := g.origin, g.err()
+	for _, w := range g.waiters {
+		for i := range w.Calls {
+			g.share(&w.Calls[i], origin[i])
+		}
+		origin = origin[len(w.Calls):]
+		w.finish(err, false)
+	}
+}
+
+// share fills in the results of a caller's call. If it was merged with others,
+// those that came first were admitted.
+func (g *group) share(call *terms.Call, at place) {
+	call.Err = g.calls[at.call].Err
+	if g.times[at.call] == 1 || call.Err != nil {
+		return // the results are in place: calls shares them with the waiter
+	}
+	found, c := &g.found[at.call], &call.Charges[0]
+	c.Result = found.Result
+	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
+		c.Allowed, c.RetryAfter = true, 0
+		c.Remaining += ahead * c.Cost
+	} else {
+		c.Allowed, c.At = false, 0
+	}
+}

@@ -1,0 +1,252 @@
+// Package denials remembers which calls Redis has denied, and until when. Until
+// then an equal call on the same key cannot be admitted, unless somebody gives
+// back what was charged, so Redis need not be asked.
+//
+// A denial answers calls of the same cost and terms, so that the RetryAfter that
+// it gives is exact. It is fresh for at most as long as the memory is told to
+// trust it. Then it is stale: one call renews it, which means that it asks Redis,
+// and the others still go by it until that is answered. Times count from before
+// Redis was asked, and so are never later than Redis's own.
+package denials
+
+import (
+	"hash/maphash"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+const (
+	// maxCosts is how many denials a key may have, by cost and terms.
+	maxCosts = 4
+	// partTrust bounds the trust in a denial of one part of a call whose keys
+	// lie in several slots: what denied it may have been the part of another
+	// call that is given back in a moment.
+	partTrust = 50 * time.Millisecond
+)
+
+// A Memory remembers denials. It is safe for concurrent use.
+type Memory struct {
+	trust  time.Duration
+	newest atomic.Int64 // instant at which the newest denial was added
+	table  table
+}
+
+// A denial holds for charges of its terms and cost before an instant. But for
+// renewing it never changes.
+type denial struct {
+	terms     terms.Terms
+	cost      int64
+	remaining int64
+	fits      time.Duration // when the charge fits
+	whole     time.Duration // when the limit is whole again
+	until     time.Duration // how long it is fresh: never longer than fits
+	renewing  atomic.Bool   // a call asks whether it still holds
+}
+
+// New returns an empty memory that trusts a denial for at most trust.
+func New(trust time.Duration) *Memory {
+	return &Memory{trust: trust, table: table{seed: maphash.MakeSeed()}}
+}
+
+// A Lookup says which denials may answer a charge.
+type Lookup uint8
+
+const (
+	// Fresh ones may.
+	Fresh Lookup = iota
+	// Renewed ones may too: stale ones that another call renews.
+	Renewed
+	// Renewing is Renewed, and the charge renews a stale denial that no other
+	// call renews. Its call must then be released.
+	Renewing
+	// Unanswered: all that still hold may, also those of a lower cost, since
+	// Redis does not respond. RetryAfter is then the least possible.
+	Unanswered
+)
+
+// Empty reports whether no denial was ever added.
+func (m *Memory) Empty() bool { return !m.table.used.Load() }
+
+// Denies reports whether a charge to a key is known to be denied, and then fills
+// in its result.
+func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup Lookup) bool {
+	c.Renews = false
+	if c.Shadow {
+		return false
+	}
+	n := m.find(key, c, now, lookup)
+	if n == nil {
+		return false
+	}
+	if now >= n.until && lookup != Unanswered {
+		if lookup == Fresh {
+			return false
+		}
+		if !n.renewing.Load() {
+			if lookup != Renewing {
+				return false
+			}
+			if c.Renews = n.renewing.CompareAndSwap(false, true); c.Renews {
+				return false
+			}
+		}
+		runtime.Gosched() // a flood of denied calls must not keep the renewing one from its answer
+	}
+	c.Result = terms.Result{
+		Remaining:  min(n.remaining, c.Max),
+		RetryAfter: n.fits - now,
+		ResetAfter: n.whole - now,
+		Recalled:   true,
+	}
+	return true
+}
+
+// find returns the denial that may answer a charge, or nil.
+func (m *Memory) find(key []byte, c *terms.Charge, now time.Duration, lookup Lookup) *denial {
+	r := m.table.find(key)
+	if r == nil {
+		return nil
+	}
+	var cheaper *denial
+	for _, n := range r.denials {
+		switch {
+		case now >= n.fits:
+		case n.cost == c.Cost && n.terms == c.Terms:
+			return n
+		case lookup == Unanswered && n.implies(c) && (cheaper == nil || n.fits > cheaper.fits):
+			cheaper = n
+		}
+	}
+	return cheaper
+}
+
+// implies reports whether a charge that is not equal to the denied one cannot
+// fit either.
+func (n *denial) implies(c *terms.Charge) bool {
+	t := c.Terms
+	t.Max, t.Param = n.terms.Max, n.terms.Param
+	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param
+}
+
+// Call reports whether a call is known to be denied, and then fills in its
+// results. A limit of which nothing is known is left as not looked at.
+func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
+	known := false
+	for i := range call.Charges {
+		c := &call.Charges[i]
+		if m.Denies(c.Key, c, now, lookup) {
+			known = true
+		} else {
+			c.Result = terms.Result{Allowed: true, Remaining: c.Max}
+		}
+	}
+	if known {
+		call.Err = nil
+	}
+	return known
+}
+
+// Recall reports whether a call is denied without asking Redis, and then fills
+// in its results. Otherwise the call must be released when Redis was asked.
+func (m *Memory) Recall(call *terms.Call, now time.Duration) bool {
+	if m.Empty() {
+		return false
+	}
+	if !m.Call(call, now, Renewed) {
+		if !m.Call(call, now, Renewing) {
+			return false
+		}
+		m.Release(call)
+	}
+	return true
+}
+
+// Release lets another call renew the denials that this one was to renew. If
+// Redis answered they are replaced or gone.
+func (m *Memory) Release(call *terms.Call) {
+	for i := range call.Charges {
+		c := &call.Charges[i]
+		if !c.Renews {
+			continue
+		}
+		c.Renews = false
+		if n := m.find(c.Key, c, 0, Fresh); n != nil {
+			n.renewing.Store(false)
+		}
+	}
+}
+
+// Learn remembers what Redis, asked at an instant, has denied a call, and
+// forgets denials that no longer hold. It reports whether a denial is new; then
+// Publish is due. The time that a queue takes depends on who waits, so queues
+// are not remembered. A call that is a part of one in several slots is trusted
+// for a moment only.
+func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
+	trust := m.trust
+	if call.Part {
+		trust = min(trust, partTrust)
+	}
+	for i := range call.Charges {
+		c := &call.Charges[i]
+		switch {
+		case c.Shadow || c.Algorithm == terms.Queue:
+		case !c.Allowed:
+			denied = true
+			m.table.add(c.Key, &denial{
+				terms: c.Terms, cost: c.Cost, remaining: c.Remaining,
+				fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, until: asked + min(c.RetryAfter, trust),
+			}, asked)
+		case m.table.used.Load():
+			if r := m.table.find(c.Key); r != nil && r.refuted(c, asked) {
+				m.table.drop(r)
+			}
+		}
+	}
+	return denied
+}
+
+// refuted reports whether an admitted charge shows that a denial, which was
+// stale when Redis was asked, does not hold.
+func (r *record) refuted(c *terms.Charge, asked time.Duration) bool {
+	for _, n := range r.denials {
+		if n.until <= asked && n.cost <= c.Cost && n.terms == c.Terms {
+			return true
+		}
+	}
+	return false
+}
+
+// Publish says that calls that arrive from now on find what was learned.
+func (m *Memory) Publish() {
+	now := int64(clock.Now())
+	for {
+		last := m.newest.Load()
+		if last >= now || m.newest.CompareAndSwap(last, now) {
+			return
+		}
+	}
+}
+
+// DeniedSince reports whether all calls of a caller that arrived at an instant
+// are denied by fresh denials of which some were learned since, and then fills
+// in their results. Stale ones do not count: the caller may be the one that
+// renews them.
+func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
+	if m.newest.Load() < int64(arrived) {
+		return false
+	}
+	now := clock.Now()
+	for i := range calls {
+		if !m.Call(&calls[i], now, Fresh) {
+			return false
+		}
+	}
+	return len(calls) > 0
+}
+
+// Forget removes what is known of a key, and what is on its way from Redis.
+func (m *Memory) Forget(key []byte) { m.table.forget(key, clock.Now()) }

@@ -1,0 +1,114 @@
+package denials
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+func call(cost, max int64) *terms.Call {
+	return &terms.Call{Charges: []terms.Charge{{
+		Terms: terms.Terms{Algorithm: terms.LogZSet, Window: 1e6, Max: max}, Key: []byte("k"), Cost: cost,
+	}}}
+}
+
+// learn has a memory learn that calls of a cost were denied.
+func learn(m *Memory, cost int64, retry time.Duration) {
+	c := call(cost, 10)
+	c.Charges[0].RetryAfter, c.Charges[0].ResetAfter = retry, retry+time.Second
+	m.Learn(c, clock.Now())
+}
+
+// TestCosts wants a denial to answer calls of its own cost alone, with the exact
+// RetryAfter of that cost, whatever other costs were denied.
+func TestCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(time.Hour)
+		for cost := int64(3); cost <= 5; cost++ {
+			learn(m, cost, time.Duration(cost)*time.Second)
+		}
+		time.Sleep(time.Second)
+		for cost := int64(1); cost <= 8; cost++ {
+			c := call(cost, 10)
+			known, want := m.Recall(c, clock.Now()), cost >= 3 && cost <= 5
+			if known != want {
+				t.Errorf("cost %d: recalled %v, want %v", cost, known, want)
+			}
+			if r := c.Charges[0].RetryAfter; known && r != time.Duration(cost-1)*time.Second {
+				t.Errorf("cost %d: retry after %v", cost, r)
+			}
+		}
+		if c := call(3, 11); m.Recall(c, clock.Now()) {
+			t.Error("a denial answers a call with another max")
+		}
+		time.Sleep(2 * time.Second)
+		if m.Recall(call(3, 10), clock.Now()) {
+			t.Error("a denial holds although its time is over")
+		}
+		if !m.Recall(call(4, 10), clock.Now()) {
+			t.Error("another denial of the key does not hold")
+		}
+	})
+}
+
+// TestUnanswered wants denials to answer calls of higher costs too while Redis
+// does not respond, with what is known of their RetryAfter.
+func TestUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(time.Millisecond)
+		learn(m, 3, 3*time.Second)
+		learn(m, 5, 5*time.Second)
+		time.Sleep(time.Second)
+		for cost, want := range map[int64]time.Duration{1: 0, 3: 2 * time.Second, 4: 2 * time.Second, 5: 4 * time.Second, 7: 4 * time.Second} {
+			c := call(cost, 10)
+			if known := m.Call(c, clock.Now(), Unanswered); known != (want > 0) || known && c.Charges[0].RetryAfter != want {
+				t.Errorf("cost %d: known %v, retry after %v; want %v", cost, known, c.Charges[0].RetryAfter, want)
+			}
+		}
+	})
+}
+
+// TestPart wants a denial of a part of a call to be trusted for a moment only.
+func TestPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(time.Hour)
+		c := call(1, 10)
+		c.Part, c.Charges[0].RetryAfter = true, time.Minute
+		m.Learn(c, clock.Now())
+		if !m.Recall(call(1, 10), clock.Now()) {
+			t.Fatal("the denial is not known")
+		}
+		time.Sleep(partTrust)
+		asking := call(1, 10)
+		if m.Recall(asking, clock.Now()) || !asking.Charges[0].Renews {
+			t.Error("nobody asks Redis again")
+		}
+		if !m.Recall(call(1, 10), clock.Now()) {
+			t.Error("a second call asks Redis too")
+		}
+		m.Release(asking)
+		if m.Recall(call(1, 10), clock.Now()) {
+			t.Error("nobody asks Redis again after the first gave up")
+		}
+	})
+}
+
+// TestRefuted wants an admission to end the denials that it shows not to hold.
+func TestRefuted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(time.Millisecond)
+		for _, cost := range []int64{2, 5} {
+			learn(m, cost, time.Minute)
+			time.Sleep(time.Second)
+			admitted := call(3, 10)
+			admitted.Charges[0].Allowed = true
+			m.Learn(admitted, clock.Now())
+			if known := m.Call(call(cost, 10), clock.Now(), Unanswered); known != (cost == 5) {
+				t.Errorf("cost 3 was admitted: cost %d is denied: %v", cost, known)
+			}
+		}
+	})
+}

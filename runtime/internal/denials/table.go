@@ -1,0 +1,183 @@
+package denials
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	shards = 64
+	// shardSlots bounds the memory that callers over their limits can take:
+	// 65,536 keys in all.
+	shardSlots = 1024
+	// setSize is how many keys with the same hash bits there may be. Pointers to
+	// them fill one line of memory.
+	setSize = 8
+)
+
+// A table finds records by their keys. A lookup takes no lock, since the table
+// is made for floods of denied calls: slots point to records that never change.
+// A change of a slot takes a lock, and comes after a trip to Redis.
+type table struct {
+	seed   maphash.Seed
+	used   atomic.Bool // a record was added once
+	shards [shards]shard
+}
+
+type shard struct {
+	slots     atomic.Pointer[[]slot] // their number is a power of two
+	mu        sync.Mutex             // held to write
+	forgotten time.Duration          // when a key was last forgotten on purpose
+	_         [40]byte
+}
+
+type slot = atomic.Pointer[record]
+
+// A record holds the denials of one key. It never changes.
+type record struct {
+	hash    uint64
+	key     string
+	until   time.Duration // of the denial that is fresh for longest
+	denials []*denial
+}
+
+// find returns the denials of a key, or nil.
+func (t *table) find(key []byte) *record {
+	hash := maphash.Bytes(t.seed, key)
+	slots := t.shards[hash%shards].slots.Load()
+	if slots == nil {
+		return nil
+	}
+	for i := range uint64(setSize) {
+		r := (*slots)[place(hash, i, len(*slots))].Load()
+		if r != nil && r.hash == hash && r.key == string(key) {
+			return r
+		}
+	}
+	return nil
+}
+
+// place returns the slot that a hash tries as its i-th. All that it tries are in
+// one set; hashes seldom begin at the same slot of it.
+func place(hash, i uint64, slots int) int {
+	set, first := hash/shards/setSize, hash/shards
+	return int(set*setSize+(first+i)%setSize) & (slots - 1)
+}
+
+// add adds a denial, for which Redis was asked at an instant, to those of its
+// key. The record of the key takes the slot of another one of its set if there
+// is no free one: of one that is not fresh any more, or of the first that will
+// not be. Add does nothing if a key of the shard was forgotten since.
+func (t *table) add(key []byte, n *denial, asked time.Duration) {
+	hash := maphash.Bytes(t.seed, key)
+	s := &t.shards[hash%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if asked <= s.forgotten {
+		return
+	}
+	for {
+		slots := s.slots.Load()
+		if slots == nil {
+			s.grow(setSize)
+			continue
+		}
+		victim := s.victim(*slots, hash, string(key), asked)
+		old := victim.Load()
+		if old != nil && old.until > asked && old.key != string(key) && len(*slots) < shardSlots {
+			s.grow(2 * len(*slots))
+			continue
+		}
+		if old != nil && old.key != string(key) {
+			old = nil
+		}
+		victim.Store(old.with(hash, string(key), n, asked))
+		if !t.used.Load() {
+			t.used.Store(true)
+		}
+		return
+	}
+}
+
+// with returns the record of a key with one more denial. It leaves out those
+// that do not hold any more, and the oldest if there are too many.
+func (r *record) with(hash uint64, key string, n *denial, now time.Duration) *record {
+	next := &record{hash: hash, key: key, until: n.until, denials: []*denial{n}}
+	if r == nil {
+		return next
+	}
+	for _, old := range r.denials {
+		if len(next.denials) < maxCosts && old.fits > now && (old.cost != n.cost || old.terms != n.terms) {
+			next.denials = append(next.denials, old)
+			next.until = max(next.until, old.until)
+		}
+	}
+	return next
+}
+
+// victim returns the slot that the record of a key may have: its own, or else
+// that of the record that is the first not to be fresh.
+func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration) *slot {
+	var victim *slot
+	soonest := time.Duration(0)
+	for i := range uint64(setSize) {
+		slot := &slots[place(hash, i, len(slots))]
+		until, old := now, slot.Load()
+		if old != nil {
+			if old.hash == hash && old.key == key {
+				return slot
+			}
+			until = max(now, old.until)
+		}
+		if victim == nil || until < soonest {
+			victim, soonest = slot, until
+		}
+	}
+	return victim
+}
+
+// grow replaces the slots by more.
+func (s *shard) grow(size int) {
+	slots := make([]slot, size)
+	if old := s.slots.Load(); old != nil {
+		for i := range *old {
+			if r := (*old)[i].Load(); r != nil {
+				s.victim(slots, r.hash, r.key, 0).Store(r) // its set holds no more than it did
+			}
+		}
+	}
+	s.slots.Store(&slots)
+}
+
+// drop removes a record, if it has not been replaced.
+func (t *table) drop(r *record) {
+	s := &t.shards[r.hash%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slots := *s.slots.Load()
+	for i := range uint64(setSize) {
+		slots[place(r.hash, i, len(slots))].CompareAndSwap(r, nil)
+	}
+}
+
+// forget removes the record of a key, and keeps denials from being added for
+// which Redis was asked before now.
+func (t *table) forget(key []byte, now time.Duration) {
+	hash := maphash.Bytes(t.seed, key)
+	s := &t.shards[hash%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten = now
+	slots := s.slots.Load()
+	if slots == nil {
+		return
+	}
+	for i := range uint64(setSize) {
+		slot := &(*slots)[place(hash, i, len(*slots))]
+		if r := slot.Load(); r != nil && r.hash == hash && r.key == string(key) {
+			slot.Store(nil)
+		}
+	}
+}

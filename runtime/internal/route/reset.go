@@ -1,0 +1,102 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
+)
+
+// maxAside is how many commands beside batches are under way at a time.
+const maxAside = 64
+
+// Reset removes a key. A server that does not respond keeps no other's keys from
+// being reset.
+func (r *Router) Reset(ctx context.Context, key []byte) error {
+	if m := r.cfg.Denials; m != nil {
+		defer m.Forget(key)
+	}
+	slot := 0
+	if r.slot != nil {
+		slot = r.slot(key)
+	}
+	b, err := r.batcher(ctx, key, slot)
+	if err != nil {
+		return err
+	}
+	arrived := clock.Now()
+	permit, ok := b.Breaker.Allow(arrived)
+	if !ok {
+		return breaker.ErrOpen
+	}
+	err = r.within(ctx, func(ctx context.Context) error { return r.client.Unlink(ctx, string(key)).Err() })
+	settle(ctx, b.Breaker, permit, arrived, err)
+	if err != nil {
+		r.moved(b, slot, err)
+	}
+	return err
+}
+
+// settle tells a breaker what became of a command that was sent at an instant
+// for a caller with a context.
+func settle(ctx context.Context, b *breaker.Breaker, permit breaker.Permit, sent time.Duration, err error) {
+	switch {
+	case err == nil || script.Replied(err) && !script.NotNow(err):
+		b.Success(permit)
+	case ctx.Err() != nil:
+		b.Cancel(permit) // the caller gave up, which says nothing about Redis
+	default:
+		b.Failure(permit, sent)
+	}
+}
+
+// within runs do and gives up when the context or the timeout ends, which
+// go-redis by default does not. Then do may still be running.
+func (r *Router) within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := r.limited(ctx)
+	select {
+	case r.aside <- struct{}{}:
+	case <-ctx.Done():
+		defer cancel()
+		return ended(ctx)
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- r.guard(func() error { return do(ctx) })
+		<-r.aside
+	}()
+	defer cancel()
+	select {
+	case err := <-done:
+		if contextual(err) && ctx.Err() != nil {
+			return ended(ctx)
+		}
+		return err
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// limited returns a context that ends with the timeout. Its cause tells that
+// from the end of ctx, which is no failure of Redis's.
+func (r *Router) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, r.cfg.Timeout, batch.LateError(r.cfg.Timeout))
+}
+
+// ended returns why a context of limited has ended: a LateError, or its parent's
+// error, whatever the parent's cause.
+func ended(ctx context.Context) error {
+	if late, ok := context.Cause(ctx).(batch.LateError); ok {
+		return late
+	}
+	return ctx.Err()
+}
+
+// contextual reports whether err is that of a context.
+func contextual(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

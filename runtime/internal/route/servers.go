@@ -1,0 +1,180 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
+)
+
+// maxBatchers is how many batchers there may be before those of servers that
+// have left the cluster are forgotten.
+const maxBatchers = 256
+
+// A search is the first time that the client asks the cluster for its servers.
+type search struct {
+	done chan struct{}
+	err  error
+}
+
+// groupOf returns what scripts are divided by: the slots of a cluster, and
+// nothing on a server of a ring.
+func (r *Router) groupOf(slot int) int {
+	if r.bySlot == nil {
+		return 0
+	}
+	return slot
+}
+
+// batcher returns the batcher of the server that a key is on, to the best of the
+// client's knowledge.
+func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batch.Batcher, error) {
+	if r.only != nil {
+		return r.only, nil
+	}
+	var known *batch.Batcher
+	if r.bySlot != nil {
+		if known = r.bySlot[slot].Load(); known != nil && !known.Breaker.Open() {
+			return known, nil
+		}
+	}
+	if !r.ready.Load() {
+		if err := r.learn(ctx, string(key)); err != nil {
+			return nil, err
+		}
+	}
+	client, err := r.find(ctx, string(key))
+	if err != nil {
+		return nil, err
+	}
+	b := r.of(client)
+	if r.bySlot != nil && b != known {
+		r.bySlot[slot].CompareAndSwap(known, b)
+	}
+	return b, nil
+}
+
+// of returns the batcher of a server.
+func (r *Router) of(client *redis.Client) *batch.Batcher {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.byServer[client]
+	if b == nil {
+		if len(r.byServer) >= maxBatchers {
+			r.prune()
+		}
+		b = batch.New(r.cfg, client)
+		r.byServer[client] = b
+	}
+	return b
+}
+
+// Load returns how many callers wait for a batch to any server, and how many
+// batches are under way.
+func (r *Router) Load() (waiting, batches int) {
+	if r.only != nil {
+		return r.only.Load()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.byServer {
+		w, n := b.Load()
+		waiting, batches = waiting+w, batches+n
+	}
+	return waiting, batches
+}
+
+// prune forgets the batchers that no slot is known to be on. What is under way
+// there goes on. The servers of a ring are few and seldom replaced.
+func (r *Router) prune() {
+	if r.bySlot == nil {
+		return
+	}
+	used := make(map[*batch.Batcher]bool)
+	for i := range r.bySlot {
+		used[r.bySlot[i].Load()] = true
+	}
+	maps.DeleteFunc(r.byServer, func(_ *redis.Client, b *batch.Batcher) bool { return !used[b] })
+}
+
+// moved makes the next calls on a slot look where it is, after an error of a
+// batcher's server.
+func (r *Router) moved(b *batch.Batcher, slot int, err error) {
+	if r.bySlot != nil {
+		r.bySlot[slot].CompareAndSwap(b, nil)
+	}
+	if errors.Is(err, redis.ErrClosed) {
+		r.mu.Lock()
+		maps.DeleteFunc(r.byServer, func(_ *redis.Client, other *batch.Batcher) bool { return other == b })
+		r.mu.Unlock()
+	}
+}
+
+// learn has the client ask which servers there are. All callers wait for one
+// answer, each for no longer than the timeout.
+func (r *Router) learn(ctx context.Context, key string) error {
+	arrived := clock.Now()
+	permit, ok := r.asking.Allow(arrived)
+	if !ok {
+		return breaker.ErrOpen
+	}
+	r.mu.Lock()
+	search := r.search
+	if search == nil {
+		search = r.begin(key)
+	}
+	r.mu.Unlock()
+
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	var err error
+	select {
+	case <-search.done:
+		err = search.err
+	case <-limited.Done():
+		err = ended(limited)
+	}
+	settle(ctx, r.asking, permit, arrived, err)
+	return err
+}
+
+// begin begins a search.
+func (r *Router) begin(key string) *search {
+	s := &search{done: make(chan struct{})}
+	r.search = s
+	go func() {
+		ctx, cancel := r.limited(context.Background())
+		defer cancel()
+		s.err = r.guard(func() error {
+			_, err := r.find(ctx, key)
+			return err
+		})
+		if s.err == nil {
+			r.ready.Store(true)
+		} else if contextual(s.err) && ctx.Err() != nil {
+			s.err = ended(ctx)
+		}
+		r.mu.Lock()
+		r.search = nil
+		r.mu.Unlock()
+		close(s.done)
+	}()
+	return s
+}
+
+// guard makes an error of a panic in do, which uses the client.
+func (r *Router) guard(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			r.cfg.Panicked(value)
+			err = script.ErrPanicked
+		}
+	}()
+	return do()
+}

@@ -1,0 +1,70 @@
+package script
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// NotNow reports whether a server has replied that it cannot execute anything
+// for a while: it is starting, or there is a failover. The script was not
+// executed.
+func NotNow(err error) bool {
+	for _, prefix := range []string{"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// TryAgain reports whether a server of a cluster has not executed the script
+// since the slot is on the move and the keys lie on two servers.
+func TryAgain(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+
+// NotSent reports whether err proves that the script did not leave the process,
+// for lack of a connection.
+func NotSent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" ||
+		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted)
+}
+
+// Moved reports whether the key is on another server of a cluster.
+func Moved(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
+
+// Unknown reports whether the server does not have the script.
+func Unknown(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// Forbidden reports whether the server has not executed the script because its
+// user may not touch one of the keys. The text differs between versions; that
+// about a command which the user may not run names no key.
+func Forbidden(err error) bool {
+	return err != nil && redis.HasErrorPrefix(err, "NOPERM") &&
+		(strings.Contains(err.Error(), " a key") || strings.Contains(err.Error(), " the keys"))
+}
+
+// Replied reports whether err is one that Redis replied.
+func Replied(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// clean cuts off the arguments that a server quotes of a command it does not
+// know: the caller's key is among them, and errors end up in logs.
+func clean(err error) error {
+	if err == nil || !Replied(err) {
+		return err
+	}
+	text := err.Error()
+	for _, quote := range []string{", with args beginning with", ", with args", " with args"} {
+		if before, _, found := strings.Cut(text, quote); found && strings.Contains(strings.ToLower(before), "unknown command") {
+			return replyError(before)
+		}
+	}
+	return err
+}

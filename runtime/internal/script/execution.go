@@ -1,0 +1,139 @@
+// Package script executes the scripts of package lua. An [Execution] turns calls
+// into the arguments of one script and its reply into their results. The package
+// sends each execution at most once and tells errors apart by whether the script
+// may be sent again.
+package script
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// An Outcome is what the script found about equal calls: how many had room, and
+// the result of the last of them.
+type Outcome struct {
+	Admitted int64
+	terms.Result
+}
+
+// An Execution is one script that is sent for some calls. Its memory is used
+// again by the next one that is filled in, so it must not be filled before the
+// last one is done.
+type Execution struct {
+	// WithText sends the text of the script along, for a server that does not
+	// know it.
+	WithText bool
+	// Err says why none of the calls was decided, or is nil.
+	Err error
+
+	op      Operation
+	calls   []terms.Call
+	times   []int64
+	found   []Outcome
+	request request
+	cmd     redis.IntSliceCmd // one less to allocate
+}
+
+// Fill prepares an execution for calls, of which the i-th stands for times[i]
+// equal ones. If routed, the client finds the server by the first key. The i-th
+// outcome will be stored to found[i], the results of all charges in calls.
+func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, routed bool) {
+	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
+	e.op, e.calls, e.times, e.found = op, calls, times, found
+	e.request.fill(op, calls, times, routed)
+}
+
+// Route prepares an execution for a client that finds the server by the key.
+func (e *Execution) Route() { e.request.fill(e.op, e.calls, e.times, true) }
+
+// Calls returns how many calls the execution is for.
+func (e *Execution) Calls() int { return len(e.calls) }
+
+// Limits returns how many limits the only call of an execution has.
+func (e *Execution) Limits() int { return len(e.calls[0].Charges) }
+
+// Split prepares part for the calls from the i-th on and leaves the execution
+// those before. Both may then be sent again.
+func (e *Execution) Split(part *Execution, i int, routed bool) {
+	part.Fill(e.op, e.calls[i:], e.times[i:], e.found[i:], routed)
+	e.Fill(e.op, e.calls[:i], e.times[:i], e.found[:i], routed)
+}
+
+// Clear lets go of the calls.
+func (e *Execution) Clear() {
+	e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, redis.IntSliceCmd{}
+}
+
+// A command is a Redis command that go-redis runs at most once: it retries
+// timeouts by default, and a script that ran before the reply was lost would
+// charge twice.
+type command struct{ *redis.IntSliceCmd }
+
+// NoRetry overrides the method of redis.IntSliceCmd.
+func (command) NoRetry() bool { return true }
+
+// ErrPanicked is the error of calls whose client has panicked.
+var ErrPanicked = errors.New("the redis client panicked, in one of its hooks perhaps")
+
+// Send has a client execute scripts, each at most once, and decodes the replies.
+// Several are sent as a pipeline. It returns the value of a panic in the client,
+// which may have hooks of the program's: callers who share a batch are not to
+// share its panic.
+func (l *Library) Send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
+	for _, e := range executions {
+		text, args := l.text(e.request.set), e.request.args
+		args[0], args[1] = "evalsha", &text.hash
+		if e.WithText {
+			args[0], args[1] = "eval", &text.source
+		}
+		e.cmd = *redis.NewIntSliceCmd(ctx, args...)
+	}
+	panicked = send(ctx, client, executions)
+	for _, e := range executions {
+		numbers, err := e.cmd.Result()
+		switch {
+		case panicked != nil:
+			err = ErrPanicked
+		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+			err = context.Cause(ctx)
+		}
+		e.decode(numbers, clean(err))
+	}
+	return panicked
+}
+
+func send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
+	defer func() { panicked = recover() }()
+	if len(executions) == 1 {
+		_ = client.Process(ctx, command{&executions[0].cmd})
+		return nil
+	}
+	pipeline := client.Pipeline()
+	for _, e := range executions {
+		_ = pipeline.Process(ctx, command{&e.cmd})
+	}
+	_, _ = pipeline.Exec(ctx)
+	return nil
+}
+
+// decode stores the results.
+func (e *Execution) decode(numbers []int64, err error) {
+	e.Err = err
+	var reply reply
+	if e.Err == nil {
+		reply, e.Err = newReply(numbers)
+	}
+	for i := 0; i < len(e.calls) && e.Err == nil; i++ {
+		var admitted int64
+		if admitted, e.Err = reply.call(&e.calls[i], e.times[i]); e.Err == nil {
+			e.found[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
+		}
+	}
+	for i := 0; i < len(e.calls) && e.Err != nil; i++ {
+		e.calls[i].Err = e.Err
+	}
+}

@@ -1,0 +1,143 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// engineCalls are calls in the engine's terms.
+type engineCalls struct {
+	calls   []terms.Call
+	charges []terms.Charge // of all calls
+}
+
+var engineCallsPool = sync.Pool{New: func() any { return new(engineCalls) }}
+
+// translated has do decide calls in the engine's terms, and fills in what it
+// found. Calls without charges are admitted.
+func translated(calls []Call, do func(*engineCalls) error) error {
+	e := engineCallsPool.Get().(*engineCalls)
+	for i := range calls {
+		for j := range calls[i].Charges {
+			c := &calls[i].Charges[j]
+			e.charges = append(e.charges, c.engine())
+		}
+	}
+	rest := e.charges
+	for i := range calls {
+		if n := len(calls[i].Charges); n > 0 {
+			e.calls = append(e.calls, terms.Call{Charges: rest[:n:n]})
+			rest = rest[n:]
+		}
+	}
+	var err error
+	if len(e.calls) > 0 {
+		err = do(e)
+	}
+	decided := e.calls
+	for i := range calls {
+		if calls[i].Err = nil; len(calls[i].Charges) == 0 {
+			continue
+		}
+		calls[i].Err = decided[0].Err
+		for j := range calls[i].Charges {
+			calls[i].Charges[j].Result = Result(decided[0].Charges[j].Result)
+		}
+		decided = decided[1:]
+	}
+	clear(e.calls)
+	clear(e.charges)
+	e.calls, e.charges = e.calls[:0], e.charges[:0]
+	engineCallsPool.Put(e)
+	return err
+}
+
+// engine returns the charge in the engine's terms.
+func (c *Charge) engine() terms.Charge {
+	return terms.Charge{Terms: c.Rule.terms(c.Max, c.Wait), Key: c.Key, Cost: c.Cost, Result: terms.Result(c.Result)}
+}
+
+// take decides calls: by earlier denials, and else by Redis. While Redis does
+// not respond denials hold for as long as they were to last: a caller that was
+// over its limit before is let through no sooner for it.
+func (s *RedisStore) take(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
+	switch m := s.cfg.Denials; {
+	case m == nil:
+		return s.decide(ctx, calls, arrived)
+	case len(calls) > 1:
+		return s.takeEach(ctx, calls, arrived)
+	case m.Recall(&calls[0], arrived):
+		return nil
+	default:
+		err := s.decide(ctx, calls, arrived)
+		m.Release(&calls[0])
+		if (err != nil || calls[0].Err != nil) && ctx.Err() == nil && m.Call(&calls[0], clock.Now(), denials.Unanswered) {
+			return nil
+		}
+		return err
+	}
+}
+
+// takeEach is take for several calls.
+func (s *RedisStore) takeEach(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
+	m := s.cfg.Denials
+	asked, places := make([]terms.Call, 0, len(calls)), make([]int, 0, len(calls))
+	for i := range calls {
+		if !m.Recall(&calls[i], arrived) {
+			asked, places = append(asked, calls[i]), append(places, i)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	err := s.decide(ctx, asked, arrived)
+	decided := len(calls) - len(asked)
+	for k, i := range places {
+		calls[i].Err = asked[k].Err
+		m.Release(&calls[i])
+		switch {
+		case err != nil && ctx.Err() == nil && m.Call(&calls[i], clock.Now(), denials.Unanswered):
+			decided++
+		case err != nil:
+			calls[i].Err = err
+		}
+	}
+	if decided > 0 {
+		return nil // the others have errors of their own
+	}
+	return err
+}
+
+// decide has Redis decide calls.
+func (s *RedisStore) decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
+	return s.count(s.router.Decide(ctx, script.Take, calls, arrived), calls)
+}
+
+// count counts calls that were not decided by error class, and returns err: why
+// none of them was. That a caller gave up is no failure.
+func (s *RedisStore) count(err error, calls []terms.Call) error {
+	if err != nil {
+		s.countOne(err, max(1, len(calls)))
+		return err
+	}
+	for i := range calls {
+		if calls[i].Err != nil {
+			s.countOne(calls[i].Err, 1)
+		}
+	}
+	return nil
+}
+
+func (s *RedisStore) countOne(err error, calls int) {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return
+	}
+	s.failures[ClassOf(err)].Add(int64(calls))
+	s.router.Doubt(err)
+}
