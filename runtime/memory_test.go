@@ -128,3 +128,93 @@ func TestMemoryStoreForgets(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryStoreEmptyCall admits calls without charges, and those beside them
+// are decided.
+func TestMemoryStoreEmptyCall(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rule := &runtime.Rule{Window: time.Hour, Max: 3}
+	store := runtime.NewMemoryStore()
+	for op, decide := range map[string]func(context.Context, []runtime.Call) error{"take": store.Take, "peek": store.Peek} {
+		calls := []runtime.Call{
+			{Err: errors.New("of an earlier call")},
+			{Charges: []runtime.Charge{{Rule: rule, Key: []byte(op), Max: 3, Cost: 1}}},
+			{Charges: []runtime.Charge{}},
+		}
+		if err := decide(ctx, calls); err != nil {
+			t.Errorf("%s: %v", op, err)
+		}
+		for i, call := range calls {
+			if call.Err != nil {
+				t.Errorf("%s, call %d: %v", op, i, call.Err)
+			}
+		}
+		if !calls[1].Charges[0].Allowed {
+			t.Errorf("%s: got %+v", op, calls[1].Charges[0].Result)
+		}
+	}
+	if err := errors.Join(store.Take(ctx, nil), store.Peek(ctx, nil), store.Refund(ctx, nil), store.Reset(ctx, nil)); err != nil {
+		t.Error(err)
+	}
+	if n := store.Keys(); n != 1 {
+		t.Errorf("%d keys, want that of the one charge", n)
+	}
+}
+
+// TestMemoryStoreConflict has two algorithms use one key. The error names the
+// second one's rule, and its call charges nothing.
+func TestMemoryStoreConflict(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	log := &runtime.Rule{Name: "log", Window: time.Hour}
+	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Algorithm: runtime.TokenBucket}
+	charge := func(r *runtime.Rule, key string) runtime.Charge {
+		return runtime.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
+	}
+	store := runtime.NewMemoryStore()
+	if err := store.Take(ctx, []runtime.Call{{Charges: []runtime.Charge{charge(log, "k")}}}); err != nil {
+		t.Fatal(err)
+	}
+	calls := []runtime.Call{
+		{Charges: []runtime.Charge{charge(bucket, "k")}},
+		{Charges: []runtime.Charge{charge(log, "other"), charge(bucket, "k")}},
+		{Charges: []runtime.Charge{charge(log, "k")}},
+	}
+	if err := store.Take(ctx, calls); err != nil {
+		t.Fatal(err)
+	}
+	const want = `the key of rule "bucket" holds the state of another algorithm`
+	for i, call := range calls[:2] {
+		if call.Err == nil || call.Err.Error() != want {
+			t.Errorf("call %d: got %v, want %s", i, call.Err, want)
+		}
+	}
+	if r := calls[2].Charges[0].Result; calls[2].Err != nil || !r.Allowed || r.Remaining != 1 || store.Keys() != 1 {
+		t.Errorf("got %+v, %v and %d keys", r, calls[2].Err, store.Keys())
+	}
+}
+
+// TestMemoryStoreManyLimits puts more limits on a call than a limiter allows.
+func TestMemoryStoreManyLimits(t *testing.T) {
+	t.Parallel()
+	rule := &runtime.Rule{Window: time.Hour}
+	for _, n := range []int{2, 3, runtime.MaxLimits, runtime.MaxLimits + 1, 100} {
+		store := runtime.NewMemoryStore()
+		charges := make([]runtime.Charge, n)
+		for i := range charges {
+			charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+		}
+		for left := int64(2); left >= 0; left-- {
+			calls := []runtime.Call{{Charges: charges}}
+			if err := errors.Join(store.Take(context.Background(), calls), calls[0].Err); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range charges {
+				if !c.Allowed || c.Remaining != left {
+					t.Errorf("limit %d of %d: got %+v, want %d left", i, n, c.Result, left)
+				}
+			}
+		}
+	}
+}

@@ -65,7 +65,7 @@ type path struct {
 	told    []string
 	last    Decision
 	asked   int // how often its store was
-	quickly int // how many calls were decided without
+	without int // how many calls were decided without asking it
 }
 
 func (p *path) tell(what string) {
@@ -96,32 +96,32 @@ func paths(recalling bool, source OverrideSource, on func() bool, cap *Rule) [2]
 			Scale:    func(ev ScaleEvent) { p.tell(fmt.Sprint("scale ", ev)) },
 		}
 		var store Store = memory
-		quick := quick{memory: memory}
+		fast := fastPath{memory: memory}
 		if recalling {
 			denials := newDenials(2 * time.Second)
 			denials.table.seed = seed
-			store, quick.memory, quick.denials = recalledStore{memory, denials}, nil, denials
+			store, fast.memory, fast.denials = recalledStore{memory, denials}, nil, denials
 		}
 		p.Limiter = New(pathStore{store, p}, WithNamespace("ns"), WithLogger(slog.New(slog.NewTextHandler(p, nil))), WithObserver(observer),
 			WithEnabled(on), WithOverrides(source, pathInterval), WithReplicas(2), WithProcessCap(cap))
 		if i == 0 {
-			p.quick = quick
+			p.fast = fast
 		}
 		two[i] = p
 	}
 	return two
 }
 
-// TestQuickPath wants the same of a call that is decided on its caller's stack
+// TestFastPath wants the same of a call that is decided on its caller's stack
 // as of any other: decision, error, lines in the log and events, whatever is
 // overridden, adaptive, wrong or switched off.
-func TestQuickPath(t *testing.T) {
+func TestFastPath(t *testing.T) {
 	for _, recalling := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			quickly := 0
-			rapid.Check(bubble{t}, func(t *rapid.T) { quickly += comparePaths(t, recalling) })
-			if quickly == 0 {
-				t.Error("no call took the quick path")
+			fast := 0
+			rapid.Check(bubble{t}, func(t *rapid.T) { fast += comparePaths(t, recalling) })
+			if fast == 0 {
+				t.Error("no call took the fast path")
 			}
 		})
 	}
@@ -187,14 +187,14 @@ func comparePaths(t *rapid.T, recalling bool) int {
 		time.Sleep(rapid.SampledFrom([]time.Duration{0, 0, 1, time.Millisecond, 99 * time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second}).Draw(t, "step"))
 		synctest.Wait()
 	}
-	return two[0].quickly
+	return two[0].without
 }
 
 func take(p *path, ctx context.Context, limit Limit) string {
 	asked := p.asked
 	d, err := p.Take(ctx, limit)
 	if p.last = d; (d.Source == SourceStore || d.Source == SourceRecalled) && p.asked == asked {
-		p.quickly++
+		p.without++
 	}
 	text := fmt.Sprintf("%+v %v", d, err)
 	if limited := new(LimitedError); errors.As(err, &limited) {
@@ -217,14 +217,14 @@ func same(t *rapid.T, two [2]*path, do func(*path) string) {
 	both.Wait()
 	synctest.Wait()
 	if diff := cmp.Diff(said[1], said[0]); diff != "" {
-		t.Fatalf("(-general +quick):\n%s", diff)
+		t.Fatalf("(-general +fast):\n%s", diff)
 	}
 	for _, p := range two {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
 	if diff := cmp.Diff(two[1].told, two[0].told); diff != "" {
-		t.Fatalf("told (-general +quick):\n%s", diff)
+		t.Fatalf("told (-general +fast):\n%s", diff)
 	}
 }
 
