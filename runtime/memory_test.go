@@ -129,39 +129,6 @@ func TestMemoryStoreForgets(t *testing.T) {
 	}
 }
 
-// TestMemoryStoreEmptyCall admits calls without charges, and those beside them
-// are decided.
-func TestMemoryStoreEmptyCall(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	rule := &runtime.Rule{Window: time.Hour, Max: 3}
-	store := runtime.NewMemoryStore()
-	for op, decide := range map[string]func(context.Context, []runtime.Call) error{"take": store.Take, "peek": store.Peek} {
-		calls := []runtime.Call{
-			{Err: errors.New("of an earlier call")},
-			{Charges: []runtime.Charge{{Rule: rule, Key: []byte(op), Max: 3, Cost: 1}}},
-			{Charges: []runtime.Charge{}},
-		}
-		if err := decide(ctx, calls); err != nil {
-			t.Errorf("%s: %v", op, err)
-		}
-		for i, call := range calls {
-			if call.Err != nil {
-				t.Errorf("%s, call %d: %v", op, i, call.Err)
-			}
-		}
-		if !calls[1].Charges[0].Allowed {
-			t.Errorf("%s: got %+v", op, calls[1].Charges[0].Result)
-		}
-	}
-	if err := errors.Join(store.Take(ctx, nil), store.Peek(ctx, nil), store.Refund(ctx, nil), store.Reset(ctx, nil)); err != nil {
-		t.Error(err)
-	}
-	if n := store.Keys(); n != 1 {
-		t.Errorf("%d keys, want that of the one charge", n)
-	}
-}
-
 // TestMemoryStoreConflict has two algorithms use one key. The error names the
 // second one's rule, and its call charges nothing.
 func TestMemoryStoreConflict(t *testing.T) {

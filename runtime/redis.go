@@ -136,6 +136,9 @@ func (s *RedisStore) turned(open bool) {
 
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
+	if hasEmpty(calls) {
+		return withoutEmpty(ctx, calls, s.Take)
+	}
 	if s.denials == nil {
 		return s.decide(ctx, "take", calls)
 	}
@@ -144,6 +147,9 @@ func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 
 // Peek implements [Store].
 func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
+	if hasEmpty(calls) {
+		return withoutEmpty(ctx, calls, s.Peek)
+	}
 	return s.decide(ctx, "peek", calls)
 }
 
