@@ -94,8 +94,9 @@ func (s *MemoryStore) decide(calls []Call, commit bool) {
 	}
 }
 
-// decideOne decides a call with one charge. It keeps neither the charge nor the
-// key: both may be on the caller's stack if the key is not the charge's.
+// decideOne decides a call with one charge. The key is an argument of its own, so
+// that it may be on the caller's stack: the rule of a charge reaches the heap, and
+// the compiler assumes the same of its key.
 func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, commit bool) error {
 	plain := terms.Charge{Key: key, Cost: c.Cost}
 	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
@@ -109,7 +110,7 @@ func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, commit bool)
 // decideAll decides a call with any number of charges, also with none.
 func (s *MemoryStore) decideAll(clock int64, charges []Charge, commit bool) error {
 	switch n := len(charges); {
-	case n <= 2: // most calls; an array for more takes long to clear
+	case n <= 2: // most calls; a larger array takes longer to clear
 		var plain [2]terms.Charge
 		return s.decideIn(plain[:n], clock, charges, commit)
 	case n <= MaxLimits:
@@ -120,7 +121,7 @@ func (s *MemoryStore) decideAll(clock int64, charges []Charge, commit bool) erro
 	}
 }
 
-// decideIn decides a call by way of as many plain charges, which are empty.
+// decideIn decides a call. Plain is as many empty charges, on the caller's stack.
 func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Charge, commit bool) error {
 	for i := range charges {
 		c, p := &charges[i], &plain[i]

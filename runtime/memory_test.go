@@ -185,3 +185,30 @@ func TestMemoryStoreManyLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryStoreAllocates counts the allocations of calls with as many limits
+// as a limiter allows: none.
+func TestMemoryStoreAllocates(t *testing.T) {
+	ctx := context.Background()
+	for name, rule := range modelRules() {
+		charges := make([]runtime.Charge, runtime.MaxLimits)
+		for n := 1; n <= len(charges); n++ {
+			store := runtime.NewMemoryStore()
+			store.SetClock(century.UnixMicro)
+			for i := range charges {
+				charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+			}
+			calls := []runtime.Call{{Charges: charges[:n]}}
+			take := func() {
+				_ = store.Take(ctx, calls)
+				_ = store.Refund(ctx, calls[0].Charges)
+			}
+			for range 4 {
+				_ = store.Take(ctx, calls)
+			}
+			if allocs := fewestAllocs(take); allocs != 0 || calls[0].Err != nil {
+				t.Errorf("%s, %d limits: %v allocations, error %v", name, n, allocs, calls[0].Err)
+			}
+		}
+	}
+}

@@ -11,14 +11,15 @@ import (
 type kind uint8
 
 const (
-	_ kind = iota // of a state that nothing was charged to
+	_ kind = iota // a state without charges; no algorithm is of this kind
 	logKind
 	counterKind
 	windowKind
 	bucketKind
 )
 
-// kinds holds the kind of each algorithm.
+// kinds holds the kind of each algorithm. A new algorithm needs a row here, and
+// a new kind a case in do.
 var kinds = [terms.Algorithms]kind{
 	terms.LogZSet:        logKind,
 	terms.LogList:        logKind,
@@ -39,9 +40,9 @@ const (
 	refund             // takes back up to c.Cost of what was charged at c.At
 )
 
-// do does one step with a state of the charge's kind. It is the only place where
-// the kinds part ways: a table of functions would do as well, but its callers
-// could not keep the charge and the view on their stacks.
+// do does one step with a state, in the way of the charge's kind. No other place
+// tells the kinds apart. It is a switch and not a table of functions, since
+// pointer arguments of an indirect call escape to the heap.
 func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
 	switch kinds[c.Algorithm] {
 	case logKind:
@@ -92,7 +93,7 @@ func init() {
 }
 
 // check has an algorithm count one event and take it back. It returns an error
-// if a step does nothing, because a row or a case above is missing.
+// if a step does nothing, as it does without a row in kinds or a case in do.
 func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view)) error {
 	const clock, max = 1_000_000, 3
 	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1}
