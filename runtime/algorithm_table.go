@@ -72,13 +72,19 @@ func (r *Rule) counted() terms.Algorithm {
 
 // terms returns the rule's terms with max in place of its own. Wait is how long
 // the call may wait in a queue.
-func (r *Rule) terms(max int64, wait time.Duration) terms.Terms {
-	t := terms.Terms{Algorithm: r.counted(), Shadow: r.Mode == Shadow, Window: r.Window.Microseconds(), Max: max}
-	t.Param, t.More = countings[t.Algorithm].numbers(r, max)
-	if t.Algorithm == terms.Queue {
-		t.More = wait.Microseconds()
-	}
+func (r *Rule) terms(max int64, wait time.Duration) (t terms.Terms) {
+	r.setTerms(&t, max, wait)
 	return t
+}
+
+// setTerms is terms without a copy, which takes as long as the rest of it.
+func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
+	a := r.counted()
+	param, more := countings[a].numbers(r, max)
+	if a == terms.Queue {
+		more = wait.Microseconds()
+	}
+	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, r.Mode == Shadow, r.Window.Microseconds(), max, param, more
 }
 
 func logNumbers(r *Rule, _ int64) (int64, int64) { return r.Resolution.Microseconds(), 0 }

@@ -24,7 +24,7 @@ func TestDenialOvertakes(t *testing.T) {
 	client := server.Client(t)
 	var count commands
 	client.AddHook(&count)
-	store := runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour))
+	store := runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour), runtime.Linger(time.Hour))
 	limiter := runtime.New(store, quiet)
 	rule := &runtime.Rule{Name: "r", Prefix: "overtake:", Window: time.Hour, Max: 10}
 	limit := rule.Limit(nil)

@@ -66,15 +66,7 @@ func (s *RedisStore) SetScript(change func(string) string) {
 }
 
 // Keys returns how many keys the store holds.
-func (s *MemoryStore) Keys() int {
-	n := 0
-	for i := range s.shards {
-		s.shards[i].mu.Lock()
-		n += s.shards[i].keys.count
-		s.shards[i].mu.Unlock()
-	}
-	return n
-}
+func (s *MemoryStore) Keys() int { return s.states.Len() }
 
 // Waiting returns how many calls wait for a batch.
 func (s *RedisStore) Waiting() int {

@@ -14,7 +14,7 @@ import (
 // policy.
 type Limiter struct {
 	store     Store
-	quick     quick
+	fast      fastPath
 	local     *MemoryStore
 	namespace string
 	fail      FailurePolicy
@@ -69,7 +69,7 @@ func New(store Store, opts ...Option) *Limiter {
 	for _, opt := range opts {
 		opt(l)
 	}
-	l.quick = quickOf(store)
+	l.fast = fastPathOf(store)
 	l.switched = l.enabled != nil || l.follow != nil
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
@@ -123,8 +123,8 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	if l == nil {
 		l = withoutStore
 	}
-	if len(limits) == 1 && l.quick != (quick{}) {
-		if done, err := l.takeQuick(ctx, &limits[0], &d); done {
+	if len(limits) == 1 && l.fast != (fastPath{}) {
+		if done, err := l.takeFast(ctx, &limits[0], &d); done {
 			return d, err
 		}
 	}

@@ -2,16 +2,15 @@ package runtime
 
 import (
 	"context"
-	"hash/maphash"
-	"math/bits"
+	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // DefaultMaxKeys is how many keys a [MemoryStore] holds by default.
 const DefaultMaxKeys = 131_072
-
-// memoryShards is at most 64, so that a set of shards fits a word.
-const memoryShards = 64
 
 // A MemoryStore keeps counts in this process. It decides exactly as
 // [RedisStore] does, for one process; use it in tests, for limits that are
@@ -21,11 +20,10 @@ const memoryShards = 64
 // a new key pushes out one of those that mean least: one that is forgotten
 // anyway, or else the soonest to be of a few.
 type MemoryStore struct {
-	seed   maphash.Seed
-	cap    int          // keys in a shard
-	epoch  int64        // what instants count from, in nanoseconds since 1970
-	clock  func() int64 // in place of the process's, or nil
-	shards [memoryShards]memoryShard
+	states  *memstate.Map
+	maxKeys int
+	epoch   int64        // where instants count from, in nanoseconds since 1970
+	clock   func() int64 // in place of the process's, or nil
 }
 
 // A MemoryOption configures a [MemoryStore].
@@ -34,30 +32,29 @@ type MemoryOption func(*MemoryStore)
 // WithMaxKeys sets how many keys the store holds at most, rounded up to a
 // multiple of 64. The default is [DefaultMaxKeys].
 func WithMaxKeys(n int) MemoryOption {
-	return func(s *MemoryStore) { s.cap = max(1, (n+memoryShards-1)/memoryShards) }
+	return func(s *MemoryStore) { s.maxKeys = n }
 }
 
 // NewMemoryStore returns an empty store.
 func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
-	s := &MemoryStore{
-		seed:  maphash.MakeSeed(),
-		cap:   DefaultMaxKeys / memoryShards,
-		epoch: time.Now().UnixNano() - int64(instant()),
-	}
+	s := &MemoryStore{maxKeys: DefaultMaxKeys, epoch: time.Now().UnixNano() - int64(instant())}
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.states = memstate.New(s.maxKeys)
 	return s
 }
 
 // Take implements [Store].
 func (s *MemoryStore) Take(_ context.Context, calls []Call) error {
-	return s.decide(calls, true)
+	s.decide(calls, true)
+	return nil
 }
 
 // Peek implements [Store].
 func (s *MemoryStore) Peek(_ context.Context, calls []Call) error {
-	return s.decide(calls, false)
+	s.decide(calls, false)
+	return nil
 }
 
 // Refund implements [Store].
@@ -69,23 +66,10 @@ func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
 	return nil
 }
 
-// refundOne refunds one charge. As for decideOne, the key is not the charge's.
-func (s *MemoryStore) refundOne(clock int64, key []byte, c *Charge) {
-	shard, hash := s.shard(key)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	if e := shard.find(hash, key, clock); e != nil && e.become(c.Rule) {
-		e.refund(clock, c)
-	}
-}
-
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
 	for i := range charges {
-		shard, hash := s.shard(charges[i].Key)
-		shard.mu.Lock()
-		shard.reset(hash, charges[i].Key)
-		shard.mu.Unlock()
+		s.states.Reset(charges[i].Key)
 	}
 	return nil
 }
@@ -99,88 +83,70 @@ func (s *MemoryStore) time(at time.Duration) int64 {
 	return (s.epoch + int64(at)) / 1000
 }
 
-func (s *MemoryStore) decide(calls []Call, charge bool) error {
+func (s *MemoryStore) decide(calls []Call, commit bool) {
 	clock := s.time(instantOf(calls))
 	for i := range calls {
 		if call := &calls[i]; len(call.Charges) == 1 {
-			call.Err = s.decideOne(clock, call.Charges[0].Key, &call.Charges[0], charge)
+			call.Err = s.decideOne(clock, call.Charges[0].Key, &call.Charges[0], commit)
 		} else {
-			call.Err = s.decideAll(clock, call.Charges, charge)
+			call.Err = s.decideAll(clock, call.Charges, commit)
 		}
 	}
+}
+
+// decideOne decides a call with one charge. The key is an argument of its own, so
+// that it may be on the caller's stack: the rule of a charge reaches the heap, and
+// the compiler assumes the same of its key.
+func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, commit bool) error {
+	plain := terms.Charge{Key: key, Cost: c.Cost}
+	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
+	if !s.states.Decide(clock, &plain, commit) {
+		return errOtherState(c.Rule)
+	}
+	c.Result = Result(plain.Result)
 	return nil
 }
 
-// decideOne decides a call with one limit, as most have. The key is not the
-// charge's, so that it may be on the caller's stack.
-func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, charge bool) error {
-	shard, hash := s.shard(key)
-	shard.mu.Lock()
-	err := shard.decide(clock, hash, key, c, charge, s.cap)
-	shard.mu.Unlock() // not deferred, which would take as long as the lock
-	return err
+// decideAll decides a call with any number of charges, also with none.
+func (s *MemoryStore) decideAll(clock int64, charges []Charge, commit bool) error {
+	switch n := len(charges); {
+	case n <= 2: // most calls; a larger array takes longer to clear
+		var plain [2]terms.Charge
+		return s.decideIn(plain[:n], clock, charges, commit)
+	case n <= MaxLimits:
+		var plain [MaxLimits]terms.Charge
+		return s.decideIn(plain[:n], clock, charges, commit)
+	default:
+		return s.decideIn(make([]terms.Charge, n), clock, charges, commit)
+	}
 }
 
-// decideAll is take.lua for a call with any number of limits.
-func (s *MemoryStore) decideAll(clock int64, charges []Charge, charge bool) error {
-	var array [MaxLimits]uint64
-	hashes := array[:0]
-	locked := uint64(0)
+// decideIn decides a call. Plain is as many empty charges, on the caller's stack.
+func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Charge, commit bool) error {
 	for i := range charges {
-		_, hash := s.shard(charges[i].Key)
-		locked |= 1 << (hash % memoryShards)
-		hashes = append(hashes, hash)
+		c, p := &charges[i], &plain[i]
+		c.Rule.setTerms(&p.Terms, c.Max, c.Wait)
+		p.Key, p.Cost = c.Key, c.Cost
 	}
-	s.lock(locked)
-	defer s.unlock(locked)
-
-	var v memoryView
-	admitted := true
-	for i, hash := range hashes {
-		c := &charges[i]
-		if _, err := s.shards[hash%memoryShards].look(clock, hash, c.Key, c, &v); err != nil {
-			return err
-		}
-		admitted = admitted && (c.Allowed || c.Rule.Mode == Shadow)
+	if i := s.states.DecideAll(clock, plain, commit); i >= 0 {
+		return errOtherState(charges[i].Rule)
 	}
-	if !charge {
-		return nil
-	}
-	for i, hash := range hashes {
-		// It looks again, since what it found may have gone to make room for a
-		// charge before.
-		c, shard := &charges[i], &s.shards[hash%memoryShards]
-		e, err := shard.look(clock, hash, c.Key, c, &v)
-		switch {
-		case err != nil:
-			return err
-		case admitted && c.Allowed:
-			shard.charge(clock, hash, c.Key, c, &v, e, s.cap)
-		case e != nil:
-			e.heal(clock, c, &v)
-		}
+	for i := range charges {
+		charges[i].Result = Result(plain[i].Result)
 	}
 	return nil
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-// shard returns where a key is, and its hash.
-func (s *MemoryStore) shard(key []byte) (*memoryShard, uint64) {
-	hash := maphash.Bytes(s.seed, key)
-	return &s.shards[hash%memoryShards], hash
+// refundOne refunds one charge. The key is not the charge's, see decideOne.
+func (s *MemoryStore) refundOne(clock int64, key []byte, c *Charge) {
+	plain := terms.Charge{Key: key, Cost: c.Cost}
+	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
+	plain.At = c.At
+	s.states.Refund(clock, &plain)
 }
 
-// lock locks a set of shards in ascending order, so that no two calls wait for
-// each other.
-func (s *MemoryStore) lock(set uint64) {
-	for ; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(set)].mu.Lock()
-	}
+func errOtherState(r *Rule) error {
+	return fmt.Errorf("the key of rule %q holds the state of another algorithm", r.Name)
 }
 
-func (s *MemoryStore) unlock(set uint64) {
-	for ; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(set)].mu.Unlock()
-	}
-}
+func micros(n int64) time.Duration { return terms.Micros(n) }

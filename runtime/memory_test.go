@@ -128,3 +128,87 @@ func TestMemoryStoreForgets(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryStoreConflict has two algorithms use one key. The error names the
+// second one's rule, and its call charges nothing.
+func TestMemoryStoreConflict(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	log := &runtime.Rule{Name: "log", Window: time.Hour}
+	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Algorithm: runtime.TokenBucket}
+	charge := func(r *runtime.Rule, key string) runtime.Charge {
+		return runtime.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
+	}
+	store := runtime.NewMemoryStore()
+	if err := store.Take(ctx, []runtime.Call{{Charges: []runtime.Charge{charge(log, "k")}}}); err != nil {
+		t.Fatal(err)
+	}
+	calls := []runtime.Call{
+		{Charges: []runtime.Charge{charge(bucket, "k")}},
+		{Charges: []runtime.Charge{charge(log, "other"), charge(bucket, "k")}},
+		{Charges: []runtime.Charge{charge(log, "k")}},
+	}
+	if err := store.Take(ctx, calls); err != nil {
+		t.Fatal(err)
+	}
+	const want = `the key of rule "bucket" holds the state of another algorithm`
+	for i, call := range calls[:2] {
+		if call.Err == nil || call.Err.Error() != want {
+			t.Errorf("call %d: got %v, want %s", i, call.Err, want)
+		}
+	}
+	if r := calls[2].Charges[0].Result; calls[2].Err != nil || !r.Allowed || r.Remaining != 1 || store.Keys() != 1 {
+		t.Errorf("got %+v, %v and %d keys", r, calls[2].Err, store.Keys())
+	}
+}
+
+// TestMemoryStoreManyLimits puts more limits on a call than a limiter allows.
+func TestMemoryStoreManyLimits(t *testing.T) {
+	t.Parallel()
+	rule := &runtime.Rule{Window: time.Hour}
+	for _, n := range []int{2, 3, runtime.MaxLimits, runtime.MaxLimits + 1, 100} {
+		store := runtime.NewMemoryStore()
+		charges := make([]runtime.Charge, n)
+		for i := range charges {
+			charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+		}
+		for left := int64(2); left >= 0; left-- {
+			calls := []runtime.Call{{Charges: charges}}
+			if err := errors.Join(store.Take(context.Background(), calls), calls[0].Err); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range charges {
+				if !c.Allowed || c.Remaining != left {
+					t.Errorf("limit %d of %d: got %+v, want %d left", i, n, c.Result, left)
+				}
+			}
+		}
+	}
+}
+
+// TestMemoryStoreAllocates counts the allocations of calls with as many limits
+// as a limiter allows: none.
+func TestMemoryStoreAllocates(t *testing.T) {
+	ctx := context.Background()
+	for name, rule := range modelRules() {
+		charges := make([]runtime.Charge, runtime.MaxLimits)
+		for n := 1; n <= len(charges); n++ {
+			store := runtime.NewMemoryStore()
+			store.SetClock(century.UnixMicro)
+			for i := range charges {
+				charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+			}
+			calls := []runtime.Call{{Charges: charges[:n]}}
+			take := func() {
+				_ = store.Take(ctx, calls)
+				_ = store.Refund(ctx, calls[0].Charges)
+			}
+			for range 4 {
+				_ = store.Take(ctx, calls)
+			}
+			if allocs := fewestAllocs(take); allocs != 0 || calls[0].Err != nil {
+				t.Errorf("%s, %d limits: %v allocations, error %v", name, n, allocs, calls[0].Err)
+			}
+		}
+	}
+}

@@ -60,17 +60,17 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 	return err
 }
 
-// takeQuick does what takeCapped does for a charge that the limiter decides on
+// takeFast does what takeCapped does for a charge that the limiter decides on
 // its caller's stack, or has found to be denied. It returns false, and has done
 // nothing, if the cap is out of the ordinary just now.
-func (p *processCap) takeQuick(l *Limiter, key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
+func (p *processCap) takeFast(l *Limiter, key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
 	limit := p.rule.Limit(nil)
 	rule, most, on, err := l.effective(&limit)
 	paid := [1]Charge{{Rule: rule, Max: most, Cost: 1}}
-	if err != nil || !on || rule.Mode != Enforce || paid[0].hopeless() || len(l.namespace)+len(rule.Prefix) > quickKey {
+	if err != nil || !on || rule.Mode != Enforce || paid[0].hopeless() || len(l.namespace)+len(rule.Prefix) > fastKey {
 		return false, nil
 	}
-	var array [quickKey + 32]byte
+	var array [fastKey + 32]byte
 	capKey := appendKey(array[:0], l.namespace, rule, &limit.key)
 	if err := p.store.decideOne(p.store.time(came), capKey, &paid[0], true); err != nil {
 		return false, nil
@@ -82,7 +82,7 @@ func (p *processCap) takeQuick(l *Limiter, key []byte, charges *[1]Charge, came 
 		*d = Decision{Source: SourceProcess}
 		return true, l.answer(paid[:], came, d)
 	}
-	done, err := l.decideQuick(key, charges, came, d)
+	done, err := l.decideFast(key, charges, came, d)
 	if !done || err != nil {
 		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
 	}

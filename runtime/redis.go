@@ -134,7 +134,7 @@ func (s *RedisStore) Close() error {
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
-	return translated(calls, func(calls *engineCalls) error { return s.take(ctx, calls.calls, arrived) })
+	return translated(calls, func(calls *engineCalls) error { return takeRecalled(ctx, s.cfg.Denials, s, calls.calls, arrived) })
 }
 
 // Peek implements [Store].

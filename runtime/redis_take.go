@@ -59,23 +59,30 @@ func translated(calls []Call, do func(*engineCalls) error) error {
 }
 
 // engine returns the charge in the engine's terms.
-func (c *Charge) engine() terms.Charge {
-	return terms.Charge{Terms: c.Rule.terms(c.Max, c.Wait), Key: c.Key, Cost: c.Cost, Result: terms.Result(c.Result)}
+func (c *Charge) engine() (plain terms.Charge) {
+	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
+	plain.Key, plain.Cost, plain.At = c.Key, c.Cost, c.At
+	return plain
 }
 
-// take decides calls: by earlier denials, and else by Redis. While Redis does
+// A decider decides calls of a caller that arrived at an instant.
+type decider interface {
+	decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error
+}
+
+// takeRecalled decides calls: by earlier denials, and else by the store. While Redis does
 // not respond denials hold for as long as they were to last: a caller that was
 // over its limit before is let through no sooner for it.
-func (s *RedisStore) take(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
-	switch m := s.cfg.Denials; {
+func takeRecalled(ctx context.Context, m *denials.Memory, store decider, calls []terms.Call, arrived time.Duration) error {
+	switch {
 	case m == nil:
-		return s.decide(ctx, calls, arrived)
+		return store.decide(ctx, calls, arrived)
 	case len(calls) > 1:
-		return s.takeEach(ctx, calls, arrived)
+		return takeEachRecalled(ctx, m, store, calls, arrived)
 	case m.Recall(&calls[0], arrived):
 		return nil
 	default:
-		err := s.decide(ctx, calls, arrived)
+		err := store.decide(ctx, calls, arrived)
 		m.Release(&calls[0])
 		if (err != nil || calls[0].Err != nil) && ctx.Err() == nil && m.Call(&calls[0], clock.Now(), denials.Unanswered) {
 			return nil
@@ -84,9 +91,8 @@ func (s *RedisStore) take(ctx context.Context, calls []terms.Call, arrived time.
 	}
 }
 
-// takeEach is take for several calls.
-func (s *RedisStore) takeEach(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
-	m := s.cfg.Denials
+// takeEachRecalled is takeRecalled for several calls.
+func takeEachRecalled(ctx context.Context, m *denials.Memory, store decider, calls []terms.Call, arrived time.Duration) error {
 	asked, places := make([]terms.Call, 0, len(calls)), make([]int, 0, len(calls))
 	for i := range calls {
 		if !m.Recall(&calls[i], arrived) {
@@ -96,7 +102,7 @@ func (s *RedisStore) takeEach(ctx context.Context, calls []terms.Call, arrived t
 	if len(asked) == 0 {
 		return nil
 	}
-	err := s.decide(ctx, asked, arrived)
+	err := store.decide(ctx, asked, arrived)
 	decided := len(calls) - len(asked)
 	for k, i := range places {
 		calls[i].Err = asked[k].Err
@@ -114,7 +120,7 @@ func (s *RedisStore) takeEach(ctx context.Context, calls []terms.Call, arrived t
 	return err
 }
 
-// decide has Redis decide calls.
+// decide implements decider.
 func (s *RedisStore) decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
 	return s.count(s.router.Decide(ctx, script.Take, calls, arrived), calls)
 }

@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // The bounds of a rule's numbers.
@@ -20,8 +22,8 @@ const (
 )
 
 // maxDrain is the longest time in microseconds that a full bucket may take to
-// drain: 142 years. Beyond it a microsecond would be lost in rounding.
-const maxDrain = 1 << 52
+// drain.
+const maxDrain = terms.MaxDrain
 
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = "rate limit exceeded"

@@ -35,6 +35,7 @@ type Store interface {
 // A Call is what one caller wants to be charged: one or several limits, all or
 // none. Its keys differ from each other.
 type Call struct {
+	// Charges may be empty. The call is then admitted and charges nothing.
 	Charges []Charge
 	// Err is set by the store when this call alone could not be decided.
 	Err error

@@ -65,6 +65,7 @@ var tests = []struct {
 	{name: "shadow", run: shadow},
 	{name: "batch in order", run: batchInOrder},
 	{name: "batch of strangers", run: batchOfStrangers},
+	{name: "no charges", run: noCharges},
 	{name: "concurrent", run: concurrent},
 	{name: "changed max", run: changedMax, skip: isQueue}, // its line does not change
 	{name: "refund", run: refund},

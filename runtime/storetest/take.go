@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -160,6 +161,27 @@ func batchInOrder(t *trial) {
 	t.left("a", 0)
 	t.left("b", 0)
 	t.left("c", 8)
+}
+
+// noCharges puts calls without charges to a store, alone and beside others.
+func noCharges(t *trial) {
+	if r := t.take(); len(r) != 0 {
+		t.Errorf("take: got %+v", r)
+	}
+	if r := t.peek(); len(r) != 0 {
+		t.Errorf("peek: got %+v", r)
+	}
+	stale := runtime.Call{Err: errors.New("of an earlier use")}
+	calls := t.takeAll(stale, one(t.charge("k", 6)), runtime.Call{Charges: []runtime.Charge{}}, one(t.charge("k", 6)), stale)
+	for i, call := range calls {
+		if r := t.results(call); len(r) == 1 && r[0].Allowed != (i == 1) {
+			t.Errorf("call %d: got %+v", i, r)
+		}
+	}
+	t.left("k", 4)
+	if err := errors.Join(t.Store.Take(t.Context(), nil), t.Store.Peek(t.Context(), nil)); err != nil {
+		t.Errorf("no calls: %v", err)
+	}
 }
 
 func batchOfStrangers(t *trial) {

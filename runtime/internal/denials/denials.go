@@ -48,8 +48,12 @@ type denial struct {
 }
 
 // New returns an empty memory that trusts a denial for at most trust.
-func New(trust time.Duration) *Memory {
-	return &Memory{trust: trust, table: table{seed: maphash.MakeSeed()}}
+func New(trust time.Duration) *Memory { return NewSeeded(trust, maphash.MakeSeed()) }
+
+// NewSeeded is New with a given seed: memories of the same seed forget the same
+// denials when they are full.
+func NewSeeded(trust time.Duration, seed maphash.Seed) *Memory {
+	return &Memory{trust: trust, table: table{seed: seed}}
 }
 
 // A Lookup says which denials may answer a charge.

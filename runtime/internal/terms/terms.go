@@ -49,6 +49,10 @@ type Terms struct {
 	More int64
 }
 
+// MaxDrain is the longest time in microseconds that a full bucket may take to
+// drain: 142 years. Beyond it a microsecond would be lost in rounding.
+const MaxDrain = 1 << 52
+
 // Capacity returns the most that could ever be charged at once.
 func (t *Terms) Capacity() int64 {
 	if t.Algorithm.Bucket() {

@@ -1,4 +1,4 @@
-package runtime
+package memstate
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMemoryTable compares the table with a map of Go. Its keys have few
+// TestTable compares the table with a map of Go. Its keys have few
 // different hashes, so that they stand in each other's places and across the
 // end of the slots, and are short and long.
-func TestMemoryTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var table memoryTable
+		var keys table
 		want := make(map[string]int64)
 		hashes := rapid.SliceOfN(rapid.Uint64(), 1, 5).Draw(t, "hashes")
 		hash := func(n int) uint64 { return hashes[n%len(hashes)] }
@@ -23,8 +23,8 @@ func TestMemoryTable(t *testing.T) {
 			return append(bytes.Repeat([]byte{'k'}, n%3*(shortKey-1)/2), strconv.Itoa(n)...)
 		}
 		check := func(n int) int {
-			i := table.find(hash(n), key(n))
-			if count, ok := want[string(key(n))]; ok != (i >= 0) || ok && table.slots[i].entry.count != count {
+			i := keys.find(hash(n), key(n))
+			if count, ok := want[string(key(n))]; ok != (i >= 0) || ok && keys.slots[i].entry.count != count {
 				t.Fatalf("key %d is at %d, want one: %v", n, i, ok)
 			}
 			return i
@@ -33,21 +33,21 @@ func TestMemoryTable(t *testing.T) {
 			n := rapid.IntRange(0, 40).Draw(t, "key")
 			switch i := check(n); {
 			case i < 0:
-				e := table.add(hash(n), key(n))
-				if diff := cmp.Diff(memoryState{size: e.size}, e.memoryState, cmp.AllowUnexported(memoryState{})); diff != "" {
+				e := keys.add(hash(n), key(n))
+				if diff := cmp.Diff(state{size: e.size}, e.state, cmp.AllowUnexported(state{})); diff != "" {
 					t.Fatalf("a new state (-want +got):\n%s", diff)
 				}
 				e.count = int64(step)
 				want[string(key(n))] = e.count
 			case rapid.Bool().Draw(t, "remove"):
-				table.remove(i)
+				keys.remove(i)
 				delete(want, string(key(n)))
 			case rapid.Bool().Draw(t, "clear"):
-				table.slots[i].entry.clear()
+				keys.slots[i].entry.clear()
 				want[string(key(n))] = 0
 			}
-			if table.count != len(want) || 8*table.count > 7*len(table.slots) {
-				t.Fatalf("%d keys in %d slots, want %d keys", table.count, len(table.slots), len(want))
+			if keys.count != len(want) || 8*keys.count > 7*len(keys.slots) {
+				t.Fatalf("%d keys in %d slots, want %d keys", keys.count, len(keys.slots), len(want))
 			}
 		}
 		for n := range 41 {

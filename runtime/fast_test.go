@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+var silent = WithLogger(slog.New(slog.DiscardHandler))
+
+// recalling returns a limiter whose store remembers that keys are denied, and
+// cannot ask anybody.
+func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	store := NewRedisStore(client, WithDenialMemory(time.Hour))
+	for _, key := range keys {
+		c := Charge{Rule: rule, Key: appendKey(nil, "", rule, NewKey().AddString(key)), Max: rule.Max, Cost: 1}
+		plain := c.engine()
+		plain.RetryAfter, plain.ResetAfter = time.Hour, time.Hour
+		store.cfg.Denials.Learn(&terms.Call{Charges: []terms.Charge{plain}}, instant())
+	}
+	return New(store, silent, WithFailurePolicy(FailClosed))
+}
+
+func ids(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "user-" + strconv.Itoa(i*7919%1_000_003)
+	}
+	return out
+}
+
+// fewestAllocs returns the least that a call allocates: the race detector has
+// pools forget at random.
+func fewestAllocs(f func()) float64 {
+	least := testing.AllocsPerRun(1, f)
+	for range 1000 {
+		least = min(least, testing.AllocsPerRun(1, f))
+	}
+	return least
+}
+
+// TestTakeAllocates counts the allocations of calls that are decided in this
+// process: none, but for the error of a denial.
+func TestTakeAllocates(t *testing.T) {
+	ctx := context.Background()
+	id := ids(1)[0]
+	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
+		rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		other := &Rule{Prefix: "rate_limit:all:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: algorithm}
+		limiter := New(NewMemoryStore(), silent)
+		capped := New(NewMemoryStore(), silent, WithProcessCap(other))
+		observed := New(NewMemoryStore(), silent, WithObserver(&Observer{Decision: func(DecisionEvent) {}}))
+		takes := map[string]struct {
+			allocs float64
+			take   func() error
+		}{
+			"admitted": {0, func() error { _, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"two limits": {0, func() error {
+				_, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)), other.Limit(nil))
+				return err
+			}},
+			"capped":   {0, func() error { _, err := capped.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"observed": {0, func() error { _, err := observed.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
+			"denied":   {1, func() error { _, err := limiter.Take(ctx, none.Limit(NewKey().AddString(id))); return err }},
+		}
+		for name, test := range takes {
+			for range 2000 { // a log has its size
+				_ = test.take()
+			}
+			got := fewestAllocs(func() {
+				if err := test.take(); (err != nil) != (test.allocs > 0) {
+					t.Fatalf("%v, %s: %v", algorithm, name, err)
+				}
+			})
+			if got > test.allocs {
+				t.Errorf("%v, %s: %v allocations, want %v", algorithm, name, got, test.allocs)
+			}
+		}
+	}
+	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1}
+	limiter := recalling(t, rule, []string{id})
+	got := fewestAllocs(func() {
+		d, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)))
+		if !errors.Is(err, ErrLimited) || d.Source != SourceRecalled {
+			t.Fatalf("got %+v, %v; want a recalled denial", d, err)
+		}
+	})
+	if got > 1 {
+		t.Errorf("a recalled denial: %v allocations, want 1", got)
+	}
+}
+
+// TestTakeAllocatesNothingForThoseWhoComeBack has a caller come back when all
+// about it is forgotten.
+func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
+	ctx := context.Background()
+	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
+		rule := &Rule{Prefix: "r:", Window: time.Hour, Max: 3, Algorithm: algorithm}
+		store, now := NewMemoryStore(), time.Now().UnixMicro()
+		store.SetClock(func() int64 { return now })
+		limiter := New(store, silent)
+		got := fewestAllocs(func() {
+			now += 3 * time.Hour.Microseconds()
+			for left := int64(2); left >= 0; left-- {
+				if d, err := limiter.Take(ctx, rule.Limit(nil)); err != nil || d.Remaining != left {
+					t.Fatalf("%v: got %+v, %v; want %d left", algorithm, d, err, left)
+				}
+			}
+		})
+		if got != 0 || store.Keys() != 1 {
+			t.Errorf("%v: %v allocations, %d keys", algorithm, got, store.Keys())
+		}
+		other := *rule
+		other.Algorithm = (algorithm + 1) % LeakyBucket
+		now += 3 * time.Hour.Microseconds()
+		c := []Charge{{Rule: &other, Key: appendKey(nil, "", rule, new(Key)), Max: 3, Cost: 1}}
+		calls := []Call{{Charges: c}}
+		if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil || !c[0].Allowed {
+			t.Errorf("another algorithm on a forgotten key: got %+v, %v, %v", c, err, calls[0].Err)
+		}
+	}
+}
+
+// BenchmarkTake measures what a call costs that is decided in this process.
+func BenchmarkTake(b *testing.B) {
+	ctx := context.Background()
+	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1_000_000, Algorithm: TokenBucket}
+	none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: TokenBucket}
+	keys := ids(1000)
+	memory := New(NewMemoryStore(), silent)
+	for _, bench := range []struct {
+		name    string
+		limiter *Limiter
+		rule    *Rule
+	}{
+		{"memory admitted", memory, rule},
+		{"memory denied", memory, none},
+		{"recalled denial", recalling(b, none, keys), none},
+	} {
+		take := func(i int) error {
+			_, err := bench.limiter.Take(ctx, bench.rule.Limit(NewKey().AddString(keys[i%len(keys)])))
+			return err
+		}
+		for i := range keys {
+			_ = take(i)
+		}
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_ = take(i)
+			}
+		})
+		b.Run(bench.name+" parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					_ = take(i)
+				}
+			})
+		})
+	}
+}

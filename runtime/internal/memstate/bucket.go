@@ -1,0 +1,115 @@
+package memstate
+
+import (
+	"math"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A bucket is a state that keeps a level which drains: that of a token bucket, a
+// leaky bucket or a queue. It repeats the floating point operations of
+// bucket.lua one by one, so that both always agree.
+//
+//   - count is the level in millionths of an event;
+//   - at is the time of that level;
+//   - from is until when Redis keeps the key, unless heal has changed that.
+type bucket state
+
+// levelUnit is in how many parts a bucket's level divides an event.
+const levelUnit = 1_000_000
+
+func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
+	since := b.at
+	if b.kept == 0 {
+		since = clock
+	}
+	d, capacity := drainOf(&c.Terms), float64(c.Param)
+	stored := b.stored(d)
+	v.at = max(clock, since)
+	level := func(at int64) float64 { return left(stored, d.drained(at-since)) }
+	v.level, v.stop = level(v.at), since+d.time(stored)
+	v.room = int64(math.Floor((float64(capacity*levelUnit) - v.level) / levelUnit))
+	v.retry, v.reset = 0, 0
+	if v.level > 0 {
+		v.reset = v.stop - clock
+	}
+	highest, queues := float64((capacity-float64(c.Cost))*levelUnit), c.Algorithm == terms.Queue
+	if v.level <= highest && (!queues || v.stop-v.at <= c.More) {
+		return
+	}
+	turn := v.at + 1
+	if queues {
+		turn = max(turn, v.stop-c.More)
+	}
+	fits := max(turn, since+d.time(stored-highest))
+	for level(fits) > highest {
+		fits++
+	}
+	for fits > turn && level(fits-1) <= highest {
+		fits--
+	}
+	v.retry = fits - clock
+}
+
+func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
+	if v.delay = 0; c.Algorithm == terms.Queue {
+		v.delay = max(v.stop, v.at) - clock
+	}
+	v.reset = b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.at) - clock
+}
+
+func (b *bucket) refund(clock int64, c *terms.Charge) {
+	if b.kept != 0 {
+		d, at := drainOf(&c.Terms), max(clock, b.at)
+		level := left(b.stored(d), d.drained(at-b.at))
+		b.set(&c.Terms, left(level, float64(float64(c.Cost)*levelUnit)), at)
+	}
+}
+
+// stored returns the level at the time at, or less if that takes too long to
+// drain.
+func (b *bucket) stored(d drain) float64 {
+	level := float64(b.count)
+	if float64(level*d.window) > float64(float64(terms.MaxDrain*d.max)*levelUnit) {
+		return d.drained(terms.MaxDrain)
+	}
+	return level
+}
+
+// set sets the level and returns when it will have drained.
+func (b *bucket) set(t *terms.Terms, level float64, at int64) (stop int64) {
+	stop = at + drainOf(t).time(level)
+	if spare, slack := b.from-stop, slack(t.Window); spare < 0 || spare > slack {
+		b.from = stop + slack
+		b.kept = b.from
+	}
+	b.count, b.at = int64(level), at // The level is a whole number below 2^63.
+	return stop
+}
+
+// A drain is how fast a bucket drains: max in a window.
+type drain struct{ max, window float64 }
+
+func drainOf(t *terms.Terms) drain { return drain{float64(t.Max), float64(t.Window)} }
+
+// The conversions below keep the compiler from fusing a product and a sum. A
+// fused operation rounds once where Lua rounds twice.
+
+// drained returns how much drains in a time.
+func (d drain) drained(time int64) float64 {
+	return math.Floor(float64(float64(float64(time)*d.max)*levelUnit) / d.window)
+}
+
+// time returns how long a level takes to drain.
+func (d drain) time(level float64) int64 {
+	return int64(math.Ceil(float64(level*d.window) / float64(d.max*levelUnit)))
+}
+
+// left returns the rest of a level. It is faster than a max of floating point
+// numbers, which also handles NaN.
+func left(level, gone float64) float64 {
+	if gone >= level {
+		return 0
+	}
+	return level - gone
+}

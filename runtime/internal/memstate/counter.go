@@ -1,0 +1,102 @@
+package memstate
+
+import (
+	"math"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A counter is a state that counts events in buckets: equal, layered or
+// adaptive. Layered buckets decide as equal ones of the fine width do. See
+// sliding_counter.lua.
+//
+//   - list holds, for each bucket, where it stops and what it counts; the stops
+//     ascend;
+//   - from is where the newest bucket starts;
+//   - at is the time of the newest event;
+//   - kept is when the newest charge leaves the window by which it was made.
+type counter state
+
+func (m *counter) look(clock int64, c *terms.Charge, v *view) {
+	newest, _ := m.newest()
+	v.at = max(clock, m.at)
+	edge, used, gone := v.at-c.Window, int64(0), 0
+	for i := 0; i < len(m.list); i += 2 {
+		if m.list[i]-1 > edge {
+			used += m.list[i+1]
+		} else {
+			gone += 2
+		}
+	}
+	v.count = int64(gone) // of the list has left the window
+	v.from, v.stop = m.from, newest
+	if newest <= v.at {
+		width := m.width(&c.Terms, gone)
+		v.from = v.at - v.at%width
+		v.stop = v.from + width
+	}
+	v.room, v.retry, v.reset = c.Max-used, 0, 0
+	if used > 0 {
+		v.reset = newest - 1 + c.Window - clock
+	}
+	if c.Cost > v.room {
+		free := v.room
+		for i := gone; i < len(m.list); i += 2 {
+			if free += m.list[i+1]; free >= c.Cost {
+				v.retry = m.list[i] - 1 + c.Window - clock
+				break
+			}
+		}
+	}
+}
+
+func (m *counter) charge(clock int64, c *terms.Charge, v *view) {
+	if stop, _ := m.newest(); stop == v.stop {
+		m.list[len(m.list)-1] += c.Cost
+	} else {
+		m.list = append(m.list, v.stop, c.Cost)
+	}
+	if v.count > 0 {
+		m.list = append(m.list[:0], m.list[v.count:]...)
+	}
+	m.from, m.at = v.from, v.at
+	m.kept = v.stop - 1 + c.Window
+	v.at, v.reset, v.delay = v.stop-1, m.kept-clock, 0
+}
+
+func (m *counter) refund(c *terms.Charge) {
+	for i := 0; i < len(m.list); i += 2 {
+		if m.list[i]-1 == c.At {
+			m.list[i+1] = max(0, m.list[i+1]-c.Cost)
+		}
+	}
+}
+
+// newest returns where the newest bucket stops and what it counts.
+func (m *counter) newest() (stop, count int64) {
+	if n := len(m.list); n > 0 {
+		return m.list[n-2], m.list[n-1]
+	}
+	return 0, 0
+}
+
+// width returns the width of a new bucket. The first gone elements of the list
+// have left the window.
+func (m *counter) width(t *terms.Terms, gone int) int64 {
+	if t.Param > 0 {
+		return t.Param
+	}
+	window := float64(t.Window)
+	width := window / 64
+	if gone < len(m.list) {
+		stop, count := m.newest()
+		width = float64(stop - m.from)
+		if count*8 >= t.Max {
+			width /= 2
+		} else if count*32 < t.Max {
+			width *= 2
+		}
+	}
+	width = min(max(width, window/1024), window/16)
+	return max(1, int64(math.Floor(width)))
+}

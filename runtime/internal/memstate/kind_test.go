@@ -1,0 +1,34 @@
+package memstate
+
+import (
+	"testing"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// TestCheck leaves out each step of each algorithm, which keeps the program from
+// starting.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for a := range terms.Algorithms {
+		if err := check(a, (*state).do); err != nil {
+			t.Errorf("algorithm %d: %v", a, err)
+		}
+		for _, missing := range []step{look, charge, refund} {
+			without := func(s *state, step step, clock int64, c *terms.Charge, v *view) {
+				if step != missing {
+					s.do(step, clock, c, v)
+				}
+			}
+			if check(a, without) == nil {
+				t.Errorf("algorithm %d without step %d: no error", a, missing)
+			}
+		}
+		if kinds[a] == 0 {
+			t.Errorf("algorithm %d is of no kind", a)
+		}
+	}
+	if check(terms.Queue, func(*state, step, int64, *terms.Charge, *view) {}) == nil {
+		t.Error("an algorithm without a state: no error")
+	}
+}

@@ -1,0 +1,158 @@
+// Package memstate keeps the states of limits in this process's memory. Each
+// algorithm of package terms has a state here.
+//
+// A [Map] decides as the scripts of package lua do: on the same sequence of
+// operations and times both find the same, in every field of a result. It
+// is the model that the scripts are tested against. Each kind of state names the
+// script that it repeats.
+//
+// A Map holds a bounded number of keys, and it starts no goroutine.
+package memstate
+
+import (
+	"hash/maphash"
+	"math/bits"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// shardCount is at most 64, so that a set of shards fits a word.
+const shardCount = 64
+
+// usualCharges is how many charges of a call are decided without an allocation.
+const usualCharges = 8
+
+// A Map holds the states of keys. It is safe for concurrent use.
+//
+// A full Map drops a key to make room for a new one. It looks at a few keys and
+// drops one that is forgotten anyway, or else the one that will be forgotten
+// first.
+//
+// Its methods take the time from their caller, in microseconds since 1970. The
+// time may step back.
+type Map struct {
+	seed   maphash.Seed
+	max    int // keys in a shard
+	shards [shardCount]shard
+}
+
+// New returns an empty Map for at least maxKeys keys and at most 63 more.
+func New(maxKeys int) *Map {
+	return &Map{seed: maphash.MakeSeed(), max: max(1, (maxKeys+shardCount-1)/shardCount)}
+}
+
+// Decide decides a call with one charge and fills in its result. It makes the
+// charge if there is room for it and commit is true. It returns false, and has
+// changed nothing, if the key holds the state of an algorithm that counts in
+// another way.
+//
+// Decide keeps neither the charge nor its key: both may be on the caller's
+// stack.
+func (m *Map) Decide(clock int64, c *terms.Charge, commit bool) bool {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	ok := s.decide(clock, hash, c, commit, m.max)
+	s.mu.Unlock() // A deferred unlock would take as long as the lock.
+	return ok
+}
+
+// DecideAll decides a call with any number of charges, of which the keys differ:
+// it makes all of those that have room, or none if one that is not in shadow
+// mode has none. Without charges it does nothing.
+//
+// DecideAll returns the index of the first charge whose key holds the state of
+// an algorithm that counts in another way, and -1 if there is none. It has
+// charged nothing if there is one.
+func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (conflict int) {
+	var array [usualCharges]uint64
+	hashes := array[:0]
+	locked := uint64(0)
+	for i := range charges {
+		_, hash := m.shard(charges[i].Key)
+		locked |= 1 << (hash % shardCount)
+		hashes = append(hashes, hash)
+	}
+	m.lock(locked)
+	defer m.unlock(locked)
+
+	admitted := true
+	var v view
+	for i, hash := range hashes {
+		c := &charges[i]
+		if _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); !ok {
+			return i
+		}
+		admitted = admitted && (c.Allowed || c.Shadow)
+	}
+	if !commit {
+		return -1
+	}
+	for i, hash := range hashes {
+		// A charge before this one may have dropped its key to make room, so it
+		// looks again.
+		c, s := &charges[i], &m.shards[hash%shardCount]
+		e, ok := s.look(clock, hash, c, &v)
+		switch {
+		case !ok:
+			return i
+		case admitted && c.Allowed:
+			s.charge(clock, hash, c, &v, e, m.max)
+		case e != nil:
+			e.heal(clock, c.Window, &v)
+		}
+	}
+	return -1
+}
+
+// Refund takes back up to c.Cost of what was charged to c.Key at c.At. It does
+// nothing if that is no longer counted.
+func (m *Map) Refund(clock int64, c *terms.Charge) {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.find(hash, c.Key, clock); e != nil && e.become(c.Algorithm) {
+		e.do(refund, clock, c, nil)
+	}
+}
+
+// Reset forgets a key.
+func (m *Map) Reset(key []byte) {
+	s, hash := m.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.keys.find(hash, key); i >= 0 {
+		s.keys.remove(i)
+	}
+}
+
+// Len returns how many keys the Map holds.
+func (m *Map) Len() int {
+	n := 0
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		n += s.keys.count
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// shard returns the shard of a key, and the key's hash.
+func (m *Map) shard(key []byte) (*shard, uint64) {
+	hash := maphash.Bytes(m.seed, key)
+	return &m.shards[hash%shardCount], hash
+}
+
+// lock locks a set of shards in ascending order, so that no two calls wait for
+// each other.
+func (m *Map) lock(set uint64) {
+	for ; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].mu.Lock()
+	}
+}
+
+func (m *Map) unlock(set uint64) {
+	for ; set != 0; set &= set - 1 {
+		m.shards[bits.TrailingZeros64(set)].mu.Unlock()
+	}
+}

@@ -1,0 +1,173 @@
+package memstate
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// start is some time in microseconds.
+const start = int64(1_700_000_000_000_000)
+
+// chargeOf returns a charge of 1 to a limit of 3 in a second.
+func chargeOf(a terms.Algorithm, key string) *terms.Charge {
+	return &terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1_000_000, Max: 3, Param: param(a)}, Key: []byte(key), Cost: 1}
+}
+
+func param(a terms.Algorithm) int64 {
+	switch {
+	case a.Bucket():
+		return 3 // the burst
+	case a == terms.Counter || a == terms.LayeredCounter:
+		return 10_000 // the width of a bucket
+	}
+	return 0
+}
+
+// TestEveryAlgorithmHasAState has every algorithm count.
+func TestEveryAlgorithmHasAState(t *testing.T) {
+	t.Parallel()
+	for a := range terms.Algorithms {
+		m := New(64)
+		decide := func(commit bool) terms.Result {
+			c := chargeOf(a, "k")
+			c.More = 1_000_000 // for a queue
+			if !m.Decide(start, c, commit) {
+				t.Fatalf("algorithm %d: its own key is another algorithm's", a)
+			}
+			return c.Result
+		}
+		whole := decide(false)
+		if !whole.Allowed || whole.Remaining != 3 || whole.At != 0 {
+			t.Errorf("algorithm %d, a new key: got %+v", a, whole)
+		}
+		at := int64(0)
+		for left := int64(2); left >= 0; left-- {
+			r := decide(true)
+			if at = r.At; !r.Allowed || r.Remaining != left || at == 0 {
+				t.Errorf("algorithm %d: got %+v, want %d left", a, r, left)
+			}
+		}
+		if r := decide(true); r.Allowed || r.RetryAfter <= 0 || r.At != 0 {
+			t.Errorf("algorithm %d: got %+v, want a denial", a, r)
+		}
+		c := chargeOf(a, "k")
+		c.Cost, c.At = 3, at
+		m.Refund(start, c)
+		if r := decide(false); r.Remaining != 3 {
+			t.Errorf("algorithm %d: %d left after all was refunded", a, r.Remaining)
+		}
+		decide(true)
+		if n := m.Len(); n != 1 {
+			t.Errorf("algorithm %d: %d keys, want 1", a, n)
+		}
+		m.Reset([]byte("k"))
+		if r := decide(false); r != whole || m.Len() != 0 {
+			t.Errorf("algorithm %d, after a reset: got %+v and %d keys", a, r, m.Len())
+		}
+	}
+}
+
+// TestConflict charges a key by one algorithm and then by another, which fails
+// if and only if they count in different ways. A forgotten key may change.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	for a := range terms.Algorithms {
+		for b := range terms.Algorithms {
+			m := New(64)
+			same := kinds[a] == kinds[b]
+			if !m.Decide(start, chargeOf(a, "k"), true) {
+				t.Fatalf("algorithm %d cannot charge a new key", a)
+			}
+			if got := m.Decide(start, chargeOf(b, "k"), true); got != same {
+				t.Errorf("algorithm %d after %d: got %t", b, a, got)
+			}
+			m.Refund(start, chargeOf(b, "k")) // does nothing, or a part of the charges goes
+			charges := []terms.Charge{*chargeOf(b, "other"), *chargeOf(b, "k")}
+			want := 1
+			if same {
+				want = -1
+			}
+			if got := m.DecideAll(start, charges, true); got != want {
+				t.Errorf("algorithm %d after %d: conflict %d, want %d", b, a, got, want)
+			}
+			if got, conflict := m.Len(), !same; conflict && got != 1 {
+				t.Errorf("algorithm %d after %d: %d keys, want the second limit to keep the first from being charged", b, a, got)
+			}
+			if !m.Decide(start+10_000_000, chargeOf(b, "k"), true) {
+				t.Errorf("algorithm %d on a key that %d charged and that is forgotten: a conflict", b, a)
+			}
+		}
+	}
+}
+
+// TestDecideAll wants all charges or none, but for those in shadow mode.
+func TestDecideAll(t *testing.T) {
+	t.Parallel()
+	m := New(64)
+	decide := func(charges ...*terms.Charge) []bool {
+		var all []terms.Charge
+		for _, c := range charges {
+			all = append(all, *c)
+		}
+		if i := m.DecideAll(start, all, true); i >= 0 {
+			t.Fatalf("charge %d meets another algorithm", i)
+		}
+		var charged []bool
+		for _, c := range all {
+			charged = append(charged, c.At != 0)
+		}
+		return charged
+	}
+	full, ghost := chargeOf(terms.TokenBucket, "full"), chargeOf(terms.FixedWindow, "ghost")
+	full.Cost, ghost.Cost, ghost.Shadow = 2, 2, true
+	for i, want := range [][]bool{{true, true, true}, {false, false, false}} {
+		if got := decide(chargeOf(terms.LogList, "k"), full, ghost); !slices.Equal(got, want) {
+			t.Errorf("call %d: charged %v, want %v", i+1, got, want)
+		}
+	}
+	if got, want := decide(chargeOf(terms.LogList, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
+		t.Errorf("beside a shadow without room: charged %v, want %v", got, want)
+	}
+}
+
+// TestDecideAllEmpty has a call without charges do nothing.
+func TestDecideAllEmpty(t *testing.T) {
+	t.Parallel()
+	m := New(64)
+	for _, commit := range []bool{true, false} {
+		if i := m.DecideAll(start, nil, commit); i != -1 || m.Len() != 0 {
+			t.Errorf("got a conflict at %d and %d keys", i, m.Len())
+		}
+	}
+}
+
+// TestDecideAllocates counts the allocations of decisions about a key that is
+// there, with the charges on the stack: none.
+func TestDecideAllocates(t *testing.T) {
+	m := New(64)
+	for a := range terms.Algorithms {
+		key := []byte{'k', byte(a)}
+		one := func(cost int64) {
+			c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1_000_000, Max: 3, Param: param(a)}, Key: key, Cost: cost}
+			m.Decide(start, &c, true)
+			m.Refund(start, &c)
+			two := [2]terms.Charge{c, c}
+			m.DecideAll(start, two[:1], true)
+		}
+		one(1)
+		one(1)
+		one(1)
+		if n := testing.AllocsPerRun(100, func() { one(1) }); n != 0 {
+			t.Errorf("algorithm %d: %v allocations", a, n)
+		}
+	}
+	missing := func() {
+		c := terms.Charge{Terms: terms.Terms{Window: 1_000_000, Max: 3}, Key: []byte("missing"), Cost: 1}
+		m.Decide(start, &c, false)
+	}
+	if n := testing.AllocsPerRun(100, missing); n != 0 {
+		t.Errorf("a key that is not there: %v allocations", n)
+	}
+}

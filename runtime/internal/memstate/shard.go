@@ -1,0 +1,113 @@
+package memstate
+
+import (
+	"sync"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A shard is a part of the keys behind a lock of its own.
+type shard struct {
+	mu   sync.Mutex
+	keys table
+	_    [64]byte // keeps the cache lines of two shards apart
+}
+
+// decide decides a call with one charge, see take.lua.
+func (s *shard) decide(clock int64, hash uint64, c *terms.Charge, commit bool, limit int) bool {
+	var v view
+	e, ok := s.look(clock, hash, c, &v)
+	switch {
+	case !ok || !commit:
+		return ok
+	case c.Allowed:
+		s.charge(clock, hash, c, &v, e, limit)
+	case e != nil:
+		e.heal(clock, c.Window, &v)
+	}
+	return true
+}
+
+// look fills in the view and the result of a charge that is not made. It returns
+// the entry of the key, nil if there is none, and false if the entry holds the
+// state of another kind.
+func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry, bool) {
+	e := s.find(hash, c.Key, clock)
+	state := &empty
+	if e != nil {
+		if !e.become(c.Algorithm) {
+			return nil, false
+		}
+		state = &e.state
+	}
+	state.do(look, clock, c, v)
+	c.Allowed = v.retry == 0
+	c.Remaining = max(0, v.room)
+	c.RetryAfter, c.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
+	c.Delay, c.At, c.Recalled = 0, 0, false
+	return e, true
+}
+
+// charge makes a charge that has just been found to fit. A key without an entry
+// gets one, for which another key may have to go.
+func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) {
+	if e == nil {
+		s.evict(clock, limit)
+		e = s.keys.add(hash, c.Key)
+		e.become(c.Algorithm)
+	}
+	e.do(charge, clock, c, v)
+	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
+	c.At, c.ResetAfter, c.Delay = v.at, terms.Micros(v.reset), terms.Micros(v.delay)
+}
+
+// find returns the entry of a key, or nil if there is none. It clears a state
+// that Redis would have dropped by now, so that a clock that steps back does not
+// bring it back.
+func (s *shard) find(hash uint64, key []byte, clock int64) *entry {
+	i := s.keys.find(hash, key)
+	if i < 0 {
+		return nil
+	}
+	e := s.keys.slots[i].entry
+	if e.forgotten(clock) {
+		e.clear()
+	}
+	return e
+}
+
+// evict makes room for one more key. It looks at a few keys and drops those that
+// are forgotten. If the shard is full all the same, it drops the one of them
+// that will be forgotten first. Every new key pays for this, so that forgotten
+// keys go as fast as new ones come.
+func (s *shard) evict(clock int64, limit int) {
+	const sample = 5
+	t := &s.keys
+	if t.count < min(limit, 2*sample) {
+		return
+	}
+	victim, soonest := -1, int64(0)
+	i := t.hand & (len(t.slots) - 1)
+	for seen, steps := 0, 0; seen < sample; steps++ {
+		if steps >= 8*sample && (victim >= 0 || t.count < limit) {
+			break // The keys are far between.
+		}
+		e := t.slots[i].entry
+		if e == nil {
+			i = t.next(i)
+			continue
+		}
+		if seen++; e.forgotten(clock) {
+			t.remove(i) // Another key may have moved here.
+			continue
+		}
+		if victim < 0 || e.kept < soonest {
+			victim, soonest = i, e.kept
+		}
+		i = t.next(i)
+	}
+	t.hand = i
+	if t.count >= limit { // None was removed, so the victim is where it was.
+		t.remove(victim)
+	}
+}

@@ -1,0 +1,83 @@
+package memstate
+
+import "github.com/rategen/rategen/runtime/internal/terms"
+
+// A state is everything that is kept of a key: the counterpart of a key in
+// Redis. All kinds of state have this one type and give its fields a meaning of
+// their own, so that a state stands next to its key and not elsewhere on the
+// heap. Times are in microseconds. The zero state is that of a key without
+// charges.
+type state struct {
+	kept  int64 // when Redis drops the key, without the rounding of dies; 0: nothing is kept
+	at    int64
+	from  int64
+	count int64
+	list  []int64
+	kind  kind
+
+	size uint8 // of the key next to the state
+}
+
+// empty is the state of a key that is not there. It is never written.
+var empty state
+
+// A view is what a charge finds in a state.
+type view struct {
+	// room is how much could be charged now. It is below 0 if max was lowered.
+	room int64
+	// retry is the time until the charge fits, and 0 if it does.
+	retry int64
+	// reset is the time until the limit is whole again.
+	reset int64
+
+	// at is the time of the charge.
+	at int64
+	// delay is how long the caller must wait for its turn once it is charged.
+	delay int64
+
+	from, stop, count int64 // each kind has a meaning of its own for these
+	level             float64
+}
+
+// become reports whether the state is of the algorithm's kind. A state that
+// keeps nothing becomes of that kind.
+func (s *state) become(a terms.Algorithm) bool {
+	kind := kinds[a]
+	if s.kind != kind && s.kept == 0 {
+		s.kind, s.list = kind, nil
+	}
+	return s.kind == kind
+}
+
+// heal keeps a key to which nothing is charged from being dropped before the
+// limit is whole again, as it would be if a shorter window charged it. See
+// take.lua.
+func (s *state) heal(clock, window int64, v *view) {
+	if v.reset > 0 && s.dies()*1000-clock < v.reset {
+		s.kept = clock + v.reset + slack(window)
+	}
+}
+
+// forgotten reports whether Redis would have dropped the key by now.
+func (s *state) forgotten(clock int64) bool { return s.dies() <= clock/1000 }
+
+// dies returns when Redis drops the key, in milliseconds: rounded up and 100 of
+// them later than needed. See lifetime in prelude.lua.
+func (s *state) dies() int64 { return (s.kept+999)/1000 + 100 }
+
+// clear forgets everything. A short list keeps its memory, so that a caller who
+// comes back after the window costs no allocation.
+func (s *state) clear() {
+	const spare = 128
+	list := s.list[:0]
+	if cap(list) > spare {
+		list = nil
+	}
+	*s = state{list: list, kind: s.kind, size: s.size}
+}
+
+// slack returns for how many microseconds longer than needed Redis may keep a
+// key that a window charged. See lifetime in prelude.lua.
+func slack(window int64) int64 {
+	return min(max((window+3)/4, min(window, 100_000)), 800_000)
+}
