@@ -14,7 +14,7 @@ import (
 func TestMemoryStoreChargesWhatComesBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rule := &Rule{Window: time.Second}
+	rule := &Rule{Name: "r", Window: time.Second}
 	store, now := NewMemoryStore(), time.Now().UnixMicro()
 	store.SetClock(func() int64 { return now })
 	next := 0

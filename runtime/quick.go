@@ -35,13 +35,13 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 	}
 	rule, most, on, err := l.effective(limit)
 	if err != nil || !on || limit.cost == 0 || limit.key.rare != nil || rule.Wait > 0 || rule.Mode != Enforce ||
-		len(l.namespace)+len(rule.Prefix)+len(limit.key.bytes()) > quickKey || ctx.Err() != nil {
+		len(l.namespace)+rule.prefixLen()+len(limit.key.bytes()) > quickKey || ctx.Err() != nil {
 		return false, nil
 	}
 	var array [quickKey + 32]byte
 	charges := [1]Charge{{Rule: rule, Max: most, Cost: limit.cost}}
 	c := &charges[0]
-	if c.hopeless() {
+	if c.unsatisfiable() {
 		return false, nil
 	}
 	key := appendKey(array[:0], l.namespace, rule, &limit.key)
@@ -50,14 +50,14 @@ func (l *Limiter) takeQuick(ctx context.Context, limit *Limit, d *Decision) (boo
 		return false, nil
 	}
 	if l.cap != nil {
-		return l.cap.takeQuick(l, key, &charges, came, d)
+		return l.cap.takeQuick(ctx, l, key, &charges, came, d)
 	}
-	return l.decideQuick(key, &charges, came, d)
+	return l.decideQuick(ctx, key, &charges, came, d)
 }
 
 // decideQuick decides a charge in memory, unless it is denied already. It
 // returns false, and has done nothing, if that cannot be.
-func (l *Limiter) decideQuick(key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
+func (l *Limiter) decideQuick(ctx context.Context, key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
 	c := &charges[0]
 	if memory := l.quick.memory; memory != nil {
 		shard, hash := memory.shard(key)
@@ -70,6 +70,9 @@ func (l *Limiter) decideQuick(key []byte, charges *[1]Charge, came time.Duration
 			d.of(c)
 		}
 		shard.mu.Unlock()
+		if c.At != 0 {
+			issueReceipt(d)
+		}
 		if err != nil {
 			return false, nil
 		}
@@ -77,7 +80,7 @@ func (l *Limiter) decideQuick(key []byte, charges *[1]Charge, came time.Duration
 		d.of(c)
 	}
 	if l.events.decides() {
-		l.events.decided(charges[:], came, d.Source, nil)
+		l.events.decided(ctx, charges[:], came, d.Source, nil)
 	}
 	if c.Allowed {
 		return true, nil

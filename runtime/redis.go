@@ -50,7 +50,7 @@ type RedisStore struct {
 	topology topology
 	watch    *memoryWatch // nil: nobody watches Redis's memory
 	failures [classes]atomic.Int64
-	events   atomic.Pointer[events] // of the limiter that was last made on the store, or nil
+	events   listeners // the limiters on the store
 }
 
 // A RedisOption configures a [RedisStore].
@@ -106,15 +106,18 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 	return s
 }
 
-// attach makes the store tell e what happens, from then on.
+// attach makes the store report to e, too, from then on.
 func (s *RedisStore) attach(e *events) {
-	if s.events.Swap(e) == nil {
+	if s.events.add(e) {
 		advise(s.client, e)
 	}
 	if s.watch != nil {
 		s.watch.begin()
 	}
 }
+
+// detach ends what attach has begun.
+func (s *RedisStore) detach(e *events) { s.events.remove(e) }
 
 // Close ends what the store has started, the watch of [WithMemoryWatch], and
 // returns when it has ended: at once, or when a Redis that does not answer has
@@ -130,7 +133,7 @@ func (s *RedisStore) Close() error {
 // turned tells that a breaker has opened or closed.
 func (s *RedisStore) turned(open bool) {
 	if e := s.events.Load(); e != nil {
-		e.breaker(open)
+		e.breaker("", open)
 	}
 }
 
