@@ -37,7 +37,7 @@ const (
 	ClassCrowded
 	// ClassOOM: Redis is at its maxmemory and may evict nothing.
 	ClassOOM
-	// ClassBusy: Redis is busy with somebody's script.
+	// ClassBusy: Redis is busy with a script of another program.
 	ClassBusy
 	// ClassLoading: Redis is loading its data set after a start.
 	ClassLoading
