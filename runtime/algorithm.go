@@ -11,8 +11,7 @@ type Algorithm uint8
 
 const (
 	// SlidingLog keeps the time of every event and is exact: no window of any
-	// position holds more than Max, and nobody is denied while one holds
-	// fewer.
+	// position holds more than Max, and no call is denied while it holds fewer.
 	SlidingLog Algorithm = iota
 	// SlidingCounter counts events in [Buckets]. No window holds more than
 	// Max; an event may count for up to one bucket longer than the window.
@@ -48,7 +47,7 @@ func (a Algorithm) String() string {
 type Storage uint8
 
 const (
-	// ZSET keeps events in a sorted set: easy to look at, 20 bytes an event
+	// ZSET keeps events in a sorted set: easy to read by hand, 20 bytes an event
 	// up to 128 events, about 130 beyond.
 	ZSET Storage = iota
 	// List keeps events in a list: about 10 bytes an event.

@@ -110,8 +110,8 @@ func queueNumbers(r *Rule, max int64) (int64, int64) {
 	return int64(min(float64(MaxCount), float64(max)+waiting)), 0
 }
 
-// capacity returns the most that the rule could ever charge at once, with max
-// in place of its own.
+// capacity returns the largest cost that the rule could ever admit, with max in
+// place of its own.
 func (r *Rule) capacity(max int64) int64 {
 	t := r.terms(max, 0)
 	return t.Capacity()

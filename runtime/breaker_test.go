@@ -158,12 +158,12 @@ func TestResetsDoNotPileUp(t *testing.T) {
 	if more := goruntime.NumGoroutine() - before; more > 500 {
 		t.Errorf("1000 resets leave %d goroutines", more)
 	}
-	broken := store.Failures()[runtime.ClassBroken]
+	broken := store.Failures()[runtime.ClassBreakerOpen]
 	for range 100 { // all but a probe now and then
 		wait.Go(func() { _ = limiter.Reset(ctx, limit) })
 	}
 	wait.Wait()
-	if kept := store.Failures()[runtime.ClassBroken] - broken; kept < 90 {
+	if kept := store.Failures()[runtime.ClassBreakerOpen] - broken; kept < 90 {
 		t.Errorf("%d of 100 resets were kept from a stopped Redis, want nearly all", kept)
 	}
 	server.Resume()

@@ -15,16 +15,16 @@ import (
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
-// An ErrorClass says in one word why a store did not decide: the label of a
-// metric, and what an alert tells apart. See [ClassOf].
+// An ErrorClass is one word for the reason that a store did not decide: a label
+// for metrics and alerts. See [ClassOf].
 type ErrorClass uint8
 
 const (
 	// ClassOther is every error that no other class is for.
 	ClassOther ErrorClass = iota
-	// ClassTimeout: no answer came in time, see [WithTimeout]. A client with
-	// its default options is still dialing then or waits for a connection of
-	// its pool, and never comes to say that it is.
+	// ClassTimeout: no answer arrived in time, see [WithTimeout]. A client with
+	// its default options may still be dialing then, or waiting for a connection
+	// of its pool.
 	ClassTimeout
 	// ClassDial: no connection could be made, or the server accepts no more.
 	ClassDial
@@ -34,13 +34,14 @@ const (
 	ClassConnection
 	// ClassClosed: the client is closed.
 	ClassClosed
-	// ClassBroken: the store was not asked, since it gave no answer lately.
-	ClassBroken
+	// ClassBreakerOpen: the store was not asked, since its circuit breaker is
+	// open.
+	ClassBreakerOpen
 	// ClassCrowded: the store was not asked, since too many calls wait for it.
 	ClassCrowded
 	// ClassOOM: Redis is at its maxmemory and may evict nothing.
 	ClassOOM
-	// ClassBusy: Redis is busy with somebody's script.
+	// ClassBusy: Redis is busy with a script of another program.
 	ClassBusy
 	// ClassLoading: Redis is loading its data set after a start.
 	ClassLoading
@@ -71,7 +72,7 @@ const (
 )
 
 var classNames = [classes]string{
-	"other", "timeout", "dial", "pool", "connection", "closed", "broken", "crowded",
+	"other", "timeout", "dial", "pool", "connection", "closed", "breaker_open", "crowded",
 	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",
 	"clusterdown", "tryagain", "masterdown", "moved", "key",
 }
@@ -85,14 +86,14 @@ func (c ErrorClass) String() string {
 }
 
 // ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on
-// one, such as [ErrUnavailable]. It is meant for errors that say why there was
-// no decision; a denial is ClassOther, and so is nil.
+// one, such as [ErrUnavailable]. It is for errors of calls that were not decided:
+// a denial is ClassOther, and so is nil.
 func ClassOf(err error) ErrorClass {
 	switch err {
 	case nil:
 		return ClassOther
 	case breaker.ErrOpen:
-		return ClassBroken
+		return ClassBreakerOpen
 	}
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -102,7 +103,7 @@ func ClassOf(err error) ErrorClass {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, breaker.ErrOpen):
-		return ClassBroken
+		return ClassBreakerOpen
 	case errors.Is(err, batch.ErrCrowded):
 		return ClassCrowded
 	case errors.Is(err, ErrInvalidKey):
@@ -145,7 +146,7 @@ var replyClasses = map[string]ErrorClass{
 func classOfReply(text string) ErrorClass {
 	text = strings.TrimPrefix(text, "ERR ")
 	if before, cause, ok := strings.Cut(text, ": -"); ok && strings.HasPrefix(before, "Error running script") {
-		text = cause // as Redis before 7.0 tells it
+		text = cause // the form of Redis before 7.0
 	}
 	word, _, _ := strings.Cut(text, " ")
 	switch class, ok := replyClasses[word]; {

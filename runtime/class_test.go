@@ -167,7 +167,7 @@ func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorCla
 	store := runtime.NewRedisStore(client, options...)
 	var seen []runtime.ErrorClass
 	limiter := runtime.New(store, quiet, closed, runtime.WithObserver(&runtime.Observer{
-		Failure: func(e runtime.FailureEvent) { seen = append(seen, e.Class) },
+		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
 	}))
 	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
 	if d, err := limiter.Take(ctx, open.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {

@@ -5,52 +5,58 @@ import (
 	"time"
 )
 
-// A Decision is the answer to one call.
+// A Decision is the answer to one call. It is a plain value: copies of a charged
+// decision can be refunded once between them, see [Limiter.Refund].
 type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
 	// Source is who decided.
-	Source Source
-	// Rule is the name of the limit that the other fields speak of: the one
+	Source  Source
+	receipt uint16 // on page
+	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
-	// with the least left. It is empty if no limit was looked at.
+	// with the least left. It is empty if the call had no limit to decide.
 	Rule string
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
 	// Remaining is how much of the limit is left.
 	Remaining int64
 	// RetryAfter is 0 if the call is allowed. Otherwise it is the time until
-	// a call of this cost would be admitted if nobody else came, or [Never].
+	// a call of this cost would be admitted if no other call arrived, or
+	// [Never].
 	RetryAfter time.Duration
-	// ResetAfter is the time until the limit is whole again if nobody else
-	// came.
+	// ResetAfter is the time until the limit is whole again if no other call
+	// arrived.
 	ResetAfter time.Duration
 
 	charged [MaxLimits]int64 // when each limit was charged, for Refund
+	page    *receiptPage     // nil if nothing was charged
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
-	// and a copy of the copy, as in d, err := Take(...), waits for both.
-	_ int64
+	// and a copy of the copy, as in d, err := Take(...), waits for both. So the
+	// size is a multiple of 16.
 }
+
+// isCharged reports whether any limit was charged.
+func (d *Decision) isCharged() bool { return d.charged != [MaxLimits]int64{} }
 
 // A Source is who made a [Decision].
 type Source uint8
 
 const (
-	// SourceNone means that no count was looked at: the limiter is switched
-	// off, no limit applies, every cost is 0, or the call can never be
-	// admitted.
+	// SourceNone means that no count was read: the limiter is switched off, no
+	// limit applies, every cost is 0, or the call can never be admitted.
 	SourceNone Source = iota
 	// SourceStore means that the limiter's store decided.
 	SourceStore
 	// SourceRecalled means that an earlier denial by the store is still in
-	// force, so that it was not asked again.
+	// force. The store was not asked again.
 	SourceRecalled
 	// SourceLocal means that the store gave no answer and this process
 	// decided alone.
 	SourceLocal
-	// SourceFailure means that nothing could decide, so that the failure
-	// policy alone did.
+	// SourceFailure means that nothing could decide, and the failure policy
+	// did.
 	SourceFailure
 	// SourceProcess means that the process's own cap denied the call before
 	// the store was asked, see [WithProcessCap].
@@ -76,8 +82,8 @@ func (s Source) String() string {
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }
 
-// ofAll fills in a decision of which only the source is known, and returns the
-// charge that it speaks of.
+// ofAll fills in a decision that has its source only, and returns the charge that
+// it describes.
 func (d *Decision) ofAll(charges []Charge) *Charge {
 	w := &charges[0]
 	for i := range charges {
@@ -91,7 +97,7 @@ func (d *Decision) ofAll(charges []Charge) *Charge {
 	return w
 }
 
-// of has a decision speak of a charge.
+// of makes a decision describe a charge.
 func (d *Decision) of(c *Charge) {
 	d.Allowed = c.Allowed || c.Rule.Mode == Shadow
 	if c.Recalled {

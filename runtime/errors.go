@@ -6,37 +6,43 @@ import (
 	"time"
 )
 
-// The errors of a call that was not let through. Test for them with
-// [errors.Is]; a [*LimitedError] carries the details of a denial.
+// The errors of a call that was not admitted, and of operations on a decision.
+// Test for them with [errors.Is]. A [*LimitedError] has the details of a denial.
 var (
 	// ErrLimited is the error of every denial: the caller is over a limit.
 	ErrLimited = errors.New("rate limit exceeded")
 
-	// ErrCostExceedsLimit is the error of a denial that no waiting cures: the
-	// call costs more than its limit ever admits, or the limit is 0. Such a
-	// denial is also [ErrLimited], and its RetryAfter is [Never].
+	// ErrCostExceedsLimit is the error of a call that can never be admitted: it
+	// costs more than its limit ever admits, or the limit is 0. It is also
+	// [ErrLimited], and its RetryAfter is [Never].
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit, the call can never be admitted")
 
-	// ErrUnavailable is returned when the store gave no answer and the failure
-	// policy is [FailClosed]. It wraps the store's own error.
+	// ErrUnavailable is the error of a call that the store did not decide while
+	// the failure policy is [FailClosed]. It wraps the store's own error.
 	ErrUnavailable = errors.New("rate limit store unavailable")
 
 	// ErrInvalidKey is the error of a key that could not be built, for
 	// instance because of a nil pointer in its expression. The failure policy
-	// decides what becomes of the call.
+	// decides whether the call may go on.
 	ErrInvalidKey = errors.New("invalid rate limit key")
 
-	// ErrInvalidLimit is the error of a call whose numbers make no sense: a
-	// negative cost or max, a window out of bounds, one key charged twice. It
-	// is returned whatever the failure policy says, and nothing is charged.
+	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative
+	// cost or max, a window out of bounds, a rule with neither a Prefix nor a
+	// Name, one key charged twice. It is returned whatever the failure policy is,
+	// and nothing is charged. An invalid limit in [Shadow] mode is reported and
+	// left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
+
+	// ErrRefunded is the error of [Limiter.Refund] for a decision that was
+	// refunded before. Nothing has changed.
+	ErrRefunded = errors.New("the decision was refunded before")
 )
 
 // Never is the RetryAfter of a call that can never be admitted.
 const Never time.Duration = math.MaxInt64
 
-// A LimitedError says which limit denied a call and when to come back. Its
-// text is the rule's message. It is [ErrLimited].
+// A LimitedError is the denial of a call: the limit that denied it, and the time
+// until it would be admitted. Its text is the rule's message. It is [ErrLimited].
 type LimitedError struct {
 	// Rule is the name of the rule that keeps the caller out longest.
 	Rule string
@@ -45,7 +51,7 @@ type LimitedError struct {
 	// Remaining is how much of the limit was left: less than the call's cost.
 	Remaining int64
 	// RetryAfter is the time until a call of this cost would be admitted if
-	// nobody else came. It is above 0, or [Never].
+	// no other call arrived. It is above 0, or [Never].
 	RetryAfter time.Duration
 
 	rule *Rule

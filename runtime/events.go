@@ -1,42 +1,57 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// events is where the parts of a limiter, and the store that it is given, say
-// what happens: to its log and to its observer.
+// events reports what happens in a limiter, or in the store of several, to the
+// log and to the observers.
 type events struct {
-	log      *limitedLog
-	observer *Observer // nil: nobody listens
-	panics   sync.Map  // kind of function -> *throttle
+	log       *limitedLog
+	observers []*Observer
+	decisions bool     // an observer has a Decision function
+	panics    sync.Map // kind of function -> *throttle
 }
 
-// observable is a store that has something to say itself.
-type observable interface{ attach(*events) }
+// newEvents returns events for loggers, of which nil stands for [slog.Default].
+func newEvents(loggers ...*slog.Logger) *events {
+	e := new(events)
+	e.log = newLimitedLog(loggers, e.handlerPanicked)
+	return e
+}
 
-// decides reports whether somebody listens to decisions.
-func (e *events) decides() bool { return e.observer != nil && e.observer.Decision != nil }
+// observe adds an observer. A nil one is passed over.
+func (e *events) observe(o *Observer) {
+	if o != nil {
+		e.observers = append(e.observers, o)
+		e.decisions = e.decisions || o.Decision != nil
+	}
+}
 
-// decided says what became of the limits of a call that came at an instant. A
-// caller that gave up has had no decision.
-func (e *events) decided(charges []Charge, came time.Duration, source Source, err error) {
-	if err != nil && !errors.Is(err, ErrUnavailable) {
+// decides reports whether anybody may listen to decisions.
+func (e *events) decides() bool { return e.decisions || recording.Load() }
+
+// decided reports each limit of a call that arrived at an instant. A caller
+// that gave up has no decision.
+func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Duration, source Source, err error) {
+	recorders := recordersOf(ctx)
+	if recorders == nil && !e.decisions || err != nil && !errors.Is(err, ErrUnavailable) {
 		return
 	}
 	call := Call{Charges: charges}
-	ev, admitted := DecisionEvent{Latency: instant() - came}, call.admitted()
+	admitted, recalled, latency := call.admitted(), call.recalled(), instant()-arrived
 	for i := range charges {
 		c := &charges[i]
-		ev.Rule, ev.Cost, ev.Source, ev.Verdict = c.Rule.Name, c.Cost, source, Admitted
-		if c.Recalled {
-			ev.Source = SourceRecalled
-		}
+		ev := newDecisionEvent(c)
+		ev.Source, ev.Latency = c.decider(source, recalled), latency
 		switch {
 		case err != nil:
 			ev.Verdict = Unavailable
@@ -47,52 +62,100 @@ func (e *events) decided(charges []Charge, came time.Duration, source Source, er
 		case !admitted:
 			ev.Verdict = NotCharged
 		}
-		tell(e, e.observer.Decision, ev)
+		e.decision(ctx, recorders, ev)
 	}
 }
 
-// hopeless tells of a limit in the shadow that could never admit a call, and so
-// takes no part in its decision.
-func (e *events) hopeless(c *Charge) {
+// recalled reports whether the call was denied by the denial memory.
+func (c *Call) recalled() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Recalled {
+			return true
+		}
+	}
+	return false
+}
+
+// decider returns who decided about one limit of a call that was decided by
+// source. The other limits of a recalled call were not looked up at all.
+func (c *Charge) decider(source Source, recalled bool) Source {
+	switch {
+	case c.Recalled:
+		return SourceRecalled
+	case recalled:
+		return SourceNone
+	case c.source != SourceNone:
+		return c.source
+	}
+	return source
+}
+
+// unsatisfiable reports a shadow limit that could never admit the call, and is
+// left out of its decision for that.
+func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 	e.log.denied(c, SourceNone, instant())
-	if e.decides() {
-		tell(e, e.observer.Decision, DecisionEvent{Rule: c.Rule.Name, Verdict: ShadowDenied, Cost: c.Cost})
+	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
+		ev := newDecisionEvent(c)
+		ev.Verdict = ShadowDenied
+		e.decision(ctx, recorders, ev)
 	}
 }
 
-func (e *events) failure(r *Rule, policy FailurePolicy, err error) {
+func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionEvent) {
+	for r := recorders; r != nil; r = r.outer {
+		e.record(r, ev)
+	}
+	for _, o := range e.observers {
+		notifyWith(e, ctx, o.Decision, ev)
+	}
+}
+
+func (e *events) record(r *recorder, ev DecisionEvent) {
+	defer e.contain("recorder")
+	r.record(ev)
+}
+
+func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {
 	e.log.degraded(r, policy, err)
-	if e.observer != nil && e.observer.Failure != nil {
-		tell(e, e.observer.Failure, FailureEvent{r.Name, ClassOf(err), policy})
+	for _, o := range e.observers {
+		if o.Failure != nil {
+			notifyWith(e, ctx, o.Failure, FailureEvent{r.Name, ClassOf(err), policy})
+		}
 	}
 }
 
+// breaker reports that the circuit breaker of a node has opened or closed. The
+// node is a server's address, or empty if there is one server or it is unknown.
 func (e *events) breaker(node string, open bool) {
+	level, msg := slog.LevelInfo, "rate limit store responding again: circuit breaker closed"
 	if open {
-		e.warn("the rate limit store gives no answer and is left alone but for a probe now and then")
-	} else {
-		e.log.write(slog.LevelInfo, "the rate limit store answers again", 0)
+		level, msg = slog.LevelWarn, "rate limit store not responding: circuit breaker open"
 	}
-	if e.observer != nil {
-		tell(e, e.observer.Breaker, BreakerEvent{open})
+	var attrs []slog.Attr
+	if node != "" {
+		attrs = append(attrs, slog.String("node", node))
+	}
+	e.log.write(level, msg, 0, attrs...)
+	for _, o := range e.observers {
+		notify(e, o.Breaker, BreakerEvent{open, node})
 	}
 }
 
 func (e *events) override(ev OverrideEvent) {
-	if e.observer != nil {
-		tell(e, e.observer.Override, ev)
+	for _, o := range e.observers {
+		notify(e, o.Override, ev)
 	}
 }
 
 func (e *events) scale(ev ScaleEvent) {
-	if e.observer != nil {
-		tell(e, e.observer.Scale, ev)
+	for _, o := range e.observers {
+		notify(e, o.Scale, ev)
 	}
 }
 
 func (e *events) memory(ev MemoryEvent) {
-	if e.observer != nil {
-		tell(e, e.observer.Memory, ev)
+	for _, o := range e.observers {
+		notify(e, o.Memory, ev)
 	}
 }
 
@@ -101,11 +164,19 @@ func (e *events) warn(msg string, attrs ...slog.Attr) {
 	e.log.write(slog.LevelWarn, msg, 0, attrs...)
 }
 
-// tell calls a function of the observer, if it has it.
-func tell[E any](e *events, listen func(E), ev E) {
+// notify calls a function of an observer, if there is one.
+func notify[E any](e *events, listen func(E), ev E) {
 	if listen != nil {
 		defer e.contain("observer")
 		listen(ev)
+	}
+}
+
+// notifyWith is notify for a function that receives a call's context.
+func notifyWith[E any](e *events, ctx context.Context, listen func(context.Context, E), ev E) {
+	if listen != nil {
+		defer e.contain("observer")
+		listen(ctx, ev)
 	}
 }
 
@@ -116,14 +187,114 @@ func (e *events) contain(in string) {
 	}
 }
 
+// panicked reports a panic in a kind of function.
 func (e *events) panicked(in string, value any) {
+	if skipped, ok := e.panicDue(in); ok {
+		e.log.write(slog.LevelError, panicLine, skipped, panicAttrs(in, value)...)
+	}
+	e.panicEvent(in)
+}
+
+// handlerPanicked reports a panic of a logger's handler to the observers and to
+// the other loggers, of which [slog.Default] is always one.
+func (e *events) handlerPanicked(broken *slog.Logger, value any) {
+	const in = "log handler"
+	if skipped, ok := e.panicDue(in); ok {
+		others := []*slog.Logger{slog.Default()}
+		for _, logger := range e.log.loggers {
+			others = append(others, orDefault(logger))
+		}
+		attrs := withSkipped(panicAttrs(in, value), skipped)
+		for _, logger := range distinct(others) {
+			if logger != broken {
+				_ = writeLine(logger, slog.LevelError, panicLine, attrs) // a second panic is not reported
+			}
+		}
+	}
+	e.panicEvent(in)
+}
+
+const panicLine = "panic in a function that the rate limiter was given"
+
+func panicAttrs(in string, value any) []slog.Attr {
+	return []slog.Attr{slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack()))}
+}
+
+// panicDue reports whether a line about a kind of function may be written now.
+func (e *events) panicDue(in string) (skipped int64, ok bool) {
 	line, _ := e.panics.LoadOrStore(in, new(throttle))
-	if skipped, ok := line.(*throttle).due(instant()); ok {
-		e.log.write(slog.LevelError, "panic in a function that the rate limiter was given", skipped,
-			slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack())))
+	return line.(*throttle).due(instant())
+}
+
+func (e *events) panicEvent(in string) {
+	for _, o := range e.observers {
+		if o.Panic != nil {
+			func() {
+				defer func() { _ = recover() }() // it was called once
+				o.Panic(PanicEvent{in})
+			}()
+		}
 	}
-	if e.observer != nil && e.observer.Panic != nil {
-		defer func() { _ = recover() }() // it has been told once
-		e.observer.Panic(PanicEvent{in})
+}
+
+// An observable store reports events of its own to the limiters on it.
+type observable interface {
+	attach(*events)
+	detach(*events)
+}
+
+// listeners are the events of all limiters on a store. The zero value has none.
+// It is safe for concurrent use, and reading it takes one atomic load.
+type listeners struct {
+	mu     sync.Mutex
+	each   []*events
+	joined atomic.Pointer[events]
+}
+
+// Load returns events that report to every limiter: once to each of their
+// loggers, and once to each of their observers. It returns nil before the first
+// limiter was added.
+func (l *listeners) Load() *events { return l.joined.Load() }
+
+// add adds the events of a limiter, and reports whether there were none.
+func (l *listeners) add(e *events) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.each = append(l.each, e)
+	l.join()
+	return len(l.each) == 1
+}
+
+// remove removes what add added. It may be called again.
+func (l *listeners) remove(e *events) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.each, e); i >= 0 {
+		l.each = slices.Delete(l.each, i, i+1)
+		l.join()
 	}
+}
+
+func (l *listeners) join() {
+	var loggers []*slog.Logger
+	var observers []*Observer
+	for _, e := range l.each {
+		loggers, observers = append(loggers, e.log.loggers...), append(observers, e.observers...)
+	}
+	joined := newEvents(distinct(loggers)...)
+	for _, o := range distinct(observers) {
+		joined.observe(o)
+	}
+	l.joined.Store(joined)
+}
+
+// distinct removes repeated values from s.
+func distinct[T comparable](s []T) []T {
+	kept := s[:0]
+	for _, v := range s {
+		if !slices.Contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
 }

@@ -113,7 +113,7 @@ func TestRefundOfLocalDecision(t *testing.T) {
 
 func TestBrokenStoreElsewhere(t *testing.T) {
 	t.Parallel()
-	limit := (&runtime.Rule{Window: time.Hour, Max: 2}).Limit(key("k"))
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 2}).Limit(key("k"))
 	for _, limiter := range []*runtime.Limiter{nil, runtime.New(nil, quiet), runtime.New(&brokenStore{}, quiet)} {
 		if d, err := limiter.Peek(context.Background(), limit); !errors.Is(err, runtime.ErrUnavailable) || d.Allowed {
 			t.Errorf("peek: got %+v, %v", d, err)

@@ -38,13 +38,13 @@ func (l *Limiter) takeFast(ctx context.Context, limit *Limit, d *Decision) (bool
 	}
 	rule, max, on, err := l.effective(limit)
 	if err != nil || !on || limit.cost == 0 || limit.key.rare != nil || rule.Wait > 0 || rule.Mode != Enforce ||
-		len(l.namespace)+len(rule.Prefix)+len(limit.key.bytes()) > fastKey || ctx.Err() != nil {
+		len(l.namespace)+rule.prefixLen()+len(limit.key.bytes()) > fastKey || ctx.Err() != nil {
 		return false, nil
 	}
 	var array [fastKey + 32]byte
 	charges := [1]Charge{{Rule: rule, Max: max, Cost: limit.cost}}
 	c := &charges[0]
-	if c.hopeless() {
+	if c.unsatisfiable() {
 		return false, nil
 	}
 	key := appendKey(array[:0], l.namespace, rule, &limit.key)
@@ -58,24 +58,26 @@ func (l *Limiter) takeFast(ctx context.Context, limit *Limit, d *Decision) (bool
 		c.Result = Result(plain.Result)
 	}
 	if l.cap != nil {
-		return l.cap.takeFast(l, key, &charges, arrived, d)
+		return l.cap.takeFast(ctx, l, key, &charges, arrived, d)
 	}
-	return l.decideFast(key, &charges, arrived, d)
+	return l.decideFast(ctx, key, &charges, arrived, d)
 }
 
 // decideFast decides a charge in memory, unless it is denied already. It
 // returns false, and has done nothing, if that cannot be.
-func (l *Limiter) decideFast(key []byte, charges *[1]Charge, arrived time.Duration, d *Decision) (bool, error) {
+func (l *Limiter) decideFast(ctx context.Context, key []byte, charges *[1]Charge, arrived time.Duration, d *Decision) (bool, error) {
 	c := &charges[0]
 	if memory := l.fast.memory; memory != nil {
 		if memory.decideOne(memory.time(arrived), key, c, true) != nil {
 			return false, nil
 		}
-		d.charged[0], d.Source = c.At, SourceStore
+		if d.charged[0], d.Source = c.At, SourceStore; c.At != 0 {
+			issueReceipt(d)
+		}
 	}
 	d.of(c)
 	if l.events.decides() {
-		l.events.decided(charges[:], arrived, d.Source, nil)
+		l.events.decided(ctx, charges[:], arrived, d.Source, nil)
 	}
 	if c.Allowed {
 		return true, nil

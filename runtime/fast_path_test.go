@@ -98,8 +98,8 @@ func paths(recalling bool, source OverrideSource, on func() bool, cap *Rule) [2]
 	for i := range two {
 		p, memory := new(path), NewMemoryStore()
 		observer := &Observer{
-			Decision: func(ev DecisionEvent) { p.tell(fmt.Sprint("decision ", ev)) },
-			Failure:  func(ev FailureEvent) { p.tell(fmt.Sprint("failure ", ev)) },
+			Decision: func(_ context.Context, ev DecisionEvent) { p.tell(fmt.Sprint("decision ", ev)) },
+			Failure:  func(_ context.Context, ev FailureEvent) { p.tell(fmt.Sprint("failure ", ev)) },
 			Override: func(ev OverrideEvent) { p.tell(fmt.Sprint("override ", ev)) },
 			Scale:    func(ev ScaleEvent) { p.tell(fmt.Sprint("scale ", ev)) },
 		}
@@ -203,6 +203,7 @@ func take(p *path, ctx context.Context, limit Limit) string {
 	if p.last = d; (d.Source == SourceStore || d.Source == SourceRecalled) && p.asked == asked {
 		p.without++
 	}
+	d.page, d.receipt = nil, 0 // each has its own
 	text := fmt.Sprintf("%+v %v", d, err)
 	if limited := new(LimitedError); errors.As(err, &limited) {
 		text += fmt.Sprint(limited.Rule, limited.Limit, limited.Remaining, limited.RetryAfter)

@@ -59,7 +59,7 @@ func TestTakeAllocates(t *testing.T) {
 		none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: algorithm}
 		limiter := New(NewMemoryStore(), silent)
 		capped := New(NewMemoryStore(), silent, WithProcessCap(other))
-		observed := New(NewMemoryStore(), silent, WithObserver(&Observer{Decision: func(DecisionEvent) {}}))
+		observed := New(NewMemoryStore(), silent, WithObserver(&Observer{Decision: func(context.Context, DecisionEvent) {}}))
 		takes := map[string]struct {
 			allocs float64
 			take   func() error

@@ -32,7 +32,7 @@ func TestDistance(t *testing.T) {
 			client := redis.NewClient(options)
 			t.Cleanup(func() { _ = client.Close() })
 			limiter := runtime.New(runtime.NewRedisStore(client), quiet, closed)
-			limit := (&runtime.Rule{Window: time.Hour, Max: 10_000}).Limit(nil)
+			limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 10_000}).Limit(nil)
 			for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 				_, err := limiter.Take(context.Background(), limit)
 				if err == nil {

@@ -67,7 +67,7 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
 		complain("failures have none of the classes %v", fault.Classes)
 	}
-	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[runtime.ClassBroken.String()] == 0 {
+	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[runtime.ClassBreakerOpen.String()] == 0 {
 		complain("a Redis that gives no answer is asked all the time")
 	}
 	switch s.Policy {

@@ -34,7 +34,8 @@ type Key struct {
 	parts  uint8
 }
 
-// A rareKey is what few keys have, apart so that the others are quick to copy.
+// A rareKey holds what few keys have. It is kept apart, so that the others are
+// quick to copy.
 // Copies of a Key share it, so it never changes.
 type rareKey struct {
 	err   error
@@ -87,7 +88,7 @@ func (k *Key) AddBool(b bool) *Key {
 	return k.AddString("false")
 }
 
-// AddText adds what m marshals to as a part. If m returns an error the Key is
+// AddText adds the text that m marshals to as a part. If m returns an error the Key is
 // invalid, as after [Key.AddInvalid].
 func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 	text, err := m.MarshalText()
@@ -97,16 +98,16 @@ func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 	return k.AddBytes(text)
 }
 
-// AddStringer adds what s prints as a part.
+// AddStringer adds the text of s as a part.
 func (k *Key) AddStringer(s fmt.Stringer) *Key {
 	return k.AddString(s.String())
 }
 
 // AddInvalid marks the Key as one that cannot be built, because a pointer on
-// the way to the part is nil, say. The reason is for the log and must not
-// quote a caller's values. A call with such a key is decided by the rule's
-// failure policy, with an error that is [ErrInvalidKey]; under [FailLocal] all
-// keys that lack the same part share one budget.
+// the way to the part is nil, say. The reason is for the log and must not quote a
+// caller's values. The rule's failure policy decides a call with such a key, with
+// an error that is [ErrInvalidKey]. Under [FailLocal] all keys that lack the same
+// part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
 	if k.invalid() == nil {
 		k.rare = &rareKey{err: fmt.Errorf("%w: %s", ErrInvalidKey, reason), spill: k.spill()}
@@ -222,7 +223,11 @@ func appendKey(dst []byte, namespace string, r *Rule, k *Key) []byte {
 	if namespace != "" {
 		dst = append(append(dst, namespace...), ':')
 	}
-	dst = append(dst, r.Prefix...)
+	if r.Prefix != "" {
+		dst = append(dst, r.Prefix...)
+	} else {
+		dst = r.appendDefaultPrefix(dst)
+	}
 	parts, tag := k.bytes(), r.keyTag()
 	if len(dst)-start+len(parts)+len(tag) <= maxKey {
 		dst = append(dst, parts...)

@@ -7,7 +7,7 @@ import (
 )
 
 // The times in which the averages of a latency go most of the way, 1-1/e, to
-// what is measured. The usual one is slow, and slower in going up: an overload
+// the measured value. The usual one is slow, and slower in going up: an overload
 // of an hour has moved it an eighth of the way.
 const (
 	recentTime = 5 * time.Second
@@ -16,47 +16,47 @@ const (
 )
 
 const (
-	// aCallsWeight is the most that a single call counts in the recent average,
-	// however long the one before is ago.
+	// aCallsWeight is the largest weight of a single call in the recent average,
+	// however long ago the last call was.
 	aCallsWeight = 1.0 / 8
-	// firstLooks is how many looks the usual average takes for a mean on its
-	// way down, so that the slow first calls of a program are soon outweighed.
-	firstLooks = 300
-	// longestCall is what a longer call counts as.
+	// firstReads is for how many readings the usual average falls as a mean does,
+	// so that the slow first calls of a program are soon outweighed.
+	firstReads = 300
+	// longestCall is the longest latency that counts; a longer call counts as it.
 	longestCall = time.Hour
 )
 
 // A latency averages how long calls take.
 type latency struct {
-	sum, calls atomic.Int64 // since the last look, in nanoseconds
+	sum, calls atomic.Int64 // since the last reading, in nanoseconds
 
-	// Only who looks uses these, one at a time.
+	// One reader at a time uses these.
 	recent, usual float64       // in nanoseconds
-	looked        time.Duration // when calls were last found
-	looks         int           // that found calls
+	last          time.Duration // instant of the last reading with calls
+	reads         int           // how many readings had calls
 }
 
-// add takes note of a call.
+// add adds a call.
 func (a *latency) add(took time.Duration) {
 	a.sum.Add(int64(min(max(took, 0), longestCall)))
 	a.calls.Add(1)
 }
 
-// look returns the averages at a time, 0 if there never was a call. A call
-// that is added at the same moment may count half in this look and half in the
+// read returns the averages at an instant, 0 if there never was a call. A call
+// that is added at the same moment may count half in this reading and half in the
 // next.
-func (a *latency) look(now time.Duration) (recent, usual time.Duration) {
+func (a *latency) read(now time.Duration) (recent, usual time.Duration) {
 	if calls := float64(a.calls.Swap(0)); calls > 0 {
-		a.take(float64(a.sum.Swap(0))/calls, calls, now)
+		a.average(float64(a.sum.Swap(0))/calls, calls, now)
 	}
 	return time.Duration(a.recent), time.Duration(a.usual)
 }
 
-// take averages in the mean of so many calls.
-func (a *latency) take(mean, calls float64, now time.Duration) {
-	passed := now - a.looked
-	a.looked = now
-	if a.looks++; a.looks == 1 {
+// average averages in the mean of so many calls.
+func (a *latency) average(mean, calls float64, now time.Duration) {
+	passed := now - a.last
+	a.last = now
+	if a.reads++; a.reads == 1 {
 		a.recent, a.usual = mean, mean
 		return
 	}
@@ -64,15 +64,15 @@ func (a *latency) take(mean, calls float64, now time.Duration) {
 	switch {
 	case a.recent > a.usual:
 		a.usual += weight(passed, usualRise) * (a.recent - a.usual)
-	case a.looks <= firstLooks:
-		a.usual += (a.recent - a.usual) / float64(a.looks)
+	case a.reads <= firstReads:
+		a.usual += (a.recent - a.usual) / float64(a.reads)
 	default:
 		a.usual += weight(passed, usualFall) * (a.recent - a.usual)
 	}
 }
 
-// weight is what a value that stands for so much time counts in an average
-// that goes 1-1/e of the way in the given time.
+// weight returns the weight of a value that stands for so much time, in an
+// average that goes 1-1/e of the way in the given time.
 // (Roberts, "Control chart tests based on geometric moving averages",
 // Technometrics 1, 1959.)
 func weight(passed, way time.Duration) float64 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Limiter puts calls before a [Store] and turns its answers into errors. It
-// is safe for concurrent use; a program usually has one.
+// A Limiter has a [Store] decide calls and turns its answers into errors. It is
+// safe for concurrent use. A program usually has one.
 //
 // A nil *Limiter has no store: every call is decided by its rule's failure
 // policy.
@@ -19,13 +19,13 @@ type Limiter struct {
 	namespace string
 	fail      FailurePolicy
 	replicas  int64
-	cap       *processCap // nil: there is none
+	cap       *processCap // nil: no cap
 	enabled   func() bool
-	switched  bool // somebody may switch limits off
+	switched  bool // limits can be switched off
 	events    *events
 
 	follow    *follower // nil: nothing is overridden
-	overrides atomic.Pointer[ruling]
+	overrides atomic.Pointer[overrideSet]
 	scaling   scaling
 	shares    ruleTable[share]
 }
@@ -40,16 +40,16 @@ func WithNamespace(name string) Option {
 	return func(l *Limiter) { l.namespace = name }
 }
 
-// WithFailurePolicy sets what becomes of a call when the store gives no answer
-// and the call's rule does not say. The default is [FailOpen].
+// WithFailurePolicy sets the policy for calls that the store does not decide and
+// whose rule has no policy of its own. The default is [FailOpen].
 func WithFailurePolicy(p FailurePolicy) Option {
 	return func(l *Limiter) { l.fail = p }
 }
 
 // WithEnabled makes enabled a kill switch: while it returns false every call
-// goes through, nothing is counted and no key is built. It is asked before
+// goes through, nothing is counted and no key is built. It is called before
 // every call, from many goroutines, and so must be quick; the Load method of an
-// atomic.Bool fits.
+// atomic.Bool fits. A panic in it counts as true, and is reported.
 func WithEnabled(enabled func() bool) Option {
 	return func(l *Limiter) { l.enabled = enabled }
 }
@@ -59,13 +59,13 @@ func WithEnabled(enabled func() bool) Option {
 // left out, and never with a key in it. The default is [slog.Default] as it is
 // at the time of the line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(l *Limiter) { l.events.log = newLimitedLog(logger) }
+	return func(l *Limiter) { l.events.log.loggers = []*slog.Logger{logger} }
 }
 
 // New returns a Limiter that keeps its counts in store. [Limiter.Close] ends
-// what it has started.
+// the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: &events{log: newLimitedLog(nil)}}
+	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -83,13 +83,13 @@ func New(store Store, opts ...Option) *Limiter {
 var withoutStore = New(nil)
 
 // Enabled reports whether limits are in force, see [WithEnabled] and
-// [WithOverrides]. Generated code asks before it builds a key.
+// [WithOverrides]. Generated code calls it before it builds a key.
 func (l *Limiter) Enabled() bool {
 	return l == nil || !l.switched || l.switchedOn()
 }
 
-// switchedOn asks the overrides and the program's kill switch. One that panics
-// is not off.
+// switchedOn reports whether neither the overrides nor the program's kill switch
+// switch limits off. A kill switch that panics is on.
 func (l *Limiter) switchedOn() (on bool) {
 	if o := l.overrides.Load(); o != nil && !o.enabled() {
 		return false
@@ -106,15 +106,18 @@ func (l *Limiter) switchedOn() (on bool) {
 	return l.enabled()
 }
 
-// Take charges all limits, or none of them if one has no room, and says so. If
-// rules have a Wait it returns when it is the call's turn. The error is nil if
-// and only if the call may go on. Otherwise it is
+// Take charges all limits, or none of them if one has no room. If rules have a
+// Wait it returns when it is the call's turn. The error is nil if and only if the
+// call may go on. Otherwise it is
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
 //   - [ErrInvalidKey] if a key could not be built and its rule fails closed;
-//   - [ErrInvalidLimit] if the numbers of a limit make no sense;
+//   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;
 //   - the context's error, if the context ended first.
+//
+// A limit in [Shadow] mode causes none of these, and no wait. Without limits
+// every call may go on.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	if !l.Enabled() {
 		d.Allowed = true
@@ -130,7 +133,7 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	}
 	req := newRequest()
 	defer req.free()
-	if err := req.fill(l, limits); err != nil {
+	if err := req.fill(ctx, l, limits); err != nil {
 		return d, err
 	}
 	switch {
@@ -144,12 +147,12 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	return d, err
 }
 
-// take has a request decided, and again when it is worth another try, and
-// returns when it is its turn.
+// take has a request decided, and decided again after a wait where its rules
+// have one. It returns when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	for start := req.start(); ; {
 		req.limitWait(ctx, start)
-		req.call[0].came = instant()
+		req.call[0].arrived = instant()
 		source, err := l.decide(ctx, req)
 		if err == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
@@ -160,11 +163,11 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 				continue
 			}
 		}
-		if err := l.conclude(req, source, err, d); err != nil {
+		if err := l.finish(ctx, req, source, err, d); err != nil {
 			return err
 		}
 		if err := sleep(ctx, req.delay()); err != nil {
-			_ = l.Refund(context.WithoutCancel(ctx), *d, limits...)
+			_ = l.Refund(ctx, *d, limits...)
 			*d = Decision{}
 			return err
 		}
@@ -174,11 +177,11 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 
 // decide has a request decided once.
 func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
-	req.unshare()
-	if req.hopeless() {
+	req.undoFailure()
+	if req.denyUnsatisfiable() {
 		return SourceNone, nil
 	}
-	return l.settle(ctx, req, l.ask(ctx, req.call[:]))
+	return l.decidedBy(ctx, req, l.ask(ctx, req.call[:]))
 }
 
 // ask has calls decided by the store.
@@ -192,46 +195,64 @@ func (l *Limiter) ask(ctx context.Context, calls []Call) error {
 	return l.store.Take(ctx, calls)
 }
 
-// settle returns who decided a request that was put to the store. If that gave
-// no answer, which err or the call's own error says, the failure policies
-// decide; a context that has ended is not a failure of the store's.
-func (l *Limiter) settle(ctx context.Context, req *request, err error) (Source, error) {
+// decidedBy returns who decided a request that the store was asked about. If err
+// or the call's own error says that the store did not, the failure policies
+// decide. A context that has ended is no failure of the store, but its error
+// refuses no call that has shadow limits only.
+func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Source, error) {
 	if err == nil {
 		err = req.call[0].Err
 	}
 	switch {
 	case err == nil:
 		return SourceStore, nil
-	case ctx.Err() != nil:
+	case ctx.Err() == nil:
+		return l.failed(ctx, req, err)
+	case req.call[0].enforces():
 		return SourceNone, ctx.Err()
 	default:
-		return l.failed(ctx, req, err)
+		req.pass()
+		return SourceNone, nil
 	}
 }
 
-// conclude turns what was found about a request into what its caller gets.
-func (l *Limiter) conclude(req *request, source Source, err error, d *Decision) error {
+// enforces reports whether any limit of the call may deny it.
+func (c *Call) enforces() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Rule.Mode == Enforce {
+			return true
+		}
+	}
+	return false
+}
+
+// finish reports the decision about a request and returns its caller's error.
+func (l *Limiter) finish(ctx context.Context, req *request, source Source, err error, d *Decision) error {
 	if l.events.decides() {
-		l.events.decided(req.charges, req.call[0].came, source, err)
+		l.events.decided(ctx, req.charges, req.call[0].arrived, source, err)
 	}
 	*d = Decision{Source: source}
 	if err != nil {
 		return err
 	}
-	return l.answer(req.charges, req.call[0].came, d)
+	err = l.answer(req.charges, req.call[0].arrived, d)
+	if d.isCharged() {
+		req.receipts.issue(d)
+	}
+	return err
 }
 
-// answer fills in a decision of which only the source is known, reports denials
-// of a call that came at an instant, and returns what its caller gets.
-func (l *Limiter) answer(charges []Charge, came time.Duration, d *Decision) error {
+// answer fills in a decision that has its source only, logs the denials of a
+// call that arrived at an instant, and returns its caller's error.
+func (l *Limiter) answer(charges []Charge, arrived time.Duration, d *Decision) error {
 	charge := d.ofAll(charges)
 	for i := range charges {
 		if c := &charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
-			l.events.log.denied(c, d.Source, came)
+			l.events.log.denied(c, d.Source, arrived)
 		}
 	}
 	if !d.Allowed {
-		l.events.log.denied(charge, d.Source, came)
+		l.events.log.denied(charge, d.Source, arrived)
 		return newLimitedError(charge)
 	}
 	return nil

@@ -23,20 +23,20 @@ func TestInvalidLimit(t *testing.T) {
 		many[i] = good.Limit(runtime.NewKey().AddInt(int64(i)))
 	}
 	tests := map[string][]runtime.Limit{
-		"cost -1 is negative":  {good.Limit(key("k")), good.Limit(key("l")).WithCost(-1)},
-		"max -1 is negative":   {good.Limit(key("k")), good.Limit(key("l")).WithMax(-1)},
-		"the most is 8":        many,
-		"same prefix and key":  {good.Limit(key("k")), good.Limit(key("k"))},
-		"no rule":              {good.Limit(key("k")), {}},
-		"window 1µs":           {good.Limit(key("k")), limit(runtime.Rule{Window: time.Microsecond, Max: 1})},
-		"window 8785h0m0s":     {good.Limit(key("k")), limit(runtime.Rule{Window: 8785 * time.Hour, Max: 1})},
-		"unknown algorithm":    {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: 1, Algorithm: 99})},
-		"max 1000001 is":       {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: 1000001})},
-		"max 1000000000001 is": {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket})},
-		"142 years":            {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: 1, Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket})},
-		"resolution":           {good.Limit(key("k")), limit(runtime.Rule{Window: time.Second, Max: 1, Resolution: time.Hour})},
-		"buckets":              {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: 1, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)})},
-		"wait -1s":             {good.Limit(key("k")), limit(runtime.Rule{Window: time.Hour, Max: 1, Wait: -time.Second})},
+		"cost -1 is negative":       {good.Limit(key("k")), good.Limit(key("l")).WithCost(-1)},
+		"max -1 is negative":        {good.Limit(key("k")), good.Limit(key("l")).WithMax(-1)},
+		"the maximum is 8":          many,
+		"same prefix and key":       {good.Limit(key("k")), good.Limit(key("k"))},
+		"no rule":                   {good.Limit(key("k")), {}},
+		"window 1µs":                {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Microsecond, Max: 1})},
+		"window 8785h0m0s":          {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: 8785 * time.Hour, Max: 1})},
+		"unknown algorithm":         {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Algorithm: 99})},
+		"max 1000001 is":            {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1000001})},
+		"maximum of a token-bucket": {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket})},
+		"142 years":                 {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket})},
+		"resolution":                {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Second, Max: 1, Resolution: time.Hour})},
+		"buckets":                   {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)})},
+		"wait -1s":                  {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Wait: -time.Second})},
 	}
 	for text, limits := range tests {
 		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
@@ -60,7 +60,7 @@ func TestCostZero(t *testing.T) {
 	t.Parallel()
 	store := &brokenStore{}
 	limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailClosed))
-	rule := &runtime.Rule{Window: time.Hour, Max: 1}
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
 	for range 3 {
 		d, err := limiter.Take(context.Background(), rule.Limit(nil).WithCost(0))
 		if diff := cmp.Diff(runtime.Decision{Allowed: true}, d, cmp.AllowUnexported(runtime.Decision{})); err != nil || diff != "" {
@@ -120,7 +120,7 @@ func TestKillSwitch(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithEnabled(on.Load))
-	limit := (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
 	for _, turn := range []struct {
 		on       bool
 		admitted bool

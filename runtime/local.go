@@ -6,28 +6,29 @@ import (
 	"fmt"
 )
 
-// WithReplicas tells a limiter that n processes share its limits. While the
-// store gives no answer, each of them admits an n-th of the max and burst of a
-// rule that fails locally, rounded down but at least 1: together they admit no
-// more than the rule says, or n if that is more. A call that costs more than
-// that share takes all of it. The default is 1.
+// WithReplicas sets how many processes share the limits. While the store gives
+// no answer, each of them admits an n-th of the max and burst of a rule that
+// fails locally, rounded down but at least 1: together they admit no more than
+// the rule does, or n if that is more. A call that costs more than that share
+// takes all of it. The default is 1.
 func WithReplicas(n int) Option {
 	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
 }
 
 var errNoStore = errors.New("the limiter has no store")
 
-// failed lets the failure policies decide a request that the store did not: a
-// rule that fails closed refuses it, rules that fail locally have a say each,
-// the others let it through.
+// failed decides a request that the store did not by the failure policies: a
+// rule that fails closed refuses it, rules that fail locally are counted in this
+// process, the others admit it.
 func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source, error) {
 	var local Call
 	var closed *Rule
+	req.pass()
 	for i := range req.charges {
 		c := &req.charges[i]
-		c.Result = Result{Allowed: true, Remaining: c.Max}
+		c.source = SourceFailure
 		policy := l.policy(c.Rule)
-		l.events.failure(c.Rule, policy, cause)
+		l.events.failure(ctx, c.Rule, policy, cause)
 		switch policy {
 		case FailClosed:
 			closed = c.Rule
@@ -48,24 +49,30 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 	for i := range local.Charges {
 		c, part := req.chargeOf(local.Charges[i].limit), &local.Charges[i]
 		req.whole = append(req.whole, *c)
-		c.Result, c.Max, c.Rule = part.Result, part.Max, part.Rule
+		c.Result, c.Max, c.Rule, c.source = part.Result, part.Max, part.Rule, SourceLocal
 	}
 	return SourceLocal, nil
 }
 
+// policy returns the failure policy of a rule. A shadow limit refuses nobody, so
+// it never fails closed.
 func (l *Limiter) policy(r *Rule) FailurePolicy {
-	if r.Fail != FailDefault {
-		return r.Fail
+	policy := r.Fail
+	if policy == FailDefault {
+		policy = l.fail
 	}
-	if l.fail != FailDefault {
-		return l.fail
+	if policy == FailDefault || policy == FailClosed && r.Mode == Shadow {
+		return FailOpen
 	}
-	return FailOpen
+	return policy
 }
 
-// unshare undoes what failed has made of the request, before it is decided once
-// more.
-func (r *request) unshare() {
+// undoFailure undoes the changes of failed to the request, before it is decided
+// again.
+func (r *request) undoFailure() {
+	for i := range r.charges {
+		r.charges[i].source = SourceNone
+	}
 	for i := range r.whole {
 		c := r.chargeOf(r.whole[i].limit)
 		c.Max, c.Rule = r.whole[i].Max, r.whole[i].Rule
@@ -73,7 +80,7 @@ func (r *request) unshare() {
 	r.whole = r.whole[:0]
 }
 
-// share returns a charge as it is to this process alone.
+// share returns a charge with this process's share of its limit.
 func (l *Limiter) share(c Charge) Charge {
 	if l.replicas > 1 {
 		c.Max = max(1, c.Max/l.replicas)
@@ -85,11 +92,11 @@ func (l *Limiter) share(c Charge) Charge {
 	return c
 }
 
-// A share is what one process has of a rule.
+// A share is one process's part of a rule.
 type share struct{ of, part *Rule }
 
-// shareOf returns a rule with this process's part of its burst, the same one
-// each time until an override changes the rule.
+// shareOf returns a rule with this process's part of its burst. It returns the
+// same one each time until an override changes the rule.
 func (l *Limiter) shareOf(r *Rule) *Rule {
 	declared := r
 	if r.declared != nil {

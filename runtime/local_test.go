@@ -216,7 +216,7 @@ func TestReplicasOverride(t *testing.T) {
 func TestFailuresAreAllTold(t *testing.T) {
 	t.Parallel()
 	var told recorder[runtime.FailureEvent]
-	limiter := runtime.New(nil, quiet, runtime.WithObserver(&runtime.Observer{Failure: told.add}))
+	limiter := runtime.New(nil, quiet, runtime.WithObserver(&runtime.Observer{Failure: withContext(told.add)}))
 	closed := &runtime.Rule{Name: "closed", Prefix: "c:", Window: time.Hour, Max: 4, Fail: runtime.FailClosed}
 	if _, err := limiter.Take(context.Background(), closed.Limit(nil), wide.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("got %v", err)

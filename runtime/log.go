@@ -14,10 +14,11 @@ const logInterval = time.Second
 // of calls is not also a flood of lines. A line never holds a key: keys are
 // made of what callers send.
 type limitedLog struct {
-	logger *slog.Logger // nil: slog.Default, as it is then
-	rules  ruleTable[ruleLog]
-	others ruleLog                 // of the rules that are too many
-	recent atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
+	loggers  []*slog.Logger // nil: slog.Default as it is at the time of a line
+	panicked func(broken *slog.Logger, value any)
+	rules    ruleTable[ruleLog]
+	others   ruleLog                 // of the rules beyond the table's bound
+	recent   atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
 }
 
 type ruleLog struct {
@@ -25,7 +26,10 @@ type ruleLog struct {
 	degraded, denied throttle
 }
 
-func newLimitedLog(logger *slog.Logger) *limitedLog { return &limitedLog{logger: logger} }
+// newLimitedLog returns a log that calls panicked when a handler has panicked.
+func newLimitedLog(loggers []*slog.Logger, panicked func(broken *slog.Logger, value any)) *limitedLog {
+	return &limitedLog{loggers: loggers, panicked: panicked}
+}
 
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 	if skipped, ok := l.of(r).degraded.due(instant()); ok {
@@ -34,10 +38,10 @@ func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 	}
 }
 
-// denied reports a denial by a call that came at an instant.
-func (l *limitedLog) denied(c *Charge, source Source, came time.Duration) {
+// denied reports a denial of a call that arrived at an instant.
+func (l *limitedLog) denied(c *Charge, source Source, arrived time.Duration) {
 	rule := l.of(c.Rule)
-	if skipped, ok := rule.denied.due(came); ok {
+	if skipped, ok := rule.denied.due(arrived); ok {
 		l.recent.Store(rule)
 		l.write(slog.LevelInfo, "call over its rate limit", skipped,
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
@@ -69,10 +73,10 @@ type throttle struct {
 	skipped atomic.Int64
 }
 
-// due reports whether a line may be written at an instant, and how many were not since
-// the last one.
+// due reports whether a line may be written at an instant, and how many lines
+// were left out since the last one.
 func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
-	// Of two calls the one that came later may get here first.
+	// Of two calls the one that arrived later may get here first.
 	last := t.last.Load()
 	if last != 0 && (now-time.Duration(last)).Abs() < logInterval || !t.last.CompareAndSwap(last, int64(now)) {
 		t.skipped.Add(1)
@@ -81,13 +85,35 @@ func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
 	return t.skipped.Swap(0), true
 }
 
+// write writes a line to every logger. A handler that panics keeps the line
+// from no other logger.
 func (l *limitedLog) write(level slog.Level, msg string, skipped int64, attrs ...slog.Attr) {
-	logger := l.logger
-	if logger == nil {
-		logger = slog.Default()
+	attrs = withSkipped(attrs, skipped)
+	for _, logger := range l.loggers {
+		logger = orDefault(logger)
+		if value := writeLine(logger, level, msg, attrs); value != nil {
+			l.panicked(logger, value)
+		}
 	}
+}
+
+// writeLine returns what the logger's handler has panicked with, or nil.
+func writeLine(logger *slog.Logger, level slog.Level, msg string, attrs []slog.Attr) (panicked any) {
+	defer func() { panicked = recover() }()
+	logger.LogAttrs(context.Background(), level, msg, attrs...)
+	return nil
+}
+
+func withSkipped(attrs []slog.Attr, skipped int64) []slog.Attr {
 	if skipped > 0 {
 		attrs = append(attrs, slog.Int64("skipped", skipped))
 	}
-	logger.LogAttrs(context.Background(), level, msg, attrs...)
+	return attrs
+}
+
+func orDefault(logger *slog.Logger) *slog.Logger {
+	if logger == nil {
+		return slog.Default()
+	}
+	return logger
 }

@@ -52,3 +52,8 @@ func (s *brokenStore) Reset(context.Context, []runtime.Charge) error  { return e
 
 // key returns a key of one part.
 func key(id string) *runtime.Key { return runtime.NewKey().AddString(id) }
+
+// withContext returns f as a function of an observer that receives a context.
+func withContext[E any](f func(E)) func(context.Context, E) {
+	return func(_ context.Context, ev E) { f(ev) }
+}

@@ -17,7 +17,7 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 	const most = 640
 	store := runtime.NewMemoryStore(runtime.WithMaxKeys(most))
 	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Window: time.Hour, Max: 3}
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 3}
 	hot := rule.Limit(key("hot")).WithCost(1)
 	limited := 0
 	for i := range 10 * most {
@@ -48,7 +48,7 @@ func TestMemoryStoreDropsTheDead(t *testing.T) {
 	store := runtime.NewMemoryStore(runtime.WithMaxKeys(64_000))
 	store.SetClock(now.Load)
 	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Window: time.Second, Max: 3}
+	rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 3}
 	for i := range 100_000 {
 		now.Add(1_000) // a thousand callers a second, each of them once
 		if _, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(int64(i)))); err != nil {
@@ -63,7 +63,7 @@ func TestMemoryStoreDropsTheDead(t *testing.T) {
 func TestMemoryStoreMemory(t *testing.T) {
 	store := runtime.NewMemoryStore()
 	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Window: time.Hour, Max: 10_000, Algorithm: runtime.SlidingLog}
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10_000, Algorithm: runtime.SlidingLog}
 	heap := func() int64 {
 		var m goruntime.MemStats
 		goruntime.GC()

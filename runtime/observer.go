@@ -1,53 +1,87 @@
 package runtime
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
-// An Observer is told what happens in a [Limiter] and its store: metrics,
-// traces and alerts are built on it. A nil function costs nothing.
+// An Observer is a set of functions that a [Limiter] and its store call when
+// something happens. Metrics, traces and alerts are built on it. A nil function
+// costs nothing.
 //
-// The functions are called from many goroutines, Decision and Failure on the
-// path of the calls they speak of, so they must be quick. If one panics the
-// limiter goes on and reports that. No event holds a key, and what they hold
-// fits the labels of a metric: the names of rules come from the program, all
-// else has a few values.
+// The functions are called from many goroutines. Decision and Failure are called
+// on the path of the calls that they report, with the call's context, so they
+// must be quick. A panic in a function is contained and reported. No event holds
+// a key, and what events hold fits the labels of a metric: the names of rules
+// come from the program, all other words come from short lists.
 type Observer struct {
-	// Decision is called for every limit of a call that was decided.
-	Decision func(DecisionEvent)
+	// Decision is called for every limit of a decided call.
+	Decision func(context.Context, DecisionEvent)
 	// Failure is called for every limit that the store did not decide, and for
 	// every key that could not be built.
-	Failure func(FailureEvent)
-	// Breaker is called when a store is no longer asked, because it gave no
-	// answer, and when it is asked again.
+	Failure func(context.Context, FailureEvent)
+	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
-	// are refused.
+	// are rejected.
 	Override func(OverrideEvent)
 	// Scale is called when the factor of an adaptive rule changes.
 	Scale func(ScaleEvent)
 	// Memory is called for every reading of Redis's memory.
 	Memory func(MemoryEvent)
-	// Panic is called when the limiter has stopped a panic in a function that
-	// it was given.
+	// Panic is called when a panic in a function that the limiter was given
+	// was contained.
 	Panic func(PanicEvent)
 }
 
-// WithObserver has o told what happens. It must not be changed any more.
+// WithObserver adds an observer, which must not be changed any more. Several
+// observers are called in the order of the options. A nil observer adds nothing.
+//
+// Events of a store reach every limiter on it until [Limiter.Close]. An observer
+// that several of these limiters share is called once for each event.
 func WithObserver(o *Observer) Option {
-	return func(l *Limiter) { l.events.observer = o }
+	return func(l *Limiter) { l.events.observe(o) }
 }
 
-// A DecisionEvent says what was decided about one limit of a call.
+// A DecisionEvent is the decision about one limit of a call.
 type DecisionEvent struct {
+	// Rule is the rule's name.
 	Rule    string
 	Verdict Verdict
-	Source  Source
-	Cost    int64
+	// Source is who decided this limit. It is [SourceNone] if the limit was not
+	// looked up, because another one denied the call already.
+	Source Source
+	// Mode, Algorithm and Window are those of the rule with its overrides.
+	Mode      Mode
+	Algorithm Algorithm
+	Window    time.Duration
+	// Cost is how many events the call stands for.
+	Cost int64
+	// Limit is the max that held for this call, or the burst of a bucket.
+	Limit int64
+	// Remaining is how much of the limit is left. It is all of it where nothing
+	// was counted.
+	Remaining int64
+	// RetryAfter is 0 if the limit had room. Otherwise it is the time until it
+	// would have room for this call if no other call arrived, or [Never].
+	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again if no other call
+	// arrived.
+	ResetAfter time.Duration
 	// Latency is how long deciding the call took, without any waiting for its
 	// turn.
 	Latency time.Duration
 }
 
-// A Verdict is what became of one limit of a call.
+// newDecisionEvent returns an event with all that a charge knows by itself.
+func newDecisionEvent(c *Charge) DecisionEvent {
+	return DecisionEvent{
+		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
+		Cost: c.Cost, Limit: c.capacity(), Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
+	}
+}
+
+// A Verdict is the outcome of one limit of a call.
 type Verdict uint8
 
 const (
@@ -80,20 +114,28 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// A FailureEvent says why a limit was not decided by the store, and which
-// policy decides instead.
+// A FailureEvent is a limit that the store did not decide: the class of the
+// error, and the policy that decided instead. A limit in [Shadow] mode refuses
+// nobody, whatever the policy.
 type FailureEvent struct {
 	Rule   string
 	Class  ErrorClass
 	Policy FailurePolicy
 }
 
-// A BreakerEvent says whether the store is left alone from now on.
-type BreakerEvent struct{ Open bool }
+// A BreakerEvent is a circuit breaker that opened or closed.
+type BreakerEvent struct {
+	// Open is true if calls no longer wait for the store, but for a probe now
+	// and then.
+	Open bool
+	// Node is the address of the server that the breaker is for. It is empty if
+	// the store has one server, or the address is unknown.
+	Node string
+}
 
-// An OverrideEvent says that other overrides are in force or, if Err is not
-// nil, why they were refused so that the last good ones stay. An error that
-// stays the same is told once a minute.
+// An OverrideEvent reports the overrides in force. If Err is not nil, other
+// overrides were rejected because of it. An error that stays the same is
+// reported once a minute.
 type OverrideEvent struct {
 	// Rules is how many rules the overrides in force are for.
 	Rules int
@@ -102,7 +144,7 @@ type OverrideEvent struct {
 	Err     error
 }
 
-// A ScaleEvent says by what the max of an adaptive rule is multiplied now.
+// A ScaleEvent is the new factor of an adaptive rule's max.
 type ScaleEvent struct {
 	Rule   string
 	Factor float64
@@ -110,12 +152,13 @@ type ScaleEvent struct {
 
 // A MemoryEvent is a reading of the memory of one Redis, in bytes.
 type MemoryEvent struct {
-	// Used is what Redis uses, Max what it may: its maxmemory or, without one,
-	// the memory of its machine.
+	// Used is what Redis uses, Max what it may use: its maxmemory or, without
+	// one, the memory of its machine.
 	Used, Max int64
 	// High reports that Used is above the threshold of the watch.
 	High bool
 }
 
-// A PanicEvent says which kind of function has panicked.
+// A PanicEvent names the kind of function that panicked: observer, recorder, log
+// handler, override source, scaler, kill switch or redis client.
 type PanicEvent struct{ In string }

@@ -33,7 +33,13 @@ func (s *slow) Take(ctx context.Context, calls []runtime.Call) error {
 func TestObserverDecision(t *testing.T) {
 	t.Parallel()
 	const took = 3 * time.Millisecond
-	type event = runtime.DecisionEvent
+	type event struct {
+		Rule    string
+		Verdict runtime.Verdict
+		Source  runtime.Source
+		Cost    int64
+		Latency time.Duration
+	}
 	hidden := *narrow
 	hidden.Name, hidden.Prefix, hidden.Mode = "hidden", "hidden:", runtime.Shadow
 	local, closed := *narrow, *wide
@@ -107,7 +113,11 @@ func TestObserverDecision(t *testing.T) {
 				if test.broken {
 					store = &brokenStore{}
 				}
-				test.take(context.Background(), runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{Decision: told.add})))
+				test.take(context.Background(), runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+					Decision: withContext(func(ev runtime.DecisionEvent) {
+						told.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
+					}),
+				})))
 				if diff := cmp.Diff(test.want, told.all()); diff != "" {
 					t.Errorf("told (-want +got):\n%s", diff)
 				}
@@ -121,7 +131,7 @@ func TestObserverRecalled(t *testing.T) {
 	t.Parallel()
 	var told recorder[runtime.DecisionEvent]
 	limiter := runtime.New(runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(10*time.Second), runtime.WithDenialMemory(time.Hour)),
-		quiet, runtime.WithObserver(&runtime.Observer{Decision: told.add}))
+		quiet, runtime.WithObserver(&runtime.Observer{Decision: withContext(told.add)}))
 	passing(t, limiter, narrow.Limit(nil), 3)
 	var got []string
 	for _, ev := range told.all() {
@@ -142,7 +152,7 @@ func TestObserverBreaker(t *testing.T) {
 	told := make(chan runtime.BreakerEvent, 100)
 	var failures recorder[runtime.FailureEvent]
 	limiter := runtime.New(runtime.NewRedisStore(server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })), quiet,
-		runtime.WithObserver(&runtime.Observer{Breaker: func(ev runtime.BreakerEvent) { told <- ev }, Failure: failures.add}))
+		runtime.WithObserver(&runtime.Observer{Breaker: func(ev runtime.BreakerEvent) { told <- ev }, Failure: withContext(failures.add)}))
 	until := func(open bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; {
@@ -173,7 +183,7 @@ func TestObserverBreaker(t *testing.T) {
 			t.Fatalf("told %+v", ev)
 		}
 	}
-	if !classes[runtime.ClassBroken] || len(classes) < 2 {
+	if !classes[runtime.ClassBreakerOpen] || len(classes) < 2 {
 		t.Errorf("told of the classes %v", classes)
 	}
 }
@@ -197,8 +207,8 @@ func TestObserverSeesNoKey(t *testing.T) {
 	var out lines
 	var told recorder[any]
 	observer := runtime.WithObserver(&runtime.Observer{
-		Decision: func(ev runtime.DecisionEvent) { told.add(ev); panic("no") },
-		Failure:  func(ev runtime.FailureEvent) { told.add(ev) },
+		Decision: func(_ context.Context, ev runtime.DecisionEvent) { told.add(ev); panic("no") },
+		Failure:  func(_ context.Context, ev runtime.FailureEvent) { told.add(ev) },
 		Breaker:  func(ev runtime.BreakerEvent) { told.add(ev) },
 		Override: func(ev runtime.OverrideEvent) { told.add(ev) },
 		Panic:    func(ev runtime.PanicEvent) { told.add(ev) },
@@ -249,8 +259,8 @@ func TestObserverPanics(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), out.logger(), runtime.WithOverrides(source, time.Second),
 			runtime.WithEnabled(func() bool { panic("kill switch") }),
 			runtime.WithObserver(&runtime.Observer{
-				Decision: func(runtime.DecisionEvent) { panic("decision") },
-				Failure:  func(runtime.FailureEvent) { panic(fmt.Errorf("failure")) },
+				Decision: func(_ context.Context, _ runtime.DecisionEvent) { panic("decision") },
+				Failure:  func(_ context.Context, _ runtime.FailureEvent) { panic(fmt.Errorf("failure")) },
 				Override: func(runtime.OverrideEvent) { var none *runtime.Rule; _ = none.Name },
 				Panic:    func(ev runtime.PanicEvent) { panics.add(ev); panic("panic") },
 			}))
@@ -304,7 +314,7 @@ func TestLabels(t *testing.T) {
 func TestObserverAllocates(t *testing.T) {
 	decisions := 0
 	for name, observer := range map[string]*runtime.Observer{
-		"none": nil, "empty": {}, "full": {Decision: func(runtime.DecisionEvent) { decisions++ }},
+		"none": nil, "empty": {}, "full": {Decision: func(_ context.Context, _ runtime.DecisionEvent) { decisions++ }},
 	} {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer))
 		limit := wide.Limit(nil)
@@ -329,7 +339,7 @@ func BenchmarkObserver(b *testing.B) {
 	}{
 		{"none", nil},
 		{"empty observer", []runtime.Option{runtime.WithObserver(new(runtime.Observer))}},
-		{"observer", []runtime.Option{runtime.WithObserver(&runtime.Observer{Decision: func(runtime.DecisionEvent) { count++ }})}},
+		{"observer", []runtime.Option{runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, _ runtime.DecisionEvent) { count++ }})}},
 		{"overrides", []runtime.Option{runtime.WithOverrides(source, time.Hour)}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
@@ -348,7 +358,7 @@ func BenchmarkObserver(b *testing.B) {
 func ExampleObserver() {
 	decisions := new(expvar.Map) // expvar.NewMap("rate_limit_decisions") in a program
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
-		Decision: func(ev runtime.DecisionEvent) { decisions.Add(ev.Rule+"."+ev.Verdict.String(), 1) },
+		Decision: func(_ context.Context, ev runtime.DecisionEvent) { decisions.Add(ev.Rule+"."+ev.Verdict.String(), 1) },
 	}))
 
 	search := &runtime.Rule{Name: "search", Prefix: "search:", Window: time.Minute, Max: 2}

@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// RefundTimeout is how long a refund may take on a [Store] of your own. The
+// stores of this package bound it themselves: a [RedisStore] by its timeout.
+const RefundTimeout = time.Second
 
 // Peek returns the decision that [Limiter.Take] would make now, without
 // waiting and without charging anything. The error is non-nil if and only if
 // there is no such decision: [ErrInvalidLimit], [ErrInvalidKey],
-// [ErrUnavailable] or the context's. A denial is not an error here, and neither
-// the kill switch nor a failure policy nor a process cap has a say.
+// [ErrUnavailable] or the context's. A denial is not an error here. The kill
+// switch, failure policies, the process cap and a rule's Mode have no effect on
+// the error.
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if l == nil {
 		l = withoutStore
@@ -23,13 +29,13 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		}
 	}
 	req.peeking = true
-	if err := req.fill(l, limits); err != nil {
+	if err := req.fill(ctx, l, limits); err != nil {
 		return Decision{}, err
 	}
 	if len(req.charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	if req.hopeless() {
+	if req.denyUnsatisfiable() {
 		d := Decision{Source: SourceNone}
 		d.ofAll(req.charges)
 		return d, nil
@@ -52,16 +58,16 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	return d, nil
 }
 
-// An Outcome is what became of one limit of [Limiter.TakeEach]: what
+// An Outcome is the result of one limit of [Limiter.TakeEach]: what
 // [Limiter.Take] returns for it.
 type Outcome struct {
 	Decision
 	Err error
 }
 
-// TakeEach decides each limit as a call of its own, in order, and in one trip
-// to Redis for every 128. Nobody waits: a rule's Wait has no effect. The outcomes
-// are in the order of the limits.
+// TakeEach decides each limit as a call of its own, in order, and in one request
+// to Redis for every 128. A rule's Wait has no effect. The outcomes are in the
+// order of the limits.
 func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	if l == nil {
 		l = withoutStore
@@ -74,25 +80,25 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		return outcomes
 	}
 	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
-	came := instant()
-	var calls []Call // to ask the store about
-	var asked []int  // and which limits they are
+	arrived := instant()
+	var calls []Call // for the store
+	var asked []int  // the limit of each
 	for i := range limits {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
-		req.call[0].came = came
+		req.call[0].arrived = arrived
 		reqs[i] = req
-		if out.Err = req.fill(l, limits[i:i+1]); out.Err != nil {
+		if out.Err = req.fill(ctx, l, limits[i:i+1]); out.Err != nil {
 			continue
 		}
-		if req.hopeless() {
-			out.Err = l.conclude(req, SourceNone, nil, &out.Decision)
+		if req.denyUnsatisfiable() {
+			out.Err = l.finish(ctx, req, SourceNone, nil, &out.Decision)
 			continue
 		}
 		if l.cap != nil {
 			paid[i] = newRequest()
 			defer paid[i].free()
-			if out.Err = l.cap.admit(l, paid[i], &out.Decision); out.Err != nil {
+			if out.Err = l.cap.admit(ctx, l, paid[i], &out.Decision); out.Err != nil {
 				continue
 			}
 		}
@@ -108,8 +114,8 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	failed := l.ask(ctx, calls)
 	for k, i := range asked {
 		reqs[i].call[0].Err = calls[k].Err
-		source, err := l.settle(ctx, reqs[i], failed)
-		outcomes[i].Err = l.conclude(reqs[i], source, err, &outcomes[i].Decision)
+		source, err := l.decidedBy(ctx, reqs[i], failed)
+		outcomes[i].Err = l.finish(ctx, reqs[i], source, err, &outcomes[i].Decision)
 		if outcomes[i].Err != nil && l.cap != nil {
 			l.cap.giveBack(paid[i])
 		}
@@ -117,11 +123,20 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	return outcomes
 }
 
-// Refund gives back what [Limiter.Take] charged for a call that turned out not
-// to count, because what it guarded failed, say. The decision is the one that
-// Take returned and limits are those it was given. What has left its window
-// since is passed over, and no limit gets more than its max. The error is what
-// kept the store from it, and then part of it may have been given back.
+// Refund gives back the charges of a call that turned out not to count, because
+// the guarded operation failed, say. The decision is the one that Take returned,
+// and limits are those that Take was given. Charges that have left their window
+// since are passed over, and no limit gets more than its max.
+//
+// A decision is refunded at most once: Refund of a decision that was refunded
+// before, or of a copy, returns [ErrRefunded] and changes nothing. A decision that
+// charged nothing can be refunded any number of times, to no effect. Any other
+// error comes from the store. Some charges may have been given back then, so the
+// decision counts as refunded.
+//
+// The refund does not end with ctx: it goes on when the caller's deadline has
+// passed or the caller was cancelled. The store bounds its time, or
+// [RefundTimeout].
 func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error {
 	if l == nil {
 		l = withoutStore
@@ -132,27 +147,42 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 		if d.charged[i] == 0 || limit.cost == 0 {
 			continue
 		}
-		rule, most, _, err := l.effective(limit) // also one that is switched off by now
+		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
 		if err = errors.Join(err, limit.key.invalid()); err != nil {
 			return err
 		}
 		charges = append(charges, Charge{
-			Rule: rule, Max: max(1, most), Cost: limit.cost, Result: Result{At: d.charged[i]},
+			Rule: rule, Max: max(1, limited), Cost: limit.cost, Result: Result{At: d.charged[i]},
 			Key: appendKey(nil, l.namespace, rule, &limit.key), limit: uint8(i),
 		})
 	}
 	switch {
 	case len(charges) == 0:
 		return nil
-	case d.Source == SourceLocal:
+	case d.Source != SourceLocal && l.store == nil:
+		return errNoStore
+	case d.page != nil && !d.page.use(d.receipt):
+		return ErrRefunded
+	}
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	if d.Source == SourceLocal {
 		for i := range charges {
 			charges[i] = l.share(charges[i])
 		}
 		return l.local.Refund(ctx, charges)
-	case l.store == nil:
-		return errNoStore
 	}
 	return l.store.Refund(ctx, charges)
+}
+
+// detached returns a context with the values of ctx that does not end with it.
+func (l *Limiter) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithoutCancel(ctx)
+	switch l.store.(type) {
+	case *RedisStore, *MemoryStore:
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, RefundTimeout)
 }
 
 // Reset forgets everything about the key of one limit, in the store and in
@@ -161,8 +191,8 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	if l == nil {
 		l = withoutStore
 	}
-	if limit.rule == nil {
-		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
+	if err := limit.rule.checkPrefix(); err != nil {
+		return err
 	}
 	if err := limit.key.invalid(); err != nil {
 		return err

@@ -99,9 +99,9 @@ func TestRefundSeveralLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	left(1, 3, 0)
-	for _, d := range []runtime.Decision{second, second} {
-		if err := limiter.Refund(ctx, d, limits...); err != nil {
-			t.Fatal(err)
+	for _, want := range []error{nil, runtime.ErrRefunded} {
+		if err := limiter.Refund(ctx, second, limits...); err != want {
+			t.Fatalf("got %v, want %v", err, want)
 		}
 		left(3, 6, 0) // what was not charged does not come back
 	}
@@ -125,7 +125,7 @@ func TestContextCancelledBefore(t *testing.T) {
 	cancel()
 	for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithFailurePolicy(policy))
-		limit := (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
 		if d, err := limiter.Take(ctx, limit); err != context.Canceled || d.Allowed {
 			t.Errorf("%v: got %+v, %v", policy, d, err)
 		}

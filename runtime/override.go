@@ -15,32 +15,32 @@ type Override struct {
 	// Enabled at false takes the limit away: calls go on uncounted by it.
 	Enabled *bool
 	// Max is how much is admitted in a window, also where a call brings a max
-	// of its own. At 0 nobody is. A burst that the rule declares stays.
+	// of its own. At 0 nobody is admitted. A burst that the rule declares stays.
 	Max *int64
-	// Window is the time that the max refers to. What was counted in a shorter
-	// window before is forgotten when that is over.
+	// Window is the time that the max refers to. Events that were counted in a
+	// shorter window before are forgotten when that window is over.
 	Window *time.Duration
-	// Mode enforces a limit or puts it in the shadow.
+	// Mode is whether the limit denies calls.
 	Mode *Mode
 }
 
-// Overrides are all that is to be different from what was declared.
+// Overrides are all changes to the declared rules.
 type Overrides struct {
 	// Enabled at false takes all limits away, as [WithEnabled] does. At true
-	// or nil the limiter's own switch has its say.
+	// or nil the limiter's own switch decides.
 	Enabled *bool
 	// Rules are the changed rules by their names. A name that no rule has is
-	// no error, since rules become known with their first call, but is warned
-	// of after a minute without one.
+	// no error, since rules become known with their first call. The log warns of
+	// it after a minute without such a call.
 	Rules map[string]Override
 }
 
-// An OverrideSource knows the overrides that ought to be in force. Package
-// runtime/override has two: a file, and a hash in Redis.
+// An OverrideSource returns the overrides that are to be in force. Package
+// runtime/override has two sources: a file, and a hash in Redis.
 type OverrideSource interface {
 	// Overrides returns all overrides as they are now, and gives up when ctx
-	// ends. It is called by one goroutine at a time, and what it returned is
-	// copied before the next call. An error leaves the last good ones in force.
+	// ends. It is called by one goroutine at a time, and its result is copied
+	// before the next call. An error leaves the last good ones in force.
 	Overrides(ctx context.Context) (Overrides, error)
 }
 
@@ -50,7 +50,7 @@ type OverrideFunc func(ctx context.Context) (Overrides, error)
 // Overrides calls f.
 func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
 
-// clone returns a copy that nobody else holds any part of.
+// clone returns a copy that shares nothing with o.
 func (o Overrides) clone() Overrides {
 	c := Overrides{Enabled: cloned(o.Enabled)}
 	if len(o.Rules) > 0 {
@@ -69,7 +69,7 @@ func cloned[T any](p *T) *T {
 	return new(*p)
 }
 
-// check returns an error that names what makes no sense in any rule.
+// check returns an error that names the first override that fits no rule.
 func (o *Overrides) check() error {
 	for _, name := range slices.Sorted(maps.Keys(o.Rules)) {
 		of := o.Rules[name]
@@ -85,79 +85,79 @@ func (o *Overrides) check() error {
 	return nil
 }
 
-// A ruling is a set of overrides in force. Every rule meets it once and is
-// then known, so that a call costs no more than to look its rule up.
-type ruling struct {
+// An overrideSet is a set of overrides in force. It applies the overrides to each
+// rule once, so that a call costs one lookup.
+type overrideSet struct {
 	Overrides
-	rules ruleTable[ruled]
+	rules ruleTable[effectiveRule]
 }
 
-// A ruled is a rule as it holds.
-type ruled struct {
+// An effectiveRule is a rule with its overrides applied.
+type effectiveRule struct {
 	rule *Rule
 	off  bool
-	max  bool // rule.Max holds for every call
+	max  bool // rule.Max is the max of every call
 }
 
-func (r *ruling) enabled() bool { return r.Enabled == nil || *r.Enabled }
+func (s *overrideSet) enabled() bool { return s.Enabled == nil || *s.Enabled }
 
-// of returns how a rule holds. One that the overrides do not fit, which was
-// not known when they came into force, stays as it was declared.
-func (r *ruling) of(l *Limiter, declared *Rule) *ruled {
-	if found := r.rules.of(declared); found != nil {
+// effective returns a rule with its overrides applied. A rule that the overrides
+// do not fit, and that was unknown when they came into force, stays as declared.
+func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
+	if found := s.rules.of(declared); found != nil {
 		return found
 	}
-	holds, err := r.rule(declared)
+	e, err := s.apply(declared)
 	if err != nil {
-		holds = &ruled{rule: declared}
+		e = &effectiveRule{rule: declared}
 	}
-	if r.rules.keep(declared, holds) && err != nil {
-		l.refused(fmt.Errorf("%w; the rule stays as it was declared", err))
+	if s.rules.keep(declared, e) && err != nil {
+		l.overridesRejected(fmt.Errorf("%w; the rule stays as declared", err))
 	}
-	if found := r.rules.of(declared); found != nil {
-		return found // of who was first
+	if found := s.rules.of(declared); found != nil {
+		return found // another call may have been first
 	}
-	return holds
+	return e
 }
 
-// rule applies the overrides to a rule. The error says why the rule cannot be
-// so.
-func (r *ruling) rule(declared *Rule) (*ruled, error) {
-	of, ok := r.Rules[declared.Name]
+// apply applies the overrides to a rule. The error names the override that the
+// rule does not allow.
+func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
+	o, ok := s.Rules[declared.Name]
 	if !ok {
-		return &ruled{rule: declared}, nil
+		return &effectiveRule{rule: declared}, nil
 	}
 	changed := *declared
 	changed.declared = declared
-	holds := &ruled{rule: &changed, off: of.Enabled != nil && !*of.Enabled, max: of.Max != nil}
-	if of.Max != nil {
-		changed.Max = *of.Max
+	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: o.Max != nil}
+	if o.Max != nil {
+		changed.Max = *o.Max
 	}
-	if of.Window != nil {
-		changed.Window = *of.Window
+	if o.Window != nil {
+		changed.Window = *o.Window
 	}
-	if of.Mode != nil {
-		changed.Mode = *of.Mode
+	if o.Mode != nil {
+		changed.Mode = *o.Mode
 	}
 	if err := changed.check(changed.Max, 1); err != nil {
 		return nil, fmt.Errorf("override: %w", err)
 	}
-	return holds, nil
+	return e, nil
 }
 
-// after returns the ruling that follows when o are the overrides. The error
-// names a rule that they do not fit. What is not changed for a rule goes on to
-// hold, also for denials that are remembered by it.
-func (r *ruling) after(o Overrides) (next *ruling, err error) {
-	next = &ruling{Overrides: o}
-	r.rules.all(func(declared *Rule, holds *ruled) bool {
-		before, was := r.Rules[declared.Name]
-		of, is := o.Rules[declared.Name]
-		if was != is || !reflect.DeepEqual(before, of) {
-			holds, err = next.rule(declared)
+// next returns the set that follows when o are the overrides. The error names a
+// known rule that they do not fit. A rule whose override is unchanged keeps its
+// effectiveRule, and with it its remembered denials.
+func (s *overrideSet) next(o Overrides) (next *overrideSet, err error) {
+	next = &overrideSet{Overrides: o}
+	s.rules.all(func(declared *Rule, e *effectiveRule) bool {
+		before, was := s.Rules[declared.Name]
+		after, is := o.Rules[declared.Name]
+		if was != is || !reflect.DeepEqual(before, after) {
+			e, err = next.apply(declared)
 		}
 		if err == nil {
-			next.rules.keep(declared, holds)
+			next.rules.keep(declared, e)
 		}
 		return err == nil
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DefaultOverrideInterval is how often overrides are looked up by default.
+// DefaultOverrideInterval is how often an override source is polled by default.
 const DefaultOverrideInterval = time.Second
 
 const (
@@ -19,21 +19,25 @@ const (
 	// sourceGrace is how long a source may go on when its context has ended, and
 	// a scaler when the limiter is closed.
 	sourceGrace = time.Second
-	// complainAgain is how often one and the same complaint is repeated.
-	complainAgain = time.Minute
+	// reportAgain is how often one and the same error is reported again.
+	reportAgain = time.Minute
 )
+
+// inSource is the kind of function that an override source is.
+const inSource = "override source"
 
 var errSourceHangs = errors.New("the override source goes on after its context has ended")
 
-// WithOverrides changes rules while the program runs: source is asked at once
-// and then at every interval, 0 standing for [DefaultOverrideInterval]. What it
-// says holds for the calls that come after, all of it or, if any of it makes no
-// sense or fits a rule that has been met badly, nothing. What fits a rule badly
-// that is met only later leaves that rule as it was declared. Whatever is not
-// taken over is reported, once and then every minute that it stays so.
+// WithOverrides changes rules while the program runs: source is polled at once
+// and then at every interval, 0 standing for [DefaultOverrideInterval]. Its
+// overrides are in force for all later calls. If any of them is invalid, or does
+// not fit a rule that the limiter knows, all are rejected and the last good ones
+// stay. A rule becomes known with its first call; if its override does not fit
+// then, the rule stays as declared. A rejection is reported once, and again every
+// minute while the error stays the same.
 //
-// [New] waits for the first answer for at most 100 ms; until there is one,
-// rules are as declared. [Limiter.Close] ends the asking.
+// [New] waits for the first answer for at most 100 ms. Until there is one, rules
+// are as declared. [Limiter.Close] ends the polling.
 func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	return func(l *Limiter) {
 		if interval <= 0 {
@@ -43,38 +47,38 @@ func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	}
 }
 
-// A follower keeps the overrides of a limiter as its source says.
+// A follower polls an override source for a limiter.
 type follower struct {
 	source   OverrideSource
 	interval time.Duration
 	stop     context.CancelFunc
 	done     chan struct{} // closed when it has ended
 
-	complaint error // the last one, nil if all is well since
-	since     time.Time
-	unmet     unmet
+	failed   error // the last reported error, nil after a success
+	reported time.Time
+	unmet    unmet
 }
 
-// start follows the source in a goroutine of its own, and returns when it was
-// asked once.
+// start polls the source in a goroutine of its own. It returns after the first
+// answer, or firstOverrides.
 func (f *follower) start(l *Limiter) {
-	l.overrides.Store(new(ruling))
+	l.overrides.Store(new(overrideSet))
 	if l.cap != nil {
-		l.overrides.Load().of(l, l.cap.rule)
+		l.overrides.Load().effective(l, l.cap.rule)
 	}
 	var ctx context.Context
 	ctx, f.stop = context.WithCancel(context.Background())
 	first := make(chan struct{})
 	go func() {
 		defer close(f.done)
-		f.look(ctx, l)
+		f.poll(ctx, l)
 		close(first)
 		tick := time.NewTicker(f.interval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				f.look(ctx, l)
+				f.poll(ctx, l)
 			case <-ctx.Done():
 				return
 			}
@@ -88,104 +92,108 @@ func (f *follower) start(l *Limiter) {
 	}
 }
 
-// look asks the source once, and puts in force what it says.
-func (f *follower) look(ctx context.Context, l *Limiter) {
+// poll asks the source once, and puts its overrides in force. A panic in an error
+// of the source's is contained, too.
+func (f *follower) poll(ctx context.Context, l *Limiter) {
+	defer l.events.contain(inSource)
 	allowed := max(f.interval, time.Second)
 	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
-	late := time.AfterFunc(allowed+sourceGrace, func() { l.refused(errSourceHangs) })
+	late := time.AfterFunc(allowed+sourceGrace, func() { l.overridesRejected(errSourceHangs) })
 	o, err := f.ask(asking, l)
 	late.Stop()
 	if ctx.Err() != nil {
 		return // closed meanwhile
 	}
 	if err == nil {
-		err = l.override(o, f.complaint != nil)
+		err = l.override(o, f.failed != nil)
 	}
 	if err != nil {
-		f.complain(l, err)
+		f.report(l, err)
 		return
 	}
-	f.complaint = nil
-	f.unmet.look(l)
+	f.failed = nil
+	f.unmet.check(l)
 }
 
 func (f *follower) ask(ctx context.Context, l *Limiter) (o Overrides, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			l.events.panicked("override source", value)
+			l.events.panicked(inSource, value)
 			err = fmt.Errorf("the override source has panicked: %v", value)
 		}
 	}()
 	return f.source.Overrides(ctx)
 }
 
-// complain reports an error unless it is the one before, but for once a minute.
-// A failure of the network is taken for the same as the one before, whatever
-// ports it names.
-func (f *follower) complain(l *Limiter, err error) {
-	if last := f.complaint; last != nil && time.Since(f.since) < complainAgain {
+// report reports an error, but the same error only once a minute. Failures of
+// the network are the same if their class is, whatever ports they name.
+func (f *follower) report(l *Limiter, err error) {
+	if last := f.failed; last != nil && time.Since(f.reported) < reportAgain {
 		class := ClassOf(err)
 		if err.Error() == last.Error() || class != ClassOther && class == ClassOf(last) {
 			return
 		}
 	}
-	f.complaint, f.since = err, time.Now()
-	l.refused(err)
+	f.failed, f.reported = err, time.Now()
+	l.overridesRejected(err)
 }
 
-// override puts overrides in force if they are others than those that are, fit
-// every rule that the limiter has met, and make sense. It says so if they are
-// others, or if it is to say so again.
+// override puts overrides in force if they differ from those that are, are valid,
+// and fit every rule that the limiter knows. It reports them if they differ, or if
+// it is to report them again.
 func (l *Limiter) override(o Overrides, again bool) error {
 	o = o.clone() // the source may go on to change what it holds
-	old := l.overrides.Load()
-	if reflect.DeepEqual(old.Overrides, o) {
+	current := l.overrides.Load()
+	if reflect.DeepEqual(current.Overrides, o) {
 		if again {
-			l.inForce(old)
+			l.overridesInForce(current)
 		}
 		return nil
 	}
 	if err := o.check(); err != nil {
 		return err
 	}
-	next, err := old.after(o)
+	next, err := current.next(o)
 	if err != nil {
 		return err
 	}
 	l.overrides.Store(next)
-	l.inForce(next)
+	l.overridesInForce(next)
 	return nil
 }
 
-// inForce reports which overrides hold.
-func (l *Limiter) inForce(r *ruling) {
+// overridesInForce reports the overrides in force.
+func (l *Limiter) overridesInForce(s *overrideSet) {
 	l.events.log.write(slog.LevelInfo, "overrides of rate limits are in force", 0,
-		slog.Bool("enabled", r.enabled()), slog.Int("overridden", len(r.Rules)), slog.Any("rules", some(r.Rules)))
-	l.events.override(OverrideEvent{Rules: len(r.Rules), Enabled: r.enabled()})
+		slog.Bool("enabled", s.enabled()), slog.Int("overridden", len(s.Rules)), slog.Any("rules", firstNames(s.Rules)))
+	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled()})
 }
 
-// refused reports overrides that do not come into force.
-func (l *Limiter) refused(err error) {
-	l.events.warn("overrides of rate limits refused, the last good ones stay in force", slog.Any("error", err))
-	o := l.overrides.Load()
-	l.events.override(OverrideEvent{Rules: len(o.Rules), Enabled: o.enabled(), Err: err})
+// overridesRejected reports overrides that do not come into force.
+func (l *Limiter) overridesRejected(err error) {
+	l.events.warn("overrides of rate limits rejected, the last good ones stay in force", slog.Any("error", err))
+	s := l.overrides.Load()
+	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
 }
 
-// Close ends what the limiter has started, the following of overrides and of
-// what adaptive rules adapt to, and returns when it has ended. Calls go on to be
-// decided, with the overrides and factors as they are. The store stays open. The
-// error is non-nil if and only if the override source still runs a second after
-// its context has ended, or a [Scaler] after another second. To close again is
-// to wait for the same; a nil Limiter has started nothing.
+// Close ends the polling of the override source and the calls of scalers, and
+// returns when they have ended. Calls are still decided, with the overrides and
+// factors as they are, but events of the store no longer reach the limiter. The
+// store stays open. The error is non-nil if and only if the override source still
+// runs a second after its context has ended, or a [Scaler] after another second.
+// A second Close waits for the same. A nil Limiter has nothing to end.
 func (l *Limiter) Close() error {
 	if l == nil {
 		return nil
 	}
+	if s, ok := l.store.(observable); ok {
+		s.detach(l.events)
+	}
 	return errors.Join(l.follow.close(), l.scaling.close())
 }
 
-// close ends the following. A nil follower follows nothing.
+// close ends the polling. A nil follower polls nothing.
 func (f *follower) close() error {
 	if f == nil {
 		return nil
@@ -194,8 +202,8 @@ func (f *follower) close() error {
 	return await(f.done, errSourceHangs)
 }
 
-// await waits for a function that the limiter was given, but not for one that
-// never returns: the error says so then.
+// await waits for a function that the limiter was given. It returns hangs if
+// that takes longer than sourceGrace.
 func await(done <-chan struct{}, hangs error) error {
 	timer := time.NewTimer(sourceGrace)
 	defer timer.Stop()

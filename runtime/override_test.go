@@ -240,7 +240,7 @@ func TestOverridesRefused(t *testing.T) {
 				if !limiter.Enabled() || passing(t, limiter, declared[0].Limit(key("k")), 10) != 2 {
 					t.Error("the last good overrides are not in force")
 				}
-				if n := strings.Count(out.String(), "overrides of rate limits refused, the last good ones stay in force"); n != 1 {
+				if n := strings.Count(out.String(), "overrides of rate limits rejected, the last good ones stay in force"); n != 1 {
 					t.Errorf("reported %d times in half a minute, want once:\n%s", n, out.String())
 				}
 				if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(events[1].Err.Error(), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
@@ -315,14 +315,14 @@ func TestOverrideOfUnknownName(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), out.logger(), runtime.WithOverrides(source, time.Second))
 		defer limiter.Close()
 		passing(t, limiter, (&runtime.Rule{Name: "met", Window: time.Hour, Max: 5}).Limit(nil), 1)
-		const warning = `level=WARN msg="no call has met rules that are overridden: are their names right?" unmet=1 rules=[mett]`
+		const warning = `level=WARN msg="overrides name rules that no call has used: check the names" unmet=1 rules=[mett]`
 		time.Sleep(50 * time.Second)
-		if strings.Contains(out.String(), "no call has met") {
+		if strings.Contains(out.String(), "overrides name rules that no call has used") {
 			t.Errorf("warned too early:\n%s", out.String())
 		}
 		source.set(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "mett": {Max: new(int64(1))}}}, nil)
 		time.Sleep(time.Hour)
-		if n := strings.Count(out.String(), "no call has met"); n != 1 || !strings.Contains(out.String(), warning) {
+		if n := strings.Count(out.String(), "overrides name rules that no call has used"); n != 1 || !strings.Contains(out.String(), warning) {
 			t.Errorf("warned %d times, want once:\n%s", n, out.String())
 		}
 	})

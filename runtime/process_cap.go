@@ -6,17 +6,17 @@ import (
 )
 
 // WithProcessCap puts a limit in memory before the store: r bounds how many
-// calls of this process, whatever their rules and keys, are let through, and so
-// protects it and the store when one node is flooded. It is always in force,
-// also while the store gives no answer, and for calls whose own limits are
-// switched off, cost nothing or have an invalid key; only the limiter's kill
-// switch ends it too.
+// calls of this process are admitted, whatever their rules and keys. It protects
+// the process and the store when one node is flooded. It is always in force, also
+// while the store gives no answer, and for calls whose own limits are switched
+// off, cost nothing or have an invalid key. Only the limiter's kill switch ends
+// it too.
 //
-// Each call costs 1. One that is not let through after all gives its charge
-// back; a [Limiter.Refund] does not. Overrides, a [Scaler] and r's Mode have
-// their effect, r's Wait has none. A call over the cap gets a [*LimitedError]
-// with r's name, and its decision the source [SourceProcess]. [Limiter.Peek]
-// does not look at the cap. A nil r is no cap.
+// Each call costs 1. A call that is denied by its own limits gives its charge
+// back; a [Limiter.Refund] does not. Overrides, a [Scaler] and r's Mode apply to
+// the cap, r's Wait does not. A call over the cap gets a [*LimitedError] with r's
+// name, and its decision has the source [SourceProcess]. [Limiter.Peek] ignores
+// the cap. A nil r is no cap.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
 		if l.cap = nil; r == nil {
@@ -31,22 +31,21 @@ func WithProcessCap(r *Rule) Option {
 	}
 }
 
-// A processCap is what all calls of a limiter must pass first.
+// A processCap is the limit that all calls of a limiter must pass first.
 type processCap struct {
 	rule  *Rule
 	store *MemoryStore
 }
 
-// takeCapped does what take does for a call that the cap lets through. One that
-// can never be admitted does not come that far, and one that nothing else
-// limits no further.
+// takeCapped is take for a call that the cap admits. A call that can never be
+// admitted is not charged to the cap. A call without other limits ends here.
 func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, d *Decision) error {
-	if req.hopeless() {
+	if req.denyUnsatisfiable() {
 		return l.take(ctx, req, limits, d)
 	}
 	paid := newRequest()
 	defer paid.free()
-	if err := l.cap.admit(l, paid, d); err != nil {
+	if err := l.cap.admit(ctx, l, paid, d); err != nil {
 		return err
 	}
 	if len(req.charges) == 0 {
@@ -60,29 +59,29 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 	return err
 }
 
-// takeFast does what takeCapped does for a charge that the limiter decides on
-// its caller's stack, or has found to be denied. It returns false, and has done
-// nothing, if the cap is out of the ordinary just now.
-func (p *processCap) takeFast(l *Limiter, key []byte, charges *[1]Charge, came time.Duration, d *Decision) (bool, error) {
+// takeFast is takeCapped for a charge that the limiter decides on its caller's
+// stack, or has found to be denied. It returns false, and has done nothing, if
+// the cap needs the general path.
+func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charges *[1]Charge, arrived time.Duration, d *Decision) (bool, error) {
 	limit := p.rule.Limit(nil)
-	rule, most, on, err := l.effective(&limit)
-	paid := [1]Charge{{Rule: rule, Max: most, Cost: 1}}
-	if err != nil || !on || rule.Mode != Enforce || paid[0].hopeless() || len(l.namespace)+len(rule.Prefix) > fastKey {
+	rule, max, on, err := l.effective(&limit)
+	paid := [1]Charge{{Rule: rule, Max: max, Cost: 1}}
+	if err != nil || !on || rule.Mode != Enforce || paid[0].unsatisfiable() || len(l.namespace)+rule.prefixLen() > fastKey {
 		return false, nil
 	}
 	var array [fastKey + 32]byte
 	capKey := appendKey(array[:0], l.namespace, rule, &limit.key)
-	if err := p.store.decideOne(p.store.time(came), capKey, &paid[0], true); err != nil {
+	if err := p.store.decideOne(p.store.time(arrived), capKey, &paid[0], true); err != nil {
 		return false, nil
 	}
 	if l.events.decides() {
-		l.events.decided(paid[:], came, SourceProcess, nil)
+		l.events.decided(ctx, paid[:], arrived, SourceProcess, nil)
 	}
 	if !paid[0].Allowed {
 		*d = Decision{Source: SourceProcess}
-		return true, l.answer(paid[:], came, d)
+		return true, l.answer(paid[:], arrived, d)
 	}
-	done, err := l.decideFast(key, charges, came, d)
+	done, err := l.decideFast(ctx, key, charges, arrived, d)
 	if !done || err != nil {
 		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
 	}
@@ -90,17 +89,17 @@ func (p *processCap) takeFast(l *Limiter, key []byte, charges *[1]Charge, came t
 }
 
 // admit charges one call to the cap. The error is non-nil if and only if the
-// call may not go on; otherwise req says what was charged.
-func (p *processCap) admit(l *Limiter, req *request, d *Decision) error {
+// call may not go on; otherwise req holds the charge.
+func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Decision) error {
 	limit := [...]Limit{p.rule.Limit(nil)}
-	if err := req.fill(l, limit[:]); err != nil || len(req.charges) == 0 {
+	if err := req.fill(ctx, l, limit[:]); err != nil || len(req.charges) == 0 {
 		return err
 	}
-	req.call[0].came = instant()
-	if !req.hopeless() {
+	req.call[0].arrived = instant()
+	if !req.denyUnsatisfiable() {
 		_ = p.store.Take(context.Background(), req.call[:]) // one call, with an error of its own
 	}
-	return l.conclude(req, SourceProcess, req.call[0].Err, d)
+	return l.finish(ctx, req, SourceProcess, req.call[0].Err, d)
 }
 
 // giveBack undoes admit.

@@ -177,7 +177,7 @@ func TestProcessCapChanged(t *testing.T) {
 			source.set(test.to, nil)
 			var verdicts recorder[runtime.Verdict]
 			limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, runtime.WithOverrides(source, time.Hour),
-				runtime.WithObserver(&runtime.Observer{Decision: func(ev runtime.DecisionEvent) {
+				runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
 					if ev.Rule == "process" {
 						verdicts.add(ev.Verdict)
 					}

@@ -73,7 +73,7 @@ func TestDeadServer(t *testing.T) {
 	// And when it is there again, it decides again.
 	server.Restart()
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
-	if d, err := limiter.Take(context.Background(), (&runtime.Rule{Window: time.Hour, Max: 2}).Limit(key("k"))); err != nil || d.Source != runtime.SourceStore {
+	if d, err := limiter.Take(context.Background(), (&runtime.Rule{Name: "r", Window: time.Hour, Max: 2}).Limit(key("k"))); err != nil || d.Source != runtime.SourceStore {
 		t.Errorf("restarted: got %+v, %v", d, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestContextCancelledMeanwhile(t *testing.T) {
 	client := server.Client(t)
 	server.Pause()
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
-	limit := (&runtime.Rule{Window: time.Hour, Max: 2}).Limit(nil)
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 2}).Limit(nil)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	timer := time.AfterFunc(20*time.Millisecond, cancel)
@@ -120,7 +120,7 @@ func TestAtMostOnce(t *testing.T) {
 		return runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	}
 	limiter := runtime.New(runtime.NewRedisStore(direct, patient), quiet, closed)
-	limit := (&runtime.Rule{Window: time.Hour, Max: 1000}).Limit(key("k"))
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1000}).Limit(key("k"))
 	if _, err := limiter.Take(ctx, limit); err != nil {
 		t.Fatal(err)
 	}

@@ -50,9 +50,9 @@ func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 		l = withoutStore
 	}
 	r, most, _ := l.overridden(&limit)
-	g := &KeyGroup{Prefix: r.Prefix, Expiry: r.longest(most), tag: r.keyTag()}
+	g := &KeyGroup{Prefix: r.prefix(), Expiry: r.longest(most), tag: r.keyTag()}
 	if l.namespace != "" {
-		g.Prefix = l.namespace + ":" + r.Prefix
+		g.Prefix = l.namespace + ":" + g.Prefix
 	}
 	return g
 }

@@ -129,7 +129,7 @@ func TestScriptFlush(t *testing.T) {
 		}
 	})
 	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
-	rule := &runtime.Rule{Window: time.Hour, Max: 100}
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
 	keys := int64(0)
 	for ; flushed.Load() < 20 || keys < 20; keys++ {
 		if got := admittedOf(t, rule.Limit(runtime.NewKey().AddInt(keys)), limiter); got != 100 {

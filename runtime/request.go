@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
 )
@@ -9,11 +10,12 @@ import (
 // A request is the memory that one call needs on its way to the store and
 // back. It is pooled, so that a call allocates nothing.
 type request struct {
-	call    [1]Call
-	charges []Charge
-	keys    []byte
-	peeking bool     // nothing is decided, so nothing is told
-	whole   []Charge // those of which charges have this process's share
+	call     [1]Call
+	charges  []Charge
+	keys     []byte
+	peeking  bool     // nothing is decided, so nothing is reported
+	whole    []Charge // the originals of charges that have this process's share
+	receipts receiptBook
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -31,16 +33,21 @@ func (r *request) free() {
 }
 
 // fill turns limits into charges and leaves out what needs no decision: a
-// limit at no cost, and one whose key is invalid while its policy is open. The
-// error is [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
-func (r *request) fill(l *Limiter, limits []Limit) error {
+// limit at no cost, one whose key is invalid while its policy is open, and a
+// shadow limit that is invalid or could never admit the call. The error is
+// [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
+func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	if len(limits) > MaxLimits {
-		return fmt.Errorf("%w: %d limits on one call, the most is %d", ErrInvalidLimit, len(limits), MaxLimits)
+		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
 	}
 	for i := range limits {
 		limit := &limits[i]
-		rule, most, on, err := l.effective(limit)
+		rule, max, on, err := l.effective(limit)
 		if err != nil {
+			if rule != nil && rule.Mode == Shadow && !r.peeking {
+				l.events.failure(ctx, rule, l.policy(rule), err)
+				continue
+			}
 			return err
 		}
 		if !on || limit.cost == 0 {
@@ -48,7 +55,7 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 		}
 		if err := limit.key.invalid(); err != nil {
 			policy := l.policy(rule)
-			l.events.failure(rule, policy, err)
+			l.events.failure(ctx, rule, policy, err)
 			switch policy {
 			case FailOpen:
 				continue
@@ -56,10 +63,11 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 				return fmt.Errorf("rule %q: %w", rule.Name, err)
 			}
 		}
-		charge := Charge{Rule: rule, Max: most, Cost: limit.cost, limit: uint8(i)}
-		if charge.hopeless() && rule.Mode == Shadow {
+		charge := Charge{Rule: rule, Max: max, Cost: limit.cost, limit: uint8(i)}
+		if charge.unsatisfiable() && rule.Mode == Shadow {
 			if !r.peeking {
-				l.events.hopeless(&charge)
+				charge.RetryAfter = Never
+				l.events.unsatisfiable(ctx, &charge)
 			}
 			continue
 		}
@@ -77,22 +85,30 @@ func (r *request) fill(l *Limiter, limits []Limit) error {
 	return nil
 }
 
-// hopeless reports whether no waiting would admit the charge.
-func (c *Charge) hopeless() bool { return c.Max == 0 || c.Cost > c.capacity() }
+// unsatisfiable reports whether no waiting would admit the charge.
+func (c *Charge) unsatisfiable() bool { return c.Max == 0 || c.Cost > c.capacity() }
 
-// hopeless marks the charges that can never be admitted as denied for ever,
-// and reports whether there is one.
-func (r *request) hopeless() bool {
+// denyUnsatisfiable marks the charges that can never be admitted as denied for
+// ever, and reports whether there is one.
+func (r *request) denyUnsatisfiable() bool {
 	found := false
 	for i := range r.charges {
 		c := &r.charges[i]
 		c.Result = Result{Allowed: true}
-		if c.hopeless() {
+		if c.unsatisfiable() {
 			c.Result = Result{RetryAfter: Never}
 			found = true
 		}
 	}
 	return found
+}
+
+// pass admits the request without counting it.
+func (r *request) pass() {
+	for i := range r.charges {
+		c := &r.charges[i]
+		c.Result = Result{Allowed: true, Remaining: c.capacity()}
+	}
 }
 
 // chargeOf returns the charge for one of the call's limits.

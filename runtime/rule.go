@@ -33,12 +33,14 @@ const DefaultMessage = "rate limit exceeded"
 // declare its own in a package variable. A Rule must not be changed once it is
 // in use.
 type Rule struct {
-	// Name identifies the rule in errors, logs and metrics.
+	// Name identifies the rule in errors, logs, metrics and overrides.
 	Name string
 	// Source is where the rule was declared, as file:line.
 	Source string
 	// Prefix starts every Redis key of the rule. Rules that share a prefix
-	// share their counts.
+	// share their counts. If it is empty the keys start with "rate_limit:", the
+	// Name and a colon; in the Name the bytes that a [Key] escapes are escaped.
+	// A rule needs a Prefix or a Name.
 	Prefix string
 	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow].
 	Window time.Duration
@@ -60,21 +62,21 @@ type Rule struct {
 	// bound but Wait.
 	Burst int64
 	// Wait is how long a call may wait for its turn instead of being denied at
-	// once. The context's deadline shortens it.
+	// once. The context's deadline shortens it. In [Shadow] mode nobody waits.
 	Wait time.Duration
 	// Mode is whether the limit denies calls; its zero value is [Enforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
 	// [DefaultMessage].
 	Message string
-	// Fail says what becomes of a call when the store gives no answer; its
-	// zero value leaves that to the limiter.
+	// Fail is the policy for calls that the store does not decide. Its zero
+	// value is the limiter's policy.
 	Fail FailurePolicy
-	// Adaptive, if not nil, scales Max by how busy things are. It scales the
-	// rate of a bucket and not its burst.
+	// Adaptive, if not nil, scales Max by the load. It scales the rate of a
+	// bucket and not its burst.
 	Adaptive Scaler
 
-	declared *Rule // what an override has made this of, or nil
+	declared *Rule // the rule that an override was applied to, or nil
 }
 
 // A Mode says whether a limit denies calls.
@@ -84,7 +86,9 @@ const (
 	// Enforce denies calls that the limit has no room for.
 	Enforce Mode = iota
 	// Shadow counts calls but denies none, to try a limit on real traffic. A
-	// call that it has no room for goes on uncounted, as if it was denied.
+	// call that the limit has no room for goes on uncounted, as if it was denied.
+	// A shadow limit never delays or refuses a call, whatever its Wait and
+	// failure policy, its key, and its numbers are.
 	Shadow
 )
 
@@ -99,7 +103,7 @@ func (m Mode) String() string {
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
 
-// A FailurePolicy says what becomes of a call when the store gives no answer.
+// A FailurePolicy decides calls that the store does not.
 type FailurePolicy uint8
 
 const (
@@ -107,7 +111,8 @@ const (
 	FailDefault FailurePolicy = iota
 	// FailOpen lets the call through.
 	FailOpen
-	// FailClosed refuses the call with [ErrUnavailable].
+	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [Shadow]
+	// mode it is FailOpen.
 	FailClosed
 	// FailLocal lets this process decide alone, with a [MemoryStore] of the
 	// limiter's own. With n replicas up to n times Max may pass, unless
@@ -182,12 +187,51 @@ func (l Limit) WithMax(n int64) Limit {
 	return l
 }
 
-// check returns an [ErrInvalidLimit] if the rule's numbers, and the max and cost
-// of a call, make no sense.
-func (r *Rule) check(max, cost int64) error {
+// defaultPrefix starts the keys of rules that have no Prefix.
+const defaultPrefix = "rate_limit:"
+
+// prefix returns the text that starts the rule's keys.
+func (r *Rule) prefix() string {
+	if r.Prefix != "" {
+		return r.Prefix
+	}
+	return string(r.appendDefaultPrefix(nil))
+}
+
+// prefixLen returns the length of the prefix, unless the rule's Name needs
+// escapes.
+func (r *Rule) prefixLen() int {
+	if r.Prefix != "" {
+		return len(r.Prefix)
+	}
+	return len(defaultPrefix) + len(r.Name) + 1
+}
+
+// appendDefaultPrefix appends the prefix of a rule without one.
+func (r *Rule) appendDefaultPrefix(dst []byte) []byte {
+	if r.Name == "" {
+		return dst // check refuses it
+	}
+	return append(appendEscaped(append(dst, defaultPrefix...), r.Name), ':')
+}
+
+// checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.
+func (r *Rule) checkPrefix() error {
 	switch {
 	case r == nil:
 		return fmt.Errorf("%w: no rule", ErrInvalidLimit)
+	case r.Prefix == "" && r.Name == "":
+		return fmt.Errorf("%w: the rule has neither a Prefix nor a Name: give it a Name, or its keys are those of every such rule", ErrInvalidLimit)
+	}
+	return nil
+}
+
+// check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost
+// of a call, are out of bounds.
+func (r *Rule) check(max, cost int64) error {
+	switch {
+	case r == nil || r.Prefix == "" && r.Name == "":
+		return r.checkPrefix()
 	case cost < 0:
 		return fmt.Errorf("%w: rule %q: cost %d is negative", ErrInvalidLimit, r.Name, cost)
 	case max < 0:
@@ -197,7 +241,7 @@ func (r *Rule) check(max, cost int64) error {
 	case r.Algorithm > LeakyBucket || r.Storage > List || r.Mode > Shadow || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	case max > countings[r.counted()].max:
-		return fmt.Errorf("%w: rule %q: max %d is above %d, the most that a %v counts", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)
+		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)
 	case r.Burst < 0 || r.Burst > MaxCount:
 		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
 	case r.Wait < 0:

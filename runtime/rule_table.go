@@ -5,26 +5,26 @@ import (
 	"sync/atomic"
 )
 
-// maxKnown is how many rules a limiter keeps something for. A program that makes
-// new rules all the time does not fill its memory: it pays for every call beyond,
-// rules beyond share their lines in the log and do not adapt.
+// maxKnown is how many rules a limiter keeps values for. A program that makes new
+// rules all the time does not fill its memory: rules beyond cost more per call,
+// share their lines in the log and do not adapt.
 const maxKnown = 10_000
 
-// A ruleTable keeps something for rules by their declarations.
+// A ruleTable keeps a value for each rule, by its declaration.
 type ruleTable[T any] struct {
 	rules sync.Map // *Rule as declared -> *T
 	known atomic.Int64
 }
 
-// of returns what is kept for a rule, or nil.
+// of returns the value of a rule, or nil.
 func (t *ruleTable[T]) of(declared *Rule) *T {
 	found, _ := t.rules.Load(declared)
 	kept, _ := found.(*T)
 	return kept
 }
 
-// keep keeps something for a rule that has nothing yet, unless there are too
-// many, and reports whether it did.
+// keep keeps a value for a rule that has none yet, unless there are too many
+// rules, and reports whether it did.
 func (t *ruleTable[T]) keep(declared *Rule, v *T) bool {
 	if t.known.Load() >= maxKnown {
 		return false
@@ -36,7 +36,7 @@ func (t *ruleTable[T]) keep(declared *Rule, v *T) bool {
 	return !known
 }
 
-// renew replaces what is kept for a rule, if there is something.
+// renew replaces the value of a rule, if it has one.
 func (t *ruleTable[T]) renew(declared *Rule, v *T) {
 	if old := t.of(declared); old != nil {
 		t.rules.CompareAndSwap(declared, old, v)

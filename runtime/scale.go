@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// scaleEvery is the least time between two questions about one rule's factor.
+// scaleEvery is the least time between two calls of a scaler for one rule.
 const scaleEvery = time.Second
 
-// A Scaler makes the max of a rule follow how busy things are. Package
-// runtime/adaptive has one that goes by CPU, memory and latency.
+// A Scaler makes the max of a rule follow the load. Package runtime/adaptive has
+// one for CPU, memory and latency.
 type Scaler interface {
-	// Factor returns what the rule's max is to be multiplied by: 1 leaves it
-	// alone, less admits less. What is not above 0 or not finite counts as 1,
-	// and so does a panic. It is called once a second at most for each rule
-	// and limiter, never twice at a time, and in a goroutine of its own while
-	// calls go on with the factor before.
+	// Factor returns the factor that multiplies the rule's max: 1 leaves it
+	// alone, less admits less. A factor that is not above 0 or not finite counts
+	// as 1, and so does a panic. Factor is called at most once a second for each
+	// rule and limiter, never twice at a time, and in a goroutine of its own
+	// while calls go on with the last factor.
 	Factor(Load) float64
 }
 
-// A Load is what a [Scaler] is told of a rule.
+// A Load describes the load on a rule to a [Scaler].
 type Load struct {
 	// Rule is the rule as it was declared.
 	Rule *Rule
 	// Factor is the factor so far, 1 to begin with.
 	Factor float64
-	// Latency is how long the rule's calls took in the last seconds, and Usual
-	// how long they take as a rule, which an overload takes hours to become.
-	// Both are 0 before the first call was measured, see [Limiter.Measure].
+	// Latency is how long the rule's calls took in the last seconds. Usual is how
+	// long they take normally: an average over hours. Both are 0 before the first
+	// call was measured, see [Limiter.Measure].
 	Latency, Usual time.Duration
 }
 
-// WithScaler has s scale every rule that is adaptive, in place of the rule's
-// own scaler.
+// WithScaler makes s scale every adaptive rule, in place of the rule's own
+// scaler.
 func WithScaler(s Scaler) Option {
 	return func(l *Limiter) { l.scaling.scaler = s }
 }
 
-// Measure takes note that a call which r let through began at start and ends
-// now. Generated code defers it for rules that adapt to latency. A nil Rule or
-// one that is not adaptive is passed over.
+// Measure records that a call which r admitted began at start and ends now.
+// Generated code defers it for rules that adapt to latency. A nil Rule, or one
+// that is not adaptive, is passed over.
 func (l *Limiter) Measure(r *Rule, start time.Time) {
 	if l == nil {
 		l = withoutStore
@@ -55,8 +55,8 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 	}
 }
 
-// Factor returns what the max of an adaptive rule is multiplied by just now,
-// and 1 for any other.
+// Factor returns the factor that multiplies the max of an adaptive rule now, and
+// 1 for any other rule.
 func (l *Limiter) Factor(r *Rule) float64 {
 	if l == nil {
 		l = withoutStore
@@ -70,20 +70,20 @@ func (l *Limiter) Factor(r *Rule) float64 {
 	return 1
 }
 
-// A scaling is what a limiter knows of its adaptive rules.
+// A scaling is the state of a limiter's adaptive rules.
 type scaling struct {
 	scaler Scaler // in place of the rules' own, or nil
 	rules  ruleTable[adaptation]
 
 	mu      sync.Mutex
 	closed  bool
-	askings sync.WaitGroup
+	running sync.WaitGroup // calls of scalers
 }
 
-// An adaptation is what a limiter knows of one adaptive rule.
+// An adaptation is the state of one adaptive rule.
 type adaptation struct {
-	asked  atomic.Int64  // instant from which the scaler is due again
-	busy   atomic.Bool   // the scaler is being asked
+	due    atomic.Int64  // instant from which the scaler is called again
+	busy   atomic.Bool   // the scaler is running
 	factor atomic.Uint64 // bits of a float64; 0: 1
 
 	latency latency
@@ -96,7 +96,7 @@ func (a *adaptation) now() float64 {
 	return 1
 }
 
-// of returns what is known of an adaptive rule, or nil if there are too many.
+// of returns the state of an adaptive rule, or nil if there are too many rules.
 func (s *scaling) of(r *Rule) *adaptation {
 	if found := s.rules.of(r); found != nil {
 		return found
@@ -105,63 +105,62 @@ func (s *scaling) of(r *Rule) *adaptation {
 	return s.rules.of(r)
 }
 
-// begin reports whether a scaler may be asked; if so, askings.Done is due.
+// begin reports whether a scaler may be called. If so, running.Done is due.
 func (s *scaling) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.askings.Add(1)
+		s.running.Add(1)
 	}
 	return !s.closed
 }
 
 var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")
 
-// close lets factors stay as they are, and returns when no scaler is asked any
-// more.
+// close keeps the factors as they are, and returns when no scaler runs.
 func (s *scaling) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
-		s.askings.Wait()
+		s.running.Wait()
 		close(done)
 	}()
 	return await(done, errScalerHangs)
 }
 
-// scaled returns most, the max of a call by rule r, times the factor of the
-// rule that it was declared as: at least 1, no less than the call costs if that
-// could be admitted, and within the bounds of the rule's numbers.
-func (l *Limiter) scaled(declared, r *Rule, most, cost int64) int64 {
+// scaled returns the max of a call by rule r times the factor of the rule as
+// declared: at least 1, no less than the call's cost if that could be admitted,
+// and within the bounds of the rule's numbers.
+func (l *Limiter) scaled(declared, r *Rule, limit, cost int64) int64 {
 	a := l.scaling.of(declared)
 	if a == nil {
-		return most
+		return limit
 	}
-	now, due := int64(instant()), a.asked.Load()
-	if now >= due && a.asked.CompareAndSwap(due, now+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
+	now, due := int64(instant()), a.due.Load()
+	if now >= due && a.due.CompareAndSwap(due, now+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
 		if l.scaling.begin() {
 			go l.rescale(declared, a)
 		}
 	}
 	factor := a.now()
 	if factor == 1 {
-		return most
+		return limit
 	}
-	least, bound := max(1, min(cost, most)), countings[r.counted()].max
-	if burst := r.capacity(0); burst > 0 { // is what a call may cost, and drains within maxDrain
-		least = min(most, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)
+	least, bound := max(1, min(cost, limit)), countings[r.counted()].max
+	if burst := r.capacity(0); burst > 0 { // bounds the cost, and drains within maxDrain
+		least = min(limit, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)
 	}
-	return max(least, int64(min(math.Round(float64(most)*factor), float64(bound))))
+	return max(least, int64(min(math.Round(float64(limit)*factor), float64(bound))))
 }
 
-// rescale asks the scaler for a rule's factor.
+// rescale calls the scaler for a rule's factor.
 func (l *Limiter) rescale(r *Rule, a *adaptation) {
-	defer l.scaling.askings.Done()
+	defer l.scaling.running.Done()
 	defer a.busy.Store(false)
-	recent, usual := a.latency.look(instant())
-	factor := l.askFactor(Load{Rule: r, Factor: a.now(), Latency: recent, Usual: usual})
+	recent, usual := a.latency.read(instant())
+	factor := l.callScaler(Load{Rule: r, Factor: a.now(), Latency: recent, Usual: usual})
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		factor = 1
 	}
@@ -171,8 +170,8 @@ func (l *Limiter) rescale(r *Rule, a *adaptation) {
 	}
 }
 
-// askFactor returns what the scaler says, and 1 if it panics.
-func (l *Limiter) askFactor(load Load) (factor float64) {
+// callScaler returns the scaler's factor, and 1 if it panics.
+func (l *Limiter) callScaler(load Load) (factor float64) {
 	factor = 1
 	defer l.events.contain("scaler")
 	scaler := load.Rule.Adaptive

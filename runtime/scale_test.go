@@ -159,7 +159,7 @@ func TestScaledTrip(t *testing.T) {
 // TestScaledBounds scales to the ends of what a max may be.
 func TestScaledBounds(t *testing.T) {
 	t.Parallel()
-	logged := runtime.Rule{Window: time.Hour, Max: 10}
+	logged := runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
 	for _, test := range []struct {
 		rule      runtime.Rule
 		factor    float64

@@ -6,8 +6,8 @@ import (
 )
 
 // A Store keeps the counts of limits and decides calls. [RedisStore] shares
-// them between processes, [MemoryStore] keeps them in this one. Package
-// storetest holds what every Store must do.
+// them between processes, [MemoryStore] keeps them in this one. Package storetest
+// tests the contract of a Store.
 //
 // A Store must be safe for concurrent use, must not keep the slices that it is
 // given after it has returned, and must give up when the context ends.
@@ -19,28 +19,28 @@ type Store interface {
 	// The error is non-nil if no call was decided for sure.
 	Take(ctx context.Context, calls []Call) error
 
-	// Peek does what Take does and charges nothing: each call finds what it
-	// would find if it alone came now.
+	// Peek does what Take does and charges nothing: each call gets the result
+	// that it would get if it alone arrived now.
 	Peek(ctx context.Context, calls []Call) error
 
-	// Refund gives back up to Cost of what was charged to each Key at the time
-	// At. What is no longer counted, or never was, is passed over; no limit
-	// ever has more left than its max.
+	// Refund gives back up to Cost of the charges that were made to each Key at
+	// the time At. Charges that are no longer counted, or never were, are passed
+	// over. No limit ever has more left than its max.
 	Refund(ctx context.Context, charges []Charge) error
 
 	// Reset forgets the keys of the charges and no other.
 	Reset(ctx context.Context, charges []Charge) error
 }
 
-// A Call is what one caller wants to be charged: one or several limits, all or
-// none. Its keys differ from each other.
+// A Call is one caller's charges: one or several limits, all or none. Its keys
+// differ from each other.
 type Call struct {
 	// Charges may be empty. The call is then admitted and charges nothing.
 	Charges []Charge
 	// Err is set by the store when this call alone could not be decided.
 	Err error
 
-	came time.Duration // the instant at which it came to the limiter; 0: unknown
+	arrived time.Duration // the instant at which it reached the limiter; 0: unknown
 }
 
 // A Charge is one limit of a call, as a store sees it.
@@ -59,14 +59,15 @@ type Charge struct {
 
 	Result
 
-	limit  uint8 // which of the call's limits this is
-	renews bool  // the call is to find out whether a denial still holds, see denials
+	limit  uint8  // the index of the limit in the call
+	renews bool   // the call asks whether a denial still holds, see denials
+	source Source // who decided this limit, if not all limits of the call were decided alike
 }
 
-// capacity returns the most that could ever be charged at once.
+// capacity returns the largest cost that could ever be admitted.
 func (c *Charge) capacity() int64 { return c.Rule.capacity(c.Max) }
 
-// A Result is what a store found about one charge.
+// A Result is a store's answer about one charge.
 type Result struct {
 	// Allowed reports whether this limit had room. The charge was made if this
 	// limit had, and every other of the call that is not in [Shadow] mode.
@@ -75,10 +76,10 @@ type Result struct {
 	// made.
 	Remaining int64
 	// RetryAfter is 0 if the charge is allowed, and otherwise the time until
-	// it would be if nobody else came.
+	// it would be if no other call arrived.
 	RetryAfter time.Duration
-	// ResetAfter is the time until the limit is whole again if nobody else
-	// came.
+	// ResetAfter is the time until the limit is whole again if no other call
+	// arrived.
 	ResetAfter time.Duration
 	// Delay is how long the caller must wait for its turn in a queue, see
 	// [LeakyBucket].
@@ -87,8 +88,8 @@ type Result struct {
 	// microseconds since 1970: its own, that of its time slice, or the last of
 	// its bucket. It is 0 if no charge was made.
 	At int64
-	// Recalled reports that the store did not look again but went by an
-	// earlier denial, see [WithDenialMemory].
+	// Recalled reports that the store did not read the count again but repeated
+	// an earlier denial, see [WithDenialMemory].
 	Recalled bool
 }
 

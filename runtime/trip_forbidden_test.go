@@ -28,7 +28,7 @@ func TestForbiddenKey(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
 	store := runtime.NewRedisStore(client, patient, atOnce)
-	rule := &runtime.Rule{Window: time.Hour, Max: most}
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most}
 	take := func(key string) (runtime.Result, error) {
 		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: most, Cost: 1}}}}
 		err := errors.Join(store.Take(ctx, calls), calls[0].Err)

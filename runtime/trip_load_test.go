@@ -187,7 +187,7 @@ func (l *tripLoad) call() {
 // notCharged reports whether the error says that the call did not reach Redis.
 func notCharged(err error) bool {
 	switch runtime.ClassOf(err) {
-	case runtime.ClassBroken, runtime.ClassCrowded, runtime.ClassDial:
+	case runtime.ClassBreakerOpen, runtime.ClassCrowded, runtime.ClassDial:
 		return true
 	}
 	return false

@@ -6,7 +6,7 @@ import (
 )
 
 // start returns the time from which the request's waiting counts, or the zero
-// time if none of its rules waits.
+// time if none of its rules has a Wait.
 func (r *request) start() time.Time {
 	for i := range r.charges {
 		if r.charges[i].Rule.Wait > 0 {
@@ -16,8 +16,8 @@ func (r *request) start() time.Time {
 	return time.Time{}
 }
 
-// limitWait sets how long each charge may still wait: what is left of its
-// rule's Wait, and of the time until the context's deadline.
+// limitWait sets how long each charge may still wait: the rest of its rule's
+// Wait, or of the time until the context's deadline if that is shorter.
 func (r *request) limitWait(ctx context.Context, start time.Time) {
 	if start.IsZero() {
 		return
@@ -33,9 +33,9 @@ func (r *request) limitWait(ctx context.Context, start time.Time) {
 	}
 }
 
-// pause returns how long to wait before a denied request is worth another try,
-// and whether every limit that denied it lets it wait that long. A queue has
-// taken the waiting into account already.
+// pause returns how long a denied request waits before it is decided again, and
+// whether every limit that denied it allows that wait. A queue has taken the wait
+// into account already.
 func (r *request) pause() (time.Duration, bool) {
 	longest := time.Duration(0)
 	for i := range r.charges {
@@ -51,11 +51,14 @@ func (r *request) pause() (time.Duration, bool) {
 	return longest, true
 }
 
-// delay returns how long an admitted request must wait for its turn.
+// delay returns how long an admitted request must wait for its turn. A shadow
+// queue delays nobody.
 func (r *request) delay() time.Duration {
 	longest := time.Duration(0)
 	for i := range r.charges {
-		longest = max(longest, r.charges[i].Delay)
+		if c := &r.charges[i]; c.Rule.Mode == Enforce {
+			longest = max(longest, c.Delay)
+		}
 	}
 	return longest
 }

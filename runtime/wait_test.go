@@ -26,7 +26,7 @@ func TestWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := context.Background()
 				limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-				rule := &runtime.Rule{Window: time.Second, Max: 2, Algorithm: algorithm, Wait: time.Second}
+				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 2, Algorithm: algorithm, Wait: time.Second}
 				for range 2 {
 					if got := elapsed(func() { limiter.Take(ctx, rule.Limit(nil)) }); got != 0 {
 						t.Errorf("waited %v with room left", got)
@@ -54,7 +54,7 @@ func TestWaitDeadline(t *testing.T) {
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.LeakyBucket} {
 		synctest.Test(t, func(t *testing.T) {
 			limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-			rule := &runtime.Rule{Window: time.Second, Max: 1, Algorithm: algorithm, Wait: time.Minute}
+			rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Algorithm: algorithm, Wait: time.Minute}
 			if algorithm == runtime.LeakyBucket {
 				rule.Burst = 10 // how long the queue may be
 			}
@@ -84,7 +84,7 @@ func TestWaitAmongOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		rule := &runtime.Rule{Window: time.Second, Max: 1, Wait: 3 * time.Second}
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: 3 * time.Second}
 		begin := time.Now()
 		admitted := make(chan time.Duration, 10)
 		for range 10 {
@@ -115,7 +115,7 @@ func TestWaitCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		rule := &runtime.Rule{Window: time.Second, Max: 1, Wait: time.Minute}
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Minute}
 		if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func TestQueueSpacesEvenly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		rule := &runtime.Rule{Window: time.Second, Max: 5, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Second}
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 5, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		begin := time.Now()
 		admitted := make(chan time.Duration, 20)
 		for range 20 {
@@ -167,7 +167,7 @@ func TestQueueCancelledRefunds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		rule := &runtime.Rule{Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 10}
 		take := func(ctx context.Context, cost int64) error {
 			_, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost), other.Limit(nil))

@@ -117,7 +117,7 @@ func (v *view) settled(over, lasts time.Duration) bool {
 
 // failure counts a call that the store did not decide by the class of its
 // error.
-func (v *view) failure(e runtime.FailureEvent) {
+func (v *view) failure(_ context.Context, e runtime.FailureEvent) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.classes[e.Class.String()]++

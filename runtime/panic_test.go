@@ -1,0 +1,159 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A panicHandler panics with every line, or while it is asked whether it wants
+// one.
+type panicHandler struct{ enabled bool }
+
+func (h panicHandler) Enabled(context.Context, slog.Level) bool {
+	if h.enabled {
+		panic("enabled")
+	}
+	return true
+}
+func (panicHandler) Handle(context.Context, slog.Record) error { panic("handle") }
+func (h panicHandler) WithAttrs([]slog.Attr) slog.Handler      { return h }
+func (h panicHandler) WithGroup(string) slog.Handler           { return h }
+
+// panicError panics when it is printed.
+type panicError struct{}
+
+func (panicError) Error() string { panic("error") }
+
+// panicScaler panics when it is called.
+type panicScaler struct{}
+
+func (panicScaler) Factor(runtime.Load) float64 { panic("scaler") }
+
+// counted returns how often each kind of function has panicked.
+func counted(panics *recorder[runtime.PanicEvent]) map[string]bool {
+	in := map[string]bool{}
+	for _, ev := range panics.all() {
+		in[ev.In] = true
+	}
+	return in
+}
+
+// Whatever a program's function does, the limiter goes on, and so do its
+// goroutines.
+func TestPanicsAreContained(t *testing.T) {
+	t.Parallel()
+	for _, enabled := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var panics recorder[runtime.PanicEvent]
+			polls, fail := 0, false
+			limiter := runtime.New(runtime.NewMemoryStore(),
+				runtime.WithLogger(slog.New(panicHandler{enabled})),
+				runtime.WithEnabled(func() bool { panic("enabled") }),
+				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+					if polls++; fail {
+						panic("source")
+					}
+					if polls%2 == 0 {
+						return runtime.Overrides{}, panicError{}
+					}
+					return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: new(int64(polls))}}}, nil
+				}), time.Second),
+				runtime.WithObserver(&runtime.Observer{
+					Decision: func(context.Context, runtime.DecisionEvent) { panic("decision") },
+					Failure:  func(context.Context, runtime.FailureEvent) { panic("failure") },
+					Override: func(runtime.OverrideEvent) { panic("override") },
+					Scale:    func(runtime.ScaleEvent) { panic("scale") },
+					Panic:    func(runtime.PanicEvent) { panic("panic") },
+				}),
+				runtime.WithObserver(&runtime.Observer{Panic: panics.add}))
+			ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { panic("recorder") })
+			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: panicScaler{}}
+			for i := range 10 {
+				if i == 5 {
+					fail = true
+				}
+				_, err := limiter.Take(ctx, rule.Limit(nil))
+				if err != nil && !errors.Is(err, runtime.ErrLimited) {
+					t.Error(err)
+				}
+				_, _ = limiter.Take(ctx, rule.Limit(runtime.NewKey().AddInvalid("nil")))
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			if polls < 10 {
+				t.Errorf("the source was polled %d times only", polls)
+			}
+			want := map[string]bool{"log handler": true, "kill switch": true, "override source": true, "observer": true, "scaler": true, "recorder": true}
+			if diff := cmp.Diff(want, counted(&panics)); diff != "" {
+				t.Errorf("panics (-want +got):\n%s", diff)
+			}
+			if err := limiter.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Functions that a goroutine of the store calls end no goroutine with a panic:
+// the memory watch goes on, and so does the circuit breaker.
+func TestPanicsInStoreEvents(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	var panics recorder[runtime.PanicEvent]
+	memory, breaker := make(chan struct{}, 1000), make(chan struct{}, 1000)
+	store := runtime.NewRedisStore(server.Client(t), runtime.WithMemoryWatch(1e-9, 10*time.Millisecond))
+	limiter := runtime.New(store, runtime.WithLogger(slog.New(panicHandler{})), runtime.WithObserver(&runtime.Observer{
+		Memory:  func(runtime.MemoryEvent) { memory <- struct{}{}; panic("memory") },
+		Breaker: func(runtime.BreakerEvent) { breaker <- struct{}{}; panic("breaker") },
+		Panic:   panics.add,
+	}))
+	defer limiter.Close()
+	defer store.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
+	for range 3 {
+		<-memory
+	}
+	server.Kill()
+	for until := time.Now().Add(time.Minute); len(breaker) == 0 && time.Now().Before(until); {
+		if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil && !errors.Is(err, runtime.ErrLimited) {
+			t.Fatal(err)
+		}
+	}
+	if len(breaker) == 0 {
+		t.Error("the breaker did not open")
+	}
+	if diff := cmp.Diff(map[string]bool{"observer": true, "log handler": true}, counted(&panics)); diff != "" {
+		t.Errorf("panics (-want +got):\n%s", diff)
+	}
+}
+
+// A line about a panic is written where lines still can be: by the log, or by
+// slog.Default if it is the log's handler that panics. Not parallel, since it
+// sets slog.Default.
+func TestPanicOfHandlerIsLogged(t *testing.T) {
+	var out lines
+	old := slog.Default()
+	defer slog.SetDefault(old)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	limiter := runtime.New(nil, runtime.WithLogger(slog.New(panicHandler{})))
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
+	for i := range 20 {
+		rule := *rule
+		rule.Name = fmt.Sprint("r", i) // each has a line of its own
+		_, _ = limiter.Take(context.Background(), rule.Limit(nil))
+	}
+	if n := strings.Count(out.String(), "panic in a function that the rate limiter was given"); n != 1 || !strings.Contains(out.String(), `in="log handler"`) {
+		t.Errorf("%d lines, want 1:\n%s", n, out.String())
+	}
+}

@@ -1,0 +1,268 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/quick"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A refund is made also when its caller's deadline has passed or it was
+// cancelled.
+func TestRefundAfterTheCaller(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]runtime.Store{
+		"memory": runtime.NewMemoryStore(),
+		"redis":  runtime.NewRedisStore(redistest.Start(t).Client(t), patient),
+		"own":    struct{ runtime.Store }{contextual{runtime.NewMemoryStore()}},
+	} {
+		limiter := runtime.New(store, quiet, closed)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 20}).Limit(key("k"))
+		for i := range 20 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+			d, err := limiter.Take(ctx, limit)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			cancel()
+			if i%2 == 0 {
+				ctx, cancel = context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+				defer cancel()
+			}
+			if err := limiter.Refund(ctx, d, limit); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if d, err := limiter.Peek(context.Background(), limit); err != nil || d.Remaining != 20 {
+			t.Errorf("%s: got %+v, %v, want 20 left", name, d, err)
+		}
+	}
+}
+
+// contextual is a store that works only while its caller's context does.
+type contextual struct{ *runtime.MemoryStore }
+
+func (s contextual) Refund(ctx context.Context, charges []runtime.Charge) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.MemoryStore.Refund(ctx, charges)
+}
+
+// A refund keeps the values of its caller's context, and gets RefundTimeout on a
+// store that does not end by itself.
+func TestRefundTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		store := &stuckRefunds{MemoryStore: runtime.NewMemoryStore(), value: func(ctx context.Context) any { return ctx.Value(name{}) }}
+		limiter := runtime.New(store, quiet)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
+		d, err := limiter.Take(context.Background(), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), name{}, "value"), time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if err := limiter.Refund(ctx, d, limit); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(start); took != runtime.RefundTimeout {
+			t.Errorf("took %v, want %v", took, runtime.RefundTimeout)
+		}
+		if store.got != "value" {
+			t.Errorf("the store got the value %v", store.got)
+		}
+	})
+}
+
+type stuckRefunds struct {
+	*runtime.MemoryStore
+	value func(context.Context) any
+	got   any
+}
+
+func (s *stuckRefunds) Refund(ctx context.Context, _ []runtime.Charge) error {
+	s.got = s.value(ctx)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A decision is refunded once, however many copies of it there are and whoever
+// refunds them, on the fast path and on the other ones.
+func TestRefundOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	a := (&runtime.Rule{Name: "a", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}).Limit(nil)
+	b := (&runtime.Rule{Name: "b", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}).Limit(nil)
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "local": new(brokenStore), "own": pass{runtime.NewMemoryStore()}} {
+		limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailLocal))
+		taken := int64(0)
+		var decisions []runtime.Decision
+		var limits [][]runtime.Limit
+		for i := range 3000 {
+			call := []runtime.Limit{a, b}[:1+i%2]
+			if i%3 == 0 {
+				decisions = append(decisions, limiter.TakeEach(ctx, call[0])[0].Decision)
+				call = call[:1]
+			} else {
+				d, err := limiter.Take(ctx, call...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				decisions = append(decisions, d)
+			}
+			taken++
+			limits = append(limits, call)
+		}
+		var won, lost atomic.Int64
+		var wait sync.WaitGroup
+		for range 8 {
+			copies := append([]runtime.Decision(nil), decisions...)
+			wait.Go(func() {
+				for _, i := range rand.Perm(len(copies)) {
+					switch err := limiter.Refund(ctx, copies[i], limits[i]...); err {
+					case nil:
+						won.Add(1)
+					case runtime.ErrRefunded:
+						lost.Add(1)
+					default:
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		if won.Load() != taken || lost.Load() != 7*taken {
+			t.Errorf("%s: %d refunds of %d decisions, and %d refused", name, won.Load(), taken, lost.Load())
+		}
+	}
+}
+
+// pass is a store of another type, which has no fast path.
+type pass struct{ runtime.Store }
+
+// Any sequence of calls and refunds of any of their copies leaves as many charges
+// as were not refunded.
+func TestRefundAnyCopies(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 50}).Limit(nil)
+	check := func(steps []uint8, fast bool) bool {
+		var store runtime.Store = runtime.NewMemoryStore()
+		if !fast {
+			store = pass{store}
+		}
+		limiter := runtime.New(store, quiet)
+		var decisions []runtime.Decision
+		refunded, charged := map[int]bool{}, int64(0)
+		for _, step := range steps {
+			if step%2 == 0 || len(decisions) == 0 {
+				d, err := limiter.Take(ctx, limit)
+				if (err == nil) != (charged < 50) {
+					return false
+				}
+				if decisions = append(decisions, d); err == nil {
+					charged++
+				}
+				continue
+			}
+			i := int(step/2) % len(decisions)
+			err := limiter.Refund(ctx, decisions[i], limit)
+			switch denied := !decisions[i].Allowed; {
+			case denied && err != nil, !denied && !refunded[i] && err != nil, refunded[i] && err != runtime.ErrRefunded:
+				return false
+			case !denied && !refunded[i]:
+				refunded[i] = true
+				charged--
+			}
+			if d, err := limiter.Peek(ctx, limit); err != nil || d.Remaining != 50-charged {
+				return false
+			}
+		}
+		return true
+	}
+	if err := quick.Check(check, &quick.Config{MaxCount: 300}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A decision that charged nothing is refunded to no effect, any number of times.
+func TestRefundOfNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
+	first, err := limiter.Take(ctx, rule.Limit(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied, _ := limiter.Take(ctx, rule.Limit(nil))
+	open, _ := runtime.New(new(brokenStore), quiet).Take(ctx, rule.Limit(nil))
+	free, _ := limiter.Take(ctx, rule.Limit(nil).WithCost(0))
+	for name, d := range map[string]runtime.Decision{"zero": {}, "denied": denied, "not decided": open, "at no cost": free} {
+		for range 3 {
+			if err := limiter.Refund(ctx, d, rule.Limit(nil)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	// Limits that make no refund use nothing up.
+	for _, limits := range [][]runtime.Limit{nil, {rule.Limit(nil).WithCost(0)}} {
+		if err := limiter.Refund(ctx, first, limits...); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := limiter.Refund(ctx, first, rule.Limit(nil).WithCost(-1)); !errors.Is(err, runtime.ErrInvalidLimit) {
+		t.Errorf("got %v", err)
+	}
+	if err := limiter.Refund(ctx, first, rule.Limit(nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A queue's caller that gives up gets its charge back once.
+func TestQueueGivesBackOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &countedRefunds{MemoryStore: runtime.NewMemoryStore()}
+		limiter := runtime.New(store, quiet)
+		limit := (&runtime.Rule{Name: "q", Window: time.Second, Max: 1, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Minute}).Limit(nil)
+		for range 2 {
+			if _, err := limiter.Take(context.Background(), limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Millisecond, cancel)
+		d, err := limiter.Take(ctx, limit)
+		if err != context.Canceled || store.refunds.Load() != 1 {
+			t.Errorf("got %v and %d refunds", err, store.refunds.Load())
+		}
+		if err := limiter.Refund(ctx, d, limit); err != nil || store.refunds.Load() != 1 {
+			t.Errorf("again: got %v and %d refunds", err, store.refunds.Load())
+		}
+	})
+}
+
+type countedRefunds struct {
+	*runtime.MemoryStore
+	refunds atomic.Int64
+}
+
+func (s *countedRefunds) Refund(ctx context.Context, charges []runtime.Charge) error {
+	s.refunds.Add(1)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.MemoryStore.Refund(ctx, charges)
+}
