@@ -15,9 +15,11 @@
 // distant Redis takes several round trips to make.
 //
 // Two batches may be under way at any time: while Redis works on one, the reply
-// of the other and the next request are on the wire. More are sent as soon as a
-// caller has waited for a tenth of the timeout: Redis is far away then, and more
-// batches at a time cost it nothing. While it fails there are no more than two.
+// of the other and the next request are on the wire. When a caller has waited for
+// a tenth of the timeout one more is sent for it: just one if Redis is near, which
+// then takes unusually long, and as many as the connections allow if it is far
+// away, where more batches at a time cost it nothing. While Redis fails there is
+// one at a time, so that batches without an answer do not use up the connections.
 //
 // Package breaker says how many failures it takes until calls fail at once.
 package batch
@@ -43,8 +45,8 @@ const (
 	// baseInFlight is how many batches are under way at a time, if nobody has to
 	// wait for long.
 	baseInFlight = 2
-	// maxInFlight is how many are if somebody has to, and if the client has
-	// twice as many connections.
+	// maxInFlight is how many are if somebody has to and Redis is far away, if
+	// the client has twice as many connections.
 	maxInFlight = 16
 	// maxOverdue is how many overdue batches may be under way beside those.
 	maxOverdue = 40
@@ -208,8 +210,7 @@ func (b *Batcher) Wait(ctx context.Context, w *Waiter) error { return w.wait(ctx
 // context only once it has lingered: to wait for both costs twice as much, and a
 // batch seldom takes that long.
 func (b *Batcher) patience(ctx context.Context, w *Waiter) (inline bool) {
-	recent := time.Duration(b.recent.Load())
-	near := b.punctual && recent > 0 && recent <= b.linger
+	near := b.punctual && !b.far()
 	if ctx.Done() == nil {
 		w.lazy = false
 		return near
@@ -241,11 +242,19 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 	}
 	b.schedule(w.next(b.linger), w.arrived)
 	b.waiting = append(b.waiting, w)
-	if b.inFlight < baseInFlight {
-		b.start()
-	}
+	b.startBase()
 	b.mu.Unlock()
 	return nil, nil
+}
+
+// startBase starts a flush loop if somebody waits and fewer are under way than
+// may be at any time.
+func (b *Batcher) startBase() bool {
+	if len(b.waiting) == 0 || b.inFlight >= baseInFlight || b.failing && b.inFlight > 0 {
+		return false
+	}
+	b.start()
+	return true
 }
 
 // start starts a flush loop.
@@ -282,7 +291,7 @@ func (b *Batcher) collect(own *batch) bool {
 			b.mu.Lock()
 			b.waiting = slices.Insert(b.waiting, 0, own.waiters[taken:]...)
 			own.waiters = slices.Delete(own.waiters, taken, n)
-			if b.inFlight < baseInFlight || b.lingering(own.sent) {
+			if !b.startBase() && b.lingering(own.sent) {
 				b.start()
 			}
 			b.mu.Unlock()
@@ -299,7 +308,11 @@ func (b *Batcher) collect(own *batch) bool {
 // lingering reports whether one more batch is due, for a caller that has waited
 // for long enough.
 func (b *Batcher) lingering(now time.Duration) bool {
-	if b.failing || b.inFlight >= b.limit {
+	limit := baseInFlight + 1
+	if b.far() {
+		limit = b.limit
+	}
+	if b.failing || b.inFlight >= limit {
 		return false
 	}
 	for _, w := range b.waiting {
@@ -319,6 +332,13 @@ const (
 	failed            // it did not, or that it cannot do anything now
 	elsewhere         // it sent the batch to another server
 )
+
+// far reports whether Redis is far away by the last batch, or may be since there
+// was none.
+func (b *Batcher) far() bool {
+	recent := time.Duration(b.recent.Load())
+	return recent == 0 || recent > b.linger
+}
 
 // release notes that a batch is over, and how. It reports whether its flush loop
 // keeps its place, and whether the batch was overdue.
@@ -361,7 +381,5 @@ func (b *Batcher) yield(own *batch) {
 	own.yielded = true
 	b.yielded++
 	b.inFlight--
-	if len(b.waiting) > 0 && b.inFlight < baseInFlight {
-		b.start()
-	}
+	b.startBase()
 }

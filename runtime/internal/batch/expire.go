@@ -107,7 +107,7 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 		canceled = append(canceled, permit)
 		return true
 	})
-	if b.inFlight < baseInFlight && len(b.waiting) > 0 || b.lingering(now) {
+	if !b.startBase() && b.lingering(now) {
 		b.start()
 	}
 	if next > 0 {

@@ -15,7 +15,7 @@ import (
 func (b *Batcher) flush(own *batch) {
 	for b.collect(own) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), max(b.cfg.Timeout, minBatchTime), LateError(b.cfg.Timeout))
-		b.send(ctx, b.client(own), own.send)
+		b.send(ctx, b.Client, own.send)
 		kept := b.finish(ctx, own)
 		cancel()
 		if !kept {
@@ -66,19 +66,6 @@ func (b *Batcher) handOver(own *batch, kept bool) {
 		b.mu.Unlock()
 	}
 	own.free()
-}
-
-// client returns the client for a batch. While the server fails, and for a
-// probe, a connection on which no answer comes must not be kept for as long as
-// the client would: with a few of them its pool would be empty.
-func (b *Batcher) client(own *batch) redis.UniversalClient {
-	if b.node == nil || b.punctual || b.recent.Load() != 0 && !own.permit.Probe() {
-		return b.Client
-	}
-	if limit := max(b.cfg.Timeout, minBatchTime); b.node.Options().ReadTimeout > limit || b.node.Options().ReadTimeout <= 0 {
-		return b.node.WithTimeout(limit)
-	}
-	return b.Client
 }
 
 // send has a client execute scripts.

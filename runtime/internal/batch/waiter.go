@@ -48,11 +48,15 @@ const (
 	finished
 )
 
-var waiters = sync.Pool{New: func() any {
-	w := &Waiter{done: make(chan struct{}, 1)}
-	w.Calls, w.charges, w.keys = w.call[:0], w.charge[:0], w.key[:0]
-	return w
-}}
+var waiters = newWaiters()
+
+func newWaiters() *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w := &Waiter{done: make(chan struct{}, 1)}
+		w.Calls, w.charges, w.keys = w.call[:0], w.charge[:0], w.key[:0]
+		return w
+	}}
+}
 
 // NewWaiter returns a waiter without calls, for keys in one slot and a caller
 // that arrived at an instant. Charge and EndCall add the calls.
