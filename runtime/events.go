@@ -66,16 +66,6 @@ func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Dur
 	}
 }
 
-// recalled reports whether the call was denied by the denial memory.
-func (c *Call) recalled() bool {
-	for i := range c.Charges {
-		if c.Charges[i].Recalled {
-			return true
-		}
-	}
-	return false
-}
-
 // decider returns who decided about one limit of a call that was decided by
 // source. The other limits of a recalled call were not looked up at all.
 func (c *Charge) decider(source Source, recalled bool) Source {

@@ -216,16 +216,6 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 	}
 }
 
-// enforces reports whether any limit of the call may deny it.
-func (c *Call) enforces() bool {
-	for i := range c.Charges {
-		if c.Charges[i].Rule.Mode == Enforce {
-			return true
-		}
-	}
-	return false
-}
-
 // finish reports the decision about a request and returns its caller's error.
 func (l *Limiter) finish(ctx context.Context, req *request, source Source, err error, d *Decision) error {
 	if l.events.decides() {

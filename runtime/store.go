@@ -43,6 +43,26 @@ type Call struct {
 	arrived time.Duration // the instant at which it reached the limiter; 0: unknown
 }
 
+// enforces reports whether any limit of the call may deny it.
+func (c *Call) enforces() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Rule.Mode == Enforce {
+			return true
+		}
+	}
+	return false
+}
+
+// recalled reports whether the call was denied by the denial memory.
+func (c *Call) recalled() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Recalled {
+			return true
+		}
+	}
+	return false
+}
+
 // A Charge is one limit of a call, as a store sees it.
 type Charge struct {
 	// Rule says how to count.
