@@ -16,7 +16,10 @@ func (l *Limiter) effective(limit *Limit) (rule *Rule, most int64, on bool, err 
 	if rule.Adaptive != nil && most > 0 {
 		most = l.scaled(limit.rule, rule, most, limit.cost)
 	}
-	return rule, most, true, nil
+	if limit.cost > MaxLogCost { // the least that any algorithm is bound to
+		err = rule.checkCost(most, limit.cost)
+	}
+	return rule, most, true, err
 }
 
 // overridden returns the rule and the max that the overrides in force make of

@@ -66,11 +66,12 @@ func (l *memoryLog) charge(clock int64, c *Charge, v *memoryView) (at, reset, de
 		at = max(at-at%slice, newest)
 	}
 	reset = at + c.Rule.Window.Microseconds() - clock
-	slack, trims := slack(c.Rule), true
+	slack, trims, left := slack(c.Rule), true, v.count
 	if c.Rule.Storage == List {
-		if newest < at-at%slack {
+		if v.count == l.count || newest < at-at%slack {
 			l.kept = clock + reset + slack
 		}
+		left = min(left, c.Cost+10_000)
 	} else {
 		if v.count == l.count {
 			l.at = 0
@@ -82,11 +83,16 @@ func (l *memoryLog) charge(clock int64, c *Charge, v *memoryView) (at, reset, de
 		}
 		// What has left stays for as long as in Redis: a raised window may
 		// count it again.
-		trims = trims || (l.count-v.count+c.Cost)*2 > c.Max
+		inside := l.count - v.count
+		trims = trims || (inside+c.Cost)*2 > c.Max || inside+c.Cost > 64 && (clock+inside)%17 < c.Cost
+		left = min(left, c.Cost+128)
 		l.at = last
 	}
-	if trims {
-		l.drop(v.count)
+	switch {
+	case v.count == l.count:
+		l.drop(l.count)
+	case trims:
+		l.drop(left)
 	}
 	l.grow(c.Cost)
 	for range c.Cost {
