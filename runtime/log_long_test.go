@@ -164,7 +164,7 @@ func TestRefundOfLongLog(t *testing.T) {
 			for i, at := range times {
 				stop := monitor(t, server)
 				log.refund(rule, 30, at)
-				want := "30" // from the end that is nearer
+				want := "30"               // from the end that is nearer
 				if 100*(40-i) < 70*(i-1) { // more events before it than after
 					want = "-30"
 				}

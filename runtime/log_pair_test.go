@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strconv"
@@ -42,12 +43,12 @@ func newLog(t *testing.T, client *redis.Client, rule *runtime.Rule) *log {
 }
 
 // decide wants both stores to say the same, and returns it.
-func (l *log) decide(do func(runtime.Store, []runtime.Call) error, rule *runtime.Rule, cost int64) runtime.Result {
+func (l *log) decide(do func(runtime.Store, context.Context, []runtime.Call) error, rule *runtime.Rule, cost int64) runtime.Result {
 	l.Helper()
 	var results []runtime.Result
 	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
 		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost}}}}
-		if err := do(store, calls); err != nil || calls[0].Err != nil {
+		if err := do(store, l.Context(), calls); err != nil || calls[0].Err != nil {
 			l.Fatal(err, calls[0].Err)
 		}
 		results = append(results, calls[0].Charges[0].Result)
@@ -61,7 +62,7 @@ func (l *log) decide(do func(runtime.Store, []runtime.Call) error, rule *runtime
 // take wants a charge to be admitted and to leave so much.
 func (l *log) take(rule *runtime.Rule, cost, left int64) runtime.Result {
 	l.Helper()
-	r := l.decide(func(s runtime.Store, calls []runtime.Call) error { return s.Take(l.Context(), calls) }, rule, cost)
+	r := l.decide(runtime.Store.Take, rule, cost)
 	if !r.Allowed || r.Remaining != left {
 		l.Fatalf("cost %d: got %+v, want %d left", cost, r, left)
 	}
@@ -71,7 +72,7 @@ func (l *log) take(rule *runtime.Rule, cost, left int64) runtime.Result {
 // peek returns what a call would find.
 func (l *log) peek(rule *runtime.Rule, cost int64) runtime.Result {
 	l.Helper()
-	return l.decide(func(s runtime.Store, calls []runtime.Call) error { return s.Peek(l.Context(), calls) }, rule, cost)
+	return l.decide(runtime.Store.Peek, rule, cost)
 }
 
 // refund gives back what was charged at a time.
@@ -97,7 +98,7 @@ func (l *log) fill(rule *runtime.Rule, n int64) {
 	l.Helper()
 	for left := n; left > 0; left -= runtime.MaxLogCost {
 		cost := min(left, runtime.MaxLogCost)
-		l.decide(func(s runtime.Store, calls []runtime.Call) error { return s.Take(l.Context(), calls) }, rule, cost)
+		l.decide(runtime.Store.Take, rule, cost)
 		l.subject.Advance(time.Microsecond)
 	}
 }

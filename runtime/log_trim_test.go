@@ -69,7 +69,7 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				inside := int64(0)
 				for range 1700 {
 					log.subject.Advance(gap)
-					r := log.decide(func(s runtime.Store, calls []runtime.Call) error { return s.Take(t.Context(), calls) }, &rule, 1)
+					r := log.decide(runtime.Store.Take, &rule, 1)
 					inside = rule.Max - r.Remaining
 				}
 				if n := log.stored(&rule); n > inside+200 {

@@ -99,7 +99,10 @@ var logMutations = []scriptMutation{
 }
 
 var counterMutations = []scriptMutation{
-	{"counter: window edge", "counter", "field > first then", "field >= first then", bySuite("equal_buckets", "window_edge")},
+	{"counter: window edge", "counter", "field > first then", "field >= first then", "^TestCounterEdge$"},
+	{"counter: all leave early", "counter", "idle = stop <= first", "idle = stop <= first + 1", bySuite("equal_buckets", "window_edge")},
+	{"counter: nothing is removed when all have left", "counter", "call('UNLINK', key)", "", "^TestTrim$"},
+	{"counter: removes one after the other when all have left", "counter", "idle = stop <= first", "idle = false", "^TestIdleCounter$"},
 	{"counter: bucket leaves early", "counter", "field > first then", "field - 1 > first then", bySuite("equal_buckets", "window_edge")},
 	{"counter: retry a microsecond late", "counter", "retry = stops[i] - 1 + window", "retry = stops[i] + window", byModel("equal")},
 	{"counter: buckets unsorted", "counter", "table.sort(stops)", "table.sort(stops, function(a, b) return a > b end)", byModel("equal")},
@@ -121,6 +124,9 @@ var counterMutations = []scriptMutation{
 	{"layered: retry at the coarse bucket", "layered", "stop, i = stop + width, 1", "stop, i = stop + coarse, 1", byModel("layered")},
 	{"layered: no trim", "layered", "if #gone > 0 then", "if false then", "^TestTrim$"},
 	{"layered: trims too much", "layered", "stop - 1 <= edge", "stop - 1 <= at", byModel("layered")},
+	{"layered: nothing is removed when all have left", "layered", "call('UNLINK', key)", "", "^TestTrim$"},
+	{"layered: removes one after the other when all have left", "layered", "local idle = newest - newest % width + width - 1 <= edge", "local idle = false", "^TestIdleCounter$"},
+	{"layered: all leave with the first of a bucket", "layered", "local idle = newest - newest % width + width - 1 <= edge", "local idle = newest - newest % width <= edge", byModel("layered")},
 	{"layered: no expiry", "layered", "call('PEXPIRE', key, lifetime(fine_stop - 1 + window))", "", byExpiry},
 	{"layered: clock may step back", "layered", "math.max(clock, newest)", "clock", byModel("layered")},
 	{"layered: refund forgets the coarse", "layered", "call('HINCRBY', key, whole, format('%.0f', -back))", "", byModel("layered")},
