@@ -116,11 +116,12 @@ func worst(ctx context.Context, out io.Writer, client *redis.Client, version str
 	for i := range extremes {
 		e := &extremes[i]
 		e.rule.Window, e.rule.Max = time.Hour, runtime.MaxLog
+		cost := number(e.cost)
 		if e.cost == half {
-			e.rule.Max = runtime.MaxCount
+			e.rule.Max, cost = runtime.MaxCount, "any"
 		}
 		w := &worker{ctx, client, e, runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0)), "worst:" + number(int64(i))}
-		fmt.Fprintf(out, "| %s | %s | %.4g |", e.directive, e.state, float64(e.cost))
+		fmt.Fprintf(out, "| %s | %s | %s |", e.directive, e.state, cost)
 		if err := w.row(out); err != nil {
 			return fmt.Errorf("%s: %w", e.directive, err)
 		}
