@@ -9,8 +9,9 @@
 -- PARAM  the width of a fine bucket in microseconds.
 -- MORE   how many fine buckets make a coarse one.
 -- CALLS  look: HGET HMGET HMGET, and HMGET for a denial.
---        charge: HINCRBY HINCRBY HSET PEXPIRE, and HKEYS HDEL for a new coarse
---        bucket.
+--        charge: HINCRBY HINCRBY HSET PEXPIRE; HKEYS HDEL for a new coarse
+--        bucket; but if all buckets have left, UNLINK first in place of these. In
+--        a window are at most 1,000 fine buckets and as many coarse ones.
 --- look
 local width, coarse = param, param * more
 local newest = (call('HGET', key, 'at') or 0) + 0
@@ -66,13 +67,18 @@ end
 local fine_stop = at - at % width + width
 local coarse_stop = at - at % coarse + coarse
 local added = format('%.0f', cost)
+local edge = at - window
+local idle = newest - newest % width + width - 1 <= edge -- all buckets have left
+if idle and newest > 0 then
+  call('UNLINK', key)
+end
 local opened = call('HINCRBY', key, 'c' .. format('%.0f', coarse_stop), added) == cost
 call('HINCRBY', key, 'f' .. format('%.0f', fine_stop), added)
 call('HSET', key, 'at', format('%.0f', at))
-if opened then
-  local gone, edge = {}, at - window
+if opened and not idle then
+  local gone, tonumber = {}, tonumber
   for _, field in ipairs(call('HKEYS', key)) do
-    local stop = string.match(field, '^[cf](%d+)$')
+    local stop = tonumber(sub(field, 2)) -- nil of "at"
     if stop and stop - 1 <= edge then
       gone[#gone + 1] = field
     end

@@ -7,7 +7,9 @@
 --        count; "at" -> the time of the newest event; "from" -> where the
 --        newest bucket starts.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
--- CALLS  look: HGETALL. charge: HSET PEXPIRE, and HDEL if buckets have left.
+-- CALLS  look: HGETALL. charge: HSET PEXPIRE; HDEL if buckets have left, and UNLINK
+--        before HSET if all have. There are at most 1,000 in a window, or 1,024
+--        adaptive ones, and so many more that have left.
 --
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
@@ -32,7 +34,8 @@ end
 at = math.max(clock, newest)
 local first = at - window + 1 -- the window's first microsecond
 local used, gone = 0, nil
-for i = 1, #fields, 2 do
+local idle = stop <= first -- all buckets have left
+for i = 1, idle and 0 or #fields, 2 do
   local field = fields[i]
   if field ~= 'at' and field ~= 'from' then
     if field > first then
@@ -81,6 +84,9 @@ if stop <= at then
   stop, count = start + width, 0
 end
 --- charge
+if idle and #fields > 0 then
+  call('UNLINK', key)
+end
 call('HSET', key,
   'at', format('%.0f', at),
   'from', format('%.0f', start),

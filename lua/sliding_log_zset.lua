@@ -12,11 +12,16 @@
 --        the newest event's own time is wanted, and that it is not above its
 --        member does not tell enough: in slices, if the clock has not passed the
 --        member, and if nothing is charged.
---        charge: ZADD; DEL before it if all events have left. ZCARD, and
---        ZREMRANGEBYSCORE if events have left, when half of max is used or the
---        newest member is not of the same stretch of slack, see prelude.lua, and
---        in that case PEXPIRE. So the set holds at most half of max more events
---        than the window.
+--        charge: ZADD; UNLINK before it if all events have left, which frees the
+--        set in a thread of its own. ZCARD, and ZREMRANGEBYRANK if events have
+--        left, when half of max is used, or the newest member is not of the same
+--        stretch of slack, see prelude.lua, and in that case PEXPIRE; and about
+--        every 17th time, or more often at a higher cost, if more than 64 events
+--        are in the window then.
+--
+-- A charge removes at most 128 events more than it adds. Those that stay have
+-- left all the same: nothing counts them. In a stretch, or 17 charges, a set
+-- gains fewer than that, so it shrinks again after a peak.
 --- look
 room, at = max, clock
 local first, first_text, live, number, newest = first, first_text, 0, nil, nil
@@ -58,25 +63,37 @@ if at ~= clock then
 end
 -- The first charge of a stretch of slack sets the expiry for all of it.
 local opens = live == 0 or number < last - last % slack
-if member and (opens or (live + cost) * 2 > max) then
+if member and (opens or (live + cost) * 2 > max or live + cost > 64 and (clock + live) % 17 < cost) then
   -- First, so that a key of 128 events stays in Redis's compact encoding;
   -- and only if there is something to remove, so that otherwise ZADD is the
   -- first write and a Redis out of memory refuses it with nothing changed.
   if live == 0 then
-    call('DEL', key)
-  elseif call('ZCARD', key) > live then
-    call('ZREMRANGEBYSCORE', key, '-inf', '(' .. first_text)
+    call('UNLINK', key)
+  else
+    local left = call('ZCARD', key) - live
+    if left > cost + 128 then
+      left = cost + 128
+    end
+    if left > 0 then
+      call('ZREMRANGEBYRANK', key, '0', left == 1 and '0' or left - 1)
+    end
   end
 end
 if cost == 1 then
   call('ZADD', key, event, name)
 else
-  -- unpack is safe up to 7,999 values.
+  -- unpack is safe up to 7,999 values. The names of a second differ in their last
+  -- digits only.
+  local names
   for i = last - cost, last - 1, 2000 do
-    local events = {}
+    local events, n = {}, 0
     for j = i + 1, math.min(i + 2000, last) do
-      events[#events + 1] = event
-      events[#events + 1] = format('%.0f', j)
+      local digits = j % 1000000
+      if not names or digits == 0 then
+        names = sub(text(j), 1, 10) .. '%06d'
+      end
+      events[n + 1], events[n + 2] = event, format(names, digits)
+      n = n + 2
     end
     call('ZADD', key, unpack(events))
   end

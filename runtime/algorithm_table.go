@@ -17,6 +17,9 @@ type counting struct {
 	tag string
 	// max is the largest max and burst.
 	max int64
+	// cost is the largest cost of one call: a store's work grows with it if every
+	// event is stored.
+	cost int64
 	// numbers returns what terms.Terms calls Param and More for a rule with max
 	// in place of its own.
 	numbers func(r *Rule, max int64) (param, more int64)
@@ -26,19 +29,19 @@ type counting struct {
 // in package terms, its row, its script and its state; what is missing fails
 // when the program starts.
 var countings = [terms.Algorithms]counting{
-	terms.LogZSet:        {"", MaxLog, logNumbers},
-	terms.LogList:        {"%list", MaxLog, logNumbers},
-	terms.Counter:        {"%counter", MaxCount, counterNumbers},
-	terms.LayeredCounter: {"%layered", MaxCount, counterNumbers},
-	terms.FixedWindow:    {"%window", MaxCount, func(*Rule, int64) (int64, int64) { return 0, 0 }},
-	terms.TokenBucket:    {"%token", MaxCount, bucketNumbers},
-	terms.LeakyBucket:    {"%leaky", MaxCount, bucketNumbers},
-	terms.Queue:          {"%queue", MaxCount, queueNumbers},
+	terms.LogZSet:        {"", MaxLog, MaxLogCost, logNumbers},
+	terms.LogList:        {"%list", MaxLog, MaxLogCost, logNumbers},
+	terms.Counter:        {"%counter", MaxCount, MaxCount, counterNumbers},
+	terms.LayeredCounter: {"%layered", MaxCount, MaxCount, counterNumbers},
+	terms.FixedWindow:    {"%window", MaxCount, MaxCount, func(*Rule, int64) (int64, int64) { return 0, 0 }},
+	terms.TokenBucket:    {"%token", MaxCount, MaxCount, bucketNumbers},
+	terms.LeakyBucket:    {"%leaky", MaxCount, MaxCount, bucketNumbers},
+	terms.Queue:          {"%queue", MaxCount, MaxCount, queueNumbers},
 }
 
 func init() {
 	for i, row := range countings {
-		if row.max == 0 || row.numbers == nil {
+		if row.max == 0 || row.cost == 0 || row.numbers == nil {
 			panic(fmt.Sprintf("runtime: algorithm %d has no row in the table of algorithms", i))
 		}
 	}

@@ -16,7 +16,10 @@ func (l *Limiter) effective(limit *Limit) (rule *Rule, max int64, on bool, err e
 	if rule.Adaptive != nil && max > 0 {
 		max = l.scaled(limit.rule, rule, max, limit.cost)
 	}
-	return rule, max, true, nil
+	if limit.cost > MaxLogCost { // the least that any algorithm is bound to
+		err = rule.checkCost(max, limit.cost)
+	}
+	return rule, max, true, err
 }
 
 // overridden returns the rule and the max of a limit with the overrides in force,

@@ -27,10 +27,10 @@ var (
 	ErrInvalidKey = errors.New("invalid rate limit key")
 
 	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative
-	// cost or max, a window out of bounds, a rule with neither a Prefix nor a
-	// Name, one key charged twice. It is returned whatever the failure policy is,
-	// and nothing is charged. An invalid limit in [Shadow] mode is reported and
-	// left out instead.
+	// cost or max, a cost above [MaxLogCost] to a log, a window out of bounds, a
+	// rule with neither a Prefix nor a Name, one key charged twice. It is returned
+	// whatever the failure policy is, and nothing is charged. An invalid limit in
+	// [Shadow] mode is reported and left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
 	// ErrRefunded is the error of [Limiter.Refund] for a decision that was

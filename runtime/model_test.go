@@ -47,7 +47,7 @@ func TestModel(t *testing.T) {
 			t.Parallel()
 			client := redistest.Start(t).Client(t)
 			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, func(text string) string { return text }); err != nil {
+				if err := drive(t, client, rule, shortLogs); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -55,8 +55,47 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestModelOfLongLogs is TestModel with logs of many events, which leave in
+// pieces, and every cost up to the bound.
+func TestModelOfLongLogs(t *testing.T) {
+	t.Parallel()
+	for name, rule := range modelRules() {
+		if rule.Algorithm != runtime.SlidingLog {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redistest.Start(t).Client(t)
+			rapid.Check(t, func(t *rapid.T) {
+				if err := drive(t, client, rule, longLogs); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// A modelLoad draws the numbers of calls.
+type modelLoad struct {
+	max  []int64
+	cost func(most int64) *rapid.Generator[int64]
+}
+
+var shortLogs = modelLoad{
+	max:  []int64{10, 10, 10, 3, 64},
+	cost: func(most int64) *rapid.Generator[int64] { return rapid.Int64Range(1, min(most, 12)) },
+}
+
+var longLogs = modelLoad{
+	max: []int64{400, 1000, 3000, 30_000},
+	cost: func(most int64) *rapid.Generator[int64] {
+		most = min(most, runtime.MaxLogCost)
+		return rapid.OneOf(rapid.Int64Range(1, 20), rapid.Int64Range(1, most), rapid.Just(most))
+	},
+}
+
 // drive runs one random sequence and returns the first difference.
-func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(string) string) error {
+func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad) error {
 	ctx := context.Background()
 	client.FlushDB(ctx)
 	// A fixed time, so that a failure can be repeated, and far ahead of the
@@ -66,7 +105,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 	memory := runtime.NewMemoryStore()
 	memory.SetClock(func() int64 { return now })
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
-	store.SetScript(change)
+	store.SetScript(func(text string) string { return text })
 
 	type charge struct {
 		key  string
@@ -109,14 +148,14 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, change func(str
 					if rule == &longer && layered(base) {
 						rule = base // the key of a layered counter names its window
 					}
-					limit := rapid.SampledFrom([]int64{10, 10, 10, 3, 64}).Draw(t, "max")
+					limit := rapid.SampledFrom(load.max).Draw(t, "max")
 					most := limit
 					if rule.Burst > 0 {
 						most = rule.Burst
 					}
 					calls[i].Charges = append(calls[i].Charges, runtime.Charge{
 						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
-						Cost: rapid.Int64Range(1, min(most, 12)).Draw(t, "cost"),
+						Cost: load.cost(most).Draw(t, "cost"),
 					})
 				}
 			}

@@ -14,6 +14,10 @@ const (
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
 	MaxLog = 1_000_000
+	// MaxLogCost is the largest cost of one call to a [SlidingLog]. Redis serves
+	// nobody else while it stores that many events, which takes it less than a
+	// millisecond.
+	MaxLogCost = 250
 	// MaxCount is the largest max and burst of the other algorithms.
 	MaxCount = 1_000_000_000_000
 
@@ -47,7 +51,8 @@ type Rule struct {
 	// Max is how much is admitted in a window, up to [MaxLog] or [MaxCount].
 	// At 0 nobody is admitted.
 	Max int64
-	// Algorithm is how to count; its zero value is [SlidingLog].
+	// Algorithm is how to count; its zero value is [SlidingLog], to which one
+	// call charges at most [MaxLogCost].
 	Algorithm Algorithm
 	// Storage is how Redis keeps a [SlidingLog]; its zero value is [ZSET].
 	Storage Storage
@@ -174,7 +179,8 @@ type Limit struct {
 }
 
 // WithCost returns the limit with a cost of n events. A cost of 0 always
-// passes and charges nothing; a negative one is [ErrInvalidLimit].
+// passes and charges nothing; a negative one is [ErrInvalidLimit], and so is one
+// above [MaxLogCost] that a [SlidingLog] would have to store.
 func (l Limit) WithCost(n int64) Limit {
 	l.cost = n
 	return l
@@ -213,6 +219,18 @@ func (r *Rule) appendDefaultPrefix(dst []byte) []byte {
 		return dst // check refuses it
 	}
 	return append(appendEscaped(append(dst, defaultPrefix...), r.Name), ':')
+}
+
+// checkCost returns an [ErrInvalidLimit] if the rule could admit a cost with max
+// in place of its own, but at the price of too much work for a store. A cost
+// above max is no such error: it is denied before it comes to a store.
+func (r *Rule) checkCost(max, cost int64) error {
+	most := countings[r.counted()].cost
+	if cost <= most || cost > r.capacity(max) {
+		return nil
+	}
+	return fmt.Errorf("%w: rule %q: cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
+		ErrInvalidLimit, r.Name, cost, most, r.Algorithm, SlidingCounter, TokenBucket)
 }
 
 // checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.

@@ -72,7 +72,7 @@ type Charge struct {
 	// Max is the rule's max as it holds for this call, above 0.
 	Max int64
 	// Cost is how many events the call stands for, from 1 to Max, or to the
-	// rule's burst.
+	// rule's burst, and at most [MaxLogCost] for a [SlidingLog].
 	Cost int64
 	// Wait is the rule's Wait, or less if the caller has not got that long.
 	Wait time.Duration

@@ -1,7 +1,8 @@
 // Cost measures what every algorithm costs Redis and prints it as a table in
 // Markdown: the memory of a key that holds some events, as MEMORY USAGE has it,
 // and for one decision the commands that the script calls and the time that it
-// takes, as INFO commandstats has them.
+// takes, as INFO commandstats has them; and how long the decision takes that is
+// the most work.
 //
 // Usage:
 //
@@ -73,6 +74,9 @@ func run(ctx context.Context, file string) error {
 		return err
 	}
 	if err := decisions(ctx, &out, client, version); err != nil {
+		return err
+	}
+	if err := worst(ctx, &out, client, version); err != nil {
 		return err
 	}
 	if file == "" {

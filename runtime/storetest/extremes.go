@@ -36,17 +36,20 @@ func longestWindowEnds(t *trial) {
 }
 
 func largeCost(t *trial) {
-	t.rule.Max = 20_000
+	largest := int64(10_000)
+	if isLog(&t.rule) {
+		largest = runtime.MaxLogCost
+	}
+	t.rule.Max = 2 * largest
 	t.rule.Window = runtime.MaxWindow // so that a bucket drains less than one in a test
-	c := t.charge("k", 10_000)
-	first := t.admit(c, 10_000)
+	c := t.charge("k", largest)
+	first := t.admit(c, largest)
 	t.Advance(20 * time.Millisecond) // into another slice
 	t.admit(c, 0)
 	t.deny(c, 0)
 	t.refund(c, first.At)
-	t.left("k", 10_000)
-	t.admit(t.charge("k", 9_999), 1)
-	t.admit(t.charge("whole", 20_000), 0)
+	t.left("k", largest)
+	t.admit(t.charge("k", largest-1), 1)
 }
 
 func largeMax(t *trial) {

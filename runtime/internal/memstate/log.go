@@ -69,11 +69,12 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 	if slice := c.Param; slice > 0 {
 		at = max(at-at%slice, newest)
 	}
-	slack, trims := slack(c.Window), true
+	slack, trims, left := slack(c.Window), true, v.count
 	if c.Algorithm == terms.LogList {
-		if newest < at-at%slack {
+		if v.count == l.count || newest < at-at%slack {
 			l.kept = at + c.Window + slack
 		}
+		left = min(left, c.Cost+10_000)
 	} else {
 		if v.count == l.count {
 			l.at = 0
@@ -85,11 +86,16 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 		}
 		// Events that have left the window stay as long as in Redis, since a
 		// raised window may count them again.
-		trims = trims || (l.count-v.count+c.Cost)*2 > c.Max
+		inside := l.count - v.count
+		trims = trims || (inside+c.Cost)*2 > c.Max || inside+c.Cost > 64 && (clock+inside)%17 < c.Cost
+		left = min(left, c.Cost+128)
 		l.at = last
 	}
-	if trims {
-		l.drop(v.count)
+	switch {
+	case v.count == l.count:
+		l.drop(l.count)
+	case trims:
+		l.drop(left)
 	}
 	l.grow(c.Cost)
 	for range c.Cost {

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// An extreme is the largest state that a limit can have, of which a half has
+// left its window, and the largest cost.
+type extreme struct {
+	directive string
+	state     string
+	rule      runtime.Rule
+	cost      int64
+	fill      func(s *state)
+}
+
+// half is so much that two charges of it use all of what is counted.
+const half = runtime.MaxCount / 2
+
+var extremes = []extreme{
+	{"`sliding-log` `storage=zset`", "1,000,000 events", runtime.Rule{}, runtime.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=list`", "1,000,000 events", runtime.Rule{Storage: runtime.List}, runtime.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=list` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.List, Resolution: time.Second}, runtime.MaxLogCost, fillLog},
+	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},
+	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}, half, fillCounter},
+	{"`sliding-counter` `buckets=31x32`", "1,023 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(31, 32)}, half, fillLayers},
+	{"`sliding-counter` `buckets=1000x1`", "2,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1000, 1)}, half, fillLayers},
+	{"`fixed-window`", "one count", runtime.Rule{Algorithm: runtime.FixedWindow}, half, nil},
+	{"`token-bucket`", "one level", runtime.Rule{Algorithm: runtime.TokenBucket}, half, nil},
+	{"`leaky-bucket` with `wait`", "one level", runtime.Rule{Algorithm: runtime.LeakyBucket, Wait: 30 * time.Minute}, half, nil},
+}
+
+// A state is what is to be written under a key.
+type state struct {
+	key    string
+	rule   *runtime.Rule
+	begin  int64 // two windows before now, in microseconds
+	window int64
+	middle int64 // when something was charged that is in the window for half of it
+	write  func(args ...any)
+}
+
+// fillLog stores as many events as a log holds, of charges that cost the most.
+func fillLog(s *state) {
+	const events, each = runtime.MaxLog, runtime.MaxLogCost
+	for i := range int64(events / each) {
+		at := s.begin + 2*s.window/(events/each)*i
+		if slice := s.rule.Resolution.Microseconds(); slice > 0 {
+			at -= at % slice
+		}
+		if i == events/each*3/4 {
+			s.middle = at
+		}
+		args := []any{"RPUSH", s.key}
+		if s.rule.Storage == runtime.ZSET {
+			args[0] = "ZADD"
+		}
+		for j := range int64(each) {
+			if args = append(args, number(at)); s.rule.Storage == runtime.ZSET {
+				args = append(args, number(at+j))
+			}
+		}
+		s.write(args...)
+	}
+}
+
+// fillCounter stores as many buckets as there are in a window, half of them
+// before it.
+func fillCounter(s *state) {
+	n := int64(1000)
+	if s.rule.Buckets == runtime.AdaptiveBuckets() {
+		n = 1024
+	}
+	width := s.window / n
+	now := s.begin + 2*s.window
+	last := now - now%width
+	for i := range n {
+		s.write("HSET", s.key, number(last-(n/2+i)*width), 1)
+	}
+	s.write("HSET", s.key, "at", number(last-n/2*width-1), "from", number(last-(n/2+1)*width))
+}
+
+// fillLayers does so in layers.
+func fillLayers(s *state) {
+	coarse, fine := int64(31), int64(32)
+	if s.rule.Buckets == runtime.LayeredBuckets(1000, 1) {
+		coarse, fine = 1000, 1
+	}
+	width := (s.window + coarse*fine - 1) / (coarse * fine)
+	now := s.begin + 2*s.window
+	last := now - now%(width*fine)
+	for i := range coarse * fine {
+		at := last - coarse/2*fine*width - i*width
+		s.write("HINCRBY", s.key, "f"+number(at), 1)
+		s.write("HINCRBY", s.key, "c"+number(at+(width*fine-at%(width*fine))%(width*fine)), 1)
+	}
+	s.write("HSET", s.key, "at", number(last-coarse/2*fine*width-1))
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// worst prints what a decision costs at most.
+func worst(ctx context.Context, out io.Writer, client *redis.Client, version string) error {
+	fmt.Fprintf(out, "\nThe most work of one decision, in µs of Redis (Redis %s, the quickest of several, since what else the machine does only adds to it). The state is the largest there is, and half of it has left the window, or all of it in the column \"idle\"; the cost is the largest that a log takes, and any for the others:\n\n", version)
+	fmt.Fprint(out, "| | state | cost | admitted | idle | denied | refund |\n|---|---|---:|---:|---:|---:|---:|\n")
+	for i := range extremes {
+		e := &extremes[i]
+		e.rule.Window, e.rule.Max = time.Hour, runtime.MaxLog
+		cost := number(e.cost)
+		if e.cost == half {
+			e.rule.Max, cost = runtime.MaxCount, "any"
+		}
+		w := &worker{ctx, client, e, runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0)), "worst:" + number(int64(i))}
+		fmt.Fprintf(out, "| %s | %s | %s |", e.directive, e.state, cost)
+		if err := w.row(out); err != nil {
+			return fmt.Errorf("%s: %w", e.directive, err)
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// A worker measures one extreme.
+type worker struct {
+	ctx    context.Context
+	client *redis.Client
+	*extreme
+	store *runtime.RedisStore
+	key   string
+}
+
+// row prints the numbers of a row.
+func (w *worker) row(out io.Writer) error {
+	const often, seldom = 31, 5
+	take := func(max int64, allowed bool) func(int64) error {
+		return func(int64) error {
+			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: max, Cost: w.cost, Wait: w.rule.Wait}}}}
+			if err := w.store.Take(w.ctx, calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].Allowed != allowed {
+				return fmt.Errorf("%+v, %w", calls[0], err)
+			}
+			return nil
+		}
+	}
+	refund := func(at int64) error {
+		return w.store.Refund(w.ctx, []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: runtime.Result{At: at}}})
+	}
+	small := w.cost // a max that the state uses up
+	if w.rule.Algorithm == runtime.SlidingLog {
+		small = runtime.MaxLog / 4 // so that what is to leave is in the middle
+	}
+	for _, column := range []struct {
+		times int
+		idle  time.Duration
+		fresh bool // each time
+		do    func(at int64) error
+	}{
+		{often, 0, w.rule.Algorithm != runtime.SlidingLog, take(w.rule.Max, true)},
+		{seldom, w.rule.Window, true, take(w.rule.Max, true)},
+		{often, 0, false, take(small, false)},
+		{seldom, 0, true, refund},
+	} {
+		if column.idle > 0 && w.fill == nil {
+			fmt.Fprint(out, " |") // the key has gone
+			continue
+		}
+		var least int
+		var middle int64
+		for i := range column.times {
+			if i == 0 || column.fresh {
+				var err error
+				if middle, err = w.begin(column.idle); err != nil {
+					return err
+				}
+			}
+			if err := w.client.ConfigResetStat(w.ctx).Err(); err != nil {
+				return err
+			}
+			if err := column.do(middle); err != nil {
+				return err
+			}
+			_, spent, err := commandStats(w.ctx, w.client)
+			if err != nil {
+				return err
+			}
+			if i == 0 || spent < least {
+				least = spent
+			}
+		}
+		fmt.Fprintf(out, " %d |", least)
+	}
+	return nil
+}
+
+// begin writes the state anew, as old as that, and returns the time of a charge
+// in the middle of what is in the window.
+func (w *worker) begin(idle time.Duration) (middle int64, err error) {
+	now, err := w.client.Time(w.ctx).Result()
+	if err != nil {
+		return 0, err
+	}
+	pipe := w.client.Pipeline()
+	pipe.Unlink(w.ctx, w.key)
+	window := w.rule.Window.Microseconds()
+	s := &state{w.key, &w.rule, now.Add(-idle).UnixMicro() - 2*window, window, 0, func(args ...any) { pipe.Do(w.ctx, args...) }}
+	if w.fill != nil {
+		w.fill(s)
+	}
+	if _, err = pipe.Exec(w.ctx); err != nil || w.fill != nil {
+		return s.middle, err
+	}
+	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Wait: w.rule.Wait}}}}
+	err = w.store.Take(w.ctx, calls)
+	return calls[0].Charges[0].At, err
+}
