@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,18 +57,20 @@ func TestPanicsAreContained(t *testing.T) {
 	for _, enabled := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var panics recorder[runtime.PanicEvent]
-			polls, fail := 0, false
+			var polls atomic.Int64
+			var fail atomic.Bool
 			limiter := runtime.New(runtime.NewMemoryStore(),
 				runtime.WithLogger(slog.New(panicHandler{enabled})),
 				runtime.WithEnabled(func() bool { panic("enabled") }),
 				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-					if polls++; fail {
+					n := polls.Add(1)
+					if fail.Load() {
 						panic("source")
 					}
-					if polls%2 == 0 {
+					if n%2 == 0 {
 						return runtime.Overrides{}, panicError{}
 					}
-					return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: new(int64(polls))}}}, nil
+					return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: new(n)}}}, nil
 				}), time.Second),
 				runtime.WithObserver(&runtime.Observer{
 					Decision: func(context.Context, runtime.DecisionEvent) { panic("decision") },
@@ -81,7 +84,7 @@ func TestPanicsAreContained(t *testing.T) {
 			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: panicScaler{}}
 			for i := range 10 {
 				if i == 5 {
-					fail = true
+					fail.Store(true)
 				}
 				_, err := limiter.Take(ctx, rule.Limit(nil))
 				if err != nil && !errors.Is(err, runtime.ErrLimited) {
@@ -91,8 +94,8 @@ func TestPanicsAreContained(t *testing.T) {
 				time.Sleep(time.Second)
 				synctest.Wait()
 			}
-			if polls < 10 {
-				t.Errorf("the source was polled %d times only", polls)
+			if polls.Load() < 10 {
+				t.Errorf("the source was polled %d times only", polls.Load())
 			}
 			want := map[string]bool{"log handler": true, "kill switch": true, "override source": true, "observer": true, "scaler": true, "recorder": true}
 			if diff := cmp.Diff(want, counted(&panics)); diff != "" {
