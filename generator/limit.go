@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"fmt"
 	"go/constant"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,7 @@ type limit struct {
 	varName string
 	name    string // in metrics
 	prefix  string
-	source  string       // file:line
+	source  string       // file and method, as in "employee.go: EmployeeService.GetByID"
 	max     *checkedExpr // a constant, or nil for the default; meaningless if dynamic
 	dynamic bool         // max depends on the call
 	keyText string       // as in the directive, for the doc comment
@@ -114,12 +113,16 @@ func number(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
+// newLimit names the i-th rule of a method, or of the whole interface. Its
+// source has no line number: a line inserted above a method changes no limit,
+// and must not make the generated file stale.
 func (r *run) newLimit(ru *rule, name string, i int) *limit {
+	_, declared, _ := strings.Cut(name, ".")
+	source := filepath.Base(r.fset.PositionFor(ru.pos, false).Filename) + ": " + declared
 	if i > 0 {
 		name += "#" + number(i)
 	}
-	pos := r.fset.PositionFor(ru.pos, false)
-	l := &limit{rule: ru, name: name, prefix: "rate_limit:" + name + ":", source: fmt.Sprintf("%s:%d", filepath.Base(pos.Filename), pos.Line)}
+	l := &limit{rule: ru, name: name, prefix: "rate_limit:" + name + ":", source: source}
 	if ru.name != "" {
 		l.name = ru.name
 	}
