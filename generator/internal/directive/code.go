@@ -1,0 +1,64 @@
+package directive
+
+import (
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// The value of a field in a generated rule is a string, an int64 or a
+// time.Duration, which are written as constants, or one of these types.
+
+// A Name is a package-level name.
+type Name struct {
+	PkgPath, Name string
+}
+
+// A Call is a call of a function.
+type Call struct {
+	Fun  Name
+	Args []any
+}
+
+// names are the codes of values; the others keep the runtime's default.
+type names map[string]Name
+
+func (n names) code(v any) any {
+	if name, ok := n[v.(string)]; ok {
+		return name
+	}
+	return nil
+}
+
+// algorithmCode writes fixed-window as runtime.FixedWindow.
+func algorithmCode(v any) any {
+	if v == SlidingLog {
+		return nil
+	}
+	var name strings.Builder
+	for word := range strings.SplitSeq(v.(string), "-") {
+		name.WriteString(naming.UpperFirst(word))
+	}
+	return Name{naming.RuntimePath, name.String()}
+}
+
+func bucketsCode(v any) any {
+	switch b := v.(buckets); {
+	case b.adaptive:
+		return Call{Fun: Name{naming.RuntimePath, "AdaptiveBuckets"}}
+	case b.fine > 0:
+		return Call{Name{naming.RuntimePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
+	default:
+		return Call{Name{naming.RuntimePath, "EqualBuckets"}, []any{int64(b.coarse)}}
+	}
+}
+
+func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
+
+func adaptiveCode(v any) any {
+	call := Call{Fun: Name{naming.AdaptivePath, "To"}}
+	for _, signal := range v.([]string) {
+		call.Args = append(call.Args, Name{naming.AdaptivePath, signals[signal]})
+	}
+	return call
+}
