@@ -77,11 +77,3 @@ func diagnosticsOf(report *diag.Reporter) Diagnostics {
 	}
 	return ds
 }
-
-// errorsOf returns the diagnostics if one of them is an error, else nil.
-func errorsOf(report *diag.Reporter) error {
-	if !report.HasErrors() {
-		return nil
-	}
-	return diagnosticsOf(report)
-}

@@ -72,7 +72,8 @@ func Run(cfg Config) (*Result, error) {
 		return result, err
 	}
 
-	// What was up to date is remembered for the next run (package cache).
+	// From up-to-date files to a record of them for the next run (package
+	// cache).
 	if paths, ok := result.upToDate(); ok {
 		record.Keep(start, program.Sources(), paths)
 	}

@@ -33,7 +33,7 @@ func Vet(p Package) Diagnostics {
 	wanted := map[directive.TypeID]bool{}
 	var paths []string
 	for _, file := range p.Files {
-		// What is generated must have no part in what may be written.
+		// Directives must not refer to generated code.
 		if !isGeneratedByUs(file) {
 			pkg.Syntax = append(pkg.Syntax, file)
 			paths = append(paths, p.Fset.PositionFor(file.FileStart, false).Filename)

@@ -96,8 +96,8 @@ The options are:
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket or leaky-bucket (default:
     sliding-log)
-  - storage=zset|list: zset or list: how Redis keeps a sliding-log; a list is
-    smaller, a sorted set easier to look at (default: zset)
+  - storage=zset|list: how Redis keeps a sliding-log: a list is smaller, a zset
+    easier to look at (default: zset)
   - resolution=DURATION: times in a sliding-log fall to the start of a time
     slice of this length, and leave the window together (default: exact)
   - buckets=N|NxM|auto: how a sliding-counter divides its window: 60 equal
@@ -116,13 +116,13 @@ The options are:
     <package>.<Interface>.<Method>)
   - message=TEXT: text of the error of a refused call (default: rate limit
     exceeded)
-  - fail=open|closed|local: open, closed or local: a call passes when Redis
-    gives no answer, is refused, or is decided by this process alone (default:
-    the limiter's policy, open)
+  - fail=open|closed|local: what happens when Redis gives no answer: open lets
+    the call pass, closed refuses it, local lets this process decide alone
+    (default: the limiter's policy, open)
   - wait=DURATION: how long a call may wait for its turn, the context's
     deadline permitting; a leaky-bucket then spaces calls evenly (default: 0s)
-  - mode=enforce|shadow: enforce, or shadow, which counts calls and refuses
-    none, to try a limit out (default: enforce)
+  - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
+    out; enforce refuses them (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
     follows how busy the process is, from half to one and a half times max
     (default: fixed)

@@ -92,8 +92,8 @@ func (r *Record) Keep(start time.Time, sources, files []string) {
 	}
 	rec := recordFile{Inputs: map[string]string{}, Files: files}
 	for p := range inputs {
-		// What changed while this run looked, or just before by a coarse
-		// clock, may not be what it saw.
+		// A file that changed during this run, or just before by a coarse
+		// clock, may not be the one that it saw.
 		if info, err := os.Stat(p); err == nil && info.ModTime().After(start.Add(-2*time.Second)) {
 			return
 		}

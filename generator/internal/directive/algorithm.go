@@ -35,7 +35,7 @@ const (
 	maxWindow  = 366 * 24 * time.Hour
 )
 
-// What holds where a directive says nothing.
+// Defaults of options whose values every rule has.
 const (
 	defaultWindow  = 60 * time.Second
 	DefaultMax     = 100

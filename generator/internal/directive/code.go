@@ -6,21 +6,20 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
-// The value of a field in a generated rule is a string, an int64 or a
-// time.Duration, which are written as constants, or one of these types.
-
-// A Name is a package-level name.
+// A Name is a package-level name in generated code.
 type Name struct {
 	PkgPath, Name string
 }
 
-// A Call is a call of a function.
+// A Call is a call of a function in generated code. Its arguments are what the
+// value of a [Field] may be.
 type Call struct {
 	Fun  Name
 	Args []any
 }
 
-// names are the codes of values; the others keep the runtime's default.
+// names are the names for some values of an option. The other values are the
+// runtime's default.
 type names map[string]Name
 
 func (n names) code(v any) any {

@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-func TestParseWindow(t *testing.T) {
+func TestWindow(t *testing.T) {
+	parse := optionNamed("window").parse
 	for text, want := range map[string]time.Duration{
 		"1ms": time.Millisecond, "60s": time.Minute, "1h30m": 90 * time.Minute, "1.5s": 1500 * time.Millisecond,
 		"7d": 7 * 24 * time.Hour, "366d": 366 * 24 * time.Hour,
 	} {
-		if got, err := parseWindow(text); got != want || err != nil {
-			t.Errorf("parseWindow(%q) = %v, %v", text, got, err)
+		if got, err := parse(Value{Text: text}); got != want || err != nil {
+			t.Errorf("window=%s is %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "0", "5", "1us", "367d", "-1d", "1d12h", "99999999999d", "d", "1e3s"} {
-		if got, err := parseWindow(text); err == nil {
-			t.Errorf("parseWindow(%q) = %v, want an error", text, got)
+		if got, err := parse(Value{Text: text}); err == nil {
+			t.Errorf("window=%s is %v, want an error", text, got)
 		}
 	}
 }

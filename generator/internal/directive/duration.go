@@ -21,15 +21,18 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func parseWindow(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err == nil && (d < time.Millisecond || d > maxWindow) {
-		err = fmt.Errorf("%s is not between 1ms and 366d", text)
-	}
-	return d, err
+// duration accepts a duration from least to most. The error of another one says
+// which are allowed.
+func duration(least, most time.Duration, allowed string) func(Value) (any, error) {
+	return text(func(text string) (time.Duration, error) {
+		d, err := parseDuration(text)
+		if err == nil && (d < least || d > most) {
+			err = fmt.Errorf("%s is not %s", text, allowed)
+		}
+		return d, err
+	})
 }
 
-// parseResolution leaves the comparison with the window to parseSettings.
 func parseResolution(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err == nil && (d <= 0 || d%time.Microsecond != 0) {
@@ -38,12 +41,11 @@ func parseResolution(text string) (time.Duration, error) {
 	return d, err
 }
 
-func parseWait(text string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	if err == nil && (d <= 0 || d > maxWindow) {
-		err = fmt.Errorf("%s is not above 0 and up to 366d; leave the option out for calls that do not wait", text)
+func resolutionFits(s *Settings) error {
+	if resolution := get[time.Duration](s, "resolution"); resolution > s.Window() {
+		return fmt.Errorf("%s is longer than the window", ShortDuration(resolution))
 	}
-	return d, err
+	return nil
 }
 
 // ShortDuration is [time.Duration.String] without the zeros at its end.

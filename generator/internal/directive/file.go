@@ -55,7 +55,7 @@ func Read(file *ast.File, path string, report diag.Func) *File {
 			if o.fn != nil {
 				src.addMethod(o.fn, d)
 				if !d.Off {
-					d.Settings = understand(d, false, report)
+					d.Settings = newSettings(d, false, report)
 				}
 				continue
 			}
@@ -75,7 +75,7 @@ func Read(file *ast.File, path string, report diag.Func) *File {
 				decl.Methods[o.method] = append(decl.Methods[o.method], d)
 			}
 			if !d.Off {
-				d.Settings = understand(d, o.method == "", report)
+				d.Settings = newSettings(d, o.method == "", report)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func FuzzParseDirective(f *testing.F) {
 			}
 		}
 		if !d.Off && d.imports == nil {
-			understand(d, true, report)
+			newSettings(d, true, report)
 		}
 	})
 }

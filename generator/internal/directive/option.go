@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An Option is one option of a directive. The manual, the table in the
-// documentation, the hints for misspelt directives, the generated rule and the
-// output of rategen list are all made from its row in [optionTable].
+// An Option is one option of a directive: a row of [Options]. The manual, the
+// table in the documentation, the hints for misspelt directives, the generated
+// rule and the output of rategen list are made from it.
 type Option struct {
 	// Name stands before the equal sign.
 	Name string
@@ -22,18 +22,21 @@ type Option struct {
 	onInterface bool
 	// algorithms are those that the option belongs to; nil means all.
 	algorithms []string
-	// parse reads the value. It returns what can be made of a value that it
-	// finds fault with, which other checks may need.
+	// parse reads the value. Beside an error it returns as much of the value as
+	// can be understood, for the checks that follow.
 	parse func(Value) (any, error)
+	// fits returns an error if the value contradicts other options of the
+	// directive. It is nil where that cannot be.
+	fits func(*Settings) error
 
 	// field is the field of runtime.Rule that the option sets. It is empty if
 	// the option sets none, or one that every generated rule has.
 	field string
-	// code returns the field's value as code, or nil for the runtime's default.
-	// A nil code stands for the value as it was parsed.
+	// code returns the field's value as of [Field], or nil to leave the field
+	// out. It is nil itself if the parsed value is such a value.
 	code func(parsed any) any
-	// behind says that the field stands behind those for which it is false. So
-	// a generated rule has the order of runtime.Rule.
+	// behind puts the field behind those of all options that do not have it, so
+	// that a generated rule has the order of runtime.Rule.
 	behind bool
 	// unset is the value that rategen list shows where a directive does not
 	// have the option, or nil for none.
@@ -45,17 +48,19 @@ func (o *Option) appliesTo(algorithm string) bool {
 	return o.algorithms == nil || slices.Contains(o.algorithms, algorithm)
 }
 
-// A field is a field of a generated rule.
-type field struct {
+// A Field is a field of a generated rule.
+type Field struct {
 	Name string
+	// Code is its value: a string, an int64, a [time.Duration], a [Name] or a
+	// [Call].
 	Code any
 }
 
 // Fields returns the fields of the generated rule that options set, in the
 // order in which they are written. Those that keep the runtime's default are
 // left out.
-func (s *Settings) Fields() []field {
-	var first, behind []field
+func (s *Settings) Fields() []Field {
+	var first, behind []Field
 	for i := range Options {
 		o := &Options[i]
 		code := s.values[o.Name]
@@ -68,9 +73,9 @@ func (s *Settings) Fields() []field {
 		switch {
 		case code == nil:
 		case o.behind:
-			behind = append(behind, field{o.field, code})
+			behind = append(behind, Field{o.field, code})
 		default:
-			first = append(first, field{o.field, code})
+			first = append(first, Field{o.field, code})
 		}
 	}
 	return append(first, behind...)

@@ -11,19 +11,19 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 )
 
-// Settings are a directive understood: the options of one limit as it was
-// declared. Expressions are still text; they are checked for each method that
-// the limit applies to.
+// Settings are the options of a directive, with the meaning of their values.
+// Expressions are still text; they are checked for each method that the limit
+// applies to.
 type Settings struct {
 	Pos    token.Pos            // of the directive
 	End    token.Pos            // behind it
-	values map[string]any       // by option; what the row's parse returned
+	values map[string]any       // by option, as its row has parsed them
 	places map[string]token.Pos // of these values
 }
 
-// understand understands a directive's options. It reports every option that
-// is unknown, repeated, inapplicable or malformed.
-func understand(d *Directive, onInterface bool, report diag.Func) *Settings {
+// newSettings reads the options of a directive by their rows in [Options]. It
+// reports every option that is unknown, repeated, inapplicable or malformed.
+func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
 	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}}
 	for _, a := range d.options {
 		row := optionNamed(a.name)
@@ -77,8 +77,10 @@ func (s *Settings) checkTogether(d *Directive, report diag.Func) {
 		}
 		if !row.appliesTo(s.Algorithm()) {
 			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)
-		} else if resolution := get[time.Duration](s, "resolution"); a.name == "resolution" && resolution > s.Window() {
-			report(a.value.Pos, "resolution: %s is longer than the window", a.value.Text)
+		} else if row.fits != nil {
+			if err := row.fits(s); err != nil {
+				report(a.value.Pos, "%s: %s", a.name, err)
+			}
 		}
 	}
 }
@@ -111,17 +113,35 @@ func (s *Settings) With(name string, v any) *Settings {
 	return &changed
 }
 
-func (s *Settings) Key() []Value       { return get[[]Value](s, "key") }
-func (s *Settings) Except() []Value    { return get[[]Value](s, "except") }
-func (s *Settings) Prefix() string     { return get[string](s, "prefix") }  // "": made from the name
-func (s *Settings) Name() string       { return get[string](s, "name") }    // "": made from the method's
-func (s *Settings) Storage() string    { return get[string](s, "storage") } // "": zset
-func (s *Settings) Burst() int64       { return get[int64](s, "burst") }    // 0: max
-func (s *Settings) IsShadow() bool     { return get[string](s, "mode") == "shadow" }
+// Key returns the parts of the key; none is one budget for all callers.
+func (s *Settings) Key() []Value { return get[[]Value](s, "key") }
+
+// Except returns the methods that a limit of a whole interface leaves out.
+func (s *Settings) Except() []Value { return get[[]Value](s, "except") }
+
+// Prefix and Name return what the directive says, or "".
+func (s *Settings) Prefix() string { return get[string](s, "prefix") }
+func (s *Settings) Name() string   { return get[string](s, "name") }
+
+// Storage returns how a sliding log is kept, or "" if the directive leaves
+// that open.
+func (s *Settings) Storage() string { return get[string](s, "storage") }
+
+// Burst returns the calls that a bucket admits at once, or 0 for the max.
+func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
+
+// IsShadow reports whether calls are counted and never refused.
+func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
+
+// Adaptive returns the signals that the max adapts to.
 func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
+
+// Window returns the time that the max refers to.
 func (s *Settings) Window() time.Duration {
 	return cmp.Or(get[time.Duration](s, "window"), defaultWindow)
 }
+
+// Algorithm returns how calls are counted.
 func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), SlidingLog) }
 
 // Measured reports whether the wrapper has to measure how long calls take.

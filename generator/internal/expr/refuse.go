@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 )
 
-// What a directive's expression must not do: have effects, block, or panic in
+// A directive's expression must not have effects, block, or panic in
 // a way that no guard can prevent. The remedy is always a function, which can
 // be read and tested.
 const writeFunction = "write a function and call it"

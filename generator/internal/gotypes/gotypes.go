@@ -8,8 +8,8 @@ import (
 )
 
 // EachName calls visit for every type name that writing t needs.
-func EachName(t types.Type, seen map[types.Type]bool, visit func(*types.TypeName)) {
-	EachType(t, seen, func(t types.Type) {
+func EachName(t types.Type, visit func(*types.TypeName)) {
+	EachType(t, func(t types.Type) {
 		switch t := t.(type) {
 		case *types.Named:
 			visit(t.Obj())
@@ -19,14 +19,18 @@ func EachName(t types.Type, seen map[types.Type]bool, visit func(*types.TypeName
 	})
 }
 
-// EachType calls visit for every type that writing t needs.
-func EachType(t types.Type, seen map[types.Type]bool, visit func(types.Type)) {
+// EachType calls visit for every type that writing t needs, t included.
+func EachType(t types.Type, visit func(types.Type)) {
+	eachType(t, map[types.Type]bool{}, visit)
+}
+
+func eachType(t types.Type, seen map[types.Type]bool, visit func(types.Type)) {
 	if seen[t] {
 		return
 	}
 	seen[t] = true
 	visit(t)
-	each := func(t types.Type) { EachType(t, seen, visit) }
+	each := func(t types.Type) { eachType(t, seen, visit) }
 	switch t := t.(type) {
 	case *types.Named:
 		for a := range t.TypeArgs().Types() {
@@ -76,7 +80,7 @@ func EachType(t types.Type, seen map[types.Type]bool, visit func(types.Type)) {
 func IsSound(t types.Type) bool {
 	sound := true
 	see := func(t types.Type) {
-		EachType(t, map[types.Type]bool{}, func(t types.Type) { sound = sound && t != types.Typ[types.Invalid] })
+		EachType(t, func(t types.Type) { sound = sound && t != types.Typ[types.Invalid] })
 	}
 	switch t := t.(type) {
 	case *types.Named:

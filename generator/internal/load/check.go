@@ -16,7 +16,7 @@ import (
 type File struct {
 	Source  *directive.File
 	Pkg     *packages.Package
-	Syntax  *ast.File // as type-checked: src.ast, or what cgo made of it
+	Syntax  *ast.File // as type-checked: of Source, or what cgo made of it
 	Content []byte    // of the source file
 }
 

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/scanner"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -36,41 +34,6 @@ func (p *Program) Parse() {
 		}
 		d.findOrphans(s.wanted)
 	})
-}
-
-// A scan is what a first look at the bytes of a package's files tells.
-type scan struct {
-	contents  map[string][]byte // of the files that may have directives, and that methods need
-	importers []runtimeImporter
-	wanted    map[string]bool // generated files that must stay
-}
-
-// scan reads the files of a package, most of which have no directives and need
-// not be parsed.
-func (p *Program) scan(d *dir) *scan {
-	s := &scan{contents: map[string][]byte{}, wanted: map[string]bool{}}
-	for _, name := range d.files {
-		path := filepath.Join(d.dir, name)
-		content, err := os.ReadFile(path)
-		if err != nil {
-			p.report.AtPosition(token.Position{Filename: path}, "%v", err)
-			continue
-		}
-		if !output.IsOurs(content) {
-			s.importers = append(s.importers, runtimeImports(name, content)...)
-		}
-		if directive.MayHold(content) && !output.IsClearlyOurs(content) {
-			s.contents[path] = content
-		}
-	}
-	for _, name := range d.ignored {
-		path := filepath.Join(d.dir, name)
-		if content, err := os.ReadFile(path); err == nil && !output.IsClearlyOurs(content) && bytes.Contains(content, []byte(directive.Prefix)) {
-			s.wanted[naming.OutputFile(path)] = true
-			p.report.Note(p.report.Short(path) + ": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
-		}
-	}
-	return s
 }
 
 // readDirectives parses the files that may have directives, each one once, and
@@ -189,56 +152,14 @@ func (p *Program) overlay(d *dir, src *directive.File, s *scan) {
 			p.report.AtPosition(token.Position{Filename: out}, "%v", err)
 		}
 		d.overlay[out] = emptyStub(src, content)
-		seen = withStubs(p.fset, src, content, usesRuntime)
+		var err error
+		if seen, err = withStubs(p.fset, src, content, usesRuntime); err != nil {
+			p.report.At(src.Syntax.Package, "the wrappers cannot be declared: %v; this is a bug of rategen", err)
+		}
 	case len(src.Methods) > 0:
 		d.overlay[out] = emptyStub(src, content) // for what it imports
 	}
 	if slices.Contains(d.sources, src) {
 		d.overlay[src.Path] = seen
 	}
-}
-
-// A runtimeImporter is a file that imports the runtime.
-type runtimeImporter struct {
-	pkg  string // the name in its package clause
-	test bool
-}
-
-// runtimeImports returns the file if it imports the runtime.
-func runtimeImports(name string, content []byte) []runtimeImporter {
-	quoted := strconv.Quote(naming.RuntimePath)
-	if !bytes.Contains(content, []byte(quoted)) {
-		return nil
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ImportsOnly)
-	if err != nil || !slices.ContainsFunc(file.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == quoted }) {
-		return nil
-	}
-	return []runtimeImporter{{file.Name.Name, strings.HasSuffix(name, "_test.go")}}
-}
-
-func (d *dir) findOrphans(wanted map[string]bool) {
-	for _, name := range slices.Concat(d.files, d.ignored) {
-		path := filepath.Join(d.dir, name)
-		if wanted[path] || !strings.Contains(name, "_ratelimit") || !strings.HasSuffix(name, ".go") {
-			continue
-		}
-		content, err := os.ReadFile(path)
-		if err != nil || !output.IsClearlyOurs(content) || output.SourceOf(content) != "" {
-			continue
-		}
-		d.orphans = append(d.orphans, path)
-		if len(d.sources) > 0 && slices.Contains(d.files, name) {
-			d.overlay[path] = stub{content: []byte(BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
-		}
-	}
-}
-
-// packageName returns the name in a file's package clause, or that of another
-// file if it has none.
-func packageName(content []byte, other *ast.File) string {
-	if f, err := parser.ParseFile(token.NewFileSet(), "", content, parser.PackageClauseOnly); err == nil {
-		return f.Name.Name
-	}
-	return other.Name.Name
 }

@@ -6,6 +6,7 @@ package load
 import (
 	"go/ast"
 	"go/token"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ type Config struct {
 	Dir      string   // in which the go command runs
 	Patterns []string // of packages, as for the go command
 	Tags     string   // build tags, separated by commas
-	// bare asks for no stubs: the wrappers are not to be written to the
+	// Bare asks for no stubs: the wrappers are not to be written to the
 	// packages of their interfaces.
 	Bare bool
 }
@@ -34,7 +35,8 @@ type Program struct {
 	dirs   []*dir
 }
 
-// A dir is the directory of one of the packages to work on.
+// A dir is the directory of one of the packages to work on. Its files may belong
+// to several packages: that of its tests is another one.
 type dir struct {
 	path    string // import path
 	dir     string
@@ -108,8 +110,8 @@ func (p *Program) Orphans() []string {
 	return paths
 }
 
-// ImportWay says by way of which package from imports to; it is "" if it does
-// not at all.
+// ImportWay says how a package imports another one: " itself", or " by way of "
+// and the path of a third one. It is "" if it does not.
 func (p *Program) ImportWay(from, to string) string {
 	seen := map[string]bool{}
 	var imports func(path string) bool
@@ -134,4 +136,28 @@ func (p *Program) ImportWay(from, to string) string {
 		}
 	}
 	return ""
+}
+
+// Sources returns the paths on which the outcome of a run depends: the
+// directories of packages that somebody edits, and a file that changes with the
+// toolchain. It returns nothing if they cannot all be named.
+func (p *Program) Sources() []string {
+	var paths []string
+	for _, l := range p.list.pkgs {
+		switch {
+		case l.Error != nil || l.Dir == "" && l.ImportPath != "unsafe" && l.ImportPath != "C":
+			return nil // it may come to be in a place that is not known yet
+		case l.Standard || l.Dir == "":
+			continue
+		case l.isDownloaded() && !strings.Contains(l.Dir, string(filepath.Separator)+"vendor"+string(filepath.Separator)):
+			continue
+		case len(l.CgoFiles) > 0:
+			return nil // headers count too
+		}
+		paths = append(paths, l.Dir)
+	}
+	if l := p.list.pkgs["internal/goarch"]; l != nil {
+		paths = append(paths, filepath.Join(l.Dir, "..", "..", "..", "VERSION"))
+	}
+	return paths
 }

@@ -37,10 +37,12 @@ func (s stub) ifaceAt(line int) int {
 
 // withStubs appends declarations of a file's wrappers, to its text and to its
 // syntax. The text is for the go command, which rewrites files that import "C";
-// the syntax is for the type checker, and the file need not be parsed again. The constructors' limiter is the real one if the package
-// imports the runtime anyway, else anything, so that the runtime need not be
-// there, or built, to generate.
-func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRuntime bool) stub {
+// the syntax is for the type checker, and the file need not be parsed again.
+//
+// The constructors' limiter is the real one if the package imports the runtime
+// anyway, else anything, so that the runtime need not be there, or built, to
+// generate.
+func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRuntime bool) (stub, error) {
 	text := strings.Builder{}
 	text.Write(content)
 	var lines []int
@@ -67,20 +69,20 @@ func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRun
 		limiter = "*" + stubRuntime + ".Limiter"
 	}
 	fmt.Fprintf(&text, "\ntype %s = %s\n", limiterName(src.Path), limiter)
-	appendDecls(fset, src, text.String()[len(content):], lines[0]-2)
-	return stub{content: []byte(text.String()), ast: src.Syntax, lines: lines}
+	err := appendDecls(fset, src, text.String()[len(content):], lines[0]-2)
+	return stub{content: []byte(text.String()), ast: src.Syntax, lines: lines}, err
 }
 
 // appendDecls adds the declarations in a text to a file's syntax. Their
 // positions are those that they have in the file with the text appended, in
 // which the text starts in the given line.
-func appendDecls(fset *token.FileSet, src *directive.File, text string, line int) {
+func appendDecls(fset *token.FileSet, src *directive.File, text string, line int) error {
 	text = fmt.Sprintf("package %s\n//line %s:%d\n%s", src.Syntax.Name.Name, src.Path, line+1, text)
 	file, err := parser.ParseFile(fset, src.Path, text, parser.SkipObjectResolution)
-	if err != nil {
-		panic(fmt.Sprintf("rategen: a bug: %v in\n%s", err, text))
+	if err == nil {
+		src.Syntax.Decls = append(src.Syntax.Decls, file.Decls...)
 	}
-	src.Syntax.Decls = append(src.Syntax.Decls, file.Decls...)
+	return err
 }
 
 // stubParams copies type parameters, as declared and as arguments, giving names

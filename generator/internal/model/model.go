@@ -28,13 +28,13 @@ type File struct {
 
 // A Builder makes the wrappers of a run.
 type Builder struct {
-	// report takes what is wrong.
+	// Report takes errors and warnings.
 	Report *diag.Reporter
-	// out is the package that the wrappers are written to. It is nil if they
+	// Out is the package that the wrappers are written to. It is nil if they
 	// stand next to their interfaces.
 	Out *output.Package
-	// importWay says by way of which package a package imports another one;
-	// it is "" if it does not. It is needed if out is.
+	// ImportWay says how a package imports another one, or "" if it does not.
+	// It may be nil if Out is.
 	ImportWay func(from, to string) string
 }
 

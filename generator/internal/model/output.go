@@ -53,7 +53,7 @@ func (b *Builder) checkReachable(f *File, w *Wrapper) {
 		}
 	}
 	for _, m := range w.Methods {
-		gotypes.EachType(m.Type, map[types.Type]bool{}, func(t types.Type) {
+		gotypes.EachType(m.Type, func(t types.Type) {
 			if field := unexportedMember(t); field != nil && field.Pkg() != f.Home {
 				b.Report.At(pos, "%s cannot be wrapped: package %s cannot write a type with the unexported %s, which method %s needs: give the type a name", w.Name, f.Home.Path(), field.Name(), m.Name)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/rategen/rategen/generator/internal/expr"
 )
 
-// What a log in a sorted set takes in Redis, in bytes an event, as measured
-// with MEMORY USAGE: Redis keeps a small set in one piece of memory.
+// Memory that a log in a sorted set takes in Redis, in bytes an event, as
+// measured with MEMORY USAGE: Redis keeps a small set in one piece.
 const (
 	smallZSet      = 128 // events
 	smallZSetEvent = 20

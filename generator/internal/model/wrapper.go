@@ -34,9 +34,11 @@ type Method struct {
 	Limits   []*Limit // that a call must pass
 }
 
-// NextField and limiterField are the fields of the wrapper. A method may have
-// the name that they would have.
-func (w *Wrapper) NextField() string    { return w.field("next") }
+// NextField returns the name of the field for the wrapped value. It is next
+// unless a method has that name.
+func (w *Wrapper) NextField() string { return w.field("next") }
+
+// LimiterField returns the name of the field for the limiter.
 func (w *Wrapper) LimiterField() string { return w.field("limiter") }
 
 func (w *Wrapper) field(name string) string {
@@ -87,29 +89,13 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		}
 	}
 	ok = true
-	for i := range iface.NumMethods() {
-		fn := iface.Method(i)
-		sig := fn.Signature()
-		if !fn.Exported() && fn.Pkg() != f.Home {
-			b.Report.At(name.Pos(), "interface %s cannot be wrapped: its method %s is unexported in package %s; embed an interface without it", name.Name, fn.Name(), fn.Pkg().Path())
+	for fn := range iface.Methods() {
+		m := b.newMethod(f, w, fn)
+		if m == nil {
 			ok = false
 			continue
 		}
-		if bad := unreachable(sig, f.Home); bad != nil {
-			b.Report.At(name.Pos(), "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s; declare an exported alias of it in a package that may, or embed an interface without the method", name.Name, f.Home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
-			ok = false
-			continue
-		}
-		if hidden := hiddenType(sig, w.TypeParams, f.Home); hidden != "" {
-			b.Report.At(name.Pos(), "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", name.Name, hidden, hidden, fn.Name())
-			ok = false
-			continue
-		}
-		_, explicit := order[fn.Name()]
-		m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig, explicit: explicit}
-		for p := range sig.Params().Variables() {
-			m.Params = append(m.Params, &expr.Param{Source: p.Name(), Type: p.Type()})
-		}
+		_, m.explicit = order[m.Name]
 		w.Methods = append(w.Methods, m)
 	}
 	slices.SortFunc(w.Methods, func(a, b *Method) int {
@@ -122,6 +108,29 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		b.checkReachable(f, w)
 	}
 	return w
+}
+
+// newMethod reads a method of an interface. It reports one that the generated
+// file could not declare and returns nil.
+func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
+	pos, sig := w.Decl.Spec.Name.Pos(), fn.Signature()
+	if !fn.Exported() && fn.Pkg() != f.Home {
+		b.Report.At(pos, "interface %s cannot be wrapped: its method %s is unexported in package %s; embed an interface without it", w.Name, fn.Name(), fn.Pkg().Path())
+		return nil
+	}
+	if bad := unreachable(sig, f.Home); bad != nil {
+		b.Report.At(pos, "interface %s cannot be wrapped: package %s cannot name the type %s.%s of method %s; declare an exported alias of it in a package that may, or embed an interface without the method", w.Name, f.Home.Path(), bad.Pkg().Path(), bad.Name(), fn.Name())
+		return nil
+	}
+	if hidden := hiddenType(sig, w.TypeParams, f.Home); hidden != "" {
+		b.Report.At(pos, "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", w.Name, hidden, hidden, fn.Name())
+		return nil
+	}
+	m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig}
+	for p := range sig.Params().Variables() {
+		m.Params = append(m.Params, &expr.Param{Source: p.Name(), Type: p.Type()})
+	}
+	return m
 }
 
 func orderOf(order map[string]int, name string) int {
@@ -150,7 +159,7 @@ func (m *Method) Context() *expr.Param {
 // unreachable returns a type in t that package from cannot name, or nil.
 func unreachable(t types.Type, from *types.Package) *types.TypeName {
 	var found *types.TypeName
-	gotypes.EachName(t, map[types.Type]bool{}, func(obj *types.TypeName) {
+	gotypes.EachName(t, func(obj *types.TypeName) {
 		if p := obj.Pkg(); found == nil && p != nil && p != from && (!obj.Exported() || !gotypes.MayImport(from.Path(), p.Path())) {
 			found = obj
 		}
@@ -162,7 +171,7 @@ func unreachable(t types.Type, from *types.Package) *types.TypeName {
 // uses and that a type parameter has too, or "".
 func hiddenType(t types.Type, tparams *types.TypeParamList, from *types.Package) string {
 	hidden := ""
-	gotypes.EachName(t, map[types.Type]bool{}, func(obj *types.TypeName) {
+	gotypes.EachName(t, func(obj *types.TypeName) {
 		for p := range tparams.TypeParams() {
 			if obj.Name() == p.Obj().Name() && (obj.Pkg() == from || obj.Pkg() == nil) {
 				hidden = obj.Name()

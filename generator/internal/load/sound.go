@@ -1,10 +1,12 @@
 package load
 
 import (
+	"go/token"
 	"go/types"
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
+	"golang.org/x/tools/go/packages"
 )
 
 // TypeOf returns the object of the interface to wrap. For a concrete type
@@ -27,4 +29,23 @@ func IsSound(decl *directive.Decl, pkg *types.Package) bool {
 		return gotypes.IsSound(gotypes.MethodsOf(named))
 	}
 	return gotypes.IsSound(obj.Type())
+}
+
+// isAffected reports whether errors of a package reach an interface to wrap:
+// one stands in its declaration, or a type it needs is not valid.
+func isAffected(p *packages.Package, d *dir, fset *token.FileSet) bool {
+	for _, src := range d.sources {
+		for _, decl := range src.Decls {
+			from, to := fset.Position(decl.Spec.Pos()), fset.Position(decl.Spec.End())
+			for _, e := range p.Errors {
+				if at := parsePosition(e.Pos); decl.Concrete == nil && at.Filename == src.Path && from.Line <= at.Line && at.Line <= to.Line {
+					return true
+				}
+			}
+			if !IsSound(decl, p.Types) {
+				return true
+			}
+		}
+	}
+	return false
 }

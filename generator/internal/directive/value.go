@@ -1,16 +1,16 @@
 package directive
 
 import (
-	"errors"
 	"fmt"
-	"go/token"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// as makes a column of the option table of a function that reads values.
+// These functions return the parse column of a row of Options.
+
+// as makes a column of a function that reads values.
 func as[T any](read func(Value) (T, error)) func(Value) (any, error) {
 	return func(v Value) (any, error) { return read(v) }
 }
@@ -32,6 +32,17 @@ func printable(most int) func(Value) (any, error) {
 // oneOf accepts one of some words.
 func oneOf(choices ...string) func(Value) (any, error) {
 	return func(v Value) (any, error) { return v.Text, checkChoice(v.Text, choices) }
+}
+
+// integer accepts an integer from least to most.
+func integer(least, most int64) func(Value) (any, error) {
+	return text(func(text string) (int64, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("%q is not an integer between %d and %d", text, least, most)
+		}
+		return n, nil
+	})
 }
 
 func checkText(text string, most int) error {
@@ -63,60 +74,3 @@ type choiceError struct {
 }
 
 func (e *choiceError) Error() string { return e.text }
-
-// A partError is an error in a part of a value.
-type partError struct {
-	pos  token.Pos
-	over string // the part
-	error
-}
-
-func (e *partError) Unwrap() error { return e.error }
-
-func parseBurst(text string) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || n > maxCount {
-		return 0, fmt.Errorf("%q is not an integer between 1 and %d", text, int64(maxCount))
-	}
-	return n, nil
-}
-
-func parseSignals(v Value) ([]string, error) {
-	parts, err := splitParts(v)
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, part := range parts {
-		if err := checkChoice(part.Text, []string{"cpu", "memory", latency}); err != nil {
-			return nil, &partError{part.Pos, part.Text, err}
-		}
-		if slices.Contains(found, part.Text) {
-			return nil, &partError{part.Pos, part.Text, fmt.Errorf("%q is given twice; remove one", part.Text)}
-		}
-		found = append(found, part.Text)
-	}
-	return found, nil
-}
-
-// splitParts cuts a value at its top-level commas.
-func splitParts(v Value) ([]Value, error) {
-	var parts []Value
-	for start := 0; ; {
-		end := cut(v.Text[start:], ",")
-		if end < 0 {
-			return nil, fmt.Errorf("a quote or bracket is never closed")
-		}
-		part := v.Text[start : start+end]
-		lead := len(part) - len(strings.TrimLeft(part, " \t"))
-		text := strings.TrimSpace(part)
-		if text == "" {
-			return nil, &partError{v.At(start), "", errors.New("a part is empty; remove a comma, or write what is missing")}
-		}
-		parts = append(parts, Value{Pos: v.At(start + lead), Text: text, Exact: v.Exact})
-		start += end + 1
-		if start > len(v.Text) {
-			return parts, nil
-		}
-	}
-}

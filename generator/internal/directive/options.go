@@ -1,6 +1,10 @@
 package directive
 
-import "github.com/rategen/rategen/generator/internal/naming"
+import (
+	"time"
+
+	"github.com/rategen/rategen/generator/internal/naming"
+)
 
 // Options has a row for each option, in the order of the manual.
 var Options = []Option{{
@@ -12,7 +16,7 @@ var Options = []Option{{
 	Name: "window", Value: "DURATION",
 	Doc:     "the time that `max` refers to, `1ms` to `366d`",
 	Default: "`60s`",
-	parse:   text(parseWindow), unset: defaultWindow,
+	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: defaultWindow,
 }, {
 	Name: "max", Value: "INTEGER",
 	Doc:     "calls admitted in a window, 1 to 1,000,000 for `sliding-log` and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
@@ -26,7 +30,7 @@ var Options = []Option{{
 	field: "Algorithm", code: algorithmCode,
 }, {
 	Name: "storage", Value: "zset|list",
-	Doc:     "`zset` or `list`: how Redis keeps a `sliding-log`; a list is smaller, a sorted set easier to look at",
+	Doc:     "how Redis keeps a `sliding-log`: a `list` is smaller, a `zset` easier to look at",
 	Default: "`zset`", algorithms: []string{SlidingLog},
 	parse: oneOf("zset", "list"), unset: "zset",
 	field: "Storage", code: names{"list": {naming.RuntimePath, "List"}}.code,
@@ -34,7 +38,7 @@ var Options = []Option{{
 	Name: "resolution", Value: "DURATION",
 	Doc:     "times in a `sliding-log` fall to the start of a time slice of this length, and leave the window together",
 	Default: "exact", algorithms: []string{SlidingLog},
-	parse: text(parseResolution),
+	parse: text(parseResolution), fits: resolutionFits,
 	field: "Resolution",
 }, {
 	Name: "buckets", Value: "N|NxM|auto",
@@ -46,7 +50,7 @@ var Options = []Option{{
 	Name: "burst", Value: "INTEGER",
 	Doc:     "calls that a `token-bucket` or `leaky-bucket` admits at once, or that may wait in its line, 1 to 10¹²",
 	Default: "`max`, or as many as `wait` lets in", algorithms: []string{tokenBucket, leakyBucket},
-	parse: text(parseBurst),
+	parse: integer(1, maxCount),
 	field: "Burst",
 }, {
 	Name: "cost", Value: "INTEGER",
@@ -76,7 +80,7 @@ var Options = []Option{{
 	field:   "Message", behind: true,
 }, {
 	Name: "fail", Value: "open|closed|local",
-	Doc:     "`open`, `closed` or `local`: a call passes when Redis gives no answer, is refused, or is decided by this process alone",
+	Doc:     "what happens when Redis gives no answer: `open` lets the call pass, `closed` refuses it, `local` lets this process decide alone",
 	Default: "the limiter's policy, `open`",
 	parse:   oneOf("open", "closed", "local"),
 	field:   "Fail", code: failCode, behind: true,
@@ -84,11 +88,11 @@ var Options = []Option{{
 	Name: "wait", Value: "DURATION",
 	Doc:     "how long a call may wait for its turn, the context's deadline permitting; a `leaky-bucket` then spaces calls evenly",
 	Default: "`0s`",
-	parse:   text(parseWait),
+	parse:   duration(1, maxWindow, "above 0 and up to 366d; leave the option out for calls that do not wait"),
 	field:   "Wait",
 }, {
 	Name: "mode", Value: "enforce|shadow",
-	Doc:     "`enforce`, or `shadow`, which counts calls and refuses none, to try a limit out",
+	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
 	Default: "`enforce`",
 	parse:   oneOf("enforce", "shadow"), unset: "enforce",
 	field: "Mode", code: names{"shadow": {naming.RuntimePath, "Shadow"}}.code,
