@@ -1,4 +1,5 @@
-// Package cache keeps records of runs that found everything up to date.
+// Package cache keeps records of runs that found everything up to date. A record
+// is recalled only while everything that the outcome depends on is unchanged.
 package cache
 
 import (

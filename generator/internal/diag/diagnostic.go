@@ -1,5 +1,5 @@
-// Package diag gathers what is wrong with the input of a run: errors and
-// warnings with their places, and the mechanical remedies where there are some.
+// Package diag gathers the errors and warnings of a run, each with its place in
+// the input and, where the remedy is mechanical, a fix.
 package diag
 
 import "go/token"

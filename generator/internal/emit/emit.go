@@ -1,4 +1,5 @@
-// Package emit writes the generated files.
+// Package emit writes the Go source of generated files. The same input gives the
+// same bytes.
 package emit
 
 import (
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
-	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
@@ -31,7 +31,7 @@ func (e *emitter) render() ([]byte, error) {
 	e.collectImports()
 	f := jen.NewFile(e.file.Home.Name())
 	f.HeaderComment(output.Header)
-	if line := strings.TrimSpace(load.BuildLines(e.file.Content)); line != "" {
+	if line := strings.TrimSpace(output.BuildLines(e.file.Content)); line != "" {
 		f.HeaderComment("")
 		f.HeaderComment(line)
 	}

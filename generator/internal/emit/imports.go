@@ -134,7 +134,7 @@ func (s *importSet) useExpr(e *expr.Expr) {
 	})
 }
 
-// useCode adds the packages that a field of a rule names.
+// useCode adds the packages that the value of a [directive.Field] names.
 func (s *importSet) useCode(v any) {
 	switch v := v.(type) {
 	case directive.Name:

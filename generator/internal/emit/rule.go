@@ -14,7 +14,8 @@ import (
 	"github.com/rategen/rategen/generator/internal/model"
 )
 
-// ruleFields returns the fields of a rule, in the order of its declaration.
+// ruleFields returns the fields of a generated rule: those that every rule has,
+// then those that options set, in the order of runtime.Rule.
 func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 	var fields []jen.Code
 	field := func(name string, v jen.Code) { fields = append(fields, jen.Line().Id(name).Op(":").Add(v)) }
@@ -36,7 +37,7 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 	return append(fields, jen.Line())
 }
 
-// code writes a value that a row of the option table gives to a field.
+// code writes the value of a [directive.Field].
 func (e *emitter) code(v any) jen.Code {
 	switch v := v.(type) {
 	case time.Duration:

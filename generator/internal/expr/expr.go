@@ -33,19 +33,19 @@ type Param struct {
 	Type   types.Type
 }
 
-// A Expr is an expression of a directive that has passed the type
-// checker. Its identifiers for parameters are still called #id or #0.
+// An Expr is an expression of a directive that has passed the type checker.
 type Expr struct {
-	Option string
-	Source directive.Value
-	Node   ast.Expr
+	Option string          // whose value it is, or is a part of
+	Source directive.Value // as it is written
+	Node   ast.Expr        // with the variables of Guards
 	Type   types.Type
-	Const  constant.Value // nil if it is not constant
-	Info   *types.Info
-	Params map[*ast.Ident]*Param
-	Guards []*Guard
-	base   token.Pos // of the first byte of src.text in node's positions
-	pkg    *types.Package
+	Const  constant.Value        // nil if it is not constant
+	Info   *types.Info           // Types, Uses, Selections and Instances of Node
+	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters
+	Guards []*Guard              // to be checked before Node is evaluated, in this order
+
+	base token.Pos      // of the first byte of Source.Text in Node's positions
+	pkg  *types.Package // whose file it stands in
 }
 
 // typeName returns the type of the expression as its package would write it.
@@ -58,7 +58,7 @@ func (e *Expr) typeName() string {
 	})
 }
 
-// An Scope checks expressions as if they stood in a source file.
+// A Scope checks expressions as if they stood in a source file.
 type Scope struct {
 	report *diag.Reporter
 	pkg    *types.Package   // of the source file

@@ -232,6 +232,7 @@ func (e *Expr) comparisons(x ast.Expr, join, op token.Token, found func(string))
 	}
 }
 
+// IsTypeParam reports whether a type is a type parameter.
 func IsTypeParam(t types.Type) bool {
 	_, ok := types.Unalias(t).(*types.TypeParam)
 	return ok

@@ -13,7 +13,7 @@ import (
 type KeyPart struct {
 	Expr    *Expr
 	Add     string // the method of runtime.Key
-	Convert string // the type that the method takes, if expr has another
+	Convert string // the type that the method takes, if Expr has another
 }
 
 const formattable = "the parts of a key are strings, integers, booleans, []byte, types over these, encoding.TextMarshaler and fmt.Stringer"

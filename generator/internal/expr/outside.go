@@ -32,6 +32,7 @@ func (e *Expr) visitIdent(n ast.Node, visit func(*ast.Ident, types.Object)) bool
 	return true
 }
 
+// IsPackageLevel reports whether an object is declared at package level.
 func IsPackageLevel(obj types.Object) bool {
 	return obj.Pkg() != nil && obj.Parent() == obj.Pkg().Scope()
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/rategen/rategen/generator/internal/diag"
 )
 
-// A directive's expression must not have effects, block, or panic in
-// a way that no guard can prevent. The remedy is always a function, which can
-// be read and tested.
+// writeFunction is the remedy for an expression that has effects, blocks, or may
+// panic in a way that no guard can prevent. A function can be read and tested.
 const writeFunction = "write a function and call it"
 
 func (e *Expr) notAllowed(n ast.Node, what string, report diag.Func) {

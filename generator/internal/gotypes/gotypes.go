@@ -1,4 +1,6 @@
-// Package gotypes answers questions about types that go/types does not.
+// Package gotypes answers questions about types that go/types does not: which
+// names writing a type needs, whether all of them are valid, and which packages
+// may import which.
 package gotypes
 
 import (

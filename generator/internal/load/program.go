@@ -1,6 +1,6 @@
 // Package load finds the packages of a run and their directives, and
-// type-checks the files that have some, whether or not the code that they are
-// to get is there yet.
+// type-checks the files that have some. What is generated for them has no part
+// in that: it may be missing, old or broken.
 package load
 
 import (

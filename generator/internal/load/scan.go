@@ -84,7 +84,7 @@ func (d *dir) findOrphans(wanted map[string]bool) {
 		}
 		d.orphans = append(d.orphans, path)
 		if len(d.sources) > 0 && slices.Contains(d.files, name) {
-			d.overlay[path] = stub{content: []byte(BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
+			d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
 		}
 	}
 }

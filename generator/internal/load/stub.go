@@ -3,7 +3,6 @@ package load
 import (
 	"fmt"
 	"go/ast"
-	"go/build/constraint"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/generator/internal/output"
 )
 
 // A stub is a file as the type checker is to see it. Code that names a wrapper
@@ -115,7 +115,7 @@ func hasMethod(spec *ast.TypeSpec, name string) bool {
 // use, so that the go command loads it.
 func emptyStub(src *directive.File, content []byte) stub {
 	var text strings.Builder
-	text.WriteString(BuildLines(content))
+	text.WriteString(output.BuildLines(content))
 	fmt.Fprintf(&text, "package %s\n", src.Syntax.Name.Name)
 	for _, spec := range src.Imports {
 		fmt.Fprintf(&text, "import _ %q\n", spec.Path)
@@ -134,28 +134,15 @@ func importRuntime(file *ast.File) {
 	file.Decls = append([]ast.Decl{decl}, file.Decls...)
 }
 
-// BuildLines returns the //go:build line of a file, ready to start another.
-func BuildLines(content []byte) string {
-	for line := range strings.Lines(string(content)) {
-		line = strings.TrimSpace(line)
-		if constraint.IsGoBuild(line) {
-			return line + "\n\n"
-		}
-		if line != "" && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "/*") && !strings.HasPrefix(line, "*") {
-			break
-		}
-	}
-	return ""
-}
-
-// StubPrefix starts the names that exist only while generating.
 const (
+	// StubPrefix starts the names that exist only while generating.
 	StubPrefix  = "rategenLimiterOf_"
 	stubRuntime = StubPrefix + "runtime"
 )
 
 var notInName = regexp.MustCompile(`[^\pL\pN_]`)
 
+// limiterName returns the name that a file's stubs have for the limiter's type.
 func limiterName(path string) string {
 	return StubPrefix + notInName.ReplaceAllString(strings.TrimSuffix(filepath.Base(path), ".go"), "_")
 }

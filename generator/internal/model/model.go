@@ -1,6 +1,6 @@
-// Package model makes of files with directives the wrappers that are to be
-// written: their methods, the rules declared on them and the limits on each
-// call, all of it checked.
+// Package model turns type-checked files with directives into the wrappers that
+// are to be written: their methods, the rules declared on them and the limits on
+// each call. A model without errors can be written and compiles.
 package model
 
 import (

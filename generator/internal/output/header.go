@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"go/build/constraint"
 	"io/fs"
 	"os"
 	"regexp"
@@ -76,6 +77,20 @@ var declaredInLine = regexp.MustCompile(`(?m)^// ` + declaredIn + `(\S+)\.\r?$`)
 func SourceOf(content []byte) string {
 	if m := declaredInLine.FindSubmatch(content); m != nil {
 		return string(m[1])
+	}
+	return ""
+}
+
+// BuildLines returns the //go:build line of a file, ready to start another.
+func BuildLines(content []byte) string {
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSpace(line)
+		if constraint.IsGoBuild(line) {
+			return line + "\n\n"
+		}
+		if line != "" && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "/*") && !strings.HasPrefix(line, "*") {
+			break
+		}
 	}
 	return ""
 }

@@ -1,5 +1,6 @@
-// Package output deals with generated files on disk: it recognises them, tells
-// whether they are up to date, writes and removes them.
+// Package output deals with generated files on disk. It recognises them, tells
+// whether they are up to date, writes and removes them, and never touches a
+// file that rategen has not written.
 package output
 
 import (
