@@ -18,8 +18,10 @@ import (
 // TestModules runs every testdata/modules/*.txtar: what depends on go.mod,
 // go.work, vendor directories, build tags or cgo. An archive holds whole
 // modules, in whose go.mod REQUIRE stands for what generated code requires, and a
-// file "script". Each of its lines is a directory and a command: go, or rategen with -tags and patterns, which
-// generates. "want" names the generated files that are there in the end.
+// file "script". Each of its lines is a directory and a command: go, or rategen
+// with -tags and patterns, which generates. A line that starts with "full" is
+// run with RATEGEN_TEST_FULL=1 only. The file "want" names the generated files
+// that are there in the end.
 func TestModules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
@@ -69,6 +71,10 @@ func modules(t *testing.T, archive *txtar.Archive) {
 		}
 	}
 	for line := range strings.Lines(script) {
+		line, full := strings.CutPrefix(line, "full ")
+		if full && !scratch.IsFull() {
+			continue
+		}
 		words := strings.Fields(line)
 		at, args := filepath.Join(dir, words[0]), words[2:]
 		if words[1] == "rategen" {
