@@ -20,7 +20,7 @@ type Concrete struct {
 	Files     map[string]bool // the paths of the files that declare them
 }
 
-// A methodDirectives is what stands above one method of a concrete type.
+// A methodDirectives holds the directives above one method of a concrete type.
 type methodDirectives struct {
 	fn         *ast.FuncDecl
 	directives []*Directive

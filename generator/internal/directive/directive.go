@@ -21,13 +21,13 @@ type Directive struct {
 	Pos      token.Pos // of the first slash
 	end      token.Pos // behind the last option
 	Off      bool      // //ratelimit:off
-	imports  *importSpec
+	imports  *Import
 	options  []assignment
 	Settings *Settings // what the options mean; nil if off or imports is set
 }
 
-// An importSpec is a //ratelimit:import line.
-type importSpec struct {
+// An Import is a //ratelimit:import line.
+type Import struct {
 	Pos  token.Pos // of the path
 	Name string    // "" for the package's own
 	Path string
@@ -101,7 +101,7 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 			report(start, `malformed import: write %simport "path"`, Prefix)
 			return nil
 		}
-		d.imports = &importSpec{Pos: offset(line[m[4]:])}
+		d.imports = &Import{Pos: offset(line[m[4]:])}
 		if m[2] >= 0 {
 			d.imports.Name = line[m[2]:m[3]]
 		}

@@ -12,12 +12,12 @@ import (
 type File struct {
 	Path    string // absolute
 	Syntax  *ast.File
-	Imports []*importSpec
+	Imports []*Import
 	Decls   []*Decl
 	Methods []*methodDirectives // above methods of concrete types
 }
 
-// An Decl is an interface declaration with directives on it or on its
+// A Decl is an interface declaration with directives on it or on its
 // methods, or a concrete type with directives on its methods.
 type Decl struct {
 	Spec     *ast.TypeSpec

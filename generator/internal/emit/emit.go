@@ -4,11 +4,12 @@ package emit
 
 import (
 	"bytes"
+	"fmt"
 	"go/types"
-	"maps"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
@@ -54,75 +55,114 @@ func (e *emitter) render() ([]byte, error) {
 	return bytes.Replace(out.Bytes(), []byte(output.Header+"\n//\n"), []byte(output.Header+"\n\n"), 1), nil
 }
 
-// collectImports finds the packages that the file needs and settles their
-// names.
-func (e *emitter) collectImports() {
-	s := e.imports
-	taken := map[string]bool{"_": true}
-	if e.file.Out != nil {
-		maps.Copy(taken, e.names)
+// wrapper writes the rules, the type and its methods.
+func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
+	f.Line()
+	var rules []jen.Code
+	for _, r := range w.Rules {
+		rules = append(rules, jen.Id(r.VarName).Op("=").Op("&").Add(e.runtime("Rule")).Values(e.ruleFields(r)...))
 	}
-	for _, name := range e.file.Home.Scope().Names() { // imports may repeat those of other files
-		taken[name] = true
+	if len(rules) == 1 {
+		f.Comment(fmt.Sprintf("The limit of %s.", w.Name))
+		f.Var().Add(rules[0])
+	} else {
+		f.Comment(fmt.Sprintf("The limits of %s.", w.Name))
+		f.Var().Defs(rules...)
 	}
-	s.use(naming.RuntimePath, "runtime")
-	if len(e.file.Wrappers) > 0 {
-		s.usePackage(e.file.Pkg.Types)
+	params, args := e.typeParams(w)
+	self := func() *jen.Statement { return jen.Id(w.TypeName).Add(args) }
+	next := func() *jen.Statement { return jen.Op(e.wrappedName(w)).Add(args) }
+	limiter := func() *jen.Statement { return jen.Op("*").Add(e.runtime("Limiter")) }
+
+	if w.Decl.Concrete != nil {
+		e.interfaceOf(f, w, params)
 	}
-	useType := func(t types.Type) {
-		types.TypeString(t, func(p *types.Package) string { s.usePackage(p); return "" })
+	f.Line()
+	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.TypeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
+	f.Type().Id(w.TypeName).Add(params).Struct(
+		jen.Id(w.NextField()).Add(next()),
+		jen.Id(w.LimiterField()).Add(limiter()),
+	)
+	if w.TypeParams.Len() == 0 {
+		f.Line()
+		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.TypeName)).Parens(jen.Nil())
 	}
-	for _, w := range e.file.Wrappers {
-		for p := range w.TypeParams.TypeParams() {
-			taken[p.Obj().Name()] = true
-			useType(p.Constraint())
+	f.Line()
+	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods.", w.Constructor))
+	var body []jen.Code
+	if w.TypeParams.Len() > 0 {
+		// There are no generic variables, so the assertion stands here.
+		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
+	}
+	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": next, "+w.LimiterField()+": limiter}")))
+	f.Func().Id(w.Constructor).Add(params).Params(
+		jen.Id("next").Add(next()), jen.Id("limiter").Add(limiter()),
+	).Op("*").Add(self()).Block(body...)
+	receiver := e.receiver(w)
+	for _, m := range w.Methods {
+		f.Line()
+		e.method(f, w, m, receiver, self())
+	}
+}
+
+// ruleFields returns the fields of a generated rule: those that every rule has,
+// then those that options set, in the order of runtime.Rule.
+func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
+	var fields []jen.Code
+	field := func(name string, v jen.Code) { fields = append(fields, jen.Line().Id(name).Op(":").Add(v)) }
+	field("Name", jen.Lit(r.Name))
+	field("Source", jen.Lit(r.Source))
+	field("Prefix", jen.Lit(r.Prefix))
+	field("Window", e.duration(r.Window()))
+	switch {
+	case r.Dynamic:
+		// The max comes with each call.
+	case r.Max == nil:
+		field("Max", jen.Op(fmt.Sprint(directive.DefaultMax)))
+	default:
+		field("Max", jen.Op(e.constant(r.Max)))
+	}
+	for _, f := range r.Fields() {
+		field(f.Name, e.code(f.Code))
+	}
+	return append(fields, jen.Line())
+}
+
+// method writes one method of a wrapper.
+func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receiver string, self *jen.Statement) {
+	zeros := e.zeros(m)
+	names := e.methodNames(w, m, receiver, zeros)
+	comment(f.Group, methodDoc(m))
+	var params, args []jen.Code
+	for i, p := range m.Params {
+		if m.Type.Variadic() && i == len(m.Params)-1 {
+			elem := p.Type
+			if s, ok := p.Type.Underlying().(*types.Slice); ok {
+				elem = s.Elem()
+			}
+			params = append(params, jen.Id(names.params[p]).Op("...").Add(e.imports.typeCode(elem)))
+			args = append(args, jen.Id(names.params[p]).Op("..."))
+			continue
 		}
-		for _, r := range w.Rules {
-			s.use("time", "time")
-			taken[r.VarName] = true
-			for _, field := range r.Fields() {
-				s.useCode(field.Code)
-			}
-			if r.Max != nil {
-				s.useExpr(r.Max)
-			}
+		args = append(args, jen.Id(names.params[p]))
+		// a, b int rather than a int, b int
+		if last := i + 1; last < len(m.Params) && !(m.Type.Variadic() && last == len(m.Params)-1) && types.Identical(p.Type, m.Params[last].Type) {
+			params = append(params, jen.Id(names.params[p]))
+			continue
 		}
-		for _, m := range w.Methods {
-			useType(m.Type)
-			if len(m.Limits) > 0 && m.Context() == nil {
-				s.use("context", "context")
-			}
-			for _, l := range m.Limits {
-				l.EachExpr(s.useExpr)
-			}
-		}
+		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
 	}
-	s.settle(taken)
+	var body []jen.Code
+	if len(m.Limits) > 0 {
+		body = e.admission(m, names, jen.Id(receiver).Dot(w.LimiterField()), zeros)
+	}
+	call := jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...)
+	if m.Type.Results().Len() > 0 {
+		call = jen.Return(call)
+	}
+	f.Func().Params(jen.Id(receiver).Op("*").Add(self)).Id(m.Name).Params(params...).Add(e.results(m)).Block(append(body, call)...)
 }
 
 func (e *emitter) runtime(name string) *jen.Statement {
 	return jen.Id(e.imports.name(naming.RuntimePath)).Dot(name)
-}
-
-func indefinite(name string) string {
-	if strings.ContainsRune("aeioAEIO", []rune(name)[0]) || strings.HasPrefix(strings.ToLower(name), "un") {
-		return "an"
-	}
-	return "a"
-}
-
-// comment writes a comment, broken into lines.
-func comment(g *jen.Group, text string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && len("// ")+len(line)+1+len(word) > 77 {
-			g.Comment(line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	g.Comment(line)
 }

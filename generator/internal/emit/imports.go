@@ -3,6 +3,7 @@ package emit
 import (
 	"go/ast"
 	"go/types"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -35,6 +36,52 @@ func newImportSet(f *model.File) *importSet {
 		}
 	}
 	return s
+}
+
+// collectImports finds the packages that the file needs and settles their
+// names.
+func (e *emitter) collectImports() {
+	s := e.imports
+	taken := map[string]bool{"_": true}
+	if e.file.Out != nil {
+		maps.Copy(taken, e.names)
+	}
+	for _, name := range e.file.Home.Scope().Names() { // imports may repeat those of other files
+		taken[name] = true
+	}
+	s.use(naming.RuntimePath, "runtime")
+	if len(e.file.Wrappers) > 0 {
+		s.usePackage(e.file.Pkg.Types)
+	}
+	useType := func(t types.Type) {
+		types.TypeString(t, func(p *types.Package) string { s.usePackage(p); return "" })
+	}
+	for _, w := range e.file.Wrappers {
+		for p := range w.TypeParams.TypeParams() {
+			taken[p.Obj().Name()] = true
+			useType(p.Constraint())
+		}
+		for _, r := range w.Rules {
+			s.use("time", "time")
+			taken[r.VarName] = true
+			for _, field := range r.Fields() {
+				s.useCode(field.Code)
+			}
+			if r.Max != nil {
+				s.useExpr(r.Max)
+			}
+		}
+		for _, m := range w.Methods {
+			useType(m.Type)
+			if len(m.Limits) > 0 && m.Context() == nil {
+				s.use("context", "context")
+			}
+			for _, l := range m.Limits {
+				l.EachExpr(s.useExpr)
+			}
+		}
+	}
+	s.settle(taken)
 }
 
 // use adds a package.

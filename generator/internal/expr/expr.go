@@ -10,11 +10,6 @@ import (
 	"go/scanner"
 	"go/token"
 	"go/types"
-	"slices"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -150,100 +145,75 @@ func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
 	return e
 }
 
+// Part checks a part of a key and finds out how to write it. It reports one
+// that cannot be written.
+func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
+	e := s.check("key", v, m)
+	if e == nil {
+		return nil
+	}
+	p := &KeyPart{Expr: e}
+	t := e.Type
+	add, convert := FormatOf(t)
+	if ptr, ok := t.Underlying().(*types.Pointer); ok && add == "" {
+		// A pointer to a part is the part, if there is one.
+		if add, convert = FormatOf(ptr.Elem()); add != "" {
+			x := e.guardNil(e.Node, nil)
+			e.Node = &ast.StarExpr{X: parenthesised(x)}
+		}
+	} else if add != "" && isNilable(t) {
+		e.Node = e.guardNil(e.Node, nil)
+	}
+	if add == "" {
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)
+	}
+	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
+		switch n := constant.ToInt(e.Const); {
+		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
+		case isUint64(n):
+			add = "AddUint"
+		default:
+			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Over(e.Source.Text)
+		}
+	}
+	p.Add, p.Convert = add, convert
+	return p
+}
+
+// Integer checks an expression that must give an integer that fits an int64.
+func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	b, ok := e.Type.Underlying().(*types.Basic)
+	isRune := ok && b.Kind() == types.UntypedRune
+	switch {
+	case !ok || b.Info()&types.IsInteger == 0 || isRune:
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		return nil
+	case e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Over(e.Source.Text)
+		return nil
+	}
+	return e
+}
+
+// Boolean checks an expression that must give a boolean that is not constant.
+func (s *Scope) Boolean(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a boolean", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		return nil
+	}
+	if e.Const != nil {
+		s.report.At(e.Source.Pos, "%s: %s is always %s: remove the option, or the directive", e.Option, e.Source.Text, e.Const).Over(e.Source.Text)
+		return nil
+	}
+	return e
+}
+
 func isTuple(t types.Type) bool { _, ok := t.(*types.Tuple); return ok }
-
-// blankMarks makes Go of an expression without moving a byte: #id becomes id
-// after a blank, #0 becomes _0. It returns the offsets of these identifiers,
-// or the offset of a # that stands before no name.
-func blankMarks(text string) (string, map[int]bool, int) {
-	out, marks := []byte(text), map[int]bool{}
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"', '`', '\'':
-			if n := directive.QuoteEnd(text[i:]); n > 0 {
-				i += n - 1
-			}
-		case '#':
-			c, _ := utf8.DecodeRuneInString(text[i+1:])
-			switch {
-			case i+1 < len(text) && c >= '0' && c <= '9':
-				out[i] = '_'
-				marks[i] = true
-			case i+1 < len(text) && (c == '_' || unicode.IsLetter(c)):
-				out[i] = ' '
-				marks[i+1] = true
-			default:
-				return "", nil, i
-			}
-		}
-	}
-	return string(out), marks, -1
-}
-
-// bindParams finds the parameters that the marked identifiers mean and gives
-// these names that no Go identifier has.
-func (s *Scope) bindParams(e *Expr, marks map[int]bool, m *Signature, report diag.Func) bool {
-	ok := true
-	ast.Inspect(e.Node, func(n ast.Node) bool {
-		id, isIdent := n.(*ast.Ident)
-		if !isIdent || !marks[int(id.Pos()-e.base)] {
-			return true
-		}
-		name := id.Name
-		i := slices.IndexFunc(m.Params, func(p *Param) bool { return p.Source == name && name != "_" })
-		if digits, isNumber := strings.CutPrefix(name, "_"); isNumber && isDigits(digits) && e.Source.Text[id.Pos()-e.base] == '#' {
-			name = digits
-			if n, err := strconv.Atoi(digits); err == nil && n < len(m.Params) {
-				i = n
-			}
-		}
-		if i < 0 {
-			var known []string
-			for _, p := range m.Params {
-				if p.Source != "" && p.Source != "_" {
-					known = append(known, "#"+p.Source)
-				}
-			}
-			near := directive.Nearest("#"+name, known)
-			hint := ""
-			switch {
-			case near != "" && !isDigits(name):
-				hint = fmt.Sprintf(" (did you mean %q?)", near)
-			case len(m.Params) == 0:
-				near, hint = "", ": it has none"
-			case len(known) == 0:
-				near, hint = "", ": its parameters have no names, write #0 for the first"
-			default:
-				near, hint = "", ": it has "+strings.Join(known, ", ")
-			}
-			report(e.at(id.Pos()), "method %s has no parameter #%s%s", m.Name, name, hint).Over("#" + name).ReplaceBy(near)
-			ok = false
-			return true
-		}
-		id.Name = "#" + name
-		e.Params[id] = m.Params[i]
-		return true
-	})
-	return ok
-}
-
-func isDigits(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}
-
-// scope makes a scope like that of the source file in which the parameters
-// have their marked names, and returns a position inside of it.
-func (s *Scope) scope(file *token.File, e *Expr) token.Pos {
-	pkg := s.pkg
-	scope := types.NewScope(pkg.Scope(), token.Pos(file.Base()), token.Pos(file.Base()+file.Size()+1), "directive")
-	for _, name := range s.names.Names() {
-		scope.Insert(s.names.Lookup(name))
-	}
-	for _, p := range s.extra {
-		scope.Insert(p)
-	}
-	for id, p := range e.Params {
-		scope.Insert(types.NewParam(token.NoPos, pkg, id.Name, p.Type))
-	}
-	return token.Pos(file.Base())
-}

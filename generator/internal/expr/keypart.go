@@ -5,8 +5,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-
-	"github.com/rategen/rategen/generator/internal/directive"
 )
 
 // A KeyPart is one part of a key: an expression and how it is written.
@@ -17,41 +15,6 @@ type KeyPart struct {
 }
 
 const formattable = "the parts of a key are strings, integers, booleans, []byte, types over these, encoding.TextMarshaler and fmt.Stringer"
-
-// Part checks a part of a key and finds out how to write it. It reports one
-// that cannot be written.
-func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
-	e := s.check("key", v, m)
-	if e == nil {
-		return nil
-	}
-	p := &KeyPart{Expr: e}
-	t := e.Type
-	add, convert := FormatOf(t)
-	if ptr, ok := t.Underlying().(*types.Pointer); ok && add == "" {
-		// A pointer to a part is the part, if there is one.
-		if add, convert = FormatOf(ptr.Elem()); add != "" {
-			x := e.guardNil(e.Node, nil)
-			e.Node = &ast.StarExpr{X: parenthesised(x)}
-		}
-	} else if add != "" && isNilable(t) {
-		e.Node = e.guardNil(e.Node, nil)
-	}
-	if add == "" {
-		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)
-	}
-	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
-		switch n := constant.ToInt(e.Const); {
-		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
-		case isUint64(n):
-			add = "AddUint"
-		default:
-			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Over(e.Source.Text)
-		}
-	}
-	p.Add, p.Convert = add, convert
-	return p
-}
 
 func isInt64(n constant.Value) bool  { _, exact := constant.Int64Val(n); return exact }
 func isUint64(n constant.Value) bool { _, exact := constant.Uint64Val(n); return exact }

@@ -23,7 +23,7 @@ const (
 	Missing   Status = "missing"   // it does not exist
 )
 
-// An File is a file as it should be: with content, or absent.
+// A File is a file as it should be: with content, or absent.
 type File struct {
 	Path    string
 	Content []byte // nil: to be removed

@@ -19,7 +19,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
-// An Package is a package that wrappers are written to instead of that of
+// A Package is a package that wrappers are written to instead of that of
 // their interfaces.
 type Package struct {
 	dir   string

@@ -11,31 +11,7 @@ import (
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
-	"github.com/rategen/rategen/generator/internal/model"
 )
-
-// ruleFields returns the fields of a generated rule: those that every rule has,
-// then those that options set, in the order of runtime.Rule.
-func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
-	var fields []jen.Code
-	field := func(name string, v jen.Code) { fields = append(fields, jen.Line().Id(name).Op(":").Add(v)) }
-	field("Name", jen.Lit(r.Name))
-	field("Source", jen.Lit(r.Source))
-	field("Prefix", jen.Lit(r.Prefix))
-	field("Window", e.duration(r.Window()))
-	switch {
-	case r.Dynamic:
-		// The max comes with each call.
-	case r.Max == nil:
-		field("Max", jen.Op(fmt.Sprint(directive.DefaultMax)))
-	default:
-		field("Max", jen.Op(e.constant(r.Max)))
-	}
-	for _, f := range r.Fields() {
-		field(f.Name, e.code(f.Code))
-	}
-	return append(fields, jen.Line())
-}
 
 // code writes the value of a [directive.Field].
 func (e *emitter) code(v any) jen.Code {
