@@ -107,24 +107,24 @@ func (p *Program) typeCheck(annotated []*dir) ([]*packages.Package, error) {
 	if slices.ContainsFunc(annotated, func(d *dir) bool { return p.list.needsCgo(d.path) }) {
 		return p.typeCheckCgo(annotated)
 	}
-	pkgs := checkIn(newUniverse(p.fset, p.list, annotated), annotated)
+	pkgs := checkIn(newPackageSet(p.fset, p.list, annotated), annotated)
 	if slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return len(p.Errors) > 0 }) {
 		// Perhaps they name wrappers of packages that are not in this run, and
 		// not generated yet.
 		if others := p.annotatedImports(); len(others) > 0 {
-			pkgs = checkIn(newUniverse(p.fset, p.list, slices.Concat(annotated, others)), annotated)
+			pkgs = checkIn(newPackageSet(p.fset, p.list, slices.Concat(annotated, others)), annotated)
 		}
 	}
 	return pkgs, nil
 }
 
-func checkIn(u *universe, annotated []*dir) []*packages.Package {
+func checkIn(s *packageSet, annotated []*dir) []*packages.Package {
 	var pkgs []*packages.Package
 	for _, d := range annotated {
-		pkgs = append(pkgs, d.typeCheck(u, plainPackage))
+		pkgs = append(pkgs, d.typeCheck(s, plainPackage))
 		if d.hasTests() {
-			u := u.withTests(d)
-			pkgs = append(pkgs, d.typeCheck(u, plainPackage), d.typeCheck(u, externalTest))
+			s := s.withTests(d)
+			pkgs = append(pkgs, d.typeCheck(s, plainPackage), d.typeCheck(s, externalTest))
 		}
 	}
 	return pkgs

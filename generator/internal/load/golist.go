@@ -56,8 +56,7 @@ func (p *listed) isDownloaded() bool {
 
 const listedFields = "ImportPath,Name,Dir,Export,Standard,DepOnly,GoFiles,CgoFiles,IgnoredGoFiles,Imports,ImportMap,Module,Error"
 
-// errNoPackages is what the go command's failures come down to; why is asked
-// separately.
+// errNoPackages stands for every failure of go list. Method why finds the reason.
 var errNoPackages = errors.New("no packages")
 
 // list adds the packages that patterns name, with all they import, and returns

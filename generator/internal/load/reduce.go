@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// A reduced package is the source of a dependency without what its types do
-// not depend on: function bodies, comments, and the imports that only these
-// need. It is what reading a dependency from source costs when the build cache
-// has no export data of it.
+// A reduced package is the source of a dependency without function bodies and
+// comments, which its types do not depend on, and without the imports that only
+// these need. Dependencies that have no export data in the build cache are read
+// in this form.
 type reduced struct {
 	files   []*ast.File
 	imports []string // as resolved by the go command

@@ -20,7 +20,7 @@ import (
 type packageKind int
 
 const (
-	plainPackage packageKind = iota // with its own tests in a universe made for them
+	plainPackage packageKind = iota // in the set made for them, together with its inner tests
 	externalTest
 )
 
@@ -66,12 +66,12 @@ func (d *dir) hasTests() bool {
 }
 
 // typeCheck checks one of the packages in a directory.
-func (d *dir) typeCheck(u *universe, kind packageKind) *packages.Package {
-	if p := u.checked[d.path]; p != nil && kind == plainPackage {
+func (d *dir) typeCheck(s *packageSet, kind packageKind) *packages.Package {
+	if p := s.checked[d.path]; p != nil && kind == plainPackage {
 		return p
 	}
 	p := &packages.Package{
-		PkgPath: d.path, Fset: u.fset, Imports: map[string]*packages.Package{},
+		PkgPath: d.path, Fset: s.fset, Imports: map[string]*packages.Package{},
 		Syntax:    d.plain,
 		TypesInfo: &types.Info{Scopes: map[ast.Node]*types.Scope{}},
 		Errors:    d.faults,
@@ -79,21 +79,21 @@ func (d *dir) typeCheck(u *universe, kind packageKind) *packages.Package {
 	switch {
 	case kind == externalTest:
 		p.PkgPath, p.ForTest, p.Syntax = d.path+"_test", d.path, d.outside
-	case u.tested == d.path:
+	case s.tested == d.path:
 		p.ForTest, p.Syntax = d.path, slices.Concat(d.plain, d.inside)
 	}
-	listed := u.list.pkgs[d.path]
-	config := u.config(listed, func(err types.Error) {
-		p.Errors = append(p.Errors, packages.Error{Pos: u.fset.Position(err.Pos).String(), Msg: err.Msg, Kind: packages.TypeError})
+	listed := s.list.pkgs[d.path]
+	config := s.config(listed, func(err types.Error) {
+		p.Errors = append(p.Errors, packages.Error{Pos: s.fset.Position(err.Pos).String(), Msg: err.Msg, Kind: packages.TypeError})
 	})
 	if kind == plainPackage {
-		u.checked[d.path] = p
+		s.checked[d.path] = p
 	}
 	p.Types, _ = config.Check(p.PkgPath, p.Fset, p.Syntax, p.TypesInfo)
 	p.Name = p.Types.Name()
 	for _, src := range d.sources {
 		for _, spec := range src.Imports {
-			if pkg, err := (importerFrom{u, listed}).Import(spec.Path); err == nil && pkg.Name() != "main" && gotypes.MayImport(d.path, pkg.Path()) {
+			if pkg, err := (importerFrom{s, listed}).Import(spec.Path); err == nil && pkg.Name() != "main" && gotypes.MayImport(d.path, pkg.Path()) {
 				p.Imports[spec.Path] = &packages.Package{PkgPath: pkg.Path(), Types: pkg}
 			}
 		}

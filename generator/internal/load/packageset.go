@@ -12,21 +12,19 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// A universe is a set of packages whose types belong together. Each annotated
-// package is checked from source, with stubs; each other one comes from its
-// export data if the build cache has it and it imports nothing that is checked
-// from source, and else from its source without function bodies. So no two
-// packages have different ideas of one type.
+// A packageSet is a set of packages that agree on every type. A package with
+// directives is checked from source, with stubs. Another one comes from its
+// export data if the build cache has it and nothing that it imports is checked
+// from source, else from its source without function bodies.
 //
-// The test files of a package make another package of the same path, and with
-// it of everything between that and the external test: each such package gets
-// a universe of its own, which shares with its parent what does not depend on
-// the package.
-type universe struct {
+// A package with its test files is another package of the same path, and so is
+// every package between it and its external test. These make a packageSet of
+// their own, which shares all other packages with its parent.
+type packageSet struct {
 	fset   *token.FileSet
 	list   *goList
 	dirs   map[string]*dir // the annotated packages, by path
-	parent *universe
+	parent *packageSet
 	tested string // the package that has its test files here
 
 	reader  *reader
@@ -42,107 +40,107 @@ type loading struct {
 	err error
 }
 
-func newUniverse(fset *token.FileSet, list *goList, dirs []*dir) *universe {
-	u := &universe{
+func newPackageSet(fset *token.FileSet, list *goList, dirs []*dir) *packageSet {
+	s := &packageSet{
 		fset: fset, list: list, dirs: map[string]*dir{},
 		exports: map[string]*types.Package{}, loaded: map[string]*loading{}, checked: map[string]*packages.Package{}, source: map[string]bool{},
 		sizes: types.SizesFor("gc", list.arch()),
 	}
 	for _, d := range dirs {
-		u.dirs[d.path] = d
+		s.dirs[d.path] = d
 	}
-	u.reader = newReader(fset, list, func(path string) bool {
-		return path == "unsafe" || path == "C" || u.dirs[path] != nil || !u.fromSource(path)
+	s.reader = newReader(fset, list, func(path string) bool {
+		return path == "unsafe" || path == "C" || s.dirs[path] != nil || !s.fromSource(path)
 	})
-	u.prepare()
-	return u
+	s.prepare()
+	return s
 }
 
-// withTests returns the universe in which a package has its test files.
-func (u *universe) withTests(d *dir) *universe {
-	return &universe{
-		fset: u.fset, list: u.list, dirs: u.dirs, parent: u, tested: d.path,
-		reader: u.reader, exports: u.exports, loaded: map[string]*loading{}, checked: map[string]*packages.Package{}, source: u.source, sizes: u.sizes,
+// withTests returns the packageSet in which a package has its test files.
+func (s *packageSet) withTests(d *dir) *packageSet {
+	return &packageSet{
+		fset: s.fset, list: s.list, dirs: s.dirs, parent: s, tested: d.path,
+		reader: s.reader, exports: s.exports, loaded: map[string]*loading{}, checked: map[string]*packages.Package{}, source: s.source, sizes: s.sizes,
 	}
 }
 
 // prepare decides for every package whether it is checked from source, so that
 // the reader can ask at any time.
-func (u *universe) prepare() {
+func (s *packageSet) prepare() {
 	var decide func(path string) bool
 	decide = func(path string) bool {
-		if source, known := u.source[path]; known {
+		if source, known := s.source[path]; known {
 			return source
 		}
-		p := u.list.pkgs[path]
+		p := s.list.pkgs[path]
 		if p == nil {
 			return false
 		}
-		u.source[path] = false // an import cycle is an error elsewhere
-		source := p.Export == "" || u.dirs[path] != nil
+		s.source[path] = false // an import cycle is an error elsewhere
+		source := p.Export == "" || s.dirs[path] != nil
 		for _, i := range p.Imports {
 			source = decide(i) || source
 		}
-		u.source[path] = source && path != "unsafe" && path != "C"
-		return u.source[path]
+		s.source[path] = source && path != "unsafe" && path != "C"
+		return s.source[path]
 	}
-	for path := range u.list.pkgs {
+	for path := range s.list.pkgs {
 		decide(path)
 	}
 }
 
-func (u *universe) fromSource(path string) bool { return u.source[path] }
+func (s *packageSet) fromSource(path string) bool { return s.source[path] }
 
 // dependsOn reports whether a package is, or imports by any way, another one.
-func (u *universe) dependsOn(path, on string, seen map[string]bool) bool {
+func (s *packageSet) dependsOn(path, on string, seen map[string]bool) bool {
 	if path == on {
 		return true
 	}
-	p := u.list.pkgs[path]
+	p := s.list.pkgs[path]
 	if p == nil || p.Standard || seen[path] {
 		return false
 	}
 	seen[path] = true
-	return slices.ContainsFunc(p.Imports, func(i string) bool { return u.dependsOn(i, on, seen) })
+	return slices.ContainsFunc(p.Imports, func(i string) bool { return s.dependsOn(i, on, seen) })
 }
 
 // load returns the types of a package.
-func (u *universe) load(path string) (*types.Package, error) {
+func (s *packageSet) load(path string) (*types.Package, error) {
 	if path == "unsafe" {
 		return types.Unsafe, nil
 	}
-	if u.parent != nil && !u.dependsOn(path, u.tested, map[string]bool{}) {
-		return u.parent.load(path)
+	if s.parent != nil && !s.dependsOn(path, s.tested, map[string]bool{}) {
+		return s.parent.load(path)
 	}
-	in := u.loaded[path]
+	in := s.loaded[path]
 	if in == nil {
 		in = &loading{err: fmt.Errorf("import cycle not allowed")}
-		u.loaded[path] = in
-		in.pkg, in.err = u.read(path)
+		s.loaded[path] = in
+		in.pkg, in.err = s.read(path)
 	}
 	return in.pkg, in.err
 }
 
-func (u *universe) read(path string) (*types.Package, error) {
-	p := u.list.pkgs[path]
+func (s *packageSet) read(path string) (*types.Package, error) {
+	p := s.list.pkgs[path]
 	switch {
 	case p == nil:
 		return nil, fmt.Errorf("the go command does not find it")
-	case u.dirs[path] != nil:
-		d := u.dirs[path]
-		return d.typeCheck(u, plainPackage).Types, nil
+	case s.dirs[path] != nil:
+		d := s.dirs[path]
+		return d.typeCheck(s, plainPackage).Types, nil
 	case p.Error != nil && len(p.GoFiles)+len(p.CgoFiles) == 0:
 		return nil, fmt.Errorf("%s", p.Error.Err)
-	case !u.fromSource(path):
-		if pkg, err := u.readExport(p); err == nil {
+	case !s.fromSource(path):
+		if pkg, err := s.readExport(p); err == nil {
 			return pkg, nil
 		}
 	}
-	return u.readSource(p)
+	return s.readSource(p)
 }
 
-func (u *universe) readExport(p *listed) (*types.Package, error) {
-	if pkg := u.exports[p.ImportPath]; pkg != nil && pkg.Complete() {
+func (s *packageSet) readExport(p *listed) (*types.Package, error) {
+	if pkg := s.exports[p.ImportPath]; pkg != nil && pkg.Complete() {
 		return pkg, nil
 	}
 	file, err := os.Open(p.Export)
@@ -155,18 +153,18 @@ func (u *universe) readExport(p *listed) (*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gcexportdata.Read(data, u.fset, u.exports, p.ImportPath)
+	return gcexportdata.Read(data, s.fset, s.exports, p.ImportPath)
 }
 
-func (u *universe) readSource(p *listed) (*types.Package, error) {
-	config := u.config(p, func(types.Error) {}) // what is missed shows where it is used
+func (s *packageSet) readSource(p *listed) (*types.Package, error) {
+	config := s.config(p, func(types.Error) {}) // what is missed shows where it is used
 	config.FakeImportC = true
-	pkg, _ := config.Check(p.ImportPath, u.fset, u.reader.get(p.ImportPath).files, nil)
+	pkg, _ := config.Check(p.ImportPath, s.fset, s.reader.get(p.ImportPath).files, nil)
 	return pkg, nil
 }
 
 // config returns how the files of a package are checked.
-func (u *universe) config(p *listed, report func(types.Error)) *types.Config {
+func (s *packageSet) config(p *listed, report func(types.Error)) *types.Config {
 	version := ""
 	if p.Module != nil && p.Module.GoVersion != "" {
 		version = "go" + p.Module.GoVersion
@@ -174,8 +172,8 @@ func (u *universe) config(p *listed, report func(types.Error)) *types.Config {
 	return &types.Config{
 		GoVersion:        version,
 		IgnoreFuncBodies: true,
-		Sizes:            u.sizes,
-		Importer:         importerFrom{u, p},
+		Sizes:            s.sizes,
+		Importer:         importerFrom{s, p},
 		Error: func(err error) {
 			if err, ok := err.(types.Error); ok {
 				report(err)
@@ -186,7 +184,7 @@ func (u *universe) config(p *listed, report func(types.Error)) *types.Config {
 
 // An importerFrom imports for the files of one package.
 type importerFrom struct {
-	*universe
+	*packageSet
 	from *listed
 }
 
