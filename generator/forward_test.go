@@ -10,25 +10,29 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/scratch"
 	"pgregory.net/rapid"
 )
 
 // TestForward makes up interfaces, generates for them, and calls every method
 // of every wrapper: arguments, results and errors must pass through unchanged,
 // and a refused call must give zero values. All are compiled at once. Set
-// RATEGEN_SEED to try others.
+// RATEGEN_SEED to try others, and RATEGEN_TEST_FULL=1 to try more.
 func TestForward(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
 	}
-	const count = 120
-	module := scratchModule(t)
+	count := 30
+	if scratch.IsFull() {
+		count = 120
+	}
+	module := scratch.Module(t, "..")
 	dir := filepath.Join(module, "forward")
 	frame, err := os.ReadFile("testdata/forward/drive_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(dir, "drive_test.go"), frame)
+	scratch.Write(t, filepath.Join(dir, "drive_test.go"), string(frame))
 	seed := 0
 	fmt.Sscan(os.Getenv("RATEGEN_SEED"), &seed)
 	made := &madeUp{}
@@ -36,10 +40,10 @@ func TestForward(t *testing.T) {
 		made.n = i
 		rapid.Custom(made.draw).Example(seed*count + i)
 	}
-	writeFile(t, filepath.Join(dir, "types.go"), []byte(madeUpTypes))
-	writeFile(t, filepath.Join(dir, "made.go"), []byte("package forward\n"+madeUpImports+made.ifaces.String()))
-	writeFile(t, filepath.Join(dir, "fakes_test.go"), []byte("package forward\n\nimport \"github.com/rategen/rategen/runtime\"\n"+
-		madeUpImports+made.fakes.String()))
+	scratch.Write(t, filepath.Join(dir, "types.go"), madeUpTypes)
+	scratch.Write(t, filepath.Join(dir, "made.go"), "package forward\n"+madeUpImports+made.ifaces.String())
+	scratch.Write(t, filepath.Join(dir, "fakes_test.go"), "package forward\n\nimport \"github.com/rategen/rategen/runtime\"\n"+
+		madeUpImports+made.fakes.String())
 	if _, err := generator.Run(generator.Config{Dir: dir}); err != nil {
 		t.Fatalf("%v\n%s", err, made.ifaces.String())
 	}

@@ -9,124 +9,73 @@ package generator
 
 import (
 	"go/token"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/model"
 )
-
-// A Config says what to generate.
-type Config struct {
-	// Dir is the directory in which the go command runs and to which paths
-	// are shown relative. Empty means the current one.
-	Dir string
-	// Patterns name packages as for the go command. None means the package in
-	// Dir.
-	Patterns []string
-	// Tags are build tags, separated by commas.
-	Tags string
-	// Check asks to write nothing and to say what would be written.
-	Check bool
-	// Out is the directory of another package that the wrappers are written
-	// to, relative to Dir. Empty means next to the source files.
-	Out string
-	// Package is the name of the package in Out. Empty means the name that its
-	// files have, or else that of the directory.
-	Package string
-	// CacheDir is where Run keeps a record of what was up to date, so that it
-	// need not look again while nothing changes. Empty means nowhere.
-	CacheDir string
-}
-
-// A Result is what a run did.
-type Result struct {
-	// Files are the generated files of the packages, sorted by path.
-	Files []File
-	// Warnings are about limits that are correct and perhaps not meant.
-	Warnings Diagnostics
-	// Notes are remarks for the user, one line each, that are no errors.
-	Notes []string
-}
 
 // Run generates the files of the packages that cfg names. Its error is a
 // [Diagnostics] if the input is at fault; nothing is written then.
+//
+// These are the steps of every run. Each takes what the one before returned,
+// and report gathers what is wrong with the input.
 func Run(cfg Config) (*Result, error) {
-	run, err := newRun(cfg)
+	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	if result := run.recall(); result != nil {
-		return result, nil
+	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
+	out, err := cfg.openOut(report)
+	if err != nil {
+		return nil, err
+	}
+
+	// From the configuration to the files that an earlier run found up to
+	// date, if nothing has changed since (package cache).
+	record := cfg.openRecord()
+	if paths, ok := record.Recall(); ok {
+		return unchanged(paths), nil
 	}
 	start := time.Now()
-	packages := run.load()
-	run.parse(packages)
-	checked := run.check(packages)
-	run.warnings(checked)
-	orphans := run.checkOutputs(packages, checked)
-	files := append(run.emit(checked), orphans...)
-	if err := run.err(); err != nil {
-		return nil, err
-	}
-	result, err := run.write(packages, files)
-	if err == nil {
-		run.remember(start, result)
-	}
-	return result, err
-}
 
-// A run is the state of one call of Run.
-type run struct {
-	reporter
-	cfg  Config
-	list *listing
-	out  *outPackage // nil: wrappers stand next to their interfaces
-}
+	// From patterns to packages, as the go command lists them, and from their
+	// files to directives (packages load and directive).
+	program := load.List(cfg.load(), report)
+	program.Parse()
 
-func newRun(cfg Config) (*run, error) {
-	dir, err := filepath.Abs(cfg.Dir)
+	// From directives to type-checked files, generated code there or not
+	// (package load).
+	files := program.Check()
+
+	// From these to wrappers with their rules and limits, every expression
+	// checked (packages model and expr).
+	builder := &model.Builder{Report: report, Out: out, ImportWay: program.ImportWay}
+	wrapped := builder.Build(files)
+	builder.Warn(wrapped)
+	if out != nil {
+		builder.CheckOutputs(wrapped)
+	}
+	if report.HasErrors() {
+		return nil, diagnosticsOf(report)
+	}
+
+	// From wrappers to Go code (package emit), and to disk (package output).
+	outputs := emitFiles(wrapped, out, report)
+	outputs = append(outputs, orphansOf(program, out, outputs)...)
+	if report.HasErrors() {
+		return nil, diagnosticsOf(report)
+	}
+	result, err := writeFiles(cfg, out, outputs, report)
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	if real, err := os.Getwd(); err == nil && cfg.Dir == "" {
-		dir = real
-	}
-	cfg.Dir = dir
-	if len(cfg.Patterns) == 0 {
-		cfg.Patterns = []string{"."}
-	}
-	r := &run{reporter: reporter{fset: token.NewFileSet(), dir: dir}, cfg: cfg}
-	if cfg.Out != "" {
-		if r.out, err = r.openOut(); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
-}
 
-// write brings the generated files up to date, or says which ones are not.
-func (r *run) write(packages []*packageDir, files []output) (*Result, error) {
-	for _, p := range packages {
-		for _, path := range p.orphans {
-			files = append(files, output{path: path})
-		}
-	}
-	sortOutputs(files)
-	slices.Sort(r.notes)
-	if err := r.makeOutDir(); err != nil {
-		return nil, err
-	}
-	result := &Result{Notes: r.notes, Warnings: r.diagnostics()}
-	for _, f := range files {
-		act := f.apply
-		if r.cfg.Check {
-			act = f.compare
-		}
-		status, err := act()
-		if err != nil {
-			return result, err
-		}
-		result.Files = append(result.Files, File{shortPath(r.dir, f.path), status})
+	// From up-to-date files to a record of them for the next run (package
+	// cache).
+	if paths, ok := result.upToDate(); ok {
+		record.Keep(start, program.Sources(), paths)
 	}
 	return result, nil
 }

@@ -3,13 +3,15 @@ package generator
 import (
 	"go/constant"
 	"go/token"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/model"
 )
 
-// A Rule is one limit as its directive declares it, defaults filled in.
-// Expressions are as they are written there.
+// A Rule is one limit as its directive declares it.
 type Rule struct {
 	Pos       token.Position // of the directive
 	Package   string         // import path
@@ -17,116 +19,90 @@ type Rule struct {
 	Methods   []string       // that it applies to
 	Shared    bool           // it stands above the interface: the methods share it
 	Name      string         // in errors, logs and metrics
-	Prefix    string         // of the Redis key
 	Key       []string       // its parts; none if all callers share one budget
-	Max       string         // a number if it is constant
-	Window    time.Duration
-	Algorithm string
+	// Limit says in a few words how many calls are admitted: 5 per 10s.
+	Limit string
+	// Options are the options of the directive, defaults filled in, in the
+	// order of [Options]. One is left out if it has no value without being
+	// given.
+	Options []Setting
+}
 
-	Storage    string        // of a sliding log, else empty
-	Resolution time.Duration // 0: exact
-	Buckets    string        // of a sliding counter; empty for the runtime's default
-	Burst      int64         // of a bucket; 0 for Max
-	Cost       string
-	When       string // empty: always
-	Message    string // empty for the runtime's default
-	Fail       string // empty for the limiter's
-	Wait       time.Duration
-	Mode       string
-	Adaptive   []string // what the max adapts to
+// A Setting is the value of an option: a string, an int64 or a []string.
+// Expressions are as they are written, numbers as they are evaluated.
+type Setting struct {
+	Option string
+	Value  any
 }
 
 // List returns the rules of the packages that cfg names, in the order of their
 // packages, files and lines. It writes nothing. Its error is a [Diagnostics]
 // if the input is at fault.
 func List(cfg Config) ([]Rule, error) {
-	run, err := newRun(cfg)
+	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	packages := run.load()
-	run.parse(packages)
-	checked := run.check(packages)
-	if err := run.err(); err != nil {
-		return nil, err
+	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
+	program := load.List(cfg.load(), report)
+	program.Parse()
+	builder := &model.Builder{Report: report}
+	wrapped := builder.Build(program.Check())
+	if report.HasErrors() {
+		return nil, diagnosticsOf(report)
 	}
 	var rules []Rule
-	for _, f := range checked {
-		for _, w := range f.wrappers {
-			for _, l := range w.limits {
-				rules = append(rules, run.rule(f, w, l))
+	for _, f := range wrapped {
+		for _, w := range f.Wrappers {
+			for _, r := range w.Rules {
+				rule := ruleOf(w, r)
+				rule.Pos, rule.Package = report.Position(r.Pos), f.Pkg.PkgPath
+				rules = append(rules, rule)
 			}
 		}
 	}
 	return rules, nil
 }
 
-func (r *run) rule(f *checkedFile, w *wrapper, l *limit) Rule {
-	ru := l.rule
-	pos := r.position(ru.pos)
-	pos.Filename = shortPath(r.dir, pos.Filename)
-	out := Rule{
-		Pos: pos, Package: f.pkg.PkgPath, Interface: w.name, Name: l.name, Prefix: l.prefix,
-		Max: ru.maxText(), Window: ru.window, Algorithm: ru.algorithm,
-		Resolution: ru.resolution, Buckets: ru.buckets.String(), Burst: ru.burst,
-		Cost: "1", Message: ru.message, Fail: ru.fail, Wait: ru.wait, Mode: "enforce", Adaptive: ru.adaptive,
+// ruleOf describes a rule of a wrapper.
+func ruleOf(w *model.Wrapper, r *model.Rule) Rule {
+	resolved := r.With("name", r.Name).With("prefix", r.Prefix)
+	if r.Max != nil {
+		resolved = resolved.With("max", constant.ToInt(r.Max.Const).ExactString())
 	}
-	if l.max != nil {
-		out.Max = constant.ToInt(l.max.con).ExactString()
+	rule := Rule{Interface: w.Name, Shared: w.IsShared(r), Name: r.Name, Limit: limitOf(r)}
+	for _, part := range r.Key() {
+		rule.Key = append(rule.Key, part.Text)
 	}
-	for _, part := range ru.key {
-		out.Key = append(out.Key, part.text)
+	for _, option := range resolved.Shown() {
+		rule.Options = append(rule.Options, Setting{option.Name, option.Value})
 	}
-	if ru.algorithm == slidingLog {
-		out.Storage = ru.storageName()
-	}
-	if ru.cost != nil {
-		out.Cost = ru.cost.text
-	}
-	if ru.when != nil {
-		out.When = ru.when.text
-	}
-	if ru.mode != "" {
-		out.Mode = ru.mode
-	}
-	for _, d := range w.decl.own {
-		out.Shared = out.Shared || d.rule == ru
-	}
-	for _, m := range w.methods {
-		for _, u := range m.uses {
-			if u.limit == l {
-				out.Methods = append(out.Methods, m.name)
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			if l.Rule == r {
+				rule.Methods = append(rule.Methods, m.Name)
 			}
 		}
 	}
-	return out
+	return rule
 }
 
-// String returns the buckets as a directive writes them, or "".
-func (b buckets) String() string {
-	switch {
-	case b.adaptive:
-		return "auto"
-	case b.coarse == 0:
-		return ""
-	case b.fine == 0:
-		return strconv.Itoa(b.coarse)
+// limitOf says in a few words how many calls a rule admits.
+func limitOf(r *model.Rule) string {
+	most := r.MaxText()
+	if r.Max != nil {
+		most = constant.ToInt(r.Max.Const).ExactString()
 	}
-	return strconv.Itoa(b.coarse) + "x" + strconv.Itoa(b.fine)
-}
-
-// Limit says in a few words how many calls are admitted: 5 per 10s.
-func (r Rule) Limit() string {
-	text := r.Max + " per " + shortDuration(r.Window)
+	text := most + " per " + directive.ShortDuration(r.Window())
 	var extras []string
-	if r.Algorithm != slidingLog {
-		extras = append(extras, r.Algorithm)
+	if algorithm := r.Algorithm(); algorithm != directive.SlidingLog {
+		extras = append(extras, algorithm)
 	}
-	if len(r.Adaptive) > 0 {
+	if len(r.Adaptive()) > 0 {
 		extras = append(extras, "adaptive")
 	}
-	if r.Mode != "enforce" {
-		extras = append(extras, r.Mode)
+	if r.IsShadow() {
+		extras = append(extras, "shadow")
 	}
 	if len(extras) > 0 {
 		text += ", " + strings.Join(extras, ", ")

@@ -11,14 +11,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/txtar"
 )
 
 // TestModules runs every testdata/modules/*.txtar: what depends on go.mod,
 // go.work, vendor directories, build tags or cgo. An archive holds whole
-// modules, in whose go.mod REQUIRE stands for what generated code requires, and a file "script". Each of its lines is
-// a directory and a command: go, or rategen with -tags and patterns, which
-// generates. "want" names the generated files that are there in the end.
+// modules, in whose go.mod REQUIRE stands for what generated code requires, and a
+// file "script". Each of its lines is a directory and a command: go, or rategen
+// with -tags and patterns, which generates. A line that starts with "full" is
+// run with RATEGEN_TEST_FULL=1 only. The file "want" names the generated files
+// that are there in the end.
 func TestModules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
@@ -52,8 +55,8 @@ func modules(t *testing.T, archive *txtar.Archive) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, script, want := t.TempDir(), "", ""
-	fill := strings.NewReplacer("REQUIRE\n", requirements(string(mod), root))
+	dir, script, want := scratch.Dir(t, root), "", ""
+	fill := strings.NewReplacer("REQUIRE\n", scratch.Requirements(string(mod), root))
 	for _, f := range archive.Files {
 		switch f.Name {
 		case "script":
@@ -61,13 +64,17 @@ func modules(t *testing.T, archive *txtar.Archive) {
 		case "want":
 			want = string(f.Data)
 		default:
-			writeFile(t, filepath.Join(dir, f.Name), []byte(fill.Replace(string(f.Data))))
+			scratch.Write(t, filepath.Join(dir, f.Name), fill.Replace(string(f.Data)))
 			if filepath.Base(f.Name) == "go.mod" {
-				writeFile(t, filepath.Join(dir, filepath.Dir(f.Name), "go.sum"), sum)
+				scratch.Write(t, filepath.Join(dir, filepath.Dir(f.Name), "go.sum"), string(sum))
 			}
 		}
 	}
 	for line := range strings.Lines(script) {
+		line, full := strings.CutPrefix(line, "full ")
+		if full && !scratch.IsFull() {
+			continue
+		}
 		words := strings.Fields(line)
 		at, args := filepath.Join(dir, words[0]), words[2:]
 		if words[1] == "rategen" {

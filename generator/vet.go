@@ -5,6 +5,11 @@ import (
 	"go/token"
 	"go/types"
 
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/output"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -20,54 +25,54 @@ type Package struct {
 // Vet finds the errors and warnings that [Run] would find in a package, the
 // generated files being there or not. Paths are those of the file set.
 func Vet(p Package) Diagnostics {
-	r := &run{reporter: reporter{fset: p.Fset}}
-	pkg := &packages.Package{Types: p.Types, TypesInfo: p.Info, Imports: map[string]*packages.Package{}}
+	report := diag.NewReporter(p.Fset, "")
+	pkg := &packages.Package{Fset: p.Fset, Types: p.Types, TypesInfo: p.Info, Imports: map[string]*packages.Package{}}
 	for _, i := range p.Types.Imports() {
 		pkg.Imports[i.Path()] = &packages.Package{PkgPath: i.Path(), Types: i}
 	}
-	wanted := map[typeID]bool{}
+	wanted := map[directive.TypeID]bool{}
 	var paths []string
 	for _, file := range p.Files {
-		// What is generated must have no part in what may be written.
+		// Directives must not refer to generated code.
 		if !isGeneratedByUs(file) {
 			pkg.Syntax = append(pkg.Syntax, file)
 			paths = append(paths, p.Fset.PositionFor(file.FileStart, false).Filename)
-			addLimitedTypes(file, wanted)
+			directive.AddLimitedTypes(file, wanted)
 		}
 	}
-	concrete := concreteTypes(wanted, pkg.Syntax, paths)
-	var files []*sourceFile
+	concrete := directive.ConcreteTypes(wanted, pkg.Syntax, paths)
+	var files []*directive.File
 	for i, file := range pkg.Syntax {
-		src := readDirectives(file, paths[i], r.at)
-		src.addConcrete(concrete[paths[i]], true)
+		src := directive.Read(file, paths[i], report.At)
+		src.AddConcrete(concrete[paths[i]], true)
 		files = append(files, src)
 	}
-	r.linkMethods(files)
-	var checked []*checkedFile
+	directive.LinkMethods(files, report.At)
+	var typed []*load.File
 	for _, src := range files {
-		f := &checkedFile{src: src, pkg: pkg, syntax: src.ast, home: p.Types}
-		if len(src.ifaces) > 0 && f.isComplete(files) {
-			r.checkFile(f, map[string]bool{})
-			checked = append(checked, f)
+		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax}
+		if len(src.Decls) > 0 && isComplete(f, files) {
+			typed = append(typed, f)
 		}
 	}
-	r.warnings(checked)
-	return r.diagnostics()
+	builder := &model.Builder{Report: report}
+	builder.Warn(builder.Build(typed))
+	return diagnosticsOf(report)
 }
 
 // isComplete reports whether all that a file's directives need is known. What
 // the compiler reports, and imports that only a generated file will have, are
 // left to others.
-func (f *checkedFile) isComplete(files []*sourceFile) bool {
+func isComplete(f *load.File, files []*directive.File) bool {
 	for _, src := range files {
-		for _, spec := range src.imports {
-			if f.pkg.Imports[spec.path] == nil {
+		for _, spec := range src.Imports {
+			if f.Pkg.Imports[spec.Path] == nil {
 				return false
 			}
 		}
 	}
-	for _, decl := range f.src.ifaces {
-		if decl.declared(f.pkg.Types) == nil || !decl.isSound(f.pkg.Types) {
+	for _, decl := range f.Source.Decls {
+		if load.TypeOf(decl, f.Pkg.Types) == nil || !load.IsSound(decl, f.Pkg.Types) {
 			return false
 		}
 	}
@@ -80,7 +85,7 @@ func isGeneratedByUs(file *ast.File) bool {
 	}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			if c.Pos() < file.Package && c.Text == header {
+			if c.Pos() < file.Package && c.Text == output.Header {
 				return true
 			}
 		}

@@ -39,7 +39,8 @@ const DefaultMessage = "rate limit exceeded"
 type Rule struct {
 	// Name identifies the rule in errors, logs, metrics and overrides.
 	Name string
-	// Source is where the rule was declared, as file:line.
+	// Source is where the rule was declared, as file and method:
+	// "employee.go: EmployeeService.GetByID". It has no effect.
 	Source string
 	// Prefix starts every Redis key of the rule. Rules that share a prefix
 	// share their counts. If it is empty the keys start with "rate_limit:", the

@@ -86,48 +86,48 @@ are not in it. The methods may stand in several files of the package.
 
 The options are:
 
-  - key=PART,PART...: whose calls are counted together: Go expressions in
-    which #id is the parameter id and #0 the first; without it all callers
-    share one budget
-  - window=DURATION: the time that max refers to, 1ms to 366d; 60s without it
-  - max=INTEGER: how many calls are admitted in a window, or a Go integer
-    expression over the parameters: 1 to 1000000 for sliding-log, to
-    1000000000000 for the other algorithms; 100 without it
+  - key=PART,PART...: whose calls are counted together: Go expressions
+    separated by commas, in which #id is the parameter id and #0 the first
+    (default: one budget for all callers)
+  - window=DURATION: the time that max refers to, 1ms to 366d (default: 60s)
+  - max=INTEGER: calls admitted in a window, 1 to 1,000,000 for sliding-log and
+    to 10¹² for the others, or a Go integer expression such as #plan.PerMinute
+    (default: 100)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
-    sliding-counter, fixed-window, token-bucket or leaky-bucket; sliding-log
-    without it
-  - storage=zset|list: how Redis keeps the log: a sorted set is easier to look
-    at, a list is smaller; zset without it
-  - resolution=DURATION: events fall to the start of a time slice of this
-    length, and leave the window together; exact without it
-  - buckets=N|NxM|auto: how the window is divided: N equal buckets, N coarse
-    ones of M fine ones each, or buckets as wide as the traffic allows; 60
-    without it
-  - burst=INTEGER: how many calls are admitted at once, 1 to 1000000000000, or
-    may wait in line; max without it, or as many as wait lets in
-  - cost=INTEGER: how many events a call counts as, or a Go integer expression
-    such as len(#items); 1 without it
+    sliding-counter, fixed-window, token-bucket or leaky-bucket (default:
+    sliding-log)
+  - storage=zset|list: how Redis keeps a sliding-log: a list is smaller, a zset
+    easier to look at (default: zset)
+  - resolution=DURATION: times in a sliding-log fall to the start of a time
+    slice of this length, and leave the window together (default: exact)
+  - buckets=N|NxM|auto: how a sliding-counter divides its window: 60 equal
+    buckets, 6x10 layered ones, or auto, as wide as the traffic allows
+    (default: 60)
+  - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
+    that may wait in its line, 1 to 10¹² (default: max, or as many as wait lets
+    in)
+  - cost=INTEGER: how many calls this one counts as, or a Go integer expression
+    such as len(#items) (default: 1)
   - when=CONDITION: Go boolean expression; while it is false the limit is not
-    applied
-  - prefix=TEXT: start of the Redis key;
-    rate_limit:<package>.<Interface>.<Method>: without it
-  - name=TEXT: the rule's name in errors, logs and metrics;
-    <package>.<Interface>.<Method> without it
-  - message=TEXT: text of the error of a refused call; "rate limit exceeded"
-    without it
-  - fail=open|closed|local: what happens to a call when Redis gives no answer:
-    pass, be refused, or be decided by this process alone; the limiter's
-    policy without it
-  - wait=DURATION: how long a call may wait for its turn instead of being
-    refused at once, the context's deadline permitting; leaky-bucket then
-    spaces calls evenly; 0s without it
+    applied (default: always applied)
+  - prefix=TEXT: start of the Redis key (default:
+    rate_limit:<package>.<Interface>.<Method>:)
+  - name=TEXT: the rule's name in errors, logs and metrics (default:
+    <package>.<Interface>.<Method>)
+  - message=TEXT: text of the error of a refused call (default: rate limit
+    exceeded)
+  - fail=open|closed|local: what happens when Redis gives no answer: open lets
+    the call pass, closed refuses it, local lets this process decide alone
+    (default: the limiter's policy, open)
+  - wait=DURATION: how long a call may wait for its turn, the context's
+    deadline permitting; a leaky-bucket then spaces calls evenly (default: 0s)
   - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
-    out; enforce without it
-  - adaptive=SIGNAL,SIGNAL...: the max follows how busy the process is, by cpu,
-    memory and latency, more than max while idle and less under load; fixed
-    without it
-  - except=METHOD,METHOD...: methods that a limit of a whole interface leaves
-    out
+    out; enforce refuses them (default: enforce)
+  - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
+    follows how busy the process is, from half to one and a half times max
+    (default: fixed)
+  - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
+    (default: none left out)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix holds the package's name and not its path:

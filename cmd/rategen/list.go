@@ -1,13 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/rategen/rategen/generator"
 )
@@ -34,7 +34,7 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 	rows := [][]string{{"POSITION", "RULE", "LIMIT", "KEY"}}
 	for _, r := range rules {
 		key := cmp.Or(strings.Join(r.Key, ","), "(all callers)")
-		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit(), key})
+		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit, key})
 	}
 	if len(rules) > 0 {
 		printTable(stdout, rows)
@@ -42,53 +42,43 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 	return done
 }
 
-// A ruleObject is the JSON form of a rule. Durations are as Go writes them;
-// what has no value is left out.
-type ruleObject struct {
-	File       string   `json:"file"`
-	Line       int      `json:"line"`
-	Column     int      `json:"column"`
-	Package    string   `json:"package"`
-	Interface  string   `json:"interface"`
-	Methods    []string `json:"methods"`
-	Shared     bool     `json:"shared,omitempty"`
-	Name       string   `json:"name"`
-	Prefix     string   `json:"prefix"`
-	Key        []string `json:"key"`
-	Max        string   `json:"max"`
-	Window     string   `json:"window"`
-	Algorithm  string   `json:"algorithm"`
-	Storage    string   `json:"storage,omitempty"`
-	Resolution string   `json:"resolution,omitempty"`
-	Buckets    string   `json:"buckets,omitempty"`
-	Burst      int64    `json:"burst,omitempty"`
-	Cost       string   `json:"cost"`
-	When       string   `json:"when,omitempty"`
-	Message    string   `json:"message,omitempty"`
-	Fail       string   `json:"fail,omitempty"`
-	Wait       string   `json:"wait,omitempty"`
-	Mode       string   `json:"mode"`
-	Adaptive   []string `json:"adaptive,omitempty"`
-}
-
+// printRules prints a JSON object for each rule. Durations are as Go writes
+// them.
 func printRules(w io.Writer, rules []generator.Rule) {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	for _, r := range rules {
-		enc.Encode(ruleObject{
-			File: r.Pos.Filename, Line: r.Pos.Line, Column: r.Pos.Column,
-			Package: r.Package, Interface: r.Interface, Methods: append([]string{}, r.Methods...), Shared: r.Shared,
-			Name: r.Name, Prefix: r.Prefix, Key: append([]string{}, r.Key...),
-			Max: r.Max, Window: r.Window.String(), Algorithm: r.Algorithm, Storage: r.Storage,
-			Resolution: duration(r.Resolution), Buckets: r.Buckets, Burst: r.Burst,
-			Cost: r.Cost, When: r.When, Message: r.Message, Fail: r.Fail, Wait: duration(r.Wait), Mode: r.Mode, Adaptive: r.Adaptive,
-		})
+		members := []member{
+			{"file", r.Pos.Filename}, {"line", r.Pos.Line}, {"column", r.Pos.Column},
+			{"package", r.Package}, {"interface", r.Interface}, {"methods", append([]string{}, r.Methods...)},
+		}
+		if r.Shared {
+			members = append(members, member{"shared", true})
+		}
+		for _, option := range r.Options {
+			members = append(members, member{option.Option, option.Value})
+		}
+		fmt.Fprintf(w, "%s\n", object(members))
 	}
 }
 
-func duration(d time.Duration) string {
-	if d == 0 {
-		return ""
+// A member is a name and a value of a JSON object.
+type member struct {
+	name  string
+	value any
+}
+
+// object writes a JSON object whose members keep their order.
+func object(members []member) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	for i, m := range members {
+		out.WriteString([]string{"{", ","}[min(i, 1)])
+		enc.Encode(m.name)
+		out.Truncate(out.Len() - 1) // the line break that Encode adds
+		out.WriteByte(':')
+		enc.Encode(m.value)
+		out.Truncate(out.Len() - 1)
 	}
-	return d.String()
+	out.WriteByte('}')
+	return out.Bytes()
 }

@@ -77,6 +77,7 @@ a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all ca
 		"file": "a.go", "line": 3.0, "column": 1.0, "package": "example.com/m", "interface": "Service",
 		"methods": []any{"GetByID", "Import"}, "shared": true, "name": "m.Service", "prefix": "rate_limit:m.Service:", "key": []any{},
 		"max": "1000", "window": "24h0m0s", "algorithm": "sliding-log", "storage": "list", "cost": "1", "mode": "enforce",
+		"except": []any{"Name"},
 	}, rules[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

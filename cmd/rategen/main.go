@@ -16,6 +16,11 @@ import (
 	"github.com/rategen/rategen/generator"
 )
 
+// The options in the manual and in the table of the documentation are made from
+// the generator's own.
+//
+//go:generate go test -run ^TestOptions$ -update
+
 // The exit codes.
 const (
 	done       = 0

@@ -1,13 +1,13 @@
 package analyzer_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/txtar"
 )
@@ -19,24 +19,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no scenarios", err)
 	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	module := t.TempDir()
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, requirements, _ := strings.Cut(string(mod), "\n")
-	requirements, _, _ = strings.Cut(requirements, "\ntool ")
-	write(t, filepath.Join(module, "go.mod"), "module example.com/x\n"+requirements+
-		"\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => "+root+"\n")
-	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(module, "go.sum"), string(sum))
+	module := scratch.Module(t, "../..")
 	expected := map[string]map[string]string{} // by scenario and section
 	for _, path := range archives {
 		archive, err := txtar.ParseFile(path)
@@ -48,8 +31,11 @@ func TestScenarios(t *testing.T) {
 			expected[name] = sections
 		}
 	}
-	// With the generated files and without.
-	for _, parent := range []string{"good", "plain"} {
+	parents := []string{"plain"} // without the generated files
+	if scratch.IsFull() {
+		parents = append(parents, "good")
+	}
+	for _, parent := range parents {
 		dir := filepath.Join(module, parent)
 		found := vetAll(t, dir)
 		total := 0
@@ -77,10 +63,10 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 		case f.Name == "error" || f.Name == "warnings":
 			sections[f.Name] = string(f.Data)
 		case !ok:
-			write(t, filepath.Join(module, "good", name, f.Name), string(f.Data))
-			write(t, filepath.Join(module, "plain", name, f.Name), string(f.Data))
+			scratch.Write(t, filepath.Join(module, "good", name, f.Name), string(f.Data))
+			scratch.Write(t, filepath.Join(module, "plain", name, f.Name), string(f.Data))
 		case string(f.Data) != "removed\n":
-			write(t, filepath.Join(module, "good", name, generated), string(f.Data))
+			scratch.Write(t, filepath.Join(module, "good", name, generated), string(f.Data))
 		}
 	}
 	return sections
@@ -133,15 +119,5 @@ func compare(t *testing.T, name string, sections map[string]string, found genera
 	}
 	for line := range warnings {
 		t.Errorf("%s: not a warning for the generator: %s", name, line)
-	}
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ const _ = runtime.IsAtLeastVersion0_1_0
 var (
 	employeeServiceGetByIDLimit = &runtime.Rule{
 		Name:    "employee.EmployeeService.GetByID",
-		Source:  "employee.go:26",
+		Source:  "employee.go: EmployeeService.GetByID",
 		Prefix:  "rate_limit:emp:",
 		Window:  10 * time.Second,
 		Max:     5,
@@ -24,7 +24,7 @@ var (
 	}
 	employeeServiceGetByEmailLimit = &runtime.Rule{
 		Name:   "employee.EmployeeService.GetByEmail",
-		Source: "employee.go:32",
+		Source: "employee.go: EmployeeService.GetByEmail",
 		Prefix: "rate_limit:employee.EmployeeService.GetByEmail:",
 		Window: time.Minute,
 		Max:    100,

@@ -16,7 +16,7 @@ const _ = runtime.IsAtLeastVersion0_1_0
 var (
 	serviceRoomLimit = &runtime.Rule{
 		Name:      "guarded.Service.Room",
-		Source:    "guarded.go:13",
+		Source:    "guarded.go: Service.Room",
 		Prefix:    "rate_limit:guarded.Service.Room:",
 		Window:    240 * time.Hour,
 		Max:       200000,
@@ -24,7 +24,7 @@ var (
 	}
 	serviceNoRoomLimit = &runtime.Rule{
 		Name:      "guarded.Service.NoRoom",
-		Source:    "guarded.go:18",
+		Source:    "guarded.go: Service.NoRoom",
 		Prefix:    "rate_limit:guarded.Service.NoRoom:",
 		Window:    time.Hour,
 		Max:       10,

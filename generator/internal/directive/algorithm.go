@@ -1,0 +1,64 @@
+package directive
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The algorithms, as directives name them. A rule is written with the name in
+// package runtime that has the same words: fixed-window is FixedWindow.
+const (
+	SlidingLog     = "sliding-log"
+	slidingCounter = "sliding-counter"
+	fixedWindow    = "fixed-window"
+	tokenBucket    = "token-bucket"
+	leakyBucket    = "leaky-bucket"
+)
+
+var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket}
+
+// latency is the signal that the wrapper measures.
+const latency = "latency"
+
+// signals are what a max can adapt to: their names in directives and in
+// package adaptive.
+var signals = map[string]string{"cpu": "CPU", "memory": "Memory", latency: "Latency"}
+
+// Bounds of a rule's numbers; the runtime checks the same ones.
+const (
+	maxLog     = 1_000_000
+	maxCount   = 1_000_000_000_000
+	maxBuckets = 1000
+	MaxLimits  = 8 // on one method
+	maxWindow  = 366 * 24 * time.Hour
+)
+
+// Defaults of options whose values every rule has.
+const (
+	defaultWindow  = 60 * time.Second
+	DefaultMax     = 100
+	defaultMaxText = "100"
+)
+
+// MostOf returns the largest max of an algorithm.
+func MostOf(algorithm string) int64 {
+	if algorithm == SlidingLog {
+		return maxLog
+	}
+	return maxCount
+}
+
+// otherAlgorithms lists the algorithms but the first for the manual.
+func otherAlgorithms() string {
+	last := len(algorithms) - 1
+	return "`" + strings.Join(algorithms[1:last], "`, `") + "` or `" + algorithms[last] + "`"
+}
+
+func parseAlgorithm(name string) (string, error) {
+	if slices.Contains(algorithms, name) {
+		return name, nil
+	}
+	return name, &choiceError{fmt.Sprintf("unknown name %q%s: the algorithms are %s", name, Suggest(name, algorithms), strings.Join(algorithms, ", ")), algorithms}
+}

@@ -1,0 +1,63 @@
+package directive
+
+import (
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// A Name is a package-level name in generated code.
+type Name struct {
+	PkgPath, Name string
+}
+
+// A Call is a call of a function in generated code. Its arguments are what the
+// value of a [Field] may be.
+type Call struct {
+	Fun  Name
+	Args []any
+}
+
+// names are the names for some values of an option. The other values are the
+// runtime's default.
+type names map[string]Name
+
+func (n names) code(v any) any {
+	if name, ok := n[v.(string)]; ok {
+		return name
+	}
+	return nil
+}
+
+// algorithmCode writes fixed-window as runtime.FixedWindow.
+func algorithmCode(v any) any {
+	if v == SlidingLog {
+		return nil
+	}
+	var name strings.Builder
+	for word := range strings.SplitSeq(v.(string), "-") {
+		name.WriteString(naming.UpperFirst(word))
+	}
+	return Name{naming.RuntimePath, name.String()}
+}
+
+func bucketsCode(v any) any {
+	switch b := v.(buckets); {
+	case b.adaptive:
+		return Call{Fun: Name{naming.RuntimePath, "AdaptiveBuckets"}}
+	case b.fine > 0:
+		return Call{Name{naming.RuntimePath, "LayeredBuckets"}, []any{int64(b.coarse), int64(b.fine)}}
+	default:
+		return Call{Name{naming.RuntimePath, "EqualBuckets"}, []any{int64(b.coarse)}}
+	}
+}
+
+func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
+
+func adaptiveCode(v any) any {
+	call := Call{Fun: Name{naming.AdaptivePath, "To"}}
+	for _, signal := range v.([]string) {
+		call.Args = append(call.Args, Name{naming.AdaptivePath, signals[signal]})
+	}
+	return call
+}

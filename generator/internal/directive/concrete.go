@@ -1,0 +1,188 @@
+package directive
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// A Concrete is a type with methods of its own, some with directives. Its
+// interface is generated along with the wrapper.
+type Concrete struct {
+	Pkg, Name string
+	Spec      *ast.TypeSpec   // for its type parameters
+	path      string          // of the file that declares it
+	Methods   []string        // the exported ones, by file and place
+	Files     map[string]bool // the paths of the files that declare them
+}
+
+// A methodDirectives holds the directives above one method of a concrete type.
+type methodDirectives struct {
+	fn         *ast.FuncDecl
+	directives []*Directive
+}
+
+// InterfaceName returns the name of the interface that is wrapped. That of a
+// concrete type is generated.
+func (decl *Decl) InterfaceName() string {
+	if decl.Concrete != nil {
+		return decl.Spec.Name.Name + "Interface"
+	}
+	return decl.Spec.Name.Name
+}
+
+// Generates returns the package-level names that are to be generated.
+func (decl *Decl) Generates() []string {
+	name := decl.Spec.Name.Name
+	names := []string{naming.Wrapper(name), naming.Constructor(name)}
+	if decl.Concrete != nil {
+		names = append(names, decl.InterfaceName())
+	}
+	return names
+}
+
+// A TypeID names a type of a package; two packages may share a directory.
+type TypeID struct{ pkg, name string }
+
+// AddLimitedTypes adds the types of whose methods a file limits some.
+func AddLimitedTypes(file *ast.File, wanted map[TypeID]bool) {
+	for _, decl := range file.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && ReceiverName(fn) != "" && hasDirective(fn.Doc) {
+			wanted[TypeID{file.Name.Name, ReceiverName(fn)}] = true
+		}
+	}
+}
+
+// ConcreteTypes finds the declarations of types and of their methods. It
+// returns the types by the file that declares them.
+func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) map[string][]*Concrete {
+	found := map[TypeID]*Concrete{}
+	at := func(id TypeID) *Concrete {
+		if found[id] == nil {
+			found[id] = &Concrete{Pkg: id.pkg, Name: id.name, Files: map[string]bool{}}
+		}
+		return found[id]
+	}
+	for i, file := range files {
+		for _, decl := range file.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() {
+				if id := (TypeID{file.Name.Name, ReceiverName(fn)}); wanted[id] {
+					t := at(id)
+					t.Methods, t.Files[paths[i]] = append(t.Methods, fn.Name.Name), true
+				}
+			}
+		}
+		for _, spec := range typeSpecs(file) {
+			if id := (TypeID{file.Name.Name, spec.Name.Name}); wanted[id] && !spec.Assign.IsValid() {
+				t := at(id)
+				t.Spec, t.path = spec, paths[i]
+			}
+		}
+	}
+	declared := map[string][]*Concrete{}
+	for _, t := range found {
+		if t.Spec != nil && len(t.Methods) > 0 {
+			declared[t.path] = append(declared[t.path], t)
+		}
+	}
+	for _, types := range declared {
+		slices.SortFunc(types, func(a, b *Concrete) int { return int(a.Spec.Pos() - b.Spec.Pos()) })
+	}
+	return declared
+}
+
+func hasDirective(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, Prefix) })
+}
+
+func typeSpecs(file *ast.File) []*ast.TypeSpec {
+	var specs []*ast.TypeSpec
+	for _, decl := range file.Decls {
+		if gen, ok := decl.(*ast.GenDecl); ok && gen.Tok == token.TYPE {
+			for _, s := range gen.Specs {
+				specs = append(specs, s.(*ast.TypeSpec))
+			}
+		}
+	}
+	return specs
+}
+
+// ReceiverName returns the name of the type that a function is a method of, or
+// "".
+func ReceiverName(fn *ast.FuncDecl) string {
+	if base, _ := Receiver(fn); base != nil {
+		return base.Name
+	}
+	return ""
+}
+
+// Receiver returns the name of a method's type and of its type parameters.
+func Receiver(fn *ast.FuncDecl) (base *ast.Ident, params []*ast.Ident) {
+	if fn.Recv == nil || len(fn.Recv.List) != 1 {
+		return nil, nil
+	}
+	t := ast.Unparen(fn.Recv.List[0].Type)
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = ast.Unparen(star.X)
+	}
+	var args []ast.Expr
+	switch x := t.(type) {
+	case *ast.IndexExpr:
+		t, args = x.X, []ast.Expr{x.Index}
+	case *ast.IndexListExpr:
+		t, args = x.X, x.Indices
+	}
+	for _, a := range args {
+		if id, ok := a.(*ast.Ident); ok {
+			params = append(params, id)
+		}
+	}
+	base, _ = t.(*ast.Ident)
+	return base, params
+}
+
+// AddConcrete adds the concrete types that a file declares to those it has
+// wrappers for.
+func (src *File) AddConcrete(types []*Concrete, bare bool) {
+	for _, t := range types {
+		for _, spec := range typeSpecs(src.Syntax) {
+			if spec.Name.Name == t.Name {
+				src.Decls = append(src.Decls, &Decl{Spec: spec, Concrete: t, Bare: bare, Methods: map[string][]*Directive{}, Sources: map[string]*File{}})
+			}
+		}
+	}
+}
+
+// LinkMethods gives the directives above methods to the types they are
+// methods of.
+func LinkMethods(files []*File, report diag.Func) {
+	for _, src := range files {
+		for _, m := range src.Methods {
+			name := ReceiverName(m.fn)
+			decl := findConcreteDecl(files, src.Syntax.Name.Name, name)
+			switch {
+			case !m.fn.Name.IsExported():
+				report(m.directives[0].Pos, "method %s of %s is unexported, and the interface that is generated for %s has only exported ones: export it, or remove the directive", m.fn.Name.Name, name, name)
+			case decl == nil:
+				report(m.directives[0].Pos, "a directive on a method of %s, which is not a type that this package defines: write the method's receiver with the type's own name", name)
+			default:
+				decl.Methods[m.fn.Name.Name], decl.Sources[m.fn.Name.Name] = m.directives, src
+			}
+		}
+	}
+}
+
+func findConcreteDecl(files []*File, pkg, name string) *Decl {
+	for _, src := range files {
+		for _, decl := range src.Decls {
+			if decl.Concrete != nil && decl.Concrete.Pkg == pkg && decl.Concrete.Name == name {
+				return decl
+			}
+		}
+	}
+	return nil
+}

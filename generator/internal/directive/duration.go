@@ -1,0 +1,61 @@
+package directive
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parseDuration reads a Go duration; it may also be whole days, as in 7d.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration: write one such as 500ms, 10s, 1h30m or 7d", text)
+	}
+	return d, nil
+}
+
+// duration accepts a duration from least to most. The error of another one says
+// which are allowed.
+func duration(least, most time.Duration, allowed string) func(Value) (any, error) {
+	return text(func(text string) (time.Duration, error) {
+		d, err := parseDuration(text)
+		if err == nil && (d < least || d > most) {
+			err = fmt.Errorf("%s is not %s", text, allowed)
+		}
+		return d, err
+	})
+}
+
+func parseResolution(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err == nil && (d <= 0 || d%time.Microsecond != 0) {
+		err = fmt.Errorf("%s is not a positive number of microseconds", text)
+	}
+	return d, err
+}
+
+func resolutionFits(s *Settings) error {
+	if resolution := get[time.Duration](s, "resolution"); resolution > s.Window() {
+		return fmt.Errorf("%s is longer than the window", ShortDuration(resolution))
+	}
+	return nil
+}
+
+// ShortDuration is [time.Duration.String] without the zeros at its end.
+func ShortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

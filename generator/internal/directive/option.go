@@ -1,0 +1,140 @@
+package directive
+
+import (
+	"slices"
+	"time"
+)
+
+// An Option is one option of a directive: a row of [Options]. The manual, the
+// table in the documentation, the hints for misspelt directives, the generated
+// rule and the output of rategen list are made from it.
+type Option struct {
+	// Name stands before the equal sign.
+	Name string
+	// Value is a placeholder for what stands after it.
+	Value string
+	// Doc says what the option does, in a phrase of Markdown.
+	Doc string
+	// Default says what holds without the option, in a phrase of Markdown.
+	Default string
+
+	// onInterface restricts the option to the directive of a whole interface.
+	onInterface bool
+	// algorithms are those that the option belongs to; nil means all.
+	algorithms []string
+	// parse reads the value. Beside an error it returns as much of the value as
+	// can be understood, for the checks that follow.
+	parse func(Value) (any, error)
+	// fits returns an error if the value contradicts other options of the
+	// directive. It is nil where that cannot be.
+	fits func(*Settings) error
+
+	// field is the field of runtime.Rule that the option sets. It is empty if
+	// the option sets none, or one that every generated rule has.
+	field string
+	// code returns the field's value as of [Field], or nil to leave the field
+	// out. It is nil itself if the parsed value is such a value.
+	code func(parsed any) any
+	// behind puts the field behind those of all options that do not have it, so
+	// that a generated rule has the order of runtime.Rule.
+	behind bool
+	// unset is the value that rategen list shows where a directive does not
+	// have the option, or nil for none.
+	unset any
+}
+
+// appliesTo reports whether the option has a meaning for an algorithm.
+func (o *Option) appliesTo(algorithm string) bool {
+	return o.algorithms == nil || slices.Contains(o.algorithms, algorithm)
+}
+
+// A Field is a field of a generated rule.
+type Field struct {
+	Name string
+	// Code is its value: a string, an int64, a [time.Duration], a [Name] or a
+	// [Call].
+	Code any
+}
+
+// Fields returns the fields of the generated rule that options set, in the
+// order in which they are written. Those that keep the runtime's default are
+// left out.
+func (s *Settings) Fields() []Field {
+	var first, behind []Field
+	for i := range Options {
+		o := &Options[i]
+		code := s.values[o.Name]
+		if o.field == "" || code == nil {
+			continue
+		}
+		if o.code != nil {
+			code = o.code(code)
+		}
+		switch {
+		case code == nil:
+		case o.behind:
+			behind = append(behind, Field{o.field, code})
+		default:
+			first = append(first, Field{o.field, code})
+		}
+	}
+	return append(first, behind...)
+}
+
+// A Shown is an option of a directive as rategen list shows it.
+type Shown struct {
+	Name  string
+	Value any // a string, an int64 or a []string
+}
+
+// Shown returns the options that rategen list shows, in the order of the table.
+func (s *Settings) Shown() []Shown {
+	var all []Shown
+	for i := range Options {
+		o := &Options[i]
+		v := s.values[o.Name]
+		if v == nil && o.appliesTo(s.Algorithm()) {
+			v = o.unset
+		}
+		switch x := v.(type) {
+		case nil:
+			continue
+		case Value:
+			v = x.Text
+		case []Value:
+			v = texts(x)
+		case buckets:
+			v = x.String()
+		case time.Duration:
+			v = x.String()
+		}
+		all = append(all, Shown{o.Name, v})
+	}
+	return all
+}
+
+// texts returns the texts of values.
+func texts(values []Value) []string {
+	all := []string{}
+	for _, v := range values {
+		all = append(all, v.Text)
+	}
+	return all
+}
+
+// optionNamed returns the row of an option, or nil.
+func optionNamed(name string) *Option {
+	i := slices.IndexFunc(Options, func(o Option) bool { return o.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Options[i]
+}
+
+var optionNames = func() []string {
+	var names []string
+	for _, o := range Options {
+		names = append(names, o.Name)
+	}
+	return names
+}()

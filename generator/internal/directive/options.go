@@ -1,0 +1,110 @@
+package directive
+
+import (
+	"time"
+
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// Options has a row for each option, in the order of the manual.
+var Options = []Option{{
+	Name: "key", Value: "PART,PART...",
+	Doc:     "whose calls are counted together: Go expressions separated by commas, in which `#id` is the parameter `id` and `#0` the first",
+	Default: "one budget for all callers",
+	parse:   as(splitParts), unset: []string{},
+}, {
+	Name: "window", Value: "DURATION",
+	Doc:     "the time that `max` refers to, `1ms` to `366d`",
+	Default: "`60s`",
+	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: defaultWindow,
+}, {
+	Name: "max", Value: "INTEGER",
+	Doc:     "calls admitted in a window, 1 to 1,000,000 for `sliding-log` and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
+	Default: "`100`",
+	parse:   expression, unset: defaultMaxText,
+}, {
+	Name: "algorithm", Value: "NAME",
+	Doc:     "how calls are counted: `sliding-log`, which is exact, " + otherAlgorithms(),
+	Default: "`sliding-log`",
+	parse:   text(parseAlgorithm), unset: SlidingLog,
+	field: "Algorithm", code: algorithmCode,
+}, {
+	Name: "storage", Value: "zset|list",
+	Doc:     "how Redis keeps a `sliding-log`: a `list` is smaller, a `zset` easier to look at",
+	Default: "`zset`", algorithms: []string{SlidingLog},
+	parse: oneOf("zset", "list"), unset: "zset",
+	field: "Storage", code: names{"list": {naming.RuntimePath, "List"}}.code,
+}, {
+	Name: "resolution", Value: "DURATION",
+	Doc:     "times in a `sliding-log` fall to the start of a time slice of this length, and leave the window together",
+	Default: "exact", algorithms: []string{SlidingLog},
+	parse: text(parseResolution), fits: resolutionFits,
+	field: "Resolution",
+}, {
+	Name: "buckets", Value: "N|NxM|auto",
+	Doc:     "how a `sliding-counter` divides its window: `60` equal buckets, `6x10` layered ones, or `auto`, as wide as the traffic allows",
+	Default: "`60`", algorithms: []string{slidingCounter},
+	parse: text(parseBuckets),
+	field: "Buckets", code: bucketsCode,
+}, {
+	Name: "burst", Value: "INTEGER",
+	Doc:     "calls that a `token-bucket` or `leaky-bucket` admits at once, or that may wait in its line, 1 to 10¹²",
+	Default: "`max`, or as many as `wait` lets in", algorithms: []string{tokenBucket, leakyBucket},
+	parse: integer(1, maxCount),
+	field: "Burst",
+}, {
+	Name: "cost", Value: "INTEGER",
+	Doc:     "how many calls this one counts as, or a Go integer expression such as `len(#items)`",
+	Default: "`1`",
+	parse:   expression, unset: "1",
+}, {
+	Name: "when", Value: "CONDITION",
+	Doc:     "Go boolean expression; while it is false the limit is not applied",
+	Default: "always applied",
+	parse:   expression,
+}, {
+	Name: "prefix", Value: "TEXT",
+	Doc:     "start of the Redis key",
+	Default: "`rate_limit:<package>.<Interface>.<Method>:`",
+	parse:   printable(120),
+}, {
+	Name: "name", Value: "TEXT",
+	Doc:     "the rule's name in errors, logs and metrics",
+	Default: "`<package>.<Interface>.<Method>`",
+	parse:   printable(120),
+}, {
+	Name: "message", Value: "TEXT",
+	Doc:     "text of the error of a refused call",
+	Default: "`rate limit exceeded`",
+	parse:   printable(1000),
+	field:   "Message", behind: true,
+}, {
+	Name: "fail", Value: "open|closed|local",
+	Doc:     "what happens when Redis gives no answer: `open` lets the call pass, `closed` refuses it, `local` lets this process decide alone",
+	Default: "the limiter's policy, `open`",
+	parse:   oneOf("open", "closed", "local"),
+	field:   "Fail", code: failCode, behind: true,
+}, {
+	Name: "wait", Value: "DURATION",
+	Doc:     "how long a call may wait for its turn, the context's deadline permitting; a `leaky-bucket` then spaces calls evenly",
+	Default: "`0s`",
+	parse:   duration(1, maxWindow, "above 0 and up to 366d; leave the option out for calls that do not wait"),
+	field:   "Wait",
+}, {
+	Name: "mode", Value: "enforce|shadow",
+	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
+	Default: "`enforce`",
+	parse:   oneOf("enforce", "shadow"), unset: "enforce",
+	field: "Mode", code: names{"shadow": {naming.RuntimePath, "Shadow"}}.code,
+}, {
+	Name: "adaptive", Value: "SIGNAL,SIGNAL...",
+	Doc:     "`cpu`, `memory`, `latency` or several of them: the max follows how busy the process is, from half to one and a half times `max`",
+	Default: "fixed",
+	parse:   as(parseSignals),
+	field:   "Adaptive", code: adaptiveCode, behind: true,
+}, {
+	Name: "except", Value: "METHOD,METHOD...",
+	Doc:     "on an interface's line: methods that it leaves out",
+	Default: "none left out", onInterface: true,
+	parse: as(splitParts),
+}}

@@ -1,0 +1,156 @@
+package directive
+
+import (
+	"cmp"
+	"errors"
+	"go/token"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+)
+
+// Settings are the options of a directive, with the meaning of their values.
+// Expressions are still text; they are checked for each method that the limit
+// applies to.
+type Settings struct {
+	Pos    token.Pos            // of the directive
+	End    token.Pos            // behind it
+	values map[string]any       // by option, as its row has parsed them
+	places map[string]token.Pos // of these values
+}
+
+// newSettings reads the options of a directive by their rows in [Options]. It
+// reports every option that is unknown, repeated, inapplicable or malformed.
+func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
+	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}}
+	for _, a := range d.options {
+		row := optionNamed(a.name)
+		switch {
+		case row == nil:
+			hint, near := Suggest(a.name, optionNames), Nearest(a.name, optionNames)
+			if near == "" {
+				hint = ": the options are " + strings.Join(optionNames, ", ")
+			}
+			report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name).ReplaceBy(near)
+			continue
+		case s.places[a.name].IsValid():
+			report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
+			continue
+		case row.onInterface && !onInterface:
+			report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
+			continue
+		}
+		s.places[a.name] = a.value.Pos
+		parsed, err := row.parse(a.value)
+		s.values[a.name] = parsed
+		if err != nil {
+			reportValue(a, err, report)
+		}
+	}
+	s.checkTogether(d, report)
+	return s
+}
+
+// reportValue reports what is wrong with an option's value.
+func reportValue(a assignment, err error, report diag.Func) {
+	pos, text := a.value.Pos, a.value.Text
+	if p := (*partError)(nil); errors.As(err, &p) {
+		pos, text = p.pos, p.over
+	}
+	d := report(pos, "%s: %s", a.name, err)
+	if c := (*choiceError)(nil); a.value.Exact {
+		d.Over(text)
+		if errors.As(err, &c) {
+			d.ReplaceBy(Nearest(text, c.choices))
+		}
+	}
+}
+
+// checkTogether reports options that do not go with the directive's others.
+func (s *Settings) checkTogether(d *Directive, report diag.Func) {
+	for _, a := range d.options {
+		row := optionNamed(a.name)
+		if row == nil || !slices.Contains(algorithms, s.Algorithm()) {
+			continue
+		}
+		if !row.appliesTo(s.Algorithm()) {
+			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)
+		} else if row.fits != nil {
+			if err := row.fits(s); err != nil {
+				report(a.value.Pos, "%s: %s", a.name, err)
+			}
+		}
+	}
+}
+
+// get returns the value of an option, or the zero value where it is not given.
+func get[T any](s *Settings, name string) T {
+	v, _ := s.values[name].(T)
+	return v
+}
+
+// Expr returns the text of an option that is an expression, or nil.
+func (s *Settings) Expr(name string) *Value {
+	if v, ok := s.values[name].(Value); ok {
+		return &v
+	}
+	return nil
+}
+
+// Place returns the position of an option's value, or else of the directive.
+func (s *Settings) Place(name string) token.Pos { return cmp.Or(s.places[name], s.Pos) }
+
+// With returns a copy in which an option has another value.
+func (s *Settings) With(name string, v any) *Settings {
+	changed := *s
+	changed.values = map[string]any{}
+	for k, old := range s.values {
+		changed.values[k] = old
+	}
+	changed.values[name] = v
+	return &changed
+}
+
+// Key returns the parts of the key; none is one budget for all callers.
+func (s *Settings) Key() []Value { return get[[]Value](s, "key") }
+
+// Except returns the methods that a limit of a whole interface leaves out.
+func (s *Settings) Except() []Value { return get[[]Value](s, "except") }
+
+// Prefix and Name return what the directive says, or "".
+func (s *Settings) Prefix() string { return get[string](s, "prefix") }
+func (s *Settings) Name() string   { return get[string](s, "name") }
+
+// Storage returns how a sliding log is kept, or "" if the directive leaves
+// that open.
+func (s *Settings) Storage() string { return get[string](s, "storage") }
+
+// Burst returns the calls that a bucket admits at once, or 0 for the max.
+func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
+
+// IsShadow reports whether calls are counted and never refused.
+func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
+
+// Adaptive returns the signals that the max adapts to.
+func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
+
+// Window returns the time that the max refers to.
+func (s *Settings) Window() time.Duration {
+	return cmp.Or(get[time.Duration](s, "window"), defaultWindow)
+}
+
+// Algorithm returns how calls are counted.
+func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), SlidingLog) }
+
+// Measured reports whether the wrapper has to measure how long calls take.
+func (s *Settings) Measured() bool { return slices.Contains(s.Adaptive(), latency) }
+
+// MaxText returns the max as it is written in the directive.
+func (s *Settings) MaxText() string {
+	if v := s.Expr("max"); v != nil {
+		return v.Text
+	}
+	return defaultMaxText
+}

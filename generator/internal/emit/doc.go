@@ -1,0 +1,66 @@
+package emit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/model"
+)
+
+// comment writes a comment, broken into lines.
+func comment(g *jen.Group, text string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len("// ")+len(line)+1+len(word) > 77 {
+			g.Comment(line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	g.Comment(line)
+}
+
+func indefinite(name string) string {
+	if strings.ContainsRune("aeioAEIO", []rune(name)[0]) || strings.HasPrefix(strings.ToLower(name), "un") {
+		return "an"
+	}
+	return "a"
+}
+
+// methodDoc says in one sentence how a method is limited.
+func methodDoc(m *model.Method) string {
+	if len(m.Limits) == 0 {
+		return m.Name + " has no limit."
+	}
+	var limits []string
+	for _, l := range m.Limits {
+		limits = append(limits, limitDoc(l))
+	}
+	text := limits[0]
+	if n := len(limits); n > 1 {
+		text = strings.Join(limits[:n-1], ", ") + " and to " + limits[n-1]
+	}
+	return m.Name + " is limited to " + text + "."
+}
+
+func limitDoc(l *model.Limit) string {
+	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), directive.ShortDuration(l.Rule.Window()))
+	if key := l.Rule.KeyText(); key != "" {
+		text += " for each " + key
+	}
+	if l.When != nil {
+		text += " when " + l.When.Source.Text
+	}
+	if by := l.Rule.Adaptive(); len(by) > 0 {
+		text += " (adapts to " + strings.Join(by, " and ") + ")"
+	}
+	if l.Rule.IsShadow() {
+		text += " in shadow mode"
+	}
+	return text
+}

@@ -1,0 +1,168 @@
+// Package emit writes the Go source of generated files. The same input gives the
+// same bytes.
+package emit
+
+import (
+	"bytes"
+	"fmt"
+	"go/types"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/generator/internal/output"
+)
+
+// An emitter writes one generated file.
+type emitter struct {
+	file    *model.File
+	imports *importSet
+	names   map[string]bool // that declarations of the package must not have
+}
+
+// Render returns the file that is generated for a source file.
+func Render(f *model.File) ([]byte, error) {
+	e := &emitter{file: f, imports: newImportSet(f), names: f.TakenNames()}
+	return e.render()
+}
+
+func (e *emitter) render() ([]byte, error) {
+	e.collectImports()
+	f := jen.NewFile(e.file.Home.Name())
+	f.HeaderComment(output.Header)
+	if line := strings.TrimSpace(output.BuildLines(e.file.Content)); line != "" {
+		f.HeaderComment("")
+		f.HeaderComment(line)
+	}
+	f.Add(e.imports.decl())
+	f.Line()
+	if e.file.Out != nil {
+		f.Comment(output.DeclaredIn(e.file.Pkg.Types.Path()))
+		f.Line()
+	}
+	f.Comment("This code needs a runtime of version 0.1.0 or later.")
+	f.Const().Id("_").Op("=").Add(e.runtime("IsAtLeastVersion0_1_0"))
+	for _, w := range e.file.Wrappers {
+		e.wrapper(f, w)
+	}
+	var out bytes.Buffer
+	if err := f.Render(&out); err != nil {
+		return nil, err
+	}
+	// jennifer writes an empty header comment as "// ".
+	return bytes.Replace(out.Bytes(), []byte(output.Header+"\n//\n"), []byte(output.Header+"\n\n"), 1), nil
+}
+
+// wrapper writes the rules, the type and its methods.
+func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
+	f.Line()
+	var rules []jen.Code
+	for _, r := range w.Rules {
+		rules = append(rules, jen.Id(r.VarName).Op("=").Op("&").Add(e.runtime("Rule")).Values(e.ruleFields(r)...))
+	}
+	if len(rules) == 1 {
+		f.Comment(fmt.Sprintf("The limit of %s.", w.Name))
+		f.Var().Add(rules[0])
+	} else {
+		f.Comment(fmt.Sprintf("The limits of %s.", w.Name))
+		f.Var().Defs(rules...)
+	}
+	params, args := e.typeParams(w)
+	self := func() *jen.Statement { return jen.Id(w.TypeName).Add(args) }
+	next := func() *jen.Statement { return jen.Op(e.wrappedName(w)).Add(args) }
+	limiter := func() *jen.Statement { return jen.Op("*").Add(e.runtime("Limiter")) }
+
+	if w.Decl.Concrete != nil {
+		e.interfaceOf(f, w, params)
+	}
+	f.Line()
+	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.TypeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
+	f.Type().Id(w.TypeName).Add(params).Struct(
+		jen.Id(w.NextField()).Add(next()),
+		jen.Id(w.LimiterField()).Add(limiter()),
+	)
+	if w.TypeParams.Len() == 0 {
+		f.Line()
+		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.TypeName)).Parens(jen.Nil())
+	}
+	f.Line()
+	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods.", w.Constructor))
+	var body []jen.Code
+	if w.TypeParams.Len() > 0 {
+		// There are no generic variables, so the assertion stands here.
+		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
+	}
+	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": next, "+w.LimiterField()+": limiter}")))
+	f.Func().Id(w.Constructor).Add(params).Params(
+		jen.Id("next").Add(next()), jen.Id("limiter").Add(limiter()),
+	).Op("*").Add(self()).Block(body...)
+	receiver := e.receiver(w)
+	for _, m := range w.Methods {
+		f.Line()
+		e.method(f, w, m, receiver, self())
+	}
+}
+
+// ruleFields returns the fields of a generated rule: those that every rule has,
+// then those that options set, in the order of runtime.Rule.
+func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
+	var fields []jen.Code
+	field := func(name string, v jen.Code) { fields = append(fields, jen.Line().Id(name).Op(":").Add(v)) }
+	field("Name", jen.Lit(r.Name))
+	field("Source", jen.Lit(r.Source))
+	field("Prefix", jen.Lit(r.Prefix))
+	field("Window", e.duration(r.Window()))
+	switch {
+	case r.Dynamic:
+		// The max comes with each call.
+	case r.Max == nil:
+		field("Max", jen.Op(fmt.Sprint(directive.DefaultMax)))
+	default:
+		field("Max", jen.Op(e.constant(r.Max)))
+	}
+	for _, f := range r.Fields() {
+		field(f.Name, e.code(f.Code))
+	}
+	return append(fields, jen.Line())
+}
+
+// method writes one method of a wrapper.
+func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receiver string, self *jen.Statement) {
+	zeros := e.zeros(m)
+	names := e.methodNames(w, m, receiver, zeros)
+	comment(f.Group, methodDoc(m))
+	var params, args []jen.Code
+	for i, p := range m.Params {
+		if m.Type.Variadic() && i == len(m.Params)-1 {
+			elem := p.Type
+			if s, ok := p.Type.Underlying().(*types.Slice); ok {
+				elem = s.Elem()
+			}
+			params = append(params, jen.Id(names.params[p]).Op("...").Add(e.imports.typeCode(elem)))
+			args = append(args, jen.Id(names.params[p]).Op("..."))
+			continue
+		}
+		args = append(args, jen.Id(names.params[p]))
+		// a, b int rather than a int, b int
+		if last := i + 1; last < len(m.Params) && !(m.Type.Variadic() && last == len(m.Params)-1) && types.Identical(p.Type, m.Params[last].Type) {
+			params = append(params, jen.Id(names.params[p]))
+			continue
+		}
+		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
+	}
+	var body []jen.Code
+	if len(m.Limits) > 0 {
+		body = e.admission(m, names, jen.Id(receiver).Dot(w.LimiterField()), zeros)
+	}
+	call := jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...)
+	if m.Type.Results().Len() > 0 {
+		call = jen.Return(call)
+	}
+	f.Func().Params(jen.Id(receiver).Op("*").Add(self)).Id(m.Name).Params(params...).Add(e.results(m)).Block(append(body, call)...)
+}
+
+func (e *emitter) runtime(name string) *jen.Statement {
+	return jen.Id(e.imports.name(naming.RuntimePath)).Dot(name)
+}

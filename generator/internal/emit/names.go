@@ -1,0 +1,105 @@
+package emit
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"regexp"
+
+	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// A nameSet gives out the names of one generated method, so that no parameter
+// hides anything its body needs.
+type nameSet struct {
+	taken  map[string]bool
+	params map[*expr.Param]string
+	binds  map[*ast.Ident]string
+}
+
+var identifier = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
+
+// methodNames chooses the names of a method's parameters: those of the
+// interface wherever they are there and hide nothing.
+func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string, zeros []string) *nameSet {
+	n := &nameSet{taken: e.needed(m, zeros), params: map[*expr.Param]string{}, binds: map[*ast.Ident]string{}}
+	n.taken[receiver] = true
+	for _, name := range e.typeParamNames(w) {
+		n.taken[name] = true // the receiver declares them in the same scope
+	}
+	own := map[string]bool{}
+	for _, p := range m.Params {
+		own[p.Source] = true
+	}
+	for i, p := range m.Params {
+		name := p.Source
+		if name == "" || name == "_" {
+			name = fmt.Sprint("arg", i)
+			if m.Context() == p {
+				name = "ctx"
+			}
+			for own[name] {
+				name += "_"
+			}
+		}
+		n.params[p] = n.pick(name)
+	}
+	return n
+}
+
+// pick returns a name that is free, and takes it.
+func (n *nameSet) pick(name string) string {
+	name = naming.Free(name, n.taken)
+	n.taken[name] = true
+	return name
+}
+
+// needed returns the names that a method's body takes from outside.
+func (e *emitter) needed(m *model.Method, zeros []string) map[string]bool {
+	names := map[string]bool{}
+	if len(m.Limits) == 0 {
+		return names
+	}
+	for _, name := range e.imports.names {
+		names[name] = true
+	}
+	for _, zero := range zeros {
+		for _, name := range identifier.FindAllString(zero, -1) {
+			names[name] = true
+		}
+	}
+	for _, name := range []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "len", "any"} {
+		names[name] = true
+	}
+	for _, l := range m.Limits {
+		names[l.Rule.VarName] = true
+		l.EachExpr(func(x *expr.Expr) {
+			x.EachOutside(func(id *ast.Ident, obj types.Object) { names[id.Name] = true })
+		})
+	}
+	return names
+}
+
+// receiver returns a receiver's name that fits all methods of a wrapper.
+func (e *emitter) receiver(w *model.Wrapper) string {
+	taken := map[string]bool{}
+	for _, m := range w.Methods {
+		for _, p := range m.Params {
+			taken[p.Source] = true
+		}
+		for name := range e.needed(m, nil) {
+			taken[name] = true
+		}
+	}
+	for _, name := range e.typeParamNames(w) {
+		taken[name] = true
+	}
+	for _, name := range []string{"s", "w", "limited"} {
+		if !taken[name] {
+			return name
+		}
+	}
+	return naming.Free("s", taken)
+}

@@ -1,0 +1,77 @@
+package emit
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// interfaceOf writes the interface of a concrete type.
+func (e *emitter) interfaceOf(f *jen.File, w *model.Wrapper, params *jen.Statement) {
+	var methods []jen.Code
+	for _, m := range w.Methods {
+		methods = append(methods, jen.Id(m.Name).Op(strings.TrimPrefix(e.imports.typeString(m.Type), "func")))
+	}
+	f.Line()
+	comment(f.Group, fmt.Sprintf("%s has the exported methods of %s, which the limits apply to.", w.Wrapped, e.qualified(w.Name)))
+	f.Type().Id(w.Wrapped).Add(params).Interface(methods...)
+	if w.TypeParams.Len() == 0 {
+		f.Line()
+		f.Var().Id("_").Id(w.Wrapped).Op("=").Parens(jen.Op("*").Op(e.qualified(w.Name))).Parens(jen.Nil())
+	}
+}
+
+// wrappedName returns the name of the interface that is wrapped. That of a
+// concrete type is generated along with the wrapper.
+func (e *emitter) wrappedName(w *model.Wrapper) string {
+	if w.Decl.Concrete != nil {
+		return w.Wrapped
+	}
+	return e.qualified(w.Wrapped)
+}
+
+// qualified returns how to write an exported name of the source's package.
+func (e *emitter) qualified(name string) string {
+	if q := e.imports.qualifier(e.file.Pkg.Types); q != "" {
+		return q + "." + name
+	}
+	return name
+}
+
+// typeParams returns a type's parameters as declared and as arguments.
+func (e *emitter) typeParams(w *model.Wrapper) (params, args *jen.Statement) {
+	if w.TypeParams.Len() == 0 {
+		return jen.Null(), jen.Null()
+	}
+	names := e.typeParamNames(w)
+	var decl []string
+	for i, name := range names {
+		decl = append(decl, name+" "+e.imports.typeString(w.TypeParams.At(i).Constraint()))
+	}
+	return jen.Op("[" + strings.Join(decl, ", ") + "]"), jen.Op("[" + strings.Join(names, ", ") + "]")
+}
+
+// typeParamNames returns the names of a type's parameters; blank ones get one.
+func (e *emitter) typeParamNames(w *model.Wrapper) []string {
+	if w.TypeParams.Len() == 0 {
+		return nil
+	}
+	taken := maps.Clone(e.names)
+	for p := range w.TypeParams.TypeParams() {
+		taken[p.Obj().Name()] = true
+	}
+	var names []string
+	for p := range w.TypeParams.TypeParams() {
+		name := p.Obj().Name()
+		if name == "_" {
+			name = naming.Free(fmt.Sprint("T", len(names)), taken)
+			taken[name] = true
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,219 @@
+// Package expr checks the Go expressions of directives in the scope of their
+// source file, and finds what has to be guarded so that they cannot panic.
+package expr
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"go/types"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/load"
+)
+
+// A Signature is a method as its expressions see it.
+type Signature struct {
+	Name   string
+	Params []*Param
+}
+
+// A Param is a parameter of a method.
+type Param struct {
+	Source string // its name in the interface; may be "" or "_"
+	Type   types.Type
+}
+
+// An Expr is an expression of a directive that has passed the type checker.
+type Expr struct {
+	Option string          // whose value it is, or is a part of
+	Source directive.Value // as it is written
+	Node   ast.Expr        // with the variables of Guards
+	Type   types.Type
+	Const  constant.Value        // nil if it is not constant
+	Info   *types.Info           // Types, Uses, Selections and Instances of Node
+	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters
+	Guards []*Guard              // to be checked before Node is evaluated, in this order
+
+	base token.Pos      // of the first byte of Source.Text in Node's positions
+	pkg  *types.Package // whose file it stands in
+}
+
+// typeName returns the type of the expression as its package would write it.
+func (e *Expr) typeName() string {
+	return types.TypeString(e.Type, func(p *types.Package) string {
+		if p == e.pkg {
+			return ""
+		}
+		return p.Name()
+	})
+}
+
+// A Scope checks expressions as if they stood in a source file.
+type Scope struct {
+	report *diag.Reporter
+	pkg    *types.Package   // of the source file
+	home   *types.Package   // that the expressions are written to
+	names  *types.Scope     // of the source file
+	extra  []*types.PkgName // what only directives import
+}
+
+// NewScope returns the scope of a source file whose wrappers are written to
+// package home. It reports imports of directives that cannot be had.
+func NewScope(f *load.File, home *types.Package, r *diag.Reporter) *Scope {
+	s := &Scope{report: r, pkg: f.Pkg.Types, home: home, names: f.Pkg.TypesInfo.Scopes[f.Syntax]}
+	for _, spec := range f.Source.Imports {
+		p := f.Pkg.Imports[spec.Path]
+		if p == nil || p.Types == nil {
+			r.At(spec.Pos, "ratelimit:import: package %s cannot be imported: check its path, and go.mod", spec.Path)
+			continue
+		}
+		name := spec.Name
+		if name == "" {
+			name = p.Types.Name()
+		}
+		if s.names.Lookup(name) != nil || f.Pkg.Types.Scope().Lookup(name) != nil {
+			r.At(spec.Pos, "ratelimit:import: the file knows the name %s already: write %simport %s2 %q", name, directive.Prefix, name, spec.Path)
+			continue
+		}
+		s.extra = append(s.extra, types.NewPkgName(token.NoPos, f.Pkg.Types, name, p.Types))
+	}
+	return s
+}
+
+// check parses an expression and checks its types, with m's parameters in
+// scope. It reports what is wrong and returns nil.
+func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
+	e := &Expr{Option: option, Source: v, pkg: s.pkg, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
+		Types:      map[ast.Expr]types.TypeAndValue{},
+		Uses:       map[*ast.Ident]types.Object{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{},
+		Instances:  map[*ast.Ident]types.Instance{},
+	}}
+	report := func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
+		return s.report.At(pos, "%s: %s", option, fmt.Sprintf(format, args...))
+	}
+	text, marks, bad := blankMarks(v.Text)
+	if bad >= 0 {
+		report(v.At(bad), "# without a parameter's name: write #id, or #0 for the first parameter").Over("#")
+		return nil
+	}
+	node, err := parser.ParseExprFrom(s.report.Fset, "", text, parser.SkipObjectResolution)
+	if err != nil {
+		offset, msg := 0, err.Error()
+		if list, ok := err.(scanner.ErrorList); ok {
+			offset, msg = list[0].Pos.Offset, list[0].Msg
+		}
+		report(v.At(offset), "%q is not a Go expression: %s", v.Text, msg).Over(v.Tail(offset))
+		return nil
+	}
+	file := s.report.Fset.File(node.Pos())
+	e.Node, e.base = node, token.Pos(file.Base())
+	if !s.bindParams(e, marks, m, report) || !refuse(e, report) {
+		return nil
+	}
+	if err := types.CheckExpr(s.report.Fset, s.pkg, s.scope(file, e), node, e.Info); err != nil {
+		pos, msg := e.base, err.Error()
+		if te, ok := err.(types.Error); ok {
+			pos, msg = te.Pos, te.Msg
+		}
+		hint, instead := s.hint(e, pos, msg, m)
+		report(e.at(pos), "%s%s", msg, hint).Over(e.wordAt(pos)).ReplaceBy(instead)
+		return nil
+	}
+	tv := e.Info.Types[node]
+	e.Type, e.Const = tv.Type, tv.Value
+	switch {
+	case tv.IsType():
+		report(v.At(0), "%s is a type, not a value", v.Text).Over(v.Text)
+		return nil
+	case !tv.IsValue() || tv.IsNil() || isTuple(tv.Type):
+		report(v.At(0), "%s does not give one value", v.Text).Over(v.Text)
+		return nil
+	}
+	if !refuseTyped(e, report) {
+		return nil
+	}
+	e.findGuards()
+	if s.home != s.pkg && !refuseUnexported(e, s.home, report) {
+		return nil
+	}
+	return e
+}
+
+// Part checks a part of a key and finds out how to write it. It reports one
+// that cannot be written.
+func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
+	e := s.check("key", v, m)
+	if e == nil {
+		return nil
+	}
+	p := &KeyPart{Expr: e}
+	t := e.Type
+	add, convert := FormatOf(t)
+	if ptr, ok := t.Underlying().(*types.Pointer); ok && add == "" {
+		// A pointer to a part is the part, if there is one.
+		if add, convert = FormatOf(ptr.Elem()); add != "" {
+			x := e.guardNil(e.Node, nil)
+			e.Node = &ast.StarExpr{X: parenthesised(x)}
+		}
+	} else if add != "" && isNilable(t) {
+		e.Node = e.guardNil(e.Node, nil)
+	}
+	if add == "" {
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)
+	}
+	if e.Const != nil && (add == "AddInt" || add == "AddUint") {
+		switch n := constant.ToInt(e.Const); {
+		case add == "AddInt" && isInt64(n), add == "AddUint" && isUint64(n):
+		case isUint64(n):
+			add = "AddUint"
+		default:
+			s.report.At(e.Source.Pos, "%s: %s is too large for a part of a key: the integers are those of int64 and uint64", e.Option, e.Source.Text).Over(e.Source.Text)
+		}
+	}
+	p.Add, p.Convert = add, convert
+	return p
+}
+
+// Integer checks an expression that must give an integer that fits an int64.
+func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	b, ok := e.Type.Underlying().(*types.Basic)
+	isRune := ok && b.Kind() == types.UntypedRune
+	switch {
+	case !ok || b.Info()&types.IsInteger == 0 || isRune:
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not an integer", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		return nil
+	case e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Over(e.Source.Text)
+		return nil
+	}
+	return e
+}
+
+// Boolean checks an expression that must give a boolean that is not constant.
+func (s *Scope) Boolean(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsBoolean == 0 {
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a boolean", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
+		return nil
+	}
+	if e.Const != nil {
+		s.report.At(e.Source.Pos, "%s: %s is always %s: remove the option, or the directive", e.Option, e.Source.Text, e.Const).Over(e.Source.Text)
+		return nil
+	}
+	return e
+}
+
+func isTuple(t types.Type) bool { _, ok := t.(*types.Tuple); return ok }

@@ -1,0 +1,172 @@
+package load
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
+)
+
+// A goList is what the go command says about packages and everything they
+// import.
+type goList struct {
+	dir   string
+	flags []string
+	pkgs  map[string]*listed // by import path
+}
+
+// A listed package is one entry of a goList, in the go command's words.
+type listed struct {
+	ImportPath     string
+	Name           string
+	Dir            string
+	Export         string // the file of its export data, if the build cache has it
+	Standard       bool
+	DepOnly        bool // no pattern named it
+	GoFiles        []string
+	CgoFiles       []string
+	IgnoredGoFiles []string
+	Imports        []string
+	ImportMap      map[string]string
+	Module         *module
+	Error          *struct{ Pos, Err string }
+}
+
+type module struct {
+	Version, GoVersion string
+	Replace            *module
+}
+
+// isDownloaded reports whether a package belongs to a version of a module in
+// the module cache, or vendored, which nobody edits.
+func (p *listed) isDownloaded() bool {
+	m := p.Module
+	for m != nil && m.Replace != nil {
+		m = m.Replace
+	}
+	return m != nil && m.Version != ""
+}
+
+const listedFields = "ImportPath,Name,Dir,Export,Standard,DepOnly,GoFiles,CgoFiles,IgnoredGoFiles,Imports,ImportMap,Module,Error"
+
+// errNoPackages stands for every failure of go list. Method why finds the reason.
+var errNoPackages = errors.New("no packages")
+
+// list adds the packages that patterns name, with all they import, and returns
+// those named, sorted by path.
+//
+// The flag -n asks the go command for the export data that the build cache has
+// and keeps it from compiling the rest: that is read from source.
+func (l *goList) list(patterns []string) ([]*listed, error) {
+	args := slices.Concat([]string{"list", "-e", "-deps", "-export", "-n", "-json=" + listedFields}, l.flags, []string{"--"}, patterns)
+	cmd := exec.Command("go", args...)
+	cmd.Dir = l.dir
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(cmd.Environ(), "GOGC=400") // it ends before it has much garbage
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var named []*listed
+	var parseErr error
+	for decoder := json.NewDecoder(out); ; {
+		p := &listed{}
+		if parseErr = decoder.Decode(p); parseErr != nil {
+			break
+		}
+		if !p.DepOnly {
+			named = append(named, p)
+		}
+		if l.pkgs[p.ImportPath] == nil {
+			l.pkgs[p.ImportPath] = p
+		}
+	}
+	io.Copy(io.Discard, out) // the command must not block on what nobody reads
+	if err := cmd.Wait(); err != nil || len(named) == 0 || parseErr != io.EOF {
+		return nil, errNoPackages
+	}
+	slices.SortFunc(named, func(a, b *listed) int { return cmp.Compare(a.ImportPath, b.ImportPath) })
+	return named, nil
+}
+
+// need adds packages that no listed one imports: those of test files, and of
+// files that the go command could not read.
+func (l *goList) need(paths map[string]bool) {
+	var missing []string
+	for path := range paths {
+		if path != "C" && path != "unsafe" && l.pkgs[path] == nil && l.pkgs["vendor/"+path] == nil {
+			missing = append(missing, path)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		l.list(missing) // what cannot be listed is missed where it is imported
+	}
+}
+
+// why asks the go command why patterns name no packages: go list gives neither
+// packages nor an error when go.mod needs an update, for instance.
+func (l *goList) why(patterns []string) string {
+	names := strings.Join(patterns, " ")
+	cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, []string{"--"}, patterns)...)
+	cmd.Dir = l.dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if text := strings.TrimSpace(stderr.String()); text != "" {
+		return "no packages match " + names + ": " + text
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return "the go command is not on the PATH: install Go, or set PATH"
+	}
+	return "no packages match " + names
+}
+
+// arch returns the processor that the go command builds for. It is read off a
+// file of a package that every program has, which saves asking.
+func (l *goList) arch() string {
+	if p := l.pkgs["internal/goarch"]; p != nil {
+		for _, name := range p.GoFiles {
+			if arch, ok := strings.CutPrefix(filepath.Base(name), "zgoarch_"); ok {
+				return strings.TrimSuffix(arch, ".go")
+			}
+		}
+	}
+	return cmp.Or(os.Getenv("GOARCH"), goruntime.GOARCH)
+}
+
+// position returns where the go command places a package's error.
+func (p *listed) position(dir string) token.Position {
+	pos := parsePosition(p.Error.Pos)
+	if pos.Filename != "" && !filepath.IsAbs(pos.Filename) {
+		pos.Filename = filepath.Join(dir, pos.Filename)
+	}
+	return pos
+}
+
+// needsCgo reports whether a package imports "C" or, by any way, a package
+// outside of the standard library that does and has no export data.
+func (l *goList) needsCgo(root string) bool {
+	seen := map[string]bool{}
+	var check func(path string) bool
+	check = func(path string) bool {
+		p := l.pkgs[path]
+		if p == nil || p.Standard || seen[path] {
+			return false
+		}
+		seen[path] = true
+		return len(p.CgoFiles) > 0 && (p.Export == "" || path == root) || slices.ContainsFunc(p.Imports, check)
+	}
+	return check(root)
+}

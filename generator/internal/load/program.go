@@ -1,0 +1,163 @@
+// Package load finds the packages of a run and their directives, and
+// type-checks the files that have some. What is generated for them has no part
+// in that: it may be missing, old or broken.
+package load
+
+import (
+	"go/ast"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/output"
+	"golang.org/x/tools/go/packages"
+)
+
+// A Config says what to load.
+type Config struct {
+	Dir      string   // in which the go command runs
+	Patterns []string // of packages, as for the go command
+	Tags     string   // build tags, separated by commas
+	// Bare asks for no stubs: the wrappers are not to be written to the
+	// packages of their interfaces.
+	Bare bool
+}
+
+// A Program is the set of packages that a run is about.
+type Program struct {
+	cfg    Config
+	fset   *token.FileSet
+	report *diag.Reporter
+	list   *goList
+	dirs   []*dir
+}
+
+// A dir is the directory of one of the packages to work on. Its files may belong
+// to several packages: that of its tests is another one.
+type dir struct {
+	path    string // import path
+	dir     string
+	files   []string          // names of the Go files that belong to the build, tests too
+	ignored []string          // names of those that build constraints exclude
+	sources []*directive.File // those with directives
+	orphans []string          // generated files that no source asks for any more
+	broken  bool              // a source could not be parsed
+	overlay map[string]stub   // by path
+
+	// The files as they are type-checked, once read: those of the package, of
+	// its tests inside, and of those outside of it.
+	plain, inside, outside []*ast.File
+	faults                 []packages.Error // in their syntax
+}
+
+// List asks the go command for the packages that cfg names. It reports
+// why there are none.
+func List(cfg Config, report *diag.Reporter) *Program {
+	p := &Program{cfg: cfg, fset: report.Fset, report: report}
+	p.list = &goList{dir: cfg.Dir, pkgs: map[string]*listed{}}
+	if cfg.Tags != "" {
+		p.list.flags = []string{"-tags=" + cfg.Tags}
+	}
+	pkgs, err := p.list.list(cfg.Patterns)
+	if err != nil {
+		report.AtPosition(token.Position{}, "%s", p.list.why(cfg.Patterns))
+		return p
+	}
+	for _, l := range pkgs {
+		switch {
+		case l.ImportPath == "command-line-arguments":
+			report.AtPosition(token.Position{}, "%s: name packages, not files", strings.Join(cfg.Patterns, " "))
+			continue
+		case l.Dir == "" || len(l.GoFiles)+len(l.CgoFiles) == 0 && l.Error != nil && len(output.GoFiles(l.Dir)) == 0:
+			if l.Error != nil {
+				report.AtPosition(l.position(cfg.Dir), "%s", strings.TrimSpace(l.Error.Err))
+			}
+			continue
+		}
+		p.dirs = append(p.dirs, newPackageDir(l))
+	}
+	return p
+}
+
+func newPackageDir(p *listed) *dir {
+	d := &dir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
+	for _, name := range output.GoFiles(p.Dir) {
+		if !slices.Contains(d.ignored, name) {
+			d.files = append(d.files, name)
+		}
+	}
+	return d
+}
+
+// PackagePaths returns the import paths of the packages.
+func (p *Program) PackagePaths() []string {
+	var paths []string
+	for _, d := range p.dirs {
+		paths = append(paths, d.path)
+	}
+	return paths
+}
+
+// Orphans returns the generated files that no source file asks for any more.
+func (p *Program) Orphans() []string {
+	var paths []string
+	for _, d := range p.dirs {
+		paths = append(paths, d.orphans...)
+	}
+	return paths
+}
+
+// ImportWay says how a package imports another one: " itself", or " by way of "
+// and the path of a third one. It is "" if it does not.
+func (p *Program) ImportWay(from, to string) string {
+	seen := map[string]bool{}
+	var imports func(path string) bool
+	imports = func(path string) bool {
+		if path == to {
+			return true
+		}
+		if seen[path] || p.list.pkgs[path] == nil {
+			return false
+		}
+		seen[path] = true
+		return slices.ContainsFunc(p.list.pkgs[path].Imports, imports)
+	}
+	if l := p.list.pkgs[from]; l != nil && from != to {
+		for _, path := range l.Imports {
+			if path == to {
+				return " itself"
+			}
+			if imports(path) {
+				return " by way of " + path
+			}
+		}
+	}
+	return ""
+}
+
+// Sources returns the paths on which the outcome of a run depends: the
+// directories of packages that somebody edits, and a file that changes with the
+// toolchain. It returns nothing if they cannot all be named.
+func (p *Program) Sources() []string {
+	var paths []string
+	for _, l := range p.list.pkgs {
+		switch {
+		case l.Error != nil || l.Dir == "" && l.ImportPath != "unsafe" && l.ImportPath != "C":
+			return nil // it may come to be in a place that is not known yet
+		case l.Standard || l.Dir == "":
+			continue
+		case l.isDownloaded() && !strings.Contains(l.Dir, string(filepath.Separator)+"vendor"+string(filepath.Separator)):
+			continue
+		case len(l.CgoFiles) > 0:
+			return nil // headers count too
+		}
+		paths = append(paths, l.Dir)
+	}
+	if l := p.list.pkgs["internal/goarch"]; l != nil {
+		paths = append(paths, filepath.Join(l.Dir, "..", "..", "..", "VERSION"))
+	}
+	return paths
+}

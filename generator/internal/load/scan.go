@@ -1,0 +1,99 @@
+package load
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/generator/internal/output"
+)
+
+// A scan is the outcome of a first look at the bytes of a package's files.
+type scan struct {
+	contents  map[string][]byte // of the files that may have directives, and that methods need
+	importers []runtimeImporter
+	wanted    map[string]bool // generated files that must stay
+}
+
+// scan reads the files of a package, most of which have no directives and need
+// not be parsed.
+func (p *Program) scan(d *dir) *scan {
+	s := &scan{contents: map[string][]byte{}, wanted: map[string]bool{}}
+	for _, name := range d.files {
+		path := filepath.Join(d.dir, name)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			p.report.AtPosition(token.Position{Filename: path}, "%v", err)
+			continue
+		}
+		if !output.IsOurs(content) {
+			s.importers = append(s.importers, runtimeImports(name, content)...)
+		}
+		if directive.MayHold(content) && !output.IsClearlyOurs(content) {
+			s.contents[path] = content
+		}
+	}
+	for _, name := range d.ignored {
+		path := filepath.Join(d.dir, name)
+		if content, err := os.ReadFile(path); err == nil && !output.IsClearlyOurs(content) && bytes.Contains(content, []byte(directive.Prefix)) {
+			s.wanted[naming.OutputFile(path)] = true
+			p.report.Note(p.report.Short(path) + ": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
+		}
+	}
+	return s
+}
+
+// A runtimeImporter is a file that imports the runtime.
+type runtimeImporter struct {
+	pkg  string // the name in its package clause
+	test bool
+}
+
+// runtimeImports returns the file if it imports the runtime.
+func runtimeImports(name string, content []byte) []runtimeImporter {
+	quoted := strconv.Quote(naming.RuntimePath)
+	if !bytes.Contains(content, []byte(quoted)) {
+		return nil
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ImportsOnly)
+	if err != nil || !slices.ContainsFunc(file.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == quoted }) {
+		return nil
+	}
+	return []runtimeImporter{{file.Name.Name, strings.HasSuffix(name, "_test.go")}}
+}
+
+// findOrphans finds the generated files that are not wanted. The type checker
+// sees them empty.
+func (d *dir) findOrphans(wanted map[string]bool) {
+	for _, name := range slices.Concat(d.files, d.ignored) {
+		path := filepath.Join(d.dir, name)
+		if wanted[path] || !strings.Contains(name, "_ratelimit") || !strings.HasSuffix(name, ".go") {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil || !output.IsClearlyOurs(content) || output.SourceOf(content) != "" {
+			continue
+		}
+		d.orphans = append(d.orphans, path)
+		if len(d.sources) > 0 && slices.Contains(d.files, name) {
+			d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
+		}
+	}
+}
+
+// packageName returns the name in a file's package clause, or that of another
+// file if it has none.
+func packageName(content []byte, other *ast.File) string {
+	if f, err := parser.ParseFile(token.NewFileSet(), "", content, parser.PackageClauseOnly); err == nil {
+		return f.Name.Name
+	}
+	return other.Name.Name
+}

@@ -1,0 +1,102 @@
+package load
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
+	"golang.org/x/tools/go/packages"
+)
+
+// The packages that one directory holds.
+type packageKind int
+
+const (
+	plainPackage packageKind = iota // in the set made for them, together with its inner tests
+	externalTest
+)
+
+// read parses the files of an annotated package. Generated files are left out:
+// stubs in the source files stand for them.
+func (d *dir) read(fset *token.FileSet) {
+	files := make([]*ast.File, len(d.files))
+	errs := make([]error, len(d.files))
+	var all sync.WaitGroup
+	for i, name := range d.files {
+		path := filepath.Join(d.dir, name)
+		s, stubbed := d.overlay[path]
+		if stubbed {
+			files[i] = s.ast // nil for a generated file
+			continue
+		}
+		all.Go(func() {
+			files[i], errs[i] = parser.ParseFile(fset, path, nil, parser.SkipObjectResolution|parser.AllErrors)
+		})
+	}
+	all.Wait()
+	for i, f := range files {
+		if list, ok := errs[i].(scanner.ErrorList); ok {
+			for _, e := range list {
+				d.faults = append(d.faults, packages.Error{Pos: e.Pos.String(), Msg: e.Msg, Kind: packages.ParseError})
+			}
+		}
+		switch {
+		case f == nil || f.Name == nil:
+		case !strings.HasSuffix(d.files[i], "_test.go"):
+			d.plain = append(d.plain, f)
+		case strings.HasSuffix(f.Name.Name, "_test"):
+			d.outside = append(d.outside, f)
+		default:
+			d.inside = append(d.inside, f)
+		}
+	}
+}
+
+// hasTests reports whether test files have directives.
+func (d *dir) hasTests() bool {
+	return slices.ContainsFunc(d.sources, func(src *directive.File) bool { return strings.HasSuffix(src.Path, "_test.go") })
+}
+
+// typeCheck checks one of the packages in a directory.
+func (d *dir) typeCheck(s *packageSet, kind packageKind) *packages.Package {
+	if p := s.checked[d.path]; p != nil && kind == plainPackage {
+		return p
+	}
+	p := &packages.Package{
+		PkgPath: d.path, Fset: s.fset, Imports: map[string]*packages.Package{},
+		Syntax:    d.plain,
+		TypesInfo: &types.Info{Scopes: map[ast.Node]*types.Scope{}},
+		Errors:    d.faults,
+	}
+	switch {
+	case kind == externalTest:
+		p.PkgPath, p.ForTest, p.Syntax = d.path+"_test", d.path, d.outside
+	case s.tested == d.path:
+		p.ForTest, p.Syntax = d.path, slices.Concat(d.plain, d.inside)
+	}
+	listed := s.list.pkgs[d.path]
+	config := s.config(listed, func(err types.Error) {
+		p.Errors = append(p.Errors, packages.Error{Pos: s.fset.Position(err.Pos).String(), Msg: err.Msg, Kind: packages.TypeError})
+	})
+	if kind == plainPackage {
+		s.checked[d.path] = p
+	}
+	p.Types, _ = config.Check(p.PkgPath, p.Fset, p.Syntax, p.TypesInfo)
+	p.Name = p.Types.Name()
+	for _, src := range d.sources {
+		for _, spec := range src.Imports {
+			if pkg, err := (importerFrom{s, listed}).Import(spec.Path); err == nil && pkg.Name() != "main" && gotypes.MayImport(d.path, pkg.Path()) {
+				p.Imports[spec.Path] = &packages.Package{PkgPath: pkg.Path(), Types: pkg}
+			}
+		}
+	}
+	return p
+}

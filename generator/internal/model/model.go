@@ -1,0 +1,217 @@
+// Package model turns type-checked files with directives into the wrappers that
+// are to be written: their methods, the rules declared on them and the limits on
+// each call. A model without errors can be written and compiles.
+package model
+
+import (
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/generator/internal/output"
+	"github.com/rategen/rategen/generator/internal/parallel"
+)
+
+// A File is a source file whose wrappers are ready to be written.
+type File struct {
+	*load.File
+	Wrappers []*Wrapper
+	Home     *types.Package  // that the generated file belongs to
+	Out      *output.Package // the same, or nil if it is the source file's own
+}
+
+// A Builder makes the wrappers of a run.
+type Builder struct {
+	// Report takes errors and warnings.
+	Report *diag.Reporter
+	// Out is the package that the wrappers are written to. It is nil if they
+	// stand next to their interfaces.
+	Out *output.Package
+	// ImportWay says how a package imports another one, or "" if it does not.
+	// It may be nil if Out is.
+	ImportWay func(from, to string) string
+}
+
+// Build checks the interfaces of files and their limits, and returns those
+// files that can have wrappers.
+func (b *Builder) Build(files []*load.File) []*File {
+	// Variables of one package must have different names.
+	var packages [][]*load.File
+	for _, f := range files {
+		i := slices.IndexFunc(packages, func(p []*load.File) bool { return p[0].Pkg == f.Pkg })
+		if i < 0 {
+			i, packages = len(packages), append(packages, nil)
+		}
+		packages[i] = append(packages[i], f)
+	}
+	built := make([][]*File, len(packages))
+	parallel.Do(len(packages), func(i int) { built[i] = b.buildPackage(packages[i]) })
+	return slices.Concat(built...)
+}
+
+// buildPackage builds the files of one package.
+func (b *Builder) buildPackage(files []*load.File) []*File {
+	var built []*File
+	var vars map[string]bool // the names declared so far
+	for _, file := range files {
+		f := &File{File: file, Home: file.Pkg.Types, Out: b.Out}
+		if b.Out != nil {
+			f.Home = b.Out.Types
+		}
+		if !b.checkOut(f) {
+			continue
+		}
+		if vars == nil {
+			vars = f.TakenNames()
+		}
+		b.buildFile(f, vars)
+		built = append(built, f)
+	}
+	return built
+}
+
+// buildFile builds the wrappers of a file. Their variables get names that are
+// not taken, and take them.
+func (b *Builder) buildFile(f *File, vars map[string]bool) {
+	scopes := b.scopes(f)
+	for _, decl := range f.Source.Decls {
+		w := b.newWrapper(f, decl)
+		if w == nil {
+			continue
+		}
+		b.applyLimits(w, scopes, func(base string) string {
+			name := naming.Free(base, vars)
+			vars[name] = true
+			return name
+		})
+		f.Wrappers = append(f.Wrappers, w)
+	}
+}
+
+// applyLimits makes the rules of an interface and the limits on its methods:
+// those of the whole interface first, then the method's own.
+func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.Scope, newVar func(string) string) {
+	base := w.pkgName + "." + w.Name
+	varBase := naming.LowerFirst(w.Name)
+	shared := settingsIn(w.Decl.Own)
+	for i, s := range shared {
+		r := b.newRule(s, base, i)
+		r.VarName = newVar(varBase + "Limit" + number(i))
+		w.Rules = append(w.Rules, r)
+		b.checkExcept(w, s)
+	}
+	sharedRules := slices.Clone(w.Rules)
+	for _, d := range w.Decl.Own {
+		if d.Off {
+			b.Report.At(d.Pos, "off on an interface has no effect: remove it, and the directives it was to turn off")
+		}
+	}
+	for _, m := range w.Methods {
+		var own []*directive.Directive
+		if m.explicit {
+			own = w.Decl.Methods[m.Name]
+		}
+		rules := b.sharedBy(w, m, own, sharedRules)
+		for i, s := range settingsIn(own) {
+			if !m.returnsError() {
+				b.Report.At(s.Pos, "a limited method must return an error as its last result: add one to %s, or remove the directive", m.Name)
+			}
+			r := b.newRule(s, base+"."+m.Name, i)
+			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
+			w.Rules = append(w.Rules, r)
+			rules = append(rules, r)
+		}
+		b.checkPrefixes(m, rules)
+		if len(rules) > directive.MaxLimits {
+			b.Report.At(rules[directive.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), directive.MaxLimits)
+		}
+		for _, r := range rules {
+			m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m)))
+		}
+	}
+}
+
+// sharedBy returns the rules of the whole interface that apply to a method with
+// these directives of its own.
+func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, shared []*Rule) []*Rule {
+	off := slices.IndexFunc(own, func(d *directive.Directive) bool { return d.Off })
+	switch {
+	case off >= 0 && len(own) > 1:
+		b.Report.At(own[off].Pos, "off beside other directives of %s: remove it or them", m.Name)
+	case off >= 0 && len(shared) == 0:
+		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
+	}
+	var rules []*Rule
+	for _, r := range shared {
+		if off >= 0 || slices.ContainsFunc(r.Except(), func(v directive.Value) bool { return v.Text == m.Name }) {
+			continue
+		}
+		if !m.returnsError() {
+			b.Report.At(r.Pos, "method %s of %s cannot be limited, its last result is not an error: add except=%s, or %soff above the method", m.Name, w.Name, m.Name, directive.Prefix)
+			continue
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// newRule names the i-th rule of a method, or of the whole interface. Its
+// source has no line number: a line inserted above a method changes no limit,
+// and must not make the generated file stale.
+func (b *Builder) newRule(s *directive.Settings, name string, i int) *Rule {
+	_, declared, _ := strings.Cut(name, ".")
+	file := filepath.Base(b.Report.Fset.PositionFor(s.Pos, false).Filename)
+	if i > 0 {
+		name += "#" + number(i)
+	}
+	r := &Rule{Settings: s, Name: name, Prefix: "rate_limit:" + name + ":", Source: file + ": " + declared}
+	if given := s.Name(); given != "" {
+		r.Name = given
+	}
+	if given := s.Prefix(); given != "" {
+		r.Prefix = given
+	}
+	return r
+}
+
+// number is what the names of the second and further limits end in.
+func number(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return strconv.Itoa(i + 1)
+}
+
+// settingsIn returns the settings of directives, leaving out //ratelimit:off.
+func settingsIn(ds []*directive.Directive) []*directive.Settings {
+	var all []*directive.Settings
+	for _, d := range ds {
+		if d.Settings != nil {
+			all = append(all, d.Settings)
+		}
+	}
+	return all
+}
+
+// scopes returns a function that tells in which scope the directives of a
+// method are checked: that of the file in which they stand.
+func (b *Builder) scopes(f *File) func(*Wrapper, *Method) *expr.Scope {
+	known := map[*directive.File]*expr.Scope{f.Source: expr.NewScope(f.File, f.Home, b.Report)}
+	return func(w *Wrapper, m *Method) *expr.Scope {
+		src := f.Source
+		if other := w.Decl.Sources[m.Name]; other != nil {
+			src = other
+		}
+		if known[src] == nil {
+			known[src] = expr.NewScope(f.Sibling(src), f.Home, b.Report)
+		}
+		return known[src]
+	}
+}

@@ -1,0 +1,157 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/expr"
+)
+
+// Memory that a log in a sorted set takes in Redis, in bytes an event, as
+// measured with MEMORY USAGE: Redis keeps a small set in one piece.
+const (
+	smallZSet      = 128 // events
+	smallZSetEvent = 20
+	largeZSetEvent = 130
+)
+
+// Warn looks for limits that are correct and perhaps not meant. There is a way
+// to say of each that it is, which the manual names with the warning.
+func (b *Builder) Warn(files []*File) {
+	if b.Report.HasErrors() {
+		return // the limits are not all there
+	}
+	prefixes := map[string]*Rule{}
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			for _, r := range w.Rules {
+				b.warnPrefix(r, prefixes)
+				b.warnLog(r)
+			}
+			b.warnShared(w)
+		}
+	}
+}
+
+// warnPrefix warns of an explicit prefix that another rule has too, where the
+// two cannot be meant as one. Rules of one name are meant so.
+func (b *Builder) warnPrefix(r *Rule, seen map[string]*Rule) {
+	given := r.Settings.Prefix()
+	if given == "" {
+		return
+	}
+	before := seen[given]
+	if before == nil {
+		seen[given] = r
+		return
+	}
+	if before.Name == r.Name {
+		return
+	}
+	const remedy = "give each its own prefix, or both one name if that is meant"
+	other := b.Report.Position(before.Pos)
+	warn := func(consequence, what, here, there string) {
+		b.Report.Warn(r.Place("prefix"), "prefix %q is also that of %s:%d, %s: its %s is %s, this one's is %s; %s",
+			given, other.Filename, other.Line, consequence, what, there, here, remedy).Over(given)
+	}
+	storage := func(r *Rule) string { return cmp.Or(r.Storage(), "zset") }
+	switch {
+	case r.Algorithm() != before.Algorithm():
+		warn("yet they count apart", "algorithm", r.Algorithm(), before.Algorithm())
+	case storage(r) != storage(before):
+		warn("yet they count apart", "storage", storage(r), storage(before))
+	case r.Window() != before.Window():
+		warn("so they count together", "window", directive.ShortDuration(r.Window()), directive.ShortDuration(before.Window()))
+	case r.MaxText() != before.MaxText():
+		warn("so they count together", "max", r.MaxText(), before.MaxText())
+	}
+}
+
+// warnLog warns of a sorted set that gets large, unless it was asked for.
+func (b *Builder) warnLog(r *Rule) {
+	if r.Algorithm() != directive.SlidingLog || r.Storage() != "" || r.Dynamic {
+		return
+	}
+	n := int64(directive.DefaultMax)
+	if r.Max != nil {
+		n, _ = int64Of(r.Max.Const)
+	}
+	if n <= smallZSet {
+		return
+	}
+	v := r.Expr("max")
+	b.Report.Warn(v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=list, or storage=zset if that is meant",
+		n, byteSize(n*largeZSetEvent), largeZSetEvent, smallZSet, smallZSetEvent).
+		Over(v.Tail(0)).Replace(r.End, 0, " storage=list", "add storage=list")
+}
+
+// warnShared warns of a limit that all callers share though the method is told
+// who calls. Beside a limit for each caller it is a cap on all of them.
+func (b *Builder) warnShared(w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		p := m.callerParam()
+		if p == nil || slices.ContainsFunc(m.Limits, (*Limit).dependsOnCall) {
+			continue
+		}
+		for _, l := range m.Limits {
+			if warned[l.Rule] || l.isOneLiteral() {
+				continue
+			}
+			warned[l.Rule] = true
+			remedy := "write a key that uses #" + p.Source
+			if add, _ := expr.FormatOf(p.Type); add != "" {
+				remedy = "write key=#" + p.Source
+			}
+			b.Report.Warn(l.Rule.Pos, "all callers share this limit, its key is the same for each, though %s has the parameter %s: %s, or key=`\"all\"` if that is meant",
+				m.Name, p.Source, remedy).Over(directive.Prefix)
+		}
+	}
+}
+
+// callerNames are the names that parameters have which say who calls.
+var callerNames = strings.Fields("id ip uid user userid username tenant tenantid account accountid client clientid clientip " +
+	"customer customerid caller callerid email session sessionid org orgid remoteaddr remoteip apikey")
+
+// callerParam returns the first parameter that by its name says who calls, or
+// nil.
+func (m *Method) callerParam() *expr.Param {
+	i := slices.IndexFunc(m.Params, func(p *expr.Param) bool {
+		return slices.Contains(callerNames, strings.ToLower(strings.ReplaceAll(p.Source, "_", "")))
+	})
+	if i < 0 {
+		return nil
+	}
+	return m.Params[i]
+}
+
+// dependsOnCall reports whether a part of the key depends on a parameter.
+func (l *Limit) dependsOnCall() bool {
+	return slices.ContainsFunc(l.Parts, func(p *expr.KeyPart) bool { return len(p.Expr.Params) > 0 })
+}
+
+// isOneLiteral reports whether the key is a text and nothing else, which says
+// in so many words that all share it.
+func (l *Limit) isOneLiteral() bool {
+	if len(l.Parts) != 1 {
+		return false
+	}
+	lit, ok := l.Parts[0].Expr.Node.(*ast.BasicLit)
+	return ok && lit.Kind == token.STRING
+}
+
+// byteSize writes a number of bytes for people.
+func byteSize(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n >= 10_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

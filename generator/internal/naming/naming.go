@@ -1,0 +1,61 @@
+// Package naming chooses the names of what is generated: files, types,
+// constructors and the packages that generated code imports.
+package naming
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The packages that generated code imports.
+const (
+	RuntimePath  = "github.com/rategen/rategen/runtime"
+	AdaptivePath = RuntimePath + "/adaptive"
+)
+
+// Wrapper returns the name of an interface's wrapper.
+func Wrapper(iface string) string {
+	if ast.IsExported(iface) {
+		return "RateLimited" + iface
+	}
+	return "rateLimited" + UpperFirst(iface)
+}
+
+// Constructor returns the name of the function that makes a wrapper.
+func Constructor(iface string) string {
+	if ast.IsExported(iface) {
+		return "NewRateLimited" + iface
+	}
+	return "newRateLimited" + UpperFirst(iface)
+}
+
+// UpperFirst makes a name exported.
+func UpperFirst(s string) string {
+	c, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(c)) + s[n:]
+}
+
+// LowerFirst makes a name unexported: employeeService, httpClient, id.
+func LowerFirst(s string) string {
+	runes := []rune(s)
+	for i := range runes {
+		if i > 0 && i+1 < len(runes) && unicode.IsLower(runes[i+1]) || !unicode.IsUpper(runes[i]) {
+			break
+		}
+		runes[i] = unicode.ToLower(runes[i])
+	}
+	return string(runes)
+}
+
+// Free returns base, or base with the first number from 2 that makes it a
+// name not taken.
+func Free(base string, taken map[string]bool) string {
+	name := base
+	for n := 2; taken[name] || token.IsKeyword(name) || name == "_" || name == ""; n++ {
+		name = fmt.Sprint(base, n)
+	}
+	return name
+}

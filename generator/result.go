@@ -1,0 +1,118 @@
+package generator
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/emit"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/output"
+	"github.com/rategen/rategen/generator/internal/parallel"
+)
+
+// A Result is what a run did.
+type Result struct {
+	// Files are the generated files of the packages, sorted by path.
+	Files []File
+	// Warnings are about limits that are correct and perhaps not meant.
+	Warnings Diagnostics
+	// Notes are remarks for the user, one line each, that are no errors.
+	Notes []string
+}
+
+// A File is a generated file.
+type File struct {
+	// Path is relative to the working directory if the file is below it.
+	Path   string
+	Status Status
+}
+
+// A Status is what became of a generated file, or under [Config].Check what
+// would become of it.
+type Status string
+
+const (
+	Wrote     = Status(output.Wrote)     // it was new or had changed
+	Unchanged = Status(output.Unchanged) // it was up to date and not touched
+	Removed   = Status(output.Removed)   // no source file asks for it any more
+	Stale     = Status(output.Stale)     // Check: it has to be written anew or removed
+	Missing   = Status(output.Missing)   // Check: it does not exist
+)
+
+// emitFiles returns the generated files as they should be.
+func emitFiles(files []*model.File, out *output.Package, report *diag.Reporter) []output.File {
+	outputs := make([]output.File, len(files))
+	parallel.Do(len(files), func(i int) {
+		f := files[i]
+		path := out.Path(f.Source.Path)
+		content, err := emit.Render(f)
+		if err != nil {
+			report.At(f.Source.Syntax.Package, "cannot write %s: %v; this is a bug of rategen", path, err)
+		}
+		outputs[i] = output.File{Path: path, Content: content}
+		files[i] = nil // all that was known of it may go
+	})
+	return outputs
+}
+
+// orphansOf returns the generated files that are to be removed: no source file
+// asks for them any more.
+func orphansOf(p *load.Program, out *output.Package, asked []output.File) []output.File {
+	paths := p.Orphans()
+	if out != nil {
+		paths = append(paths, out.Orphans(p.PackagePaths(), func(path string) bool {
+			return slices.ContainsFunc(asked, func(f output.File) bool { return f.Path == path })
+		})...)
+	}
+	var orphans []output.File
+	for _, path := range paths {
+		orphans = append(orphans, output.File{Path: path})
+	}
+	return orphans
+}
+
+// writeFiles brings the generated files up to date, or says which ones are not.
+func writeFiles(cfg Config, out *output.Package, files []output.File, report *diag.Reporter) (*Result, error) {
+	slices.SortFunc(files, func(a, b output.File) int { return strings.Compare(a.Path, b.Path) })
+	if out != nil && !cfg.Check {
+		if err := out.MakeDir(); err != nil {
+			return nil, err
+		}
+	}
+	result := &Result{Notes: report.SortedNotes(), Warnings: diagnosticsOf(report)}
+	for _, f := range files {
+		act := f.Apply
+		if cfg.Check {
+			act = f.Compare
+		}
+		status, err := act()
+		if err != nil {
+			return result, err
+		}
+		result.Files = append(result.Files, File{report.Short(f.Path), Status(status)})
+	}
+	return result, nil
+}
+
+// unchanged is the result of a run that had nothing to do.
+func unchanged(paths []string) *Result {
+	result := &Result{}
+	for _, path := range paths {
+		result.Files = append(result.Files, File{path, Unchanged})
+	}
+	return result
+}
+
+// upToDate returns the paths of the files if all of them were up to date and
+// there is nothing to say about them.
+func (r *Result) upToDate() (paths []string, ok bool) {
+	for _, f := range r.Files {
+		if f.Status != Unchanged {
+			return nil, false
+		}
+		paths = append(paths, f.Path)
+	}
+	return paths, len(r.Warnings)+len(r.Notes) == 0
+}

@@ -1,0 +1,140 @@
+package generator
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/generator/internal/cache"
+	"github.com/rategen/rategen/generator/internal/output"
+)
+
+// TestRecord changes, one at a time, everything that generated files depend on:
+// a record must not outlive any of it.
+func TestRecord(t *testing.T) {
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "")
+	t.Setenv("GOENV", filepath.Join(t.TempDir(), "env"))
+	files := map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire (\n\texample.com/r v0.0.0\n\tgithub.com/rategen/rategen v0.0.0\n)\n\n" +
+			"replace (\n\texample.com/r => ./r\n\tgithub.com/rategen/rategen => ./rategen\n)\n",
+		"a.go":                       "package m\n\nimport \"example.com/m/dep\"\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id dep.ID, o Other) error\n}\n",
+		"other.go":                   "package m\n\nimport \"example.com/r\"\n\ntype Other = r.Type\n",
+		"dep/dep.go":                 "package dep\n\ntype ID string\n",
+		"r/go.mod":                   "module example.com/r\n\ngo 1.26.0\n",
+		"rategen/go.mod":             "module github.com/rategen/rategen\n\ngo 1.26.0\n",
+		"rategen/runtime/runtime.go": "package runtime\n",
+		"r/r.go":                     "package r\n\ntype Type int\n",
+		"empty/x.txt":                "",
+		"sub/plain.go":               "package sub\n",
+	}
+	write := func(dir, name, content string) func() {
+		return func() {
+			path := filepath.Join(dir, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir, cacheDir := t.TempDir(), t.TempDir()
+	for name, content := range files {
+		write(dir, name, content)()
+	}
+	config := Config{Dir: dir, Patterns: []string{"./..."}, CacheDir: cacheDir}
+	age := func() {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			old := time.Now().Add(-time.Hour)
+			if err == nil {
+				err = os.Chtimes(path, old, old)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	recalled := func() bool {
+		_, ok := cache.Open(cacheDir, dir, config.Patterns, "").Recall()
+		return ok
+	}
+	settle := func(after string) {
+		t.Helper()
+		for range 2 {
+			age()
+			if _, err := Run(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !recalled() {
+			t.Fatal("a run that found everything up to date is not recalled after", after)
+		}
+		result, err := Run(config)
+		if err != nil || len(result.Files) == 0 || result.Files[0].Status != Unchanged {
+			t.Fatal("a recalled run has another result after", after, result, err)
+		}
+	}
+
+	if _, err := Run(config); err != nil {
+		t.Fatal(err)
+	}
+	if recalled() {
+		t.Error("a run that wrote files is recalled")
+	}
+	if _, err := Run(config); err != nil {
+		t.Fatal(err)
+	}
+	if recalled() {
+		t.Error("a run over files that changed a moment before is recalled")
+	}
+	settle("start")
+	after := "start"
+	for name, change := range map[string]func(){
+		"the source":                     write(dir, "a.go", files["a.go"]+"\n"),
+		"another file of the package":    write(dir, "other.go", "package m\n\ntype Other = string\n"),
+		"a new file of the package":      write(dir, "new.go", "package m\n"),
+		"a dependency":                   write(dir, "dep/dep.go", "package dep\n\ntype ID int\n"),
+		"a new file of a dependency":     write(dir, "dep/new.go", "package dep\n"),
+		"a replaced module":              write(dir, "r/r.go", "package r\n\ntype Type string\n"),
+		"its go.mod":                     write(dir, "r/go.mod", "module example.com/r\n\ngo 1.25.0\n"),
+		"go.mod":                         write(dir, "go.mod", files["go.mod"]+"// more\n"),
+		"a new go.sum":                   write(dir, "go.sum", ""),
+		"a new package":                  write(dir, "empty/new.go", "package empty\n"),
+		"a package without directives":   write(dir, "sub/plain.go", "package sub\n\ntype T int\n"),
+		"a new directory":                write(dir, "fresh/new.go", "package fresh\n"),
+		"a package that is a module now": write(dir, "sub/go.mod", "module example.com/m/sub\n"),
+		"the generated file":             write(dir, "a_ratelimit.go", "package m\n"),
+		"a generated file nobody wants":  write(dir, "b_ratelimit.go", output.Header+"\n\npackage m\n"),
+		"a generated file, removed":      func() { os.Remove(filepath.Join(dir, "a_ratelimit.go")) },
+		"go env":                         write(filepath.Dir(os.Getenv("GOENV")), "env", "GOARCH=arm64\n"),
+	} {
+		settle(after)
+		after = name
+		change()
+		age()
+		if recalled() {
+			t.Errorf("a change of %s is overlooked", name)
+		}
+		os.RemoveAll(filepath.Join(dir, "fresh"))
+		for _, added := range []string{"new.go", "dep/new.go", "empty/new.go", "sub/go.mod", "go.sum", "b_ratelimit.go", "a_ratelimit.go"} {
+			os.Remove(filepath.Join(dir, added))
+		}
+		os.Remove(os.Getenv("GOENV"))
+		for name, content := range files {
+			write(dir, name, content)()
+		}
+	}
+	settle(after)
+	t.Setenv("GOOS", "plan9")
+	if recalled() {
+		t.Error("another GOOS is overlooked")
+	}
+	t.Setenv("GOFLAGS", "-modfile=other.mod")
+	if cache.Open(cacheDir, dir, config.Patterns, "") != nil {
+		t.Error("a record is kept of a run with a go.mod of its own")
+	}
+}
