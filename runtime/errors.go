@@ -28,8 +28,8 @@ var (
 
 	// ErrInvalidLimit is the error of a call whose numbers make no sense: a
 	// negative cost or max, a cost above [MaxLogCost] to a log, a window out of
-	// bounds, one key charged twice. It
-	// is returned whatever the failure policy says, and nothing is charged.
+	// bounds, one key charged twice. It is returned whatever the failure policy
+	// says, and nothing is charged.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 )
 
