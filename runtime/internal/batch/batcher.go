@@ -92,6 +92,9 @@ type Config struct {
 	// Router reaches all servers of several, and follows a key that has moved.
 	// It is nil if there is one server.
 	Router redis.UniversalClient
+	// Server returns the client of the server with an address, or nil if it is
+	// not known.
+	Server func(ctx context.Context, address string) *redis.Client
 	// Doubt is called with an error after which keys may be on other servers.
 	Doubt func(err error)
 	// Moved is called when calls on a slot failed: the next ones should look

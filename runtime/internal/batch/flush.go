@@ -35,7 +35,7 @@ func (b *Batcher) flushInline(own *batch) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), b.cfg.Timeout, LateError(b.cfg.Timeout))
 	b.send(ctx, b.Client, own.send)
-	if how, _ := own.remedy(b.cfg.Router == nil); how != none {
+	if how, _ := b.remedy(own); how != none {
 		go func() {
 			kept := b.finish(ctx, own)
 			cancel()

@@ -52,7 +52,7 @@ type Router struct {
 // cfg, which must not be used otherwise.
 func New(client redis.UniversalClient, cfg *batch.Config) *Router {
 	r := &Router{cfg: cfg, client: client, aside: make(chan struct{}, maxAside)}
-	cfg.Doubt, cfg.Moved = r.Doubt, r.moved
+	cfg.Doubt, cfg.Moved, cfg.Server = r.Doubt, r.moved, r.server
 	r.asking = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed("", open) })
 	switch c := client.(type) {
 	case *redis.ClusterClient:

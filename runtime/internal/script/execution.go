@@ -24,6 +24,11 @@ type Outcome struct {
 // again by the next one that is filled in, so it must not be filled before the
 // last one is done.
 type Execution struct {
+	// Client is the client to send by, if it is not the usual one.
+	Client redis.UniversalClient
+	// Asking sends ASKING before, for a server that is about to take over the
+	// slot.
+	Asking bool
 	// WithText sends the text of the script along, for a server that does not
 	// know it.
 	WithText bool
@@ -42,30 +47,33 @@ type Execution struct {
 // equal ones. If routed, the client finds the server by the first key. The i-th
 // outcome will be stored to found[i], the results of all charges in calls.
 func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, routed bool) {
-	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
+	e.Client, e.Asking, e.WithText, e.Err, e.cmd = nil, false, false, nil, redis.IntSliceCmd{}
 	e.op, e.calls, e.times, e.found = op, calls, times, found
 	e.request.fill(op, calls, times, routed)
 }
 
-// Route prepares an execution for a client that finds the server by the key.
-func (e *Execution) Route() { e.request.fill(e.op, e.calls, e.times, true) }
+// Route sends the execution by a client that finds the server by the key.
+func (e *Execution) Route(client redis.UniversalClient) {
+	e.Client, e.Asking = client, false
+	e.request.fill(e.op, e.calls, e.times, true)
+}
 
 // Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 
-// Limits returns how many limits the only call of an execution has.
-func (e *Execution) Limits() int { return len(e.calls[0].Charges) }
-
 // Split prepares part for the calls from the i-th on and leaves the execution
-// those before. Both may then be sent again.
+// those before. Both may then be sent again, as the execution was.
 func (e *Execution) Split(part *Execution, i int, routed bool) {
+	client, asking := e.Client, e.Asking
 	part.Fill(e.op, e.calls[i:], e.times[i:], e.found[i:], routed)
 	e.Fill(e.op, e.calls[:i], e.times[:i], e.found[:i], routed)
+	part.Client, part.Asking = client, asking
+	e.Client, e.Asking = client, asking
 }
 
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
-	e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, redis.IntSliceCmd{}
+	e.Client, e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, nil, redis.IntSliceCmd{}
 }
 
 // A command is a Redis command that go-redis runs at most once: it retries
@@ -108,12 +116,15 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 
 func send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
 	defer func() { panicked = recover() }()
-	if len(executions) == 1 {
+	if len(executions) == 1 && !executions[0].Asking {
 		_ = client.Process(ctx, command{&executions[0].cmd})
 		return nil
 	}
 	pipeline := client.Pipeline()
 	for _, e := range executions {
+		if e.Asking {
+			_ = pipeline.Process(ctx, redis.NewCmd(ctx, "asking"))
+		}
 		_ = pipeline.Process(ctx, command{&e.cmd})
 	}
 	_, _ = pipeline.Exec(ctx)
