@@ -86,6 +86,14 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	if wanted.MatchString("crowd") {
 		ok = attempt(func(t *trial) { crowds = faults.Crowds(t, short) })
 	}
+	var distances []faults.Distance
+	if wanted.MatchString("distance") {
+		ok = attempt(func(t *trial) { distances = faults.Distances(t, short) }) && ok
+	}
+	var stalls []faults.Stall
+	if wanted.MatchString("stall") {
+		ok = attempt(func(t *trial) { stalls = faults.Stalls(t, short) }) && ok
+	}
 	var wait sync.WaitGroup
 	free := make(chan struct{}, together)
 	for _, r := range rows {
@@ -111,7 +119,7 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 		}
 	}
 	var out bytes.Buffer
-	write(&out, rows, crowds, lasts)
+	write(&out, rows, crowds, distances, stalls, lasts)
 	if file != "" {
 		return ok, page.Insert(file, out.Bytes())
 	}
