@@ -134,6 +134,11 @@ func (s *RedisStore) Close() error {
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
+	if len(calls) == 1 && len(calls[0].Charges) > 0 {
+		if done, err := s.takeOne(ctx, &calls[0], arrived); done {
+			return err
+		}
+	}
 	return translated(calls, func(calls *engineCalls) error { return takeRecalled(ctx, s.cfg.Denials, s, calls.calls, arrived) })
 }
 

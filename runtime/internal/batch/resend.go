@@ -96,8 +96,8 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 	text := false
 	for _, g := range own.groups {
 		for _, e := range g.executions {
-			err, routed := e.Err, b.routed(e)
-			how := remedyFor(err, e.Calls(), routed)
+			err := e.Err
+			how := remedyFor(err, e.Calls(), b.routed(e))
 			if how == none {
 				continue
 			}
@@ -109,10 +109,10 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 				elsewhere = true
 				b.direct(ctx, e)
 			case script.Forbidden(err):
-				own.send = append(own.send, g.split(e, e.Calls()/2, routed))
+				own.send = append(own.send, g.split(e, e.Calls()/2))
 			case script.TryAgain(err):
 				for e.Calls() > 1 {
-					own.send = append(own.send, g.split(e, e.Calls()-1, routed))
+					own.send = append(own.send, g.split(e, e.Calls()-1))
 				}
 			}
 			own.send = append(own.send, e)

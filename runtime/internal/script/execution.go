@@ -35,6 +35,7 @@ type Execution struct {
 	// Err says why none of the calls was decided, or is nil.
 	Err error
 
+	routed  bool // the client finds the server by the first key
 	op      Operation
 	calls   []terms.Call
 	times   []int64
@@ -44,17 +45,23 @@ type Execution struct {
 }
 
 // Fill prepares an execution for calls, of which the i-th stands for times[i]
-// equal ones. If routed, the client finds the server by the first key. The i-th
-// outcome will be stored to found[i], the results of all charges in calls.
-func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, routed bool) {
-	e.Client, e.Asking, e.WithText, e.Err, e.cmd = nil, false, false, nil, redis.IntSliceCmd{}
-	e.op, e.calls, e.times, e.found = op, calls, times, found
-	e.request.fill(op, calls, times, routed)
+// equal ones. The i-th outcome will be stored to found[i], the results of all
+// charges in calls.
+func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome) {
+	e.Client, e.Asking, e.routed = nil, false, false
+	e.op = op
+	e.fill(calls, times, found)
+}
+
+func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
+	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
+	e.calls, e.times, e.found = calls, times, found
+	e.request.fill(e.op, calls, times, e.routed)
 }
 
 // Route sends the execution by a client that finds the server by the key.
 func (e *Execution) Route(client redis.UniversalClient) {
-	e.Client, e.Asking = client, false
+	e.Client, e.Asking, e.routed = client, false, true
 	e.request.fill(e.op, e.calls, e.times, true)
 }
 
@@ -63,12 +70,10 @@ func (e *Execution) Calls() int { return len(e.calls) }
 
 // Split prepares part for the calls from the i-th on and leaves the execution
 // those before. Both may then be sent again, as the execution was.
-func (e *Execution) Split(part *Execution, i int, routed bool) {
-	client, asking := e.Client, e.Asking
-	part.Fill(e.op, e.calls[i:], e.times[i:], e.found[i:], routed)
-	e.Fill(e.op, e.calls[:i], e.times[:i], e.found[:i], routed)
-	part.Client, part.Asking = client, asking
-	e.Client, e.Asking = client, asking
+func (e *Execution) Split(part *Execution, i int) {
+	part.Client, part.Asking, part.routed, part.op = e.Client, e.Asking, e.routed, e.op
+	part.fill(e.calls[i:], e.times[i:], e.found[i:])
+	e.fill(e.calls[:i], e.times[:i], e.found[:i])
 }
 
 // Clear lets go of the calls.
