@@ -91,18 +91,8 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	t.Cleanup(func() { other.ScriptKill(context.Background()) })
 }
 
-// loading makes the server load many keys, each of which takes a while.
-func loading(t *testing.T, s *redistest.Server, admin *redis.Client) {
-	ctx := context.Background()
-	master := redistest.Start(t)
-	err := master.Client(t).Eval(ctx, "for i = 1, 100000 do redis.call('SET', i, i) end", nil).Err()
-	if err != nil && err != redis.Nil {
-		t.Fatal(err)
-	}
-	config("key-load-delay", "50", "loading-process-events-interval-bytes", "1024")(t, s, admin)
-	follow(t, admin, master)
-	eventually(t, func() bool { return redis.HasErrorPrefix(admin.Get(ctx, "k").Err(), "LOADING") })
-}
+// loading makes the server load for longer than the calls take.
+func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(12 * time.Second) }
 
 func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 	follow(t, admin, redistest.Start(t))
