@@ -137,14 +137,26 @@ func TestErrorTextOfForeignType(t *testing.T) {
 	unspoken(t, client)
 }
 
-// TestErrorTextOfCluster asks a node of a cluster without following where it
-// sends the client to.
-func TestErrorTextOfCluster(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, "--cluster-enabled", "yes")
-	client := server.Client(t)
-	down := unspoken(t, client) // it has no slots
-	if len(down) == 0 || runtime.ClassOf(down[0]) != runtime.ClassClusterDown {
-		t.Errorf("without slots: %v", down)
+// testErrorTextOfCluster asks the nodes of a cluster without following where they
+// send the client to.
+func testErrorTextOfCluster(t *testing.T, cluster *redistest.Cluster) {
+	moved := 0
+	for _, node := range cluster.Nodes[:3] {
+		client := node.Client(t)
+		for _, err := range unspoken(t, client) {
+			if runtime.ClassOf(err) == runtime.ClassMoved {
+				moved++
+			}
+		}
+		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		a := &runtime.Rule{Name: "a", Prefix: "{a}:", Window: time.Minute, Max: 3}
+		b := &runtime.Rule{Name: "b", Prefix: "{b}:", Window: time.Minute, Max: 3}
+		_, err := limiter.Take(t.Context(), a.Limit(key(caller)), b.Limit(key(caller)))
+		if err == nil || !strings.Contains(err.Error(), "CROSSSLOT") || strings.Contains(err.Error(), caller) {
+			t.Errorf("two slots: got %v", err)
+		}
+	}
+	if moved == 0 {
+		t.Error("no node sent the client to another")
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // write writes the tables.
-func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration) {
+func write(w io.Writer, product string, rows []*row, crowds []faults.Crowd, lasts time.Duration) {
 	if len(crowds) > 0 {
 		fmt.Fprintf(w, "%d calls at once on a Redis that gives no answer, a budget of %v:\n\n", crowds[0].Calls, runtime.DefaultTimeout)
 		fmt.Fprintln(w, "| Redis | answered | p50 | p99 | max |")
@@ -26,7 +26,7 @@ func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration)
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself.\n", faults.Traffic, lasts)
+	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself. Measured with %s.\n", faults.Traffic, lasts, product)
 	var where faults.Where
 	for _, r := range rows {
 		if r.fault.Where != where {

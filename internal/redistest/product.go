@@ -6,24 +6,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Product returns the server's name and version, "Redis 7.0.15" or
-// "Valkey 8.1.7".
-func (s *Server) Product() string {
+// Product returns which server the section "server" of INFO is of, and its
+// version: "Redis 7.0.15" or "Valkey 8.1.7". Valkey also says which Redis it
+// stands for.
+func Product(info string) string {
+	fields := map[string]string{}
+	readInfo(fields, info)
+	if version, ok := fields["valkey_version"]; ok {
+		return "Valkey " + version
+	}
+	return "Redis " + fields["redis_version"]
+}
+
+// Product returns which server it is, with its version.
+func (s *Server) Product() (product string) {
 	s.tb.Helper()
-	info := map[string]string{}
 	err := s.ask(func(ctx context.Context, client *redis.Client) error {
-		text, err := client.Info(ctx, "server").Result()
-		readInfo(info, text)
+		info, err := client.Info(ctx, "server").Result()
+		product = Product(info)
 		return err
 	})
 	if err != nil {
 		s.tb.Fatalf("the server's version: %v", err)
 	}
-	// Valkey also says which Redis it stands for.
-	if version, ok := info["valkey_version"]; ok {
-		return "Valkey " + version
-	}
-	return "Redis " + info["redis_version"]
+	return product
 }
 
 // FrozenTime reports whether time stands still while the server executes a
