@@ -2,7 +2,8 @@
 // prints what each made of them: decisions a second, how long a call took, and
 // what a decision cost Redis and this program.
 //
-// It starts a redis-server of its own. All limiters have their turns in one run,
+// It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
+// names. All limiters have their turns in one run,
 // several rounds of them in changing order, and every number is the median of
 // the rounds. A limiter that denies a call which has room, or admits one that
 // has none, has no numbers but a line that says so; if it is one of rategen's

@@ -1,6 +1,7 @@
 // Checker proves on a real redis-server that limits are exact.
 //
-// It starts a redis-server of its own. Then, for one algorithm after the
+// It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
+// names. Then, for one algorithm after the
 // other, several processes hammer the same keys with calls of mixed costs, and
 // record what became of every call and when it was, by the clock of Redis.
 // Afterwards a sweep over all records asks, of every single decision:

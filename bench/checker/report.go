@@ -40,7 +40,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		return err
 	}
 	defer redis.Stop()
-	version, err := redis.Version(ctx)
+	product, err := redis.Product(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	}
 	elapsed := time.Since(begin)
 	if r.notes == nil {
-		r.notes = []string{"Redis " + version}
+		r.notes = []string{product}
 	}
 	result, err := judge(name, newLimits(name, c.keys), files)
 	if err != nil {

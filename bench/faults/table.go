@@ -13,7 +13,7 @@ import (
 )
 
 // write writes the tables.
-func write(w io.Writer, rows []*row, crowds []faults.Crowd, distances []faults.Distance, stalls []faults.Stall, lasts time.Duration) {
+func write(w io.Writer, product string, rows []*row, crowds []faults.Crowd, distances []faults.Distance, stalls []faults.Stall, lasts time.Duration) {
 	writeDistances(w, distances)
 	writeStalls(w, stalls)
 	if len(crowds) > 0 {
@@ -28,7 +28,7 @@ func write(w io.Writer, rows []*row, crowds []faults.Crowd, distances []faults.D
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself.\n", faults.Traffic, lasts)
+	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself. Measured with %s.\n", faults.Traffic, lasts, product)
 	var where faults.Where
 	for _, r := range rows {
 		if r.fault.Where != where {

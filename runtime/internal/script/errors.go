@@ -65,9 +65,9 @@ func Replied(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// clean cuts off the arguments that a server quotes of a command it does not
+// Clean cuts off the arguments that a server quotes of a command it does not
 // know: the caller's key is among them, and errors end up in logs.
-func clean(err error) error {
+func Clean(err error) error {
 	if err == nil || !Replied(err) {
 		return err
 	}
