@@ -14,10 +14,10 @@
 //	go run . [-quick] [-cores n] [-connections n] [-markdown] [-write directory]
 //
 // It takes some four minutes. The flag -cores has this program and redis-server
-// run on so many cores together; without it they have the machine. With -write the numbers go into
-// README.md, docs/benchmarks.md and docs/benchmarks.svg of a checkout. With
-// -quick there is one short round: it shows that everything works, and its
-// numbers are worth little.
+// run on so many cores together; without it they have the machine. With
+// -write the numbers go into docs/benchmarks.md and docs/benchmarks.svg of a
+// checkout. With -quick there is one short round: it shows that everything works,
+// and its numbers are worth little.
 package main
 
 import (
@@ -127,11 +127,8 @@ func publish(checkout string, result *contest.Result) error {
 	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(result), 0o644); err != nil {
 		return err
 	}
-	var whole, summary bytes.Buffer
-	report.Write(&whole, report.Markdown, result)
-	if err := page.Insert(filepath.Join(checkout, "docs", "benchmarks.md"), whole.Bytes()); err != nil {
-		return err
-	}
-	report.Summary(&summary, result)
-	return page.Insert(filepath.Join(checkout, "README.md"), summary.Bytes())
+	var measured bytes.Buffer
+	report.Summary(&measured, result)
+	report.Write(&measured, report.Markdown, result)
+	return page.Insert(filepath.Join(checkout, "docs", "benchmarks.md"), measured.Bytes())
 }

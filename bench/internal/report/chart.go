@@ -51,9 +51,9 @@ func Chart(result *contest.Result) []byte {
 	height := y + 8
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n", width, height, width, height)
-	fmt.Fprintf(&b, "<title>Decisions a second over one Redis, %d callers</title>\n<style>%s\n</style>\n", distinct.Callers, style)
+	fmt.Fprintf(&b, "<title>Decisions per second from one Redis, %d callers</title>\n<style>%s\n</style>\n", distinct.Callers, style)
 	fmt.Fprintf(&b, "<rect class=\"card\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", width, height)
-	text(&b, 20, 26, "title", "start", fmt.Sprintf("Decisions a second over one Redis, %d callers", distinct.Callers))
+	text(&b, 20, 26, "title", "start", fmt.Sprintf("Decisions per second from one Redis, %d callers", distinct.Callers))
 	if len(result.Facts) > 0 {
 		text(&b, 20, 46, "note", "start", result.Facts[0])
 	}
@@ -78,7 +78,7 @@ func panel(b *bytes.Buffer, t *contest.Table, y int) int {
 		fmt.Fprintf(b, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, y+above-4, bottom)
 		text(b, x, bottom+15, "tick", "middle", count(at))
 	}
-	text(b, left-20, bottom+15, "tick", "end", "decisions a second")
+	text(b, left-20, bottom+15, "tick", "end", "decisions per second")
 	if base > 0 {
 		for _, at := range ticks(longest / base) {
 			text(b, place(at*base, longest), bottom+32, "tick", "middle", strconv.FormatFloat(at, 'g', 3, 64)+"×")

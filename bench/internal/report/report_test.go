@@ -131,7 +131,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("%s is in %d of 3 panels", l.Name, n)
 		}
 	}
-	for _, want := range []string{`<CPU> & "co"`, "denied 3 of <4>", "500,000  5.0×", "256 callers, one hot key admitted", "decisions a second", "× redis_rate"} {
+	for _, want := range []string{`<CPU> & "co"`, "denied 3 of <4>", "500,000  5.0×", "256 callers, one hot key admitted", "decisions per second", "× redis_rate"} {
 		if !strings.Contains(words.String(), want) {
 			t.Errorf("the chart does not say %q", want)
 		}

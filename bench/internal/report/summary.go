@@ -7,9 +7,9 @@ import (
 	"github.com/rategen/rategen/bench/internal/limiters"
 )
 
-// Summary writes the few numbers that the README shows.
+// Summary writes the few numbers that come first on the page.
 func Summary(w io.Writer, result *contest.Result) {
-	g := &grid{head: []string{"decisions a second, × " + limiters.Base}}
+	g := &grid{head: []string{"decisions per second, × " + limiters.Base}}
 	cases := []contest.Case{alone, distinct, hot, full}
 	for _, c := range cases {
 		g.head = append(g.head, c.String())
