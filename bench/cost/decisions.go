@@ -34,7 +34,7 @@ func decisions(ctx context.Context, out io.Writer, client *redis.Client, product
 		enough = 500
 	)
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
-	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a trip; the times depend on the machine and what else it does):\n\n", events, product)
+	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a batch; the times depend on the machine and what else it does):\n\n", events, product)
 	fmt.Fprint(out, "| | commands if admitted | µs | commands if denied | µs |\n|---|---:|---:|---:|---:|\n")
 	for i := range ways {
 		rule := ways[i].rule
