@@ -154,9 +154,9 @@ func New(cfg *Config, client redis.UniversalClient) *Batcher {
 	return b
 }
 
-// Address returns the server's address, or "" if it is not known.
+// Address returns the server's address, or "" if there is one server.
 func (b *Batcher) Address() string {
-	if b.node == nil {
+	if b.node == nil || b.cfg.Router == nil {
 		return ""
 	}
 	return b.node.Options().Addr

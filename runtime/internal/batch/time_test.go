@@ -10,6 +10,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // full has the tests try every length of time, and not only some.
@@ -220,5 +224,49 @@ func TestLinger(t *testing.T) {
 			t.Errorf("%d calls still wait after the linger, %d batches", waiting, batches)
 		}
 		wait.Wait()
+	})
+}
+
+// TestLateInline has a caller send its batch inline when its time is over
+// already, as happens in a process that was held up in between. The caller is
+// told so, nothing is sent, and the calls after it are decided.
+func TestLateInline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &server{delay: time.Millisecond, punctual: true}
+		s := newSubject(t, server)
+		ctx := context.Background()
+		if err := s.take(ctx, "k"); err != nil { // Redis is near
+			t.Fatal(err)
+		}
+		for range 2 * baseInFlight {
+			w := NewWaiter(script.Take, clock.Now())
+			*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Cost: 1}
+			w.SetKey([]byte("k"))
+			w.EndCall(false)
+			w.Seal()
+			w.permit, _ = s.Breaker.Allow(w.arrived)
+			w.due = w.arrived + timeout
+			own, err := s.join(w, true)
+			if own == nil {
+				t.Fatalf("the caller is not alone: %v", err)
+			}
+			s.mu.Lock()
+			w.due = clock.Now()
+			s.mu.Unlock()
+			s.expire()
+			s.flushInline(own)
+			if err := s.Wait(ctx, w); err != error(LateError(timeout)) {
+				t.Errorf("got %v, want that the time is over", err)
+			}
+		}
+		if n := server.batches.Load(); n != 1 {
+			t.Errorf("%d batches were sent, want the first alone", n)
+		}
+		if err := s.take(ctx, "k"); err != nil {
+			t.Error(err)
+		}
+		if waiting, batches := s.Load(); waiting != 0 || batches != 0 {
+			t.Errorf("%d calls wait, %d batches are under way", waiting, batches)
+		}
 	})
 }
