@@ -1,23 +1,22 @@
-// Bench has rategen and other limiters decide the same calls side by side, and
-// prints what each made of them: decisions a second, how long a call took, and
-// what a decision cost Redis and this program.
+// Bench measures rategen beside other limiters, on the same calls. It prints the
+// decisions per second, the latency of calls, and the cost of a decision for Redis
+// and for this program.
 //
 // It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
-// names. All limiters have their turns in one run,
-// several rounds of them in changing order, and every number is the median of
-// the rounds. A limiter that denies a call which has room, or admits one that
-// has none, has no numbers but a line that says so; if it is one of rategen's
-// the exit status is 1.
+// names. All limiters run in several rounds, in
+// changing order, and every number is the median of the rounds. A limiter that
+// denies a call although there is room, or admits one although there is none, gets
+// no numbers, and a line that says so. If it is one of rategen's, the exit status
+// is 1.
 //
 // Usage:
 //
 //	go run . [-quick] [-cores n] [-connections n] [-markdown] [-write directory]
 //
-// It takes some four minutes. The flag -cores has this program and redis-server
-// run on so many cores together; without it they have the machine. With
-// -write the numbers go into docs/benchmarks.md and docs/benchmarks.svg of a
-// checkout. With -quick there is one short round: it shows that everything works,
-// and its numbers are worth little.
+// It takes about four minutes. With -cores n this program and redis-server share n
+// cores; by default they use the whole machine. With -write the numbers go into
+// docs/benchmarks.md and docs/benchmarks.svg of a checkout. With -quick there is one
+// short round: it shows that everything works, and its numbers mean little.
 package main
 
 import (

@@ -2,8 +2,8 @@
 // states in its header what it keeps under a key and what it costs.
 //
 // The scripts run on Redis 6.2 and later and on Valkey, standalone and in a
-// cluster. They read before they write, take the time from Redis, and never
-// write a number in scientific notation where Redis could read it.
+// cluster. They read before they write, take the time from Redis, and give Redis
+// no number in scientific notation.
 package lua
 
 import (

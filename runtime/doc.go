@@ -13,16 +13,16 @@
 //	_, err := limiter.Take(ctx, perUser.Limit(runtime.NewKey().AddString(userID)))
 //
 // The error is nil if and only if the call may go on. A denial is a
-// [*LimitedError], which has the time until the call would be admitted.
-// [Limiter.Refund] gives a charge back, once.
+// [*LimitedError]. Its RetryAfter is the time until the call would be admitted.
+// [Limiter.Refund] gives a charge back, once. Most callers need no other method.
 //
 // # Guarantees of every algorithm and store
 //
 //   - The window at the time t is (t-Window, t]: an event exactly one Window
 //     old has left it. Time is the store's own, in microseconds, and never runs
-//     before the newest event of a key; clocks of clients have no effect.
+//     before the newest event of a key. Clocks of clients have no effect.
 //   - A denied call changes nothing.
-//   - Several limits on a call are charged all or none. The error names the one
+//   - Several limits on a call are charged all or none. The error names the limit
 //     that keeps the caller out longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is
 //     [ErrCostExceedsLimit], a cost of 0 passes, and a negative cost or max is
@@ -37,26 +37,28 @@
 // # Failures
 //
 // When the store gives no answer in time, the rule's [FailurePolicy] decides. By
-// default the call goes on. The Source of a [Decision] is who decided, and the
-// log has one line a second for each rule with the reason. [WithReplicas] divides
-// a limit among processes that decide alone. [WithProcessCap] bounds how many
-// calls this process admits whatever happens. [TuneRedis] sets the options of a
-// Redis client with which limits are in force again sooner.
+// default the call goes on. The Source of a [Decision] says who decided. The log
+// says why, once a second at most for each rule. After repeated failures a circuit
+// breaker opens and calls no longer wait for the store.
+//
+// [WithReplicas] divides a limit among processes that decide alone.
+// [WithProcessCap] bounds how many calls this process admits, whatever happens.
+// [TuneRedis] sets options of a Redis client that shorten the effect of a failure.
 //
 // # While a program runs
 //
-// [WithEnabled] is a switch for all limits. [WithOverrides] changes single ones,
-// from a source such as those of package runtime/override. An Adaptive rule
-// follows the load, by a [Scaler] such as that of package runtime/adaptive.
+// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of
+// rules; package runtime/override reads overrides from files and from Redis. The
+// max of a rule with a [Scaler] follows the load; package runtime/adaptive has one.
 //
-// An [Observer] receives decisions and failures. [WithRecorder] has one request's
-// middleware see every limit that the request met. [WithMemoryWatch] watches the
-// memory of Redis, and [RedisStore.Survey] counts the keys in it.
-// [Limiter.Close] and [RedisStore.Close] end the goroutines that these start.
+// An [Observer] receives decisions and failures. [WithRecorder] shows middleware
+// every limit of one request. [WithMemoryWatch] watches the memory of Redis, and
+// [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
+// [RedisStore.Close] end the goroutines that these start.
 //
 // # Stores
 //
-// [RedisStore] shares limits between processes. [MemoryStore] decides exactly
-// alike within one process, and needs no server: use it in tests. A Store of your
-// own must pass the tests of package storetest.
+// [RedisStore] shares limits between processes. [MemoryStore] makes the same
+// decisions within one process, without a server: use it in tests. Your own
+// [Store] must pass the tests of package storetest.
 package runtime

@@ -20,7 +20,7 @@ syntax, from export data, and writes nothing. The row "rategen, no record" is
 rategen with RATEGEN_CACHE=off. With -others, mockery and moq are installed in a
 temporary directory and measured too.
 
-What is printed are medians. The processes may use -cpus processors.
+It prints medians. The processes may use -cpus processors.
 */
 package main
 

@@ -1,20 +1,20 @@
-// Rategen-keys counts the keys that a rate limiter has in Redis and the memory
-// that they take, and gives an expiry to those that have none.
+// Rategen-keys counts the keys of a rate limiter in Redis, and the memory that
+// they take. It can give an expiry to keys without one.
 //
 // Usage:
 //
 //	rategen-keys [flags] prefix...
 //
-// A prefix is what keys start with: the namespace and a colon if there is one,
-// then the prefix of a rule or the start of it. A key counts for the longest
-// prefix that it starts with. The default prefix of a rule starts with
+// A prefix is the start of a key: the namespace and a colon if there is a
+// namespace, then the prefix of a rule or the start of it. A key counts for the
+// longest prefix that it starts with. The default prefix of a rule starts with
 // rate_limit:, so this counts the keys of all such rules of the program orders:
 //
 //	rategen-keys -url redis://localhost:6379 orders:rate_limit:
 //
-// The limiter leaves no key without an expiry. One that has none was changed by
-// somebody else, or is somebody else's: -heal gives it one, so it should be used
-// with a prefix that nobody else uses, and be longer than any window.
+// The limiter leaves no key without an expiry. A key that has none was changed by
+// another program, or belongs to one. The flag -heal gives it an expiry: use a
+// prefix that only the limiter uses, and a duration longer than any window.
 //
 // The flags are:
 //
@@ -29,9 +29,10 @@
 //	-timeout duration
 //		give up after this long, by default never
 //
-// It walks over the whole database with SCAN, some 200 keys at a time, which is
-// no burden to others. The exit code is 1 if it did not get to the end, after it
-// has printed what it found so far, and 2 if it was called wrongly.
+// Rategen-keys walks over the whole database with SCAN, some 200 keys at a time,
+// so that it is no burden to other clients. The exit code is 1 if it did not get
+// to the end; it then prints the counts so far. The exit code is 2 if the command
+// line is wrong.
 package main
 
 import (

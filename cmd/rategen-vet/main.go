@@ -6,10 +6,10 @@ Usage:
 	rategen-vet [-fix] [packages]
 	go vet -vettool=$(which rategen-vet) [packages]
 
-It reports what rategen reports, errors and warnings, and exits with 3 if there
-is anything; -fix applies the remedies that are mechanical. In a module that
-has rategen-vet as a tool, go tool -n rategen-vet names the command for
--vettool. Linters can run the analyzer in package generator/analyzer.
+It reports the errors and warnings of rategen, and exits with 3 if there are any.
+The flag -fix applies mechanical remedies. In a module that has rategen-vet as a
+tool, go tool -n rategen-vet prints the path for -vettool. Linters can run the
+analyzer in package generator/analyzer.
 */
 package main
 

@@ -29,60 +29,61 @@ generated file, and let rategen -check ./... guard it in your tests.
 
 # Packages
 
-Packages are named as for the go command, ./... included. Without any it is
-the package of the current directory, which is what go generate needs. Test
-files are read as well. Files that build constraints exclude are skipped, and
-named: set GOOS, GOARCH or -tags to generate for them.
+Packages are named as for the go command, ./... included. Without any, rategen
+works on the package of the current directory, as go generate needs it. It reads
+test files as well. It skips files that build constraints exclude, and names
+them: set GOOS, GOARCH or -tags to generate for them.
 
 # Flags
 
 	-check  write nothing; name the files that are stale or missing
-	-v      name each generated file and what became of it
+	-v      name each generated file and its status
 	-json   print errors, warnings and stale files to standard output as JSON
 	-tags   build tags, separated by commas
 	-out    directory of another package to write the wrappers to
 	-pkg    name of that package; by default that of its files or directory
 	-version
+	        print the version of rategen
 	-h      print this manual
 
-A run that finds all files up to date leaves a record of it in the user's cache
-directory, and as long as nothing changes that the files depend on the next one
-takes milliseconds. RATEGEN_CACHE is another directory for these records, or
-off.
+A run that finds all files up to date writes a record to the user's cache
+directory. Until something changes that the files depend on, the next run takes
+milliseconds. RATEGEN_CACHE names another directory for these records;
+RATEGEN_CACHE=off turns them off.
 
-The exit code is 0 when all is done, 1 when the input has errors or -check
-found a file that is not up to date, and 2 when the command line is wrong.
-When there is an error nothing is written.
+The exit code is 0 on success, 1 if the input has errors or -check found a file
+that is not up to date, and 2 if the command line is wrong. A run with an error
+writes nothing.
 
 Errors and warnings read file:line:column: message. With -json each is an object
 on a line of its own, with the fields file, line, column, endLine, endColumn,
-severity (error, warning or note), message, text (what it is about) and, where
-the remedy is mechanical, fix: newText replaces what stands between its line and
-column and its endLine and endColumn. Columns count bytes from 1.
+severity (error, warning or note), message, text (the piece of source in
+question) and, where the remedy is mechanical, fix: its newText replaces the text
+from its line and column to its endLine and endColumn. Columns count bytes from 1.
 
 # Directives
 
 A directive is a line that starts with //ratelimit: in the comment directly
-above a method. What follows are options, name=value, separated by blanks; a
-value that holds blanks is a Go string, "…" or `…`. Several lines on a method
+above a method. Options follow, written name=value and separated by blanks. A
+value that contains blanks is a Go string, "…" or `…`. Several lines on a method
 are several limits: a call must pass all of them, and is charged by all or by
 none.
 
 A directive above the interface itself is one limit shared by all its methods,
-embedded ones too. A method without an error result cannot be limited and has
-to be left out, with the option except or with //ratelimit:off above it.
+embedded ones too. A method without an error result cannot be limited. Leave it
+out with the option except, or with //ratelimit:off above it.
 Directives on an embedded interface belong to the wrapper of that interface
 only.
 
-The methods of a type that is no interface may have directives too:
+Methods of a type that is not an interface may have directives too:
 
 	//ratelimit:key=#id max=5
 	func (s *Service) Get(ctx context.Context, id string) (*Item, error) { … }
 
 The interface of its exported methods, ServiceInterface, is then generated
 along with the wrapper, RateLimitedService, into the file that belongs to the
-file with the type's declaration. Methods that an embedded field brings along
-are not in it. The methods may stand in several files of the package.
+file with the type's declaration. The interface leaves out methods that come
+from embedded fields. The methods may stand in several files of the package.
 
 The options are:
 
@@ -130,7 +131,7 @@ The options are:
     (default: none left out)
 
 The name and the default prefix of a method's second limit end in #2, those of
-the third in #3. The default prefix holds the package's name and not its path:
+the third in #3. The default prefix contains the package's name but not its path:
 use runtime.WithNamespace where programs share a Redis.
 
 # Expressions
@@ -138,8 +139,8 @@ use runtime.WithNamespace where programs share a Redis.
 The options key, max, cost and when take Go expressions. They are checked when
 the code is generated, as if they stood in the source file: its imports and
 everything in its package can be used. #id is the parameter id of the method,
-#0 its first parameter. Quotes around a whole value are not part of it, so the
-text all as a key is key=`"all"`. A line
+#0 its first parameter. Quotes around a whole value are not part of it: write
+key=`"all"` for the text all as a key. A line
 
 	//ratelimit:import "strings"
 
@@ -147,14 +148,14 @@ makes a package available to the directives of a file that does not import it
 otherwise; //ratelimit:import name "path" gives it another name.
 
 A part of a key is written by its MarshalText method if it is an
-encoding.TextMarshaler, by its String method if it is a fmt.Stringer, and else
-must be a string, an integer, a boolean, a []byte, a type over one of these, or
-a pointer to one.
+encoding.TextMarshaler, and by its String method if it is a fmt.Stringer. Any
+other part must be a string, an integer, a boolean, a []byte, a type over one of
+these, or a pointer to one.
 
-A nil pointer or interface on the way, as in #req.User.ID, does not panic, nor
-does an index out of range: the key is invalid then, and the failure policy
-decides about the call. The same holds for max, cost and when; a when that
-cannot be told counts as true. Comparing with nil first, as in
+A nil pointer or interface on the way, as in #req.User.ID, does not panic, and
+neither does an index out of range. The key is then invalid, and the failure
+policy decides. The same is true of max, cost and when, except that a when that
+cannot be evaluated counts as true. Comparing with nil first, as in
 
 	when="#user != nil && #user.Free"
 
@@ -169,36 +170,36 @@ module, as in
 
 	//go:generate go tool rategen -out ../limits
 
-The files have the names that they would have next to the interfaces, and all
-else is the same: -check works, files that rategen has not written are never
-replaced, and files whose source is gone are removed. The interfaces must be
-exported, and so must all that their methods and the directives' expressions
-name. A package cannot have its wrappers in one that it imports.
+The files have the same names as next to the interfaces, and everything else
+works as there: -check works, rategen never replaces a file that it has not
+written, and it removes files whose source is gone. The interfaces must be
+exported, and so must everything that their methods and the directives'
+expressions name. A package cannot have its wrappers in a package that it
+imports.
 
 # Warnings
 
-A warning does not fail a run. It is about a limit that is correct and perhaps
+A warning does not fail a run. It points at a limit that is correct but perhaps
 not meant:
 
-  - Two rules have the same explicit prefix, and another window, max, algorithm
-    or storage: give each its own prefix, or both the same name if they are
-    meant as one rule.
-  - A log in a sorted set has more than 128 events. Redis then takes about 130
-    bytes for each, where it takes 20 for each of up to 128: write storage=list,
-    or storage=zset if that is meant.
+  - Two rules have the same explicit prefix but differ in window, max, algorithm
+    or storage. Give each its own prefix, or give both the same name if they are
+    one rule.
+  - A log in a sorted set has more than 128 events. Redis then needs about 130
+    bytes for each, and about 20 for each of up to 128. Write storage=list, or
+    storage=zset if you mean that.
   - All callers share the limits of a method that has a parameter called id, ip,
-    user, userID, tenant, account or the like: write a key, or key=`"all"` if
-    that is meant. A limit that all share beside a limit for each caller is not
-    warned about.
+    user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
+    mean that. There is no warning if another limit of the method has a key.
 
-Calls of a limited method on the type that is not wrapped are not warned about.
+There is no warning about calls of a limited method on the unwrapped type.
 
 # Without generating
 
-The command rategen list prints a table of the rules of packages: where each
-stands, its name, its limit and its key. Long cells are cut with an ellipsis, so
-that the table fits 80 columns. With -json each rule is an object on a line of
-its own, with every option and nothing cut.
+The command rategen list prints a table of all rules: the place, name, limit and
+key of each. It cuts long cells with an ellipsis, so that the table fits 80
+columns. With -json each rule is an object on a line of its own, with every
+option and nothing cut.
 
 The command rategen-vet finds the same errors and warnings, for go vet and for
 editors, and fixes what is mechanical:

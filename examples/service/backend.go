@@ -13,8 +13,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A backend is the Redis that the service uses: a server that it was given the
-// address of, or a small one inside this process.
+// A backend is the Redis that the service uses: a server at a given address, or a
+// small one inside this process.
 type backend struct {
 	client   *redis.Client
 	about    string
@@ -54,9 +54,9 @@ func newClient(addr string, timeout time.Duration) *redis.Client {
 	return redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, ReadTimeout: max(timeout, time.Second)}))
 }
 
-// quietGoRedis sends go-redis's own log to logger's debug level: it writes a
-// line for every failed dial, which would be one for every call while Redis is
-// away. The limiter reports that once a second.
+// quietGoRedis sends go-redis's own log to logger's debug level. go-redis writes a
+// line for every failed dial, so one for every call while Redis is away. The
+// limiter reports that once a second.
 func quietGoRedis(logger *slog.Logger) { redis.SetLogger(debugLog{logger}) }
 
 type debugLog struct{ *slog.Logger }
@@ -67,8 +67,8 @@ func (l debugLog) Printf(ctx context.Context, format string, args ...any) {
 	}
 }
 
-// expireKeys moves the embedded server's clock on, by which it drops keys that
-// have expired: that clock does not move by itself.
+// expireKeys advances the clock of the embedded server, so that the server drops
+// expired keys. That clock does not advance by itself.
 func expireKeys(server *miniredis.Miniredis) (stop func()) {
 	done, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -90,7 +90,7 @@ func expireKeys(server *miniredis.Miniredis) (stop func()) {
 	}
 }
 
-// refusedAddr returns an address that nothing listens at.
+// refusedAddr returns an address at which nothing listens.
 func refusedAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

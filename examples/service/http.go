@@ -45,8 +45,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, e *employee.Emp
 	case errors.Is(err, employee.ErrNotFound):
 		writeError(w, http.StatusNotFound, err.Error())
 	case errors.As(err, &limited):
-		// Waiting does not help a call that can never be admitted, so that
-		// one gets no Retry-After.
+		// Waiting does not help a call that can never be admitted, so it gets
+		// no Retry-After.
 		if !errors.Is(err, runtime.ErrCostExceedsLimit) {
 			w.Header().Set("Retry-After", retryAfter(limited.RetryAfter))
 		}
@@ -61,8 +61,8 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, e *employee.Emp
 	}
 }
 
-// retryAfter returns d as the header wants it, in whole seconds. It rounds up:
-// a client that comes back when it was told to is not refused again.
+// retryAfter returns d in whole seconds, as the header Retry-After wants it. It
+// rounds up, so that a client which obeys is not refused again.
 func retryAfter(d time.Duration) string {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -71,10 +71,10 @@ func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, seconds), 10)
 }
 
-// withClientIP puts the address of the connection into the context. The header
-// X-Forwarded-For is left alone on purpose: a client can write into it what it
-// likes, and so choose whose budget it uses. Behind a proxy take the entry that
-// your own proxy has added, and only from connections that come from it.
+// withClientIP puts the address of the connection into the context. It ignores the
+// header X-Forwarded-For on purpose: a client can write anything into it, and so
+// choose whose budget it uses. Behind a proxy, use the entry that your own proxy has
+// added, and only on connections from that proxy.
 func withClientIP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()

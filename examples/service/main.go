@@ -1,12 +1,12 @@
-// Command service is an employee service behind rate limits that were
-// declared on its interface, see the package employee below it.
+// Command service is an employee service behind rate limits. They are declared
+// on its interface, in package employee.
 //
 //	go run ./examples/service               # tells three stories and ends
 //	go run ./examples/service -http :8080   # serves GET /employees/{id}
 //
-// It brings its own Redis. With REDIS_ADDR=host:port it uses that one instead:
-// start two services with the same address and they share their limits. With
-// -overrides limits.yaml it follows a file that changes limits while it runs:
+// It brings its own Redis. With REDIS_ADDR=host:port it uses the server there.
+// Start two services with the same address, and they share their limits. With
+// -overrides limits.yaml it polls a file that changes limits while it runs:
 //
 //	rules:
 //	  employee.EmployeeService.GetByID: {max: 1}
@@ -95,9 +95,9 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 	}).tell(ctx)
 }
 
-// newService puts the service together. The limit is outermost: it counts what
-// a caller asks for, also what the cache can answer, and a refused call reaches
-// neither the cache nor the directory.
+// newService puts the service together. The limit is outermost. It counts all
+// calls, also those that the cache answers, and a denied call reaches neither the
+// cache nor the directory.
 func newService(directory employee.EmployeeService, limiter *runtime.Limiter) employee.EmployeeService {
 	cached := employee.NewCache(directory, 15*time.Minute)
 	return employee.NewRateLimitedEmployeeService(cached, limiter)

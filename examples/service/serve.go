@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shutdownTimeout is how long requests that are under way may take to finish.
+// shutdownTimeout is how long running requests may take to finish.
 const shutdownTimeout = 5 * time.Second
 
 // listenAndServe serves h at addr until ctx ends.
@@ -24,8 +24,7 @@ func listenAndServe(ctx context.Context, addr string, h http.Handler, out io.Wri
 	return serve(ctx, l, h)
 }
 
-// serve serves h on l until ctx ends, and lets the requests finish that are
-// under way then.
+// serve serves h on l until ctx ends. Then it lets running requests finish.
 func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A story shows on out what the limits do, and fails when they do not.
+// A story prints to out what the limits do, and fails if they do not do it.
 type story struct {
 	out       io.Writer
 	logs      *lineCounter // where logger writes to
@@ -46,9 +46,8 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
-// startClean forgets what an earlier run left in a Redis that outlives it. A
-// limiter knows a rule's keys by the rule's prefix, so a rule with the same
-// prefix is all it takes.
+// startClean resets the counts that an earlier run has left in Redis. A limiter
+// finds the keys of a rule by its prefix, so a rule with the same prefix is enough.
 func (s *story) startClean(ctx context.Context) error {
 	byID := &runtime.Rule{Prefix: "rate_limit:emp:"}
 	byClientIP := &runtime.Rule{Prefix: "rate_limit:employee.EmployeeService.GetByEmail:"}
@@ -149,7 +148,7 @@ func (s *story) withoutRedis(ctx context.Context) error {
 	return nil
 }
 
-// loseRedis takes Redis away and returns the service that has to do without.
+// loseRedis takes Redis away and returns a service that runs without it.
 func (s *story) loseRedis() (employee.EmployeeService, error) {
 	if s.backend.embedded != nil {
 		s.backend.embedded.Close()
@@ -175,8 +174,8 @@ func (s *story) newServiceOn(client redis.UniversalClient) employee.EmployeeServ
 }
 
 // callForAWhile looks up an id forty times in two seconds and returns how long
-// each call took. It is not the id of the first story: that one is known to be
-// over its limit, and stays denied without a Redis to ask.
+// each call took. It does not use the id of the first story: the limiter remembers
+// that id as denied, and goes on denying it without Redis.
 func callForAWhile(ctx context.Context, svc employee.EmployeeService) ([]time.Duration, error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

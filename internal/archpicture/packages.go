@@ -42,7 +42,7 @@ func (p *pkg) name() string {
 
 // list returns the packages that users of the module build, sorted by path.
 func list(root string) ([]*pkg, error) {
-	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "./cmd/...", "./generator/...", "./lua/...", "./runtime/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./cmd/...", "./generator/...", "./lua/...", "./runtime/...")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
@@ -55,15 +55,15 @@ func list(root string) ([]*pkg, error) {
 	byPath, imports := map[string]*pkg{}, map[string][]string{}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var listed struct {
-			ImportPath, Doc string
-			Imports         []string
+			ImportPath string
+			Imports    []string
 		}
 		if err := decoder.Decode(&listed); err == io.EOF {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		p := &pkg{path: strings.TrimPrefix(listed.ImportPath, module), doc: listed.Doc}
+		p := &pkg{path: strings.TrimPrefix(listed.ImportPath, module)}
 		byPath[listed.ImportPath], imports[listed.ImportPath] = p, listed.Imports
 	}
 	for name, p := range byPath {

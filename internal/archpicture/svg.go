@@ -75,20 +75,14 @@ func (c *column) write(b *bytes.Buffer, left float64) {
 	}
 }
 
-// write writes the box, its steps, and its text for a pointer that rests on it.
+// write writes the box and its steps.
 func (b *box) write(out *bytes.Buffer, x float64) {
-	class, doc, steps := "file", "", ""
+	class, steps := "file", ""
 	if b.pkg != nil {
-		class, doc, steps = "box", b.pkg.doc, strings.Join(b.pkg.steps, " ")
+		class, steps = "box", strings.Join(b.pkg.steps, " ")
 	}
 	if steps != "" {
 		class = "way"
-	}
-	out.WriteString("<g>")
-	if doc != "" {
-		out.WriteString("<title>")
-		_ = xml.EscapeText(out, []byte(doc))
-		out.WriteString("</title>")
 	}
 	fmt.Fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" rx=\"5\"/>\n", class, x-b.width()/2, b.y(), b.width(), boxHeight)
 	at := b.y() + 25
@@ -97,7 +91,6 @@ func (b *box) write(out *bytes.Buffer, x float64) {
 		text(out, x, b.y()+33, "step", steps)
 	}
 	text(out, x, at, "", b.name)
-	out.WriteString("</g>\n")
 }
 
 func text(b *bytes.Buffer, x float64, y int, class, s string) {

@@ -1,7 +1,6 @@
-// Package wrapall tests the generator on interfaces that others wrote: it
-// declares each exported interface of a set of packages anew, with a directive
-// on every method that returns an error, generates, and lets go vet compile
-// what comes out.
+// Package wrapall tests the generator on the interfaces of other packages. It
+// declares each exported interface anew, with a directive on every method that
+// returns an error. Then it generates, and has go vet compile the result.
 package wrapall
 
 import (

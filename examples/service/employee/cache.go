@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// maxCached is how many employees a Cache holds, so that a caller who asks for
-// ever new ids cannot fill the memory.
+// maxCached is how many employees a Cache holds. Without a bound a caller could
+// fill the memory with ever new ids.
 const maxCached = 10_000
 
-// A Cache is an EmployeeService that reads through to another one and
-// remembers what GetByID found.
+// A Cache is an EmployeeService that reads through to another one and remembers
+// the results of GetByID.
 //
 // It belongs below the rate limit, as in
 //
 //	NewRateLimitedEmployeeService(NewCache(directory, ttl), limiter)
 //
-// because the limit is on what a caller may ask and not on what the directory
-// has to answer. The other way around a cached employee could be asked for
-// without end, and a refused call would already have cost a look into the
-// cache.
+// because the limit is about calls and not about reads of the directory. The other
+// way around, calls for a cached employee would have no limit, and a denied call
+// would still look into the cache.
 type Cache struct {
 	next EmployeeService
 	ttl  time.Duration

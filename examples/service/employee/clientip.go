@@ -7,15 +7,15 @@ import (
 
 type clientIPKey struct{}
 
-// WithClientIP returns a context that says for whom a call is made.
+// WithClientIP returns a context with the address of the client of a call.
 func WithClientIP(ctx context.Context, ip netip.Addr) context.Context {
 	return context.WithValue(ctx, clientIPKey{}, ip)
 }
 
-// clientIP returns whose budget a call counts against: the client's IPv4
-// address or, because a client usually has a whole /64 of IPv6 addresses to
-// change between, that network. Calls without a client share one budget, so
-// that forgetting WithClientIP shows as refusals and not as a missing limit.
+// clientIP returns the key of a client's budget: its IPv4 address, or its /64
+// network of IPv6 addresses, because a client usually has a whole one to choose
+// from. Calls without a client share one budget. So a forgotten WithClientIP shows
+// as denials, and not as a missing limit.
 func clientIP(ctx context.Context) string {
 	ip, ok := ctx.Value(clientIPKey{}).(netip.Addr)
 	if !ok || !ip.IsValid() {

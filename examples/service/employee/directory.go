@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A Directory is an EmployeeService that stands for the database: it knows
-// nothing of limits or caches, and counts how often it is read.
+// A Directory is an EmployeeService that stands for a database. It knows nothing
+// of limits or caches, and counts its reads.
 type Directory struct {
 	employees []Employee
 	reads     atomic.Int64

@@ -1,5 +1,5 @@
-// Package employee looks up employees. Who may look up how often is declared
-// on the interface; `go generate` writes the decorator that enforces it.
+// Package employee looks up employees. Directives on its interface limit how often
+// each caller may do so; go generate writes the decorator that enforces them.
 package employee
 
 import (
@@ -27,7 +27,8 @@ type EmployeeService interface {
 	GetByID(ctx context.Context, id string) (*Employee, error)
 
 	// GetByEmail returns the employee with the given address, or ErrNotFound.
-	// Addresses can be guessed, so what counts is who asks and not for whom.
+	// Addresses can be guessed, so the limit is for each client and not for each
+	// address.
 	//
 	//ratelimit:key=clientIP(#ctx)
 	GetByEmail(ctx context.Context, email string) (*Employee, error)

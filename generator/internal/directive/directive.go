@@ -1,6 +1,6 @@
-// Package directive reads //ratelimit: lines: it finds them in parsed files, cuts
-// them into options, understands these, and reports what was meant as a directive
-// and is none.
+// Package directive reads //ratelimit: lines. It finds them in parsed files, cuts
+// them into options and parses these. It reports lines that look like directives
+// and have no effect.
 package directive
 
 import (

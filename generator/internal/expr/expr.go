@@ -1,5 +1,5 @@
 // Package expr checks the Go expressions of directives in the scope of their
-// source file, and finds what has to be guarded so that they cannot panic.
+// source file, and finds the places that need a guard so that they cannot panic.
 package expr
 
 import (

@@ -1,6 +1,6 @@
-// Package load finds the packages of a run and their directives, and
-// type-checks the files that have some. What is generated for them has no part
-// in that: it may be missing, old or broken.
+// Package load finds the packages of a run and their directives, and type-checks
+// the files that have some. It leaves generated files out, which may be missing,
+// stale or broken.
 package load
 
 import (

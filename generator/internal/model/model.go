@@ -1,6 +1,6 @@
-// Package model turns type-checked files with directives into the wrappers that
-// are to be written: their methods, the rules declared on them and the limits on
-// each call. A model without errors can be written and compiles.
+// Package model turns type-checked files with directives into wrappers: their
+// methods, the rules declared on them and the limits on each call. Code that is
+// written from a model without errors compiles.
 package model
 
 import (

@@ -1,5 +1,5 @@
-// Package naming chooses the names of what is generated: files, types,
-// constructors and the packages that generated code imports.
+// Package naming chooses the names in generated code: files, types, constructors
+// and imported packages.
 package naming
 
 import (

@@ -1,6 +1,6 @@
-// Package output deals with generated files on disk. It recognises them, tells
-// whether they are up to date, writes and removes them, and never touches a
-// file that rategen has not written.
+// Package output compares generated files with those on disk, writes them and
+// removes those whose source is gone. It never touches a file that rategen has not
+// written.
 package output
 
 import (
