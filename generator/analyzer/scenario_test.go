@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/txtar"
@@ -32,7 +33,7 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	parents := []string{"plain"} // without the generated files
-	if scratch.IsFull() {
+	if effort.Full() {
 		parents = append(parents, "good")
 	}
 	for _, parent := range parents {
