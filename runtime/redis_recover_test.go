@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/faultproxy"
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -55,7 +56,7 @@ func TestLimitsAreBack(t *testing.T) {
 					<-turns
 				}
 				test.stop(server, proxy)
-				for start := time.Now(); time.Since(start) < 3*time.Second; time.Sleep(time.Millisecond) {
+				for start := time.Now(); time.Since(start) < effort.Of(700*time.Millisecond, 3*time.Second); time.Sleep(time.Millisecond) {
 					if take() == runtime.SourceStore {
 						t.Fatal("a Redis that is away has decided")
 					}
