@@ -62,7 +62,8 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 	case len(fault.Classes) == 0 && s.Store == 0:
 		complain("the store has decided nothing")
 	}
-	if s.Classes["noscript"] > 0 {
+	// On a busy machine the time of a few may be over before it is.
+	if s.Classes["noscript"] > s.Classes["timeout"] {
 		complain("a script that is not there has not been loaded")
 	}
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
