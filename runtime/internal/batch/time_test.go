@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
-
-// full has the tests try every length of time, and not only some.
-var full = os.Getenv("RATEGEN_TEST_FULL") != ""
 
 // An answer is what became of a call.
 type answer struct {
@@ -64,12 +61,9 @@ func pauseOf(callers int) time.Duration {
 // the breaker to stay closed.
 func TestEveryDelay(t *testing.T) {
 	for _, punctual := range []bool{false, true} {
-		step := 5 * time.Millisecond
-		if full {
-			step = time.Millisecond
-		}
+		step := effort.Of(10*time.Millisecond, time.Millisecond)
 		for delay := time.Duration(0); delay <= 40*time.Millisecond; delay += step {
-			for _, callers := range []int{1, 2, 3, 8, 64, 256} {
+			for _, callers := range effort.Of([]int{1, 3, 8, 64}, []int{1, 2, 3, 8, 64, 256}) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &server{delay: delay, punctual: punctual}
 					s := newSubject(t, server)
@@ -97,13 +91,14 @@ func TestEveryDelay(t *testing.T) {
 // deadlines callers have.
 func TestEveryStall(t *testing.T) {
 	const begin = 200 * time.Millisecond
-	step, deadlines := 73*time.Millisecond, []time.Duration{0, 2 * time.Millisecond, 49 * time.Millisecond}
-	if full {
-		step, deadlines = 13*time.Millisecond, append(deadlines, 10*time.Millisecond)
+	step, crowds, deadlines := 73*time.Millisecond, []int{1, 2, 8}, []time.Duration{0, 2 * time.Millisecond}
+	if effort.Full() {
+		step, crowds = 13*time.Millisecond, append(crowds, 64)
+		deadlines = append(deadlines, 10*time.Millisecond, 49*time.Millisecond)
 	}
 	for _, punctual := range []bool{false, true} {
 		for _, deadline := range deadlines {
-			for _, callers := range []int{1, 2, 8, 64} {
+			for _, callers := range crowds {
 				for stall := 7 * time.Millisecond; stall <= 600*time.Millisecond; stall += step {
 					synctest.Test(t, func(t *testing.T) {
 						name := fmt.Sprintf("punctual %v, deadline %v, %d callers, stall of %v", punctual, deadline, callers, stall)
