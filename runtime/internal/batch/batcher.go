@@ -331,7 +331,7 @@ func (b *Batcher) lingering(now time.Duration) bool {
 	return false
 }
 
-// What a batch says about its server when it is over.
+// An outcome is what a batch says about its server when it is over.
 type outcome uint8
 
 const (
