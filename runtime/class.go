@@ -68,6 +68,9 @@ const (
 	ClassMoved
 	// ClassKey: the key could not be built, see [ErrInvalidKey].
 	ClassKey
+	// ClassSharded: the server is a proxy that shards keys, so that limits would
+	// not hold. The store decides nothing then.
+	ClassSharded
 
 	classes = iota
 )
@@ -75,7 +78,7 @@ const (
 var classNames = [classes]string{
 	"other", "timeout", "dial", "pool", "connection", "closed", "breaker_open", "crowded",
 	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",
-	"clusterdown", "tryagain", "masterdown", "moved", "key",
+	"clusterdown", "tryagain", "masterdown", "moved", "key", "sharded",
 }
 
 // String returns the class in lower case, "timeout" for instance.
@@ -105,6 +108,8 @@ func ClassOf(err error) ErrorClass {
 	switch {
 	case errors.Is(err, breaker.ErrOpen):
 		return ClassBreakerOpen
+	case errors.Is(err, errSharded):
+		return ClassSharded
 	case errors.Is(err, batch.ErrCrowded):
 		return ClassCrowded
 	case errors.Is(err, ErrInvalidKey):

@@ -29,6 +29,21 @@ func mutate(text string) string {
 	return strings.ReplaceAll(text, mutation[0], mutation[1])
 }
 
+// Stores check for sharding only with CheckSharding: some tests count commands.
+func init() { checkSharding = false }
+
+// CheckSharding is a [RedisOption] that has the store check whether its server
+// shards keys, again after a while if that is not clear.
+func CheckSharding(again time.Duration) RedisOption {
+	return func(s *RedisStore) {
+		s.sharding = newShardingCheck(s)
+		s.sharding.again = again
+	}
+}
+
+// ShardingChecks returns how many checks have been made.
+func (s *RedisStore) ShardingChecks() int { return int(s.sharding.made.Load()) }
+
 // Change is a [RedisOption] that changes the scripts.
 func Change(change func(string) string) RedisOption {
 	return func(s *RedisStore) {

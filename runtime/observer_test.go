@@ -299,7 +299,7 @@ func TestLabels(t *testing.T) {
 		}{
 			{runtime.Verdict(i), i <= int(runtime.Unavailable)},
 			{runtime.Source(i), i <= int(runtime.SourceProcess)},
-			{runtime.ErrorClass(i), i <= int(runtime.ClassKey)},
+			{runtime.ErrorClass(i), i <= int(runtime.ClassSharded)},
 			{runtime.FailurePolicy(i), i <= int(runtime.FailLocal)},
 		} {
 			if text := test.name.String(); len(text) == 0 || len(text) > 20 || test.known && (!label.MatchString(text) || text == "unknown") {

@@ -38,6 +38,12 @@ const (
 // On a cluster or ring the clients of the single servers send the scripts: add
 // hooks that are to see them by OnNewNode.
 //
+// A proxy that shards keys over several servers sends a script to the server of
+// its first key, and limits would not hold. So the first batch that several keys
+// share has a store on a client of a single server check that, by some keys of
+// its own that expire within seconds. If it is such a proxy the store decides
+// nothing any more: its errors are of [ClassSharded], and failure policies hold.
+//
 // With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller
 // that is alone may send its call in its own goroutine, which is quicker. It
 // then sees the end of its context when the answer is there, within the store's
@@ -47,7 +53,8 @@ type RedisStore struct {
 	client    redis.UniversalClient
 	cfg       batch.Config
 	router    *route.Router
-	watch     *memoryWatch // nil: nobody watches Redis's memory
+	watch     *memoryWatch   // nil: nobody watches Redis's memory
+	sharding  *shardingCheck // nil: there are several servers
 	failures  [classes]atomic.Int64
 	listeners listeners // the limiters on the store
 }
@@ -103,6 +110,9 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 			e.panicked("redis client", value)
 		}
 	}
+	if checkSharding {
+		s.sharding = newShardingCheck(s)
+	}
 	s.router = route.New(client, &s.cfg)
 	return s
 }
@@ -120,13 +130,17 @@ func (s *RedisStore) attach(e *events) {
 // detach ends what attach began.
 func (s *RedisStore) detach(e *events) { s.listeners.remove(e) }
 
-// Close ends what the store has started, the watch of [WithMemoryWatch], and
-// returns when it has ended: at once, or when it has given up on a Redis that
-// does not respond, which takes a second or two, and longer on a cluster whose
-// client waits longer. Calls are decided as before; the client stays open.
+// Close ends what the store has started, the watch of [WithMemoryWatch] and a
+// check whether keys are sharded, and returns when they have ended: at once, or
+// when they have given up on a Redis that does not respond, which takes a second
+// or two, and longer on a cluster whose client waits longer. Calls are decided as
+// before; the client stays open.
 func (s *RedisStore) Close() error {
 	if s.watch != nil {
 		s.watch.close()
+	}
+	if s.sharding != nil {
+		s.sharding.close()
 	}
 	return nil
 }
@@ -146,7 +160,7 @@ func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
 	return translated(calls, func(calls *engineCalls) error {
-		return s.count(s.router.Decide(ctx, script.Peek, calls.calls, arrived), calls.calls)
+		return s.execute(ctx, script.Peek, calls.calls, arrived)
 	})
 }
 
@@ -157,6 +171,9 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 		calls[i].Charges = charges[i : i+1]
 	}
 	err := translated(calls, func(calls *engineCalls) error {
+		if s.sharding.found() {
+			return s.count(errSharded, calls.calls)
+		}
 		return s.count(s.router.Refund(ctx, calls.calls), calls.calls)
 	})
 	for i := range calls {

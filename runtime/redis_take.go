@@ -122,7 +122,16 @@ func takeEachRecalled(ctx context.Context, m *denials.Memory, store decider, cal
 
 // decide implements decider.
 func (s *RedisStore) decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error {
-	return s.count(s.router.Decide(ctx, script.Take, calls, arrived), calls)
+	return s.execute(ctx, script.Take, calls, arrived)
+}
+
+// execute has an operation done for calls, unless they would be counted on a
+// wrong server.
+func (s *RedisStore) execute(ctx context.Context, op script.Operation, calls []terms.Call, arrived time.Duration) error {
+	if s.sharding.found() {
+		return s.count(errSharded, calls)
+	}
+	return s.count(s.router.Decide(ctx, op, calls, arrived), calls)
 }
 
 // count counts calls that were not decided by error class, and returns err: why

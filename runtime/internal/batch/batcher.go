@@ -103,6 +103,10 @@ type Config struct {
 	Moved func(b *Batcher, slot int, err error)
 	// Changed is called when a breaker opens or closes.
 	Changed func(node string, open bool)
+	// Shared is called with two keys of the first batch that has several, and
+	// of the first one whose keys have different hash tags: at most twice. Nil:
+	// nobody wants to know.
+	Shared func(key, other string)
 	// Panicked is called with the value of a panic in the client.
 	Panicked func(value any)
 	// Linger is how long a call waits before one more batch is sent for it. 0
@@ -136,6 +140,7 @@ type Batcher struct {
 	crowded atomic.Int32 // above 0 if one of the last batches was
 	recent  atomic.Int64 // how long the last batch took; 0: it failed
 	slow    atomic.Int32 // how many batches in a row took longer than linger
+	shared  atomic.Int32 // what Shared was told
 	warming atomic.Int64 // when connections were last made ahead of need
 }
 

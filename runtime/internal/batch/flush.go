@@ -92,6 +92,8 @@ func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 	kept, overdue := b.release(own, how)
 	if err != nil {
 		b.moved(own)
+	} else {
+		b.tellShared(own)
 	}
 	for _, g := range own.groups {
 		b.tell(own, g)

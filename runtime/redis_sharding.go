@@ -1,0 +1,227 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+const (
+	shardingKeys  = 16          // keys of a check
+	shardingTime  = time.Second // how long a check may take
+	shardingTries = 4           // how many checks are made until one is conclusive
+	// shardingWindow is how long a key of a check counts: longer than the check
+	// takes.
+	shardingWindow = 5 * time.Second
+	// shardingAgain is the time after which a check that was not conclusive is
+	// made again. Each further one waits eight times as long.
+	shardingAgain = time.Second
+)
+
+// checkSharding has new stores check for sharding.
+var checkSharding = true
+
+// errSharded is the error of calls to a store that shards.
+var errSharded = errors.New("keys are sharded by a proxy")
+
+const shardedLine = "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold; " +
+	"connect to the servers directly, or with a redis.Ring or redis.ClusterClient"
+
+// A shardingCheck finds out whether the only server of a client is a proxy that
+// sends a script to the server of its first key. Then a key has two states: what
+// a script counts that has the key as its first, and what one counts that has
+// another first.
+type shardingCheck struct {
+	store *RedisStore
+	ctx   context.Context
+	end   context.CancelFunc
+	again time.Duration
+
+	sharded atomic.Bool
+	made    atomic.Int32
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// newShardingCheck returns the check of a store, which begins when a batch is
+// shared; or nil, if the client itself knows several servers.
+func newShardingCheck(s *RedisStore) *shardingCheck {
+	switch s.client.(type) {
+	case *redis.ClusterClient, *redis.Ring:
+		return nil
+	}
+	c := &shardingCheck{store: s, again: shardingAgain}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	s.cfg.Shared = func(key, other string) { c.begin(key, other, 1, c.again) }
+	return c
+}
+
+// found reports whether keys are sharded.
+func (c *shardingCheck) found() bool { return c != nil && c.sharded.Load() }
+
+// begin makes a check in the background, unless the store is closed, and others
+// later as long as none is conclusive. Key and other are two keys of one batch.
+func (c *shardingCheck) begin(key, other string, try int, again time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.sharded.Load() {
+		return
+	}
+	c.running.Go(func() {
+		conclusive, err := c.check(key, other)
+		switch {
+		case conclusive || c.ctx.Err() != nil:
+		case try < shardingTries:
+			time.AfterFunc(again, func() { c.begin(key, other, try+1, 8*again) })
+		default:
+			if e := c.store.listeners.Load(); e != nil {
+				e.log.write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+			}
+		}
+	})
+}
+
+// close ends the check and returns when it has ended.
+func (c *shardingCheck) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.end()
+	c.running.Wait()
+}
+
+// check makes a check, and reports whether its result is certain. One that found
+// sharding is told of at once.
+func (c *shardingCheck) check(key, other string) (conclusive bool, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.store.cfg.Panicked(value)
+		}
+	}()
+	c.made.Add(1)
+	sharded, err := c.sharding(key, other)
+	if err != nil {
+		return false, err
+	}
+	if sharded && !c.sharded.Swap(true) {
+		if e := c.store.listeners.Load(); e != nil {
+			e.log.write(slog.LevelError, shardedLine, 0)
+		}
+	}
+	return true, nil
+}
+
+var errStrange = errors.New("keys were lost or charged meanwhile")
+
+// sharding charges some keys by one script, looks at each of them by a script of
+// its own, and then at all of them by one script again. Sharding is proved by a
+// key that is whole when it is first and charged when another is. One that is
+// whole for both has been evicted, or Redis has been emptied.
+func (c *shardingCheck) sharding(key, other string) (bool, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, shardingTime)
+	defer cancel()
+	calls := shardingCalls(key, other)
+	if err := c.execute(ctx, script.Take, calls); err != nil {
+		return false, err
+	}
+	alone := make([][]terms.Call, len(calls))
+	for i := range calls {
+		alone[i] = []terms.Call{{Charges: []terms.Charge{calls[i].Charges[0]}}}
+	}
+	if err := c.execute(ctx, script.Peek, alone...); err != nil {
+		return false, err
+	}
+	if err := c.execute(ctx, script.Peek, calls); err != nil {
+		return false, err
+	}
+	lost := false
+	for i := range calls {
+		wholeAlone, whole := alone[i][0].Charges[0].Remaining == 1, calls[i].Charges[0].Remaining == 1
+		if wholeAlone && !whole {
+			return true, nil
+		}
+		lost = lost || wholeAlone || whole
+	}
+	if lost {
+		return false, errStrange
+	}
+	return false, nil
+}
+
+// shardingCalls returns calls on keys that nobody else uses. They begin with the
+// keys given, so that they have their hash tags, and the rights to them.
+func shardingCalls(key, other string) []terms.Call {
+	mark := "%check:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
+	calls := make([]terms.Call, shardingKeys)
+	for i := range calls {
+		name := key
+		if i%2 == 1 {
+			name = other
+		}
+		calls[i].Charges = []terms.Charge{{
+			Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: shardingWindow.Microseconds(), Max: 1},
+			Key:   []byte(name + mark + strconv.Itoa(i)),
+			Cost:  1,
+		}}
+	}
+	return calls
+}
+
+// execute has a script executed for each of some batches, outside of the store's
+// own batches: which key is the first matters. A client with a time of its own
+// does not call the hooks, which may count commands.
+func (c *shardingCheck) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
+	client := c.store.client
+	if node, ok := client.(*redis.Client); ok {
+		client = node.WithTimeout(shardingTime)
+	}
+	all := make([]*script.Execution, len(batches))
+	for i, calls := range batches {
+		times := make([]int64, len(calls))
+		for j := range times {
+			times[j] = 1
+		}
+		all[i] = new(script.Execution)
+		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)), true)
+	}
+	c.send(ctx, client, all)
+	var unknown []*script.Execution // each server has to be told the text
+	for _, e := range all {
+		if script.Unknown(e.Err) {
+			e.WithText = true
+			unknown = append(unknown, e)
+		}
+	}
+	if len(unknown) > 0 {
+		c.send(ctx, client, unknown)
+	}
+	for i, e := range all {
+		if e.Err != nil {
+			return e.Err
+		}
+		for j := range batches[i] {
+			if err := batches[i][j].Err; err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *shardingCheck) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
+	if panicked := c.store.cfg.Library.Send(ctx, client, executions); panicked != nil {
+		c.store.cfg.Panicked(panicked)
+	}
+}
