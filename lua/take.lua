@@ -74,12 +74,14 @@ repeat
     -- A call's failure, a key of a foreign type say, is not another's: the next
     -- is decided as if it had not been there.
     --
-    -- From Redis 7.0 on a raised error is a table, and before a text that may
-    -- begin with a place in the script. What is no error of Redis is one of
-    -- Lua about a value that no limit can have written.
+    -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+    -- it is about a command that may not be called at all, that text then begins
+    -- with "@user_script: 7: " in place of a word in capitals. What is no error of
+    -- Redis is one of Lua about a value that no limit can have written.
     if type(err) == 'table' then
       err = err.err
     end
+    err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
     err = string.match(err, '(%u%u+ .*)$')
       or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
     -- But a demoted master has written nothing for any call, and the client

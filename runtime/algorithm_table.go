@@ -116,8 +116,11 @@ func queueNumbers(r *Rule, max int64) (int64, int64) {
 // capacity returns the largest cost that the rule could ever admit, with max in
 // place of its own.
 func (r *Rule) capacity(max int64) int64 {
-	t := r.terms(max, 0)
-	return t.Capacity()
+	if r.Algorithm != TokenBucket && r.Algorithm != LeakyBucket {
+		return max
+	}
+	burst, _ := countings[r.counted()].numbers(r, max)
+	return burst
 }
 
 // queues reports whether the rule is a queue that calls leave evenly spaced.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -48,14 +49,14 @@ const (
 	// ClassReadOnly: the server is a replica, or may not write as things are.
 	ClassReadOnly
 	// ClassAuth: the client's user or password is wrong, or the user may not
-	// run scripts or touch the key.
+	// run scripts, call a command that they call, or touch the key.
 	ClassAuth
 	// ClassWrongType: something else is stored under the key.
 	ClassWrongType
 	// ClassScript: the script failed, or its reply is not understood.
 	ClassScript
 	// ClassNoScript: the server does not know the script and would not learn
-	// it.
+	// it, or it knows no scripts at all.
 	ClassNoScript
 	// ClassClusterDown: the cluster does not serve the key's slot.
 	ClassClusterDown
@@ -143,24 +144,32 @@ var replyClasses = map[string]ErrorClass{
 	"MOVED": ClassMoved, "ASK": ClassMoved,
 }
 
+// place is where in a script an error was raised, as Redis before 7.0 says it, in
+// front of what the error was.
+var place = regexp.MustCompile(`^(Error running script \(call to \w+\): )?(@user_script: ?\d+: )*-?`)
+
+// classOfReply returns the class of an error that Redis replied. A command that
+// the user may not call is told of with NOPERM, and in a script with other words:
+// one sentence before Redis 7.2, another from then on and in Valkey.
 func classOfReply(text string) ErrorClass {
 	text = strings.TrimPrefix(text, "ERR ")
-	if before, cause, ok := strings.Cut(text, ": -"); ok && strings.HasPrefix(before, "Error running script") {
-		text = cause // the form of Redis before 7.0
-	}
-	word, _, _ := strings.Cut(text, " ")
+	cause := strings.TrimPrefix(text[len(place.FindString(text)):], "ERR ")
+	word, _, _ := strings.Cut(cause, " ")
 	switch class, ok := replyClasses[word]; {
 	case ok:
 		return class
-	case strings.Contains(text, "unauthenticated"): // too long a command without a password
+	case strings.Contains(cause, "unauthenticated"): // too long a command without a password
 		return ClassAuth
-	case strings.HasPrefix(text, "max number of clients"):
+	case strings.HasPrefix(cause, "The user executing the script can't"),
+		strings.HasPrefix(cause, "ACL failure in script"):
+		return ClassAuth
+	case strings.HasPrefix(cause, "max number of clients"):
 		return ClassDial
-	case strings.HasPrefix(text, "The user executing the script can't"):
-		return ClassAuth
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
-		strings.Contains(text, "user_script"):
+		strings.Contains(text, "user_script"), strings.Contains(text, "command called from"):
 		return ClassScript
+	case strings.HasPrefix(cause, "unknown command"): // renamed, or not there
+		return ClassNoScript
 	}
 	return ClassOther
 }

@@ -77,6 +77,7 @@ var classCases = []classCase{
 	{want: runtime.ClassAuth, name: "no right to run scripts", cause: command("ACL", "SETUSER", "default", "-eval", "-evalsha")},
 	{want: runtime.ClassAuth, name: "no right to the key", cause: command("ACL", "SETUSER", "default", "resetkeys", "~other:*")},
 	{want: runtime.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
+	{want: runtime.ClassAuth, name: "no right to a command of the algorithm", cause: command("ACL", "SETUSER", "default", "-zadd")},
 	{want: runtime.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
 	{want: runtime.ClassScript, name: "fails", options: script("error('boom')")},
 	{want: runtime.ClassScript, name: "does not compile", options: script("return return")},
@@ -91,18 +92,8 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	t.Cleanup(func() { other.ScriptKill(context.Background()) })
 }
 
-// loading makes the server load many keys, each of which takes a while.
-func loading(t *testing.T, s *redistest.Server, admin *redis.Client) {
-	ctx := context.Background()
-	master := redistest.Start(t)
-	err := master.Client(t).Eval(ctx, "for i = 1, 100000 do redis.call('SET', i, i) end", nil).Err()
-	if err != nil && err != redis.Nil {
-		t.Fatal(err)
-	}
-	config("key-load-delay", "50", "loading-process-events-interval-bytes", "1024")(t, s, admin)
-	follow(t, admin, master)
-	eventually(t, func() bool { return redis.HasErrorPrefix(admin.Get(ctx, "k").Err(), "LOADING") })
-}
+// loading makes the server load for longer than the calls take.
+func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(12 * time.Second) }
 
 func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 	follow(t, admin, redistest.Start(t))
@@ -211,6 +202,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
+	testErrorTextOfCluster(t, cluster)
 	// It asks again and again, ever more seldom, and has two seconds for the last.
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(4*time.Second))
 	limiter := runtime.New(store, quiet, closed)
@@ -256,7 +248,32 @@ func TestClassOf(t *testing.T) {
 		{runtime.ClassNoScript, reply("NOSCRIPT No matching script. Please use EVAL.")},
 		{runtime.ClassReadOnly, reply("MISCONF Redis is configured to save RDB snapshots")},
 		{runtime.ClassReadOnly, reply("NOREPLICAS Not enough good replicas to write.")},
-		// As Redis 6.2 tells of errors in a script.
+		// A command that is unknown or that the user may not call, and a key that
+		// it may not touch: as the servers reply to EVALSHA, when the script ends
+		// with the error, and when it goes on. The last two are of the script's
+		// redis.call before Redis 7.0.
+		{runtime.ClassAuth, reply("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand")},
+		{runtime.ClassAuth, reply("NOPERM this user has no permissions to run the 'evalsha' command")},
+		{runtime.ClassAuth, reply("NOPERM User u has no permissions to run the 'evalsha' command")},
+		{runtime.ClassAuth, reply("NOPERM this user has no permissions to access one of the keys used as arguments")},
+		{runtime.ClassAuth, reply("NOPERM No permissions to access a key")},
+		{runtime.ClassAuth, reply("ERR The user executing the script can't run this command or subcommand script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
+		{runtime.ClassAuth, reply("ERR The user executing the script can't run this command or subcommand")},
+		{runtime.ClassAuth, reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")},
+		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
+		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: on @user_script:1.")},
+		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'zadd' command")},
+		{runtime.ClassAuth, reply("ERR ACL failure in script: No permissions to access a key")},
+		{runtime.ClassAuth, reply("ERR Error running script (call to f_104ae65debf45156ded1e8e613705534c8e62c17): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand")},
+		{runtime.ClassNoScript, reply("ERR unknown command 'EVALSHA'")},
+		{runtime.ClassNoScript, reply("ERR unknown command `EVALSHA`")},
+		{runtime.ClassScript, reply("ERR Unknown Redis command called from script")},
+		{runtime.ClassScript, reply("ERR Unknown command called from script")},
+		{runtime.ClassScript, reply("ERR Unknown Redis command called from Lua script")},
+		{runtime.ClassScript, reply("ERR Error compiling script (new function): user_script:1: unexpected symbol near 'return'")},
+		{runtime.ClassWrongType, reply("WRONGTYPE Operation against a key holding the wrong kind of value script: 74d9c4f061bc4590499fe86289136c684b10a8d1, on @user_script:1.")},
+		{runtime.ClassWrongType, reply("ERR Error running script (call to f_74d9c4f061bc4590499fe86289136c684b10a8d1): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value")},
+		// As Redis 6.2 tells of other errors in a script.
 		{runtime.ClassOOM, reply("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.")},
 		{runtime.ClassScript, reply("ERR Error running script (call to f_1): @user_script:1: user_script:1: boom")},
 		{runtime.ClassPool, redis.ErrPoolExhausted},

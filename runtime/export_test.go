@@ -51,10 +51,25 @@ var onClock = strings.NewReplacer(
 	"redis.call('TIME')", "{string.match(redis.call('GET', '"+ClockKey+"'), '^(%d+)%d%d%d%d%d%d$'), "+
 		"string.match(redis.call('GET', '"+ClockKey+"'), '^%d-0?0?0?0?0?(%d%d?%d?%d?%d?%d?)$')}",
 	"(at - clock) / 1000)", "at / 1000)", // of lifetime
-	"call('PTTL', key)", "(call('PEXPIRETIME', key) * 1000 - clock) / 1000",
+	"call('PTTL', key)", "("+ExpireTime("key")+" * 1000 - clock) / 1000",
 	"'PEXPIRE'", "'PEXPIREAT'",
 	"'PX'", "'PXAT'",
 )
+
+// ExpireTime returns Lua that is when a key expires, in milliseconds, for servers
+// without PEXPIRETIME, which came with Redis 7.0. Before that time goes on while a
+// script runs, so it is read in one and the same millisecond.
+func ExpireTime(key string) string {
+	return strings.ReplaceAll(`(function()
+  while true do
+    local before, left, after = redis.call('TIME'), redis.call('PTTL', KEY), redis.call('TIME')
+    local now = before[1] * 1000 + math.floor(before[2] / 1000)
+    if now == after[1] * 1000 + math.floor(after[2] / 1000) then
+      return left < 0 and left or now + left
+    end
+  end
+end)()`, "KEY", key)
+}
 
 // SetScript changes the text of the script, and makes it take its time from
 // ClockKey.

@@ -47,7 +47,7 @@ func TestIdleLog(t *testing.T) {
 			if commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
 				t.Errorf("commands %v, want one UNLINK and nothing else that removes", commands)
 			}
-			lives := client.PExpireTime(t.Context(), log.key).Val() - time.Duration(log.subject.Now())*time.Microsecond
+			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
 			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
 				t.Errorf("expires in %v, want about %v", lives, rule.Window)
 			}
@@ -72,7 +72,7 @@ func TestIdleSlices(t *testing.T) {
 			log.take(rule, 1, 9)
 			log.subject.Advance(rule.Window)
 			log.take(rule, 1, 9)
-			lives := client.PExpireTime(t.Context(), log.key).Val() - time.Duration(log.subject.Now())*time.Microsecond
+			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
 			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
 				t.Errorf("expires in %v, want about %v", lives, rule.Window)
 			}

@@ -227,10 +227,18 @@ func expire(ctx context.Context, client *redis.Client, clock string, now int64, 
 	return expiry.Run(ctx, client, append([]string{clock}, keys...), now).Err()
 }
 
+// expireTime returns when a key expires, as PEXPIRETIME does.
+func expireTime(ctx context.Context, client *redis.Client, key string) time.Duration {
+	at, _ := whenExpired.Run(ctx, client, []string{key}).Int64()
+	return time.Duration(at) * time.Millisecond
+}
+
+var whenExpired = redis.NewScript("return " + runtime.ExpireTime("KEYS[1]"))
+
 var expiry = redis.NewScript(`
 redis.call('SET', KEYS[1], ARGV[1])
 for i = 2, #KEYS do
-  local at = redis.call('PEXPIRETIME', KEYS[i])
+  local at = ` + runtime.ExpireTime("KEYS[i]") + `
   if at > 0 and at <= math.floor(ARGV[1] / 1000) then
     redis.call('DEL', KEYS[i])
   end

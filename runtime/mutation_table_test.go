@@ -137,7 +137,6 @@ var windowMutations = []scriptMutation{
 	{"fixed: window edge", "fixed", "if clock < from + window then", "if clock <= from + window then", bySuite("fixed_window", "window_edge")},
 	{"fixed: lost cost", "fixed", "used + cost", "used + 1", bySuite("fixed_window", "cost")},
 	{"fixed: no expiry", "fixed", ", 'PX', lifetime(start + window))", ")", byExpiry},
-	{"zset: expires at a time, not after one", "zset", "'PEXPIRE', key, lifetime(last + window + slack)", "'PEXPIREAT', key, format('%.0f', math.ceil((at + window) / 1000))", "^TestLongScript$"},
 	{"fixed: refund into another window", "fixed", "at >= began + 0 and at < stop", "true", byModel("fixed")},
 	{"fixed: refund not clamped", "fixed", "math.max(0, used - cost)", "used - cost", byModel("fixed")},
 	{"fixed: retry is a window", "fixed", "retry = reset", "retry = window", byModel("fixed")},
@@ -160,4 +159,11 @@ var windowMutations = []scriptMutation{
 	{"bucket: queue does not space", "bucket", "delay = math.max(empty, at) - clock", "delay = 0", bySuite("queue", "queue")},
 	{"bucket: read once, decided twice", "bucket", "states[key] = nil", "", "^TestKeysInRow$"},
 	{"bucket: another key's state", "bucket", "found[i - place + 1]", "found[i - place + 2]", "^TestKeysInRow$"},
+}
+
+// clockMutations can be seen only where time goes on while a script runs, and keys
+// expire meanwhile: before Redis 7.2. From then on, and in Valkey, both stand still
+// until the script is over, so that there these are no faults.
+var clockMutations = []scriptMutation{
+	{"zset: expires at a time, not after one", "zset", "'PEXPIRE', key, lifetime(last + window + slack)", "'PEXPIREAT', key, format('%.0f', math.ceil((at + window) / 1000))", "^TestLongScript$"},
 }

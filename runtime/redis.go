@@ -70,7 +70,7 @@ func WithTimeout(d time.Duration) RedisOption {
 // WithDenialMemory sets for how long the store trusts a denial: until its
 // RetryAfter is over, but for no longer than d, the store denies equal calls on
 // the key by itself. Then one call asks Redis again, and the others go by the
-// denial until that is answered. So for d, and one trip to Redis, the store may
+// denial until that is answered. So for d, and one more answer, the store may
 // miss that another process has reset the key or refunded a charge; its own
 // resets and refunds, and a raised max, it sees at once. While Redis does not
 // respond a denial holds until its RetryAfter is over, whatever the failure
@@ -134,6 +134,11 @@ func (s *RedisStore) Close() error {
 // Take implements [Store].
 func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
+	if len(calls) == 1 && len(calls[0].Charges) > 0 {
+		if done, err := s.takeOne(ctx, &calls[0], arrived); done {
+			return err
+		}
+	}
 	return translated(calls, func(calls *engineCalls) error { return takeRecalled(ctx, s.cfg.Denials, s, calls.calls, arrived) })
 }
 

@@ -33,7 +33,9 @@ func TestCluster(t *testing.T) {
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
 	t.Run("refund once", func(t *testing.T) { testClusterRefundOnce(t, cluster, client, &count) })
 	t.Run("resharding", func(t *testing.T) { testResharding(t, cluster, client) })
+	t.Run("half moved", func(t *testing.T) { testHalfMoved(t, cluster) })
 	t.Run("frozen", func(t *testing.T) { testClusterFrozen(t, cluster) })
+	t.Run("reset beside a frozen master", func(t *testing.T) { testResetBesideFrozen(t, cluster) })
 	t.Run("faults", func(t *testing.T) { testTripsUnderFaults(t, cluster) })
 }
 

@@ -103,7 +103,7 @@ func TestLifetime(t *testing.T) {
 					}
 					continue
 				}
-				lives := client.PExpireTime(ctx, key).Val() - time.Duration(subject.Now())*time.Microsecond
+				lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
 				if more := lives - c.ResetAfter; more < 0 || more > time.Second {
 					t.Errorf("charge %d: lives %v longer than the %v until it is whole again", i, more, c.ResetAfter)
 				}
@@ -131,7 +131,7 @@ func TestRaisedMember(t *testing.T) {
 	if err := subject.Store.Take(ctx, calls); err != nil || calls[0].Err != nil {
 		t.Fatal(err, calls[0].Err)
 	}
-	lives := client.PExpireTime(ctx, key).Val() - time.Duration(subject.Now())*time.Microsecond
+	lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
 	if lives < rule.Window || lives > rule.Window+time.Second {
 		t.Errorf("expires in %v, want about %v", lives, rule.Window)
 	}

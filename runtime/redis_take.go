@@ -147,3 +147,15 @@ func (s *RedisStore) countOne(err error, calls int) {
 	s.failures[ClassOf(err)].Add(int64(calls))
 	s.router.Doubt(err)
 }
+
+// Failures returns how many calls the store has not decided since it was made, by
+// error class. Classes without calls are left out.
+func (s *RedisStore) Failures() map[ErrorClass]int64 {
+	counts := make(map[ErrorClass]int64)
+	for class := range s.failures {
+		if n := s.failures[class].Load(); n > 0 {
+			counts[ErrorClass(class)] = n
+		}
+	}
+	return counts
+}

@@ -17,7 +17,7 @@ type algorithm struct {
 	set   func(*runtime.Rule)         // makes the rule one of this algorithm
 	check func(*runtime.Rule) checker // checks one key
 	// history is set in place of check if every call is one of its own that
-	// shares trips and may be denied without one.
+	// shares batches and may be denied without one.
 	history func(*runtime.Rule) history
 }
 

@@ -1,6 +1,7 @@
 // Checker proves on a real redis-server that limits are exact.
 //
-// It starts a redis-server of its own. Then, for one algorithm after the
+// It starts a redis-server of its own, or the server that RATEGEN_REDIS_SERVER
+// names. Then, for one algorithm after the
 // other, several processes hammer the same keys with calls of mixed costs, and
 // record what became of every call and when it was, by the clock of Redis.
 // Afterwards a sweep over all records asks, of every single decision:
@@ -16,7 +17,7 @@
 // longer than the window, and for it a denial within that is not spurious.
 //
 // So far a process sends many calls at once, and Redis decides all of them. In
-// the runs called shared every call is one of its own: calls share trips, those
+// the runs called shared every call is one of its own: calls share batches, those
 // that are alike become one charge, and a process denies by itself what Redis
 // would deny. When such a denial was is not known by Redis's clock, but it must
 // have been right at some moment of the call, which is short.

@@ -10,9 +10,9 @@ import (
 // A record is what became of one call.
 type record struct {
 	// Order sorts all calls of a run as Redis executed them: the number of the
-	// trip, and the call's place in it.
+	// batch, and the call's place in it.
 	Order uint64
-	// Clock is the time of Redis during the trip, in microseconds.
+	// Clock is the time of Redis during the batch, in microseconds.
 	Clock int64
 	// At is the time that the charge counts as, 0 if there was none.
 	At int64
@@ -25,16 +25,16 @@ type record struct {
 	Admitted uint8
 }
 
-// maxTrip is the most calls that one trip has. With the two that tell the time
+// maxBatch is the most calls that one batch has. With the two that tell the time
 // it is what the store sends to Redis at once.
-const maxTrip = 126
+const maxBatch = 126
 
-// span is how far apart the orders of trips are.
+// span is how far apart the orders of batches are.
 const span = 128
 
-func orderOf(trip int64, place int) uint64 { return uint64(trip)*span + uint64(place) }
+func orderOf(batch int64, place int) uint64 { return uint64(batch)*span + uint64(place) }
 
-func (r *record) trip() int64 { return int64(r.Order / span) }
+func (r *record) batch() int64 { return int64(r.Order / span) }
 
 // recordSize is what a record takes in a file.
 var recordSize = binary.Size(record{})

@@ -40,7 +40,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		return err
 	}
 	defer redis.Stop()
-	version, err := redis.Version(ctx)
+	product, err := redis.Product(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	}
 	elapsed := time.Since(begin)
 	if r.notes == nil {
-		r.notes = []string{"Redis " + version}
+		r.notes = []string{product}
 	}
 	result, err := judge(name, newLimits(name, c.keys), files)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		r.notes = append(r.notes, fmt.Sprintf("%s: %d decisions, %d of them denials that were recalled, by %d scripts",
 			name, result.decisions, result.recalled, scripts))
 		if result.recalled == 0 || scripts*2 > result.decisions-result.recalled {
-			return fmt.Errorf("%s: %d decisions, %d of them recalled, by %d scripts: calls did not share trips, which is to be checked",
+			return fmt.Errorf("%s: %d decisions, %d of them recalled, by %d scripts: calls did not share batches, which is to be checked",
 				name, result.decisions, result.recalled, scripts)
 		}
 	}
@@ -78,8 +78,8 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	}
 	if result.first != nil {
 		rule := newLimits(name, c.keys)[result.first.Limit].rule
-		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d trips; the first is %+v, of max %d in %v, and the next trip came %v later",
-			name, result.trips, *result.first, rule.Max, rule.Window, result.gap))
+		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d batches; the first is %+v, of max %d in %v, and the next batch came %v later",
+			name, result.batches, *result.first, rule.Max, rule.Window, result.gap))
 	}
 	if result.backwards > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.backwards))

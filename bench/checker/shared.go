@@ -11,7 +11,7 @@ import (
 )
 
 // callers is how many goroutines of a process make calls of their own when
-// these share trips.
+// these share batches.
 const callers = 32
 
 // callShared makes single calls, of which those on a key and at a cost become

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A sharedRecord is what became of a call that shared a trip. When a denial
+// A sharedRecord is what became of a call that shared a batch. When a denial
 // was is not known, but that it was between the call's start and its end, by
 // the clock that Redis and all processes of the machine have in common.
 type sharedRecord struct {

@@ -34,8 +34,8 @@ type result struct {
 	backwards int           // how often the clock of Redis stepped back
 	first     *record       // the first decision with a fault
 	fault     fault         // what it is
-	gap       time.Duration // from the first fault's trip to the next trip
-	trips     int           // how many trips have faults
+	gap       time.Duration // from the first fault's batch to the next batch
+	batches   int           // how many batches have faults
 	recalled  int           // denials that a process gave by itself
 	faulty    map[int64]bool
 }
@@ -51,7 +51,7 @@ func (r *result) count(record *record, f fault) {
 	if r.faulty == nil {
 		r.faulty = make(map[int64]bool)
 	}
-	r.faulty[record.trip()] = true
+	r.faulty[record.batch()] = true
 	if r.first == nil || record.Order < r.first.Order {
 		r.first, r.fault = record, f
 	}
@@ -109,21 +109,21 @@ func sweep(name string, limits []limit, records []record) (*result, error) {
 		})
 	}
 	wait.Wait()
-	trips := make(map[int64]bool)
+	batches := make(map[int64]bool)
 	for i := range results {
 		total.add(&results[i])
-		maps.Copy(trips, results[i].faulty)
+		maps.Copy(batches, results[i].faulty)
 	}
-	total.trips = len(trips)
+	total.batches = len(batches)
 	if total.first != nil {
 		total.gap = gapAfter(records, total.first)
 	}
 	return total, nil
 }
 
-// gapAfter returns the time from a record's trip to the one after it.
+// gapAfter returns the time from a record's batch to the one after it.
 func gapAfter(records []record, r *record) time.Duration {
-	i := sort.Search(len(records), func(i int) bool { return records[i].trip() > r.trip() })
+	i := sort.Search(len(records), func(i int) bool { return records[i].batch() > r.batch() })
 	if i == len(records) {
 		return 0
 	}
@@ -131,15 +131,15 @@ func gapAfter(records []record, r *record) time.Duration {
 }
 
 // follows returns an error if the i-th record is not the one after its
-// predecessor: trips are numbered from 1 and calls in a trip from 0.
+// predecessor: batches are numbered from 1 and calls in a batch from 0.
 func follows(records []record, i int) error {
 	want := [2]uint64{orderOf(1, 0)}
 	if i > 0 {
 		want[0] = records[i-1].Order + 1
-		want[1] = orderOf(records[i-1].trip()+1, 0)
+		want[1] = orderOf(records[i-1].batch()+1, 0)
 	}
 	if got := records[i].Order; got != want[0] && got != want[1] {
-		return fmt.Errorf("record %d is call %d of trip %d, and the calls before it are missing or were made twice", i, got%span, records[i].trip())
+		return fmt.Errorf("record %d is call %d of batch %d, and the calls before it are missing or were made twice", i, got%span, records[i].batch())
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// sweepShared judges the decisions of calls that shared trips.
+// sweepShared judges the decisions of calls that shared batches.
 //
 // The charges of a key are put in order by their times, and those of one time
 // by what they left. Each must be right for what came before, and must have

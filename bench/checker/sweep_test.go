@@ -18,10 +18,10 @@ func simulate(t *testing.T, name string, limits []limit) []record {
 	var records []record
 	synctest.Test(t, func(t *testing.T) {
 		store := runtime.NewMemoryStore()
-		trip := newTrip(limits)
+		batch := newBatch(limits)
 		for range 2000 {
-			trip.fill(1+rand.IntN(maxTrip), time.Now())
-			output, err := trip.take(context.Background(), store)
+			batch.fill(1+rand.IntN(maxBatch), time.Now())
+			output, err := batch.take(context.Background(), store)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,17 +119,17 @@ func TestSweep(t *testing.T) {
 func TestSweepLost(t *testing.T) {
 	limits := newLimits("list", 2)
 	good := simulate(t, "list", limits)
-	// Half way, and not the last call of its trip.
+	// Half way, and not the last call of its batch.
 	half := len(good) / 2
-	for good[half].trip() != good[half+1].trip() {
+	for good[half].batch() != good[half+1].batch() {
 		half++
 	}
-	trip := good[half].trip()
+	batch := good[half].batch()
 	for name, bad := range map[string][]record{
-		"the first":  good[1:],
-		"one":        slices.Delete(slices.Clone(good), half, half+1),
-		"twice":      slices.Insert(slices.Clone(good), half, good[half]),
-		"whole trip": slices.DeleteFunc(slices.Clone(good), func(r record) bool { return r.trip() == trip }),
+		"the first":   good[1:],
+		"one":         slices.Delete(slices.Clone(good), half, half+1),
+		"twice":       slices.Insert(slices.Clone(good), half, good[half]),
+		"whole batch": slices.DeleteFunc(slices.Clone(good), func(r record) bool { return r.batch() == batch }),
 	} {
 		if _, err := sweep("list", limits, slices.Clone(bad)); err == nil {
 			t.Errorf("%s: no error", name)

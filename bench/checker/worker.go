@@ -30,7 +30,7 @@ type taker interface {
 	Take(ctx context.Context, calls []runtime.Call) error
 }
 
-// inFlight is how many trips a process has under way at once.
+// inFlight is how many batches a process has under way at once.
 const inFlight = 2
 
 // run makes the process's share of the decisions and writes down each.
@@ -102,15 +102,15 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// callTogether makes trips of many calls until none is left or the time is
+// callTogether makes batches of many calls until none is left or the time is
 // over, and writes down each call.
 func (w *worker) callTogether(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-	t := newTrip(limits)
+	t := newBatch(limits)
 	for ctx.Err() == nil {
 		if w.duration > 0 && time.Now().After(end) {
 			return nil
 		}
-		n := 1 + rand.IntN(maxTrip)
+		n := 1 + rand.IntN(maxBatch)
 		if w.duration == 0 {
 			n = min(n, int(left.Add(-int64(n)))+n)
 		}

@@ -27,14 +27,14 @@ func (s stats) String() string {
 
 // decisions prints what a decision costs on a key that is as full as it gets,
 // so that events leave it all the time.
-func decisions(ctx context.Context, out io.Writer, client *redis.Client, version string) error {
+func decisions(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
 	const (
 		window = 200 * time.Millisecond
 		events = 100
 		enough = 500
 	)
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
-	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (Redis %s, one call a trip; the times depend on the machine and what else it does):\n\n", events, version)
+	fmt.Fprintf(out, "\nCost of one decision in Redis, at `max=%d` (%s, one call a batch; the times depend on the machine and what else it does):\n\n", events, product)
 	fmt.Fprint(out, "| | commands if admitted | µs | commands if denied | µs |\n|---|---:|---:|---:|---:|\n")
 	for i := range ways {
 		rule := ways[i].rule

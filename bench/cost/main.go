@@ -65,18 +65,18 @@ func run(ctx context.Context, file string) error {
 	defer redis.Stop()
 	client := server.NewClient(redis.Socket)
 	defer client.Close()
-	version, err := redis.Version(ctx)
+	product, err := redis.Product(ctx)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if err := memory(ctx, &out, client, version); err != nil {
+	if err := memory(ctx, &out, client, product); err != nil {
 		return err
 	}
-	if err := decisions(ctx, &out, client, version); err != nil {
+	if err := decisions(ctx, &out, client, product); err != nil {
 		return err
 	}
-	if err := worst(ctx, &out, client, version); err != nil {
+	if err := worst(ctx, &out, client, product); err != nil {
 		return err
 	}
 	if file == "" {

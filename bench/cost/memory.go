@@ -17,7 +17,7 @@ var sizes = []int{10, 100, 1000, 10_000}
 
 // memory prints what a key takes that holds as many events as its limit
 // admits, spread over most of the window.
-func memory(ctx context.Context, out io.Writer, client *redis.Client, version string) error {
+func memory(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
 	const (
 		window = 20 * time.Second
 		ticks  = 180
@@ -55,7 +55,7 @@ func memory(ctx context.Context, out io.Writer, client *redis.Client, version st
 		}
 		<-ticker.C
 	}
-	fmt.Fprintf(out, "Bytes of a key that holds so many events (Redis %s, a key of 15 bytes):\n\n", version)
+	fmt.Fprintf(out, "Bytes of a key that holds so many events (%s, a key of 15 bytes):\n\n", product)
 	fmt.Fprint(out, "| |")
 	for _, size := range sizes {
 		fmt.Fprintf(out, " %d |", size)

@@ -110,8 +110,8 @@ func fillLayers(s *state) {
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
 // worst prints what a decision costs at most.
-func worst(ctx context.Context, out io.Writer, client *redis.Client, version string) error {
-	fmt.Fprintf(out, "\nThe most work of one decision, in µs of Redis (Redis %s, the quickest of several, since what else the machine does only adds to it). The state is the largest there is, and half of it has left the window, or all of it in the column \"idle\"; the cost is the largest that a log takes, and any for the others:\n\n", version)
+func worst(ctx context.Context, out io.Writer, client *redis.Client, product string) error {
+	fmt.Fprintf(out, "\nThe most work of one decision, in µs of Redis (%s, the quickest of several, since what else the machine does only adds to it). The state is the largest there is, and half of it has left the window, or all of it in the column \"idle\"; the cost is the largest that a log takes, and any for the others:\n\n", product)
 	fmt.Fprint(out, "| | state | cost | admitted | idle | denied | refund |\n|---|---|---:|---:|---:|---:|---:|\n")
 	for i := range extremes {
 		e := &extremes[i]

@@ -1,7 +1,7 @@
 // Faults does to a Redis what happens to one in production, one fault after the
 // other, and prints as a table in Markdown what callers of a limiter see
 // meanwhile. Every number is measured, and every server is a redis-server of
-// its own.
+// its own, or the server that RATEGEN_REDIS_SERVER names.
 //
 // Usage:
 //
@@ -21,6 +21,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -81,10 +82,23 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 			rows = append(rows, &row{fault: fault})
 		}
 	}
+	var product string
+	if !attempt(func(t *trial) { product = faults.Product(t) }) {
+		return false, errors.New("no server starts")
+	}
+	fmt.Fprintln(os.Stderr, "faults:", product)
 	var crowds []faults.Crowd
 	ok := true
 	if wanted.MatchString("crowd") {
 		ok = attempt(func(t *trial) { crowds = faults.Crowds(t, short) })
+	}
+	var distances []faults.Distance
+	if wanted.MatchString("distance") {
+		ok = attempt(func(t *trial) { distances = faults.Distances(t, short) }) && ok
+	}
+	var stalls []faults.Stall
+	if wanted.MatchString("stall") {
+		ok = attempt(func(t *trial) { stalls = faults.Stalls(t, short) }) && ok
 	}
 	var wait sync.WaitGroup
 	free := make(chan struct{}, together)
@@ -111,7 +125,7 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 		}
 	}
 	var out bytes.Buffer
-	write(&out, rows, crowds, lasts)
+	write(&out, product, rows, crowds, distances, stalls, lasts)
 	if file != "" {
 		return ok, page.Insert(file, out.Bytes())
 	}

@@ -13,7 +13,9 @@ import (
 )
 
 // write writes the tables.
-func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration) {
+func write(w io.Writer, product string, rows []*row, crowds []faults.Crowd, distances []faults.Distance, stalls []faults.Stall, lasts time.Duration) {
+	writeDistances(w, distances)
+	writeStalls(w, stalls)
 	if len(crowds) > 0 {
 		fmt.Fprintf(w, "%d calls at once on a Redis that gives no answer, a budget of %v:\n\n", crowds[0].Calls, runtime.DefaultTimeout)
 		fmt.Fprintln(w, "| Redis | answered | p50 | p99 | max |")
@@ -26,7 +28,7 @@ func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration)
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself.\n", faults.Traffic, lasts)
+	fmt.Fprintf(w, "%s. A fault lasts %v unless it heals by itself. Measured with %s.\n", faults.Traffic, lasts, product)
 	var where faults.Where
 	for _, r := range rows {
 		if r.fault.Where != where {
@@ -50,6 +52,55 @@ func write(w io.Writer, rows []*row, crowds []faults.Crowd, lasts time.Duration)
 			name = ""
 		}
 	}
+}
+
+// writeDistances writes what callers saw of a Redis far away.
+func writeDistances(w io.Writer, distances []faults.Distance) {
+	if len(distances) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "A Redis that answers each request late, a budget of %v, callers that call again at once, for three seconds after one in which connections are made:\n\n", runtime.DefaultTimeout)
+	fmt.Fprintln(w, "| delay | callers | client | decided | breaker opened | p50 | p99 |")
+	fmt.Fprintln(w, "|---:|---:|---|---:|---:|---:|---:|")
+	for _, d := range distances {
+		fmt.Fprintf(w, "| %s | %d | %s | %s of %d | %d times | %s | %s |\n", short(d.Delay), d.Callers, clientName(d.Tuned),
+			percent(d.Calls-d.Undecided, d.Calls), d.Calls, d.Openings, short(d.P50), short(d.P99))
+	}
+	fmt.Fprintln(w)
+}
+
+// writeStalls writes what callers saw of a Redis that stalled once.
+func writeStalls(w io.Writer, stalls []faults.Stall) {
+	if len(stalls) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "A Redis that stops once, by SIGSTOP, under callers that call again a millisecond after they were answered:\n\n")
+	fmt.Fprintln(w, "| stall | callers | client | not decided, of those during the stall | of others | breaker |")
+	fmt.Fprintln(w, "|---:|---:|---|---:|---:|---|")
+	for _, s := range stalls {
+		opened := "closed"
+		if s.Openings > 0 {
+			opened = fmt.Sprintf("open after %s", short(s.OpenAfter))
+		}
+		fmt.Fprintf(w, "| %s | %d | %s | %d | %d | %s |\n", short(s.Lasts), s.Callers, clientName(s.Tuned), s.Undecided, s.Others, opened)
+	}
+	fmt.Fprintln(w)
+}
+
+func clientName(tuned bool) string {
+	if tuned {
+		return "tuned"
+	}
+	return "default"
+}
+
+// percent returns a share with as many digits as a miss of a few in ten thousand
+// needs.
+func percent(n, of int) string {
+	if n == of {
+		return "100 %"
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(of))
 }
 
 // short returns a duration as one reads it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -61,6 +62,9 @@ func All() []Fault {
 	}
 	return all
 }
+
+// Product returns which server the faults happen to, with its version.
+func Product(tb testing.TB) string { return redistest.Start(tb).Product() }
 
 // A site is a Redis and what is going to happen to it.
 type site struct {

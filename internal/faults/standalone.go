@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -163,28 +162,19 @@ func crowded(tb testing.TB, c clients) *site {
 	}
 }
 
-// loading kills the server, and has it load 2,000 keys at its restart, one
-// every millisecond.
+// loading kills the server, and has it load for two seconds at its restart.
 func loading(tb testing.TB, c clients) *site {
-	m := newMachine(tb, "--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
-	for i := range 2000 {
-		m.do("SET loading:" + strconv.Itoa(i) + " x")
-	}
-	var wait sync.WaitGroup
-	tb.Cleanup(wait.Wait)
+	m := newMachine(tb)
 	return &site{connect: m.clients(c),
-		begin: func() {
-			m.do("SAVE")
-			wait.Go(m.Restart)
-		},
-		end: wait.Wait,
+		begin: func() { m.RestartLoading(2 * time.Second) },
+		end:   m.WaitServing,
 	}
 }
 
 // asleep has the server sleep for two seconds.
 func asleep(tb testing.TB, c clients) *site {
 	var args []string
-	if !strings.HasPrefix(version(tb, redistest.Start(tb)), "6.") {
+	if !strings.HasPrefix(redistest.Start(tb).Product(), "Redis 6.") {
 		args = []string{"--enable-debug-command", "local"} // as Redis 6 always has it
 	}
 	m := newMachine(tb, args...)
@@ -232,19 +222,4 @@ func flushed(tb testing.TB, c clients) *site {
 		},
 		end: func() { close(stop); wait.Wait() },
 	}
-}
-
-// version returns which Redis a server is.
-func version(tb testing.TB, server *redistest.Server) string {
-	tb.Helper()
-	info, err := server.Client(tb).Info(context.Background(), "server").Result()
-	if err != nil {
-		tb.Fatalf("which Redis it is: %v", err)
-	}
-	for line := range strings.Lines(info) {
-		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return strings.TrimSpace(version)
-		}
-	}
-	return ""
 }

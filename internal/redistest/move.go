@@ -53,23 +53,36 @@ func (c *Cluster) setSlot(node *Server, slot int, state, id string) {
 	}
 }
 
+// MoveKeys moves single keys of a slot that StartMove has begun to move.
+func (c *Cluster) MoveKeys(from, to *Server, keys ...string) {
+	c.tb.Helper()
+	err := from.ask(func(ctx context.Context, client *redis.Client) error { return migrate(ctx, client, to, keys) })
+	if err != nil {
+		c.tb.Fatalf("move keys: %v", err)
+	}
+}
+
 func (c *Cluster) moveKeys(slot int, from, to *Server) error {
-	const timeout = 5000 // milliseconds
 	return from.ask(func(ctx context.Context, client *redis.Client) error {
 		for {
 			keys, err := client.ClusterGetKeysInSlot(ctx, slot, 100).Result()
 			if err != nil || len(keys) == 0 {
 				return err
 			}
-			args := []any{"MIGRATE", loopback, to.port(), "", 0, timeout, "KEYS"}
-			for _, key := range keys {
-				args = append(args, key)
-			}
-			if err := client.Do(ctx, args...).Err(); err != nil {
+			if err := migrate(ctx, client, to, keys); err != nil {
 				return err
 			}
 		}
 	})
+}
+
+func migrate(ctx context.Context, client *redis.Client, to *Server, keys []string) error {
+	const timeout = 5000 // milliseconds
+	args := []any{"MIGRATE", loopback, to.port(), "", 0, timeout, "KEYS"}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return client.Do(ctx, args...).Err()
 }
 
 // ownedBy returns nil when every running node holds owner for the owner.

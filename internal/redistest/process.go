@@ -21,7 +21,10 @@ const (
 	startPoll  = 2 * time.Millisecond
 )
 
-var errAddrInUse = errors.New("address already in use")
+var (
+	errAddrInUse = errors.New("address already in use")
+	errLoading   = errors.New("the server is loading")
+)
 
 // process is a started redis-server.
 type process struct {
@@ -79,9 +82,10 @@ func (p *process) kill() {
 func (p *process) pause()  { signalStop(p.cmd.Process) }
 func (p *process) resume() { signalContinue(p.cmd.Process) }
 
-// launch starts the server's process and returns when it answers. The error
-// of one that does not is errAddrInUse or ends with what the server logged.
-func (s *Server) launch() (*process, error) {
+// launch starts the server's process and returns when it serves, or is loading if
+// that is wanted. The error of one that does not is errAddrInUse or ends with what
+// the server logged.
+func (s *Server) launch(loading bool) (*process, error) {
 	// The server appends to the same file itself; this catches what it says
 	// before it has read its configuration, or when it rejects it.
 	output, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
@@ -109,7 +113,7 @@ func (s *Server) launch() (*process, error) {
 	defer limit.Stop()
 	for {
 		cause := s.probe(cmd.Process.Pid)
-		if cause == nil {
+		if cause == nil || loading && errors.Is(cause, errLoading) {
 			return p, nil
 		}
 		select {
@@ -154,6 +158,9 @@ func (s *Server) probe(pid int) error {
 			line = strings.TrimRight(line, "\r\n")
 			if line == want {
 				break
+			}
+			if strings.HasPrefix(line, "-LOADING") {
+				return errLoading
 			}
 			if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "process_id:") {
 				return fmt.Errorf("%s where %s was wanted", line, want)

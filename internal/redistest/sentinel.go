@@ -45,7 +45,7 @@ func StartSentinel(tb testing.TB) *Sentinel {
 		s.Nodes = append(s.Nodes, start(tb, portPlain, func(string, int) []string {
 			args := []string{"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"}
 			if len(s.Nodes) > 0 {
-				args = append(args, "--replicaof", loopback+" "+s.Nodes[0].port())
+				args = append(args, "--replicaof", loopback, s.Nodes[0].port())
 			}
 			return args
 		}))

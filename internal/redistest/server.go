@@ -60,7 +60,7 @@ func start(tb testing.TB, kind portKind, extra func(dir string, port int) []stri
 		s.arg = append(append(s.arg, extra(dir, port)...),
 			"--port", strconv.Itoa(port), "--bind", loopback,
 			"--dir", dir, "--logfile", s.log, "--daemonize", "no")
-		if s.proc, err = s.launch(); err == nil {
+		if s.proc, err = s.launch(false); err == nil {
 			tb.Cleanup(s.close)
 			return s
 		}
@@ -131,7 +131,7 @@ func (s *Server) Restart() {
 	}
 	s.proc.kill()
 	s.paused = false
-	proc, err := s.launch()
+	proc, err := s.launch(false)
 	if err != nil {
 		// Not Fatal, which only the test's own goroutine may call.
 		s.tb.Errorf("restart redis: %v", err)

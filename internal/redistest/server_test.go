@@ -120,7 +120,7 @@ func TestPortTaken(t *testing.T) {
 	stranger := Start(t)
 	s.Kill()
 	other := &Server{Addr: stranger.Addr, tb: t, bin: s.bin, log: s.log, arg: append(s.arg, "--port", stranger.port())}
-	if _, err := other.launch(); !errors.Is(err, errAddrInUse) {
+	if _, err := other.launch(false); !errors.Is(err, errAddrInUse) {
 		t.Errorf("got %v, want %v", err, errAddrInUse)
 	}
 }

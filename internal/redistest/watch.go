@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -148,8 +149,11 @@ func (s *Sentinel) known(ctx context.Context, client *redis.Client, list, flag s
 	}
 	var ports []string
 	for _, server := range cmd.Val() {
+		// It may have thought the master down when it was last asked, which
+		// Valkey 9.1 goes on saying after a failover.
+		flags := strings.TrimSuffix(server["flags"], ",master_down")
 		// Without a runid it was only heard of, and could not be promoted.
-		if server["flags"] == flag && server["runid"] != "" {
+		if flags == flag && server["runid"] != "" {
 			ports = append(ports, server["port"])
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
+	"github.com/rategen/rategen/internal/redistest"
 )
 
 // Facts returns what there is to know about the machine, and what was asked.
@@ -22,7 +23,7 @@ func (p Plan) Facts(ctx context.Context, client *redis.Client) ([]string, error)
 	cpus, _ := os.ReadFile("/proc/cpuinfo") // no fact where there is none
 	return []string{
 		fmt.Sprintf("Machine: %d cores for this program and redis-server together, GOMAXPROCS=%d, %s, load average before %s", runtime.NumCPU(), runtime.GOMAXPROCS(0), model(string(cpus)), Busy()),
-		fmt.Sprintf("Versions: %s %s/%s, Redis %s, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, field(info, "redis_version"), versions()),
+		fmt.Sprintf("Versions: %s %s/%s, %s, %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, redistest.Product(info), versions()),
 		fmt.Sprintf("Over Redis: by TCP on this machine, at most %d connections each; rounds in changing order, %d of them, or %d if all calls are denied; in each %v unmeasured and %v measured, or %v where denials are remembered; medians of the rounds",
 			p.Connections, p.Rounds, p.RoundsFull, p.Warm, p.Measure, p.Recall),
 		fmt.Sprintf("In memory: %d rounds of %v; the time of a decision is that of all callers together", p.RoundsLocal, p.MeasureLocal),

@@ -32,15 +32,6 @@ func TestParseUsage(t *testing.T) {
 	}
 }
 
-func TestField(t *testing.T) {
-	if got := field(info, "used_cpu_sys"); got != "1.250000" {
-		t.Errorf("got %q", got)
-	}
-	if got := field(info, "used_cpu"); got != "" {
-		t.Errorf("a part of a name gives %q", got)
-	}
-}
-
 func TestMachine(t *testing.T) {
 	if got := model("processor\t: 0\nmodel name\t: Some CPU @ 3: fast\nprocessor\t: 1\n"); got != "Some CPU @ 3: fast" {
 		t.Errorf("model %q", got)

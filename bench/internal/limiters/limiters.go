@@ -64,7 +64,7 @@ type Shared struct {
 	Own  bool // is rategen's
 	// Recalls reports that it denies by itself what Redis has denied lately.
 	Recalls bool
-	// Floor reports that it is no limiter, but a trip to Redis.
+	// Floor reports that it is no limiter, but a bare command to Redis.
 	Floor bool
 	New   func(Server, Limits) (load.Take, error)
 }

@@ -2,6 +2,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
 )
 
 // A Server is a redis-server on a Unix socket in a directory of its own, so
@@ -52,13 +55,27 @@ func StartTCP(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
+// binary returns the path of the server to start: of the one that the variable
+// RATEGEN_REDIS_SERVER names, as for the tests, or else of redis-server.
+func binary() (string, error) {
+	path, err := exec.LookPath(cmp.Or(os.Getenv("RATEGEN_REDIS_SERVER"), "redis-server"))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path) // the server runs in a directory of its own
+}
+
 func start(ctx context.Context, port string) (*Server, error) {
+	bin, err := binary()
+	if err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Dir: dir, Socket: filepath.Join(dir, "redis.sock")}
-	s.cmd = exec.CommandContext(ctx, "redis-server",
+	s.cmd = exec.CommandContext(ctx, bin,
 		"--port", port, "--bind", "127.0.0.1", "--unixsocket", s.Socket, "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
 		"--logfile", filepath.Join(dir, "redis.log"))
@@ -118,17 +135,12 @@ func NewClient(socket string) *redis.Client {
 // Patience is how long a client waits before it gives up.
 const Patience = time.Minute
 
-// Version returns which Redis it is.
-func (s *Server) Version(ctx context.Context) (string, error) {
+// Product returns which server it is, with its version.
+func (s *Server) Product(ctx context.Context) (string, error) {
 	client := NewClient(s.Socket)
 	defer client.Close()
 	info, err := client.Info(ctx, "server").Result()
-	for line := range strings.Lines(info) {
-		if version, ok := strings.CutPrefix(line, "redis_version:"); ok {
-			return strings.TrimSpace(version), nil
-		}
-	}
-	return "", err
+	return redistest.Product(info), err
 }
 
 // Calls returns how often a command was called, also by those who found no

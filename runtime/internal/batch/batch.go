@@ -45,7 +45,7 @@ var batches = sync.Pool{New: func() any { return &batch{at: make(map[int]*group)
 // load makes groups of the waiters from the front and returns how many fit: all
 // of a batch is one operation, and no more work than MaxCalls calls of a small
 // cost. The first waiter always fits. Callers that have given up stay behind.
-func (b *batch) load(routed bool) int {
+func (b *batch) load() int {
 	b.unload()
 	taken := len(b.waiters)
 	for i, w := range b.waiters {
@@ -55,7 +55,7 @@ func (b *batch) load(routed bool) int {
 		}
 	}
 	for _, g := range b.groups {
-		g.fill(b.op, routed)
+		g.fill(b.op)
 		b.send = append(b.send, g.executions[0])
 	}
 	return taken

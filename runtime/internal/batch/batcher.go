@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,9 @@ type Config struct {
 	// Router reaches all servers of several, and follows a key that has moved.
 	// It is nil if there is one server.
 	Router redis.UniversalClient
+	// Server returns the client of the server with an address, or nil if it is
+	// not known.
+	Server func(ctx context.Context, address string) *redis.Client
 	// Doubt is called with an error after which keys may be on other servers.
 	Doubt func(err error)
 	// Moved is called when calls on a slot failed: the next ones should look
@@ -166,7 +170,7 @@ func (b *Batcher) Load() (waiting, batches int) {
 	return len(b.waiting), len(b.batches)
 }
 
-// Do has a waiter's calls executed. It returns when that is done, when the
+// Do has a sealed waiter's calls executed. It returns when that is done, when the
 // timeout is over, or when ctx ends. If the error is nil the caller frees the
 // waiter; otherwise it must not use it any more. Calls that were not sent by
 // then never are.
@@ -177,7 +181,7 @@ func (b *Batcher) Do(ctx context.Context, w *Waiter) error {
 	return b.Wait(ctx, w)
 }
 
-// Start has a waiter's calls executed; Wait is due. If inline is true it may
+// Start has a sealed waiter's calls executed; Wait is due. If inline is true it may
 // execute them before it returns.
 func (b *Batcher) Start(ctx context.Context, w *Waiter, inline bool) error {
 	permit, ok := b.Breaker.Allow(w.arrived)
@@ -185,7 +189,6 @@ func (b *Batcher) Start(ctx context.Context, w *Waiter, inline bool) error {
 		w.Free()
 		return breaker.ErrOpen
 	}
-	w.seal()
 	w.permit, w.due = permit, w.arrived+b.cfg.Timeout
 	inline = b.patience(ctx, w) && inline && !permit.Probe()
 	own, err := b.join(w, inline)
@@ -273,6 +276,11 @@ func (b *Batcher) depart(own *batch, now time.Duration) {
 // collect fills a batch from the front of the queue. It returns false if nobody
 // waits, and then the flush loop ends.
 func (b *Batcher) collect(own *batch) bool {
+	if b.crowded.Load() > 0 {
+		// The callers of the last batch run first. Those that call again come
+		// along, and need no batch of their own.
+		runtime.Gosched()
+	}
 	for {
 		b.mu.Lock()
 		n := min(len(b.waiting), maxWaiters)
@@ -287,7 +295,7 @@ func (b *Batcher) collect(own *batch) bool {
 		b.mu.Unlock()
 
 		n -= b.dropDenied(own)
-		if taken := own.load(b.cfg.Router == nil); taken < n {
+		if taken := own.load(); taken < n {
 			b.mu.Lock()
 			b.waiting = slices.Insert(b.waiting, 0, own.waiters[taken:]...)
 			own.waiters = slices.Delete(own.waiters, taken, n)

@@ -28,14 +28,14 @@ func (b *Batcher) flush(own *batch) {
 // flushInline sends the batch of a caller in its own goroutine. If it has to be
 // sent again another goroutine does that.
 func (b *Batcher) flushInline(own *batch) {
-	if own.load(b.cfg.Router == nil); len(own.groups) == 0 { // its time was over before
+	if own.load(); len(own.groups) == 0 { // its time was over before
 		kept, _ := b.release(own, unsent)
 		b.handOver(own, kept)
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), b.cfg.Timeout, LateError(b.cfg.Timeout))
 	b.send(ctx, b.Client, own.send)
-	if how, _ := own.remedy(b.cfg.Router == nil); how != none {
+	if how, _ := b.remedy(own); how != none {
 		go func() {
 			kept := b.finish(ctx, own)
 			cancel()

@@ -101,11 +101,11 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 }
 
 // fill prepares one script for all calls.
-func (g *group) fill(op script.Operation, routed bool) {
+func (g *group) fill(op script.Operation) {
 	for len(g.found) < len(g.calls) {
 		g.found = append(g.found, script.Outcome{})
 	}
-	g.execution().Fill(op, g.calls, g.times, g.found[:len(g.calls)], routed)
+	g.execution().Fill(op, g.calls, g.times, g.found[:len(g.calls)])
 }
 
 // execution adds an execution.
@@ -121,9 +121,9 @@ func (g *group) execution() *script.Execution {
 }
 
 // split moves the calls of an execution from the i-th on to a new one.
-func (g *group) split(e *script.Execution, i int, routed bool) *script.Execution {
+func (g *group) split(e *script.Execution, i int) *script.Execution {
 	part := g.execution()
-	e.Split(part, i, routed)
+	e.Split(part, i)
 	return part
 }
 

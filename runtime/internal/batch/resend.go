@@ -10,22 +10,21 @@ import (
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
-// How a script that certainly no server has executed is sent again.
+// A remedy is how to send a script again that certainly no server has executed.
 type remedy uint8
 
 const (
 	none     remedy = iota
 	atOnce          // by the same client: with its text, or in pieces
-	redirect        // by the client of all servers
+	redirect        // to another server
 	later           // by the same client, after a pause
 )
 
 // resend sends again what certainly no server has executed, until the callers'
-// time is over. It reports whether that was done by the client of all servers.
+// time is over. It reports whether something was sent to another server.
 func (b *Batcher) resend(ctx context.Context, own *batch) (redirected bool) {
-	client, routed, pause := b.Client, b.cfg.Router == nil, time.Millisecond
-	for {
-		how, err := own.remedy(routed)
+	for pause := time.Millisecond; ; {
+		how, err := b.remedy(own)
 		if how == none || own.age() >= b.cfg.Timeout {
 			return redirected
 		}
@@ -41,24 +40,21 @@ func (b *Batcher) resend(ctx context.Context, own *batch) (redirected bool) {
 				return redirected
 			}
 		}
-		if how == redirect {
-			client, redirected = b.cfg.Router, true
-		}
-		own.prepare(routed, routed || how == redirect)
-		if how == redirect {
-			routed = true
+		elsewhere := b.prepare(ctx, own)
+		if elsewhere && !redirected {
 			b.redirect(own, err)
+			redirected = true
 		}
-		b.send(ctx, client, own.send)
+		b.sendAll(ctx, own.send)
 	}
 }
 
 // remedy returns how to send scripts of a batch again, and the error of one of
-// them. Routed says that the client of all servers has sent them.
-func (b *batch) remedy(routed bool) (how remedy, err error) {
-	for _, g := range b.groups {
+// them.
+func (b *Batcher) remedy(own *batch) (how remedy, err error) {
+	for _, g := range own.groups {
 		for _, e := range g.executions {
-			if one := remedyFor(e.Err, e.Calls(), routed); one != none && (how == none || one < how) {
+			if one := remedyFor(e.Err, e.Calls(), b.routed(e)); one != none && (how == none || one < how) {
 				how, err = one, e.Err
 			}
 		}
@@ -66,33 +62,10 @@ func (b *batch) remedy(routed bool) (how remedy, err error) {
 	return how, err
 }
 
-// prepare collects the scripts to send again. The first that a server does not
-// know brings its text along. One that names a key which is forbidden is
-// bisected, for the calls that name none; one whose keys lie on two servers is
-// split into single calls, for each of which there is one server.
-func (b *batch) prepare(was, routed bool) {
-	b.send = b.send[:0]
-	text := false
-	for _, g := range b.groups {
-		for _, e := range g.executions {
-			err := e.Err
-			if remedyFor(err, e.Calls(), was) == none {
-				continue
-			}
-			if e.WithText = script.Unknown(err) && !text; e.WithText {
-				text = true
-			}
-			switch {
-			case script.Forbidden(err):
-				b.send = append(b.send, g.split(e, e.Calls()/2, routed))
-			case script.TryAgain(err):
-				for e.Calls() > 1 {
-					b.send = append(b.send, g.split(e, e.Calls()-1, routed))
-				}
-			}
-			b.send = append(b.send, e)
-		}
-	}
+// routed reports whether an execution was sent by a client that reaches all
+// servers.
+func (b *Batcher) routed(e *script.Execution) bool {
+	return b.cfg.Router == nil || e.Client == b.cfg.Router
 }
 
 // remedyFor returns how to send a script again that was for so many calls.
@@ -100,9 +73,9 @@ func remedyFor(err error, calls int, routed bool) remedy {
 	switch {
 	case err == nil:
 		return none
-	case script.Unknown(err), script.Forbidden(err) && calls > 1, script.TryAgain(err) && calls > 1 && routed:
+	case script.Unknown(err), calls > 1 && (script.Forbidden(err) || script.TryAgain(err)):
 		return atOnce
-	case script.TryAgain(err) && calls > 1, !routed && (script.Moved(err) || errors.Is(err, redis.ErrClosed)):
+	case !routed && (script.Moved(err) || errors.Is(err, redis.ErrClosed)):
 		return redirect
 	case script.NotNow(err), script.NotSent(err):
 		if routed {
@@ -113,9 +86,73 @@ func remedyFor(err error, calls int, routed bool) remedy {
 	return none
 }
 
-// redirect prepares for sending a part of a batch by way of the client of all
-// servers. That may take a while, so the other callers are told, and another
-// flush loop goes on.
+// prepare collects the scripts to send again, and reports whether one of them
+// goes to another server. The first that a server does not know brings its text
+// along. One that names a key which is forbidden is bisected, for the calls that
+// name none; one whose keys lie on two servers is split into single calls, for
+// each of which there is one server.
+func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
+	own.send = own.send[:0]
+	text := false
+	for _, g := range own.groups {
+		for _, e := range g.executions {
+			err := e.Err
+			how := remedyFor(err, e.Calls(), b.routed(e))
+			if how == none {
+				continue
+			}
+			if e.WithText = script.Unknown(err) && !text; e.WithText {
+				text = true
+			}
+			switch {
+			case how == redirect:
+				elsewhere = true
+				b.direct(ctx, e)
+			case script.Forbidden(err):
+				own.send = append(own.send, g.split(e, e.Calls()/2))
+			case script.TryAgain(err):
+				for e.Calls() > 1 {
+					own.send = append(own.send, g.split(e, e.Calls()-1))
+				}
+			}
+			own.send = append(own.send, e)
+		}
+	}
+	return elsewhere
+}
+
+// direct sends an execution to the server that the last one has named, or by the
+// client of all servers if it has named none that is known.
+func (b *Batcher) direct(ctx context.Context, e *script.Execution) {
+	if address, ask := script.Redirection(e.Err); address != "" {
+		if server := b.cfg.Server(ctx, address); server != nil {
+			e.Client, e.Asking = server, ask
+			return
+		}
+	}
+	e.Route(b.cfg.Router)
+}
+
+// sendAll sends executions, each by its client.
+func (b *Batcher) sendAll(ctx context.Context, executions []*script.Execution) {
+	for rest := executions; len(rest) > 0; {
+		client, n := rest[0].Client, 1
+		for i := n; i < len(rest); i++ { // those of the same client to the front
+			if rest[i].Client == client {
+				rest[i], rest[n] = rest[n], rest[i]
+				n++
+			}
+		}
+		if client == nil {
+			client = b.Client
+		}
+		b.send(ctx, client, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// redirect prepares for sending a part of a batch to other servers. That may
+// take a while, so the other callers are told, and another flush loop goes on.
 func (b *Batcher) redirect(own *batch, err error) {
 	b.moved(own)
 	b.mu.Lock()
@@ -138,9 +175,6 @@ func (b *Batcher) redirect(own *batch, err error) {
 		b.Breaker.Success(own.permit)
 	default:
 		b.Breaker.Failure(own.permit, own.sent)
-	}
-	for _, e := range own.send {
-		e.Route()
 	}
 	for _, g := range done {
 		b.tell(own, g)

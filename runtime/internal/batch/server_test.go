@@ -168,11 +168,11 @@ func (s *subject) opened() (at time.Duration, opened bool) {
 
 // take takes a call on a key.
 func (s *subject) take(ctx context.Context, key string) error {
-	w := NewWaiter(script.Take, 0, clock.Now())
-	w.Charge(&terms.Charge{
-		Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Key: []byte(key), Cost: 1,
-	})
+	w := NewWaiter(script.Take, clock.Now())
+	*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Cost: 1}
+	w.SetKey([]byte(key))
 	w.EndCall(false)
+	w.Seal()
 	err := s.Do(ctx, w)
 	if err == nil {
 		err = w.Calls[0].Err

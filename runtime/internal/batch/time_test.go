@@ -49,6 +49,12 @@ func (s *subject) load(callers int, lasts, pause, deadline time.Duration) []answ
 	return answers
 }
 
+// pauseOf returns how long callers pause: many need not call as often for every
+// moment to have calls.
+func pauseOf(callers int) time.Duration {
+	return time.Millisecond * time.Duration(1+callers/8)
+}
+
 // TestEveryDelay wants every call to be decided by a Redis that answers within
 // the budget less 10 ms, at each such delay and by any number of callers, and
 // the breaker to stay closed.
@@ -63,7 +69,7 @@ func TestEveryDelay(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &server{delay: delay, punctual: punctual}
 					s := newSubject(t, server)
-					answers := s.load(callers, 300*time.Millisecond, time.Millisecond, 0)
+					answers := s.load(callers, 200*time.Millisecond, pauseOf(callers), 0)
 					for _, a := range answers {
 						if a.err != nil || a.took > delay+s.linger+time.Millisecond+delay/2 {
 							t.Fatalf("delay %v, %d callers: call at %v took %v: %v", delay, callers, a.arrived, a.took, a.err)
@@ -103,7 +109,7 @@ func TestEveryStall(t *testing.T) {
 						end := begin + stall
 						time.AfterFunc(begin, server.stall)
 						time.AfterFunc(end, server.resume)
-						answers := s.load(callers, end+500*time.Millisecond, time.Millisecond, deadline)
+						answers := s.load(callers, end+300*time.Millisecond, pauseOf(callers), deadline)
 						opened, open := s.opened()
 						waited := 0
 						for _, a := range answers {

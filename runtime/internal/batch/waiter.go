@@ -58,20 +58,28 @@ func newWaiters() *sync.Pool {
 	}}
 }
 
-// NewWaiter returns a waiter without calls, for keys in one slot and a caller
-// that arrived at an instant. Charge and EndCall add the calls.
-func NewWaiter(op script.Operation, slot int, arrived time.Duration) *Waiter {
+// NewWaiter returns a waiter without calls, for a caller that arrived at an
+// instant. Charge, SetKey and EndCall add calls, and Seal ends that.
+func NewWaiter(op script.Operation, arrived time.Duration) *Waiter {
 	w := waiters.Get().(*Waiter)
 	w.state.Store(pending)
-	w.op, w.slot, w.work, w.arrived, w.err, w.lingers, w.late, w.ended = op, slot, 0, arrived, nil, false, false, 0
+	w.op, w.slot, w.work, w.arrived, w.err, w.lingers, w.late, w.ended = op, 0, 0, arrived, nil, false, false, 0
 	w.Calls, w.charges, w.keys = w.Calls[:0], w.charges[:0], w.keys[:0]
 	return w
 }
 
-// Charge adds a charge, of which it copies the key.
-func (w *Waiter) Charge(c *terms.Charge) {
-	w.charges = append(w.charges, *c)
-	w.keys = append(w.keys, c.Key...)
+// Charge adds a charge and returns it, to be filled in, but for its key.
+func (w *Waiter) Charge() *terms.Charge {
+	w.charges = append(w.charges, terms.Charge{})
+	return &w.charges[len(w.charges)-1]
+}
+
+// SetKey copies the key of the charge that was added last, once that is filled
+// in.
+func (w *Waiter) SetKey(key []byte) {
+	c := &w.charges[len(w.charges)-1]
+	c.Key = key // of which Seal reads the length
+	w.keys = append(w.keys, key...)
 	w.work += c.Work()
 }
 
@@ -81,9 +89,9 @@ func (w *Waiter) EndCall(part bool) {
 	w.ended = len(w.charges)
 }
 
-// seal lets the calls and keys point to where they are now: they may have moved
+// Seal lets the calls and keys point to where they are now: they may have moved
 // when others were added.
-func (w *Waiter) seal() {
+func (w *Waiter) Seal() {
 	charges, keys := w.charges, w.keys
 	for i := range w.Calls {
 		n := len(w.Calls[i].Charges)
@@ -95,6 +103,9 @@ func (w *Waiter) seal() {
 		charges = charges[n:]
 	}
 }
+
+// SetSlot says that all keys lie in a slot, on a cluster.
+func (w *Waiter) SetSlot(slot int) { w.slot = slot }
 
 // Free gives back a waiter whose results are not needed any more.
 func (w *Waiter) Free() { waiters.Put(w) }

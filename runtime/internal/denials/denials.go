@@ -10,6 +10,7 @@
 package denials
 
 import (
+	"bytes"
 	"hash/maphash"
 	"runtime"
 	"sync/atomic"
@@ -167,6 +168,18 @@ func (m *Memory) Recall(call *terms.Call, now time.Duration) bool {
 		m.Release(call)
 	}
 	return true
+}
+
+// Renewals returns copies of the charges of a call that renew denials, for
+// Release, or nil.
+func Renewals(call *terms.Call) (charges []terms.Charge) {
+	for i := range call.Charges {
+		if c := call.Charges[i]; c.Renews {
+			c.Key = bytes.Clone(c.Key)
+			charges = append(charges, c)
+		}
+	}
+	return charges
 }
 
 // Release lets another call renew the denials that this one was to renew. If

@@ -33,7 +33,7 @@ func (r *Router) Reset(ctx context.Context, key []byte) error {
 	if !ok {
 		return breaker.ErrOpen
 	}
-	err = r.within(ctx, func(ctx context.Context) error { return r.client.Unlink(ctx, string(key)).Err() })
+	err = r.within(ctx, func(ctx context.Context) error { return script.Clean(r.client.Unlink(ctx, string(key)).Err()) })
 	settle(ctx, b.Breaker, permit, arrived, err)
 	if err != nil {
 		r.moved(b, slot, err)

@@ -52,7 +52,7 @@ type Router struct {
 // cfg, which must not be used otherwise.
 func New(client redis.UniversalClient, cfg *batch.Config) *Router {
 	r := &Router{cfg: cfg, client: client, aside: make(chan struct{}, maxAside)}
-	cfg.Doubt, cfg.Moved = r.Doubt, r.moved
+	cfg.Doubt, cfg.Moved, cfg.Server = r.Doubt, r.moved, r.server
 	r.asking = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed("", open) })
 	switch c := client.(type) {
 	case *redis.ClusterClient:
@@ -127,6 +127,26 @@ func (r *Router) share(ctx context.Context, b *batch.Batcher, op script.Operatio
 	return last
 }
 
+// Do has a sealed waiter's calls executed, as [batch.Batcher.Do] does. It returns
+// false, and has done nothing, if their keys lie in several slots.
+func (r *Router) Do(ctx context.Context, w *batch.Waiter) (done bool, err error) {
+	if r.only != nil {
+		return true, r.only.Do(ctx, w)
+	}
+	if !r.together(w.Calls) {
+		return false, nil
+	}
+	key := w.Calls[0].Charges[0].Key
+	slot := r.slot(key)
+	b, err := r.batcher(ctx, key, slot)
+	if err != nil {
+		w.Free()
+		return true, err
+	}
+	w.SetSlot(r.groupOf(slot))
+	return true, b.Do(ctx, w)
+}
+
 // do has calls executed together.
 func do(ctx context.Context, b *batch.Batcher, op script.Operation, slot int, calls []terms.Call, arrived time.Duration) error {
 	w := newWaiter(op, slot, calls, arrived)
@@ -138,13 +158,16 @@ func do(ctx context.Context, b *batch.Batcher, op script.Operation, slot int, ca
 }
 
 func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.Duration) *batch.Waiter {
-	w := batch.NewWaiter(op, slot, arrived)
+	w := batch.NewWaiter(op, arrived)
 	for i := range calls {
 		for j := range calls[i].Charges {
-			w.Charge(&calls[i].Charges[j])
+			*w.Charge() = calls[i].Charges[j]
+			w.SetKey(calls[i].Charges[j].Key)
 		}
 		w.EndCall(calls[i].Part)
 	}
+	w.Seal()
+	w.SetSlot(slot)
 	return w
 }
 

@@ -75,6 +75,34 @@ func (r *Router) of(client *redis.Client) *batch.Batcher {
 	return b
 }
 
+// server returns the client of a cluster's server, or nil if the cluster's client
+// does not know it.
+func (r *Router) server(ctx context.Context, address string) *redis.Client {
+	if r.cluster == nil {
+		return nil
+	}
+	if client := r.known(address); client != nil {
+		return client
+	}
+	_ = r.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
+		r.of(client)
+		return nil
+	})
+	return r.known(address)
+}
+
+// known returns the client of a server that calls have gone to.
+func (r *Router) known(address string) *redis.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for client := range r.byServer {
+		if client.Options().Addr == address {
+			return client
+		}
+	}
+	return nil
+}
+
 // Load returns how many callers wait for a batch to any server, and how many
 // batches are under way.
 func (r *Router) Load() (waiting, batches int) {

@@ -37,6 +37,17 @@ func Moved(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
+// Redirection returns the address of the server that a server has sent the
+// script to, and whether that is to be asked first since the slot is still on
+// the move. It returns "" if the error names none.
+func Redirection(err error) (address string, ask bool) {
+	if !Moved(err) {
+		return "", false
+	}
+	words := strings.Fields(err.Error())
+	return words[len(words)-1], redis.HasErrorPrefix(err, "ASK")
+}
+
 // Unknown reports whether the server does not have the script.
 func Unknown(err error) bool { return redis.HasErrorPrefix(err, "NOSCRIPT") }
 
@@ -54,9 +65,9 @@ func Replied(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// clean cuts off the arguments that a server quotes of a command it does not
+// Clean cuts off the arguments that a server quotes of a command it does not
 // know: the caller's key is among them, and errors end up in logs.
-func clean(err error) error {
+func Clean(err error) error {
 	if err == nil || !Replied(err) {
 		return err
 	}

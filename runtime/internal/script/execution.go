@@ -24,12 +24,18 @@ type Outcome struct {
 // again by the next one that is filled in, so it must not be filled before the
 // last one is done.
 type Execution struct {
+	// Client is the client to send by, if it is not the usual one.
+	Client redis.UniversalClient
+	// Asking sends ASKING before, for a server that is about to take over the
+	// slot.
+	Asking bool
 	// WithText sends the text of the script along, for a server that does not
 	// know it.
 	WithText bool
 	// Err says why none of the calls was decided, or is nil.
 	Err error
 
+	routed  bool // the client finds the server by the first key
 	op      Operation
 	calls   []terms.Call
 	times   []int64
@@ -39,33 +45,40 @@ type Execution struct {
 }
 
 // Fill prepares an execution for calls, of which the i-th stands for times[i]
-// equal ones. If routed, the client finds the server by the first key. The i-th
-// outcome will be stored to found[i], the results of all charges in calls.
-func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, routed bool) {
-	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
-	e.op, e.calls, e.times, e.found = op, calls, times, found
-	e.request.fill(op, calls, times, routed)
+// equal ones. The i-th outcome will be stored to found[i], the results of all
+// charges in calls.
+func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome) {
+	e.Client, e.Asking, e.routed = nil, false, false
+	e.op = op
+	e.fill(calls, times, found)
 }
 
-// Route prepares an execution for a client that finds the server by the key.
-func (e *Execution) Route() { e.request.fill(e.op, e.calls, e.times, true) }
+func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
+	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
+	e.calls, e.times, e.found = calls, times, found
+	e.request.fill(e.op, calls, times, e.routed)
+}
+
+// Route sends the execution by a client that finds the server by the key.
+func (e *Execution) Route(client redis.UniversalClient) {
+	e.Client, e.Asking, e.routed = client, false, true
+	e.request.fill(e.op, e.calls, e.times, true)
+}
 
 // Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 
-// Limits returns how many limits the only call of an execution has.
-func (e *Execution) Limits() int { return len(e.calls[0].Charges) }
-
 // Split prepares part for the calls from the i-th on and leaves the execution
-// those before. Both may then be sent again.
-func (e *Execution) Split(part *Execution, i int, routed bool) {
-	part.Fill(e.op, e.calls[i:], e.times[i:], e.found[i:], routed)
-	e.Fill(e.op, e.calls[:i], e.times[:i], e.found[:i], routed)
+// those before. Both may then be sent again, as the execution was.
+func (e *Execution) Split(part *Execution, i int) {
+	part.Client, part.Asking, part.routed, part.op = e.Client, e.Asking, e.routed, e.op
+	part.fill(e.calls[i:], e.times[i:], e.found[i:])
+	e.fill(e.calls[:i], e.times[:i], e.found[:i])
 }
 
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
-	e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, redis.IntSliceCmd{}
+	e.Client, e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, nil, redis.IntSliceCmd{}
 }
 
 // A command is a Redis command that go-redis runs at most once: it retries
@@ -101,19 +114,22 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 			err = context.Cause(ctx)
 		}
-		e.decode(numbers, clean(err))
+		e.decode(numbers, Clean(err))
 	}
 	return panicked
 }
 
 func send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
 	defer func() { panicked = recover() }()
-	if len(executions) == 1 {
+	if len(executions) == 1 && !executions[0].Asking {
 		_ = client.Process(ctx, command{&executions[0].cmd})
 		return nil
 	}
 	pipeline := client.Pipeline()
 	for _, e := range executions {
+		if e.Asking {
+			_ = pipeline.Process(ctx, redis.NewCmd(ctx, "asking"))
+		}
 		_ = pipeline.Process(ctx, command{&e.cmd})
 	}
 	_, _ = pipeline.Exec(ctx)

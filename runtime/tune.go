@@ -21,8 +21,8 @@ const tunedTimeout = 500 * time.Millisecond
 // Options that are already set stay. The others become:
 //
 //   - ContextTimeoutEnabled true: a connection on which no answer comes is given
-//     up when the call's time is over, not after five seconds, and a lone caller
-//     asks Redis in its own goroutine;
+//     up after half a second, not after five, and a lone caller asks Redis in its
+//     own goroutine;
 //   - DialerRetries 1: a dial to a port that refuses ends at once, not after half
 //     a second, so that a call can say so within its time;
 //   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do
@@ -65,8 +65,8 @@ func tune(contexts *bool, dials *int, timeouts ...*time.Duration) {
 const longestRead = 5 * time.Second
 
 // advise warns of options of the client with which the store cannot keep its
-// promises: if no read ever ends, a few trips to a Redis that went away without
-// a word keep all others from looking whether it is back.
+// promises: if no read ever ends, a few batches to a Redis that went away without
+// closing its connections keep all others from finding out that it is back.
 func advise(client redis.UniversalClient, e *events) {
 	var contexts bool
 	var read time.Duration

@@ -15,19 +15,19 @@ const (
 	// DefaultMemoryShare is the share of its memory from which on Redis is
 	// short of it, see [WithMemoryWatch].
 	DefaultMemoryShare = 0.8
-	// DefaultMemoryInterval is the time between two looks at it.
+	// DefaultMemoryInterval is the time between two readings.
 	DefaultMemoryInterval = time.Minute
 
-	// memoryWait is how long a look may take.
+	// memoryWait is how long a reading may take.
 	memoryWait = time.Second
 )
 
-// WithMemoryWatch has the store look every interval how much memory Redis uses:
-// of its maxmemory, or of its machine's memory if that is not set; on a cluster
-// each master, of which the fullest counts. It tells the limiter's observer of
-// each reading, and warns in the limiter's log when more than share, 0.8 for
-// instance, is in use, and when that is over. It begins with the first limiter
-// on the store and ends with [RedisStore.Close]. A share of 0 stands for
+// WithMemoryWatch makes the store read Redis's memory use every interval: the
+// share of its maxmemory, or of its machine's memory if that is not set; on a
+// cluster the share of the fullest master. Each reading goes to the observers. The
+// log has a warning when more than share, 0.8 for instance, is in use, and a line
+// when that is over. The watch begins with the first limiter on the store and ends
+// with [RedisStore.Close]. A share of 0 stands for
 // [DefaultMemoryShare], an interval of 0 for [DefaultMemoryInterval].
 //
 // A Redis that is at its maxmemory refuses calls, [ClassOOM], or drops keys and
@@ -45,7 +45,7 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	}
 }
 
-// A memoryWatch looks at Redis's memory until its context ends.
+// A memoryWatch reads Redis's memory use until its context ends.
 type memoryWatch struct {
 	store    *RedisStore
 	share    float64
@@ -55,7 +55,7 @@ type memoryWatch struct {
 	once     sync.Once
 	running  sync.WaitGroup
 
-	high, blind bool // what the log has been told last
+	high, blind bool // as last logged: short of memory, and without a reading
 }
 
 // begin starts the watch, if it has not been and is not closed.
@@ -74,7 +74,7 @@ func (w *memoryWatch) run() {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
 	for {
-		w.look()
+		w.read()
 		select {
 		case <-ticker.C:
 		case <-w.ctx.Done():
@@ -83,9 +83,9 @@ func (w *memoryWatch) run() {
 	}
 }
 
-// look takes a reading and tells of it. A Redis that gives no answer is told of
-// by others.
-func (w *memoryWatch) look() {
+// read takes a reading and reports it. Calls report a Redis that does not
+// respond.
+func (w *memoryWatch) read() {
 	e := w.store.listeners.Load()
 	use, err := w.store.memory(w.ctx)
 	switch {

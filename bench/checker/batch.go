@@ -9,19 +9,19 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A trip is some calls that one script decides, between two calls that tell
+// A batch is some calls that one script decides, between two calls that tell
 // when it was. Both charge the same fixed window, which never fills: what it
 // has left numbers them in the order in which Redis executed them, over all
 // processes, and the time of the charge is the clock of the script, since the
 // window is older. If the numbers of the two follow each other nothing came in
-// between, and everything that the trip decided happened at this one moment in
+// between, and everything that the batch decided happened at this one moment in
 // the order of its calls. The sweep makes sure that no number is missing or
 // comes twice, so no decision is lost and none was made twice.
 //
 // Two calls of the same microsecond are therefore never ambiguous: what was
-// admitted earlier in the trip, or in an earlier trip, had been charged, and
+// admitted earlier in the batch, or in an earlier batch, had been charged, and
 // nothing else had.
-type trip struct {
+type batch struct {
 	limits []limit
 	calls  []runtime.Call
 	which  []int // the limit of each call but the first and the last
@@ -33,9 +33,9 @@ var (
 	tickKey  = []byte("tick")
 )
 
-func newTrip(limits []limit) *trip {
-	t := &trip{limits: limits}
-	for range maxTrip + 2 {
+func newBatch(limits []limit) *batch {
+	t := &batch{limits: limits}
+	for range maxBatch + 2 {
 		t.calls = append(t.calls, runtime.Call{Charges: make([]runtime.Charge, 1)})
 	}
 	return t
@@ -46,7 +46,7 @@ func newTrip(limits []limit) *trip {
 const rest = 250 * time.Millisecond
 
 // fill makes up n calls on random keys.
-func (t *trip) fill(n int, now time.Time) {
+func (t *batch) fill(n int, now time.Time) {
 	round := now.UnixMilli() / rest.Milliseconds()
 	t.calls, t.which = t.calls[:n+2], t.which[:0]
 	t.calls[0].Charges[0] = tick()
@@ -73,7 +73,7 @@ func tick() runtime.Charge {
 }
 
 // take has the calls decided and returns the records of them, in bytes.
-func (t *trip) take(ctx context.Context, store taker) ([]byte, error) {
+func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
 	if err := store.Take(ctx, t.calls); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (t *trip) take(ctx context.Context, store taker) ([]byte, error) {
 	last := len(t.calls) - 1
 	first, second := &t.calls[0].Charges[0], &t.calls[last].Charges[0]
 	if first.Remaining != second.Remaining+1 || first.At != second.At || first.At == 0 {
-		return nil, fmt.Errorf("the calls of one trip were not decided together: it began with number %d at %d and ended with %d at %d",
+		return nil, fmt.Errorf("the calls of one batch were not decided together: it began with number %d at %d and ended with %d at %d",
 			tickRule.Max-first.Remaining, first.At, tickRule.Max-second.Remaining, second.At)
 	}
 	number := (tickRule.Max - second.Remaining) / 2

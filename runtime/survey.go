@@ -161,7 +161,7 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 	_, _ = ask.Exec(ctx) // each command has its own error
 	found, err := known(found)
 	if err != nil {
-		return fmt.Errorf("look at keys: %w", err)
+		return fmt.Errorf("look at keys: %w", script.Clean(err))
 	}
 	defer v.add(found)
 	heal := server.Pipeline()
@@ -173,7 +173,7 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 	_, _ = heal.Exec(ctx) // nothing, if none is ill
 	for _, f := range found {
 		if f.healed != nil && f.healed.Err() != nil && !script.Moved(f.healed.Err()) {
-			return fmt.Errorf("heal keys: %w", f.healed.Err())
+			return fmt.Errorf("heal keys: %w", script.Clean(f.healed.Err()))
 		}
 	}
 	return nil

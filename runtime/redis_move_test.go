@@ -1,0 +1,134 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// testHalfMoved has many callers share batches to one slot of which half of the
+// keys have moved: no script can span them. All calls are decided, none beyond a
+// key's max, and the breaker stays closed.
+func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
+	const callers, keys, max = 64, 200, 40
+	ctx := context.Background()
+	for name, tuned := range map[string]bool{"default client": false, "tuned client": true} {
+		client := cluster.Client(t, func(o *redis.ClusterOptions) {
+			if tuned {
+				runtime.TuneRedis(o)
+			}
+		})
+		tag := fmt.Sprintf("{half moved %v}", tuned)
+		slot := cluster.Slot(tag)
+		from, to := cluster.Master(slot), cluster.Nodes[1]
+		if to == from {
+			to = cluster.Nodes[2]
+		}
+		var opened atomic.Int64
+		store := runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
+		limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+			Breaker: func(ev runtime.BreakerEvent) {
+				if ev.Open {
+					opened.Add(1)
+				}
+			},
+		}))
+		one := &runtime.Rule{Name: "one", Prefix: tag + "one:", Window: time.Hour, Max: max, Storage: runtime.List}
+		two := &runtime.Rule{Name: "two", Prefix: tag + "two:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
+		var admitted [keys]atomic.Int64
+		var calls, undecided atomic.Int64
+		take := func(i int) {
+			limits := []runtime.Limit{one.Limit(key(fmt.Sprint(i)))}
+			if i%10 == 0 { // and calls with keys on both sides
+				limits = append(limits, two.Limit(key(fmt.Sprint(i+1))))
+			}
+			d, err := limiter.Take(ctx, limits...)
+			switch calls.Add(1); {
+			case d.Source != runtime.SourceStore:
+				undecided.Add(1)
+			case err == nil:
+				admitted[i].Add(1)
+			}
+		}
+		for i := range keys {
+			take(i)
+		}
+		finish := cluster.StartMove(slot, to)
+		var moved []string
+		for i := 0; i < keys; i += 2 {
+			moved = append(moved, fmt.Sprintf("%sone:%d%%list", tag, i))
+		}
+		cluster.MoveKeys(from, to, moved...)
+		var wait sync.WaitGroup
+		for c := range callers {
+			wait.Go(func() {
+				for n := range 60 {
+					take((c*31 + n*7) % keys)
+				}
+			})
+		}
+		wait.Wait()
+		finish()
+		for i := range keys {
+			if n := admitted[i].Load(); n > max {
+				t.Errorf("%s: key %d: %d admitted, want at most %d", name, i, n, max)
+			}
+		}
+		t.Logf("%s: %d of %d calls were not decided: %v", name, undecided.Load(), calls.Load(), store.Failures())
+		if n := undecided.Load(); n > calls.Load()/1000 || opened.Load() > 0 {
+			t.Errorf("%s: %d of %d calls were not decided, the breaker opened %d times", name, n, calls.Load(), opened.Load())
+		}
+	}
+}
+
+// testResetBesideFrozen resets keys while one master does not respond: those on
+// the others are reset, at once also when its breaker is open.
+func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
+	ctx := context.Background()
+	client := cluster.Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed)
+	rule := &runtime.Rule{Name: "reset", Window: time.Hour, Max: 1}
+	frozen := cluster.Nodes[0]
+	var on [2][]runtime.Limit // others, and on the frozen one
+	for i := 0; len(on[0]) < 40 || len(on[1]) < 10; i++ {
+		id := fmt.Sprint(i)
+		side := 0
+		if cluster.Master(cluster.Slot("rate_limit:reset:"+id)) == frozen {
+			side = 1
+		}
+		on[side] = append(on[side], rule.Limit(key(id)))
+	}
+	for _, limit := range on[0] {
+		if _, err := limiter.Take(ctx, limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frozen.Pause()
+	defer frozen.Resume()
+	var wait sync.WaitGroup
+	for range 20 { // until its breaker is open
+		for _, limit := range on[1] {
+			wait.Go(func() {
+				if err := limiter.Reset(ctx, limit); err == nil {
+					t.Error("a frozen master has reset a key")
+				}
+			})
+		}
+		wait.Wait()
+	}
+	for _, limit := range on[0] {
+		if err := limiter.Reset(ctx, limit); err != nil {
+			t.Errorf("a healthy master: %v", err)
+		} else if _, err := limiter.Take(ctx, limit); err != nil {
+			t.Errorf("after a reset: %v", err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// takeOne is Take for one call, as most are, in one copy. It returns false, and
+// has done nothing, if the call needs the general way.
+func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Duration) (done bool, err error) {
+	w := batch.NewWaiter(script.Take, arrived)
+	for i := range call.Charges {
+		c, plain := &call.Charges[i], w.Charge()
+		c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
+		plain.Cost = c.Cost
+		w.SetKey(c.Key)
+	}
+	w.EndCall(false)
+	w.Seal()
+	m := s.cfg.Denials
+	if m != nil && !m.Empty() {
+		if m.Recall(&w.Calls[0], arrived) {
+			call.fill(&w.Calls[0])
+			w.Free()
+			return true, nil
+		}
+		if renewing := denials.Renewals(&w.Calls[0]); renewing != nil {
+			defer m.Release(&terms.Call{Charges: renewing})
+		}
+	}
+	done, err = s.router.Do(ctx, w)
+	switch {
+	case !done:
+		w.Free()
+		return false, nil
+	case err == nil:
+		call.fill(&w.Calls[0])
+		w.Free()
+		if err = call.Err; err == nil {
+			return true, nil
+		}
+	}
+	switch {
+	case script.TryAgain(err) && len(call.Charges) > 1:
+		return false, nil // charged in parts
+	case m != nil && ctx.Err() == nil && deniedBefore(m, call):
+		call.Err = nil
+	default:
+		call.Err = err
+	}
+	s.countOne(err, 1)
+	return true, call.Err
+}
+
+// fill fills in what was found about the call.
+func (c *Call) fill(found *terms.Call) {
+	c.Err = found.Err
+	for i := range c.Charges {
+		c.Charges[i].Result = Result(found.Charges[i].Result)
+	}
+}
+
+// deniedBefore reports whether a call that Redis has not decided is denied by a
+// denial from before, and then fills in its results.
+func deniedBefore(m *denials.Memory, call *Call) (denied bool) {
+	_ = translated([]Call{*call}, func(e *engineCalls) error { // which shares the charges
+		denied = m.Call(&e.calls[0], clock.Now(), denials.Unanswered)
+		return nil
+	})
+	return denied
+}
