@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/wrapall"
 )
 
@@ -20,7 +20,7 @@ func TestEveryInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages := []string{"context", "io", "io/fs", "net", "net/http", "reflect", "github.com/redis/go-redis/v9"}
-	if scratch.IsFull() {
+	if effort.Full() {
 		packages = []string{"std", "github.com/redis/go-redis/v9/...", "golang.org/x/tools/..."}
 	}
 	wrapall.Test(t, root, root, packages...)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/scratch"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func TestForward(t *testing.T) {
 		t.Skip("compiles")
 	}
 	count := 30
-	if scratch.IsFull() {
+	if effort.Full() {
 		count = 120
 	}
 	module := scratch.Module(t, "..")

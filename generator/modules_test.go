@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/txtar"
 )
@@ -72,7 +73,7 @@ func modules(t *testing.T, archive *txtar.Archive) {
 	}
 	for line := range strings.Lines(script) {
 		line, full := strings.CutPrefix(line, "full ")
-		if full && !scratch.IsFull() {
+		if full && !effort.Full() {
 			continue
 		}
 		words := strings.Fields(line)

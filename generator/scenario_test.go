@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/txtar"
 )
@@ -96,7 +97,7 @@ func sameInAnyOrder(t *testing.T, dir string) {
 		if strings.HasPrefix(file, "elsewhere/") {
 			continue // generated with -out
 		}
-		if strings.HasPrefix(file, "concrete_cgo/") && !scratch.IsFull() {
+		if strings.HasPrefix(file, "concrete_cgo/") && !effort.Full() {
 			continue // slows down the others: the go command type-checks them all
 		}
 		if pattern := "./" + filepath.ToSlash(filepath.Dir(file)); strings.HasSuffix(file, ".go") && !slices.Contains(patterns, pattern) {

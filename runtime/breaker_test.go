@@ -19,23 +19,11 @@ import (
 // soon after Redis is.
 func TestOutageCostsOnce(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	t.Run("standalone", func(t *testing.T) {
-		server := redistest.Start(t)
-		outage(t, server.Client(t), func() { server.Pause() }, func() { server.Resume() })
-	})
-	t.Run("cluster", func(t *testing.T) {
-		cluster := redistest.StartCluster(t)
-		client := cluster.Client(t)
-		// All keys of the test have one tag, and so one master.
-		master := cluster.Master(cluster.Slot("{outage}"))
-		if err := client.Ping(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
-		outage(t, client, master.Pause, master.Resume)
-	})
+	server := redistest.Start(t)
+	outage(t, server.Client(t), server.Pause, server.Resume)
 }
 
+// outage is the same of any Redis.
 func outage(t *testing.T, client redis.UniversalClient, stop, resume func()) {
 	ctx := context.Background()
 	const timeout = 50 * time.Millisecond

@@ -118,9 +118,7 @@ func TestRedisStore(t *testing.T) {
 	})
 }
 
-func TestRedisStoreOnCluster(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
+func testStoreOnCluster(t *testing.T, cluster *redistest.Cluster) {
 	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		return onServerTime(t, client, node)

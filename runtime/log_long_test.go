@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -33,7 +34,7 @@ func TestManyValues(t *testing.T) {
 // be dropped as a whole and no event of it to be looked at.
 func TestIdleLog(t *testing.T) {
 	t.Parallel()
-	const events = 800_000
+	events := effort.Of(80_000, 800_000)
 	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(time.Hour, 1_000_000) {
 		t.Run(name, func(t *testing.T) {
@@ -109,11 +110,11 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 // has left: a number of events that grows as the logarithm does.
 func TestLooksOfLongLog(t *testing.T) {
 	t.Parallel()
-	const events = 200_000
+	events := effort.Of(20_000, 200_000)
 	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(time.Hour, 1_000_000) {
 		t.Run(name, func(t *testing.T) {
-			for _, gone := range []int64{1, 5, 1000, events / 2, events - 1} {
+			for _, gone := range []int64{1, 5, 1000, int64(events) / 2, int64(events) - 1} {
 				log := newLog(t, client, rule)
 				client.Del(t.Context(), log.key)
 				store(t, client, log.key, rule, log.subject.Now(), events)
@@ -123,7 +124,7 @@ func TestLooksOfLongLog(t *testing.T) {
 					if err := log.subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
 						t.Fatal(err, calls[0].Err)
 					}
-					if left := rule.Max - 1 - (events - gone); calls[0].Charges[0].Remaining != left {
+					if left := rule.Max - 1 - (int64(events) - gone); calls[0].Charges[0].Remaining != left {
 						t.Errorf("%d have left: got %+v, want %d left", gone, calls[0].Charges[0].Result, left)
 					}
 				})
@@ -133,7 +134,7 @@ func TestLooksOfLongLog(t *testing.T) {
 						all += n
 					}
 				}
-				if most := 10 + 2*bits.Len(events); all > most {
+				if most := 10 + 2*bits.Len(uint(events)); all > most {
 					t.Errorf("%d have left: commands %v, want at most %d", gone, commands, most)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -56,18 +57,19 @@ func TestTrimInPieces(t *testing.T) {
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
+	max, calls := effort.Of[int64](3_000, 10_000), effort.Of(510, 1700)
 	for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
-		for name, rule := range logRules(time.Second, 10_000) {
+		for name, rule := range logRules(time.Second, max) {
 			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
 				log := newLog(t, client, rule)
 				rule := *rule
 				rule.Resolution = min(rule.Resolution, time.Millisecond)
-				log.fill(&rule, 9_999)
+				log.fill(&rule, max-1)
 				log.subject.Advance(rule.Window / 2)
 				log.fill(&rule, 1)
 				log.subject.Advance(rule.Window / 2)
 				inside := int64(0)
-				for range 1700 {
+				for range calls {
 					log.subject.Advance(gap)
 					r := log.decide(runtime.Store.Take, &rule, 1)
 					inside = rule.Max - r.Remaining

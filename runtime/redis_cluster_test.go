@@ -39,6 +39,30 @@ func TestCluster(t *testing.T) {
 	t.Run("faults", func(t *testing.T) { testTripsUnderFaults(t, cluster) })
 }
 
+// TestSharedCluster does so with what has no need to count what is sent.
+func TestSharedCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	t.Run("survey", func(t *testing.T) { testSurveyCluster(t, cluster) })
+	t.Run("lost replies", func(t *testing.T) {
+		for name, fault := range lostReplies {
+			t.Run(name, func(t *testing.T) { testLostReplies(t, wayToMaster(t, cluster, lostControl), lostControl, fault) })
+		}
+	})
+	t.Run("memory watch", func(t *testing.T) { testMemoryWatch(t, cluster.Client(t)) })
+	t.Run("outage", func(t *testing.T) {
+		client := cluster.Client(t)
+		// All keys of the test have one tag, and so one master.
+		master := cluster.Master(cluster.Slot("{outage}"))
+		if err := client.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		outage(t, client, master.Pause, master.Resume)
+	})
+	cluster.WaitReady()
+	t.Run("store", func(t *testing.T) { testStoreOnCluster(t, cluster) })
+}
+
 // tripleRule returns three rules whose keys lie on three masters.
 func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string) []*runtime.Rule {
 	var rules []*runtime.Rule

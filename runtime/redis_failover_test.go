@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -20,7 +21,7 @@ func TestClusterMasterDies(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
-	for i, test := range []struct {
+	tests := []struct {
 		name   string
 		stop   func(master, replica *redistest.Server)
 		change func(*redis.ClusterOptions)
@@ -34,7 +35,11 @@ func TestClusterMasterDies(t *testing.T) {
 			}
 		}, func(*redis.ClusterOptions) {}},
 		{"frozen", func(master, _ *redistest.Server) { master.Pause() }, func(o *redis.ClusterOptions) { runtime.TuneRedis(o) }},
-	} {
+	}
+	for i, test := range tests {
+		if !effort.Full() && test.name == "killed" {
+			continue // TestFaults has that
+		}
 		limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t, test.change)), quiet)
 		rule := &runtime.Rule{Name: "r", Prefix: tagOf(t, cluster, i), Window: time.Hour, Max: 1_000_000}
 		take := func() runtime.Decision {

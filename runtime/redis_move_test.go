@@ -94,7 +94,16 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	ctx := context.Background()
 	client := cluster.Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed)
+	var mu sync.Mutex
+	var opened []string
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed,
+		runtime.WithObserver(&runtime.Observer{Breaker: func(ev runtime.BreakerEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			if ev.Open {
+				opened = append(opened, ev.Node)
+			}
+		}}))
 	rule := &runtime.Rule{Name: "reset", Window: time.Hour, Max: 1}
 	frozen := cluster.Nodes[0]
 	var on [2][]runtime.Limit // others, and on the frozen one
@@ -130,5 +139,10 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 		} else if _, err := limiter.Take(ctx, limit); err != nil {
 			t.Errorf("after a reset: %v", err)
 		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(opened) == 0 || opened[0] != frozen.Addr {
+		t.Errorf("breakers opened of %q, want that of %s", opened, frozen.Addr)
 	}
 }

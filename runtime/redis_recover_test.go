@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/faultproxy"
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -55,7 +56,8 @@ func TestLimitsAreBack(t *testing.T) {
 					<-turns
 				}
 				test.stop(server, proxy)
-				for start := time.Now(); time.Since(start) < 3*time.Second; time.Sleep(time.Millisecond) {
+				away := effort.Of(700*time.Millisecond, 3*time.Second)
+				for start := time.Now(); time.Since(start) < away || len(turns) == 0 && time.Since(start) < comeback; time.Sleep(time.Millisecond) {
 					if take() == runtime.SourceStore {
 						t.Fatal("a Redis that is away has decided")
 					}
@@ -70,7 +72,8 @@ func TestLimitsAreBack(t *testing.T) {
 				if took > 1500*time.Millisecond+slack {
 					t.Errorf("decides again after %v", took)
 				}
-				if opened, closed := <-turns, !<-turns; !opened || !closed || len(turns) > 0 {
+				eventually(t, func() bool { return len(turns) >= 2 })
+				if len(turns) != 2 || !<-turns || <-turns {
 					t.Error("the breaker has not opened and closed once")
 				}
 			})

@@ -109,11 +109,10 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestSurveyCluster walks over all masters.
-func TestSurveyCluster(t *testing.T) {
-	t.Parallel()
+// testSurveyCluster walks over all masters.
+func testSurveyCluster(t *testing.T, cluster *redistest.Cluster) {
 	ctx := context.Background()
-	client := redistest.StartCluster(t).Client(t)
+	client := cluster.Client(t)
 	store := runtime.NewRedisStore(client, patient)
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "survey:", Window: time.Hour, Max: 100}
@@ -134,70 +133,70 @@ func TestSurveyCluster(t *testing.T) {
 	}
 }
 
-// TestMemoryWatch fills Redis and frees it, and wants to be told of both once
-// and of every reading, until the store is closed.
 func TestMemoryWatch(t *testing.T) {
 	t.Parallel()
+	testMemoryWatch(t, redistest.Start(t).Client(t))
+}
+
+// testMemoryWatch fills Redis and frees it, and wants to be told of both once
+// and of every reading, until the store is closed.
+func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
 	ctx := context.Background()
-	for name, client := range map[string]redis.UniversalClient{
-		"standalone": redistest.Start(t).Client(t),
-		"cluster":    redistest.StartCluster(t).Client(t),
-	} {
-		var lines bytes.Buffer
-		readings := make(chan runtime.MemoryEvent)
-		store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
-		runtime.New(store, logger(&lines), runtime.WithObserver(&runtime.Observer{
-			Memory: func(e runtime.MemoryEvent) { readings <- e },
-		}))
-		reading := func(high bool) runtime.MemoryEvent {
-			t.Helper()
-			for range 1000 {
-				if e := <-readings; e.High == high {
-					return e
-				}
-			}
-			t.Fatalf("%s: no reading says high %v", name, high)
-			panic("")
-		}
-		limit := func(bytes string) {
-			set := func(ctx context.Context, c *redis.Client) error {
-				return c.ConfigSet(ctx, "maxmemory", bytes).Err()
-			}
-			var err error
-			if c, ok := client.(*redis.ClusterClient); ok {
-				err = c.ForEachMaster(ctx, set)
-			} else {
-				err = set(ctx, client.(*redis.Client))
-			}
-			if err != nil {
-				t.Fatal(err)
+	var lines bytes.Buffer
+	readings := make(chan runtime.MemoryEvent)
+	store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
+	runtime.New(store, logger(&lines), runtime.WithObserver(&runtime.Observer{
+		Memory: func(e runtime.MemoryEvent) { readings <- e },
+	}))
+	reading := func(high bool) runtime.MemoryEvent {
+		t.Helper()
+		for range 1000 {
+			if e := <-readings; e.High == high {
+				return e
 			}
 		}
-		if e := reading(false); e.Max < 10*e.Used || e.Used < 100_000 { // that of the machine
-			t.Errorf("%s: no maxmemory: got %+v", name, e)
+		t.Fatalf("no reading says high %v", high)
+		panic("")
+	}
+	limit := func(bytes string) {
+		set := func(ctx context.Context, c *redis.Client) error {
+			return c.ConfigSet(ctx, "maxmemory", bytes).Err()
 		}
-		limit("1500000")
-		if e := reading(true); e.Max != 1_500_000 || e.Used < e.Max/2 {
-			t.Errorf("%s: short of memory: got %+v", name, e)
+		var err error
+		if c, ok := client.(*redis.ClusterClient); ok {
+			err = c.ForEachMaster(ctx, set)
+		} else {
+			err = set(ctx, client.(*redis.Client))
 		}
-		limit("100000000")
-		if e := reading(false); e.Max != 100_000_000 {
-			t.Errorf("%s: memory again: got %+v", name, e)
+		if err != nil {
+			t.Fatal(err)
 		}
-		go func() {
-			for range readings {
-			}
-		}()
-		for range 2 {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+	}
+	if e := reading(false); e.Max < 10*e.Used || e.Used < 100_000 { // that of the machine
+		t.Errorf("no maxmemory: got %+v", e)
+	}
+	defer limit("0")
+	limit("1500000")
+	if e := reading(true); e.Max != 1_500_000 || e.Used < e.Max/2 {
+		t.Errorf("short of memory: got %+v", e)
+	}
+	limit("100000000")
+	if e := reading(false); e.Max != 100_000_000 {
+		t.Errorf("memory again: got %+v", e)
+	}
+	go func() {
+		for range readings {
 		}
-		close(readings) // a reading after that would panic
-		text := lines.String()
-		if strings.Count(text, "short of memory") != 1 || strings.Count(text, "has memory again") != 1 {
-			t.Errorf("%s: the log says\n%s", name, text)
+	}()
+	for range 2 {
+		if err := store.Close(); err != nil {
+			t.Error(err)
 		}
+	}
+	close(readings) // a reading after that would panic
+	text := lines.String()
+	if strings.Count(text, "short of memory") != 1 || strings.Count(text, "has memory again") != 1 {
+		t.Errorf("the log says\n%s", text)
 	}
 }
 

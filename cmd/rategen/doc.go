@@ -107,8 +107,8 @@ The options are:
   - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
     that may wait in its line, 1 to 10¹² (default: max, or as many as wait lets
     in)
-  - cost=INTEGER: how many calls this one counts as, or a Go integer expression
-    such as len(#items) (default: 1)
+  - cost=INTEGER: how many calls this one counts as, 1 to 250 for sliding-log,
+    or a Go integer expression such as len(#items) (default: 1)
   - when=CONDITION: Go boolean expression; while it is false the limit is not
     applied (default: always applied)
   - prefix=TEXT: start of the Redis key (default:

@@ -78,7 +78,7 @@ func tell(t *testing.T, addr string) string {
 	}
 	for _, want := range []string{
 		`call 5  id 1001  Lin Yue `,
-		`call 6  id 1001  refused: 查询太快啦，喝杯茶再来 \(limit 5, retry after (9\.\d+|10)s\)`,
+		`call 6  id 1001  refused: 查询太快啦，喝杯茶再来 \(limit 5, retry after [\d.m]+s\)`,
 		`call 7  id 1002  Noor Haddad `,
 		`directory was read 2 times`,
 		`203\.0\.113\.7 made 110 calls: 100 passed, 10 were refused: rate limit exceeded, retry after [\d.ms]+\n`,
@@ -90,12 +90,39 @@ func tell(t *testing.T, addr string) string {
 			t.Errorf("the stories do not say %q:\n%s", want, out.String())
 		}
 	}
+	checkRetryAfter(t, out.String())
 	// One at the start and one for every second after it.
 	most := 1 + int(time.Since(start)/time.Second)
 	if lines := strings.Count(out.String(), "rate limit not decided by its store"); lines == 0 || lines > most {
 		t.Errorf("%d log lines about redis, want 1 to %d", lines, most)
 	}
 	return out.String()
+}
+
+// checkRetryAfter wants the sixth call to be told to wait for what is left of
+// ten seconds since the first one, give or take a second.
+func checkRetryAfter(t *testing.T, story string) {
+	t.Helper()
+	passed := time.Duration(0) // while the first five calls were made
+	for _, call := range regexp.MustCompile(`call [1-5]  id 1001  Lin Yue  in (\S+)`).FindAllStringSubmatch(story, -1) {
+		passed += duration(t, call[1])
+	}
+	told := regexp.MustCompile(`call 6 .* retry after (\S+)\)`).FindStringSubmatch(story)
+	if told == nil {
+		t.Fatalf("the sixth call is not told when to come back:\n%s", story)
+	}
+	if left := 10*time.Second - passed; duration(t, told[1]) > 10*time.Second || duration(t, told[1]) < left-time.Second {
+		t.Errorf("the sixth call is told to come back after %s, want %v:\n%s", told[1], left, story)
+	}
+}
+
+func duration(t *testing.T, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func TestStoriesNeedARedis(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/effort"
 	"github.com/rategen/rategen/internal/scratch"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/txtar"
@@ -32,7 +33,7 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	parents := []string{"plain"} // without the generated files
-	if scratch.IsFull() {
+	if effort.Full() {
 		parents = append(parents, "good")
 	}
 	for _, parent := range parents {
@@ -57,7 +58,7 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	if slices.ContainsFunc(archive.Files, isFlags) {
 		return nil // what another package cannot name, say
 	}
-	if !scratch.IsFull() && slices.ContainsFunc(archive.Files, importsRuntime) {
+	if !effort.Full() && slices.ContainsFunc(archive.Files, importsRuntime) {
 		return nil // the runtime would be compiled here and by the generator's tests at once
 	}
 	sections := map[string]string{}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/internal/effort"
 )
 
 func TestSentinel(t *testing.T) {
@@ -36,6 +38,9 @@ func TestSentinel(t *testing.T) {
 		t.Errorf("after the failover: got %q, %v", got, err)
 	}
 
+	if !effort.Full() {
+		return // it would be ten seconds until the sentinels demote a restarted master
+	}
 	begin = time.Now()
 	old.Restart()
 	s.WaitReady()

@@ -50,9 +50,6 @@ func Write(t *testing.T, path, content string) {
 	}
 }
 
-// IsFull reports whether tests are to try everything, however long it takes.
-func IsFull() bool { return os.Getenv("RATEGEN_TEST_FULL") == "1" }
-
 // claimAge is for how long a directory stays claimed by a process that was
 // killed.
 const claimAge = 20 * time.Minute

@@ -29,6 +29,7 @@ var signals = map[string]string{"cpu": "CPU", "memory": "Memory", latency: "Late
 // Bounds of a rule's numbers; the runtime checks the same ones.
 const (
 	maxLog     = 1_000_000
+	maxLogCost = 250
 	maxCount   = 1_000_000_000_000
 	maxBuckets = 1000
 	MaxLimits  = 8 // on one method
@@ -46,6 +47,14 @@ const (
 func MostOf(algorithm string) int64 {
 	if algorithm == SlidingLog {
 		return maxLog
+	}
+	return maxCount
+}
+
+// MostCost returns the largest cost of one call that an algorithm takes.
+func MostCost(algorithm string) int64 {
+	if algorithm == SlidingLog {
+		return maxLogCost
 	}
 	return maxCount
 }

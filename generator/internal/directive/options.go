@@ -54,7 +54,7 @@ var Options = []Option{{
 	field: "Burst",
 }, {
 	Name: "cost", Value: "INTEGER",
-	Doc:     "how many calls this one counts as, or a Go integer expression such as `len(#items)`",
+	Doc:     "how many calls this one counts as, 1 to 250 for `sliding-log`, or a Go integer expression such as `len(#items)`",
 	Default: "`1`",
 	parse:   expression, unset: "1",
 }, {

@@ -154,9 +154,9 @@ func New(cfg *Config, client redis.UniversalClient) *Batcher {
 	return b
 }
 
-// Address returns the server's address, or "" if it is not known.
+// Address returns the server's address, or "" if there is one server.
 func (b *Batcher) Address() string {
-	if b.node == nil {
+	if b.node == nil || b.cfg.Router == nil {
 		return ""
 	}
 	return b.node.Options().Addr
@@ -331,7 +331,7 @@ func (b *Batcher) lingering(now time.Duration) bool {
 	return false
 }
 
-// What a batch says about its server when it is over.
+// An outcome is what a batch says about its server when it is over.
 type outcome uint8
 
 const (

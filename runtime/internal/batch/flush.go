@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
@@ -187,7 +188,7 @@ func (b *Batcher) warm(took time.Duration) {
 	if int(b.node.PoolStats().TotalConns) >= need {
 		return
 	}
-	now, last := int64(time.Now().UnixNano()), b.warming.Load()
+	now, last := int64(clock.Now()), b.warming.Load()
 	if now-last < int64(time.Second) || !b.warming.CompareAndSwap(last, now) {
 		return
 	}

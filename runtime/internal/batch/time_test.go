@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-)
 
-// full has the tests try every length of time, and not only some.
-var full = os.Getenv("RATEGEN_TEST_FULL") != ""
+	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
 
 // An answer is what became of a call.
 type answer struct {
@@ -60,12 +61,9 @@ func pauseOf(callers int) time.Duration {
 // the breaker to stay closed.
 func TestEveryDelay(t *testing.T) {
 	for _, punctual := range []bool{false, true} {
-		step := 5 * time.Millisecond
-		if full {
-			step = time.Millisecond
-		}
+		step := effort.Of(10*time.Millisecond, time.Millisecond)
 		for delay := time.Duration(0); delay <= 40*time.Millisecond; delay += step {
-			for _, callers := range []int{1, 2, 3, 8, 64, 256} {
+			for _, callers := range effort.Of([]int{1, 3, 8, 64}, []int{1, 2, 3, 8, 64, 256}) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &server{delay: delay, punctual: punctual}
 					s := newSubject(t, server)
@@ -93,13 +91,14 @@ func TestEveryDelay(t *testing.T) {
 // deadlines callers have.
 func TestEveryStall(t *testing.T) {
 	const begin = 200 * time.Millisecond
-	step, deadlines := 73*time.Millisecond, []time.Duration{0, 2 * time.Millisecond, 49 * time.Millisecond}
-	if full {
-		step, deadlines = 13*time.Millisecond, append(deadlines, 10*time.Millisecond)
+	step, crowds, deadlines := 73*time.Millisecond, []int{1, 2, 8}, []time.Duration{0, 2 * time.Millisecond}
+	if effort.Full() {
+		step, crowds = 13*time.Millisecond, append(crowds, 64)
+		deadlines = append(deadlines, 10*time.Millisecond, 49*time.Millisecond)
 	}
 	for _, punctual := range []bool{false, true} {
 		for _, deadline := range deadlines {
-			for _, callers := range []int{1, 2, 8, 64} {
+			for _, callers := range crowds {
 				for stall := 7 * time.Millisecond; stall <= 600*time.Millisecond; stall += step {
 					synctest.Test(t, func(t *testing.T) {
 						name := fmt.Sprintf("punctual %v, deadline %v, %d callers, stall of %v", punctual, deadline, callers, stall)
@@ -220,5 +219,49 @@ func TestLinger(t *testing.T) {
 			t.Errorf("%d calls still wait after the linger, %d batches", waiting, batches)
 		}
 		wait.Wait()
+	})
+}
+
+// TestLateInline has a caller send its batch inline when its time is over
+// already, as happens in a process that was held up in between. The caller is
+// told so, nothing is sent, and the calls after it are decided.
+func TestLateInline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &server{delay: time.Millisecond, punctual: true}
+		s := newSubject(t, server)
+		ctx := context.Background()
+		if err := s.take(ctx, "k"); err != nil { // Redis is near
+			t.Fatal(err)
+		}
+		for range 2 * baseInFlight {
+			w := NewWaiter(script.Take, clock.Now())
+			*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Cost: 1}
+			w.SetKey([]byte("k"))
+			w.EndCall(false)
+			w.Seal()
+			w.permit, _ = s.Breaker.Allow(w.arrived)
+			w.due = w.arrived + timeout
+			own, err := s.join(w, true)
+			if own == nil {
+				t.Fatalf("the caller is not alone: %v", err)
+			}
+			s.mu.Lock()
+			w.due = clock.Now()
+			s.mu.Unlock()
+			s.expire()
+			s.flushInline(own)
+			if err := s.Wait(ctx, w); err != error(LateError(timeout)) {
+				t.Errorf("got %v, want that the time is over", err)
+			}
+		}
+		if n := server.batches.Load(); n != 1 {
+			t.Errorf("%d batches were sent, want the first alone", n)
+		}
+		if err := s.take(ctx, "k"); err != nil {
+			t.Error(err)
+		}
+		if waiting, batches := s.Load(); waiting != 0 || batches != 0 {
+			t.Errorf("%d calls wait, %d batches are under way", waiting, batches)
+		}
 	})
 }

@@ -1,0 +1,19 @@
+// Package effort says how much a run of the tests is to try. A quick run, the
+// default, tries every behavior at some points. A full run tries all of them.
+package effort
+
+import "os"
+
+// Variable is the variable of the environment that asks for a full run with 1.
+const Variable = "RATEGEN_TEST_FULL"
+
+// Full reports whether tests try everything, however long it takes.
+func Full() bool { return os.Getenv(Variable) == "1" }
+
+// Of returns what a quick run tries, or what a full one does.
+func Of[T any](quick, full T) T {
+	if Full() {
+		return full
+	}
+	return quick
+}
