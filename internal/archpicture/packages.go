@@ -21,7 +21,6 @@ const module = "github.com/rategen/rategen/"
 // A pkg is a package of the module.
 type pkg struct {
 	path    string   // within the module
-	doc     string   // the first sentence about it
 	imports []*pkg   // that are not imported by way of another of them
 	steps   []string // the numbers of its files on a way
 }

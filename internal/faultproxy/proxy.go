@@ -1,6 +1,6 @@
-// Package faultproxy puts a TCP proxy between a client and a server that can
-// be told to do what networks do: be late, go silent, reset connections,
-// refuse them, or lose replies.
+// Package faultproxy puts a TCP proxy between a client and a server. A test lets it
+// fail as networks do: delay replies, go silent, reset connections, refuse them, or
+// lose replies.
 //
 //	server := redistest.Start(t)
 //	proxy := faultproxy.Start(t, server.Addr)
