@@ -34,28 +34,27 @@ func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Durat
 			defer m.Release(&terms.Call{Charges: renewing})
 		}
 	}
-	done, err = s.router.Do(ctx, w)
+	done, whole := s.router.Do(ctx, w)
+	cause := whole
 	switch {
 	case !done:
 		w.Free()
 		return false, nil
-	case err == nil:
+	case whole == nil:
 		call.fill(&w.Calls[0])
 		w.Free()
-		if err = call.Err; err == nil {
+		if cause = call.Err; cause == nil {
 			return true, nil
 		}
 	}
 	switch {
-	case script.TryAgain(err) && len(call.Charges) > 1:
+	case script.TryAgain(cause) && len(call.Charges) > 1:
 		return false, nil // charged in parts
 	case m != nil && ctx.Err() == nil && deniedBefore(m, call):
-		call.Err = nil
-	default:
-		call.Err = err
+		call.Err, whole = nil, nil
 	}
-	s.countOne(err, 1)
-	return true, call.Err
+	s.countOne(cause, 1)
+	return true, whole
 }
 
 // fill fills in what was found about the call.
