@@ -24,6 +24,8 @@ const (
 	// LeakyBucket is a [TokenBucket] by another name, unless the rule has a
 	// Wait: then it is a queue which calls leave evenly spaced.
 	LeakyBucket
+
+	algorithms // how many there are
 )
 
 // String returns the algorithm as the directive spells it.
@@ -40,8 +42,10 @@ func (a Algorithm) String() string {
 	case LeakyBucket:
 		return "leaky-bucket"
 	}
-	return fmt.Sprintf("Algorithm(%d)", uint8(a))
+	return unknownAlgorithm(a)
 }
+
+func unknownAlgorithm(a Algorithm) string { return fmt.Sprintf("Algorithm(%d)", uint8(a)) }
 
 // A Storage says how Redis keeps a [SlidingLog]. Both decide alike.
 type Storage uint8

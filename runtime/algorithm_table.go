@@ -45,6 +45,12 @@ func init() {
 			panic(fmt.Sprintf("runtime: algorithm %d has no row in the table of algorithms", i))
 		}
 	}
+	for a := range algorithms {
+		_ = (&Rule{Algorithm: a}).counted() // panics for one without a row
+		if a.String() == unknownAlgorithm(a) {
+			panic("runtime: " + a.String() + " has no name")
+		}
+	}
 }
 
 // counted returns how the rule is counted.

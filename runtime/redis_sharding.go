@@ -194,7 +194,7 @@ func (c *shardingCheck) execute(ctx context.Context, op script.Operation, batche
 			times[j] = 1
 		}
 		all[i] = new(script.Execution)
-		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)), true)
+		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)))
 	}
 	c.send(ctx, client, all)
 	var unknown []*script.Execution // each server has to be told the text

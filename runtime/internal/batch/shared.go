@@ -6,7 +6,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/slots"
 )
 
-// What was told of batches that several keys have shared.
+// The keys of shared batches that the store was told of.
 const (
 	unshared   int32 = iota
 	sharedTag        // one whose keys have one hash tag
