@@ -79,14 +79,9 @@ func (r *Rule) counted() terms.Algorithm {
 	panic("runtime: " + r.Algorithm.String() + " is in no row of the table of algorithms") // check refuses it
 }
 
-// terms returns the rule's terms with max in place of its own. Wait is how long
-// the call may wait in a queue.
-func (r *Rule) terms(max int64, wait time.Duration) (t terms.Terms) {
-	r.setTerms(&t, max, wait)
-	return t
-}
-
-// setTerms is terms without a copy, which takes as long as the rest of it.
+// setTerms sets the rule's terms with max in place of its own. Wait is how long
+// the call may wait in a queue. The terms are set in place, since a copy takes as
+// long as the rest.
 func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
 	a := r.counted()
 	param, more := countings[a].numbers(r, max)

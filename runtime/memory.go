@@ -148,5 +148,3 @@ func (s *MemoryStore) refundOne(clock int64, key []byte, c *Charge) {
 func errOtherState(r *Rule) error {
 	return fmt.Errorf("the key of rule %q holds the state of another algorithm", r.Name)
 }
-
-func micros(n int64) time.Duration { return terms.Micros(n) }

@@ -80,7 +80,6 @@ type Charge struct {
 	Result
 
 	limit  uint8  // the index of the limit in the call
-	renews bool   // the call asks whether a denial still holds, see denials
 	source Source // who decided this limit, if not all limits of the call were decided alike
 }
 
