@@ -62,8 +62,9 @@ func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
 	case len(fault.Classes) == 0 && s.Store == 0:
 		complain("the store has decided nothing")
 	}
-	// On a busy machine the time of a few may be over before it is.
-	if s.Classes["noscript"] > s.Classes["timeout"] {
+	// On a busy machine the time of a few may be over before it is. TestScriptFlush
+	// has the time, and wants all to be decided.
+	if s.Classes["noscript"] > s.Calls/10 {
 		complain("a script that is not there has not been loaded")
 	}
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
