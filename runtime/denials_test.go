@@ -148,7 +148,7 @@ func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.armed.CompareAndSwap(true, false) {
+		if strings.HasPrefix(cmd.Name(), "eval") && h.armed.CompareAndSwap(true, false) {
 			close(h.arrived)
 			<-h.release
 		}
