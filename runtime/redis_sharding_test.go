@@ -43,10 +43,10 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	var n atomic.Int64
 	var err atomic.Pointer[error]
 	var wait sync.WaitGroup
-	for range 60 {
+	for caller := range 60 {
 		wait.Go(func() {
-			for i := range 30 {
-				switch _, e := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint(i)))); {
+			for i := range 30 { // callers in step would share batches of one key
+				switch _, e := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
 				case e == nil:
 					n.Add(1)
 				case !errors.Is(e, runtime.ErrLimited):
@@ -87,7 +87,7 @@ func TestSharded(t *testing.T) {
 			}
 
 			var log lockedBuffer
-			// A busy machine may take longer than a check has.
+			// A check may take too long on a busy machine.
 			store = runtime.NewRedisStore(clientOf(t, proxy.Addr), patient, runtime.CheckSharding(50*time.Millisecond))
 			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			defer store.Close()

@@ -34,7 +34,7 @@ func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Durat
 			defer m.Release(&terms.Call{Charges: renewing})
 		}
 	}
-	done, whole := s.router.Do(ctx, w)
+	done, whole := s.do(ctx, w)
 	cause := whole
 	switch {
 	case !done:
@@ -55,6 +55,15 @@ func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Durat
 	}
 	s.countOne(cause, 1)
 	return true, whole
+}
+
+// do has the router execute a waiter's calls.
+func (s *RedisStore) do(ctx context.Context, w *batch.Waiter) (done bool, err error) {
+	if s.sharding.found() {
+		w.Free()
+		return true, errSharded
+	}
+	return s.router.Do(ctx, w)
 }
 
 // fill fills in what was found about the call.
