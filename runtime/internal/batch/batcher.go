@@ -279,7 +279,9 @@ func (b *Batcher) depart(own *batch, now time.Duration) {
 }
 
 // collect fills a batch from the front of the queue. It returns false if nobody
-// waits, and then the flush loop ends.
+// waits, and then the flush loop ends. So does one beyond those that may be under
+// way at any time, unless somebody has lingered: else batches to a distant Redis
+// would become many and small, and none would be left for who lingers.
 func (b *Batcher) collect(own *batch) bool {
 	if b.crowded.Load() > 0 {
 		// The callers of the last batch run first. Those that call again come
@@ -289,7 +291,7 @@ func (b *Batcher) collect(own *batch) bool {
 	for {
 		b.mu.Lock()
 		n := min(len(b.waiting), maxWaiters)
-		if n == 0 {
+		if n == 0 || b.inFlight > baseInFlight && !b.lingered(clock.Now()) {
 			b.inFlight--
 			b.mu.Unlock()
 			return false
@@ -325,9 +327,11 @@ func (b *Batcher) lingering(now time.Duration) bool {
 	if b.far() {
 		limit = b.limit
 	}
-	if b.failing || b.inFlight >= limit {
-		return false
-	}
+	return !b.failing && b.inFlight < limit && b.lingered(now)
+}
+
+// lingered reports whether a caller has waited for long enough.
+func (b *Batcher) lingered(now time.Duration) bool {
 	for _, w := range b.waiting {
 		if w.state.Load() == pending {
 			return w.arrived+b.linger <= now
