@@ -22,7 +22,7 @@ func testClusterFrozen(t *testing.T, cluster *redistest.Cluster) {
 		client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = punctual })
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Storage: runtime.List}
-		frozen := cluster.Nodes[0]
+		frozen := cluster.Master(0)
 		on := map[bool][][]byte{} // keys, by whether they are on it
 		for i := 0; len(on[true]) < 20 || len(on[false]) < 40; i++ {
 			key := fmt.Sprintf("frozen:%v:%d", punctual, i)
@@ -65,5 +65,6 @@ func testClusterFrozen(t *testing.T, cluster *redistest.Cluster) {
 		others.Wait() // with the master still frozen
 		wait.Wait()
 		frozen.Resume()
+		cluster.WaitReady() // a replica may have taken its place
 	}
 }

@@ -28,10 +28,8 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 		})
 		tag := fmt.Sprintf("{half moved %v}", tuned)
 		slot := cluster.Slot(tag)
-		from, to := cluster.Master(slot), cluster.Nodes[1]
-		if to == from {
-			to = cluster.Nodes[2]
-		}
+		from := cluster.Master(slot)
+		to := anotherMaster(t, cluster, from)
 		var opened atomic.Int64
 		store := runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
 		limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
@@ -105,7 +103,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 			}
 		}}))
 	rule := &runtime.Rule{Name: "reset", Window: time.Hour, Max: 1}
-	frozen := cluster.Nodes[0]
+	frozen := cluster.Master(0)
 	var on [2][]runtime.Limit // others, and on the frozen one
 	for i := 0; len(on[0]) < 40 || len(on[1]) < 10; i++ {
 		id := fmt.Sprint(i)
@@ -121,6 +119,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 		}
 	}
 	frozen.Pause()
+	defer cluster.WaitReady() // a replica may take its place
 	defer frozen.Resume()
 	var wait sync.WaitGroup
 	for range 20 { // until its breaker is open
@@ -145,4 +144,17 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	if len(opened) == 0 || opened[0] != frozen.Addr {
 		t.Errorf("breakers opened of %q, want that of %s", opened, frozen.Addr)
 	}
+}
+
+// anotherMaster returns a master that is not the given one. After a fault it need
+// not be one of the masters at the start.
+func anotherMaster(t *testing.T, cluster *redistest.Cluster, master *redistest.Server) *redistest.Server {
+	t.Helper()
+	for slot := 0; slot < 16384; slot += 512 {
+		if other := cluster.Master(slot); other != nil && other != master {
+			return other
+		}
+	}
+	t.Fatal("there is no other master")
+	return nil
 }

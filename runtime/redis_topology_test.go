@@ -43,10 +43,7 @@ func testResharding(t *testing.T, cluster *redistest.Cluster, client *redis.Clus
 	}
 	slot := cluster.Slot("{moving}")
 	from := cluster.Master(slot)
-	to := cluster.Nodes[0]
-	if to == from {
-		to = cluster.Nodes[1]
-	}
+	to := anotherMaster(t, cluster, from)
 	phase("before")
 	finish := cluster.StartMove(slot, to)
 	phase("half") // ASK for the keys that are new

@@ -67,10 +67,7 @@ func testTripsUnderFaults(t *testing.T, cluster *redistest.Cluster) {
 			load := newTripLoad(client, tag)
 			slot := cluster.Slot(tag)
 			master := cluster.Master(slot)
-			other := cluster.Nodes[0]
-			if other == master {
-				other = cluster.Nodes[1]
-			}
+			other := anotherMaster(t, cluster, master)
 			flush := func() {
 				_ = client.ForEachMaster(context.Background(), func(ctx context.Context, node *redis.Client) error {
 					return node.ScriptFlush(ctx).Err()
