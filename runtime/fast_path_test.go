@@ -37,8 +37,8 @@ type recalledStore struct {
 }
 
 func (s recalledStore) Take(ctx context.Context, calls []Call) error {
-	return translated(calls, func(e *engineCalls) error {
-		return takeRecalled(ctx, s.denials, s, e.calls, instantOf(calls))
+	return translated(calls, func(engine []terms.Call) error {
+		return takeRecalled(ctx, s.denials, s, engine, instantOf(calls))
 	})
 }
 

@@ -76,7 +76,7 @@ type throttle struct {
 // due reports whether a line may be written at an instant, and how many lines
 // were left out since the last one.
 func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
-	// Of two calls the one that arrived later may get here first.
+	// A call that arrived later may get here first.
 	last := t.last.Load()
 	if last != 0 && (now-time.Duration(last)).Abs() < logInterval || !t.last.CompareAndSwap(last, int64(now)) {
 		t.skipped.Add(1)

@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 const (
@@ -153,15 +154,13 @@ func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
 			return err
 		}
 	}
-	return translated(calls, func(calls *engineCalls) error { return takeRecalled(ctx, s.cfg.Denials, s, calls.calls, arrived) })
+	return translated(calls, func(calls []terms.Call) error { return takeRecalled(ctx, s.cfg.Denials, s, calls, arrived) })
 }
 
 // Peek implements [Store].
 func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
-	return translated(calls, func(calls *engineCalls) error {
-		return s.execute(ctx, script.Peek, calls.calls, arrived)
-	})
+	return translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Peek, calls, arrived) })
 }
 
 // Refund implements [Store].
@@ -170,12 +169,8 @@ func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
 	for i := range charges {
 		calls[i].Charges = charges[i : i+1]
 	}
-	err := translated(calls, func(calls *engineCalls) error {
-		if s.sharding.found() {
-			return s.count(errSharded, calls.calls)
-		}
-		return s.count(s.router.Refund(ctx, calls.calls), calls.calls)
-	})
+	arrived := instantOf(calls)
+	err := translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Refund, calls, arrived) })
 	for i := range calls {
 		err = errors.Join(err, calls[i].Err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// engineCalls are calls in the engine's terms.
+// engineCalls is the memory for calls in the engine's terms.
 type engineCalls struct {
 	calls   []terms.Call
 	charges []terms.Charge // of all calls
@@ -21,7 +21,7 @@ var engineCallsPool = sync.Pool{New: func() any { return new(engineCalls) }}
 
 // translated has do decide calls in the engine's terms, and fills in what it
 // found. Calls without charges are admitted.
-func translated(calls []Call, do func(*engineCalls) error) error {
+func translated(calls []Call, do func([]terms.Call) error) error {
 	e := engineCallsPool.Get().(*engineCalls)
 	for i := range calls {
 		for j := range calls[i].Charges {
@@ -38,7 +38,7 @@ func translated(calls []Call, do func(*engineCalls) error) error {
 	}
 	var err error
 	if len(e.calls) > 0 {
-		err = do(e)
+		err = do(e.calls)
 	}
 	decided := e.calls
 	for i := range calls {
@@ -70,9 +70,9 @@ type decider interface {
 	decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error
 }
 
-// takeRecalled decides calls: by earlier denials, and else by the store. While Redis does
-// not respond denials hold for as long as they were to last: a caller that was
-// over its limit before is let through no sooner for it.
+// takeRecalled decides calls: by earlier denials, and else by the store. While
+// Redis does not respond denials hold until their RetryAfter is over: a caller
+// that was over its limit before is let through no sooner for it.
 func takeRecalled(ctx context.Context, m *denials.Memory, store decider, calls []terms.Call, arrived time.Duration) error {
 	switch {
 	case m == nil:

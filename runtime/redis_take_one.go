@@ -77,8 +77,8 @@ func (c *Call) fill(found *terms.Call) {
 // deniedBefore reports whether a call that Redis has not decided is denied by a
 // denial from before, and then fills in its results.
 func deniedBefore(m *denials.Memory, call *Call) (denied bool) {
-	_ = translated([]Call{*call}, func(e *engineCalls) error { // which shares the charges
-		denied = m.Call(&e.calls[0], clock.Now(), denials.Unanswered)
+	_ = translated([]Call{*call}, func(calls []terms.Call) error { // which shares the charges
+		denied = m.Call(&calls[0], clock.Now(), denials.Unanswered)
 		return nil
 	})
 	return denied

@@ -10,7 +10,7 @@ const Variable = "RATEGEN_TEST_FULL"
 // Full reports whether tests try everything, however long it takes.
 func Full() bool { return os.Getenv(Variable) == "1" }
 
-// Of returns what a quick run tries, or what a full one does.
+// Of returns quick in a quick run, and full in a full one.
 func Of[T any](quick, full T) T {
 	if Full() {
 		return full

@@ -314,7 +314,7 @@ func (b *Batcher) collect(own *batch) bool {
 		if len(own.groups) > 0 {
 			return true
 		}
-		if kept, _ := b.release(own, unsent); !kept { // all have given up
+		if kept, _ := b.release(own, unsent, 0); !kept { // all have given up
 			return false
 		}
 	}
@@ -357,9 +357,9 @@ func (b *Batcher) far() bool {
 	return recent == 0 || recent > b.linger
 }
 
-// release notes that a batch is over, and how. It reports whether its flush loop
+// release notes that a batch is over, how, and how long it took. It reports whether its flush loop
 // keeps its place, and whether the batch was overdue.
-func (b *Batcher) release(own *batch, how outcome) (kept, overdue bool) {
+func (b *Batcher) release(own *batch, how outcome, took time.Duration) (kept, overdue bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.Index(b.batches, own)
@@ -375,7 +375,7 @@ func (b *Batcher) release(own *batch, how outcome) (kept, overdue bool) {
 	case own.overdue:
 	case how == answered:
 		b.failing = false
-		b.recent.Store(int64(own.age()))
+		b.recent.Store(int64(took))
 	case how == failed:
 		b.failing = true
 		b.recent.Store(0)

@@ -30,7 +30,7 @@ func (b *Batcher) flush(own *batch) {
 // sent again another goroutine does that.
 func (b *Batcher) flushInline(own *batch) {
 	if own.load(); len(own.groups) == 0 { // its time was over before
-		kept, _ := b.release(own, unsent)
+		kept, _ := b.release(own, unsent, 0)
 		b.handOver(own, kept)
 		return
 	}
@@ -86,10 +86,10 @@ func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 	switch {
 	case redirected:
 		how = elsewhere
-	case err == nil || script.Replied(err) && !script.NotNow(err):
+	case script.Answered(err):
 		how = answered
 	}
-	kept, overdue := b.release(own, how)
+	kept, overdue := b.release(own, how, took)
 	if err != nil {
 		b.moved(own)
 	} else {

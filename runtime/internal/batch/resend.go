@@ -171,7 +171,7 @@ func (b *Batcher) redirect(own *batch, err error) {
 	b.mu.Unlock()
 	switch {
 	case overdue:
-	case script.Replied(err) && !script.NotNow(err):
+	case script.Answered(err):
 		b.Breaker.Success(own.permit)
 	default:
 		b.Breaker.Failure(own.permit, own.sent)

@@ -35,7 +35,7 @@ type Waiter struct {
 	permit  breaker.Permit
 	lingers bool // it has waited for as long as the batcher's linger
 
-	// What most callers need, next to each other: other processors read it.
+	// The memory of most waiters stands together: other processors read it.
 	call   [1]terms.Call
 	charge [1]terms.Charge
 	key    [64]byte

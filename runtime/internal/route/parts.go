@@ -154,18 +154,6 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 		}
 	}
 	if len(refunds) > 0 {
-		_ = r.Refund(context.WithoutCancel(ctx), refunds)
+		_ = r.Decide(context.WithoutCancel(ctx), script.Refund, refunds, clock.Now())
 	}
-}
-
-// Refund gives back what was charged by calls of one charge each.
-func (r *Router) Refund(ctx context.Context, calls []terms.Call) error {
-	if m := r.cfg.Denials; m != nil {
-		defer func() {
-			for i := range calls {
-				m.Forget(calls[i].Charges[0].Key)
-			}
-		}()
-	}
-	return r.Decide(ctx, script.Refund, calls, clock.Now())
 }

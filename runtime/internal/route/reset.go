@@ -45,7 +45,7 @@ func (r *Router) Reset(ctx context.Context, key []byte) error {
 // for a caller with a context.
 func settle(ctx context.Context, b *breaker.Breaker, permit breaker.Permit, sent time.Duration, err error) {
 	switch {
-	case err == nil || script.Replied(err) && !script.NotNow(err):
+	case script.Answered(err):
 		b.Success(permit)
 	case ctx.Err() != nil:
 		b.Cancel(permit) // the caller gave up, which says nothing about Redis

@@ -74,8 +74,18 @@ func New(client redis.UniversalClient, cfg *batch.Config) *Router {
 }
 
 // Decide has calls of a caller that arrived at an instant executed, and fills in
-// their results. The error is non-nil if none was executed.
+// their results. The error is non-nil if none was executed. A refund also makes
+// the denial memory forget the keys.
 func (r *Router) Decide(ctx context.Context, op script.Operation, calls []terms.Call, arrived time.Duration) error {
+	if m := r.cfg.Denials; m != nil && op == script.Refund {
+		defer func() {
+			for i := range calls {
+				for j := range calls[i].Charges {
+					m.Forget(calls[i].Charges[j].Key)
+				}
+			}
+		}()
+	}
 	switch {
 	case len(calls) == 0:
 		return nil

@@ -20,6 +20,10 @@ func NotNow(err error) bool {
 	return false
 }
 
+// Answered reports whether the outcome of a command is an answer of the server,
+// if only an error: all but no answer, and that it cannot execute anything now.
+func Answered(err error) bool { return err == nil || Replied(err) && !NotNow(err) }
+
 // TryAgain reports whether a server of a cluster has not executed the script
 // since the slot is on the move and the keys lie on two servers.
 func TryAgain(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
