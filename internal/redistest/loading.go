@@ -22,29 +22,17 @@ const loadingStep = 10 * time.Millisecond
 // file for each time that it looks at its clients, of which one sleeps.
 func (s *Server) RestartLoading(d time.Duration) {
 	s.tb.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.proc.kill()
-	s.paused = false
 	const name = "loading.aof"
 	step := command("DEBUG", "SLEEP", fmt.Sprint(loadingStep.Seconds()))
 	step = append(step, bytes.Repeat(command("PING"), 999)...)
 	commands := bytes.Repeat(step, int(d/loadingStep))
-	if err := os.WriteFile(filepath.Join(filepath.Dir(s.log), name), commands, 0o600); err != nil {
-		s.tb.Errorf("restart redis: %v", err)
-		return
-	}
-	s.arg = append(slices.Clip(s.arg), "--appendonly", "yes", "--appendfilename", name)
-	proc, err := s.launch(true)
-	if err != nil {
-		// Not Fatal, which only the test's own goroutine may call.
-		s.tb.Errorf("restart redis: %v", err)
-		return
-	}
-	s.proc = proc
+	s.restart(true, func() error {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(s.log), name), commands, 0o600); err != nil {
+			return err
+		}
+		s.arg = append(slices.Clip(s.arg), "--appendonly", "yes", "--appendfilename", name)
+		return nil
+	})
 }
 
 // command returns a command as a client sends it.

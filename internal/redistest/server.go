@@ -124,6 +124,13 @@ func (s *Server) Resume() {
 // remembers the cluster.
 func (s *Server) Restart() {
 	s.tb.Helper()
+	s.restart(false, func() error { return nil })
+}
+
+// restart kills the server, calls prepare, and starts the server again. It
+// returns when the server answers, or if loading when it answers LOADING.
+func (s *Server) restart(loading bool, prepare func() error) {
+	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -131,13 +138,17 @@ func (s *Server) Restart() {
 	}
 	s.proc.kill()
 	s.paused = false
-	proc, err := s.launch(false)
+	err := prepare()
+	if err == nil {
+		var proc *process
+		if proc, err = s.launch(loading); err == nil {
+			s.proc = proc
+		}
+	}
 	if err != nil {
 		// Not Fatal, which only the test's own goroutine may call.
 		s.tb.Errorf("restart redis: %v", err)
-		return
 	}
-	s.proc = proc
 }
 
 func (s *Server) close() {
