@@ -69,6 +69,8 @@ end
 level = level + cost * 1000000
 if level < 0 then
   level = 0
+elseif level > 2 ^ 62 then
+  level = 2 ^ 62 -- more is never owed
 end
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1

@@ -1,5 +1,5 @@
 -- What take.lua is made of besides, for what no loop over keys decides: calls
--- with several limits, and what peeks and refunds.
+-- with several limits, and what peeks and settles.
 --
 -- several stands before take.lua decides anything.
 --- several
@@ -50,17 +50,22 @@ local function peek_all(limits)
   end
 end
 
-local function refund_all(limits)
+local function settle_all(limits)
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    refunds[algorithm](limit.key, limit.cost, limit.times)
+    if limit.cost < 0 then
+      refunds[algorithm](limit.key, -limit.cost, limit.times)
+    elseif limit.cost > 0 then
+      local _, _, _, charge = looks[algorithm](limit.key, 0, limit.cost)
+      charge()
+    end
   end
   for _ in ipairs(limits) do
     reply(0, 0)
   end
 end
 
-local act = operation == 'take' and take_all or operation == 'peek' and peek_all or refund_all
+local act = operation == 'take' and take_all or operation == 'peek' and peek_all or settle_all
 
 -- Decides the next call, with all its limits.
 local function decide_call()
@@ -75,10 +80,12 @@ local function decide_call()
   act(limits)
 end
 --- functions
-looks.ALGORITHM = function(key, cost)
+-- Whether cost fits is looked at, and owed is charged if it is given.
+looks.ALGORITHM = function(key, cost, owed)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
   --- insert look
   return room, retry, reset, function()
+    cost = owed or cost
     --- insert charge
     return reset, at, delay
   end

@@ -2,7 +2,7 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek" or "refund"; the number of terms, and
+-- ARGV   the operation, "take", "peek" or "settle"; the number of terms, and
 --        for each the six values
 --          algorithm window max param more shadow
 --        (times in microseconds; what param and more mean is the algorithm's;
@@ -10,13 +10,14 @@
 --        every run of limits, in the order of KEYS,
 --          terms  which of them hold, from 1 on; below 0 if another limit of
 --                 the same call follows
---          cost
+--          cost   to settle, what to charge however little room there is; below
+--                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
---                 only for a call with one limit. For a refund, the time of
---                 the charge
+--                 only for a call with one limit. To settle, the time of the
+--                 charge
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek and to refund
+--                 to peek and to settle
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges

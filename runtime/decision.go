@@ -6,7 +6,7 @@ import (
 )
 
 // A Decision is the answer to one call. It is a plain value: copies of a charged
-// decision can be refunded once between them, see [Limiter.Refund].
+// decision can be settled once between them, see [Limiter.Settle].
 type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
@@ -29,7 +29,7 @@ type Decision struct {
 	// arrived.
 	ResetAfter time.Duration
 
-	charged [MaxLimits]int64 // when each limit was charged, for Refund
+	charged [MaxLimits]int64 // when each limit was charged, for Settle
 	page    *receiptPage     // nil if nothing was charged
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,

@@ -14,7 +14,8 @@
 //
 // The error is nil if and only if the call may go on. A denial is a
 // [*LimitedError]. Its RetryAfter is the time until the call would be admitted.
-// [Limiter.Refund] gives a charge back, once. Most callers need no other method.
+// [Limiter.Settle] corrects the charge when the real cost of the call is known, and
+// [Limiter.Refund] gives it back. Most callers need no other method.
 //
 // # Guarantees of every algorithm and store
 //

@@ -33,9 +33,9 @@ var (
 	// [Shadow] mode is reported and left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
-	// ErrRefunded is the error of [Limiter.Refund] for a decision that was
-	// refunded before. Nothing has changed.
-	ErrRefunded = errors.New("the decision was refunded before")
+	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
+	// decision that was settled or refunded before. Nothing has changed.
+	ErrSettled = errors.New("the decision was settled or refunded before")
 )
 
 // Never is the RetryAfter of a call that can never be admitted.

@@ -109,7 +109,17 @@ func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err
 	e.log.degraded(r, policy, err)
 	for _, o := range e.observers {
 		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{r.Name, ClassOf(err), policy})
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Policy: policy})
+		}
+	}
+}
+
+// unsettled reports that a decision could not be settled.
+func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
+	e.log.unsettled(r, err)
+	for _, o := range e.observers {
+		if o.Failure != nil {
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true})
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Limiter struct {
 	overrides atomic.Pointer[overrideSet]
 	scaling   scaling
 	shares    ruleTable[share]
+	unsettled settleQueue
 }
 
 // An Option configures a [Limiter].

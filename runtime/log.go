@@ -22,8 +22,8 @@ type limitedLog struct {
 }
 
 type ruleLog struct {
-	rule             *Rule // as declared
-	degraded, denied throttle
+	rule                        *Rule // as declared
+	degraded, denied, unsettled throttle
 }
 
 // newLimitedLog returns a log that calls panicked when a handler has panicked.
@@ -35,6 +35,13 @@ func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 	if skipped, ok := l.of(r).degraded.due(instant()); ok {
 		l.write(slog.LevelWarn, "rate limit not decided by its store", skipped,
 			slog.String("rule", r.Name), slog.String("fail", policy.String()), slog.Any("error", err))
+	}
+}
+
+func (l *limitedLog) unsettled(r *Rule, err error) {
+	if skipped, ok := l.of(r).unsettled.due(instant()); ok {
+		l.write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
+			slog.String("rule", r.Name), slog.Any("error", err))
 	}
 }
 

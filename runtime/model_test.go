@@ -137,7 +137,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
 		).Draw(t, "step")
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "refund", "reset"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
 			calls := make([]runtime.Call, n)
@@ -193,7 +193,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					}
 				}
 			}
-		case "refund":
+		case "settle":
 			if len(charged) == 0 {
 				continue
 			}
@@ -202,10 +202,16 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				return err
 			}
 			charges := []runtime.Charge{{Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at}}}
-			if err := memory.Refund(ctx, charges); err != nil {
+			charges[0].Settled = rapid.OneOf(
+				rapid.Just(int64(0)),
+				rapid.Int64Range(0, c.cost),
+				rapid.Int64Range(c.cost, c.cost+20),
+				rapid.Int64Range(c.cost, c.cost+runtime.MaxLogCost),
+			).Draw(t, "settled")
+			if err := memory.Settle(ctx, charges); err != nil {
 				return err
 			}
-			if err := store.Refund(ctx, charges); err != nil {
+			if err := store.Settle(ctx, charges); err != nil {
 				return err
 			}
 		case "reset":

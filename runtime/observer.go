@@ -17,8 +17,9 @@ import (
 type Observer struct {
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
-	// Failure is called for every limit that the store did not decide, and for
-	// every key that could not be built.
+	// Failure is called for every limit that the store did not decide, for every
+	// key that could not be built, and for every decision that
+	// [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
@@ -121,6 +122,9 @@ type FailureEvent struct {
 	Rule   string
 	Class  ErrorClass
 	Policy FailurePolicy
+	// Settling reports that the call was decided, and could not be settled: its
+	// cost stays as it was reserved. It has no Policy then.
+	Settling bool
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.
@@ -160,5 +164,5 @@ type MemoryEvent struct {
 }
 
 // A PanicEvent names the kind of function that panicked: observer, recorder, log
-// handler, override source, scaler, kill switch or redis client.
+// handler, override source, scaler, kill switch, redis client or store.
 type PanicEvent struct{ In string }

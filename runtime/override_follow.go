@@ -177,22 +177,6 @@ func (l *Limiter) overridesRejected(err error) {
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
 }
 
-// Close ends the polling of the override source and the calls of scalers, and
-// returns when they have ended. Calls are still decided, with the overrides and
-// factors as they are, but events of the store no longer reach the limiter. The
-// store stays open. The error is non-nil if and only if the override source still
-// runs a second after its context has ended, or a [Scaler] after another second.
-// A second Close waits for the same. A nil Limiter has nothing to end.
-func (l *Limiter) Close() error {
-	if l == nil {
-		return nil
-	}
-	if s, ok := l.store.(observable); ok {
-		s.detach(l.events)
-	}
-	return errors.Join(l.follow.close(), l.scaling.close())
-}
-
 // close ends the polling. A nil follower polls nothing.
 func (f *follower) close() error {
 	if f == nil {

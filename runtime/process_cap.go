@@ -83,7 +83,7 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charg
 	}
 	done, err := l.decideFast(ctx, key, charges, arrived, d)
 	if !done || err != nil {
-		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
+		_ = p.store.settleOne(p.store.time(instant()), capKey, &paid[0]) // at 0
 	}
 	return done, err
 }
@@ -105,6 +105,6 @@ func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Dec
 // giveBack undoes admit.
 func (p *processCap) giveBack(paid *request) {
 	if len(paid.charges) > 0 && paid.charges[0].At != 0 {
-		_ = p.store.Refund(context.Background(), paid.charges)
+		_ = p.store.Settle(context.Background(), paid.charges) // at 0
 	}
 }

@@ -236,7 +236,7 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 	}
 	count.sent()
 	last.Pause()
-	err := store.Refund(ctx, charges)
+	err := store.Settle(ctx, charges)
 	last.Resume()
 	if err == nil {
 		t.Error("a master that does not answer is no error")

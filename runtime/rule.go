@@ -175,8 +175,9 @@ type Limit struct {
 	rule *Rule
 	cost int64
 	max  int64
-	_    int64 // so that a copy reads the key in the pieces it was written in
-	key  Key
+
+	settled int64 // see WithSettled; also lets a copy read the key in the pieces it was written in
+	key     Key
 }
 
 // WithCost returns the limit with a cost of n events. A cost of 0 always

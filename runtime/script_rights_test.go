@@ -88,7 +88,7 @@ func TestScriptRights(t *testing.T) {
 		for range 15 { // some leave, and all do
 			charged := check(store.Take)
 			check(store.Peek)
-			if err := store.Refund(t.Context(), []runtime.Charge{charged}); err != nil {
+			if err := store.Settle(t.Context(), []runtime.Charge{charged}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			time.Sleep(9 * time.Millisecond)

@@ -11,7 +11,7 @@ type Operation string
 const (
 	Take   Operation = "take"
 	Peek   Operation = "peek"
-	Refund Operation = "refund"
+	Settle Operation = "settle"
 )
 
 // How many integers follow the algorithm of the terms on the wire, and how many
@@ -55,7 +55,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 				which = -which
 			}
 			third := c.At
-			if op != Refund {
+			if op != Settle {
 				third = times[i]
 			}
 			r.keys = append(r.keys, c.Key)

@@ -84,7 +84,9 @@ func (c *Call) Admitted() bool {
 // A Charge is one limit of a call.
 type Charge struct {
 	Terms
-	Key  []byte
+	Key []byte
+	// Cost is how many events the call stands for. To settle, it is by how many
+	// the charge at At is to grow, or to shrink if it is below 0.
 	Cost int64
 	Result
 	// Renews marks a charge that finds out whether a denial still holds, see
@@ -100,7 +102,7 @@ const Work = 16
 // as many events as it costs.
 func (c *Charge) Work() int64 {
 	if c.Algorithm.Log() {
-		return Work + c.Cost
+		return Work + max(c.Cost, -c.Cost)
 	}
 	return Work
 }
