@@ -87,7 +87,8 @@ if more >= 0 then
   delay = math.max(empty, at) - clock
 end
 --- refund
-if call('EXISTS', key) == 1 then
-  local _, _, _, charge = looks.bucket(key, -cost)
-  charge()
+cost = -cost
+--- insert look
+if state then
+  --- insert charge
 end

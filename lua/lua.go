@@ -23,19 +23,27 @@ var sources = [...]string{
 	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
 }
 
-// Several is the bit of a set of scripts that stands for several.lua.
-const Several = 1 << len(Algorithms)
+// Bits of a set of scripts.
+const (
+	// Several stands for several.lua.
+	Several = 1 << (len(Algorithms) + iota)
+	// Settle stands for settling, alone.
+	Settle
+)
 
 // Take returns the script that takes limits; take.lua documents its keys,
-// arguments and reply. Bit i of set says that it knows Algorithms[i], and
-// [Several] that it knows more than to take calls with one limit each: Redis
-// sets every function of a script up anew for each execution, so a script
-// should know no more than it needs.
+// arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
+// that it knows more than to take calls with one limit each, and [Settle] that it
+// settles and does nothing else: Redis sets every function of a script up anew for
+// each execution, so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
 	if set&Several != 0 {
 		p.read("several.lua")
+	}
+	if set&Settle != 0 {
+		p["loop"] = p["settle"]
 	}
 	var loops, functions strings.Builder
 	for i, name := range Algorithms {

@@ -64,6 +64,24 @@ end
 if algorithm == 'ALGORITHM' then
   --- insert loop
 end
+--- settle
+--- insert gather
+-- Settles charges up to that of the last key, each by the same cost.
+for i = place, last do
+  place = i + 1
+  local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
+  local charging, room, retry, reset, delay = false, nil, nil, nil, nil
+  if cost > 0 then
+    --- insert refund
+  elseif cost < 0 then
+    cost = 0 -- looking for room that there need not be
+    --- insert look
+    cost = each
+    --- insert charge
+  end
+  replies[n + 1], replies[n + 2] = 0, 0
+  n = n + 2
+end
 --- heal
 -- Somebody may have removed the expiry of a key, and it would stay for ever; or
 -- the key was charged by a shorter window, and would go too early.

@@ -17,7 +17,8 @@
 --     reset   as above
 --     at      the time that the charge counts as
 --     delay   microseconds that the caller must wait for its turn, if any
---   refund   takes back up to cost of what was charged as of at
+--   refund   takes back up to cost of what was charged as of at. It may use the
+--            other pieces
 --
 -- What look keeps in locals of its own, charge may use. A piece neither returns
 -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and

@@ -1,9 +1,9 @@
 -- What take.lua is made of besides, for what no loop over keys decides: calls
--- with several limits, and what peeks and settles.
+-- with several limits, and what peeks.
 --
 -- several stands before take.lua decides anything.
 --- several
-local operation, looks, refunds = ARGV[1], {}, {}
+local operation, looks = ARGV[1], {}
 
 --- insert functions
 local function use(which)
@@ -50,22 +50,7 @@ local function peek_all(limits)
   end
 end
 
-local function settle_all(limits)
-  for _, limit in ipairs(limits) do
-    use(limit.terms)
-    if limit.cost < 0 then
-      refunds[algorithm](limit.key, -limit.cost, limit.times)
-    elseif limit.cost > 0 then
-      local _, _, _, charge = looks[algorithm](limit.key, 0, limit.cost)
-      charge()
-    end
-  end
-  for _ in ipairs(limits) do
-    reply(0, 0)
-  end
-end
-
-local act = operation == 'take' and take_all or operation == 'peek' and peek_all or settle_all
+local act = operation == 'take' and take_all or peek_all
 
 -- Decides the next call, with all its limits.
 local function decide_call()
@@ -74,24 +59,19 @@ local function decide_call()
     arg = arg + 4
     which = ARGV[arg] + 0
     limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
-      cost = ARGV[arg + 1] + 0, times = ARGV[arg + 2] + 0 }
+      cost = ARGV[arg + 1] + 0 }
     place = place + 1
   until which > 0
   act(limits)
 end
 --- functions
--- Whether cost fits is looked at, and owed is charged if it is given.
-looks.ALGORITHM = function(key, cost, owed)
+looks.ALGORITHM = function(key, cost)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
   --- insert look
   return room, retry, reset, function()
-    cost = owed or cost
     --- insert charge
     return reset, at, delay
   end
-end
-refunds.ALGORITHM = function(key, cost, at)
-  --- insert refund
 end
 --- together
 while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do

@@ -99,7 +99,7 @@ reset = at + window - clock
 local stored, count = call('LLEN', key), -cost
 if stored > 1000 then
   -- Where the first event stands that is not before a time.
-  local function place(time)
+  local function index(time)
     local low, high = 0, stored
     while low < high do
       local middle = math.floor((low + high) / 2)
@@ -111,7 +111,7 @@ if stored > 1000 then
     end
     return low
   end
-  local first, after = place(at), place(at + 1)
+  local first, after = index(at), index(at + 1)
   count = math.min(cost, after - first)
   if stored - after < first then
     count = -count

@@ -13,11 +13,11 @@
 --          cost   to settle, what to charge however little room there is; below
 --                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
---                 only for a call with one limit. To settle, the time of the
---                 charge
+--                 only for a call with one limit. To settle, the time that the
+--                 charge counts as, if it is given back
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek and to settle
+--                 to peek
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges

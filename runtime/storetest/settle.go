@@ -40,6 +40,9 @@ func settleIntoDebt(t *trial) {
 		t.Advance(time.Millisecond)
 		t.settle(t.charge(name, 10), first.At, 10+owed)
 		denied := t.deny(t.charge(name, 1), 0)
+		if drain := t.rule.Window / time.Duration(t.rule.Max) * time.Duration(owed); isMeter(&t.rule) && denied.RetryAfter < drain {
+			t.Fatalf("owed %d: RetryAfter is %v, and draining takes %v", owed, denied.RetryAfter, drain)
+		}
 		t.Advance(denied.RetryAfter - time.Microsecond)
 		t.deny(t.charge(name, 1), 0)
 		t.Advance(time.Microsecond)

@@ -54,13 +54,18 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			if j+1 < len(charges) {
 				which = -which
 			}
-			third := c.At
-			if op != Settle {
-				third = times[i]
+			third := times[i]
+			if op == Settle {
+				if third = 0; c.Cost < 0 {
+					third = c.At
+				}
 			}
 			r.keys = append(r.keys, c.Key)
-			r.limit(which, c.Cost, third, op == Take && len(charges) == 1)
+			r.limit(which, c.Cost, third, op != Peek && len(charges) == 1)
 		}
+	}
+	if op == Settle {
+		r.set = lua.Settle
 	}
 	limits := len(r.numbers)
 	r.names = r.names[:0]
