@@ -27,7 +27,7 @@ local count = format(used < 2 ^ 31 and ' %d' or ' %.0f', used)
 call('SET', key, began .. count, 'PX', lifetime(start + window))
 reset = start + window - clock
 --- refund
-local state = call('GET', key)
+--- insert string
 if state then
   local began, used = sub(state, 1, 16), sub(state, 17) + 0
   local stop = began + window

@@ -197,17 +197,21 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			if len(charged) == 0 {
 				continue
 			}
-			c := rapid.SampledFrom(charged).Draw(t, "charge")
-			if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
-				return err
+			var charges []runtime.Charge
+			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
+				if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
+					return err
+				}
+				charges = append(charges, runtime.Charge{
+					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at},
+					Settled: rapid.OneOf(
+						rapid.Just(int64(0)),
+						rapid.Int64Range(0, c.cost),
+						rapid.Int64Range(c.cost, c.cost+20),
+						rapid.Int64Range(c.cost, c.cost+runtime.MaxLogCost),
+					).Draw(t, "settled"),
+				})
 			}
-			charges := []runtime.Charge{{Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at}}}
-			charges[0].Settled = rapid.OneOf(
-				rapid.Just(int64(0)),
-				rapid.Int64Range(0, c.cost),
-				rapid.Int64Range(c.cost, c.cost+20),
-				rapid.Int64Range(c.cost, c.cost+runtime.MaxLogCost),
-			).Draw(t, "settled")
 			if err := memory.Settle(ctx, charges); err != nil {
 				return err
 			}

@@ -382,3 +382,40 @@ func TestSettleLaterOnRedis(t *testing.T) {
 		t.Error("the keys of a foreign type were not reported")
 	}
 }
+
+// Charges of one moment that go back together, and a debt of the same key after
+// them, are counted one after the other.
+func TestSettleRuns(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
+	for name, base := range modelRules() {
+		rule := *base
+		rule.Window, rule.Max, rule.Burst, rule.Wait = time.Hour, 10, 0, 0
+		charge := func(key string, cost int64) runtime.Charge {
+			return runtime.Charge{Rule: &rule, Key: []byte(name + key), Max: 10, Cost: cost}
+		}
+		calls := []runtime.Call{{Charges: []runtime.Charge{charge("a", 3)}}, {Charges: []runtime.Charge{charge("b", 3)}}}
+		if err := store.Take(ctx, calls); err != nil {
+			t.Fatal(err)
+		}
+		at := calls[0].Charges[0].At
+		if at != calls[1].Charges[0].At {
+			t.Fatalf("%s: the calls were charged at different times", name)
+		}
+		back, other, debt := charge("a", 3), charge("b", 3), charge("a", 1)
+		back.At, other.At, debt.At, debt.Settled = at, at, at, 3
+		if err := store.Settle(ctx, []runtime.Charge{back, other, debt}); err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]int64{"a": 8, "b": 10} {
+			peek := []runtime.Call{{Charges: []runtime.Charge{charge(key, 1)}}}
+			if err := store.Peek(ctx, peek); err != nil {
+				t.Fatal(err)
+			}
+			if got := peek[0].Charges[0].Remaining; got != want {
+				t.Errorf("%s: %s has %d left, want %d", name, key, got, want)
+			}
+		}
+	}
+}
