@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"math"
+	"net/http"
 	"time"
 )
 
@@ -18,7 +19,8 @@ var (
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit, the call can never be admitted")
 
 	// ErrUnavailable is the error of a call that the store did not decide while
-	// the failure policy is [FailClosed]. It wraps the store's own error.
+	// the failure policy is [FailClosed]. The error that a call gets wraps the
+	// store's own, and has a method StatusCode() int that returns 503.
 	ErrUnavailable = errors.New("rate limit store unavailable")
 
 	// ErrInvalidKey is the error of a key that could not be built, for
@@ -80,3 +82,16 @@ func (e *LimitedError) Error() string {
 func (e *LimitedError) Is(target error) bool {
 	return target == ErrLimited || target == ErrCostExceedsLimit && e.RetryAfter == Never
 }
+
+// StatusCode returns 429, the HTTP status of a caller over a limit. Frameworks
+// that ask an error for its status find it.
+func (e *LimitedError) StatusCode() int { return http.StatusTooManyRequests }
+
+// An unavailableError is the [ErrUnavailable] of a call. It wraps that and the
+// store's own error.
+type unavailableError struct{ error }
+
+func (e unavailableError) Unwrap() error { return e.error }
+
+// StatusCode returns 503.
+func (e unavailableError) StatusCode() int { return http.StatusServiceUnavailable }

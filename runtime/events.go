@@ -93,7 +93,9 @@ func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 
 func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionEvent) {
 	for r := recorders; r != nil; r = r.outer {
-		e.record(r, ev)
+		if r.record != nil {
+			e.record(r, ev)
+		}
 	}
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Decision, ev)
@@ -103,6 +105,11 @@ func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionE
 func (e *events) record(r *recorder, ev DecisionEvent) {
 	defer e.contain("recorder")
 	r.record(ev)
+}
+
+func (e *events) refused(r *recorder, refusal Refusal) {
+	defer e.contain("recorder")
+	r.refused(refusal)
 }
 
 func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {

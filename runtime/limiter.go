@@ -21,7 +21,8 @@ type Limiter struct {
 	replicas  int64
 	cap       *processCap // nil: no cap
 	enabled   func() bool
-	switched  bool // limits can be switched off
+	denied    func(context.Context, error) error // or nil
+	switched  bool                               // limits can be switched off
 	events    *events
 
 	follow    *follower // nil: nothing is overridden
@@ -109,7 +110,7 @@ func (l *Limiter) switchedOn() (on bool) {
 
 // Take charges all limits, or none of them if one has no room. If rules have a
 // Wait it returns when it is the call's turn. The error is nil if and only if the
-// call may go on. Otherwise it is
+// call may go on. Otherwise, without [WithDenied], it is
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
@@ -129,13 +130,16 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	}
 	if len(limits) == 1 && l.fast != (fastPath{}) {
 		if done, err := l.takeFast(ctx, &limits[0], &d); done {
+			if err != nil {
+				err = l.refused(ctx, err)
+			}
 			return d, err
 		}
 	}
 	req := newRequest()
 	defer req.free()
 	if err := req.fill(ctx, l, limits); err != nil {
-		return d, err
+		return d, l.refused(ctx, err)
 	}
 	switch {
 	case l.cap != nil:
@@ -144,6 +148,9 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 		d.Allowed = true
 	default:
 		err = l.take(ctx, req, limits, &d)
+	}
+	if err != nil {
+		err = l.refused(ctx, err)
 	}
 	return d, err
 }

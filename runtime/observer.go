@@ -164,5 +164,6 @@ type MemoryEvent struct {
 }
 
 // A PanicEvent names the kind of function that panicked: observer, recorder, log
-// handler, override source, scaler, kill switch, redis client or store.
+// handler, override source, scaler, kill switch, denied (see [WithDenied]), redis
+// client or store.
 type PanicEvent struct{ In string }

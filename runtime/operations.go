@@ -35,7 +35,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return d, nil
 	}
 	if l.store == nil {
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)
+		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)}
 	}
 	err := l.store.Peek(ctx, req.call[:])
 	if err == nil {
@@ -45,7 +45,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err != nil {
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
 	d := Decision{Source: SourceStore}
 	d.ofAll(req.charges)
@@ -73,6 +73,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 		return outcomes
 	}
+	defer l.refusedEach(ctx, outcomes)
 	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
 	arrived := instant()
 	var calls []Call // for the store
