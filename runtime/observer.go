@@ -60,6 +60,9 @@ type DecisionEvent struct {
 	Cost int64
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
+	// Max is the max that held for this call: how much is admitted in a window in
+	// the long run, whatever the burst.
+	Max int64
 	// Remaining is how much of the limit is left. It is all of it where nothing
 	// was counted.
 	Remaining int64
@@ -78,7 +81,7 @@ type DecisionEvent struct {
 func newDecisionEvent(c *Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
-		Cost: c.Cost, Limit: c.capacity(), Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
+		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
 	}
 }
 
