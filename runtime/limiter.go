@@ -76,6 +76,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
+	l.checkReplicas()
 	if l.follow != nil {
 		l.follow.start(l)
 	}
