@@ -6,6 +6,7 @@ package middleware
 
 import (
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -27,8 +28,14 @@ func handlers(max int) map[string]http.Handler {
 		"none":                    ok,
 		"ratehttp":                limit(ok),
 		"ratehttp without fields": ratehttp.Middleware(ratehttp.WithoutFields())(limit(ok)),
-		"httprate":                httprate.Limit(max, time.Hour, httprate.WithKeyFuncs(httprate.KeyByIP))(ok),
+		"httprate":                httprate.LimitBy(max, time.Hour, byPeer)(ok),
 	}
 }
 
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+
+// byPeer is the key that ratehttp has without another one.
+func byPeer(r *http.Request) (string, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return httprate.CanonicalizeIP(host), err
+}

@@ -54,20 +54,24 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 		writeOnlyField(h, a)
 	}
 	protocol := protocolOf(r)
+	if protocol == nil && e != nil && e.config.answer != nil {
+		e.config.answer(w, r, a)
+		if own == nil || own.started {
+			own.finish()
+			return
+		}
+		// It has written nothing, which would be the answer to a success.
+	}
 	switch {
 	case protocol != nil:
 		protocol.answer(w, protocol.mediaType, a)
-	case e != nil && e.config.answer != nil:
-		e.config.answer(w, r, a)
 	case prefersText(r.Header["Accept"]):
 		send(w, a.Status, plainMediaType, []byte(strings.ToValidUTF8(a.Detail, "\uFFFD")+"\n"))
 	default:
 		body, _ := json.Marshal(newProblem(a)) // strings and numbers
 		send(w, a.Status, problemMediaType, append(body, '\n'))
 	}
-	if own != nil {
-		own.answered = true
-	}
+	own.finish()
 }
 
 // send writes an answer whose length is known, so that servers drop what a handler

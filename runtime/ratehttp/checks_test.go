@@ -51,6 +51,7 @@ func TestChecks(t *testing.T) {
 		{"empty_key", empty.Wrap(client), nil, from("203.0.113.7:1", "")},
 		{"limited_twice", limit.Wrap(limit.Wrap(client)), nil, from("203.0.113.7:1", "")},
 		{"", limit.Wrap(ratehttp.Limit{Limiter: newLimiter(), Rule: hourly}.Wrap(client)), nil, from("203.0.113.7:1", "")},
+		{"", limit.Wrap(ratehttp.Limit{Limiter: newLimiter(), Rule: twice}.Wrap(client)), nil, from("203.0.113.7:1", "")}, // another key
 		{"partition_key_panic", limit.Wrap(client), []ratehttp.Option{
 			ratehttp.WithPartitionKey([]byte("s"), func(*http.Request, string) string { panic(mark) })}, from("203.0.113.7:1", "")},
 		{"same_policy_name", taking(newLimiter(), (&runtime.Rule{Name: "a.S.Get", Window: time.Hour, Max: 100}).Limit(nil),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/rategen/rategen/runtime"
@@ -34,8 +35,8 @@ type exchange struct {
 	limits   []limit
 	room     [2]limit // of limits, at first
 	refusals []runtime.Refusal
-	charged  []*runtime.Rule // by a [Limit]
-	one      [1]*runtime.Rule
+	charged  []charged // by a [Limit]
+	one      [1]charged
 }
 
 type exchangeKey struct{}
@@ -154,14 +155,21 @@ func (e *exchange) clientIP() string {
 	return e.client
 }
 
-// charge records that a [Limit] charges its rule, and reports whether one has
-// before.
-func (e *exchange) charge(rule *runtime.Rule) (again bool) {
+// A charged is what a [Limit] has charged.
+type charged struct {
+	rule *runtime.Rule
+	key  string
+}
+
+// charge records that a [Limit] charges a key of its rule, and reports whether one
+// has before.
+func (e *exchange) charge(rule *runtime.Rule, key string) (again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, r := range e.charged {
-		again = again || r == rule
+	c := charged{rule, key}
+	if slices.Contains(e.charged, c) {
+		return true
 	}
-	e.charged = append(e.charged, rule)
-	return again
+	e.charged = append(e.charged, c)
+	return false
 }

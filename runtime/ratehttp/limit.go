@@ -84,10 +84,10 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // limit returns the limit of a request.
 func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
-	if e.charge(l.Rule) {
+	key := l.Key(r)
+	if e.charge(l.Rule, key) {
 		e.config.checks.warn(limitedTwice, "rule", l.Rule.Name)
 	}
-	key := l.Key(r)
 	if key == "" {
 		e.config.checks.warn(emptyKey, "rule", l.Rule.Name)
 	}

@@ -103,7 +103,8 @@ func WithPartitionKey(secret []byte, value func(r *http.Request, rule string) st
 
 // WithAnswer replaces the body of the answer to a refused request, for clients that
 // speak neither gRPC nor Connect. Retry-After and Cache-Control are in the header
-// when answer is called. It writes the status, which a.Status suggests, and a body.
+// when answer is called. It writes the status, which a.Status suggests, and a body. If
+// it writes nothing the client gets the answer that it would get without answer.
 func WithAnswer(answer func(w http.ResponseWriter, r *http.Request, a Answer)) Option {
 	return func(c *config) { c.answer = answer }
 }

@@ -26,6 +26,13 @@ func (w *writer) start(status int) {
 	}
 }
 
+// finish drops what a handler writes from now on.
+func (w *writer) finish() {
+	if w != nil {
+		w.answered = true
+	}
+}
+
 // Header implements [http.ResponseWriter].
 func (w *writer) Header() http.Header { return w.inner.Header() }
 
