@@ -127,7 +127,7 @@ func (c *config) writeLegacy(h http.Header, limits []limit) {
 	}
 	whole := time.Now().Add(closest.whole + time.Second - 1)
 	h[limitLegacy] = []string{strconv.FormatInt(closest.quota, 10)}
-	h[leftLegacy] = []string{strconv.FormatInt(closest.left, 10)}
+	h[leftLegacy] = []string{strconv.FormatInt(max(0, closest.left), 10)}
 	h[resetLegacy] = []string{strconv.FormatInt(whole.Unix(), 10)}
 }
 
