@@ -99,8 +99,19 @@ func answer(ctx context.Context, call *raterpc.Call, err error, trailer func(met
 		}
 		trailer(md)
 	}
-	return st.Err()
+	return &refused{st, err}
 }
+
+// A refused error has a status, and wraps the error that it was made of, for
+// interceptors further out.
+type refused struct {
+	status *status.Status
+	err    error
+}
+
+func (r *refused) Error() string              { return r.status.Err().Error() }
+func (r *refused) GRPCStatus() *status.Status { return r.status }
+func (r *refused) Unwrap() error              { return r.err }
 
 // fields returns the fields of an answer as metadata, or nil.
 func fields(call *raterpc.Call) metadata.MD {

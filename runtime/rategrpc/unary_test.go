@@ -214,6 +214,24 @@ func TestClientHasGone(t *testing.T) {
 	}
 }
 
+// Interceptors further out see the status and the error it was made of.
+func TestOuterInterceptor(t *testing.T) {
+	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
+	var seen error
+	outer := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		resp, err := handler(ctx, req)
+		seen = err
+		return resp, err
+	}
+	client := dial(t,
+		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, limited }},
+		append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(outer)}, options()...))
+	call(t, client)
+	if !errors.Is(seen, runtime.ErrLimited) || status.Code(seen) != codes.ResourceExhausted || seen.Error() != "rpc error: code = ResourceExhausted desc = rate limit exceeded" {
+		t.Error(seen)
+	}
+}
+
 // A hidden policy is in no field and no detail.
 func TestHiddenPolicy(t *testing.T) {
 	client := dial(t, &service{unary: limitedBy(limiter(t), rule(1, time.Hour))},
