@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rategen/rategen/examples/grpc/employee"
-	pb "github.com/rategen/rategen/examples/grpc/employeev1"
 	"github.com/rategen/rategen/runtime"
 )
 
