@@ -2,6 +2,7 @@ package raterpc
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -80,8 +81,14 @@ func (c *Call) Charges(on Event) bool {
 	return false
 }
 
-// service returns the name of the service that was called.
+// service returns the name of the service that was called, or "" if it is none that a
+// .proto file can have: a server that passes unknown methods on gets any text.
 func (c *Call) service() string {
 	service, _, _ := splitMethod(c.method)
+	if len(service) > 255 || strings.ContainsFunc(service, func(r rune) bool {
+		return r != '.' && r != '_' && !('0' <= r && r <= '9') && !('a' <= r && r <= 'z') && !('A' <= r && r <= 'Z')
+	}) {
+		return ""
+	}
 	return service
 }

@@ -1,6 +1,8 @@
 package raterpc
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -31,7 +33,7 @@ func WithPolicyName(name func(rule string) string) Option {
 // reason they read: "api.example.com". The default is the name of the service that
 // was called, as in its .proto file.
 func WithDomain(domain string) Option {
-	return func(s *Server) { s.domain = domain }
+	return func(s *Server) { s.domain = strings.ToValidUTF8(domain, "\uFFFD") }
 }
 
 // WithPushback tells clients with a retry policy when to retry, by
@@ -66,5 +68,6 @@ func WithLimits(limiter *runtime.Limiter, limits ...Limit) Option {
 		limits[i].check()
 	}
 	checkCount(limits)
+	limits = slices.Clone(limits)
 	return func(s *Server) { s.limited = append(s.limited, limited{limiter, limits}) }
 }

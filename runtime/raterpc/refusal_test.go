@@ -169,3 +169,16 @@ func TestNoPackageNames(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A method that no .proto file can have is not sent back to the client.
+func TestNoEcho(t *testing.T) {
+	for method, want := range map[string]string{
+		"/shop.v1.Orders/Get": "shop.v1.Orders", "/\xff/Get": "", "/<script>/Get": "", "": "", "x": "", "/" + strings.Repeat("x", 300) + "/Get": "",
+	} {
+		_, call := raterpc.NewServer().Begin(t.Context(), method)
+		r := call.Refusal(&runtime.LimitedError{RetryAfter: time.Second})
+		if got := r.Details[0].(*errdetails.ErrorInfo).Domain; got != want {
+			t.Errorf("%q: domain %q", method, got)
+		}
+	}
+}
