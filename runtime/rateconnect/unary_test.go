@@ -183,7 +183,9 @@ func TestGRPC(t *testing.T) {
 func TestLimits(t *testing.T) {
 	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.Limit{
 		Method: unary, Rule: rule(1),
-		Key: func(_ context.Context, msg any) *runtime.Key { return runtime.NewKey().AddString(msg.(*text).GetValue()) },
+		Key: func(_ context.Context, msg any) *runtime.Key {
+			return runtime.NewKey().AddString(msg.(*text).GetValue())
+		},
 	}))
 	for i, w := range ways {
 		c := client(t, w, url, unary)
@@ -270,4 +272,3 @@ func TestClientHasGone(t *testing.T) {
 		t.Errorf("the call ended with %v", err)
 	}
 }
-
