@@ -2,7 +2,6 @@ package raterpc
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -22,18 +21,26 @@ func (c *Call) Fields() (limit, policy string) {
 	if c.server.hidden {
 		return "", ""
 	}
-	var limits, policies []string
+	var limits, policies []byte
 	for _, e := range c.seen.all() {
 		name := c.server.public(e.Rule)
 		if name == "" {
 			continue
 		}
-		policies = append(policies, string(appendPolicy(nil, name, &e)))
+		policies = appendPolicy(appendComma(policies), name, &e)
 		if known(&e) {
-			limits = append(limits, string(appendLimit(nil, name, &e)))
+			limits = appendLimit(appendComma(limits), name, &e)
 		}
 	}
-	return strings.Join(limits, ", "), strings.Join(policies, ", ")
+	return string(limits), string(policies)
+}
+
+// appendComma appends what separates the members of a List, unless dst is empty.
+func appendComma(dst []byte) []byte {
+	if len(dst) == 0 {
+		return dst
+	}
+	return append(dst, ", "...)
 }
 
 // known reports whether the event tells what is left of the limit: whether it was
