@@ -28,10 +28,10 @@ func TestStory(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, want := range []string{
-				`(?m)^call \d+  Lin Yue\n        header ratelimit: "GetEmployee";r=2;t=2\n        header ratelimit-policy: "GetEmployee";q=3;w=3$`,
+				`(?m)^call \d+  Lin Yue\n        header ratelimit: "EmployeeService\.GetEmployee";r=2;t=2\n        header ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3$`,
 				`(?m)^call \d+  rpc error: code = ResourceExhausted desc = too fast, have a cup of tea$`,
-				`trailer ratelimit: "GetEmployee";r=0;t=\d\n        trailer ratelimit-policy: "GetEmployee";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
-				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure GetEmployee, 3: too fast, have a cup of tea\n        RetryInfo    `,
+				`trailer ratelimit: "EmployeeService\.GetEmployee";r=0;t=\d\n        trailer ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
+				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure EmployeeService\.GetEmployee, 3: too fast, have a cup of tea\n        RetryInfo    `,
 				`(?m)^call \d+  Noor Haddad, 2 attempts, after `,
 				`(?m)^stream 1  3 employees\nstream 2  1 employees, then rpc error: code = ResourceExhausted desc = the list was read enough for now$`,
 			} {

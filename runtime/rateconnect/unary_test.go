@@ -53,7 +53,7 @@ func TestExchange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Get";r=0;t=1`, `"Get";q=1;w=3600`}) {
+			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`, `"Orders.Get";q=1;w=3600`}) {
 				t.Errorf("fields %q", got)
 			}
 
@@ -65,7 +65,7 @@ func TestExchange(t *testing.T) {
 			if convErr != nil || seconds < 3000 || seconds > 3600 {
 				t.Errorf("Retry-After %q", meta(err).Get("Retry-After"))
 			}
-			if meta(err).Get("RateLimit-Policy") != `"Get";q=1;w=3600` || !strings.HasPrefix(meta(err).Get("RateLimit"), `"Get";r=0;t=3`) {
+			if meta(err).Get("RateLimit-Policy") != `"Orders.Get";q=1;w=3600` || !strings.HasPrefix(meta(err).Get("RateLimit"), `"Orders.Get";r=0;t=3`) {
 				t.Errorf("fields %v", meta(err))
 			}
 			found := details(t, err)
@@ -74,12 +74,12 @@ func TestExchange(t *testing.T) {
 				t.Errorf("retry delay %v, Retry-After %d", d, seconds)
 			}
 			want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-				{Subject: "Get", QuotaId: "Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+				{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
 			}}
 			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
 				t.Errorf("QuotaFailure (-want +got):\n%s", diff)
 			}
-			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Get", "limit": "1"}}
+			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
 			if diff := cmp.Diff(info, found["google.rpc.ErrorInfo"], protocmp.Transform()); diff != "" {
 				t.Errorf("ErrorInfo (-want +got):\n%s", diff)
 			}
@@ -103,7 +103,7 @@ func TestCode(t *testing.T) {
 		{"wrapped", fmt.Errorf("find order: %w", limited), "resource_exhausted: rate limit exceeded", 3, "1"},
 		{"never", never, "resource_exhausted: rate limit exceeded", 2, ""},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379", runtime.ErrUnavailable), "unavailable: rate limiter unavailable", 1, ""},
-		{"invalid key", runtime.ErrInvalidKey, "internal: rate limit could not be applied", 1, ""},
+		{"invalid key", runtime.ErrInvalidKey, "unavailable: rate limiter unavailable", 1, ""},
 		{"own error", own, "resource_exhausted: the application's own", 0, ""},
 		{"own error around a refusal", connect.NewError(connect.CodeAborted, limited), "aborted: rate limit exceeded", 0, ""},
 		{"cancelled", context.Canceled, "canceled: context canceled", 0, ""},

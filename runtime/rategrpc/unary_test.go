@@ -29,10 +29,10 @@ func TestExchange(t *testing.T) {
 	if first.status.Code() != codes.OK {
 		t.Fatal(first.status)
 	}
-	if got := first.header.Get("ratelimit"); !cmp.Equal(got, []string{`"Get";r=0;t=1`}) {
+	if got := first.header.Get("ratelimit"); !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`}) {
 		t.Errorf("ratelimit %q", got)
 	}
-	if got := first.header.Get("ratelimit-policy"); !cmp.Equal(got, []string{`"Get";q=1;w=3600`}) {
+	if got := first.header.Get("ratelimit-policy"); !cmp.Equal(got, []string{`"Orders.Get";q=1;w=3600`}) {
 		t.Errorf("ratelimit-policy %q", got)
 	}
 	if len(first.trailer) != 0 {
@@ -47,12 +47,12 @@ func TestExchange(t *testing.T) {
 		t.Errorf("retry delay %v", d)
 	}
 	want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-		{Subject: "Get", QuotaId: "Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+		{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
 	}}
 	if diff := cmp.Diff(want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform()); diff != "" {
 		t.Errorf("QuotaFailure (-want +got):\n%s", diff)
 	}
-	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Get", "limit": "1"}}
+	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
 	if diff := cmp.Diff(info, detail[*errdetails.ErrorInfo](refused.status), protocmp.Transform()); diff != "" {
 		t.Errorf("ErrorInfo (-want +got):\n%s", diff)
 	}
@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 		{"wrapped", fmt.Errorf("find order: %w", limited), codes.ResourceExhausted, "rate limit exceeded", 3},
 		{"never", &runtime.LimitedError{RetryAfter: runtime.Never}, codes.ResourceExhausted, "rate limit exceeded", 2},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379: refused", runtime.ErrUnavailable), codes.Unavailable, "rate limiter unavailable", 1},
-		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Internal, "rate limit could not be applied", 1},
+		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Unavailable, "rate limiter unavailable", 1},
 		{"own status", own.Err(), codes.ResourceExhausted, "the application's own", 1},
 		{"own status, wrapped", fmt.Errorf("x: %w", status.Error(codes.NotFound, "no order")), codes.NotFound, "x: rpc error: code = NotFound desc = no order", 0},
 		{"own status around a refusal", coded{limited}, codes.AlreadyExists, "coded", 0},
@@ -150,7 +150,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{[]string{"a"}, 7, codes.OK}, {[]string{"a"}, 7, codes.ResourceExhausted}, {[]string{"b"}, 7, codes.OK},
 		{[]string{"a"}, 0, codes.OK}, {[]string{"a"}, 11, codes.ResourceExhausted}, {[]string{"a"}, -1, codes.Internal},
-		{nil, 1, codes.Internal},
+		{nil, 1, codes.Unavailable},
 	} {
 		ctx := t.Context()
 		for _, name := range test.tenant {

@@ -19,7 +19,7 @@ type Server struct {
 
 // NewServer returns a Server with options.
 func NewServer(opts ...Option) *Server {
-	s := &Server{policyName: afterDot}
+	s := &Server{policyName: withoutPackage}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(s)

@@ -15,8 +15,9 @@ const (
 
 // Fields returns the values of the fields [FieldLimit] and [FieldPolicy] as of now,
 // as draft-ietf-httpapi-ratelimit-headers-11 defines them. They list every rule that
-// the call has met, except rules in shadow mode and those without a public name. A
-// value is "" if there is nothing to say.
+// the call has met, except rules in shadow mode, those without a public name, and the
+// cap of a process, which is no quota of a client's. A value is "" if there is nothing
+// to say.
 func (c *Call) Fields() (limit, policy string) {
 	if c.server.hidden {
 		return "", ""
@@ -24,7 +25,7 @@ func (c *Call) Fields() (limit, policy string) {
 	var limits, policies []byte
 	for _, e := range c.seen.all() {
 		name := c.server.public(e.Rule)
-		if name == "" {
+		if name == "" || e.Source == runtime.SourceProcess {
 			continue
 		}
 		policies = appendPolicy(appendComma(policies), name, &e)

@@ -43,11 +43,11 @@ func TestFields(t *testing.T) {
 	}{
 		{name: "nothing met"},
 		{name: "log", calls: 4, rules: []*runtime.Rule{log},
-			limit: `"Get";r=6;t=36`, policy: `"Get";q=10;w=60`},
+			limit: `"Orders.Get";r=6;t=36`, policy: `"Orders.Get";q=10;w=60`},
 		{name: "denied", calls: 11, rules: []*runtime.Rule{log},
-			limit: `"Get";r=0;t=60`, policy: `"Get";q=10;w=60`},
+			limit: `"Orders.Get";r=0;t=60`, policy: `"Orders.Get";q=10;w=60`},
 		{name: "several", calls: 1, rules: []*runtime.Rule{log, {Name: "pkg.Orders.Get#2", Window: time.Hour, Max: 20}},
-			limit: `"Get";r=9;t=54, "Get#2";r=19;t=3420`, policy: `"Get";q=10;w=60, "Get#2";q=20;w=3600`},
+			limit: `"Orders.Get";r=9;t=54, "Orders.Get#2";r=19;t=3420`, policy: `"Orders.Get";q=10;w=60, "Orders.Get#2";q=20;w=3600`},
 		{name: "window of no whole seconds", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: 1500 * time.Millisecond, Max: 2}},
 			limit: `"x";r=1;t=1`, policy: `"x";q=2`},
 		{name: "bucket", calls: 3, rules: []*runtime.Rule{{Name: "x", Window: time.Minute, Max: 6, Burst: 5, Algorithm: runtime.TokenBucket}},
@@ -130,5 +130,23 @@ func TestRecordIsBounded(t *testing.T) {
 	r := call.Refusal(errReplaced)
 	if r == nil || r.Code != raterpc.CodeResourceExhausted || r.RetryAfter != 0 {
 		t.Errorf("refusal %+v", r)
+	}
+}
+
+// The cap of a process is no quota of a client's.
+func TestNoCapInFields(t *testing.T) {
+	limiter := runtime.New(runtime.NewMemoryStore(),
+		runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 1}))
+	defer func() { _ = limiter.Close() }()
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	var err error
+	for range 2 {
+		_, err = limiter.Take(ctx, (&runtime.Rule{Name: "x", Window: time.Hour, Max: 10}).Limit(nil))
+	}
+	if _, policy := call.Fields(); policy != `"x";q=10;w=3600` {
+		t.Errorf("ratelimit-policy: %s", policy)
+	}
+	if r := call.Refusal(err); r == nil || r.Code != raterpc.CodeResourceExhausted {
+		t.Errorf("%v: %+v", err, r)
 	}
 }

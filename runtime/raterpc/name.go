@@ -5,9 +5,14 @@ import (
 	"strings"
 )
 
-// afterDot is the default of [WithPolicyName]. The part of a generated name before
-// the last dot names a package and an interface.
-func afterDot(rule string) string { return rule[strings.LastIndexByte(rule, '.')+1:] }
+// withoutPackage is the default of [WithPolicyName]. A generated name begins with that
+// of a package.
+func withoutPackage(rule string) string {
+	if _, rest, ok := strings.Cut(rule, "."); ok && rest != "" {
+		return rest
+	}
+	return rule
+}
 
 // public returns the name by which clients know a rule, or "" if they do not. It is
 // printable ASCII.

@@ -16,9 +16,10 @@ type Option func(*Server)
 // program is made, and returns the public one. If it returns "" clients do not see
 // the limit: it is in no field, and a refusal by it names no policy.
 //
-// Without this option the public name is the part of the rule's name behind the
-// last dot: GetByID for employee.EmployeeService.GetByID. A name that is not
-// printable ASCII is percent-encoded.
+// Without this option the public name is the rule's without the part up to the first
+// dot, which is the package: EmployeeService.GetByID. Bytes that are not printable
+// ASCII are written as %XX. Rules whose names differ in the package only look the same
+// to clients.
 //
 // Name is called from many goroutines. If it panics, the limit has no public name.
 func WithPolicyName(name func(rule string) string) Option {

@@ -60,9 +60,9 @@ func (c *Call) Refusal(err error) *Refusal {
 		return nil
 	case errors.As(err, &limited):
 		return c.exhausted(limited, text(limited))
-	case errors.Is(err, runtime.ErrUnavailable):
+	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrInvalidKey):
 		return c.refusal(CodeUnavailable, unavailableMessage, reasonUnavailable)
-	case errors.Is(err, runtime.ErrInvalidKey), errors.Is(err, runtime.ErrInvalidLimit):
+	case errors.Is(err, runtime.ErrInvalidLimit):
 		return c.refusal(CodeInternal, invalidMessage, reasonInvalid)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return nil

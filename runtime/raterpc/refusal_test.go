@@ -28,9 +28,9 @@ func TestRefusal(t *testing.T) {
 		return &errdetails.ErrorInfo{Reason: reason, Domain: "shop.v1.Orders", Metadata: metadata}
 	}
 	details := []proto.Message{
-		info("RATE_LIMIT_EXCEEDED", map[string]string{"policy": "Get", "limit": "5"}),
+		info("RATE_LIMIT_EXCEEDED", map[string]string{"policy": "Orders.Get", "limit": "5"}),
 		&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-			{Subject: "Get", QuotaId: "Get", Description: runtime.DefaultMessage, QuotaValue: 5},
+			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 5},
 		}},
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)},
 	}
@@ -45,15 +45,15 @@ func TestRefusal(t *testing.T) {
 		{"limited", limited, exhausted},
 		{"wrapped", fmt.Errorf("get order of secret@example.com: %w", limited), exhausted},
 		{"joined", errors.Join(errors.New("cleanup failed"), limited), exhausted},
-		{"never", &runtime.LimitedError{Rule: "x.Get", RetryAfter: runtime.Never}, &raterpc.Refusal{
+		{"never", &runtime.LimitedError{Rule: "x.Orders.Get", RetryAfter: runtime.Never}, &raterpc.Refusal{
 			Code: 8, Message: runtime.DefaultMessage, RetryAfter: runtime.Never, Details: []proto.Message{
-				info("COST_EXCEEDS_RATE_LIMIT", map[string]string{"policy": "Get", "limit": "0"}),
-				&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "Get", QuotaId: "Get", Description: runtime.DefaultMessage}}},
+				info("COST_EXCEEDS_RATE_LIMIT", map[string]string{"policy": "Orders.Get", "limit": "0"}),
+				&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage}}},
 			}}},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.0.0.3:6379", runtime.ErrUnavailable), &raterpc.Refusal{
 			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
 		{"invalid key", fmt.Errorf("rule %q: %w", "pkg.Get", runtime.ErrInvalidKey), &raterpc.Refusal{
-			Code: 13, Message: "rate limit could not be applied", Details: []proto.Message{info("RATE_LIMIT_INVALID", nil)}}},
+			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
 		{"invalid limit", runtime.ErrInvalidLimit, &raterpc.Refusal{
 			Code: 13, Message: "rate limit could not be applied", Details: []proto.Message{info("RATE_LIMIT_INVALID", nil)}}},
 		{"cancelled", context.Canceled, nil},
@@ -77,7 +77,7 @@ func TestRefusal(t *testing.T) {
 		failure := r.Details[1].(*errdetails.QuotaFailure)
 		want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 			{Subject: "perDay", QuotaId: "perDay", Description: "enough for today", QuotaValue: 1},
-			{Subject: "Get", QuotaId: "Get", Description: runtime.DefaultMessage, QuotaValue: 1},
+			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 		}}
 		if diff := cmp.Diff(want, failure, protocmp.Transform()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -165,7 +165,7 @@ func TestNoPackageNames(t *testing.T) {
 	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
 	err := take(t, call, ctx, 2, &runtime.Rule{Name: "internalpkg.Repository.Find#2", Window: time.Hour, Max: 1})
 	limit, policy := call.Fields()
-	if text := fmt.Sprintf("%v %s %s", call.Refusal(err), limit, policy); strings.Contains(text, "internalpkg") || strings.Contains(text, "Repository") || !strings.Contains(text, "Find#2") {
+	if text := fmt.Sprintf("%v %s %s", call.Refusal(err), limit, policy); strings.Contains(text, "internalpkg") || !strings.Contains(text, "Repository.Find#2") {
 		t.Error(text)
 	}
 }
