@@ -2,23 +2,24 @@ package runtime
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"math/bits"
 	"math/rand/v2"
 )
 
-// keySecrets make the hashes of keys unforeseeable: nobody can choose keys whose
-// hashes are alike. The first are for the words of eight bytes that a key has.
-var keySecrets = func() (secrets [maxPattern/8 + 3]uint64) {
-	for i := range secrets {
-		secrets[i] = rand.Uint64() | 1
-	}
-	return secrets
-}()
+// A keyHash hashes keys, and their beginnings of several lengths: what all of them
+// have in common is hashed once, and the rest eight bytes at a time, by the
+// product of wyhash, https://github.com/wangyi-fudan/wyhash. The secrets are
+// drawn for each table, so nobody can choose keys whose hashes are alike.
+type keyHash struct {
+	seed       maphash.Seed
+	step, last uint64
+	common     int // a multiple of eight that no beginning is shorter than
+}
 
-const (
-	secretStep = maxPattern/8 + 1 + iota
-	secretLast
-)
+func newKeyHash(shortest int) keyHash {
+	return keyHash{maphash.MakeSeed(), rand.Uint64(), rand.Uint64(), shortest &^ 7}
+}
 
 // A keyWords are the bytes of a key by eights.
 type keyWords struct {
@@ -28,12 +29,9 @@ type keyWords struct {
 
 func wordsOf(key []byte) keyWords {
 	w := keyWords{key: key}
-	rest := len(key) & 7
-	switch {
-	case rest == 0:
-	case len(key) >= 8:
+	if rest := len(key) & 7; len(key) >= 8 {
 		w.tail = binary.LittleEndian.Uint64(key[len(key)-8:]) >> (64 - 8*rest)
-	default:
+	} else {
 		for i := len(key) - 1; i >= 0; i-- {
 			w.tail = w.tail<<8 | uint64(key[i])
 		}
@@ -41,32 +39,33 @@ func wordsOf(key []byte) keyWords {
 	return w
 }
 
-// advance adds the words from one multiple of eight to another to a state. The
-// products do not wait for each other, so the hashes of all beginnings of a key
-// cost little more than its own. The product is that of wyhash,
-// https://github.com/wangyi-fudan/wyhash.
-func (w *keyWords) advance(state uint64, from, to int) uint64 {
-	for ; from < to; from += 8 {
-		state += mix(binary.LittleEndian.Uint64(w.key[from:])^keySecrets[from/8], keySecrets[secretStep])
+// at returns the eight bytes from a multiple of eight on, or the fewer that there
+// are.
+func (w *keyWords) at(i int) uint64 {
+	if i+8 <= len(w.key) {
+		return binary.LittleEndian.Uint64(w.key[i:])
 	}
-	return state
+	return w.tail
 }
 
-// sum returns the hash of the first length bytes, from the state before those
-// that are not a multiple of eight.
-func (w *keyWords) sum(state uint64, length int) uint64 {
-	word := w.tail
-	if i := length &^ 7; i+8 <= len(w.key) {
-		word = binary.LittleEndian.Uint64(w.key[i:])
-	}
-	word &= 1<<(8*(length&7)) - 1
-	return mix(state^keySecrets[secretLast], word^keySecrets[length/8]+uint64(length))
+// begin returns the hash of what is common to all beginnings of a key.
+func (h *keyHash) begin(key []byte) uint64 { return maphash.Bytes(h.seed, key[:h.common]) }
+
+// advance adds eight bytes to a hash.
+func (h *keyHash) advance(state, word uint64) uint64 { return mix(state^word, h.step) }
+
+// sum adds the last bytes of a beginning of a length, which are the first of word.
+func (h *keyHash) sum(state, word uint64, length int) uint64 {
+	return mix(state^h.last, h.step^word&(1<<(8*(length&7))-1)^uint64(length)<<56)
 }
 
-// hashOf returns the hash of a text of at most maxPattern bytes.
-func hashOf(text []byte) uint64 {
-	w := wordsOf(text)
-	return w.sum(w.advance(0, 0, len(text)&^7), len(text))
+// start returns the hash of a text that is a beginning of keys.
+func (h *keyHash) start(text []byte) uint64 {
+	words, state, done := wordsOf(text), h.begin(text), h.common
+	for ; done < len(text)&^7; done += 8 {
+		state = h.advance(state, words.at(done))
+	}
+	return h.sum(state, words.at(done), len(text))
 }
 
 func mix(a, b uint64) uint64 {

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"math/bits"
 	"slices"
 )
@@ -17,6 +18,7 @@ import (
 // that prefix, which knows the longest prefix that it starts with. A lookup so
 // takes one round for seven lengths, two for 63 and three for 511.
 type keyTable struct {
+	hash    keyHash
 	entries []byte   // what the indexes refer to
 	whole   keyIndex // of the keys
 	longest int      // of the keys
@@ -62,6 +64,11 @@ func newKeyTable(patterns []pattern, value func(i int) uint32) *keyTable {
 			t.lengths = append(t.lengths, uint16(length))
 		}
 	}
+	shortest := 0
+	if len(t.lengths) > 0 {
+		shortest = int(t.lengths[0])
+	}
+	t.hash = newKeyHash(shortest)
 	markers := t.markers(patterns)
 	t.entries = make([]byte, 0, size+entrySize*len(markers))
 	t.whole = newKeyIndex(whole)
@@ -80,7 +87,7 @@ func newKeyTable(patterns []pattern, value func(i int) uint32) *keyTable {
 			}
 		} else {
 			t.append(value(i), at+entrySize, len(p.text), 0)
-			t.whole.add(hashOf([]byte(p.text)), at+1)
+			t.whole.add(maphash.String(t.hash.seed, p.text), at+1)
 		}
 		t.entries = append(t.entries, p.text...)
 	}
@@ -113,7 +120,7 @@ func (t *keyTable) connect(starts []uint32) {
 				e[entryKind] |= hasValue
 			}
 		}
-		t.starts.add(hashOf(text), at+1)
+		t.starts.add(t.hash.start(text), at+1)
 	}
 }
 
@@ -198,15 +205,12 @@ func (t *keyTable) find(key []byte) (value uint32, found bool) {
 			return value, true
 		}
 	}
-	if t.lengths == nil {
-		return 0, false
-	}
 	return t.prefixOf(key)
 }
 
 // wholeKey returns the value of the pattern that is a key itself.
 func (t *keyTable) wholeKey(key []byte) (value uint32, found bool) {
-	hash := hashOf(key)
+	hash := maphash.Bytes(t.hash.seed, key)
 	if !t.whole.mayHave(hash) {
 		return 0, false
 	}
@@ -221,20 +225,25 @@ func (t *keyTable) wholeKey(key []byte) (value uint32, found bool) {
 
 // prefixOf returns the value of the longest prefix of a key.
 func (t *keyTable) prefixOf(key []byte) (value uint32, found bool) {
-	words, last := wordsOf(key), uint32(0)
+	if len(t.lengths) == 0 || len(key) < int(t.lengths[0]) {
+		return 0, false
+	}
+	words, begun, last := wordsOf(key), t.hash.begin(key), uint32(0)
 	for low, high := 0, len(t.lengths); low < high; {
 		var hashes [fan + 1]uint64
-		state, done := uint64(0), 0
 		n, may := probes(low, high), uint(0)
+		state, done := begun, t.hash.common
 		for i := range n {
 			length := int(t.lengths[probe(low, high, n, i)])
 			if length > len(key) {
 				break
 			}
-			state = words.advance(state, done, length&^7)
-			done = length &^ 7
-			hashes[i&fan] = words.sum(state, length)
-			if t.starts.mayHave(hashes[i&fan]) {
+			for ; done < length&^7; done += 8 {
+				state = t.hash.advance(state, words.at(done))
+			}
+			hash := t.hash.sum(state, words.at(done), length)
+			hashes[i&fan] = hash
+			if t.starts.mayHave(hash) {
 				may |= 1 << i
 			}
 		}
@@ -279,7 +288,10 @@ func (t *keyTable) slowPrefixOf(key []byte) (value uint32, found bool) {
 
 // prefix returns the value of the pattern that is a prefix itself.
 func (t *keyTable) prefix(text []byte) (value uint32, found bool) {
-	hash := hashOf(text)
+	if len(t.lengths) == 0 || len(text) < int(t.lengths[0]) {
+		return 0, false
+	}
+	hash := t.hash.start(text)
 	for ref, slot := t.starts.after(hash, int(hash)); ref != 0; ref, slot = t.starts.after(hash, slot+1) {
 		e := t.entries[ref-1:]
 		if t.length(ref-1) == len(text) && t.begins(ref-1, text) {
