@@ -62,6 +62,15 @@ func parsePattern(s string) (p pattern, err error) {
 	return p, nil
 }
 
+// String returns the pattern as an operator writes it.
+func (p pattern) String() string {
+	text := strings.ReplaceAll(p.text, "*", "%2A")
+	if p.prefix {
+		text += "*"
+	}
+	return text
+}
+
 // unhex returns the byte that the first two digits of s are.
 func unhex(s string) (b byte, ok bool) {
 	if len(s) < 2 {

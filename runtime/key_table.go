@@ -40,7 +40,8 @@ const (
 )
 
 const (
-	isPrefix = 1 << iota // the entry is a prefix, and the value its own
+	isPrefix = 1 << iota
+	isMarker
 	hasValue
 )
 
@@ -86,14 +87,14 @@ func newKeyTable(patterns []pattern, value func(i int) uint32) *keyTable {
 				}
 			}
 		} else {
-			t.append(value(i), at+entrySize, len(p.text), 0)
+			t.append(value(i), at+entrySize, len(p.text), hasValue)
 			t.whole.add(maphash.String(t.hash.seed, p.text), at+1)
 		}
 		t.entries = append(t.entries, p.text...)
 	}
 	for text := range markers {
 		starts = append(starts, uint32(len(t.entries)))
-		t.append(0, places[text], len(text), 0)
+		t.append(0, places[text], len(text), isMarker)
 	}
 	t.connect(starts)
 	return t
@@ -114,7 +115,7 @@ func (t *keyTable) connect(starts []uint32) {
 	for _, at := range starts {
 		text := t.text(at)
 		e := t.entries[at:]
-		if e[entryKind]&isPrefix == 0 && len(text) > 0 { // the shorter ones are in place
+		if e[entryKind]&isMarker != 0 { // the shorter ones are in place
 			if value, found := t.prefixOf(text[:len(text)-1]); found {
 				binary.LittleEndian.PutUint32(e, value)
 				e[entryKind] |= hasValue
@@ -307,4 +308,25 @@ func (t *keyTable) get(p pattern) (value uint32, found bool) {
 		return t.prefix([]byte(p.text))
 	}
 	return t.wholeKey([]byte(p.text))
+}
+
+// pattern returns the least of the patterns with a value, as an operator writes
+// them.
+func (t *keyTable) pattern(value uint32) string {
+	least, any := "", false
+	for at := 0; at < len(t.entries); {
+		e := t.entries[at:]
+		kind := e[entryKind]
+		text := t.text(uint32(at))
+		if at += entrySize; kind&isMarker == 0 {
+			at += len(text)
+		}
+		if kind&isMarker != 0 || binary.LittleEndian.Uint32(e) != value {
+			continue
+		}
+		if name := (pattern{string(text), kind&isPrefix != 0}).String(); !any || name < least {
+			least, any = name, true
+		}
+	}
+	return least
 }
