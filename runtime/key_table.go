@@ -46,8 +46,8 @@ const (
 )
 
 // newKeyTable returns a table of patterns that are all different, and their
-// values.
-func newKeyTable(patterns []pattern, value func(i int) uint32) *keyTable {
+// values. The hash is newKeyHash.
+func newKeyTable(patterns []pattern, value func(i int) uint32, hash func(shortest int) keyHash) *keyTable {
 	t := new(keyTable)
 	whole, size := 0, 0
 	var present [maxPattern + 1]bool
@@ -69,7 +69,7 @@ func newKeyTable(patterns []pattern, value func(i int) uint32) *keyTable {
 	if len(t.lengths) > 0 {
 		shortest = int(t.lengths[0])
 	}
-	t.hash = newKeyHash(shortest)
+	t.hash = hash(shortest)
 	markers := t.markers(patterns)
 	t.entries = make([]byte, 0, size+entrySize*len(markers))
 	t.whole = newKeyIndex(whole)

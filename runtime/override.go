@@ -147,7 +147,7 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 	}
 	e, err := s.apply(declared)
 	if err != nil {
-		e = &effectiveRule{rule: declared}
+		e = &effectiveRule{rule: declared, max: ownMax}
 	}
 	if s.rules.keep(declared, e) && err != nil {
 		l.overridesRejected(fmt.Errorf("%w; the rule stays as declared", err))
