@@ -216,8 +216,7 @@ func (t *keyTable) wholeKey(key []byte) (value uint32, found bool) {
 		return 0, false
 	}
 	for ref, slot := t.whole.after(hash, int(hash)); ref != 0; ref, slot = t.whole.after(hash, slot+1) {
-		if e := t.entries[ref-1:]; int(binary.LittleEndian.Uint16(e[entryLength:])) == len(key) &&
-			string(e[entrySize:][:len(key)]) == string(key) {
+		if e := t.entries[ref-1:]; t.is(ref-1, key) {
 			return binary.LittleEndian.Uint32(e), true
 		}
 	}
@@ -229,7 +228,7 @@ func (t *keyTable) prefixOf(key []byte) (value uint32, found bool) {
 	if len(t.lengths) == 0 || len(key) < int(t.lengths[0]) {
 		return 0, false
 	}
-	words, begun, last := wordsOf(key), t.hash.begin(key), uint32(0)
+	words, begun, last, length := wordsOf(key), t.hash.begin(key), uint32(0), 0
 	for low, high := 0, len(t.lengths); low < high; {
 		var hashes [fan + 1]uint64
 		n, may := probes(low, high), uint(0)
@@ -252,7 +251,7 @@ func (t *keyTable) prefixOf(key []byte) (value uint32, found bool) {
 		for ; may != 0; i = -1 {
 			i = bits.Len(may) - 1
 			if ref, _ := t.starts.after(hashes[i&fan], int(hashes[i&fan])); ref != 0 {
-				last = ref
+				last, length = ref, int(t.lengths[probe(low, high, n, i)])
 				break
 			}
 			may &^= 1 << i
@@ -262,17 +261,16 @@ func (t *keyTable) prefixOf(key []byte) (value uint32, found bool) {
 	if last == 0 {
 		return 0, false
 	}
-	// If the last entry is the beginning of the key, so are those before it.
-	if e := t.entries[last-1:]; t.begins(last-1, key) {
+	// If the last entry is that beginning of the key, so were those before it.
+	if e := t.entries[last-1:]; t.is(last-1, key[:length]) {
 		return binary.LittleEndian.Uint32(e), e[entryKind]&hasValue != 0
 	}
 	return t.slowPrefixOf(key)
 }
 
-// begins reports whether a key starts with the text of an entry.
-func (t *keyTable) begins(at uint32, key []byte) bool {
-	text := t.text(at)
-	return len(text) <= len(key) && string(text) == string(key[:len(text)])
+// is reports whether an entry has a text.
+func (t *keyTable) is(at uint32, text []byte) bool {
+	return t.length(at) == len(text) && string(t.text(at)) == string(text)
 }
 
 // slowPrefixOf is prefixOf for a key that has misled it by two hashes alike.
@@ -294,8 +292,7 @@ func (t *keyTable) prefix(text []byte) (value uint32, found bool) {
 	}
 	hash := t.hash.start(text)
 	for ref, slot := t.starts.after(hash, int(hash)); ref != 0; ref, slot = t.starts.after(hash, slot+1) {
-		e := t.entries[ref-1:]
-		if t.length(ref-1) == len(text) && t.begins(ref-1, text) {
+		if e := t.entries[ref-1:]; t.is(ref-1, text) {
 			return binary.LittleEndian.Uint32(e), e[entryKind]&isPrefix != 0
 		}
 	}
