@@ -147,10 +147,13 @@ func TestKeyTableOfManyLengths(t *testing.T) {
 			spread = append(spread, fmt.Sprintf("%d%s*", i, strings.Repeat("x", i)))
 		}
 		var keys []string
-		for i := range n + 3 {
+		for i := 0; i < n+3; i += 1 + n/70 {
 			keys = append(keys, strings.Repeat("x", i), strings.Repeat("x", i)+"y", fmt.Sprintf("%d%s", i%max(n, 1), strings.Repeat("x", i/2)))
 		}
 		for _, alike := range []bool{false, true} {
+			if alike && n > 65 {
+				continue // every lookup compares with all of them
+			}
 			checkTable(t, slices.Clone(nested), slices.Clone(keys), alike)
 			checkTable(t, slices.Clone(spread), slices.Clone(keys), alike)
 			checkTable(t, slices.Concat(nested, spread), slices.Clone(keys), alike)
