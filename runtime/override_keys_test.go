@@ -179,8 +179,8 @@ func TestOverrideKeysRejected(t *testing.T) {
 		{"any", keys{"b": {Window: new(time.Duration(0))}}, `override of rule "any", key "b": window 0s is not between`},
 		{"any", keys{"b": {Mode: new(runtime.Mode(7))}}, `override of rule "any", key "b": unknown mode 7`},
 		{"any", keys{"\x80": {}, "%80": {}}, `override of rule "any", key "\x80": the same as "%80"`},
-		{"sliced", keys{"a": {}, "b*": {Max: new(int64(runtime.MaxLog + 1))}}, `override of key "b*": rate limit is invalid: rule "sliced": max 1000001 is above`},
-		{"sliced", keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}, `override of key "b": rate limit is invalid: rule "sliced": resolution`},
+		{"sliced", keys{"a": {}, "b*": {Max: new(int64(runtime.MaxLog + 1))}}, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
+		{"sliced", keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}, `override of key "b": invalid rate limit: rule "sliced": resolution`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var told recorder[runtime.OverrideEvent]
