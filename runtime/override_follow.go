@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"time"
 )
@@ -143,9 +144,13 @@ func (f *follower) report(l *Limiter, err error) {
 // and fit every rule that the limiter knows. It reports them if they differ, or if
 // it is to report them again.
 func (l *Limiter) override(o Overrides, again bool) error {
-	o = o.clone() // the source may go on to change what it holds
 	current := l.overrides.Load()
-	if reflect.DeepEqual(current.Overrides, o) {
+	keys, err := current.keysOf(o)
+	if err != nil {
+		return err
+	}
+	o = o.clone() // the source may go on to change what it holds
+	if reflect.DeepEqual(current.Overrides, o) && maps.Equal(current.keys, keys) {
 		if again {
 			l.overridesInForce(current)
 		}
@@ -154,7 +159,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	next, err := current.next(o)
+	next, err := current.next(o, keys)
 	if err != nil {
 		return err
 	}

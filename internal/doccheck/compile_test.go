@@ -19,19 +19,28 @@ import (
 
 // imports are the packages that fragments of code use without an import.
 var imports = map[string]string{
-	"adaptive": "github.com/rategen/rategen/runtime/adaptive",
-	"context":  "context",
-	"errors":   "errors",
-	"expvar":   "expvar",
-	"fmt":      "fmt",
-	"http":     "net/http",
-	"netip":    "net/netip",
-	"override": "github.com/rategen/rategen/runtime/override",
-	"ratehttp": "github.com/rategen/rategen/runtime/ratehttp",
-	"redis":    "github.com/redis/go-redis/v9",
-	"runtime":  "github.com/rategen/rategen/runtime",
-	"slog":     "log/slog",
-	"time":     "time",
+	"adaptive":    "github.com/rategen/rategen/runtime/adaptive",
+	"connect":     "connectrpc.com/connect",
+	"context":     "context",
+	"errdetails":  "google.golang.org/genproto/googleapis/rpc/errdetails",
+	"errors":      "errors",
+	"expvar":      "expvar",
+	"fmt":         "fmt",
+	"grpc":        "google.golang.org/grpc",
+	"http":        "net/http",
+	"metadata":    "google.golang.org/grpc/metadata",
+	"netip":       "net/netip",
+	"override":    "github.com/rategen/rategen/runtime/override",
+	"pb":          "github.com/rategen/rategen/examples/grpc/employeev1",
+	"rateconnect": "github.com/rategen/rategen/runtime/rateconnect",
+	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
+	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
+	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
+	"redis":       "github.com/redis/go-redis/v9",
+	"runtime":     "github.com/rategen/rategen/runtime",
+	"slog":        "log/slog",
+	"status":      "google.golang.org/grpc/status",
+	"time":        "time",
 }
 
 // prelude declares what fragments take for granted.
@@ -78,6 +87,7 @@ func TestGoCode(t *testing.T) {
 	}
 	module := scratch.Module(t, root)
 	scratch.Write(t, filepath.Join(module, "tool.go"), "package x\n")
+	t.Setenv("GOWORK", workspace(t, module))
 	for path, p := range pages(t) {
 		if path == "README.zh-CN.md" {
 			continue // its blocks are those of README.md
@@ -112,6 +122,29 @@ func TestGoCode(t *testing.T) {
 	if out, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("go vet: %v\n%s", err, out)
 	}
+}
+
+// workspace writes a go.work with a module and those that are nested in rategen's, so
+// that code may import them. It returns the path.
+func workspace(t *testing.T, module string) string {
+	t.Helper()
+	text := "go 1.26.0\n\nuse .\n"
+	for _, pattern := range []string{"runtime/*/go.mod", "examples/*/go.mod"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatal("no modules", pattern, err)
+		}
+		for _, path := range found {
+			dir, err := filepath.Abs(filepath.Dir(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("use %q\n", dir)
+		}
+	}
+	path := filepath.Join(module, "go.work")
+	scratch.Write(t, path, text)
+	return path
 }
 
 // complete returns a block of code as a file of package x.
@@ -168,7 +201,7 @@ func importsOf(file *ast.File) string {
 	})
 	text := ""
 	for _, name := range names {
-		text += fmt.Sprintf("import %q\n", imports[name])
+		text += fmt.Sprintf("import %s %q\n", name, imports[name])
 	}
 	return text
 }
