@@ -15,9 +15,10 @@ const (
 	fixedWindow    = "fixed-window"
 	tokenBucket    = "token-bucket"
 	leakyBucket    = "leaky-bucket"
+	Concurrency    = "concurrency"
 )
 
-var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket}
+var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket, Concurrency}
 
 // latency is the signal that the wrapper measures.
 const latency = "latency"
@@ -39,6 +40,7 @@ const (
 // Defaults of options whose values every rule has.
 const (
 	defaultWindow  = 60 * time.Second
+	defaultLease   = 30 * time.Second // the window of concurrency
 	DefaultMax     = 100
 	defaultMaxText = "100"
 )

@@ -33,20 +33,33 @@ func reasonOf(x *expr.Expr, g *expr.Guard) string {
 	return x.Source.Text + ": " + g.Reason
 }
 
+// guardCondition returns the parts of an if that is entered if a guard objects.
 func (a *admission) guardCondition(g *expr.Guard, x *expr.Expr) []jen.Code {
-	subject := a.nodeString(g.Subject, x, a.names)
-	var init []jen.Code
+	bind, subject := a.guardSubject(g, x)
+	var condition jen.Code
+	if g.Index == "" {
+		condition = jen.Op(subject).Op("==").Nil()
+	} else {
+		condition = jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index)
+	}
+	if bind == nil {
+		return []jen.Code{condition}
+	}
+	return []jen.Code{bind, condition}
+}
+
+// guardSubject returns how to write what a guard looks at, and the statement
+// that puts it into a variable, or nil.
+func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (bind jen.Code, subject string) {
+	subject = a.nodeString(g.Subject, x, a.names)
 	if g.Bind != nil {
-		init = []jen.Code{jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)}
+		bind = jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)
 		subject = a.names.binds[g.Bind]
 	}
 	if expr.IsTypeParam(x.Info.Types[g.Subject].Type) {
 		subject = "any(" + subject + ")" // else it cannot be compared with nil
 	}
-	if g.Index == "" {
-		return append(init, jen.Op(subject).Op("==").Nil())
-	}
-	return append(init, jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index))
+	return bind, subject
 }
 
 // exprString writes an expression with the names of the generated file.
