@@ -23,7 +23,8 @@ type admission struct {
 	applies map[*model.Limit]string
 	// places says how to write a limit that is not a mere argument.
 	places   map[*model.Limit]string
-	decision string // the variable, once the limits are taken
+	ctx      *jen.Statement // the context of the call
+	decision string         // the variable, once the limits are taken
 }
 
 // body writes the method: its limits are built and taken all at once before the
@@ -68,8 +69,8 @@ func (a *admission) limits() (when *expr.Expr, args []jen.Code) {
 // take adds what asks the limiter and returns if it refuses.
 func (a *admission) take(limits []jen.Code) {
 	m := a.method
-	ctx := a.context()
-	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{ctx}, limits...)...)
+	a.ctx = a.context()
+	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
 	if m.Settles() || m.Holds() {
 		decision = a.names.pick("decision")

@@ -5,17 +5,6 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
-// context returns the context of the call.
-func (a *admission) context() jen.Code {
-	if p := a.method.Context(); p != nil {
-		return jen.Id(a.names.params[p])
-	}
-	if _, r := a.method.Handler(); r != nil {
-		return jen.Id(a.names.params[r]).Dot("Context").Call()
-	}
-	return jen.Id(a.imports.name("context")).Dot("Background").Call()
-}
-
 // refused returns what a refused call does: it returns what the method's deny
 // gives, or is answered over HTTP, or returns the error.
 func (a *admission) refused() []jen.Code {
@@ -25,7 +14,7 @@ func (a *admission) refused() []jen.Code {
 	}
 	if w, r := m.Handler(); w != nil {
 		err := jen.Id(a.names.params[m.Refusal])
-		answer := jen.Id(a.imports.name(naming.HTTPPath)).Dot("Error")
+		answer := jen.Id(a.imports.name(naming.HTTPPath)).Dot("Deny")
 		return []jen.Code{answer.Call(jen.Id(a.names.params[w]), jen.Id(a.names.params[r]), err), jen.Return()}
 	}
 	return []jen.Code{a.returnError()}

@@ -54,7 +54,7 @@ func (a *admission) giveBack(limits []jen.Code) jen.Code {
 }
 
 func (a *admission) settleLater(limits []jen.Code) jen.Code {
-	return a.limiter.Clone().Dot("SettleLater").Call(append([]jen.Code{a.context(), jen.Id(a.decision)}, limits...)...)
+	return a.limiter.Clone().Dot("SettleLater").Call(append([]jen.Code{a.ctx, jen.Id(a.decision)}, limits...)...)
 }
 
 // call adds the call of the wrapped method, its results put into variables.
