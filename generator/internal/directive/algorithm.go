@@ -47,7 +47,7 @@ const (
 
 // MostOf returns the largest max of an algorithm.
 func MostOf(algorithm string) int64 {
-	if algorithm == SlidingLog {
+	if isStored(algorithm) {
 		return maxLog
 	}
 	return maxCount
@@ -55,11 +55,14 @@ func MostOf(algorithm string) int64 {
 
 // MostCost returns the largest cost of one call that an algorithm takes.
 func MostCost(algorithm string) int64 {
-	if algorithm == SlidingLog {
+	if isStored(algorithm) {
 		return maxLogCost
 	}
 	return maxCount
 }
+
+// isStored reports whether Redis stores every event that an algorithm counts.
+func isStored(algorithm string) bool { return algorithm == SlidingLog || algorithm == Concurrency }
 
 // otherAlgorithms lists the algorithms but the first for the manual.
 func otherAlgorithms() string {

@@ -19,7 +19,7 @@ var Options = []Option{{
 	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
 }, {
 	Name: "max", Value: "INTEGER",
-	Doc:     "calls admitted in a window, or in flight, 1 to 1,000,000 for `sliding-log` and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
+	Doc:     "calls admitted in a window, or in flight, 1 to 1,000,000 for `sliding-log` and `concurrency`, and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
 	Default: "`100`",
 	parse:   expression, unset: defaultMaxText,
 }, {
@@ -54,7 +54,7 @@ var Options = []Option{{
 	field: "Burst",
 }, {
 	Name: "cost", Value: "INTEGER",
-	Doc:     "how many calls this one counts as, 1 to 250 for `sliding-log`, or a Go integer expression such as `len(#items)`",
+	Doc:     "how many calls this one counts as, 1 to 250 for `sliding-log` and `concurrency`, or a Go integer expression such as `len(#items)`",
 	Default: "`1`",
 	parse:   expression, unset: "1",
 }, {

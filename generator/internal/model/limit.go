@@ -106,6 +106,8 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 		b.Report.At(v.Pos, "cost: a cost of 0 charges nothing: remove the limit")
 	case !exact || n < 1 || n > most:
 		b.Report.At(v.Pos, "cost: %s is not between 1 and %d, the most that the limit admits at once", e.Const, most)
+	case n > bound && l.Holds():
+		b.Report.At(v.Pos, "cost: %d is above %d, the most permits that one call may hold", n, bound)
 	case n > bound:
 		b.Report.At(v.Pos, "cost: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
 	case n != 1:
