@@ -284,6 +284,9 @@ func (m *madeUp) method(body *strings.Builder, iface *madeIface, name string, ty
 			key = " key=" + strings.Join(keys, ",")
 		}
 		fmt.Fprintf(body, "\t//ratelimit:max=1 window=1h%s%s\n", key, settlement(t, len(results)-1))
+		if rapid.IntRange(0, 3).Draw(t, "inFlight") == 0 {
+			fmt.Fprintf(body, "\t//ratelimit:max=9 algorithm=concurrency%s\n", key)
+		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "namedResults") == 0 {
 		for i := range results {
