@@ -33,33 +33,26 @@ func reasonOf(x *expr.Expr, g *expr.Guard) string {
 	return x.Source.Text + ": " + g.Reason
 }
 
-// guardCondition returns the parts of an if that is entered if a guard objects.
+// guardCondition returns the condition of an if statement, whose variable it may
+// declare, under which a guard of x holds.
 func (a *admission) guardCondition(g *expr.Guard, x *expr.Expr) []jen.Code {
-	bind, subject := a.guardSubject(g, x)
-	var condition jen.Code
+	init, subject := a.guardSubject(g, x)
 	if g.Index == "" {
-		condition = jen.Op(subject).Op("==").Nil()
-	} else {
-		condition = jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index)
+		return append(init, jen.Op(subject).Op("==").Nil())
 	}
-	if bind == nil {
-		return []jen.Code{condition}
-	}
-	return []jen.Code{bind, condition}
+	return append(init, jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index))
 }
 
-// guardSubject returns how to write what a guard looks at, and the statement
-// that puts it into a variable, or nil.
-func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (bind jen.Code, subject string) {
+func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (init []jen.Code, subject string) {
 	subject = a.nodeString(g.Subject, x, a.names)
 	if g.Bind != nil {
-		bind = jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)
+		init = []jen.Code{jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)}
 		subject = a.names.binds[g.Bind]
 	}
 	if expr.IsTypeParam(x.Info.Types[g.Subject].Type) {
 		subject = "any(" + subject + ")" // else it cannot be compared with nil
 	}
-	return bind, subject
+	return init, subject
 }
 
 // exprString writes an expression with the names of the generated file.

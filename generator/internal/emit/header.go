@@ -9,16 +9,12 @@ import (
 
 // A header is the head of an if statement.
 type header struct {
-	bind       jen.Code // nil: none
-	conditions []string // all of them
+	init       []jen.Code // the statement that declares its variable, if any
+	conditions []string   // all of them
 }
 
 func (h header) code() *jen.Statement {
-	condition := jen.Op(strings.Join(h.conditions, " && "))
-	if h.bind == nil {
-		return jen.If(condition)
-	}
-	return jen.If(h.bind, condition)
+	return jen.If(append(h.init, jen.Op(strings.Join(h.conditions, " && ")))...)
 }
 
 // nested writes code within if statements, the first outermost.
@@ -38,13 +34,13 @@ func (a *admission) evaluable(x *expr.Expr, isCondition bool, applies string) []
 		headers = []header{{conditions: []string{applies}}}
 	}
 	for _, g := range x.Guards {
-		bind, subject := a.guardSubject(g, x)
+		init, subject := a.guardSubject(g, x)
 		condition := subject + " != nil"
 		if g.Index != "" {
 			condition = "len(" + subject + ") > " + g.Index
 		}
-		if bind != nil || len(headers) == 0 {
-			headers = append(headers, header{bind: bind})
+		if len(init) > 0 || len(headers) == 0 {
+			headers = append(headers, header{init: init})
 		}
 		last := &headers[len(headers)-1]
 		last.conditions = append(last.conditions, condition)
