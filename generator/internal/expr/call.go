@@ -28,7 +28,7 @@ func (s *Scope) Call(option string, v directive.Value, m *Signature, remedy stri
 	}
 	e.findGuards()
 	if len(e.Guards) > 0 && m.failure() == nil {
-		report(v.At(0), "%s cannot be evaluated if %s, and %s has no error result to return then: pass the whole value, and look there", v.Text, e.Guards[0].Reason, m.Name).Over(v.Text)
+		report(v.At(0), "%s cannot be evaluated if %s, and %s has no error result to return then: write a function that looks first, and call it", v.Text, e.Guards[0].Reason, m.Name).Over(v.Text)
 		return nil
 	}
 	if !s.reachable(e) {

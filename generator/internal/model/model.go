@@ -120,7 +120,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		}
 		rules := b.sharedBy(w, m, own, sharedRules)
 		for i, s := range settingsIn(own) {
-			if !m.canRefuse(own, nil) {
+			if !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
 			r := b.newRule(s, base+"."+m.Name, i)
