@@ -73,12 +73,17 @@ func (e *emitter) collectImports() {
 		}
 		for _, m := range w.Methods {
 			useType(m.Type)
-			if len(m.Limits) > 0 && m.Context() == nil {
+			if len(m.Limits) == 0 {
+				continue
+			}
+			_, request := m.Handler()
+			if m.Context() == nil && request == nil {
 				s.use("context", "context")
 			}
-			for _, l := range m.Limits {
-				l.EachExpr(s.useExpr)
+			if request != nil && m.Deny == nil {
+				s.use(naming.HTTPPath, "ratehttp")
 			}
+			m.EachExpr(s.useExpr)
 		}
 	}
 	s.settle(taken)
@@ -102,12 +107,17 @@ func (s *importSet) settle(taken map[string]bool) {
 		if !renamed {
 			name = s.used[p]
 		}
-		if isOurs := p == naming.RuntimePath || p == naming.AdaptivePath; isOurs && taken[name] && !renamed {
+		if isOurs(p) && taken[name] && !renamed && !strings.HasPrefix(name, "rate") {
 			name = "rate" + name
 		}
 		s.names[p] = naming.Free(name, taken)
 		taken[s.names[p]] = true
 	}
+}
+
+// isOurs reports whether a package is one of rategen's own.
+func isOurs(path string) bool {
+	return path == naming.RuntimePath || strings.HasPrefix(path, naming.RuntimePath+"/")
 }
 
 // sorted returns the paths, those that the source file names first, ours
@@ -122,7 +132,7 @@ func (s *importSet) sorted() []string {
 		switch {
 		case named:
 			return "0" + p
-		case p == naming.RuntimePath, p == naming.AdaptivePath:
+		case isOurs(p):
 			return "2" + p
 		}
 		return "1" + p
