@@ -73,6 +73,15 @@ func TestChecks(t *testing.T) {
 		answerOf(h)
 	}
 	checkLog(t, log.String(), "middleware_twice", mark)
+
+	log.Reset()
+	ratehttp.SetStandard(t, logger)
+	for range 3 {
+		if got := ratehttp.ClientIP(t.Context()); got != "unknown" {
+			t.Errorf("no client is %q", got)
+		}
+	}
+	checkLog(t, log.String(), "no_client", mark)
 }
 
 func checkLog(t *testing.T, log, code, never string) {
