@@ -31,6 +31,7 @@ local KEYS, ARGV = KEYS, ARGV
 -- The terms of the limit that is being decided, see take.lua, and their number;
 -- and all terms so far by their numbers. Times are in microseconds.
 local used, known, algorithm, window, max, param, more, shadow
+--- insert block
 
 -- For how much longer than need be a key may live: a quarter of the window, but
 -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry

@@ -4,6 +4,7 @@
 -- several stands before take.lua decides anything.
 --- several
 local operation, looks = ARGV[1], {}
+--- insert blocked
 
 --- insert functions
 local function use(which)
@@ -23,7 +24,7 @@ local function take_all(limits)
   local admitted = true
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+    --- insert looked
     admitted = admitted and (shadow or not limit.retry)
   end
   for _, limit in ipairs(limits) do
@@ -32,10 +33,12 @@ local function take_all(limits)
       limit.reset, limit.at, limit.delay = limit.charge()
       limit.room = limit.room - limit.cost
     else
+      --- insert denied
       heal(limit.key, limit.reset)
     end
   end
   for _, limit in ipairs(limits) do
+    --- insert told
     reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay)
   end
 end
@@ -43,9 +46,10 @@ end
 local function peek_all(limits)
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
+    --- insert peeked
   end
   for _, limit in ipairs(limits) do
+    --- insert told
     reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset)
   end
 end
@@ -67,12 +71,21 @@ end
 --- functions
 looks.ALGORITHM = function(key, cost)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
+  --- insert ends
   --- insert look
+  --- insert see
   return room, retry, reset, function()
+    --- insert lift
     --- insert charge
+    --- insert keep
     return reset, at, delay
   end
+  --- insert begins
 end
+--- looked
+limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+--- peeked
+limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
 --- together
 while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
   decide_call()

@@ -4,10 +4,11 @@
 --        cluster. The keys of one call differ.
 -- ARGV   the operation, "take", "peek" or "settle"; the number of terms, and
 --        for each the six values
---          algorithm window max param more shadow
+--          algorithm window max param more mode
 --        (times in microseconds; what param and more mean is the algorithm's;
---        shadow is 1 for a limit that is counted but denies nobody); then for
---        every run of limits, in the order of KEYS,
+--        mode is 1 for a limit that is counted but denies nobody, and above
+--        that for how long a denied caller stays denied, see block.lua); then
+--        for every run of limits, in the order of KEYS,
 --          terms  which of them hold, from 1 on; below 0 if another limit of
 --                 the same call follows
 --          cost   to settle, what to charge however little room there is; below
@@ -31,7 +32,9 @@
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
---        For a call that failed -1, the length of the error, and its bytes.
+--        That begins with -3 if a block denies the caller, from now on at the
+--        latest. For a call that failed -1, the length of the error, and its
+--        bytes.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows

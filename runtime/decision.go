@@ -13,6 +13,9 @@ type Decision struct {
 	// Source is who decided.
 	Source  Source
 	receipt uint16 // on page
+	// Blocked reports that the call is denied by a block, which this denial or an
+	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
+	Blocked bool
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.
@@ -105,7 +108,7 @@ func (d *Decision) of(c *Charge) {
 	}
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = c.Rule.Name, c.capacity(), c.Remaining, c.ResetAfter
 	if !d.Allowed {
-		d.RetryAfter = c.RetryAfter
+		d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
 	}
 }
 

@@ -50,11 +50,16 @@ type LimitedError struct {
 	Rule string
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
-	// Remaining is how much of the limit was left: less than the call's cost.
+	// Remaining is how much of the limit was left: less than the call's cost, and
+	// 0 if the caller is blocked.
 	Remaining int64
 	// RetryAfter is the time until a call of this cost would be admitted if
-	// no other call arrived. It is above 0, or [Never].
+	// no other call arrived. It is above 0, or [Never]. For a blocked caller it is
+	// the rest of the block, or more if the limit has no room then.
 	RetryAfter time.Duration
+	// Blocked reports that the caller is blocked, by this denial or an earlier
+	// one, see [Rule.Block].
+	Blocked bool
 
 	rule *Rule
 }
@@ -65,6 +70,7 @@ func newLimitedError(c *Charge) *LimitedError {
 		Limit:      c.capacity(),
 		Remaining:  c.Remaining,
 		RetryAfter: c.RetryAfter,
+		Blocked:    c.Blocked,
 		rule:       c.Rule,
 	}
 }

@@ -50,10 +50,15 @@ func (l *limitedLog) denied(c *Charge, source Source, arrived time.Duration) {
 	rule := l.of(c.Rule)
 	if skipped, ok := rule.denied.due(arrived); ok {
 		l.recent.Store(rule)
-		l.write(slog.LevelInfo, "call over its rate limit", skipped,
+		attrs := []slog.Attr{
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
 			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
-			slog.Duration("retry_after", c.RetryAfter), slog.String("source", source.String()))
+			slog.Duration("retry_after", c.RetryAfter), slog.String("source", source.String()),
+		}
+		if c.Blocked {
+			attrs = append(attrs, slog.Bool("blocked", true))
+		}
+		l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
 	}
 }
 

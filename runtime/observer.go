@@ -49,6 +49,9 @@ type DecisionEvent struct {
 	// Rule is the rule's name.
 	Rule    string
 	Verdict Verdict
+	// Blocked reports that a block denied the call, which this denial or an
+	// earlier one began, see [Rule.Block].
+	Blocked bool
 	// Source is who decided this limit. It is [SourceNone] if the limit was not
 	// looked up, because another one denied the call already.
 	Source Source
@@ -82,6 +85,7 @@ func newDecisionEvent(c *Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
 		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
+		Blocked: c.Blocked,
 	}
 }
 

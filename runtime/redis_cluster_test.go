@@ -26,6 +26,7 @@ func TestCluster(t *testing.T) {
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&count) })
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
+	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("hash tag", func(t *testing.T) {
 		testHashTag(t, runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed), &count)
 	})

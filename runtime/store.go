@@ -114,6 +114,11 @@ type Result struct {
 	// Recalled reports that the store did not read the count again but repeated
 	// an earlier denial, see [WithDenialMemory].
 	Recalled bool
+	// Blocked reports that a block denies the charge, see [Rule.Block]. Take begins
+	// it where a limit that enforces has no room for a charge; Peek begins none.
+	// RetryAfter is then its rest or, if the limit has no room for longer, the time
+	// until it has; Remaining is 0.
+	Blocked bool
 }
 
 // admitted reports whether every limit that may deny the call has room.

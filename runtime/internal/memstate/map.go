@@ -98,7 +98,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case admitted && c.Allowed:
 			s.charge(clock, hash, c, &v, e, m.max)
 		case e != nil:
-			e.heal(clock, c.Window, &v)
+			e.leave(clock, c, &v)
 		}
 	}
 	return -1
@@ -122,7 +122,9 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 		if !e.become(c.Algorithm) {
 			return false
 		}
+		kept := e.kept
 		e.do(refund, clock, &c, nil)
+		e.stay(clock, kept, &c)
 		return true
 	}
 	var v view

@@ -74,7 +74,10 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 		script := scripts[t.Algorithm]
 		r.set |= 1 << script
 		r.names = append(r.names, lua.Algorithms[script])
-		shadow := int64(0)
+		if t.Block > 0 {
+			r.set |= lua.Block
+		}
+		shadow := t.Block
 		if t.Shadow {
 			shadow = 1
 		}

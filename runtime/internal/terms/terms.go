@@ -47,6 +47,9 @@ type Terms struct {
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
 	// long a call may wait in a Queue; -1 for other buckets.
 	More int64
+	// Block is for how long a denied caller stays denied; 0: no longer than the
+	// limit has no room. In shadow mode it says only that the key may hold a block.
+	Block int64
 }
 
 // MaxDrain is the longest time in microseconds that a full bucket may take to
@@ -117,6 +120,7 @@ type Result struct {
 	Delay      time.Duration
 	At         int64
 	Recalled   bool
+	Blocked    bool
 }
 
 // Micros returns a number of microseconds as a duration.
