@@ -32,8 +32,8 @@ const (
 // On a cluster the keys of one call may lie in different slots, which no script
 // can span. Then each part of the call is charged by a script of its own, all at
 // the same time, and given back if another part has no room. Another caller may
-// be denied by a part that is given back a moment later; nobody is admitted too
-// much. If the process dies in that moment the part stays charged until it
+// be denied by a part that is given back a moment later, and a [Rule.Block] then
+// blocks it; nobody is admitted too much. If the process dies in that moment the part stays charged until it
 // leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
 // of a rule in one slot, and so in one script.
 //
