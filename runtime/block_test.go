@@ -265,3 +265,25 @@ func TestInvalidBlock(t *testing.T) {
 		}
 	}
 }
+
+// TestBlockHasKeysOfItsOwn wants a rule with a block never to share a key with one
+// without, whose script would not know the block.
+func TestBlockHasKeysOfItsOwn(t *testing.T) {
+	t.Parallel()
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	for name, plain := range serverRules(time.Hour, 10) {
+		blocking := *plain
+		blocking.Block = time.Minute
+		long := runtime.NewKey().AddString(strings.Repeat("k", 300))
+		for _, key := range []*runtime.Key{nil, key("k"), key("k%block"), long} {
+			for _, rule := range []*runtime.Rule{plain, &blocking} {
+				if _, err := limiter.Take(t.Context(), rule.Limit(key).WithCost(10)); err != nil {
+					t.Errorf("%s: block %v: %v", name, rule.Block, err)
+				}
+			}
+			if _, err := limiter.Take(t.Context(), plain.Limit(key)); !errors.Is(err, runtime.ErrLimited) {
+				t.Errorf("%s: got %v, want a denial", name, err)
+			}
+		}
+	}
+}
