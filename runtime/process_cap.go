@@ -13,10 +13,10 @@ import (
 // it too.
 //
 // Each call costs 1. A call that is denied by its own limits gives its charge
-// back; a [Limiter.Refund] does not. Overrides, a [Scaler] and r's Mode apply to
-// the cap, r's Wait does not. A call over the cap gets a [*LimitedError] with r's
-// name, and its decision has the source [SourceProcess]. [Limiter.Peek] ignores
-// the cap. A nil r is no cap.
+// back; a [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block
+// apply to the cap, r's Wait does not. A call over the cap gets a [*LimitedError]
+// with r's name, and its decision has the source [SourceProcess]. [Limiter.Peek]
+// ignores the cap. A nil r is no cap.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
 		if l.cap = nil; r == nil {
