@@ -16,11 +16,11 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket"}
+var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket", "permits"}
 
 var sources = [...]string{
 	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_counter.lua",
-	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
+	"layered_counter.lua", "fixed_window.lua", "bucket.lua", "concurrency.lua",
 }
 
 // Bits of a set of scripts.
@@ -29,13 +29,15 @@ const (
 	Several = 1 << (len(Algorithms) + iota)
 	// Settle stands for settling, alone.
 	Settle
+	// Renew stands for renewing, alone.
+	Renew
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
-// that it knows more than to take calls with one limit each, and [Settle] that it
-// settles and does nothing else: Redis sets every function of a script up anew for
-// each execution, so a script should know no more than it needs.
+// that it knows more than to take calls with one limit each, and [Settle] and
+// [Renew] that it does that and nothing else: Redis sets every function of a script
+// up anew for each execution, so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
@@ -44,6 +46,9 @@ func Take(set uint) string {
 	}
 	if set&Settle != 0 {
 		p["loop"] = p["settle"]
+	}
+	if set&Renew != 0 {
+		p["loop"] = p["renewal"]
 	}
 	var loops, functions strings.Builder
 	for i, name := range Algorithms {

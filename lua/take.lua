@@ -2,8 +2,8 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek" or "settle"; the number of terms, and
---        for each the six values
+-- ARGV   the operation, "take", "peek", "settle" or "renew"; the number of terms,
+--        and for each the six values
 --          algorithm window max param more shadow
 --        (times in microseconds; what param and more mean is the algorithm's;
 --        shadow is 1 for a limit that is counted but denies nobody); then for
@@ -14,7 +14,7 @@
 --                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
 --                 only for a call with one limit. To settle, the time that the
---                 charge counts as, if it is given back
+--                 charge counts as, if it is given back; and to renew
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek

@@ -68,6 +68,18 @@ func (s *MemoryStore) Settle(_ context.Context, charges []Charge) error {
 	return failed
 }
 
+// Renew implements [Store].
+func (s *MemoryStore) Renew(_ context.Context, charges []Charge) (failed error) {
+	clock := s.time(instant())
+	for i := range charges {
+		plain := charges[i].engine()
+		if !s.states.Renew(clock, &plain) {
+			failed = errors.Join(failed, errOtherState(charges[i].Rule))
+		}
+	}
+	return failed
+}
+
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
 	for i := range charges {

@@ -33,6 +33,7 @@ func modelRules() map[string]*runtime.Rule {
 		"token":      {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":      {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
 		"leaky":      {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
+		"permits":    {Window: window, Algorithm: runtime.Concurrency},
 		"queue":      {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
@@ -60,7 +61,7 @@ func TestModel(t *testing.T) {
 func TestModelOfLongLogs(t *testing.T) {
 	t.Parallel()
 	for name, rule := range modelRules() {
-		if rule.Algorithm != runtime.SlidingLog {
+		if !stored(rule) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +138,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
 		).Draw(t, "step")
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
 			calls := make([]runtime.Call, n)
@@ -193,7 +194,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					}
 				}
 			}
-		case "settle":
+		case "settle", "renew":
 			if len(charged) == 0 {
 				continue
 			}
@@ -212,11 +213,12 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					).Draw(t, "settled"),
 				})
 			}
-			if err := memory.Settle(ctx, charges); err != nil {
-				return err
-			}
-			if err := store.Settle(ctx, charges); err != nil {
-				return err
+			for _, s := range []runtime.Store{memory, store} {
+				if op == "settle" {
+					if err := s.Settle(ctx, charges); err != nil {
+						return err
+					}
+				}
 			}
 		case "reset":
 			charges := []runtime.Charge{{Rule: base, Key: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"))}}
@@ -267,6 +269,11 @@ func clone(calls []runtime.Call) []runtime.Call {
 		out[i].Charges = append([]runtime.Charge(nil), calls[i].Charges...)
 	}
 	return out
+}
+
+// stored reports whether the rule's store keeps every event or permit.
+func stored(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.SlidingLog || r.Algorithm == runtime.Concurrency
 }
 
 func layered(r *runtime.Rule) bool {

@@ -91,6 +91,11 @@ func TestScriptRights(t *testing.T) {
 			if err := store.Settle(t.Context(), []runtime.Charge{charged}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+			if rule.Algorithm == runtime.Concurrency {
+				if err := store.Renew(t.Context(), []runtime.Charge{charged}); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
 			time.Sleep(9 * time.Millisecond)
 		}
 		time.Sleep(60 * time.Millisecond)

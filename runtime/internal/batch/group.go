@@ -180,6 +180,9 @@ func (g *group) share(call *terms.Call, at place) {
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
 		c.Allowed, c.RetryAfter = true, 0
 		c.Remaining += ahead * c.Cost
+		if c.Algorithm == terms.Permits {
+			c.At -= ahead * c.Cost // each has permits of its own
+		}
 	} else {
 		c.Allowed, c.At = false, 0
 	}

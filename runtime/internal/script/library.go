@@ -22,6 +22,7 @@ var scriptNames = [terms.Algorithms]string{
 	terms.TokenBucket:    "bucket",
 	terms.LeakyBucket:    "bucket",
 	terms.Queue:          "bucket",
+	terms.Permits:        "permits",
 }
 
 // scripts are the indices of these names in lua.Algorithms.
@@ -40,7 +41,7 @@ type text struct{ source, hash string }
 // A Library holds the scripts for all sets of algorithms, each made when it is
 // first needed. The zero Library makes them of package lua.
 type Library struct {
-	texts [2 * lua.Settle]atomic.Pointer[text]
+	texts [2 * lua.Renew]atomic.Pointer[text]
 
 	// Change, if not nil, changes every script, for tests.
 	Change func(string) string
