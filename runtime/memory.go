@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -69,15 +68,19 @@ func (s *MemoryStore) Settle(_ context.Context, charges []Charge) error {
 }
 
 // Renew implements [Store].
-func (s *MemoryStore) Renew(_ context.Context, charges []Charge) (failed error) {
+func (s *MemoryStore) Renew(_ context.Context, calls []Call) error {
 	clock := s.time(instant())
-	for i := range charges {
-		plain := charges[i].engine()
-		if !s.states.Renew(clock, &plain) {
-			failed = errors.Join(failed, errOtherState(charges[i].Rule))
+	for i := range calls {
+		call := &calls[i]
+		call.Err = nil
+		for j := range call.Charges {
+			plain := call.Charges[j].engine()
+			if !s.states.Renew(clock, &plain) {
+				call.Err = errOtherState(call.Charges[j].Rule)
+			}
 		}
 	}
-	return failed
+	return nil
 }
 
 // Reset implements [Store].

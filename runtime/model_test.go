@@ -214,9 +214,23 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				})
 			}
 			for _, s := range []runtime.Store{memory, store} {
-				if op == "settle" {
+				switch {
+				case op == "settle":
 					if err := s.Settle(ctx, charges); err != nil {
 						return err
+					}
+				case base.Algorithm == runtime.Concurrency:
+					var calls []runtime.Call
+					for _, c := range charges {
+						calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})
+					}
+					if err := s.Renew(ctx, calls); err != nil {
+						return err
+					}
+					for i := range calls {
+						if calls[i].Err != nil {
+							return calls[i].Err
+						}
 					}
 				}
 			}

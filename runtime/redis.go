@@ -191,6 +191,12 @@ func (s *RedisStore) settle(ctx context.Context, charges []Charge) []error {
 	return errs
 }
 
+// Renew implements [Store].
+func (s *RedisStore) Renew(ctx context.Context, calls []Call) error {
+	arrived := instantOf(calls)
+	return translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Renew, calls, arrived) })
+}
+
 // joined returns the errors among errs that differ as one.
 func joined(errs []error) error {
 	var kept []error

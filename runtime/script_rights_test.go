@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -92,7 +93,8 @@ func TestScriptRights(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if rule.Algorithm == runtime.Concurrency {
-				if err := store.Renew(t.Context(), []runtime.Charge{charged}); err != nil {
+				calls := []runtime.Call{{Charges: []runtime.Charge{charged}}}
+				if err := errors.Join(store.Renew(t.Context(), calls), calls[0].Err); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}

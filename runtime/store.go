@@ -30,11 +30,14 @@ type Store interface {
 	// however little room there is.
 	Settle(ctx context.Context, charges []Charge) error
 
-	// Renew keeps the permits that were charged to each Key at the time At from
-	// lapsing for another window of their rule, a [Concurrency]. It writes them
+	// Renew keeps the permits that were charged to the key of each call at the
+	// time At from lapsing for another window of their rule, a [Concurrency]. It writes them
 	// again if they have lapsed or are gone, whatever Max says: the calls that
 	// hold them do run.
-	Renew(ctx context.Context, charges []Charge) error
+	//
+	// The error is non-nil if nothing was renewed for sure. A call has one charge,
+	// and an Err if that alone was not renewed.
+	Renew(ctx context.Context, calls []Call) error
 
 	// Reset forgets the keys of the charges and no other.
 	Reset(ctx context.Context, charges []Charge) error

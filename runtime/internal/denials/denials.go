@@ -27,6 +27,9 @@ const (
 	// lie in several slots: what denied it may have been the part of another
 	// call that is given back in a moment.
 	partTrust = 50 * time.Millisecond
+	// permitTrust bounds the trust in a denial for lack of permits: another
+	// process may return one at any time.
+	permitTrust = 20 * time.Millisecond
 )
 
 // A Memory remembers denials. It is safe for concurrent use.
@@ -207,8 +210,12 @@ func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 	if call.Part {
 		trust = min(trust, partTrust)
 	}
+	whole := trust
 	for i := range call.Charges {
 		c := &call.Charges[i]
+		if trust = whole; c.Algorithm == terms.Permits {
+			trust = min(trust, permitTrust)
+		}
 		switch {
 		case c.Shadow || c.Algorithm == terms.Queue:
 		case !c.Allowed:
