@@ -144,7 +144,7 @@ func (p *permits) returnAgain(local bool, members []*permit) {
 	for i, m := range members {
 		charges[i] = m.charge()
 	}
-	err := p.do(local, func(ctx context.Context, s Store) error { return s.Refund(ctx, charges) })
+	err := p.do(local, func(ctx context.Context, s Store) error { return s.Settle(ctx, charges) })
 	now := instant()
 	p.mu.Lock()
 	defer p.mu.Unlock()

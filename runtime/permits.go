@@ -90,13 +90,16 @@ func (p *permits) hold(rule *Rule, key []byte, max, cost, at int64, local bool) 
 	p.schedule(m.due)
 }
 
-// A withdrawal is the permits of one decision on their way back.
-type withdrawal []*permit
+// A withdrawal is a permit on its way back.
+type withdrawal struct {
+	*permit
+	charge int // by which it is returned
+}
 
-// withdraw ends the renewal of the permits among the charges of a decision,
-// which are about to be returned. Their costs become those that were charged:
-// an override may have changed the process's share of a limit meanwhile.
-func (p *permits) withdraw(charges []Charge, local bool) (back withdrawal) {
+// withdraw ends the renewal of the permits among charges that are about to be
+// settled. Their costs become those that were charged: an override may have
+// changed the process's share of a limit meanwhile.
+func (p *permits) withdraw(charges []Charge, local bool) (back []withdrawal) {
 	for i := range charges {
 		c := &charges[i]
 		if c.Rule.Algorithm != Concurrency {
@@ -114,23 +117,24 @@ func (p *permits) withdraw(charges []Charge, local bool) (back withdrawal) {
 			m = &permit{permitID: id, rule: c.Rule, max: c.Max, cost: c.Cost}
 		}
 		p.mu.Unlock()
-		back = append(back, m)
+		back = append(back, withdrawal{m, i})
 	}
 	return back
 }
 
-// returned notes what became of a withdrawal. If the store has the permits back
-// one waiting call of each key looks whether they are enough. A return that may
-// have been in vain is made again: one that had no answer, and one that a
-// renewal may have overtaken.
-func (p *permits) returned(back withdrawal, err error) {
+// returned notes what became of permits on their way back, of whose charges failed
+// returns the errors. If the store has them back one waiting call of each key looks
+// whether they are enough. A return that may have been in vain is made again: one
+// that had no answer, and one that a renewal may have overtaken.
+func (p *permits) returned(back []withdrawal, failed func(charge int) error) {
 	if len(back) == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := instant()
-	for _, m := range back {
+	for _, w := range back {
+		m, err := w.permit, failed(w.charge)
 		if !p.closed && p.leaving != nil && (err != nil || m.crossed || m.doubt != 0) {
 			p.leaving[m.permitID] = m
 			m.due, m.until = now+m.retry(), now+m.rule.Window
