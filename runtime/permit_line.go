@@ -150,6 +150,9 @@ func (p *permits) await(ctx context.Context, req *request, wait time.Duration) e
 		case <-pause:
 			return ctx.Err()
 		case <-end.C:
+			if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+				return context.DeadlineExceeded // which the context is about to say
+			}
 			return ctx.Err()
 		case <-ctx.Done():
 			return ctx.Err()

@@ -95,6 +95,11 @@ var tests = []struct {
 	{name: "ids", run: ids, skip: isQueue}, // a limiter would wait for its turn
 	{name: "queue", run: queue, exact: true, skip: not(isQueue)},
 	{name: "line", run: line, exact: true, skip: not(isQueue)},
+	{name: "permits are renewed", run: permitsAreRenewed, exact: true, skip: not(isPermits)},
+	{name: "permits are written again", run: permitsAreWrittenAgain, skip: not(isPermits)},
+	{name: "permit hint", run: permitHint, exact: true, skip: not(isPermits)},
+	{name: "permits after a step", run: permitsAfterAStep, exact: true, skip: not(isPermits)},
+	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},
 }
 
 // Rules returns a rule for every way of counting, named after it.
