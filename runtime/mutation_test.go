@@ -58,7 +58,7 @@ func TestMutations(t *testing.T) {
 			if m.in != "" {
 				algorithms = 1 << slices.Index(lua.Algorithms[:], m.in)
 			}
-			script := lua.Take(lua.Several|algorithms) + lua.Take(lua.Settle|algorithms)
+			script := lua.Take(lua.Several|algorithms) + lua.Take(lua.Settle|algorithms) + lua.Take(lua.Renew|algorithms)
 			if !strings.Contains(script, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
 			}

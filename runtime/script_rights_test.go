@@ -41,7 +41,7 @@ func rights(t *testing.T) []string {
 func TestScriptCommands(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(lua.Take(2*lua.Several-1), -1) {
+	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(lua.Take(2*lua.Several-1)+lua.Take(lua.Settle|lua.Several-1)+lua.Take(lua.Renew|lua.Several-1), -1) {
 		calls = append(calls, "+"+strings.ToLower(m[1]))
 	}
 	slices.Sort(calls)
