@@ -4,34 +4,39 @@
 --        the time in microseconds at which it lapses unless it is renewed. Numbers
 --        count the time: a charge gives its permits the numbers up to the time of
 --        the charge, raised where needed to be above every earlier one, so that no
---        two permits of a key ever have the same. Two more members come first:
---          last  its score is the highest number so far, below 0
---          mean  its score is a running mean of how long permits were held, in
---                microseconds; 0: none has come back yet
+--        two permits of a key ever have the same. Three more members come first:
+--          last   its score is the highest number so far, below 0
+--          reset  its score is the highest number at the last reset, below 0; -1:
+--                 there was none
+--          mean   its score is a running mean of how long permits were held, in
+--                 microseconds; 0: none has come back yet
 -- AT     the number of the charge's last permit.
--- CALLS  look: ZRANGE for these two and the permit that lapses first; ZREVRANGE
+-- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
 --        for the one that lapses last, and ZCOUNT, if there are permits; ZREVRANGE
 --        for a denial.
 --        charge: ZADD; ZCARD ZREMRANGEBYRANK before it if permits have lapsed; and
 --        PEXPIRE if the permit that lapses last is not of the same stretch of
 --        slack, see prelude.lua.
 --        refund, which gives permits back: ZSCORE ZREM ZADD.
---        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge.
+--        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge; a reset,
+--        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
 --
 -- A permit has lapsed at the time that is its score, and counts no more. A charge
--- removes at most 128 lapsed permits more than it adds.
+-- removes at most 128 lapsed permits more than it adds. A renewal writes permits
+-- that are gone again: Redis has lost them, or they have lapsed while their process
+-- was cut off. It does not bring back those of before a reset.
 --
 -- RetryAfter cannot be known, since it depends on how long calls take: it is what
 -- the mean makes likely, but at most the time until enough permits lapse.
 --- look
 room, at = max, clock
 local number, mean, oldest, newest, live = nil, 0, nil, 0, 0
-local found = call('ZRANGE', key, '0', '2', 'WITHSCORES')
+local found = call('ZRANGE', key, '0', '3', 'WITHSCORES')
 if found[1] then
-  if found[1] ~= 'last' or found[3] ~= 'mean' then
+  if found[1] ~= 'last' or found[5] ~= 'mean' then
     error('members of another kind')
   end
-  number, mean, oldest = -found[2], found[4] + 0, found[6]
+  number, mean, oldest = -found[2], found[6] + 0, found[8]
   if oldest then
     oldest = oldest + 0
     newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2] + 0
@@ -57,8 +62,8 @@ if number and number + cost > clock then
   last = number + cost
 end
 if oldest and oldest <= clock then
-  local lapsed = math.min(call('ZCARD', key) - 2 - live, cost + 128)
-  call('ZREMRANGEBYRANK', key, '2', lapsed + 1)
+  local lapsed = math.min(call('ZCARD', key) - 3 - live, cost + 128)
+  call('ZREMRANGEBYRANK', key, '3', lapsed + 2)
 end
 local score, name = text(stop), last == clock and clock_text or text(last)
 if cost == 1 and number then
@@ -66,7 +71,7 @@ if cost == 1 and number then
 else
   local members = { '-' .. name, 'last' }
   if not number then
-    members[3], members[4] = '0', 'mean'
+    members[3], members[4], members[5], members[6] = '-1', 'reset', '0', 'mean'
   end
   local n = #members
   for i = last - cost + 1, last do
@@ -104,30 +109,40 @@ if mean then
   end
 end
 --- renew
-local stop, newest, members = clock + window, 0, {}
-local found = call('ZRANGE', key, '0', '0', 'WITHSCORES')
-if not found[1] then
-  members = { '-' .. text(at), 'last', '0', 'mean' }
-elseif found[1] ~= 'last' then
+local found = call('ZRANGE', key, '0', '1', 'WITHSCORES')
+if found[1] and found[1] ~= 'last' then
   error('members of another kind')
-else
-  newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2] + 0
-  if at > -found[2] then
-    members = { '-' .. text(at), 'last' }
-  end
 end
-local score = text(stop)
-for i = at - cost + 1, at do
-  local n = #members
-  members[n + 1], members[n + 2] = score, text(i)
-  if n >= 4000 then
-    call('ZADD', key, unpack(members))
-    members = {}
-  end
-end
-if members[1] then
-  call('ZADD', key, unpack(members))
-end
-if newest < stop - stop % slack then
+local stop, name = clock + window, text(at)
+if cost == 0 then
+  local last = '-' .. text(math.max(clock, found[1] and -found[2] or 0))
+  call('UNLINK', key)
+  call('ZADD', key, last, 'last', last, 'reset', '0', 'mean')
   call('PEXPIRE', key, lifetime(stop + slack))
+elseif not found[1] or at > -found[4] then
+  held = 1
+  local newest, members = 0, {}
+  if not found[1] then
+    members = { '-' .. name, 'last', '-1', 'reset', '0', 'mean' }
+  else
+    newest = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2] + 0
+    if at > -found[2] then
+      members = { '-' .. name, 'last' }
+    end
+  end
+  local score = text(stop)
+  for i = at - cost + 1, at do
+    local n = #members
+    members[n + 1], members[n + 2] = score, text(i)
+    if n >= 4000 then
+      call('ZADD', key, unpack(members))
+      members = {}
+    end
+  end
+  if members[1] then
+    call('ZADD', key, unpack(members))
+  end
+  if newest < stop - stop % slack then
+    call('PEXPIRE', key, lifetime(stop + slack))
+  end
 end

@@ -86,9 +86,9 @@ end
 -- Renews charges up to that of the last key.
 for i = place, last do
   place = i + 1
-  local key, cost, at = KEYS[i], each, times
+  local key, cost, at, held = KEYS[i], each, times, 0
   --- insert renew
-  replies[n + 1], replies[n + 2] = 0, 0
+  replies[n + 1], replies[n + 2] = held, 0
   n = n + 2
 end
 --- heal

@@ -20,7 +20,8 @@
 --                 to peek
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
---          left     how much is left, after the charges
+--          left     how much is left, after the charges; to renew, 1, or 0 for
+--                   what was reset since
 --          reset    microseconds until the limit is whole again
 --        if all the calls were charged as of that time; or else -2 and
 --          allowed  how many of the calls had room. They were charged if

@@ -75,10 +75,12 @@ func (s *MemoryStore) Renew(_ context.Context, calls []Call) error {
 		call := &calls[i]
 		call.Err = nil
 		for j := range call.Charges {
-			plain := call.Charges[j].engine()
+			c := &call.Charges[j]
+			plain := c.engine()
 			if !s.states.Renew(clock, &plain) {
-				call.Err = errOtherState(call.Charges[j].Rule)
+				call.Err = errOtherState(c.Rule)
 			}
+			c.At = plain.At
 		}
 	}
 	return nil
@@ -86,7 +88,14 @@ func (s *MemoryStore) Renew(_ context.Context, calls []Call) error {
 
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
+	clock := s.time(instant())
 	for i := range charges {
+		if c := &charges[i]; c.Rule.Algorithm == Concurrency {
+			plain := c.engine()
+			if plain.Cost = 0; s.states.Renew(clock, &plain) {
+				continue
+			}
+		}
 		s.states.Reset(charges[i].Key)
 	}
 	return nil

@@ -235,7 +235,11 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				}
 			}
 		case "reset":
-			charges := []runtime.Charge{{Rule: base, Key: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"))}}
+			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
+			charges := []runtime.Charge{{Rule: base, Key: []byte(key)}}
+			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
+				return err
+			}
 			if err := memory.Reset(ctx, charges); err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ import (
 )
 
 // specials is how many members of a key are no permits.
-const specials = 2
+const specials = 3
 
 // itComes waits until a condition holds.
 func itComes(t *testing.T, what string, holds func() bool) {

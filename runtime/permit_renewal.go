@@ -122,8 +122,8 @@ func (p *permits) renew(local bool, members []*permit, start time.Duration) {
 		if err := cmp.Or(failed, calls[i].Err); err != nil {
 			last, rule = err, m.rule.Name
 			m.due, m.doubt = now+m.retry(), start
-		} else {
-			m.due = start + m.interval()
+		} else if m.due = start + m.interval(); charges[i].At == 0 {
+			m.due = Never // it was reset
 		}
 		if p.leaving[m.permitID] == m {
 			m.due = now // the renewal may have come after the return

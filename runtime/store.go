@@ -33,13 +33,15 @@ type Store interface {
 	// Renew keeps the permits that were charged to the key of each call at the
 	// time At from lapsing for another window of their rule, a [Concurrency]. It writes them
 	// again if they have lapsed or are gone, whatever Max says: the calls that
-	// hold them do run.
+	// hold them do run. It sets At to 0 if they were reset since, and renews them
+	// no more.
 	//
 	// The error is non-nil if nothing was renewed for sure. A call has one charge,
 	// and an Err if that alone was not renewed.
 	Renew(ctx context.Context, calls []Call) error
 
-	// Reset forgets the keys of the charges and no other.
+	// Reset forgets the keys of the charges and no other. Permits that are held
+	// now are not written again by Renew.
 	Reset(ctx context.Context, charges []Charge) error
 }
 

@@ -14,8 +14,8 @@ func (t *trial) renew(c runtime.Charge, at int64) {
 	if err := t.Store.Renew(t.Context(), calls); err != nil {
 		t.Fatalf("renew: %v", err)
 	}
-	if err := calls[0].Err; err != nil {
-		t.Fatalf("renew: %v", err)
+	if err := calls[0].Err; err != nil || calls[0].Charges[0].At == 0 {
+		t.Fatalf("renew: got %+v, %v", calls[0].Charges[0].Result, err)
 	}
 }
 
@@ -54,30 +54,48 @@ func permitsAreRenewed(t *trial) {
 // permitsAreWrittenAgain renews permits of which the store knows nothing any more:
 // they count again, even beyond the max, and no later permit is taken for them.
 func permitsAreWrittenAgain(t *trial) {
-	first := t.admit(t.charge("k", 6), 4)
-	if err := t.Store.Reset(t.Context(), []runtime.Charge{t.charge("k", 1)}); err != nil {
-		t.Fatal(err)
+	const lost = 1000 // later than all that is charged before
+	at := t.admit(t.charge("other", 6), 4).At + lost
+	t.renew(t.charge("k", 6), at)
+	t.left("k", 4)
+	second := t.admit(t.charge("k", 4), 0)
+	if second.At-4 < at {
+		t.Errorf("permits up to %d, although one of %d is in use", second.At, at)
 	}
-	t.Advance(time.Millisecond)
-	second := t.admit(t.charge("k", 7), 3)
-	t.renew(t.charge("k", 6), first.At)
+	t.renew(t.charge("k", 5), at-100)
 	t.left("k", 0)
-	t.refund(t.charge("k", 7), second.At)
-	t.left("k", 4)
-	t.refund(t.charge("k", 6), first.At)
-	t.left("k", 10)
-
-	if err := t.Store.Reset(t.Context(), []runtime.Charge{t.charge("k", 1)}); err != nil {
-		t.Fatal(err)
-	}
-	t.renew(t.charge("k", 6), first.At+1000)
-	t.left("k", 4)
-	third := t.admit(t.charge("k", 4), 0)
-	if third.At-4 < first.At+1000 {
-		t.Errorf("permits up to %d, although one of %d is in use", third.At, first.At+1000)
-	}
-	t.refund(t.charge("k", 6), first.At+1000)
+	t.refund(t.charge("k", 6), at)
+	t.left("k", 1)
+	t.refund(t.charge("k", 5), at-100)
 	t.left("k", 6)
+	t.refund(t.charge("k", 4), second.At)
+	t.left("k", 10)
+}
+
+// permitsAreReset forgets permits: no renewal brings them back, and to return them
+// has no effect.
+func permitsAreReset(t *trial) {
+	first := t.admit(t.charge("k", 6), 4)
+	for range 2 {
+		if err := t.Store.Reset(t.Context(), []runtime.Charge{t.charge("k", 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.left("k", 10)
+	c := t.charge("k", 6)
+	c.At = first.At
+	calls := []runtime.Call{one(c)}
+	if err := t.Store.Renew(t.Context(), calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].At != 0 {
+		t.Errorf("renewed after a reset: got %+v, %v", calls[0], err)
+	}
+	t.left("k", 10)
+	second := t.admit(t.charge("k", 7), 3)
+	t.refund(t.charge("k", 6), first.At)
+	t.left("k", 3)
+	t.renew(t.charge("k", 7), second.At)
+	t.left("k", 3)
+	t.refund(t.charge("k", 7), second.At)
+	t.left("k", 10)
 }
 
 // permitHint wants RetryAfter to say how long it takes at the speed at which

@@ -137,7 +137,8 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 }
 
 // Renew keeps what was charged to c.Key at c.At from lapsing for another window,
-// and writes it again if it is gone. It returns false, and has changed nothing, if
+// and writes it again if it is gone. If it was reset since, it sets c.At to 0. A
+// renewal at a cost of 0 is a reset of such an algorithm. Renew returns false, and has changed nothing, if
 // the key holds the state of an algorithm that counts in another way.
 func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	s, hash := m.shard(c.Key)

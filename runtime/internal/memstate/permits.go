@@ -11,6 +11,7 @@ import (
 //
 //   - list is a pair for each permit, when it lapses and its number, in that order;
 //   - at is the highest number so far;
+//   - count is the highest number at the last reset;
 //   - from is a running mean of how long permits were held; 0: none has come back.
 type permits state
 
@@ -112,7 +113,19 @@ func (p *permits) refund(clock int64, c *terms.Charge) {
 	}
 }
 
+// renew renews permits, or forgets all of them if the cost is 0. It sets At to 0 if
+// they were forgotten before.
 func (p *permits) renew(clock int64, c *terms.Charge) {
+	if c.Cost == 0 {
+		p.at = max(clock, p.at)
+		p.count, p.from, p.list = p.at, 0, p.list[:0]
+		p.kept = clock + c.Window + slack(c.Window)
+		return
+	}
+	if c.At <= p.count {
+		c.At = 0
+		return
+	}
 	newest, stop := p.newest(), clock+c.Window
 	p.remove(c)
 	for i := c.At - c.Cost + 1; i <= c.At; i++ {
