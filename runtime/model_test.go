@@ -44,7 +44,7 @@ func modelRules() map[string]*runtime.Rule {
 func blockRules() map[string]*runtime.Rule {
 	rules := make(map[string]*runtime.Rule)
 	for name, rule := range modelRules() {
-		if rule.Wait > 0 {
+		if rule.Wait > 0 || rule.Algorithm == runtime.Concurrency {
 			continue
 		}
 		short, long := *rule, *rule

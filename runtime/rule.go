@@ -75,7 +75,7 @@ type Rule struct {
 	// store. Further tries do not extend it. It is from [MinWindow] to [MaxWindow],
 	// and may be shorter or longer than Window. When it ends, what
 	// was counted before counts again as far as it is still in the window. A rule
-	// with a Block has no Wait.
+	// with a Block has no Wait, and is no [Concurrency].
 	//
 	// A call that can never be admitted begins no block. In [Shadow] mode the
 	// limit begins none, and goes on as if there was none. A refund neither ends
@@ -279,6 +279,8 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
 	case r.Block != 0 && (r.Block < MinWindow || r.Block > MaxWindow):
 		return fmt.Errorf("%w: rule %q: block %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Block, MinWindow)
+	case r.Block > 0 && r.Algorithm == Concurrency:
+		return fmt.Errorf("%w: rule %q: a %v has no block, since a permit may come back at any moment: give the caller's rate a limit with a block", ErrInvalidLimit, r.Name, r.Algorithm)
 	case r.Block > 0 && r.Wait > 0:
 		return fmt.Errorf("%w: rule %q: it has a block and a wait: a caller that waits is not denied, so leave out one of them", ErrInvalidLimit, r.Name)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
