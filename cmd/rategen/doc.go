@@ -127,6 +127,9 @@ The options are:
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
     follows how busy the process is, from half to one and a half times max
     (default: fixed)
+  - ctx=CONTEXT: the call's context, a Go expression such as
+    #c.Request().Context() (default: a parameter that is one, or has a method
+    Context())
   - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
     (default: none left out)
 

@@ -103,6 +103,11 @@ var Options = []Option{{
 	parse:   as(parseSignals),
 	field:   "Adaptive", code: adaptiveCode, behind: true,
 }, {
+	Name: "ctx", Value: "CONTEXT",
+	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",
+	Default: "a parameter that is one, or has a method `Context()`",
+	parse:   expression,
+}, {
 	Name: "except", Value: "METHOD,METHOD...",
 	Doc:     "on an interface's line: methods that it leaves out",
 	Default: "none left out", onInterface: true,

@@ -31,10 +31,7 @@ func (e *emitter) admission(m *model.Method, names *nameSet, limiter *jen.Statem
 	default:
 		limits = []jen.Code{jen.Id(a.conditional()).Op("...")}
 	}
-	ctx := jen.Id(e.imports.name("context")).Dot("Background").Call()
-	if p := m.Context(); p != nil {
-		ctx = jen.Id(names.params[p])
-	}
+	ctx := a.context()
 	err := names.pick("err")
 	var results []jen.Code
 	for _, zero := range zeros {

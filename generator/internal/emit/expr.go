@@ -33,9 +33,27 @@ func reasonOf(x *expr.Expr, g *expr.Guard) string {
 	return x.Source.Text + ": " + g.Reason
 }
 
+// guardCondition returns the condition of an if statement, whose variable it may
+// declare, under which a guard of x holds.
 func (a *admission) guardCondition(g *expr.Guard, x *expr.Expr) []jen.Code {
-	subject := a.nodeString(g.Subject, x, a.names)
-	var init []jen.Code
+	init, subject := a.guardSubject(g, x)
+	if g.Index == "" {
+		return append(init, jen.Op(subject).Op("==").Nil())
+	}
+	return append(init, jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index))
+}
+
+// guardPassed is like guardCondition for a guard that does not hold.
+func (a *admission) guardPassed(g *expr.Guard, x *expr.Expr) []jen.Code {
+	init, subject := a.guardSubject(g, x)
+	if g.Index == "" {
+		return append(init, jen.Op(subject).Op("!=").Nil())
+	}
+	return append(init, jen.Id("len").Call(jen.Op(subject)).Op(">").Op(g.Index))
+}
+
+func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (init []jen.Code, subject string) {
+	subject = a.nodeString(g.Subject, x, a.names)
 	if g.Bind != nil {
 		init = []jen.Code{jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)}
 		subject = a.names.binds[g.Bind]
@@ -43,10 +61,7 @@ func (a *admission) guardCondition(g *expr.Guard, x *expr.Expr) []jen.Code {
 	if expr.IsTypeParam(x.Info.Types[g.Subject].Type) {
 		subject = "any(" + subject + ")" // else it cannot be compared with nil
 	}
-	if g.Index == "" {
-		return append(init, jen.Op(subject).Op("==").Nil())
-	}
-	return append(init, jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index))
+	return init, subject
 }
 
 // exprString writes an expression with the names of the generated file.

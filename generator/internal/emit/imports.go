@@ -73,12 +73,10 @@ func (e *emitter) collectImports() {
 		}
 		for _, m := range w.Methods {
 			useType(m.Type)
-			if len(m.Limits) > 0 && m.Context() == nil {
+			if m.NeedsBackground() {
 				s.use("context", "context")
 			}
-			for _, l := range m.Limits {
-				l.EachExpr(s.useExpr)
-			}
+			m.EachExpr(s.useExpr)
 		}
 	}
 	s.settle(taken)

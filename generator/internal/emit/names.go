@@ -75,10 +75,10 @@ func (e *emitter) needed(m *model.Method, zeros []string) map[string]bool {
 	}
 	for _, l := range m.Limits {
 		names[l.Rule.VarName] = true
-		l.EachExpr(func(x *expr.Expr) {
-			x.EachOutside(func(id *ast.Ident, obj types.Object) { names[id.Name] = true })
-		})
 	}
+	m.EachExpr(func(x *expr.Expr) {
+		x.EachOutside(func(id *ast.Ident, obj types.Object) { names[id.Name] = true })
+	})
 	return names
 }
 

@@ -119,6 +119,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			own = w.Decl.Methods[m.Name]
 		}
 		rules := b.sharedBy(w, m, own, sharedRules)
+		applied := len(rules)
 		for i, s := range settingsIn(own) {
 			if !m.returnsError() {
 				b.Report.At(s.Pos, "a limited method must return an error as its last result: add one to %s, or remove the directive", m.Name)
@@ -135,6 +136,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		for _, r := range rules {
 			m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m)))
 		}
+		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
 	}
 }
 

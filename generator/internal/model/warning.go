@@ -33,6 +33,7 @@ func (b *Builder) Warn(files []*File) {
 				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
 			}
+			b.warnWait(w)
 			b.warnShared(w)
 		}
 	}

@@ -32,6 +32,9 @@ type Method struct {
 	Type     *types.Signature
 	explicit bool     // declared by the interface itself, not embedded
 	Limits   []*Limit // that a call must pass
+	// Ctx gives the context of a limited call. It is nil if that is the parameter
+	// [Method.Context], or if there is none.
+	Ctx *expr.Expr
 }
 
 // NextField returns the name of the field for the wrapped value. It is next
@@ -144,16 +147,6 @@ func orderOf(order map[string]int, name string) int {
 func (m *Method) returnsError() bool {
 	n := m.Type.Results().Len()
 	return n > 0 && types.Identical(m.Type.Results().At(n-1).Type(), types.Universe.Lookup("error").Type())
-}
-
-// Context returns the parameter that is the call's context, or nil.
-func (m *Method) Context() *expr.Param {
-	for _, p := range m.Params {
-		if n, ok := types.Unalias(p.Type).(*types.Named); ok && n.Obj().Name() == "Context" && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "context" {
-			return p
-		}
-	}
-	return nil
 }
 
 // unreachable returns a type in t that package from cannot name, or nil.
