@@ -79,10 +79,10 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	}
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.TypeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
-	f.Type().Id(w.TypeName).Add(params).Struct(
+	f.Type().Id(w.TypeName).Add(params).Struct(append(e.embedded(w),
 		jen.Id(w.NextField()).Add(next()),
 		jen.Id(w.LimiterField()).Add(limiter()),
-	)
+	)...)
 	if w.TypeParams.Len() == 0 {
 		f.Line()
 		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.TypeName)).Parens(jen.Nil())

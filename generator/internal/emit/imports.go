@@ -61,6 +61,9 @@ func (e *emitter) collectImports() {
 			taken[p.Obj().Name()] = true
 			useType(p.Constraint())
 		}
+		for _, obj := range slices.Concat(w.Serves, w.Embeds) {
+			useType(obj.Type())
+		}
 		for _, r := range w.Rules {
 			s.use("time", "time")
 			taken[r.VarName] = true

@@ -13,7 +13,13 @@ import (
 // interfaceOf writes the interface of a concrete type.
 func (e *emitter) interfaceOf(f *jen.File, w *model.Wrapper, params *jen.Statement) {
 	var methods []jen.Code
+	for _, served := range w.Serves {
+		methods = append(methods, e.imports.typeCode(served.Type()))
+	}
 	for _, m := range w.Methods {
+		if w.IsServed(m) {
+			continue
+		}
 		methods = append(methods, jen.Id(m.Name).Op(strings.TrimPrefix(e.imports.typeString(m.Type), "func")))
 	}
 	f.Line()
@@ -23,6 +29,18 @@ func (e *emitter) interfaceOf(f *jen.File, w *model.Wrapper, params *jen.Stateme
 		f.Line()
 		f.Var().Id("_").Id(w.Wrapped).Op("=").Parens(jen.Op("*").Op(e.qualified(w.Name))).Parens(jen.Nil())
 	}
+}
+
+// embedded returns the interfaces that a wrapper embeds.
+func (e *emitter) embedded(w *model.Wrapper) []jen.Code {
+	var fields []jen.Code
+	for _, obj := range w.Embeds {
+		fields = append(fields, e.imports.typeCode(obj.Type()).Comment("for the method that only its package can declare; stays nil"))
+	}
+	if len(fields) > 0 {
+		fields = append(fields, jen.Line())
+	}
+	return fields
 }
 
 // wrappedName returns the name of the interface that is wrapped. That of a

@@ -22,7 +22,9 @@ type Wrapper struct {
 	TypeName    string
 	Constructor string
 	TypeParams  *types.TypeParamList
-	Rules       []*Rule // in the order of their declaration
+	Serves      []*types.TypeName // interfaces of a concrete type's server, see [servesOf]
+	Embeds      []*types.TypeName // interfaces that the wrapper embeds, see [Wrapper.embed]
+	Rules       []*Rule           // in the order of their declaration
 	Methods     []*Method
 }
 
@@ -92,7 +94,15 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		}
 	}
 	ok = true
-	for fn := range iface.Methods() {
+	methods := slices.Collect(iface.Methods())
+	if decl.Concrete != nil {
+		w.Serves = servesOf(f.Pkg.Types.Scope().Lookup(name.Name), f.Home)
+		methods = w.withServed(methods)
+	}
+	for _, fn := range methods {
+		if w.embed(fn, f.Home) {
+			continue
+		}
 		m := b.newMethod(f, w, fn)
 		if m == nil {
 			ok = false
