@@ -26,7 +26,7 @@ func (b *Builder) Warn(files []*File) {
 	if b.Report.HasErrors() {
 		return // the limits are not all there
 	}
-	prefixes := map[string]*Rule{}
+	prefixes, generated := map[string]*Rule{}, map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
@@ -34,6 +34,7 @@ func (b *Builder) Warn(files []*File) {
 				b.warnLog(r)
 			}
 			b.warnWait(w)
+			b.warnGenerated(f, w, generated)
 			b.warnShared(w)
 		}
 	}
