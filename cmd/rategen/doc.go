@@ -130,6 +130,9 @@ The options are:
   - ctx=CONTEXT: the call's context, a Go expression such as
     #c.Request().Context() (default: a parameter that is one, or has a method
     Context())
+  - type=NAME: name of the generated type, whose constructor is then New and
+    this name; one line of an interface suffices (default:
+    RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
     (default: none left out)
 

@@ -108,6 +108,11 @@ var Options = []Option{{
 	Default: "a parameter that is one, or has a method `Context()`",
 	parse:   expression,
 }, {
+	Name: "type", Value: "NAME",
+	Doc:     "name of the generated type, whose constructor is then `New` and this name; one line of an interface suffices",
+	Default: "`RateLimited<Interface>`",
+	parse:   text(parseTypeName),
+}, {
 	Name: "except", Value: "METHOD,METHOD...",
 	Doc:     "on an interface's line: methods that it leaves out",
 	Default: "none left out", onInterface: true,

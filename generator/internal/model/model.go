@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"go/types"
 	"path/filepath"
 	"slices"
@@ -99,7 +100,7 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 // those of the whole interface first, then the method's own.
 func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.Scope, newVar func(string) string) {
 	base := w.pkgName + "." + w.Name
-	varBase := naming.LowerFirst(w.Name)
+	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
 		r := b.newRule(s, base, i)

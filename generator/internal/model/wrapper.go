@@ -80,7 +80,7 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		b.Report.At(name.Pos(), "interface %s is a type constraint, of which there are no values to wrap: remove the directive", name.Name)
 		return nil
 	}
-	w := &Wrapper{Decl: decl, Name: name.Name, Wrapped: decl.InterfaceName(), pkgName: f.Pkg.Types.Name(), TypeName: naming.Wrapper(name.Name), Constructor: naming.Constructor(name.Name)}
+	w := &Wrapper{Decl: decl, Name: name.Name, Wrapped: decl.InterfaceName(), pkgName: f.Pkg.Types.Name(), TypeName: decl.WrapperName(), Constructor: decl.ConstructorName()}
 	switch t := obj.Type().(type) {
 	case *types.Named:
 		w.TypeParams = t.TypeParams()
