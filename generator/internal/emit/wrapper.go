@@ -43,6 +43,20 @@ func (e *emitter) embedded(w *model.Wrapper) []jen.Code {
 	return fields
 }
 
+// refuseNil writes what a constructor begins with: a mistake in how a program is
+// put together shows when it starts, and not at the first call, or never.
+func refuseNil(w *model.Wrapper) []jen.Code {
+	refuse := func(param, remedy string) jen.Code {
+		return jen.If(jen.Id(param).Op("==").Nil()).Block(
+			jen.Panic(jen.Lit(fmt.Sprintf("%s: %s is nil: %s", w.Constructor, param, remedy))),
+		)
+	}
+	return []jen.Code{
+		refuse("next", "pass the "+w.Wrapped+" to limit"),
+		refuse("limiter", "make one with runtime.New"),
+	}
+}
+
 // wrappedName returns the name of the interface that is wrapped. That of a
 // concrete type is generated along with the wrapper.
 func (e *emitter) wrappedName(w *model.Wrapper) string {
