@@ -9,6 +9,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // guarded writes do, unless a guard of x holds: then the key is invalid.
@@ -58,7 +59,7 @@ func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (init []jen.Code, 
 		init = []jen.Code{jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)}
 		subject = a.names.binds[g.Bind]
 	}
-	if expr.IsTypeParam(x.Info.Types[g.Subject].Type) {
+	if gotypes.IsTypeParam(x.Info.Types[g.Subject].Type) {
 		subject = "any(" + subject + ")" // else it cannot be compared with nil
 	}
 	return init, subject

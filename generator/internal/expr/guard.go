@@ -232,9 +232,3 @@ func (e *Expr) comparisons(x ast.Expr, join, op token.Token, found func(string))
 		found(types.ExprString(ast.Unparen(b.Y)))
 	}
 }
-
-// IsTypeParam reports whether a type is a type parameter.
-func IsTypeParam(t types.Type) bool {
-	_, ok := types.Unalias(t).(*types.TypeParam)
-	return ok
-}

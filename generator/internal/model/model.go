@@ -148,7 +148,7 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 	switch {
 	case off >= 0 && len(own) > 1:
 		b.Report.At(own[off].Pos, "off beside other directives of %s: remove it or them", m.Name)
-	case off >= 0 && len(shared) == 0:
+	case off >= 0 && len(shared) == 0 && m.unlimited == "":
 		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
 	}
 	var rules []*Rule

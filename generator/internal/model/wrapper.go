@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -31,9 +32,11 @@ type Wrapper struct {
 // A Method is a method of the wrapper.
 type Method struct {
 	expr.Signature
-	Type     *types.Signature
-	explicit bool     // declared by the interface itself, not embedded
-	Limits   []*Limit // that a call must pass
+	Type      *types.Signature
+	explicit  bool // declared by the interface itself, not embedded
+	pos       token.Pos
+	unlimited string   // the type that it hands out without limits, or ""
+	Limits    []*Limit // that a call must pass
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
 	Ctx *expr.Expr
@@ -109,6 +112,7 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 			continue
 		}
 		_, m.explicit = order[m.Name]
+		m.pos = posOf(fn, f.Pkg.Types)
 		w.Methods = append(w.Methods, m)
 	}
 	slices.SortFunc(w.Methods, func(a, b *Method) int {
@@ -117,6 +121,7 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 	if !ok {
 		return nil
 	}
+	w.findUnlimited(f)
 	if f.Out != nil {
 		b.checkReachable(f, w)
 	}
