@@ -83,7 +83,9 @@ Methods of a type that is not an interface may have directives too:
 The interface of its exported methods, ServiceInterface, is then generated
 along with the wrapper, RateLimitedService, into the file that belongs to the
 file with the type's declaration. The interface leaves out methods that come
-from embedded fields. The methods may stand in several files of the package.
+from embedded fields, but for those of a server: if a struct embeds
+pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods may
+stand in several files of the package.
 
 The options are:
 
@@ -140,9 +142,17 @@ The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:
 use runtime.WithNamespace where programs share a Redis.
 
+A call's context is the first parameter of type context.Context. Without one it is
+that of the first parameter with a method Context() context.Context, or the first
+parameter that is a context by its methods. Ctx names another; that of a method's
+own directive goes before that of the whole interface. If something on the way to
+the context is nil, or the context itself, the call goes on without one.
+
+Type is needed where the name of the wrapper is taken.
+
 # Expressions
 
-The options key, max, cost and when take Go expressions. They are checked when
+The options key, max, cost, when and ctx take Go expressions. They are checked when
 the code is generated, as if they stood in the source file: its imports and
 everything in its package can be used. #id is the parameter id of the method,
 #0 its first parameter. Quotes around a whole value are not part of it: write
@@ -197,6 +207,17 @@ not meant:
   - All callers share the limits of a method that has a parameter called id, ip,
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
+
+  - A call may wait and has no context, so it waits on after its caller has gone.
+    Give the method a context, or write ctx=context.Background() if you mean that.
+  - A method that has no limit of its own returns what is limited, without the
+    limits, such as WithTx(tx) *Queries. Wrap the result, or write
+    //ratelimit:off above the method if you mean that.
+  - A directive stands in a file that another tool has generated, and is lost when
+    that runs again. Write it above an interface of your own that embeds the
+    generated one, or where the file is generated from. There is no warning about
+    a file of sqlc, which takes over the comments of queries, and none if the
+    directive stands in the file that a line "// source:" names.
 
 There is no warning about calls of a limited method on the unwrapped type.
 

@@ -37,7 +37,7 @@ func (w *Wrapper) embed(fn *types.Func, home *types.Package) bool {
 
 // servesOf returns the interfaces that a concrete type implements by embedding
 // what their packages generate for that: pb.GreeterServer if it embeds
-// pb.UnimplementedGreeterServer. Its wrapper is to implement them too, and so
+// pb.UnimplementedGreeterServer or pb.UnsafeGreeterServer. Its wrapper is to implement them too, and so
 // passes on the methods that the type has not written itself.
 func servesOf(obj types.Object, home *types.Package) []*types.TypeName {
 	if obj == nil {
@@ -58,6 +58,9 @@ func servesOf(obj types.Object, home *types.Package) []*types.TypeName {
 			continue
 		}
 		name, ok := strings.CutPrefix(named.Obj().Name(), unimplemented)
+		if !ok {
+			name, ok = strings.CutPrefix(named.Obj().Name(), unsafeService)
+		}
 		found, iface := interfaceNamed(named.Obj().Pkg(), name)
 		if ok && iface != nil && types.Implements(types.NewPointer(obj.Type()), iface) && gotypes.MayImport(home.Path(), found.Pkg().Path()) {
 			served = append(served, found)
