@@ -283,10 +283,30 @@ func (m *madeUp) method(body *strings.Builder, iface *madeIface, name string, ty
 		if len(keys) > 0 {
 			key = " key=" + strings.Join(keys, ",")
 		}
-		fmt.Fprintf(body, "\t//ratelimit:max=1 window=1h%s\n", key)
+		fmt.Fprintf(body, "\t//ratelimit:max=1 window=1h%s%s\n", key, settlement(t, len(results)-1))
+		if rapid.IntRange(0, 3).Draw(t, "inFlight") == 0 {
+			fmt.Fprintf(body, "\t//ratelimit:max=9 algorithm=concurrency%s\n", key)
+		}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "namedResults") == 0 {
+		for i := range results {
+			name := pick(t, append(paramNames, "decision", "error", "result", "result1")...)
+			for used[name] && name != "_" {
+				name += "x"
+			}
+			used[name] = true
+			results[i] = name + " " + results[i]
+		}
 	}
 	fmt.Fprintf(body, "\t%s(%s) (%s)\n", name, strings.Join(params, ", "), strings.Join(results, ", "))
 	iface.methods = append(iface.methods, method)
+}
+
+// settlement makes up options that change the charge of a call when it is over,
+// so that the next one is refused nevertheless. No error that is driven is nil.
+func settlement(t *rapid.T, last int) string {
+	refund := fmt.Sprintf(` refund="#result%d == nil"`, last)
+	return pick(t, "", "", refund, refund, " settle=3", refund+" settle=2")
 }
 
 func replaceWord(text, word, by string) string {

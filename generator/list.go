@@ -95,8 +95,20 @@ func limitOf(r *model.Rule) string {
 	}
 	text := most + " per " + directive.ShortDuration(r.Window())
 	var extras []string
-	if algorithm := r.Algorithm(); algorithm != directive.SlidingLog {
+	switch algorithm := r.Algorithm(); algorithm {
+	case directive.SlidingLog:
+	case directive.Concurrency:
+		text = most + " in flight"
+	default:
 		extras = append(extras, algorithm)
+	}
+	for _, option := range []string{"refund", "settle"} {
+		if r.Expr(option) != nil {
+			extras = append(extras, option)
+		}
+	}
+	if block := r.Block(); block > 0 {
+		extras = append(extras, "block "+directive.ShortDuration(block))
 	}
 	if len(r.Adaptive()) > 0 {
 		extras = append(extras, "adaptive")

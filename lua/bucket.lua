@@ -7,7 +7,8 @@
 --        that the level was true at, both in microseconds and 16 digits; and
 --        the level in millionths of an event. It is a whole number, rounded up,
 --        so that rounding never admits what should be denied: short integers
---        are what takes Redis and Lua least time to write and to read.
+--        are what takes Redis and Lua least time to write and to read. Before
+--        all that, if there is a block, "-" and its end in 16 digits.
 -- PARAM  the burst.
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
@@ -69,6 +70,8 @@ end
 level = level + cost * 1000000
 if level < 0 then
   level = 0
+elseif level > 2 ^ 62 then
+  level = 2 ^ 62 -- more is never owed
 end
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1
@@ -85,7 +88,14 @@ if more >= 0 then
   delay = math.max(empty, at) - clock
 end
 --- refund
-if call('EXISTS', key) == 1 then
-  local _, _, _, charge = looks.bucket(key, -cost)
-  charge()
+cost = -cost
+--- insert look
+if state then
+  --- insert charge
+end
+--- mark
+--- insert string mark
+--- whole
+if level > 0 then
+  reset = since + ceil(stored * window / (max * 1000000)) - clock
 end

@@ -1,7 +1,8 @@
 -- Fixed window that starts with its first event.
 --
 -- KEY    a STRING, "start count": when the window began, in microseconds and 16
---        digits, and how much of it is used.
+--        digits, and how much of it is used. Before that, if there is a block, "-"
+--        and its end in 16 digits.
 -- CALLS  look: GET. charge: SET. Calls in a row share an MGET, as of buckets.
 --- gather
 --- insert strings
@@ -27,7 +28,7 @@ local count = format(used < 2 ^ 31 and ' %d' or ' %.0f', used)
 call('SET', key, began .. count, 'PX', lifetime(start + window))
 reset = start + window - clock
 --- refund
-local state = call('GET', key)
+--- insert string
 if state then
   local began, used = sub(state, 1, 16), sub(state, 17) + 0
   local stop = began + window
@@ -35,3 +36,5 @@ if state then
     call('SET', key, began .. format(' %.0f', math.max(0, used - cost)), 'PX', lifetime(stop))
   end
 end
+--- mark
+--- insert string mark

@@ -3,7 +3,8 @@
 -- only those in the coarse bucket that the window's edge runs through.
 --
 -- KEY    a HASH: "c" and the end of a coarse bucket -> its count, "f" and the
---        end of a fine one -> its count; "at" -> the time of the newest event.
+--        end of a fine one -> its count; "at" -> the time of the newest event;
+--        "until" -> the end of a block, which is read with it.
 --        The key's name holds window and layers, so that the buckets of one
 --        key always line up.
 -- PARAM  the width of a fine bucket in microseconds.
@@ -14,7 +15,7 @@
 --        a window are at most 1,000 fine buckets and as many coarse ones.
 --- look
 local width, coarse = param, param * more
-local newest = (call('HGET', key, 'at') or 0) + 0
+--- insert newest
 at = math.max(clock, newest)
 -- What the buckets of a layer hold whose ends are first to last.
 local function counts(layer, first, width, last)
@@ -63,6 +64,12 @@ if cost > room then
   end
   retry = stop - 1 + window - clock
 end
+--- newest
+local newest = (call('HGET', key, 'at') or 0) + 0
+--- newest (block)
+local own = call('HMGET', key, 'at', 'until')
+local newest = (own[1] or 0) + 0
+ends = own[2] and own[2] + 0
 --- charge
 local fine_stop = at - at % width + width
 local coarse_stop = at - at % coarse + coarse
@@ -99,3 +106,7 @@ if back > 0 then
   call('HINCRBY', key, part, format('%.0f', -back))
   call('HINCRBY', key, whole, format('%.0f', -back))
 end
+--- mark
+local written = redis.pcall('HSET', key, 'until', text(ends))
+--- drop
+call('HDEL', key, 'until')

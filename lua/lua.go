@@ -23,25 +23,40 @@ var sources = [...]string{
 	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
 }
 
-// Several is the bit of a set of scripts that stands for several.lua.
-const Several = 1 << len(Algorithms)
+// Bits of a set of scripts.
+const (
+	// Several stands for several.lua.
+	Several = 1 << (len(Algorithms) + iota)
+	// Settle stands for settling, alone.
+	Settle
+	// Block stands for block.lua.
+	Block
+)
 
 // Take returns the script that takes limits; take.lua documents its keys,
-// arguments and reply. Bit i of set says that it knows Algorithms[i], and
-// [Several] that it knows more than to take calls with one limit each: Redis
-// sets every function of a script up anew for each execution, so a script
-// should know no more than it needs.
+// arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
+// that it knows more than to take calls with one limit each, [Settle] that it
+// settles and does nothing else, and [Block] that it knows limits with a block,
+// beside others: Redis sets every function of a script up anew for each execution,
+// so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
 	if set&Several != 0 {
 		p.read("several.lua")
 	}
+	if set&Settle != 0 {
+		p["loop"] = p["settle"]
+	}
+	if set&Block != 0 {
+		p.read("block.lua")
+	}
 	var loops, functions strings.Builder
 	for i, name := range Algorithms {
 		if set&(1<<i) != 0 {
 			q := maps.Clone(p)
 			q.read(sources[i])
+			q.choose(set&Block != 0)
 			loops.WriteString(strings.ReplaceAll(q.expand(q["loops"]), "ALGORITHM", name))
 			functions.WriteString(strings.ReplaceAll(q.expand(q["functions"]), "ALGORITHM", name))
 		}
@@ -66,6 +81,19 @@ func (p pieces) read(file string) {
 			p[name] = ""
 		} else if name != "" {
 			p[name] += line
+		}
+	}
+}
+
+// withBlock ends the name of a piece that takes the place of the one without, if
+// there is one, in scripts that know blocks.
+const withBlock = " (block)"
+
+// choose settles which of such pieces are used.
+func (p pieces) choose(block bool) {
+	for name, text := range p {
+		if plain, ok := strings.CutSuffix(name, withBlock); ok && block {
+			p[plain] = text
 		}
 	}
 }

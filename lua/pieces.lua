@@ -25,6 +25,7 @@ if which ~= used then
     end
   end
   used = which
+  --- insert duration
 end
 --- loop
 --- insert gather
@@ -35,9 +36,12 @@ for i = place, last do
   local key, cost, charging = KEYS[i], each, true
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   local charged, turn -- at and delay of those calls that fit, if not all do
+  --- insert blocked
   repeat
     local again = false
+    --- insert ends
     --- insert look
+    --- insert deny
     if not charging then
       retry, at, delay = retry or 1, charged, turn
     elseif retry then
@@ -50,7 +54,9 @@ for i = place, last do
         allowed = math.max(1, math.min(times, math.floor(room / cost)))
         cost = cost * allowed
       end
+      --- insert lift
       --- insert charge
+      --- insert keep
       room = room - cost
       if allowed < times then
         charged, turn = at, delay
@@ -63,6 +69,29 @@ end
 --- loops
 if algorithm == 'ALGORITHM' then
   --- insert loop
+end
+--- settle
+--- insert gather
+-- Settles charges up to that of the last key, each by the same cost.
+for i = place, last do
+  place = i + 1
+  local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
+  local charging, room, retry, reset, delay = false, nil, nil, nil, nil
+  --- insert ends
+  if cost > 0 then
+    --- insert refund
+    --- insert stay
+  elseif cost < 0 then
+    cost = 0 -- looking for room that there need not be
+    --- insert look
+    cost = each
+    --- insert active
+    --- insert lift
+    --- insert charge
+    --- insert keep
+  end
+  replies[n + 1], replies[n + 2] = 0, 0
+  n = n + 2
 end
 --- heal
 -- Somebody may have removed the expiry of a key, and it would stay for ever; or
@@ -81,6 +110,7 @@ else
   replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
   replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
   n = n + 7
+  --- insert tell
 end
 --- strings
 -- Reads what is a STRING under the keys of a run, for string to find.
@@ -99,3 +129,4 @@ if state then
 else
   state = call('GET', key)
 end
+--- insert unblock

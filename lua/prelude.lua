@@ -17,7 +17,8 @@
 --     reset   as above
 --     at      the time that the charge counts as
 --     delay   microseconds that the caller must wait for its turn, if any
---   refund   takes back up to cost of what was charged as of at
+--   refund   takes back up to cost of what was charged as of at. It may use the
+--            other pieces
 --
 -- What look keeps in locals of its own, charge may use. A piece neither returns
 -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -30,6 +31,7 @@ local KEYS, ARGV = KEYS, ARGV
 -- The terms of the limit that is being decided, see take.lua, and their number;
 -- and all terms so far by their numbers. Times are in microseconds.
 local used, known, algorithm, window, max, param, more, shadow
+--- insert block
 
 -- For how much longer than need be a key may live: a quarter of the window, but
 -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry

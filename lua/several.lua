@@ -1,9 +1,10 @@
 -- What take.lua is made of besides, for what no loop over keys decides: calls
--- with several limits, and what peeks and refunds.
+-- with several limits, and what peeks.
 --
 -- several stands before take.lua decides anything.
 --- several
-local operation, looks, refunds = ARGV[1], {}, {}
+local operation, looks = ARGV[1], {}
+--- insert blocked
 
 --- insert functions
 local function use(which)
@@ -23,7 +24,7 @@ local function take_all(limits)
   local admitted = true
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+    --- insert looked
     admitted = admitted and (shadow or not limit.retry)
   end
   for _, limit in ipairs(limits) do
@@ -32,10 +33,12 @@ local function take_all(limits)
       limit.reset, limit.at, limit.delay = limit.charge()
       limit.room = limit.room - limit.cost
     else
+      --- insert denied
       heal(limit.key, limit.reset)
     end
   end
   for _, limit in ipairs(limits) do
+    --- insert told
     reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay)
   end
 end
@@ -43,24 +46,15 @@ end
 local function peek_all(limits)
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
+    --- insert peeked
   end
   for _, limit in ipairs(limits) do
+    --- insert told
     reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset)
   end
 end
 
-local function refund_all(limits)
-  for _, limit in ipairs(limits) do
-    use(limit.terms)
-    refunds[algorithm](limit.key, limit.cost, limit.times)
-  end
-  for _ in ipairs(limits) do
-    reply(0, 0)
-  end
-end
-
-local act = operation == 'take' and take_all or operation == 'peek' and peek_all or refund_all
+local act = operation == 'take' and take_all or peek_all
 
 -- Decides the next call, with all its limits.
 local function decide_call()
@@ -69,7 +63,7 @@ local function decide_call()
     arg = arg + 4
     which = ARGV[arg] + 0
     limits[#limits + 1] = { key = KEYS[place], terms = math.abs(which),
-      cost = ARGV[arg + 1] + 0, times = ARGV[arg + 2] + 0 }
+      cost = ARGV[arg + 1] + 0 }
     place = place + 1
   until which > 0
   act(limits)
@@ -77,15 +71,21 @@ end
 --- functions
 looks.ALGORITHM = function(key, cost)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
+  --- insert ends
   --- insert look
+  --- insert see
   return room, retry, reset, function()
+    --- insert lift
     --- insert charge
+    --- insert keep
     return reset, at, delay
   end
+  --- insert begins
 end
-refunds.ALGORITHM = function(key, cost, at)
-  --- insert refund
-end
+--- looked
+limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
+--- peeked
+limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
 --- together
 while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
   decide_call()

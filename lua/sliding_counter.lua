@@ -5,7 +5,7 @@
 --
 -- KEY    a HASH: the end of a bucket (its first microsecond after it) -> its
 --        count; "at" -> the time of the newest event; "from" -> where the
---        newest bucket starts.
+--        newest bucket starts; "until" -> the end of a block.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
 -- CALLS  look: HGETALL. charge: HSET PEXPIRE; HDEL if buckets have left, and UNLINK
 --        before HSET if all have. There are at most 1,000 in a window, or 1,024
@@ -23,6 +23,7 @@ for i = 1, #fields, 2 do
     newest = value
   elseif field == 'from' then
     start = value
+  --- insert until
   else
     field = field + 0
     if field > stop then
@@ -105,3 +106,10 @@ local count = call('HGET', key, field)
 if count then
   call('HSET', key, field, format('%.0f', math.max(0, count - cost)))
 end
+--- until (block)
+elseif field == 'until' then
+  ends, field = value, 'at' -- which the loops below pass over
+--- mark
+local written = redis.pcall('HSET', key, 'until', text(ends))
+--- drop
+call('HDEL', key, 'until')

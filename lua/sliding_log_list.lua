@@ -1,6 +1,8 @@
 -- Sliding log in a LIST: the same decisions as in a ZSET, in less memory.
 --
--- KEY    the time of every event in microseconds, 16 digits, oldest first.
+-- KEY    the time of every event in microseconds, 16 digits, oldest first. A block:
+--        "-" and its end, as the last element; a refund that searches may take it
+--        for one more event of the newest time, and then removes all there are.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
 -- CALLS  look: LINDEX for the newest event; if it has not left, LLEN LINDEX for
 --        how many there are and the oldest, which says that none has left; and
@@ -20,6 +22,7 @@
 room, at = max, clock
 local live, left = 0, nil
 local newest = call('LINDEX', key, '-1')
+--- insert newest
 if newest then
   newest = newest + 0
   local first = first
@@ -29,6 +32,7 @@ if newest then
   end
   if newest >= first then
     live = call('LLEN', key)
+    --- insert counted
     if live > 1 and call('LINDEX', key, '0') + 0 < first then
       -- Those that have left are few unless the key was idle for a while. (As
       -- texts, since Redis takes long to make one of a number.)
@@ -56,12 +60,14 @@ if newest then
   end
   room = max - live
   if cost > room then
-    retry = call('LINDEX', key, cost - room - 1 - live) + window - clock
+    --- insert leaver
   end
   if (retry or not charging) and live > 0 then
     reset = newest + window - clock
   end
 end
+--- leaver
+retry = call('LINDEX', key, cost - room - 1 - live) + window - clock
 --- charge
 local event = clock_text
 if param > 0 then
@@ -99,7 +105,7 @@ reset = at + window - clock
 local stored, count = call('LLEN', key), -cost
 if stored > 1000 then
   -- Where the first event stands that is not before a time.
-  local function place(time)
+  local function index(time)
     local low, high = 0, stored
     while low < high do
       local middle = math.floor((low + high) / 2)
@@ -111,7 +117,7 @@ if stored > 1000 then
     end
     return low
   end
-  local first, after = place(at), place(at + 1)
+  local first, after = index(at), index(at + 1)
   count = math.min(cost, after - first)
   if stored - after < first then
     count = -count
@@ -119,4 +125,22 @@ if stored > 1000 then
 end
 if count ~= 0 then
   call('LREM', key, format('%.0f', count), text(at))
+end
+--- newest (block)
+if newest and sub(newest, 1, 1) == '-' then
+  ends, newest = sub(newest, 2) + 0, call('LINDEX', key, '-2')
+end
+--- counted (block)
+if ends then
+  live = live - 1
+end
+--- leaver (block)
+retry = call('LINDEX', key, cost - room - (ends and 2 or 1) - live) + window - clock
+--- mark
+local written = redis.pcall('RPUSH', key, '-' .. text(ends))
+--- drop
+call('LTRIM', key, '0', '-2')
+--- whole
+if live > 0 then
+  reset = newest + window - clock
 end

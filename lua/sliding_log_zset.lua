@@ -4,7 +4,8 @@
 --        The members of a charge are the numbers up to the time of the charge,
 --        raised where needed to be above every earlier member, so that events
 --        of one microsecond stay apart and Redis stores them as integers. The
---        newest member is never below its event's time.
+--        newest member is never below its event's time. A block: "-" and its end
+--        in 16 digits, of an infinite score, so that it is the newest member.
 -- PARAM  length of a time slice in microseconds: an event's time falls to the
 --        start of its slice. 0 keeps times exact.
 -- CALLS  look: ZREVRANGE for the newest member; if it has not left, ZCOUNT for
@@ -26,6 +27,7 @@
 room, at = max, clock
 local first, first_text, live, number, newest = first, first_text, 0, nil, nil
 local member = call('ZREVRANGE', key, '0', '0')[1]
+--- insert newest
 if member then
   number = member + 0
   if number >= clock or param > 0 or not charging then
@@ -38,10 +40,12 @@ if member then
   end
   if number >= first then
     live = call('ZCOUNT', key, first_text, '+inf')
+    --- insert counted
   end
   room = max - live
   if cost > room then
     local leaver = live + room - cost
+    --- insert leaver
     retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] + window - clock
   end
   if (retry or not charging) and live > 0 then
@@ -112,4 +116,24 @@ while cost > 0 do
   end
   call('ZREM', key, unpack(events))
   cost = cost - #events
+end
+--- newest (block)
+if member and sub(member, 1, 1) == '-' then
+  ends, member = sub(member, 2) + 0, call('ZREVRANGE', key, '1', '1')[1]
+end
+--- counted (block)
+if ends then
+  live = live - 1
+end
+--- leaver (block)
+if ends then
+  leaver = leaver + 1
+end
+--- mark
+local written = redis.pcall('ZADD', key, '+inf', '-' .. text(ends))
+--- drop
+call('ZREM', key, '-' .. text(ends))
+--- whole
+if live > 0 then
+  reset = (newest or call('ZSCORE', key, member)) + window - clock
 end

@@ -2,21 +2,23 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek" or "refund"; the number of terms, and
+-- ARGV   the operation, "take", "peek" or "settle"; the number of terms, and
 --        for each the six values
---          algorithm window max param more shadow
+--          algorithm window max param more mode
 --        (times in microseconds; what param and more mean is the algorithm's;
---        shadow is 1 for a limit that is counted but denies nobody); then for
---        every run of limits, in the order of KEYS,
+--        mode is 1 for a limit that is counted but denies nobody, and above
+--        that for how long a denied caller stays denied, see block.lua); then
+--        for every run of limits, in the order of KEYS,
 --          terms  which of them hold, from 1 on; below 0 if another limit of
 --                 the same call follows
---          cost
+--          cost   to settle, what to charge however little room there is; below
+--                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
---                 only for a call with one limit. For a refund, the time of
---                 the charge
+--                 only for a call with one limit. To settle, the time that the
+--                 charge counts as, if it is given back
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek and to refund
+--                 to peek
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges
@@ -30,7 +32,9 @@
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
---        For a call that failed -1, the length of the error, and its bytes.
+--        That begins with -3 if a block denies the caller, from now on at the
+--        latest. For a call that failed -1, the length of the error, and its
+--        bytes.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows

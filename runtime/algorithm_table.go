@@ -89,6 +89,7 @@ func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
 		more = wait.Microseconds()
 	}
 	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, r.Mode == Shadow, r.Window.Microseconds(), max, param, more
+	t.Block = r.Block.Microseconds()
 }
 
 func logNumbers(r *Rule, _ int64) (int64, int64) { return r.Resolution.Microseconds(), 0 }
@@ -127,12 +128,31 @@ func (r *Rule) capacity(max int64) int64 {
 // queues reports whether the rule is a queue that calls leave evenly spaced.
 func (r *Rule) queues() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
 
+// blockTag ends the tag of rules with a block. Their keys may hold one, which the
+// scripts for other rules do not know.
+const blockTag = "%block"
+
+// blockTags are the tags of all algorithms with it.
+var blockTags = func() (tags [terms.Algorithms]string) {
+	for a := range countings {
+		tags[a] = countings[a].tag + blockTag
+	}
+	return tags
+}()
+
 // keyTag ends the Redis keys of the rule. The buckets of a layered counter line
 // up only with those of the same layers and window, so its tag names both.
 func (r *Rule) keyTag() string {
-	a := r.counted()
+	a, block := r.counted(), r.Block > 0
 	if a == terms.LayeredCounter {
-		return countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.Window.Microseconds(), 10)
+		tag := countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.Window.Microseconds(), 10)
+		if block {
+			tag += blockTag
+		}
+		return tag
+	}
+	if block {
+		return blockTags[a]
 	}
 	return countings[a].tag
 }

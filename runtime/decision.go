@@ -6,13 +6,16 @@ import (
 )
 
 // A Decision is the answer to one call. It is a plain value: copies of a charged
-// decision can be refunded once between them, see [Limiter.Refund].
+// decision can be settled once between them, see [Limiter.Settle].
 type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
 	// Source is who decided.
 	Source  Source
 	receipt uint16 // on page
+	// Blocked reports that the call is denied by a block, which this denial or an
+	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
+	Blocked bool
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.
@@ -29,7 +32,7 @@ type Decision struct {
 	// arrived.
 	ResetAfter time.Duration
 
-	charged [MaxLimits]int64 // when each limit was charged, for Refund
+	charged [MaxLimits]int64 // when each limit was charged, for Settle
 	page    *receiptPage     // nil if nothing was charged
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
@@ -105,7 +108,7 @@ func (d *Decision) of(c *Charge) {
 	}
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = c.Rule.Name, c.capacity(), c.Remaining, c.ResetAfter
 	if !d.Allowed {
-		d.RetryAfter = c.RetryAfter
+		d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
 	}
 }
 

@@ -14,14 +14,16 @@
 //
 // The error is nil if and only if the call may go on. A denial is a
 // [*LimitedError]. Its RetryAfter is the time until the call would be admitted.
-// [Limiter.Refund] gives a charge back, once. Most callers need no other method.
+// [Limiter.Settle] corrects the charge when the real cost of the call is known, and
+// [Limiter.Refund] gives it back. Most callers need no other method.
 //
 // # Guarantees of every algorithm and store
 //
 //   - The window at the time t is (t-Window, t]: an event exactly one Window
 //     old has left it. Time is the store's own, in microseconds, and never runs
 //     before the newest event of a key. Clocks of clients have no effect.
-//   - A denied call changes nothing.
+//   - A denied call changes nothing, except that a rule with a Block keeps the caller
+//     out from the first denial on.
 //   - Several limits on a call are charged all or none. The error names the limit
 //     that keeps the caller out longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is

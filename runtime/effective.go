@@ -31,8 +31,11 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 		return rule, max, true
 	}
 	e := o.effective(l, rule)
-	if e.max {
-		max = e.rule.Max
+	if e.keys != nil {
+		e = e.keys.of(e, &limit.key)
+	}
+	if e.max != ownMax {
+		max = e.max
 	}
 	return e.rule, max, !e.off
 }

@@ -51,7 +51,7 @@ func TestEmptyCalls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(store.Refund(ctx, nil), store.Reset(ctx, nil)); err != nil {
+	if err := errors.Join(store.Settle(ctx, nil), store.Reset(ctx, nil)); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"math"
+	"net/http"
 	"time"
 )
 
@@ -18,7 +19,8 @@ var (
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit, the call can never be admitted")
 
 	// ErrUnavailable is the error of a call that the store did not decide while
-	// the failure policy is [FailClosed]. It wraps the store's own error.
+	// the failure policy is [FailClosed]. The error that a call gets wraps the
+	// store's own, and has a method StatusCode() int that returns 503.
 	ErrUnavailable = errors.New("rate limit store unavailable")
 
 	// ErrInvalidKey is the error of a key that could not be built, for
@@ -33,9 +35,9 @@ var (
 	// [Shadow] mode is reported and left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
-	// ErrRefunded is the error of [Limiter.Refund] for a decision that was
-	// refunded before. Nothing has changed.
-	ErrRefunded = errors.New("the decision was refunded before")
+	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
+	// decision that was settled or refunded before. Nothing has changed.
+	ErrSettled = errors.New("the decision was settled or refunded before")
 )
 
 // Never is the RetryAfter of a call that can never be admitted.
@@ -48,11 +50,16 @@ type LimitedError struct {
 	Rule string
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
-	// Remaining is how much of the limit was left: less than the call's cost.
+	// Remaining is how much of the limit was left: less than the call's cost, and
+	// 0 if the caller is blocked.
 	Remaining int64
 	// RetryAfter is the time until a call of this cost would be admitted if
-	// no other call arrived. It is above 0, or [Never].
+	// no other call arrived. It is above 0, or [Never]. For a blocked caller it is
+	// the rest of the block, or more if the limit has no room then.
 	RetryAfter time.Duration
+	// Blocked reports that the caller is blocked, by this denial or an earlier
+	// one, see [Rule.Block].
+	Blocked bool
 
 	rule *Rule
 }
@@ -63,6 +70,7 @@ func newLimitedError(c *Charge) *LimitedError {
 		Limit:      c.capacity(),
 		Remaining:  c.Remaining,
 		RetryAfter: c.RetryAfter,
+		Blocked:    c.Blocked,
 		rule:       c.Rule,
 	}
 }
@@ -80,3 +88,16 @@ func (e *LimitedError) Error() string {
 func (e *LimitedError) Is(target error) bool {
 	return target == ErrLimited || target == ErrCostExceedsLimit && e.RetryAfter == Never
 }
+
+// StatusCode returns 429, the HTTP status of a caller over a limit. Frameworks
+// that ask an error for its status find it.
+func (e *LimitedError) StatusCode() int { return http.StatusTooManyRequests }
+
+// An unavailableError is the [ErrUnavailable] of a call. It wraps that and the
+// store's own error.
+type unavailableError struct{ error }
+
+func (e unavailableError) Unwrap() error { return e.error }
+
+// StatusCode returns 503.
+func (e unavailableError) StatusCode() int { return http.StatusServiceUnavailable }

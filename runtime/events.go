@@ -93,7 +93,9 @@ func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 
 func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionEvent) {
 	for r := recorders; r != nil; r = r.outer {
-		e.record(r, ev)
+		if r.record != nil {
+			e.record(r, ev)
+		}
 	}
 	for _, o := range e.observers {
 		notifyWith(e, ctx, o.Decision, ev)
@@ -105,11 +107,26 @@ func (e *events) record(r *recorder, ev DecisionEvent) {
 	r.record(ev)
 }
 
+func (e *events) refused(r *recorder, refusal Refusal) {
+	defer e.contain("recorder")
+	r.refused(refusal)
+}
+
 func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {
 	e.log.degraded(r, policy, err)
 	for _, o := range e.observers {
 		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{r.Name, ClassOf(err), policy})
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Policy: policy})
+		}
+	}
+}
+
+// unsettled reports that a decision could not be settled.
+func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
+	e.log.unsettled(r, err)
+	for _, o := range e.observers {
+		if o.Failure != nil {
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true})
 		}
 	}
 }

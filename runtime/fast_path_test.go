@@ -50,9 +50,9 @@ func (s recalledStore) decide(_ context.Context, calls []terms.Call, arrived tim
 	return nil
 }
 
-func (s recalledStore) Refund(ctx context.Context, charges []Charge) error {
+func (s recalledStore) Settle(ctx context.Context, charges []Charge) error {
 	defer s.forget(charges)
-	return s.MemoryStore.Refund(ctx, charges)
+	return s.MemoryStore.Settle(ctx, charges)
 }
 
 func (s recalledStore) Reset(ctx context.Context, charges []Charge) error {

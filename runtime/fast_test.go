@@ -170,3 +170,19 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// Settling later allocates nothing on its caller's path.
+func TestSettleLaterAllocates(t *testing.T) {
+	ctx := context.Background()
+	limiter := New(NewMemoryStore(), silent)
+	limit := (&Rule{Name: "r", Window: time.Hour, Max: 1_000_000}).Limit(nil)
+	if n := fewestAllocs(func() {
+		d, err := limiter.Take(ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limiter.SettleLater(ctx, d, limit.WithSettled(0))
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -21,13 +21,15 @@ type Limiter struct {
 	replicas  int64
 	cap       *processCap // nil: no cap
 	enabled   func() bool
-	switched  bool // limits can be switched off
+	denied    func(context.Context, error) error // or nil
+	switched  bool                               // limits can be switched off
 	events    *events
 
 	follow    *follower // nil: nothing is overridden
 	overrides atomic.Pointer[overrideSet]
 	scaling   scaling
 	shares    ruleTable[share]
+	unsettled settleQueue
 }
 
 // An Option configures a [Limiter].
@@ -74,6 +76,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
+	l.checkReplicas()
 	if l.follow != nil {
 		l.follow.start(l)
 	}
@@ -108,7 +111,7 @@ func (l *Limiter) switchedOn() (on bool) {
 
 // Take charges all limits, or none of them if one has no room. If rules have a
 // Wait it returns when it is the call's turn. The error is nil if and only if the
-// call may go on. Otherwise it is
+// call may go on. Otherwise, without [WithDenied], it is
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
@@ -128,13 +131,16 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	}
 	if len(limits) == 1 && l.fast != (fastPath{}) {
 		if done, err := l.takeFast(ctx, &limits[0], &d); done {
+			if err != nil {
+				err = l.refused(ctx, err)
+			}
 			return d, err
 		}
 	}
 	req := newRequest()
 	defer req.free()
 	if err := req.fill(ctx, l, limits); err != nil {
-		return d, err
+		return d, l.refused(ctx, err)
 	}
 	switch {
 	case l.cap != nil:
@@ -143,6 +149,9 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 		d.Allowed = true
 	default:
 		err = l.take(ctx, req, limits, &d)
+	}
+	if err != nil {
+		err = l.refused(ctx, err)
 	}
 	return d, err
 }

@@ -38,13 +38,13 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 	}
 	switch {
 	case closed != nil:
-		return SourceFailure, fmt.Errorf("%w: rule %q: %w", ErrUnavailable, closed.Name, cause)
+		return SourceFailure, unavailableError{fmt.Errorf("%w: rule %q: %w", ErrUnavailable, closed.Name, cause)}
 	case len(local.Charges) == 0:
 		return SourceFailure, nil
 	}
 	calls := []Call{local}
 	if err := errors.Join(l.local.Take(ctx, calls), calls[0].Err); err != nil {
-		return SourceFailure, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return SourceFailure, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
 	for i := range local.Charges {
 		c, part := req.chargeOf(local.Charges[i].limit), &local.Charges[i]

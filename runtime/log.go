@@ -22,9 +22,9 @@ type limitedLog struct {
 }
 
 type ruleLog struct {
-	rule             *Rule // as declared
-	degraded, denied throttle
-	emptyPart        atomic.Bool // a line was written
+	rule                        *Rule // as declared
+	degraded, denied, unsettled throttle
+	emptyPart                   atomic.Bool // a line was written
 }
 
 // newLimitedLog returns a log that calls panicked when a handler has panicked.
@@ -39,15 +39,27 @@ func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 	}
 }
 
+func (l *limitedLog) unsettled(r *Rule, err error) {
+	if skipped, ok := l.of(r).unsettled.due(instant()); ok {
+		l.write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
+			slog.String("rule", r.Name), slog.Any("error", err))
+	}
+}
+
 // denied reports a denial of a call that arrived at an instant.
 func (l *limitedLog) denied(c *Charge, source Source, arrived time.Duration) {
 	rule := l.of(c.Rule)
 	if skipped, ok := rule.denied.due(arrived); ok {
 		l.recent.Store(rule)
-		l.write(slog.LevelInfo, "call over its rate limit", skipped,
+		attrs := []slog.Attr{
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
 			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
-			retryAfter(c.RetryAfter), slog.String("source", source.String()))
+			retryAfter(c.RetryAfter), slog.String("source", source.String()),
+		}
+		if c.Blocked {
+			attrs = append(attrs, slog.Bool("blocked", true))
+		}
+		l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
 	}
 }
 

@@ -79,7 +79,7 @@ func (l *log) peek(rule *runtime.Rule, cost int64) runtime.Result {
 func (l *log) refund(rule *runtime.Rule, cost, at int64) {
 	l.Helper()
 	charges := []runtime.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost, Result: runtime.Result{At: at}}}
-	if err := errors.Join(l.memory.Refund(l.Context(), charges), l.subject.Store.Refund(l.Context(), charges)); err != nil {
+	if err := errors.Join(l.memory.Settle(l.Context(), charges), l.subject.Store.Settle(l.Context(), charges)); err != nil {
 		l.Fatal(err)
 	}
 }

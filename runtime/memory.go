@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -57,13 +58,14 @@ func (s *MemoryStore) Peek(_ context.Context, calls []Call) error {
 	return nil
 }
 
-// Refund implements [Store].
-func (s *MemoryStore) Refund(_ context.Context, charges []Charge) error {
+// Settle implements [Store].
+func (s *MemoryStore) Settle(_ context.Context, charges []Charge) error {
 	clock := s.time(instant())
+	var failed error
 	for i := range charges {
-		s.refundOne(clock, charges[i].Key, &charges[i])
+		failed = errors.Join(failed, s.settleOne(clock, charges[i].Key, &charges[i]))
 	}
-	return nil
+	return failed
 }
 
 // Reset implements [Store].
@@ -137,12 +139,14 @@ func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Char
 	return nil
 }
 
-// refundOne refunds one charge. The key is not the charge's, see decideOne.
-func (s *MemoryStore) refundOne(clock int64, key []byte, c *Charge) {
-	plain := terms.Charge{Key: key, Cost: c.Cost}
-	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
-	plain.At = c.At
-	s.states.Refund(clock, &plain)
+// settleOne settles one charge. The key is not the charge's, see decideOne.
+func (s *MemoryStore) settleOne(clock int64, key []byte, c *Charge) error {
+	plain := c.difference()
+	plain.Key = key
+	if !s.states.Settle(clock, &plain) {
+		return errOtherState(c.Rule)
+	}
+	return nil
 }
 
 func errOtherState(r *Rule) error {

@@ -104,7 +104,7 @@ func TestMemoryStoreForgets(t *testing.T) {
 		for way, find := range map[string]func(runtime.Store){
 			"peek": func(s runtime.Store) { peek(s) },
 			"refund": func(s runtime.Store) {
-				if err := s.Refund(ctx, charges(1)); err != nil {
+				if err := s.Settle(ctx, charges(1)); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			},
@@ -201,7 +201,7 @@ func TestMemoryStoreAllocates(t *testing.T) {
 			calls := []runtime.Call{{Charges: charges[:n]}}
 			take := func() {
 				_ = store.Take(ctx, calls)
-				_ = store.Refund(ctx, calls[0].Charges)
+				_ = store.Settle(ctx, calls[0].Charges)
 			}
 			for range 4 {
 				_ = store.Take(ctx, calls)

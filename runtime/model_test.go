@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -37,12 +38,29 @@ func modelRules() map[string]*runtime.Rule {
 	}
 }
 
+// blockRules holds a rule with a block for every way of counting that may have one:
+// one that is shorter than the window, and one that is longer.
+func blockRules() map[string]*runtime.Rule {
+	rules := make(map[string]*runtime.Rule)
+	for name, rule := range modelRules() {
+		if rule.Wait > 0 {
+			continue
+		}
+		short, long := *rule, *rule
+		short.Block, long.Block = 30*time.Millisecond, 250*time.Millisecond
+		rules[name+" short block"], rules[name+" long block"] = &short, &long
+	}
+	return rules
+}
+
 // TestModel drives random sequences of operations through the MemoryStore and
 // through the scripts on a real Redis, at the same times, and wants the same
 // answer to each in every field.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	for name, rule := range modelRules() {
+	rules := modelRules()
+	maps.Copy(rules, blockRules())
+	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := redistest.Start(t).Client(t)
@@ -59,7 +77,9 @@ func TestModel(t *testing.T) {
 // pieces, and every cost up to the bound.
 func TestModelOfLongLogs(t *testing.T) {
 	t.Parallel()
-	for name, rule := range modelRules() {
+	rules := modelRules()
+	maps.Copy(rules, blockRules())
+	for name, rule := range rules {
 		if rule.Algorithm != runtime.SlidingLog {
 			continue
 		}
@@ -121,6 +141,11 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	longer := *base
 	longer.Window = base.Window * 2
 	rules = append(rules, &other, &longer)
+	if base.Block > 0 {
+		another := *base
+		another.Block = 70 * time.Millisecond
+		rules = append(rules, &another)
+	}
 	if base.Resolution > 0 {
 		coarser := *base
 		coarser.Resolution *= 5
@@ -137,7 +162,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
 		).Draw(t, "step")
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "refund", "reset"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
 			calls := make([]runtime.Call, n)
@@ -193,19 +218,29 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					}
 				}
 			}
-		case "refund":
+		case "settle":
 			if len(charged) == 0 {
 				continue
 			}
-			c := rapid.SampledFrom(charged).Draw(t, "charge")
-			if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
+			var charges []runtime.Charge
+			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
+				if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
+					return err
+				}
+				charges = append(charges, runtime.Charge{
+					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at},
+					Settled: rapid.OneOf(
+						rapid.Just(int64(0)),
+						rapid.Int64Range(0, c.cost),
+						rapid.Int64Range(c.cost, c.cost+20),
+						rapid.Int64Range(c.cost, c.cost+runtime.MaxLogCost),
+					).Draw(t, "settled"),
+				})
+			}
+			if err := memory.Settle(ctx, charges); err != nil {
 				return err
 			}
-			charges := []runtime.Charge{{Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at}}}
-			if err := memory.Refund(ctx, charges); err != nil {
-				return err
-			}
-			if err := store.Refund(ctx, charges); err != nil {
+			if err := store.Settle(ctx, charges); err != nil {
 				return err
 			}
 		case "reset":

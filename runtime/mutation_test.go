@@ -49,14 +49,18 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations)
+	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations)
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			script := lua.Take(2*lua.Several - 1)
+			algorithms := uint(lua.Several - 1)
 			if m.in != "" {
-				script = lua.Take(lua.Several | 1<<slices.Index(lua.Algorithms[:], m.in))
+				algorithms = 1 << slices.Index(lua.Algorithms[:], m.in)
+			}
+			var script string
+			for _, set := range []uint{lua.Several, lua.Settle, lua.Several | lua.Block, lua.Settle | lua.Block} {
+				script += lua.Take(set | algorithms)
 			}
 			if !strings.Contains(script, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)

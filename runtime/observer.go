@@ -17,8 +17,9 @@ import (
 type Observer struct {
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
-	// Failure is called for every limit that the store did not decide, and for
-	// every key that could not be built.
+	// Failure is called for every limit that the store did not decide, for every
+	// key that could not be built, and for every decision that
+	// [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
@@ -48,6 +49,9 @@ type DecisionEvent struct {
 	// Rule is the rule's name.
 	Rule    string
 	Verdict Verdict
+	// Blocked reports that a block denied the call, which this denial or an
+	// earlier one began, see [Rule.Block].
+	Blocked bool
 	// Source is who decided this limit. It is [SourceNone] if the limit was not
 	// looked up, because another one denied the call already.
 	Source Source
@@ -59,6 +63,9 @@ type DecisionEvent struct {
 	Cost int64
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
+	// Max is the max that held for this call: how much is admitted in a window in
+	// the long run, whatever the burst.
+	Max int64
 	// Remaining is how much of the limit is left. It is all of it where nothing
 	// was counted.
 	Remaining int64
@@ -80,8 +87,8 @@ type DecisionEvent struct {
 func newDecisionEvent(c *Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
-		Cost: c.Cost, Limit: c.capacity(), Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
-		EmptyPart: c.emptyPart,
+		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
+		Blocked: c.Blocked, EmptyPart: c.emptyPart,
 	}
 }
 
@@ -125,6 +132,9 @@ type FailureEvent struct {
 	Rule   string
 	Class  ErrorClass
 	Policy FailurePolicy
+	// Settling reports that the call was decided, and could not be settled: its
+	// cost stays as it was reserved. It has no Policy then.
+	Settling bool
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.
@@ -164,5 +174,6 @@ type MemoryEvent struct {
 }
 
 // A PanicEvent names the kind of function that panicked: observer, recorder, log
-// handler, override source, scaler, kill switch or redis client.
+// handler, override source, scaler, kill switch, denied (see [WithDenied]), redis
+// client or store.
 type PanicEvent struct{ In string }

@@ -2,14 +2,8 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 )
-
-// RefundTimeout is how long a refund may take on a [Store] of your own. The
-// stores of this package bound it themselves: a [RedisStore] by its timeout.
-const RefundTimeout = time.Second
 
 // Peek returns the decision that [Limiter.Take] would make now, without
 // waiting and without charging anything. The error is non-nil if and only if
@@ -41,7 +35,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return d, nil
 	}
 	if l.store == nil {
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)
+		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)}
 	}
 	err := l.store.Peek(ctx, req.call[:])
 	if err == nil {
@@ -51,7 +45,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err != nil {
-		return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
 	d := Decision{Source: SourceStore}
 	d.ofAll(req.charges)
@@ -79,6 +73,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 		return outcomes
 	}
+	defer l.refusedEach(ctx, outcomes)
 	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
 	arrived := instant()
 	var calls []Call // for the store
@@ -121,68 +116,6 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 	}
 	return outcomes
-}
-
-// Refund gives back the charges of a call that turned out not to count, because
-// the guarded operation failed, say. The decision is the one that Take returned,
-// and limits are those that Take was given. Charges that have left their window
-// since are passed over, and no limit gets more than its max.
-//
-// A decision is refunded at most once: Refund of a decision that was refunded
-// before, or of a copy, returns [ErrRefunded] and changes nothing. A decision that
-// charged nothing can be refunded any number of times, to no effect. Any other
-// error comes from the store. Some charges may have been given back then, so the
-// decision counts as refunded.
-//
-// The refund does not end with ctx: it goes on when the caller's deadline has
-// passed or the caller was cancelled. The store bounds its time, or
-// [RefundTimeout].
-func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error {
-	if l == nil {
-		l = withoutStore
-	}
-	var charges []Charge
-	for i := range limits[:min(len(limits), MaxLimits)] {
-		limit := &limits[i]
-		if d.charged[i] == 0 || limit.cost == 0 {
-			continue
-		}
-		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
-		if err = errors.Join(err, limit.key.invalid()); err != nil {
-			return err
-		}
-		charges = append(charges, Charge{
-			Rule: rule, Max: max(1, limited), Cost: limit.cost, Result: Result{At: d.charged[i]},
-			Key: appendKey(nil, l.namespace, rule, &limit.key), limit: uint8(i),
-		})
-	}
-	switch {
-	case len(charges) == 0:
-		return nil
-	case d.Source != SourceLocal && l.store == nil:
-		return errNoStore
-	case d.page != nil && !d.page.use(d.receipt):
-		return ErrRefunded
-	}
-	ctx, cancel := l.detached(ctx)
-	defer cancel()
-	if d.Source == SourceLocal {
-		for i := range charges {
-			charges[i] = l.share(charges[i])
-		}
-		return l.local.Refund(ctx, charges)
-	}
-	return l.store.Refund(ctx, charges)
-}
-
-// detached returns a context with the values of ctx that does not end with it.
-func (l *Limiter) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = context.WithoutCancel(ctx)
-	switch l.store.(type) {
-	case *RedisStore, *MemoryStore:
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, RefundTimeout)
 }
 
 // Reset forgets everything about the key of one limit, in the store and in

@@ -99,7 +99,7 @@ func TestRefundSeveralLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	left(1, 3, 0)
-	for _, want := range []error{nil, runtime.ErrRefunded} {
+	for _, want := range []error{nil, runtime.ErrSettled} {
 		if err := limiter.Refund(ctx, second, limits...); err != want {
 			t.Fatalf("got %v, want %v", err, want)
 		}

@@ -22,6 +22,29 @@ type Override struct {
 	Window *time.Duration
 	// Mode is whether the limit denies calls.
 	Mode *Mode
+	// Keys are changes for single keys, by patterns. A pattern is a key as
+	// [Key.String] returns it, or the beginning of keys and a *, as in premium-*.
+	// Of the patterns that a key matches the key itself is in force, or else the
+	// longest. A * that ends a key is written %2A; a * elsewhere in a pattern and
+	// an escape that no key has are errors. A rule may have a million patterns, of
+	// up to 1,024 bytes.
+	Keys map[string]KeyOverride
+}
+
+// A KeyOverride changes a rule for the keys of a pattern. A field that is nil
+// leaves the key what holds for the others: the rule's [Override], or else what is
+// declared.
+type KeyOverride struct {
+	// Enabled at false takes the limit away from these keys; at true they have it
+	// though the rule's override takes it away.
+	Enabled *bool
+	// Max is how much each of these keys is admitted in a window. At 0 it is never
+	// admitted.
+	Max *int64
+	// Window is the time that the max refers to, as in [Override].
+	Window *time.Duration
+	// Mode is whether the limit denies calls.
+	Mode *Mode
 }
 
 // Overrides are all changes to the declared rules.
@@ -50,14 +73,14 @@ type OverrideFunc func(ctx context.Context) (Overrides, error)
 // Overrides calls f.
 func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
 
-// clone returns a copy that shares nothing with o.
+// clone returns a copy without the keys that shares nothing with o.
 func (o Overrides) clone() Overrides {
 	c := Overrides{Enabled: cloned(o.Enabled)}
 	if len(o.Rules) > 0 {
 		c.Rules = make(map[string]Override, len(o.Rules))
 	}
 	for name, of := range o.Rules {
-		c.Rules[name] = Override{cloned(of.Enabled), cloned(of.Max), cloned(of.Window), cloned(of.Mode)}
+		c.Rules[name] = Override{Enabled: cloned(of.Enabled), Max: cloned(of.Max), Window: cloned(of.Window), Mode: cloned(of.Mode)}
 	}
 	return c
 }
@@ -72,15 +95,25 @@ func cloned[T any](p *T) *T {
 // check returns an error that names the first override that fits no rule.
 func (o *Overrides) check() error {
 	for _, name := range slices.Sorted(maps.Keys(o.Rules)) {
-		of := o.Rules[name]
-		switch {
-		case of.Max != nil && (*of.Max < 0 || *of.Max > MaxCount):
-			return fmt.Errorf("override of rule %.80q: max %d is not between 0 and %d", name, *of.Max, int64(MaxCount))
-		case of.Window != nil && (*of.Window < MinWindow || *of.Window > MaxWindow):
-			return fmt.Errorf("override of rule %.80q: window %v is not between %v and 366 days", name, *of.Window, MinWindow)
-		case of.Mode != nil && *of.Mode > Shadow:
-			return fmt.Errorf("override of rule %.80q: unknown mode %d", name, *of.Mode)
+		if err := o.Rules[name].own().check(); err != nil {
+			return fmt.Errorf("override of rule %.80q: %w", name, err)
 		}
+	}
+	return nil
+}
+
+// own returns the override without that of its keys.
+func (o Override) own() KeyOverride { return KeyOverride{o.Enabled, o.Max, o.Window, o.Mode} }
+
+// check returns an error if the override fits no rule.
+func (o KeyOverride) check() error {
+	switch {
+	case o.Max != nil && (*o.Max < 0 || *o.Max > MaxCount):
+		return fmt.Errorf("max %d is not between 0 and %d", *o.Max, int64(MaxCount))
+	case o.Window != nil && (*o.Window < MinWindow || *o.Window > MaxWindow):
+		return fmt.Errorf("window %v is not between %v and 366 days", *o.Window, MinWindow)
+	case o.Mode != nil && *o.Mode > Shadow:
+		return fmt.Errorf("unknown mode %d", *o.Mode)
 	}
 	return nil
 }
@@ -88,16 +121,21 @@ func (o *Overrides) check() error {
 // An overrideSet is a set of overrides in force. It applies the overrides to each
 // rule once, so that a call costs one lookup.
 type overrideSet struct {
-	Overrides
-	rules ruleTable[effectiveRule]
+	Overrides // without their keys
+	keys      map[string]*ruleKeys
+	rules     ruleTable[effectiveRule]
 }
 
 // An effectiveRule is a rule with its overrides applied.
 type effectiveRule struct {
 	rule *Rule
+	max  int64 // of every call, or ownMax
 	off  bool
-	max  bool // rule.Max is the max of every call
+	keys *effectiveKeys // nil: none has an override
 }
+
+// ownMax is the max of calls that keep their own.
+const ownMax = -1
 
 func (s *overrideSet) enabled() bool { return s.Enabled == nil || *s.Enabled }
 
@@ -109,7 +147,7 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 	}
 	e, err := s.apply(declared)
 	if err != nil {
-		e = &effectiveRule{rule: declared}
+		e = &effectiveRule{rule: declared, max: ownMax}
 	}
 	if s.rules.keep(declared, e) && err != nil {
 		l.overridesRejected(fmt.Errorf("%w; the rule stays as declared", err))
@@ -125,13 +163,13 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 	o, ok := s.Rules[declared.Name]
 	if !ok {
-		return &effectiveRule{rule: declared}, nil
+		return &effectiveRule{rule: declared, max: ownMax}, nil
 	}
 	changed := *declared
 	changed.declared = declared
-	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: o.Max != nil}
+	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: ownMax}
 	if o.Max != nil {
-		changed.Max = *o.Max
+		changed.Max, e.max = *o.Max, *o.Max
 	}
 	if o.Window != nil {
 		changed.Window = *o.Window
@@ -142,18 +180,25 @@ func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 	if err := changed.check(changed.Max, 1); err != nil {
 		return nil, fmt.Errorf("override: %w", err)
 	}
+	if k := s.keys[declared.Name]; k != nil {
+		var err error
+		if e.keys, err = k.apply(e); err != nil {
+			return nil, err
+		}
+	}
 	return e, nil
 }
 
-// next returns the set that follows when o are the overrides. The error names a
-// known rule that they do not fit. A rule whose override is unchanged keeps its
-// effectiveRule, and with it its remembered denials.
-func (s *overrideSet) next(o Overrides) (next *overrideSet, err error) {
-	next = &overrideSet{Overrides: o}
+// next returns the set that follows when o and keys are the overrides. The error
+// names a known rule that they do not fit. A rule whose override is unchanged
+// keeps its effectiveRule, and with it its remembered denials.
+func (s *overrideSet) next(o Overrides, keys map[string]*ruleKeys) (next *overrideSet, err error) {
+	next = &overrideSet{Overrides: o, keys: keys}
 	s.rules.all(func(declared *Rule, e *effectiveRule) bool {
-		before, was := s.Rules[declared.Name]
-		after, is := o.Rules[declared.Name]
-		if was != is || !reflect.DeepEqual(before, after) {
+		name := declared.Name
+		before, was := s.Rules[name]
+		after, is := o.Rules[name]
+		if was != is || s.keys[name] != keys[name] || !reflect.DeepEqual(before, after) {
 			e, err = next.apply(declared)
 		}
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"time"
 )
@@ -143,9 +144,13 @@ func (f *follower) report(l *Limiter, err error) {
 // and fit every rule that the limiter knows. It reports them if they differ, or if
 // it is to report them again.
 func (l *Limiter) override(o Overrides, again bool) error {
-	o = o.clone() // the source may go on to change what it holds
 	current := l.overrides.Load()
-	if reflect.DeepEqual(current.Overrides, o) {
+	keys, err := current.keysOf(o)
+	if err != nil {
+		return err
+	}
+	o = o.clone() // the source may go on to change what it holds
+	if reflect.DeepEqual(current.Overrides, o) && maps.Equal(current.keys, keys) {
 		if again {
 			l.overridesInForce(current)
 		}
@@ -154,7 +159,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	next, err := current.next(o)
+	next, err := current.next(o, keys)
 	if err != nil {
 		return err
 	}
@@ -175,22 +180,6 @@ func (l *Limiter) overridesRejected(err error) {
 	l.events.warn("overrides of rate limits rejected, the last good ones stay in force", slog.Any("error", err))
 	s := l.overrides.Load()
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
-}
-
-// Close ends the polling of the override source and the calls of scalers, and
-// returns when they have ended. Calls are still decided, with the overrides and
-// factors as they are, but events of the store no longer reach the limiter. The
-// store stays open. The error is non-nil if and only if the override source still
-// runs a second after its context has ended, or a [Scaler] after another second.
-// A second Close waits for the same. A nil Limiter has nothing to end.
-func (l *Limiter) Close() error {
-	if l == nil {
-		return nil
-	}
-	if s, ok := l.store.(observable); ok {
-		s.detach(l.events)
-	}
-	return errors.Join(l.follow.close(), l.scaling.close())
 }
 
 // close ends the polling. A nil follower polls nothing.

@@ -13,10 +13,10 @@ import (
 // it too.
 //
 // Each call costs 1. A call that is denied by its own limits gives its charge
-// back; a [Limiter.Refund] does not. Overrides, a [Scaler] and r's Mode apply to
-// the cap, r's Wait does not. A call over the cap gets a [*LimitedError] with r's
-// name, and its decision has the source [SourceProcess]. [Limiter.Peek] ignores
-// the cap. A nil r is no cap.
+// back; a [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block
+// apply to the cap, r's Wait does not. A call over the cap gets a [*LimitedError]
+// with r's name, and its decision has the source [SourceProcess]. [Limiter.Peek]
+// ignores the cap. A nil r is no cap.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
 		if l.cap = nil; r == nil {
@@ -83,7 +83,7 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charg
 	}
 	done, err := l.decideFast(ctx, key, charges, arrived, d)
 	if !done || err != nil {
-		p.store.refundOne(p.store.time(instant()), capKey, &paid[0])
+		_ = p.store.settleOne(p.store.time(instant()), capKey, &paid[0]) // at 0
 	}
 	return done, err
 }
@@ -105,6 +105,6 @@ func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Dec
 // giveBack undoes admit.
 func (p *processCap) giveBack(paid *request) {
 	if len(paid.charges) > 0 && paid.charges[0].At != 0 {
-		_ = p.store.Refund(context.Background(), paid.charges)
+		_ = p.store.Settle(context.Background(), paid.charges) // at 0
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// A recorder is a function that a context carries, see [WithRecorder].
+// A recorder is a function that a context carries, see [WithRecorder] and
+// [WithRefusals].
 type recorder struct {
-	record func(DecisionEvent)
-	outer  *recorder // of the context that the function was added to, or nil
+	record  func(DecisionEvent) // or nil
+	refused func(Refusal)       // or nil
+	outer   *recorder           // of the context that the functions were added to, or nil
 }
 
 type recorderKey struct{}
@@ -30,11 +32,15 @@ func WithRecorder(ctx context.Context, record func(DecisionEvent)) context.Conte
 	if record == nil {
 		return ctx
 	}
+	return withRecorder(ctx, recorder{record: record})
+}
+
+func withRecorder(ctx context.Context, r recorder) context.Context {
 	if !recording.Load() {
 		recording.Store(true)
 	}
-	outer, _ := ctx.Value(recorderKey{}).(*recorder)
-	return context.WithValue(ctx, recorderKey{}, &recorder{record, outer})
+	r.outer, _ = ctx.Value(recorderKey{}).(*recorder)
+	return context.WithValue(ctx, recorderKey{}, &r)
 }
 
 // recordersOf returns the innermost recorder of a context, or nil.

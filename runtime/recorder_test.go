@@ -31,17 +31,17 @@ func TestRecorder(t *testing.T) {
 		}
 		const second = time.Second
 		want := []event{
-			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Remaining: 1, ResetAfter: second / 10},
-			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Remaining: 3, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Remaining: 0, ResetAfter: time.Hour},
+			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 1, ResetAfter: second / 10},
+			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 3, ResetAfter: 24 * time.Hour},
+			{Rule: "tried", Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, Remaining: 0, ResetAfter: time.Hour},
 
-			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Remaining: 0, ResetAfter: second / 5},
-			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Remaining: 1, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 0, ResetAfter: second / 5},
+			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, ResetAfter: 24 * time.Hour},
+			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
 
-			{Rule: "burst", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, RetryAfter: second / 10, ResetAfter: second / 5},
-			{Rule: "daily", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "burst", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, RetryAfter: second / 10, ResetAfter: second / 5},
+			{Rule: "daily", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
+			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("recorded (-want +got):\n%s", diff)

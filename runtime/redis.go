@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -31,8 +32,8 @@ const (
 // On a cluster the keys of one call may lie in different slots, which no script
 // can span. Then each part of the call is charged by a script of its own, all at
 // the same time, and given back if another part has no room. Another caller may
-// be denied by a part that is given back a moment later; nobody is admitted too
-// much. If the process dies in that moment the part stays charged until it
+// be denied by a part that is given back a moment later, and a [Rule.Block] then
+// blocks it; nobody is admitted too much. If the process dies in that moment the part stays charged until it
 // leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
 // of a rule in one slot, and so in one script.
 //
@@ -163,18 +164,44 @@ func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
 	return translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Peek, calls, arrived) })
 }
 
-// Refund implements [Store].
-func (s *RedisStore) Refund(ctx context.Context, charges []Charge) error {
-	calls := make([]Call, len(charges))
+// Settle implements [Store].
+func (s *RedisStore) Settle(ctx context.Context, charges []Charge) error {
+	return joined(s.settle(ctx, charges))
+}
+
+// settle is Settle with an error for each charge, or nil if there is none.
+func (s *RedisStore) settle(ctx context.Context, charges []Charge) []error {
+	plain := make([]terms.Charge, len(charges))
+	calls := make([]terms.Call, len(charges))
 	for i := range charges {
-		calls[i].Charges = charges[i : i+1]
+		plain[i] = charges[i].difference()
+		plain[i].Key = charges[i].Key
+		calls[i].Charges = plain[i : i+1]
 	}
-	arrived := instantOf(calls)
-	err := translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Refund, calls, arrived) })
+	failed := s.execute(ctx, script.Settle, calls, instant())
+	var errs []error
 	for i := range calls {
-		err = errors.Join(err, calls[i].Err)
+		if err := cmp.Or(failed, calls[i].Err); err != nil {
+			if errs == nil {
+				errs = make([]error, len(charges))
+			}
+			errs[i] = err
+		}
 	}
-	return err
+	return errs
+}
+
+// joined returns the errors among errs that differ as one.
+func joined(errs []error) error {
+	var kept []error
+	seen := make(map[string]bool)
+	for _, err := range errs {
+		if err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			kept = append(kept, err)
+		}
+	}
+	return errors.Join(kept...)
 }
 
 // Reset implements [Store].

@@ -26,6 +26,7 @@ func TestCluster(t *testing.T) {
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&count) })
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
 	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
+	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("hash tag", func(t *testing.T) {
 		testHashTag(t, runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed), &count)
 	})
@@ -236,7 +237,7 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 	}
 	count.sent()
 	last.Pause()
-	err := store.Refund(ctx, charges)
+	err := store.Settle(ctx, charges)
 	last.Resume()
 	if err == nil {
 		t.Error("a master that does not answer is no error")

@@ -98,7 +98,7 @@ func TestLifetime(t *testing.T) {
 				}
 				if i%20 == 8 { // what is left is whole again long before
 					c.Cost = 401
-					if err := subject.Store.Refund(ctx, calls[0].Charges); err != nil {
+					if err := subject.Store.Settle(ctx, calls[0].Charges); err != nil {
 						t.Fatal(err)
 					}
 					continue

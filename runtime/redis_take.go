@@ -65,6 +65,14 @@ func (c *Charge) engine() (plain terms.Charge) {
 	return plain
 }
 
+// difference returns what a charge is to grow by when it is settled, in the
+// engine's terms and without its key.
+func (c *Charge) difference() (plain terms.Charge) {
+	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
+	plain.Cost, plain.At = c.Settled-c.Cost, c.At
+	return plain
+}
+
 // A decider decides calls of a caller that arrived at an instant.
 type decider interface {
 	decide(ctx context.Context, calls []terms.Call, arrived time.Duration) error

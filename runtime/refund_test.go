@@ -50,16 +50,16 @@ func TestRefundAfterTheCaller(t *testing.T) {
 // contextual is a store that works only while its caller's context does.
 type contextual struct{ *runtime.MemoryStore }
 
-func (s contextual) Refund(ctx context.Context, charges []runtime.Charge) error {
+func (s contextual) Settle(ctx context.Context, charges []runtime.Charge) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.MemoryStore.Refund(ctx, charges)
+	return s.MemoryStore.Settle(ctx, charges)
 }
 
-// A refund keeps the values of its caller's context, and gets RefundTimeout on a
+// A refund keeps the values of its caller's context, and gets SettleTimeout on a
 // store that does not end by itself.
-func TestRefundTimeout(t *testing.T) {
+func TestSettleTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type name struct{}
@@ -76,8 +76,8 @@ func TestRefundTimeout(t *testing.T) {
 		if err := limiter.Refund(ctx, d, limit); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(start); took != runtime.RefundTimeout {
-			t.Errorf("took %v, want %v", took, runtime.RefundTimeout)
+		if took := time.Since(start); took != runtime.SettleTimeout {
+			t.Errorf("took %v, want %v", took, runtime.SettleTimeout)
 		}
 		if store.got != "value" {
 			t.Errorf("the store got the value %v", store.got)
@@ -91,7 +91,7 @@ type stuckRefunds struct {
 	got   any
 }
 
-func (s *stuckRefunds) Refund(ctx context.Context, _ []runtime.Charge) error {
+func (s *stuckRefunds) Settle(ctx context.Context, _ []runtime.Charge) error {
 	s.got = s.value(ctx)
 	<-ctx.Done()
 	return ctx.Err()
@@ -133,7 +133,7 @@ func TestRefundOnce(t *testing.T) {
 					switch err := limiter.Refund(ctx, copies[i], limits[i]...); err {
 					case nil:
 						won.Add(1)
-					case runtime.ErrRefunded:
+					case runtime.ErrSettled:
 						lost.Add(1)
 					default:
 						t.Error(err)
@@ -179,7 +179,7 @@ func TestRefundAnyCopies(t *testing.T) {
 			i := int(step/2) % len(decisions)
 			err := limiter.Refund(ctx, decisions[i], limit)
 			switch denied := !decisions[i].Allowed; {
-			case denied && err != nil, !denied && !refunded[i] && err != nil, refunded[i] && err != runtime.ErrRefunded:
+			case denied && err != nil, !denied && !refunded[i] && err != nil, refunded[i] && err != runtime.ErrSettled:
 				return false
 			case !denied && !refunded[i]:
 				refunded[i] = true
@@ -259,10 +259,10 @@ type countedRefunds struct {
 	refunds atomic.Int64
 }
 
-func (s *countedRefunds) Refund(ctx context.Context, charges []runtime.Charge) error {
+func (s *countedRefunds) Settle(ctx context.Context, charges []runtime.Charge) error {
 	s.refunds.Add(1)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.MemoryStore.Refund(ctx, charges)
+	return s.MemoryStore.Settle(ctx, charges)
 }

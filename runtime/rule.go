@@ -70,6 +70,17 @@ type Rule struct {
 	// Wait is how long a call may wait for its turn instead of being denied at
 	// once. The context's deadline shortens it. In [Shadow] mode nobody waits.
 	Wait time.Duration
+	// Block, if above 0, is for how long a caller that the limit denies stays
+	// denied, on every replica: from that first denial on, by the clock of the
+	// store. Further tries do not extend it. It is from [MinWindow] to [MaxWindow],
+	// and may be shorter or longer than Window. When it ends, what
+	// was counted before counts again as far as it is still in the window. A rule
+	// with a Block has no Wait.
+	//
+	// A call that can never be admitted begins no block. In [Shadow] mode the
+	// limit begins none, and goes on as if there was none. A refund neither ends
+	// a block nor prevents one; [Limiter.Reset] ends it.
+	Block time.Duration
 	// Mode is whether the limit denies calls; its zero value is [Enforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
@@ -175,8 +186,9 @@ type Limit struct {
 	rule *Rule
 	cost int64
 	max  int64
-	_    int64 // so that a copy reads the key in the pieces it was written in
-	key  Key
+
+	settled int64 // see WithSettled; also lets a copy read the key in the pieces it was written in
+	key     Key
 }
 
 // WithCost returns the limit with a cost of n events. A cost of 0 always
@@ -265,6 +277,10 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
 	case r.Wait < 0:
 		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
+	case r.Block != 0 && (r.Block < MinWindow || r.Block > MaxWindow):
+		return fmt.Errorf("%w: rule %q: block %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Block, MinWindow)
+	case r.Block > 0 && r.Wait > 0:
+		return fmt.Errorf("%w: rule %q: it has a block and a wait: a caller that waits is not denied, so leave out one of them", ErrInvalidLimit, r.Name)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
 		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
 	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:

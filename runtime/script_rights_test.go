@@ -40,7 +40,9 @@ func rights(t *testing.T) []string {
 func TestScriptCommands(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(lua.Take(2*lua.Several-1), -1) {
+	all := uint(lua.Several - 1)
+	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
+	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(scripts, -1) {
 		calls = append(calls, "+"+strings.ToLower(m[1]))
 	}
 	slices.Sort(calls)
@@ -88,7 +90,7 @@ func TestScriptRights(t *testing.T) {
 		for range 15 { // some leave, and all do
 			charged := check(store.Take)
 			check(store.Peek)
-			if err := store.Refund(t.Context(), []runtime.Charge{charged}); err != nil {
+			if err := store.Settle(t.Context(), []runtime.Charge{charged}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			time.Sleep(9 * time.Millisecond)

@@ -23,10 +23,12 @@ type Store interface {
 	// that it would get if it alone arrived now.
 	Peek(ctx context.Context, calls []Call) error
 
-	// Refund gives back up to Cost of the charges that were made to each Key at
-	// the time At. Charges that are no longer counted, or never were, are passed
-	// over. No limit ever has more left than its max.
-	Refund(ctx context.Context, charges []Charge) error
+	// Settle makes each charge, which was made at the time At, one of Settled in
+	// place of Cost. If Settled is less, the difference is given back, up to what
+	// is still counted of charges made to Key at that time: no limit ever has more
+	// left than its max. If it is more, the difference is charged as of now,
+	// however little room there is.
+	Settle(ctx context.Context, charges []Charge) error
 
 	// Reset forgets the keys of the charges and no other.
 	Reset(ctx context.Context, charges []Charge) error
@@ -74,6 +76,8 @@ type Charge struct {
 	// Cost is how many events the call stands for, from 1 to Max, or to the
 	// rule's burst, and at most [MaxLogCost] for a [SlidingLog].
 	Cost int64
+	// Settled is the cost that the charge is settled at. Only Settle reads it.
+	Settled int64
 	// Wait is the rule's Wait, or less if the caller has not got that long.
 	Wait time.Duration
 
@@ -111,6 +115,11 @@ type Result struct {
 	// Recalled reports that the store did not read the count again but repeated
 	// an earlier denial, see [WithDenialMemory].
 	Recalled bool
+	// Blocked reports that a block denies the charge, see [Rule.Block]. Take begins
+	// it where a limit that enforces has no room for a charge; Peek begins none.
+	// RetryAfter is then its rest or, if the limit has no room for longer, the time
+	// until it has; Remaining is 0.
+	Blocked bool
 }
 
 // admitted reports whether every limit that may deny the call has room.

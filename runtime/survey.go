@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -38,29 +39,61 @@ type KeyGroup struct {
 	// Healed is how many of those were given one.
 	Healed int64
 
-	tag string // what the keys end with
+	tag    string // what the keys end with
+	number bool   // and a number
 }
 
 // KeysOf returns the keys of a rule for [RedisStore.Survey]. Their Expiry, by the
-// overrides in force, cuts no window short; it may empty a bucket early whose
+// overrides in force, cuts no key's window short; it may empty a bucket early whose
 // max is lower for some calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	limit := r.Limit(nil)
 	if l == nil {
 		l = withoutStore
 	}
-	r, most, _ := l.overridden(&limit)
-	g := &KeyGroup{Prefix: r.prefix(), Expiry: r.longest(most), tag: r.keyTag()}
+	g := &KeyGroup{Prefix: r.prefix()}
 	if l.namespace != "" {
 		g.Prefix = l.namespace + ":" + g.Prefix
 	}
+	for e := range l.ruleAndKeys(r) {
+		most := e.max
+		if most == ownMax {
+			most = r.Max
+		}
+		g.Expiry = max(g.Expiry, e.rule.longest(most))
+		if tag := e.rule.keyTag(); g.tag == "" {
+			g.tag = tag
+		} else if tag != g.tag && !g.number { // they differ by the window
+			g.tag, g.number = strings.TrimRight(tag, digits), true
+		}
+	}
 	return g
+}
+
+const digits = "0123456789"
+
+// ruleAndKeys returns a rule with its override applied, and then with those of
+// its keys.
+func (l *Limiter) ruleAndKeys(r *Rule) iter.Seq[*effectiveRule] {
+	return func(yield func(*effectiveRule) bool) {
+		e := &effectiveRule{rule: r, max: ownMax}
+		if o := l.overrides.Load(); o != nil && r != nil {
+			e = o.effective(l, r)
+		}
+		if !yield(e) || e.keys == nil {
+			return
+		}
+		for i := range e.keys.each {
+			if !yield(&e.keys.each[i]) {
+				return
+			}
+		}
+	}
 }
 
 // longest returns a time after which a key of the rule has no effect any more.
 func (r *Rule) longest(most int64) time.Duration {
 	const century = 100 * 366 * 24 * time.Hour
-	d := 2 * float64(r.Window)
+	d := 2*float64(r.Window) + float64(r.Block)
 	if most > 0 {
 		d += float64(r.Window) * float64(r.capacity(most)) / float64(most)
 	}
@@ -208,7 +241,11 @@ func (v *survey) add(found []finding) {
 // groupOf returns the group that a key counts for, or nil.
 func (v *survey) groupOf(key string) *KeyGroup {
 	for _, g := range v.groups {
-		if strings.HasPrefix(key, g.Prefix) && strings.HasSuffix(key[len(g.Prefix):], g.tag) {
+		rest, has := strings.CutPrefix(key, g.Prefix)
+		if g.number {
+			rest = strings.TrimRight(rest, digits)
+		}
+		if has && strings.HasSuffix(rest, g.tag) {
 			return g
 		}
 	}

@@ -19,6 +19,9 @@ type algorithm struct {
 	// history is set in place of check if every call is one of its own that
 	// shares batches and may be denied without one.
 	history func(*runtime.Rule) history
+	// settled is set in place of both if calls are settled, and the sums are
+	// checked in the end.
+	settled bool
 }
 
 // order is the order in which the algorithms run.
@@ -26,6 +29,7 @@ var order = []string{
 	"zset", "list", "fixed-window", "token-bucket", "leaky-bucket", "queue",
 	"counter-60", "counter-6x10", "counter-auto",
 	"zset shared", "list shared", "fixed shared",
+	"zset settled", "list settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
 }
 
 const controlName = "control"
@@ -50,6 +54,14 @@ var algorithms = map[string]*algorithm{
 	"zset shared":  {set: func(*runtime.Rule) {}, history: newLogHistory},
 	"list shared":  {set: list, history: newLogHistory},
 	"fixed shared": {set: fixed, history: newFixedHistory},
+
+	"zset settled":    {set: func(*runtime.Rule) {}, settled: true},
+	"list settled":    {set: list, settled: true},
+	"fixed settled":   {set: fixed, settled: true},
+	"bucket settled":  {set: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, settled: true},
+	"counter settled": {set: counter(runtime.AdaptiveBuckets()), settled: true},
+	"layered settled": {set: counter(runtime.LayeredBuckets(6, 10)), settled: true},
+	forgetful:         {set: func(*runtime.Rule) {}, settled: true},
 }
 
 func list(r *runtime.Rule) { r.Storage = runtime.List }
@@ -92,6 +104,9 @@ func newLimits(name string, n int) []limit {
 		shape := shapes[i%len(shapes)]
 		l := &limits[i]
 		l.rule = runtime.Rule{Name: name, Window: shape.window, Max: shape.max}
+		if algorithms[name].settled {
+			l.rule.Window, l.rule.Max = settledWindow, settledMax(i)
+		}
 		algorithms[name].set(&l.rule)
 		l.key = fmt.Appendf(nil, "%s:%d", name, i)
 	}

@@ -22,9 +22,14 @@
 // would deny. When such a denial was is not known by Redis's clock, but it must
 // have been right at some moment of the call, which is short.
 //
+// In the runs called settled calls are settled at another cost than they reserved,
+// by two goroutines at once, in windows that never end. What Redis has counted in
+// the end must be what all calls cost in the end.
+//
 // At the end the first sweep is made over a control: a sliding log that
 // believes the clocks of its clients, which differ. The sweep must find it
-// over its limits, or it would not find anybody.
+// over its limits, or it would not find anybody. Another control leaves out one
+// settlement in 500, which the sums must show.
 //
 // Usage:
 //
@@ -41,6 +46,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,6 +62,12 @@ type config struct {
 	skew       time.Duration
 	freeze     time.Duration
 	control    bool
+}
+
+// enough returns what a control needs.
+func (c config) enough() config {
+	c.decisions, c.duration = min(c.decisions, 100_000), 0
+	return c
 }
 
 func main() {
@@ -122,8 +134,12 @@ func check(ctx context.Context, c config) (bool, error) {
 	}
 	if len(names) > 0 {
 		report.total()
-		// The control needs no more than enough.
-		share.decisions, share.duration = min(share.decisions, 100_000), 0
+		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].settled }) {
+			if err := report.run(ctx, forgetful, share.enough()); err != nil {
+				return false, err
+			}
+		}
+		share = share.enough()
 	}
 	if err := report.run(ctx, controlName, share); err != nil {
 		return false, err

@@ -37,6 +37,7 @@ type result struct {
 	gap       time.Duration // from the first fault's batch to the next batch
 	batches   int           // how many batches have faults
 	recalled  int           // denials that a process gave by itself
+	notes     []string      // about keys that hold another sum than they should
 	faulty    map[int64]bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -29,6 +30,9 @@ func (w *worker) now() time.Time { return time.Now().Add(w.offset) }
 type taker interface {
 	Take(ctx context.Context, calls []runtime.Call) error
 }
+
+// quiet keeps a limiter from logging its denials.
+var quiet = runtime.WithLogger(slog.New(slog.DiscardHandler))
 
 // inFlight is how many batches a process has under way at once.
 const inFlight = 2
@@ -77,11 +81,19 @@ func (w *worker) run(ctx context.Context) error {
 			}
 		})
 	}
-	if shared {
+	switch {
+	case algorithms[w.algorithms].settled:
+		limiter := runtime.New(runtime.NewRedisStore(client, options...), quiet)
+		for range callers {
+			run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+				return w.callSettled(ctx, limiter, limits, left, end, write)
+			})
+		}
+	case shared:
 		for range callers {
 			run(w.callShared)
 		}
-	} else {
+	default:
 		for range inFlight {
 			run(w.callTogether)
 		}

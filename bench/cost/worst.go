@@ -152,7 +152,7 @@ func (w *worker) row(out io.Writer) error {
 		}
 	}
 	refund := func(at int64) error {
-		return w.store.Refund(w.ctx, []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: runtime.Result{At: at}}})
+		return w.store.Settle(w.ctx, []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: runtime.Result{At: at}}})
 	}
 	small := w.cost // a max that the state uses up
 	if w.rule.Algorithm == runtime.SlidingLog {

@@ -70,8 +70,9 @@ are several limits: a call must pass all of them, and is charged by all or by
 none.
 
 A directive above the interface itself is one limit shared by all its methods,
-embedded ones too. A method without an error result cannot be limited. Leave it
-out with the option except, or with //ratelimit:off above it.
+embedded ones too. A method without an error result cannot be refused a call,
+unless it has the option deny or is an HTTP handler. Leave it out with the option
+except, or with //ratelimit:off above it.
 Directives on an embedded interface belong to the wrapper of that interface
 only.
 
@@ -92,13 +93,15 @@ The options are:
   - key=PART,PART...: whose calls are counted together: Go expressions
     separated by commas, in which #id is the parameter id and #0 the first
     (default: one budget for all callers)
-  - window=DURATION: the time that max refers to, 1ms to 366d (default: 60s)
-  - max=INTEGER: calls admitted in a window, 1 to 1,000,000 for sliding-log and
-    to 10¹² for the others, or a Go integer expression such as #plan.PerMinute
-    (default: 100)
+  - window=DURATION: the time that max refers to, 1ms to 366d; for concurrency,
+    after which the permits of a process that died are free (default: 60s, for
+    concurrency 30s)
+  - max=INTEGER: calls admitted in a window, or in flight, 1 to 1,000,000 for
+    sliding-log and concurrency, and to 10¹² for the others, or a Go integer
+    expression such as #plan.PerMinute (default: 100)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
-    sliding-counter, fixed-window, token-bucket or leaky-bucket (default:
-    sliding-log)
+    sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
+    which counts calls in flight (default: sliding-log)
   - storage=zset|list: how Redis keeps a sliding-log: a list is smaller, a zset
     easier to look at (default: zset)
   - resolution=DURATION: times in a sliding-log fall to the start of a time
@@ -109,8 +112,9 @@ The options are:
   - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
     that may wait in its line, 1 to 10¹² (default: max, or as many as wait lets
     in)
-  - cost=INTEGER: how many calls this one counts as, 1 to 250 for sliding-log,
-    or a Go integer expression such as len(#items) (default: 1)
+  - cost=INTEGER: how many calls this one counts as, 1 to 250 for sliding-log
+    and concurrency, or a Go integer expression such as len(#items) (default:
+    1)
   - when=CONDITION: Go boolean expression; while it is false the limit is not
     applied (default: always applied)
   - prefix=TEXT: start of the Redis key (default:
@@ -124,11 +128,23 @@ The options are:
     (default: the limiter's policy, open)
   - wait=DURATION: how long a call may wait for its turn, the context's
     deadline permitting; a leaky-bucket then spaces calls evenly (default: 0s)
+  - block=DURATION: for how long a caller that is denied stays denied, from
+    that denial on; further tries do not extend it (default: 0s, until there is
+    room)
   - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
     out; enforce refuses them (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
     follows how busy the process is, from half to one and a half times max
     (default: fixed)
+  - refund=CONDITION: Go boolean expression over parameters and results; if it
+    is true when the call returns, the charge is given back; #err is the error,
+    #result the first result (default: charges stay)
+  - settle=INTEGER: Go integer expression over parameters and results, such as
+    #result.Usage.Total: what the call really cost; the difference to cost is
+    given back, or charged on top (default: cost stays)
+  - deny=CALL: Go call expression; the method returns what it gives when a
+    limit refuses the call, in which #err is the refusal (default: the error,
+    or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
     #c.Request().Context() (default: a parameter that is one, or has a method
     Context())
@@ -152,11 +168,14 @@ Type is needed where the name of the wrapper is taken.
 
 # Expressions
 
-The options key, max, cost, when and ctx take Go expressions. They are checked when
-the code is generated, as if they stood in the source file: its imports and
-everything in its package can be used. #id is the parameter id of the method,
-#0 its first parameter. Quotes around a whole value are not part of it: write
-key=`"all"` for the text all as a key. A line
+The options key, max, cost, when, refund, settle, deny and ctx take Go expressions.
+They are checked when the code is generated, as if they stood in the source file:
+its imports and everything in its package can be used. #id is the parameter id of
+the method, #0 its first parameter. In refund and settle #err is the last result,
+if it is an error, #session the result that the method names session, and #result
+or #result0 the first, #result1 the second. In deny #err is the refusal. Quotes
+around a whole value are not part of it: write key=`"all"` for the text all as a
+key. A line
 
 	//ratelimit:import "strings"
 
@@ -175,9 +194,29 @@ cannot be evaluated counts as true. Comparing with nil first, as in
 
 	when="#user != nil && #user.Free"
 
-avoids that. Function literals, channel receives, type assertions, slice
-expressions, and divisions, shifts, indexes, conversions and comparisons that may
-panic are refused: write a function and call it.
+avoids that. In refund an operand of && or || that cannot be evaluated counts as
+false. If settle cannot be evaluated the cost stays as it was reserved, and if
+deny cannot, the method returns the error. Function literals, channel receives,
+type assertions, slice expressions, and divisions, shifts, indexes, conversions
+and comparisons that may panic are refused: write a function and call it.
+
+# When a call is over or refused
+
+The charge comes before the call. When the call has returned, refund gives it
+back, or settle corrects it. The caller does not wait for that. So calls at the
+same time never exceed the max, and some of them may be refused although all would
+have been refunded in the end. If a call or an expression panics the charge stays
+and the panic goes on.
+
+With algorithm=concurrency a call holds a permit until the method returns or
+panics. A method that returns a channel, an iterator or a stream holds it no
+longer than that.
+
+A refused call returns zero values and the error, or what deny gives. One deny
+answers for all limits of a method; that on a method goes before that on its
+interface. A method whose parameters begin with (w http.ResponseWriter,
+r *http.Request) and which has no results is answered by ratehttp.Deny without
+one.
 
 # Another package
 
@@ -201,18 +240,22 @@ not meant:
   - Two rules have the same explicit prefix but differ in window, max, algorithm
     or storage. Give each its own prefix, or give both the same name if they are
     one rule.
+
   - A log in a sorted set has more than 128 events. Redis then needs about 130
     bytes for each, and about 20 for each of up to 128. Write storage=list, or
     storage=zset if you mean that.
+
   - All callers share the limits of a method that has a parameter called id, ip,
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
 
   - A call may wait and has no context, so it waits on after its caller has gone.
     Give the method a context, or write ctx=context.Background() if you mean that.
+
   - A method that has no limit of its own returns what is limited, without the
     limits, such as WithTx(tx) *Queries. Wrap the result, or write
     //ratelimit:off above the method if you mean that.
+
   - A directive stands in a file that another tool has generated, and is lost when
     that runs again. Write it above an interface of your own that embeds the
     generated one, or where the file is generated from. There is no warning about

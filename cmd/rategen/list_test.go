@@ -31,12 +31,26 @@ type Tenant struct {
 func clientIP(*Tenant) string { return "" }
 `
 
+const listedOutcomes = `package out
+
+type Model interface {
+	//ratelimit:key=#user max=5 window=15m refund="#err == nil" block=1h
+	LogIn(user string) error
+	//ratelimit:max=10 algorithm=concurrency deny=busy(#err)
+	//ratelimit:max=1000 algorithm=token-bucket cost=9 settle=#tokens
+	Ask() (tokens int, err error)
+}
+
+func busy(err error) (int, error) { return 0, err }
+`
+
 func TestList(t *testing.T) {
 	dir := writeModule(t, map[string]string{
 		"go.mod":                        module["go.mod"],
 		"a.go":                          listed,
 		"internal/deeply/nested/svc.go": "package nested\n\ntype S struct{}\n\n//ratelimit:key=#id algorithm=sliding-counter buckets=6x10 wait=1s\nfunc (S) Do(id string) error { return nil }\n",
 		"none/none.go":                  "package none\n",
+		"out/out.go":                    listedOutcomes,
 	})
 	code, out, errs := rategen(dir, "list", "./...")
 	want := `POSITION            RULE                LIMIT                KEY
@@ -45,6 +59,9 @@ a.go:5              m.Service.GetByID   5 per 10s, adaptive  #id
 a.go:7              m.Service.Import    #tenant.PerMinute …  #tenant.ID,clientI…
 a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all callers)
 …y/nested/svc.go:5  nested.S.Do         100 per 1m, slidin…  #id
+out/out.go:4        out.Model.LogIn     5 per 15m, refund,…  #user
+out/out.go:6        out.Model.Ask       10 in flight         (all callers)
+out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 `
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d\n%s", code, errs)
@@ -70,7 +87,7 @@ a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all ca
 		}
 		rules = append(rules, rule)
 	}
-	if len(rules) != 5 {
+	if len(rules) != 8 {
 		t.Fatalf("%d rules:\n%s", len(rules), out)
 	}
 	if diff := cmp.Diff(map[string]any{
@@ -89,6 +106,18 @@ a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all ca
 		"adaptive": []any{"cpu", "latency"},
 	}, rules[2]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	for i, want := range map[int]map[string]any{
+		5: {"window": "15m0s", "refund": "#err == nil", "block": "1h0m0s"},
+		6: {"window": "30s", "algorithm": "concurrency", "deny": "busy(#err)"},
+		7: {"cost": "9", "settle": "#tokens"},
+	} {
+		for option, value := range want {
+			if got := rules[i][option]; got != value {
+				t.Errorf("rule %d: %s is %v, want %v", i, option, got, value)
+			}
+		}
 	}
 
 	if code, out, errs := rategen(dir, "list", "./none"); code != 0 || out != "" || errs != "" {

@@ -13,7 +13,7 @@ import (
 
 // optionTableFile is the page that has the table of options, between the
 // comments <!-- options --> and <!-- /options -->.
-const optionTableFile = "../../README.md"
+const optionTableFile = "../../docs/directive.md"
 
 var update = flag.Bool("update", false, "rewrite the options in the manual and in "+optionTableFile)
 

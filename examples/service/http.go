@@ -5,21 +5,21 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"strconv"
-	"time"
 
 	"github.com/rategen/rategen/examples/service/employee"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// newHandler serves GET /employees/{id} and GET /employees?email=...
+// newHandler serves GET /employees/{id} and GET /employees?email=... The middleware
+// finds the client's address, and tells clients how much of their limits is left. It
+// ignores the header X-Forwarded-For: behind a proxy of yours, add
+// ratehttp.WithTrustedProxies.
 func newHandler(svc employee.EmployeeService, logger *slog.Logger) http.Handler {
 	h := &handler{svc, logger}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /employees/{id}", h.byID)
 	mux.HandleFunc("GET /employees", h.byEmail)
-	return withClientIP(mux)
+	return ratehttp.Middleware(ratehttp.WithLogger(logger))(mux)
 }
 
 type handler struct {
@@ -38,51 +38,19 @@ func (h *handler) byEmail(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, e *employee.Employee, err error) {
-	var limited *runtime.LimitedError
 	switch {
 	case err == nil:
 		writeJSON(w, http.StatusOK, e)
 	case errors.Is(err, employee.ErrNotFound):
 		writeError(w, http.StatusNotFound, err.Error())
-	case errors.As(err, &limited):
-		// Waiting does not help a call that can never be admitted, so it gets
-		// no Retry-After.
-		if !errors.Is(err, runtime.ErrCostExceedsLimit) {
-			w.Header().Set("Retry-After", retryAfter(limited.RetryAfter))
-		}
-		writeError(w, http.StatusTooManyRequests, limited.Error())
-	case errors.Is(err, runtime.ErrUnavailable):
-		writeError(w, http.StatusServiceUnavailable, "the service cannot tell now whether you may call it, try again later")
+	case ratehttp.Error(w, r, err):
+		// The call was refused, and the client knows why and for how long.
 	case r.Context().Err() != nil:
 		// The client has gone: nobody reads an answer.
 	default:
 		h.logger.ErrorContext(r.Context(), "request failed", "error", err)
 		writeError(w, http.StatusInternalServerError, "internal error")
 	}
-}
-
-// retryAfter returns d in whole seconds, as the header Retry-After wants it. It
-// rounds up, so that a client which obeys is not refused again.
-func retryAfter(d time.Duration) string {
-	seconds := int64(d / time.Second)
-	if d%time.Second > 0 {
-		seconds++
-	}
-	return strconv.FormatInt(max(1, seconds), 10)
-}
-
-// withClientIP puts the address of the connection into the context. It ignores the
-// header X-Forwarded-For on purpose: a client can write anything into it, and so
-// choose whose budget it uses. Behind a proxy, use the entry that your own proxy has
-// added, and only on connections from that proxy.
-func withClientIP(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := r.Context()
-		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-			ctx = employee.WithClientIP(ctx, peer.Addr())
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
 }
 
 func writeError(w http.ResponseWriter, status int, message string) {

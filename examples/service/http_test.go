@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,12 +35,16 @@ func get(h http.Handler, target, remoteAddr string) *httptest.ResponseRecorder {
 
 func checkJSON(t *testing.T, w *httptest.ResponseRecorder, status int, field, want string) {
 	t.Helper()
-	var body map[string]string
+	var body map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatalf("%v in %q", err, w.Body)
 	}
-	if w.Code != status || body[field] != want || w.Header().Get("Content-Type") != "application/json" {
-		t.Fatalf("got %d %v, want %d and %s %q", w.Code, body, status, field, want)
+	mediaType := "application/json"
+	if field == "detail" {
+		mediaType = "application/problem+json"
+	}
+	if w.Code != status || body[field] != want || w.Header().Get("Content-Type") != mediaType {
+		t.Fatalf("got %d %v %v, want %d and %s %q", w.Code, w.Header(), body, status, field, want)
 	}
 }
 
@@ -50,7 +54,7 @@ func TestByID(t *testing.T) {
 		checkJSON(t, get(h, "/employees/1001", "203.0.113.7:4711"), http.StatusOK, "name", "Lin Yue")
 	}
 	w := get(h, "/employees/1001", "203.0.113.7:4711")
-	checkJSON(t, w, http.StatusTooManyRequests, "error", "查询太快啦，喝杯茶再来")
+	checkJSON(t, w, http.StatusTooManyRequests, "detail", "查询太快啦，喝杯茶再来")
 	if seconds, err := strconv.Atoi(w.Header().Get("Retry-After")); err != nil || seconds < 1 || seconds > 10 {
 		t.Errorf("Retry-After: %q", w.Header().Get("Retry-After"))
 	}
@@ -64,8 +68,20 @@ func TestByEmailCountsTheConnectionsAddress(t *testing.T) {
 		w := get(h, target, net.JoinHostPort("203.0.113.7", strconv.Itoa(1024+port)))
 		checkJSON(t, w, http.StatusOK, "id", "1001")
 	}
-	checkJSON(t, get(h, target, "203.0.113.7:4711"), http.StatusTooManyRequests, "error", "rate limit exceeded")
+	checkJSON(t, get(h, target, "203.0.113.7:4711"), http.StatusTooManyRequests, "detail", "rate limit exceeded")
 	checkJSON(t, get(h, target, "203.0.113.8:4711"), http.StatusOK, "id", "1001")
+}
+
+// A client that has a whole IPv6 network to choose from counts as one.
+func TestByEmailCountsIPv6Networks(t *testing.T) {
+	h := newTestHandler(runtime.NewMemoryStore())
+	const target = "/employees?email=lin.yue@example.com"
+	for host := range 100 {
+		w := get(h, target, fmt.Sprintf("[2001:db8:0:12%02x:%x::1]:4711", host, host))
+		checkJSON(t, w, http.StatusOK, "id", "1001")
+	}
+	checkJSON(t, get(h, target, "[2001:db8:0:12ff::1]:4711"), http.StatusTooManyRequests, "detail", "rate limit exceeded")
+	checkJSON(t, get(h, target, "[2001:db8:0:1300::1]:4711"), http.StatusOK, "id", "1001")
 }
 
 // failing is a service whose calls end with an error.
@@ -82,7 +98,7 @@ func TestNeverHasNoRetryAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := get(newHandler(failing{err}, slog.New(slog.DiscardHandler)), "/employees/1001", "203.0.113.7:4711")
-	checkJSON(t, w, http.StatusTooManyRequests, "error", runtime.DefaultMessage)
+	checkJSON(t, w, http.StatusTooManyRequests, "detail", runtime.DefaultMessage)
 	if got := w.Header().Values("Retry-After"); got != nil {
 		t.Errorf("Retry-After: %q", got)
 	}
@@ -106,21 +122,6 @@ func TestUnavailableAndOtherErrors(t *testing.T) {
 
 	broken := newHandler(failing{errors.New("secret")}, slog.New(slog.DiscardHandler))
 	checkJSON(t, get(broken, "/employees/1001", "203.0.113.7:4711"), http.StatusInternalServerError, "error", "internal error")
-}
-
-func TestRetryAfter(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0:                            "1",
-		1:                            "1",
-		time.Second:                  "1",
-		time.Second + 1:              "2",
-		9999 * time.Millisecond:      "10",
-		time.Duration(math.MaxInt64): "9223372037",
-	} {
-		if got := retryAfter(d); got != want {
-			t.Errorf("%v becomes %s, not %s", d, got, want)
-		}
-	}
 }
 
 func TestServeLetsRequestsFinish(t *testing.T) {

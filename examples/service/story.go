@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/examples/service/employee"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // A story prints to out what the limits do, and fails if they do not do it.
@@ -99,7 +100,7 @@ func (s *story) lookup(ctx context.Context, n int, id string) error {
 
 func (s *story) byClientIP(ctx context.Context) error {
 	s.say("\n2. A hundred lookups a minute for each client address\n\n")
-	client := employee.WithClientIP(ctx, oneClient)
+	client := ratehttp.WithClientIP(ctx, oneClient)
 	passed, refused := 0, 0
 	var limited *runtime.LimitedError
 	for range 110 {
@@ -121,7 +122,7 @@ func (s *story) byClientIP(ctx context.Context) error {
 	if passed != 100 {
 		return fmt.Errorf("%d of 110 calls passed, not 100", passed)
 	}
-	if _, err := s.svc.GetByEmail(employee.WithClientIP(ctx, anotherClient), "lin.yue@example.com"); err != nil {
+	if _, err := s.svc.GetByEmail(ratehttp.WithClientIP(ctx, anotherClient), "lin.yue@example.com"); err != nil {
 		return fmt.Errorf("another client was not let through: %w", err)
 	}
 	s.say("   %v made 1 call: it passed\n", anotherClient)

@@ -3,6 +3,7 @@ package override
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -22,15 +23,15 @@ import (
 //
 // A file that is missing or empty is an error, so that nobody switches limits
 // on by accident who moves or truncates it. {} overrides nothing. A file of more
-// than 1 MiB is an error too. Replace a file by renaming another to its name:
+// than 16 MiB is an error too. Replace a file by renaming another to its name:
 // while one is written in place half of it may be read.
 func File(path string) runtime.OverrideSource { return &file{path: path} }
 
 type file struct {
 	path string
 
-	mu   sync.Mutex // several limiters may share the source
-	last []byte     // what was last understood
+	mu   sync.Mutex         // several limiters may share the source
+	last *[sha256.Size]byte // of what was last understood
 	says runtime.Overrides
 }
 
@@ -45,14 +46,15 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	if err != nil {
 		return runtime.Overrides{}, err
 	}
-	if f.last != nil && bytes.Equal(data, f.last) {
+	sum := sha256.Sum256(data)
+	if f.last != nil && *f.last == sum {
 		return f.says, nil
 	}
 	says, err := parseFile(f.path, data)
 	if err != nil {
 		return runtime.Overrides{}, fmt.Errorf("%s: %w", f.path, err)
 	}
-	f.last, f.says = data, says
+	f.last, f.says = &sum, says
 	return says, nil
 }
 

@@ -105,7 +105,7 @@ func TestFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rule": {}}`: path + `: line 1: unknown field "rule"`,
 		``:             path + `: empty: write {} for no overrides`,
-		`{"rules": {"` + strings.Repeat("r", maxBytes) + `": {}}}`: path + " has more than 1048576 bytes",
+		`{"rules": {"` + strings.Repeat("r", maxBytes) + `": {}}}`: path + " has more than 16777216 bytes",
 	} {
 		write(t, path, text)
 		for range 2 {

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // parseJSON returns the value that a JSON text consists of.
 func parseJSON(data []byte) (*node, error) {
+	if !utf8.Valid(data) { // the bytes would be replaced, and a key be another
+		return nil, errors.New("not JSON: not UTF-8: write a byte above 0x7F of a key as %XX")
+	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
 		var syntax *json.SyntaxError

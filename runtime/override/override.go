@@ -17,13 +17,25 @@
 //	  orders.Service.Export:
 //	    enabled: false              # takes this limit away
 //
-// Every field may be left out, and leaves the rule as it was declared. In Redis
-// a field of the hash is a rule, and its value an object in JSON:
+// Every field may be left out, and leaves the rule as it was declared. The field
+// keys changes a rule for single keys, by the patterns of [runtime.Override]:
+//
+//	rules:
+//	  orders.Service.Create:
+//	    max: 10
+//	    keys:
+//	      "premium-*": {max: 1000}    # each key that starts with premium-
+//	      "tenant-7": {enabled: false}
+//
+// In Redis a field of the hash is a rule, and its value an object in JSON. A
+// field that is a list in JSON is a rule and a pattern:
 //
 //	HSET limits orders.Service.Create '{"max": 10, "window": "5s"}'
+//	HSET limits '["orders.Service.Create", "premium-*"]' '{"max": 1000}'
 //	HSET limits '*' '{"enabled": false}'
 //
-// The field * is for all limits, and says "enabled" only.
+// The field * is for all limits, and says "enabled" only. A rule whose name starts
+// with a bracket is written as a list of one.
 //
 // A window is written as in a directive: 500ms, 10s, 1h30m or 7d. Both sources
 // are strict: an unknown field, a field that comes twice or a value of another
@@ -42,8 +54,9 @@ import (
 
 // Bounds on what is read, so that a wrong file or hash does no harm.
 const (
-	maxBytes = 1 << 20
-	maxRules = 10_000
+	maxBytes  = 16 << 20
+	maxRules  = 10_000
+	maxFields = 200_000 // of a hash: rules and keys
 )
 
 // overridesOf returns what a file says.
@@ -103,14 +116,46 @@ func overrideOf(n *node) (of runtime.Override, err error) {
 			of.Window, err = f.duration()
 		case "mode":
 			of.Mode, err = f.mode()
+		case "keys":
+			of.Keys, err = f.keys()
 		default:
-			err = f.unknown("enabled, max, mode, window")
+			err = f.unknown("enabled, keys, max, mode, window")
 		}
 		if err != nil {
 			return runtime.Override{}, err
 		}
 	}
 	return of, nil
+}
+
+// keys returns what is said of the keys of a rule.
+func (n *node) keys() (map[string]runtime.KeyOverride, error) {
+	if n.kind == null {
+		return nil, nil // all are commented out
+	}
+	if err := n.want(object, "an object", `{"premium-*": {"max": 1000}}`); err != nil {
+		return nil, err
+	}
+	keys := make(map[string]runtime.KeyOverride, len(n.fields))
+	for _, f := range n.fields {
+		of, err := keyOverrideOf(f)
+		if err != nil {
+			return nil, fmt.Errorf("key %.80q: %w", f.name, err)
+		}
+		keys[f.name] = of
+	}
+	return keys, nil
+}
+
+// keyOverrideOf returns what is said of one key.
+func keyOverrideOf(n *node) (runtime.KeyOverride, error) {
+	for _, f := range n.fields {
+		if f.name == "keys" {
+			return runtime.KeyOverride{}, f.unknown("enabled, max, mode, window")
+		}
+	}
+	of, err := overrideOf(n)
+	return runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}, err
 }
 
 // allOf returns what is said of all rules in a field of its own.

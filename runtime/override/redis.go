@@ -3,25 +3,22 @@ package override
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 )
 
-// all is the field of a hash that is for all rules.
-const all = "*"
-
 // Redis returns a source that reads the hash under a key of Redis, the key as it
-// is without any namespace. A field is the name of a rule, or * for all, and its
-// value the override in JSON.
+// is without any namespace. A field is the name of a rule, or * for all, or a list
+// of a rule and a pattern of its keys. Its value is the override in JSON.
 //
 // Redis has no empty hashes, so a key that is missing is one that overrides
 // nothing: what flushes that Redis takes the overrides back. While Redis gives
-// no answer the last good ones stay in force. A hash of more than 10,000 fields
-// or 1 MiB is an error.
+// no answer the last good ones stay in force. A hash of more than 200,000 fields,
+// 10,000 rules or 16 MiB is an error. All of it is read at each interval: give a
+// large one a longer interval.
 //
 // One read at a time is under way. One that go-redis does not end with its
 // context, as it does not by default, ends with the client's own timeouts, or
@@ -34,6 +31,10 @@ type hash struct {
 	client  redis.UniversalClient
 	key     string
 	reading chan struct{} // holds a value while a read is under way
+
+	mu   sync.Mutex // several limiters may share the source
+	last *digest    // of what was last understood
+	says runtime.Overrides
 }
 
 // A reply is what Redis says about the hash.
@@ -86,8 +87,8 @@ func (h *hash) read(ctx context.Context) (map[string]string, error) {
 		return nil, fmt.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", h.key, err)
 	case err != nil:
 		return nil, fmt.Errorf("overrides in %q: %w", h.key, err)
-	case n > maxRules:
-		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", h.key, n, maxRules)
+	case n > maxFields:
+		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", h.key, n, maxFields)
 	}
 	fields, err := h.client.HGetAll(ctx, h.key).Result()
 	if err != nil {
@@ -104,20 +105,17 @@ func (h *hash) read(ctx context.Context) (map[string]string, error) {
 }
 
 // parse returns what the fields say.
-func (h *hash) parse(fields map[string]string) (o runtime.Overrides, err error) {
-	o.Rules = make(map[string]runtime.Override, len(fields))
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		n, err := parseJSON([]byte(fields[name]))
-		switch {
-		case err != nil:
-		case name == all:
-			o.Enabled, err = allOf(n)
-		default:
-			o.Rules[name], err = overrideOf(n)
-		}
-		if err != nil {
-			return runtime.Overrides{}, fmt.Errorf("overrides in %q: field %.80q: %w", h.key, name, err)
-		}
+func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sum := digestOf(fields)
+	if h.last != nil && *h.last == sum {
+		return h.says, nil
 	}
-	return o, nil
+	says, err := parseHash(fields)
+	if err != nil {
+		return runtime.Overrides{}, fmt.Errorf("overrides in %q: %w", h.key, err)
+	}
+	h.last, h.says = &sum, says
+	return says, nil
 }

@@ -46,7 +46,7 @@ func TestRedis(t *testing.T) {
 		{"a", `{"windw": "5s"}`, `field "a": line 1: unknown field "windw"`},
 		{"*", `{"max": 5}`, `field "*": line 1: unknown field "max": there are enabled; a max, mode or window belongs to a rule's own name`},
 		{"*", `{"enabled": "no"}`, `field "*": line 1: enabled is text: write a boolean such as true or false`},
-		{"big", `{"max": 5` + strings.Repeat(" ", maxBytes) + `}`, `bytes, the most is 1048576`},
+		{"big", `{"max": 5` + strings.Repeat(" ", maxBytes) + `}`, `bytes, the most is 16777216`},
 	} {
 		before := client.HGet(ctx, "limits", test.field).Val()
 		client.HSet(ctx, "limits", test.field, test.value)
@@ -62,7 +62,7 @@ func TestRedis(t *testing.T) {
 		fields[fmt.Sprint(i)] = `{}`
 	}
 	client.HSet(ctx, "many", fields)
-	if _, err := look(Redis(client, "many")); err == nil || !strings.Contains(err.Error(), "10001 fields, the most is 10000") {
+	if _, err := look(Redis(client, "many")); err == nil || !strings.Contains(err.Error(), "10001 rules, the most is 10000") {
 		t.Errorf("many fields: %v", err)
 	}
 	client.Set(ctx, "text", "{}", 0)

@@ -73,7 +73,23 @@ var tests = []struct {
 	{name: "refund of what has left", run: refundOfWhatHasLeft},
 	{name: "refund of nothing", run: refundOfNothing},
 	{name: "refund twice", run: refundTwice, skip: not(isLog)},
+	{name: "settle for less", run: settleForLess},
+	{name: "settle for more", run: settleForMore},
+	{name: "settle for the same", run: settleForTheSame},
+	{name: "settle into debt", run: settleIntoDebt, exact: true, skip: isQueue}, // it would wait
+	{name: "settle after the window", run: settleAfterTheWindow, exact: true},
+	{name: "settle what is gone", run: settleWhatIsGone},
 	{name: "reset", run: reset},
+	{name: "block", run: block, skip: isQueue}, // which waits
+	{name: "block of several", run: blockOfSeveral, skip: isQueue},
+	{name: "block in a batch", run: blockInBatch, skip: isQueue},
+	{name: "block of a changed limit", run: blockOfChangedLimit, skip: isQueue},
+	{name: "block edge, of several", run: blockEdgeOfSeveral, exact: true, skip: isQueue},
+	{name: "block edge", run: blockEdge, exact: true, skip: isQueue},
+	{name: "block, retry after", run: blockRetry, exact: true, skip: isQueue},
+	{name: "block again", run: blockAgain, exact: true, skip: isQueue},
+	{name: "block and settle", run: blockAndSettle, exact: true, skip: isQueue},
+	{name: "block and refund", run: blockAndRefund, exact: true, skip: isQueue},
 	{name: "window", run: window},
 	{name: "retry after", run: retryAfter},
 	{name: "retry after, to the microsecond", run: retryExact, exact: true},
@@ -218,7 +234,14 @@ func (t *trial) left(name string, want int64) {
 func (t *trial) refund(c runtime.Charge, at int64) {
 	t.Helper()
 	c.At = at
-	if err := t.Store.Refund(t.Context(), []runtime.Charge{c}); err != nil {
-		t.Fatalf("refund: %v", err)
+	t.settle(c, at, 0)
+}
+
+// settle makes a charge that was made at a time one of another cost.
+func (t *trial) settle(c runtime.Charge, at, cost int64) {
+	t.Helper()
+	c.At, c.Settled = at, cost
+	if err := t.Store.Settle(t.Context(), []runtime.Charge{c}); err != nil {
+		t.Fatalf("settle: %v", err)
 	}
 }

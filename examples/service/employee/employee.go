@@ -9,6 +9,8 @@ import (
 
 //go:generate go tool rategen
 
+//ratelimit:import "github.com/rategen/rategen/runtime/ratehttp"
+
 // An Employee is one person of the company.
 type Employee struct {
 	ID    string `json:"id"`
@@ -30,6 +32,6 @@ type EmployeeService interface {
 	// Addresses can be guessed, so the limit is for each client and not for each
 	// address.
 	//
-	//ratelimit:key=clientIP(#ctx)
+	//ratelimit:key=ratehttp.ClientIP(#ctx)
 	GetByEmail(ctx context.Context, email string) (*Employee, error)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // This code needs a runtime of version 0.1.0 or later.
@@ -63,10 +64,10 @@ func (s *RateLimitedEmployeeService) GetByID(ctx context.Context, id string) (*E
 	return s.next.GetByID(ctx, id)
 }
 
-// GetByEmail is limited to 100 per 1m for each clientIP(#ctx).
+// GetByEmail is limited to 100 per 1m for each ratehttp.ClientIP(#ctx).
 func (s *RateLimitedEmployeeService) GetByEmail(ctx context.Context, email string) (*Employee, error) {
 	if s.limiter.Enabled() {
-		key := runtime.NewKey().AddString(clientIP(ctx))
+		key := runtime.NewKey().AddString(ratehttp.ClientIP(ctx))
 		if _, err := s.limiter.Take(ctx, employeeServiceGetByEmailLimit.Limit(key)); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // redisStore returns a store that waits longer for Redis than a busy machine
@@ -36,7 +37,7 @@ func TestManyGoroutinesAdmitExactlyMax(t *testing.T) {
 	for name, store := range stores {
 		t.Run(name, func(t *testing.T) {
 			svc, directory := newLimited(store(t))
-			ctx := WithClientIP(t.Context(), netip.MustParseAddr("203.0.113.7"))
+			ctx := ratehttp.WithClientIP(t.Context(), netip.MustParseAddr("203.0.113.7"))
 			byID := admitted(t, func() error {
 				_, err := svc.GetByID(ctx, "1001")
 				return err

@@ -15,9 +15,10 @@ const (
 	fixedWindow    = "fixed-window"
 	tokenBucket    = "token-bucket"
 	leakyBucket    = "leaky-bucket"
+	Concurrency    = "concurrency"
 )
 
-var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket}
+var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket, Concurrency}
 
 // latency is the signal that the wrapper measures.
 const latency = "latency"
@@ -39,13 +40,14 @@ const (
 // Defaults of options whose values every rule has.
 const (
 	defaultWindow  = 60 * time.Second
+	defaultLease   = 30 * time.Second // the window of concurrency
 	DefaultMax     = 100
 	defaultMaxText = "100"
 )
 
 // MostOf returns the largest max of an algorithm.
 func MostOf(algorithm string) int64 {
-	if algorithm == SlidingLog {
+	if isStored(algorithm) {
 		return maxLog
 	}
 	return maxCount
@@ -53,11 +55,14 @@ func MostOf(algorithm string) int64 {
 
 // MostCost returns the largest cost of one call that an algorithm takes.
 func MostCost(algorithm string) int64 {
-	if algorithm == SlidingLog {
+	if isStored(algorithm) {
 		return maxLogCost
 	}
 	return maxCount
 }
+
+// isStored reports whether Redis stores every event that an algorithm counts.
+func isStored(algorithm string) bool { return algorithm == SlidingLog || algorithm == Concurrency }
 
 // otherAlgorithms lists the algorithms but the first for the manual.
 func otherAlgorithms() string {

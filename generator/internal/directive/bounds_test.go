@@ -12,6 +12,8 @@ import (
 func TestBounds(t *testing.T) {
 	for name, bound := range map[string]struct{ got, want int64 }{
 		"max of a log":             {MostOf(SlidingLog), runtime.MaxLog},
+		"max in flight":            {MostOf(Concurrency), runtime.MaxLog},
+		"permits of a call":        {MostCost(Concurrency), runtime.MaxLogCost},
 		"max of the others":        {MostOf(fixedWindow), runtime.MaxCount},
 		"cost of a log":            {MostCost(SlidingLog), runtime.MaxLogCost},
 		"cost of the others":       {MostCost(tokenBucket), runtime.MaxCount},

@@ -41,13 +41,6 @@ func parseResolution(text string) (time.Duration, error) {
 	return d, err
 }
 
-func resolutionFits(s *Settings) error {
-	if resolution := get[time.Duration](s, "resolution"); resolution > s.Window() {
-		return fmt.Errorf("%s is longer than the window", ShortDuration(resolution))
-	}
-	return nil
-}
-
 // ShortDuration is [time.Duration.String] without the zeros at its end.
 func ShortDuration(d time.Duration) string {
 	s := d.String()

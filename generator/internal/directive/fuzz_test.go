@@ -12,6 +12,7 @@ func FuzzParseDirective(f *testing.F) {
 	for _, seed := range []string{
 		`key=#id window=10s max=5 prefix=rate_limit:emp: message="查询太快啦，喝杯茶再来"`,
 		"key=f(#a, #b),`x` cost=len(#items)", "off", `import x "y"`, "key = 1", "a=\"", "==", " max=5", "off max=5",
+		`refund="#err == nil" settle=#result.Usage deny=f(#w, #err) block=1h wait=1s`, "algorithm=concurrency refund=true block=1m mode=shadow",
 	} {
 		f.Add(seed)
 	}

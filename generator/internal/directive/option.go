@@ -39,7 +39,7 @@ type Option struct {
 	// that a generated rule has the order of runtime.Rule.
 	behind bool
 	// unset is the value that rategen list shows where a directive does not
-	// have the option, or nil for none.
+	// have the option, or nil for none. It may be a method of the settings.
 	unset any
 }
 
@@ -107,6 +107,8 @@ func (s *Settings) Shown() []Shown {
 			v = x.String()
 		case time.Duration:
 			v = x.String()
+		case func(*Settings) time.Duration:
+			v = x(s).String()
 		}
 		all = append(all, Shown{o.Name, v})
 	}

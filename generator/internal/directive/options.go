@@ -14,17 +14,17 @@ var Options = []Option{{
 	parse:   as(splitParts), unset: []string{},
 }, {
 	Name: "window", Value: "DURATION",
-	Doc:     "the time that `max` refers to, `1ms` to `366d`",
-	Default: "`60s`",
-	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: defaultWindow,
+	Doc:     "the time that `max` refers to, `1ms` to `366d`; for `concurrency`, after which the permits of a process that died are free",
+	Default: "`60s`, for `concurrency` `30s`",
+	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
 }, {
 	Name: "max", Value: "INTEGER",
-	Doc:     "calls admitted in a window, 1 to 1,000,000 for `sliding-log` and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
+	Doc:     "calls admitted in a window, or in flight, 1 to 1,000,000 for `sliding-log` and `concurrency`, and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
 	Default: "`100`",
 	parse:   expression, unset: defaultMaxText,
 }, {
 	Name: "algorithm", Value: "NAME",
-	Doc:     "how calls are counted: `sliding-log`, which is exact, " + otherAlgorithms(),
+	Doc:     "how calls are counted: `sliding-log`, which is exact, " + otherAlgorithms() + ", which counts calls in flight",
 	Default: "`sliding-log`",
 	parse:   text(parseAlgorithm), unset: SlidingLog,
 	field: "Algorithm", code: algorithmCode,
@@ -54,7 +54,7 @@ var Options = []Option{{
 	field: "Burst",
 }, {
 	Name: "cost", Value: "INTEGER",
-	Doc:     "how many calls this one counts as, 1 to 250 for `sliding-log`, or a Go integer expression such as `len(#items)`",
+	Doc:     "how many calls this one counts as, 1 to 250 for `sliding-log` and `concurrency`, or a Go integer expression such as `len(#items)`",
 	Default: "`1`",
 	parse:   expression, unset: "1",
 }, {
@@ -91,6 +91,12 @@ var Options = []Option{{
 	parse:   duration(1, maxWindow, "above 0 and up to 366d; leave the option out for calls that do not wait"),
 	field:   "Wait",
 }, {
+	Name: "block", Value: "DURATION",
+	Doc:     "for how long a caller that is denied stays denied, from that denial on; further tries do not extend it",
+	Default: "`0s`, until there is room",
+	parse:   duration(time.Millisecond, maxWindow, "between 1ms and 366d; leave the option out for callers that are not blocked"), fits: blockFits,
+	field: "Block",
+}, {
 	Name: "mode", Value: "enforce|shadow",
 	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
 	Default: "`enforce`",
@@ -102,6 +108,21 @@ var Options = []Option{{
 	Default: "fixed",
 	parse:   as(parseSignals),
 	field:   "Adaptive", code: adaptiveCode, behind: true,
+}, {
+	Name: "refund", Value: "CONDITION",
+	Doc:     "Go boolean expression over parameters and results; if it is true when the call returns, the charge is given back; `#err` is the error, `#result` the first result",
+	Default: "charges stay",
+	parse:   expression, fits: ratesOnly,
+}, {
+	Name: "settle", Value: "INTEGER",
+	Doc:     "Go integer expression over parameters and results, such as `#result.Usage.Total`: what the call really cost; the difference to `cost` is given back, or charged on top",
+	Default: "`cost` stays",
+	parse:   expression, fits: ratesOnly,
+}, {
+	Name: "deny", Value: "CALL",
+	Doc:     "Go call expression; the method returns what it gives when a limit refuses the call, in which `#err` is the refusal",
+	Default: "the error, or an HTTP answer",
+	parse:   expression,
 }, {
 	Name: "ctx", Value: "CONTEXT",
 	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",

@@ -130,6 +130,9 @@ func (s *Settings) Storage() string { return get[string](s, "storage") }
 // Burst returns the calls that a bucket admits at once, or 0 for the max.
 func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
 
+// Block returns for how long a denied caller stays denied, or 0.
+func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block") }
+
 // IsShadow reports whether calls are counted and never refused.
 func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
 
@@ -138,7 +141,11 @@ func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
 
 // Window returns the time that the max refers to.
 func (s *Settings) Window() time.Duration {
-	return cmp.Or(get[time.Duration](s, "window"), defaultWindow)
+	byDefault := defaultWindow
+	if s.Algorithm() == Concurrency {
+		byDefault = defaultLease
+	}
+	return cmp.Or(get[time.Duration](s, "window"), byDefault)
 }
 
 // Waits reports whether calls may wait for their turn.

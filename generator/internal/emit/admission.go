@@ -1,58 +1,95 @@
 package emit
 
 import (
-	"go/types"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
 )
 
-// admission writes what stands before the call: the method's limits are built
-// and taken all at once, and those that adapt to its latency measure it.
-func (e *emitter) admission(m *model.Method, names *nameSet, limiter *jen.Statement, zeros []string) []jen.Code {
-	a := &admission{emitter: e, method: m, names: names, applies: map[*model.Limit]string{}}
-	condition := limiter.Clone().Dot("Enabled").Call()
-	var limits []jen.Code
-	conditional := false
-	for _, l := range m.Limits {
-		conditional = conditional || l.When != nil
-	}
-	switch only := m.Limits[0]; {
-	case !conditional && len(m.Limits) == 1:
-		limits = []jen.Code{a.limit(only, false)}
-	case !conditional:
-		for _, l := range m.Limits {
-			limits = append(limits, a.limit(l, true))
-		}
-	case len(m.Limits) == 1 && len(only.When.Guards) == 0:
-		condition.Op("&&").Op(parenthesise(only.When.Node, e.exprString(only.When, names)))
-		limits = []jen.Code{a.limit(only, false)}
-	default:
-		limits = []jen.Code{jen.Id(a.conditional()).Op("...")}
-	}
-	ctx := a.context()
-	err := names.pick("err")
-	var results []jen.Code
-	for _, zero := range zeros {
-		results = append(results, jen.Op(zero))
-	}
-	take := jen.If(
-		jen.List(jen.Id("_"), jen.Id(err)).Op(":=").Add(limiter).Dot("Take").Call(append([]jen.Code{ctx}, limits...)...),
-		jen.Id(err).Op("!=").Nil(),
-	).Block(jen.Return(append(results, jen.Id(err))...))
-	return []jen.Code{jen.If(condition).Block(append(append(a.code, take), a.measures(limiter)...)...)}
-}
-
-// An admission is the code that builds the limits of a method.
+// An admission is the body of a method that has limits.
 type admission struct {
 	*emitter
-	method *model.Method
-	names  *nameSet
-	code   []jen.Code
+	method  *model.Method
+	names   *nameSet
+	limiter *jen.Statement
+	zeros   []string // of the results but the error
+	next    *jen.Statement
+	code    []jen.Code
 	// applies names the variable that says whether a limit applies, if there is
 	// one.
 	applies map[*model.Limit]string
+	// places says how to write a limit that is not a mere argument.
+	places   map[*model.Limit]string
+	ctx      *jen.Statement // the context of the call
+	decision string         // the variable, once the limits are taken
+}
+
+// body writes the method: its limits are built and taken all at once before the
+// call, and those that adapt to its latency measure it.
+func (a *admission) body() []jen.Code {
+	if a.method.Settles() {
+		return a.settledBody()
+	}
+	condition := a.limiter.Clone().Dot("Enabled").Call()
+	when, limits := a.limits()
+	if when != nil {
+		condition.Op("&&").Op(parenthesise(when.Node, a.exprString(when, a.names)))
+	}
+	a.take(limits)
+	return append([]jen.Code{jen.If(condition).Block(a.code...)}, a.passOn()...)
+}
+
+// passOn returns the call of the wrapped method and of nothing after it.
+func (a *admission) passOn() []jen.Code {
+	if len(a.method.Results) == 0 {
+		return []jen.Code{a.next}
+	}
+	return []jen.Code{jen.Return(a.next)}
+}
+
+// limits builds the method's limits and returns them as arguments, with the
+// condition of the only one if that is left to the caller.
+func (a *admission) limits() (when *expr.Expr, args []jen.Code) {
+	all := a.method.Limits
+	conditional := slices.ContainsFunc(all, func(l *model.Limit) bool { return l.When != nil })
+	simple := len(all) == 1 && (!conditional || len(all[0].When.Guards) == 0)
+	if conditional && !simple {
+		return nil, []jen.Code{jen.Id(a.conditional()).Op("...")}
+	}
+	named := len(all) > 1 || a.method.Settles() || a.method.Holds()
+	for _, l := range all {
+		args = append(args, a.limit(l, named))
+	}
+	return all[0].When, args
+}
+
+// take adds what asks the limiter and returns if it refuses.
+func (a *admission) take(limits []jen.Code) {
+	m := a.method
+	a.ctx = a.context()
+	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
+	decision := "_"
+	if m.Settles() || m.Holds() {
+		decision = a.names.pick("decision")
+		a.decision = decision
+	}
+	if a.names.params[m.Refusal] == "" {
+		a.names.params[m.Refusal] = a.names.pick("err")
+	}
+	err := a.names.params[m.Refusal]
+	taken := jen.List(jen.Id(decision), jen.Id(err)).Op(":=").Add(take)
+	if decision == "_" {
+		a.add(jen.If(taken, jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
+	} else {
+		a.add(taken)
+		a.add(jen.If(jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
+	}
+	if m.Holds() {
+		a.add(a.giveBack(limits))
+	}
+	a.code = append(a.code, a.measures()...)
 }
 
 // add appends a statement.
@@ -63,7 +100,12 @@ func (a *admission) add(c jen.Code) { a.code = append(a.code, c) }
 func (a *admission) conditional() string {
 	limits := a.names.pick("limits")
 	a.add(jen.Id(limits).Op(":=").Id("make").Call(jen.Index().Add(a.runtime("Limit")), jen.Lit(0), jen.Lit(len(a.method.Limits))))
-	for _, l := range a.method.Limits {
+	sure := true // that all limits so far apply
+	for i, l := range a.method.Limits {
+		if l.Settles() {
+			a.place(l, limits, i, sure)
+		}
+		sure = sure && l.When == nil
 		outer := a.code
 		a.code = nil
 		appendLimit := func() {
@@ -77,7 +119,7 @@ func (a *admission) conditional() string {
 		case len(l.When.Guards) == 0:
 			appendLimit()
 			condition := jen.Op(a.exprString(l.When, a.names))
-			if l.Rule.Measured() {
+			if l.Rule.Measured() || l.Settles() {
 				a.applies[l] = a.names.pick("applies")
 				outer = append(outer, jen.Id(a.applies[l]).Op(":=").Add(condition))
 				condition = jen.Id(a.applies[l])
@@ -115,6 +157,9 @@ func (a *admission) limit(l *model.Limit, named bool) jen.Code {
 		return built
 	}
 	name := a.names.pick("limit")
+	if a.places[l] == "" {
+		a.places[l] = name
+	}
 	a.add(jen.Id(name).Op(":=").Add(built))
 	return jen.Id(name)
 }
@@ -151,55 +196,16 @@ func (a *admission) keyParts(l *model.Limit, key string, start *jen.Statement) {
 	flush()
 }
 
-// numbers returns the limit with its cost and max.
-func (a *admission) numbers(l *model.Limit, key string) *jen.Statement {
-	arg := jen.Nil()
-	if key != "" {
-		arg = jen.Id(key)
-	}
-	cost, maximum := a.number(l.Cost, key, "cost", "1"), a.number(l.Max, key, "maximum", "0")
-	built := jen.Id(l.Rule.VarName).Dot("Limit").Call(arg)
-	if maximum != nil {
-		built.Dot("WithMax").Call(maximum)
-	}
-	if cost != nil {
-		built.Dot("WithCost").Call(cost)
-	}
-	return built
-}
-
-// number returns a cost or max as an int64. One that needs a guard is put
-// into a variable first; if it cannot be evaluated the key becomes invalid.
-func (a *admission) number(x *expr.Expr, key, name, fallback string) jen.Code {
-	if x == nil {
-		return nil
-	}
-	if x.Const != nil {
-		return jen.Op(a.constant(x))
-	}
-	value := jen.Op(a.exprString(x, a.names))
-	if b, ok := types.Unalias(x.Type).(*types.Basic); !ok || b.Kind() != types.Int64 {
-		value = jen.Id("int64").Call(value)
-	}
-	if len(x.Guards) == 0 {
-		return value
-	}
-	local := a.names.pick(name)
-	a.add(jen.Id(local).Op(":=").Id("int64").Call(jen.Op(fallback)))
-	a.add(a.guarded(x, key, jen.Id(local).Op("=").Add(value)))
-	return jen.Id(local)
-}
-
 // measures returns what has the limits that apply, and adapt to it, measure the
 // call that is let through.
-func (a *admission) measures(limiter *jen.Statement) []jen.Code {
+func (a *admission) measures() []jen.Code {
 	var code []jen.Code
 	for _, l := range a.method.Limits {
 		if !l.Rule.Measured() {
 			continue
 		}
 		now := jen.Id(a.imports.name("time")).Dot("Now").Call()
-		measure := jen.Defer().Add(limiter).Dot("Measure").Call(jen.Id(l.Rule.VarName), now)
+		measure := jen.Defer().Add(a.limiter).Dot("Measure").Call(jen.Id(l.Rule.VarName), now)
 		if applies := a.applies[l]; applies != "" {
 			measure = jen.If(jen.Id(applies)).Block(measure)
 		}

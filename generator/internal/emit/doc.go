@@ -50,6 +50,9 @@ func methodDoc(m *model.Method) string {
 
 func limitDoc(l *model.Limit) string {
 	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), directive.ShortDuration(l.Rule.Window()))
+	if l.Holds() {
+		text = l.Rule.MaxText() + " in flight"
+	}
 	if key := l.Rule.KeyText(); key != "" {
 		text += " for each " + key
 	}
@@ -58,6 +61,14 @@ func limitDoc(l *model.Limit) string {
 	}
 	if by := l.Rule.Adaptive(); len(by) > 0 {
 		text += " (adapts to " + strings.Join(by, " and ") + ")"
+	}
+	switch {
+	case l.Refund != nil && l.Settle != nil:
+		text += fmt.Sprintf(" (refunded if %s, else settled at %s)", l.Refund.Source.Text, l.Settle.Source.Text)
+	case l.Refund != nil:
+		text += " (refunded if " + l.Refund.Source.Text + ")"
+	case l.Settle != nil:
+		text += " (settled at " + l.Settle.Source.Text + ")"
 	}
 	if l.Rule.IsShadow() {
 		text += " in shadow mode"

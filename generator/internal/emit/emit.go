@@ -152,15 +152,16 @@ func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receive
 		}
 		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
 	}
-	var body []jen.Code
+	a := &admission{
+		emitter: e, method: m, names: names, limiter: jen.Id(receiver).Dot(w.LimiterField()), zeros: zeros,
+		next:    jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...),
+		applies: map[*model.Limit]string{}, places: map[*model.Limit]string{},
+	}
+	body := a.passOn
 	if len(m.Limits) > 0 {
-		body = e.admission(m, names, jen.Id(receiver).Dot(w.LimiterField()), zeros)
+		body = a.body
 	}
-	call := jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...)
-	if m.Type.Results().Len() > 0 {
-		call = jen.Return(call)
-	}
-	f.Func().Params(jen.Id(receiver).Op("*").Add(self)).Id(m.Name).Params(params...).Add(e.results(m)).Block(append(body, call)...)
+	f.Func().Params(jen.Id(receiver).Op("*").Add(self)).Id(m.Name).Params(params...).Add(e.results(m)).Block(body()...)
 }
 
 func (e *emitter) runtime(name string) *jen.Statement {

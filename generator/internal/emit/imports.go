@@ -76,8 +76,14 @@ func (e *emitter) collectImports() {
 		}
 		for _, m := range w.Methods {
 			useType(m.Type)
+			if len(m.Limits) == 0 {
+				continue
+			}
 			if m.NeedsBackground() {
 				s.use("context", "context")
+			}
+			if _, request := m.Handler(); request != nil && m.Deny == nil {
+				s.use(naming.HTTPPath, "ratehttp")
 			}
 			m.EachExpr(s.useExpr)
 		}
@@ -103,12 +109,17 @@ func (s *importSet) settle(taken map[string]bool) {
 		if !renamed {
 			name = s.used[p]
 		}
-		if isOurs := p == naming.RuntimePath || p == naming.AdaptivePath; isOurs && taken[name] && !renamed {
+		if isOurs(p) && taken[name] && !renamed && !strings.HasPrefix(name, "rate") {
 			name = "rate" + name
 		}
 		s.names[p] = naming.Free(name, taken)
 		taken[s.names[p]] = true
 	}
+}
+
+// isOurs reports whether a package is one of rategen's own.
+func isOurs(path string) bool {
+	return path == naming.RuntimePath || strings.HasPrefix(path, naming.RuntimePath+"/")
 }
 
 // sorted returns the paths, those that the source file names first, ours
@@ -123,7 +134,7 @@ func (s *importSet) sorted() []string {
 		switch {
 		case named:
 			return "0" + p
-		case p == naming.RuntimePath, p == naming.AdaptivePath:
+		case isOurs(p):
 			return "2" + p
 		}
 		return "1" + p

@@ -3,6 +3,7 @@ package emit
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"regexp"
 
@@ -15,7 +16,7 @@ import (
 // hides anything its body needs.
 type nameSet struct {
 	taken  map[string]bool
-	params map[*expr.Param]string
+	params map[*expr.Param]string // and results
 	binds  map[*ast.Ident]string
 }
 
@@ -46,7 +47,49 @@ func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string
 		}
 		n.params[p] = n.pick(name)
 	}
+	if m.Settles() {
+		e.resultNames(m, n)
+	}
 	return n
+}
+
+// resultNames chooses the names of a method's results: those of the interface
+// where they are there, else what their types suggest. An error result that is
+// called nothing else shares its variable with the refusal.
+func (e *emitter) resultNames(m *model.Method, n *nameSet) {
+	results := m.Results
+	if m.ReturnsError() {
+		last := len(results) - 1
+		if p := results[last]; p.Source == "" || p.Source == "_" || p.Source == "err" {
+			n.params[p] = n.pick("err")
+			n.params[m.Refusal] = n.params[p]
+			results = results[:last]
+		}
+	}
+	for _, p := range results {
+		name := p.Source
+		switch suggested := naming.LowerFirst(typeName(p.Type)); {
+		case name != "" && name != "_":
+		case expr.IsError(p.Type):
+			name = "err"
+		case suggested == "" || n.taken[suggested] || types.Universe.Lookup(suggested) != nil || token.IsKeyword(suggested):
+			name = "result"
+		default:
+			name = suggested
+		}
+		n.params[p] = n.pick(name)
+	}
+}
+
+// typeName returns the name of a type, or of what a pointer points to, or "".
+func typeName(t types.Type) string {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	if n, ok := types.Unalias(t).(*types.Named); ok {
+		return n.Obj().Name()
+	}
+	return ""
 }
 
 // pick returns a name that is free, and takes it.
@@ -73,6 +116,9 @@ func (e *emitter) needed(m *model.Method, zeros []string) map[string]bool {
 	for _, name := range []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "len", "any"} {
 		names[name] = true
 	}
+	if m.Settles() {
+		names["false"] = true
+	}
 	for _, l := range m.Limits {
 		names[l.Rule.VarName] = true
 	}
@@ -88,6 +134,11 @@ func (e *emitter) receiver(w *model.Wrapper) string {
 	for _, m := range w.Methods {
 		for _, p := range m.Params {
 			taken[p.Source] = true
+		}
+		for _, p := range m.Results {
+			if m.Settles() { // only then do they have names
+				taken[p.Source] = true
+			}
 		}
 		for name := range e.needed(m, nil) {
 			taken[name] = true

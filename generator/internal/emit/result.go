@@ -23,6 +23,9 @@ func (e *emitter) results(m *model.Method) jen.Code {
 
 // zeros returns the zero values of all results but the error.
 func (e *emitter) zeros(m *model.Method) []string {
+	if !m.ReturnsError() {
+		return nil
+	}
 	var zeros []string
 	for i := range m.Type.Results().Len() - 1 {
 		zeros = append(zeros, e.zero(m.Type.Results().At(i).Type()))

@@ -18,11 +18,16 @@ import (
 
 // A Signature is a method as its expressions see it.
 type Signature struct {
-	Name   string
-	Params []*Param
+	Name    string
+	Types   []*types.TypeName // the type parameters of its interface
+	Params  []*Param
+	Results []*Param
+	Refusal *Param // the error of a refused call, which deny= calls #err
+
+	moment moment // at which an expression is evaluated
 }
 
-// A Param is a parameter of a method.
+// A Param is a parameter or a result of a method.
 type Param struct {
 	Source string // its name in the interface; may be "" or "_"
 	Type   types.Type
@@ -36,21 +41,11 @@ type Expr struct {
 	Type   types.Type
 	Const  constant.Value        // nil if it is not constant
 	Info   *types.Info           // Types, Uses, Selections and Instances of Node
-	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters
+	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters or results
 	Guards []*Guard              // to be checked before Node is evaluated, in this order
 
 	base token.Pos      // of the first byte of Source.Text in Node's positions
 	pkg  *types.Package // whose file it stands in
-}
-
-// typeName returns the type of the expression as its package would write it.
-func (e *Expr) typeName() string {
-	return types.TypeString(e.Type, func(p *types.Package) string {
-		if p == e.pkg {
-			return ""
-		}
-		return p.Name()
-	})
 }
 
 // A Scope checks expressions as if they stood in a source file.
@@ -85,18 +80,38 @@ func NewScope(f *load.File, home *types.Package, r *diag.Reporter) *Scope {
 	return s
 }
 
-// check parses an expression and checks its types, with m's parameters in
-// scope. It reports what is wrong and returns nil.
+// check checks an expression that must give one value, with m's parameters in
+// scope, and guards it. It reports what is wrong and returns nil.
 func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
+	e := s.typed(option, v, m)
+	if e == nil || !s.oneValue(e) {
+		return nil
+	}
+	e.findGuards()
+	if !s.reachable(e) {
+		return nil
+	}
+	return e
+}
+
+// reporter returns the function that reports what is wrong with the value of
+// an option.
+func (s *Scope) reporter(option string) diag.Func {
+	return func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
+		return s.report.At(pos, "%s: %s", option, fmt.Sprintf(format, args...))
+	}
+}
+
+// typed parses an expression and checks its types. It reports what is wrong and
+// returns nil.
+func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
 	e := &Expr{Option: option, Source: v, pkg: s.pkg, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
 		Types:      map[ast.Expr]types.TypeAndValue{},
 		Uses:       map[*ast.Ident]types.Object{},
 		Selections: map[*ast.SelectorExpr]*types.Selection{},
 		Instances:  map[*ast.Ident]types.Instance{},
 	}}
-	report := func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
-		return s.report.At(pos, "%s: %s", option, fmt.Sprintf(format, args...))
-	}
+	report := s.reporter(option)
 	text, marks, bad := blankMarks(v.Text)
 	if bad >= 0 {
 		report(v.At(bad), "# without a parameter's name: write #id, or #0 for the first parameter").Over("#")
@@ -116,7 +131,7 @@ func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
 	if !s.bindParams(e, marks, m, report) || !refuse(e, report) {
 		return nil
 	}
-	if err := types.CheckExpr(s.report.Fset, s.pkg, s.scope(file, e), node, e.Info); err != nil {
+	if err := types.CheckExpr(s.report.Fset, s.pkg, s.scope(file, e, m), node, e.Info); err != nil {
 		pos, msg := e.base, err.Error()
 		if te, ok := err.(types.Error); ok {
 			pos, msg = te.Pos, te.Msg
@@ -127,22 +142,29 @@ func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
 	}
 	tv := e.Info.Types[node]
 	e.Type, e.Const = tv.Type, tv.Value
-	switch {
-	case tv.IsType():
+	if tv.IsType() {
 		report(v.At(0), "%s is a type, not a value", v.Text).Over(v.Text)
-		return nil
-	case !tv.IsValue() || tv.IsNil() || isTuple(tv.Type):
-		report(v.At(0), "%s does not give one value", v.Text).Over(v.Text)
 		return nil
 	}
 	if !refuseTyped(e, report) {
 		return nil
 	}
-	e.findGuards()
-	if s.home != s.pkg && !refuseUnexported(e, s.home, report) {
-		return nil
-	}
 	return e
+}
+
+// oneValue reports an expression that does not give one value.
+func (s *Scope) oneValue(e *Expr) bool {
+	if tv := e.Info.Types[e.Node]; !tv.IsValue() || tv.IsNil() || isTuple(tv.Type) {
+		s.reporter(e.Option)(e.Source.At(0), "%s does not give one value", e.Source.Text).Over(e.Source.Text)
+		return false
+	}
+	return true
+}
+
+// reachable reports names in an expression that the package it is written to
+// cannot use.
+func (s *Scope) reachable(e *Expr) bool {
+	return s.home == s.pkg || refuseUnexported(e, s.home, s.reporter(e.Option))
 }
 
 // Part checks a part of a key and finds out how to write it. It reports one
@@ -201,7 +223,11 @@ func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
 
 // Boolean checks an expression that must give a boolean that is not constant.
 func (s *Scope) Boolean(option string, v directive.Value, m *Signature) *Expr {
-	e := s.check(option, v, m)
+	return s.boolean(s.check(option, v, m))
+}
+
+// boolean reports an expression that is not a boolean, or constant.
+func (s *Scope) boolean(e *Expr) *Expr {
 	if e == nil {
 		return nil
 	}

@@ -30,9 +30,11 @@ type nilTest struct {
 
 // findGuards collects the guards of an expression, and rewrites it to use
 // their variables.
-func (e *Expr) findGuards() {
-	tests := e.nilTests()
-	e.Node = astutil.Apply(e.Node, nil, func(c *astutil.Cursor) bool {
+func (e *Expr) findGuards() { e.Node = e.guardPart(e.Node, e.nilTests()) }
+
+// guardPart is findGuards for a part of the expression.
+func (e *Expr) guardPart(part ast.Expr, tests []nilTest) ast.Expr {
+	return astutil.Apply(part, nil, func(c *astutil.Cursor) bool {
 		switch n := c.Node().(type) {
 		case *ast.SelectorExpr:
 			e.guardSelector(n, tests)

@@ -57,14 +57,12 @@ func (s *Scope) hint(e *Expr, pos token.Pos, msg string, m *Signature) (hint, in
 	switch undefined, isName := strings.CutPrefix(msg, "undefined: "); {
 	case isName && !strings.Contains(undefined, "."):
 		name = undefined
-		for _, p := range m.Params {
-			if p.Source == name {
-				return fmt.Sprintf(" (did you mean #%s?)", name), "#" + name
-			}
-			if p.Source != "" && p.Source != "_" {
-				params[p.Source] = true
-				candidates = append(candidates, p.Source)
-			}
+		if len(m.meant(name)) == 1 {
+			return fmt.Sprintf(" (did you mean #%s?)", name), "#" + name
+		}
+		for _, known := range m.known() {
+			params[known[1:]] = true
+			candidates = append(candidates, known[1:])
 		}
 		candidates = slices.Concat(candidates, s.names.Names(), s.pkg.Scope().Names())
 	case sel == nil || !isName && !strings.Contains(msg, "no field or method"):

@@ -1,12 +1,9 @@
 package expr
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -43,7 +40,7 @@ func blankMarks(text string) (string, map[int]bool, int) {
 	return string(out), marks, -1
 }
 
-// bindParams finds the parameters that the marked identifiers mean and gives
+// bindParams finds the parameters and results that the marked identifiers mean and gives
 // these names that no Go identifier has.
 func (s *Scope) bindParams(e *Expr, marks map[int]bool, m *Signature, report diag.Func) bool {
 	ok := true
@@ -53,38 +50,17 @@ func (s *Scope) bindParams(e *Expr, marks map[int]bool, m *Signature, report dia
 			return true
 		}
 		name := id.Name
-		i := slices.IndexFunc(m.Params, func(p *Param) bool { return p.Source == name && name != "_" })
-		if digits, isNumber := strings.CutPrefix(name, "_"); isNumber && isDigits(digits) && e.Source.Text[id.Pos()-e.base] == '#' {
-			name = digits
-			if n, err := strconv.Atoi(digits); err == nil && n < len(m.Params) {
-				i = n
-			}
+		if e.Source.Text[id.Pos()-e.base] == '#' { // a number
+			name = name[1:]
 		}
-		if i < 0 {
-			var known []string
-			for _, p := range m.Params {
-				if p.Source != "" && p.Source != "_" {
-					known = append(known, "#"+p.Source)
-				}
-			}
-			near := directive.Nearest("#"+name, known)
-			hint := ""
-			switch {
-			case near != "" && !isDigits(name):
-				hint = fmt.Sprintf(" (did you mean %q?)", near)
-			case len(m.Params) == 0:
-				near, hint = "", ": it has none"
-			case len(known) == 0:
-				near, hint = "", ": its parameters have no names, write #0 for the first"
-			default:
-				near, hint = "", ": it has "+strings.Join(known, ", ")
-			}
-			report(e.at(id.Pos()), "method %s has no parameter #%s%s", m.Name, name, hint).Over("#" + name).ReplaceBy(near)
+		p, unknown, near := m.lookup(name)
+		if p == nil {
+			report(e.at(id.Pos()), "%s", unknown).Over("#" + name).ReplaceBy(near)
 			ok = false
 			return true
 		}
 		id.Name = "#" + name
-		e.Params[id] = m.Params[i]
+		e.Params[id] = p
 		return true
 	})
 	return ok
@@ -94,9 +70,9 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// scope makes a scope like that of the source file in which the parameters
-// have their marked names, and returns a position inside of it.
-func (s *Scope) scope(file *token.File, e *Expr) token.Pos {
+// scope makes a scope like that of the interface in the source file, in which
+// the parameters have their marked names, and returns a position inside of it.
+func (s *Scope) scope(file *token.File, e *Expr, m *Signature) token.Pos {
 	pkg := s.pkg
 	scope := types.NewScope(pkg.Scope(), token.Pos(file.Base()), token.Pos(file.Base()+file.Size()+1), "directive")
 	for _, name := range s.names.Names() {
@@ -104,6 +80,9 @@ func (s *Scope) scope(file *token.File, e *Expr) token.Pos {
 	}
 	for _, p := range s.extra {
 		scope.Insert(p)
+	}
+	for _, t := range m.Types {
+		scope.Insert(t)
 	}
 	for id, p := range e.Params {
 		scope.Insert(types.NewParam(token.NoPos, pkg, id.Name, p.Type))

@@ -56,6 +56,11 @@ func refuseTyped(e *Expr, report diag.Func) bool {
 			x, y := e.Info.Types[n.X], e.Info.Types[n.Y]
 			switch {
 			case (n.Op == token.EQL || n.Op == token.NEQ) && !x.IsNil() && !y.IsNil() && mayNotCompare(x.Type) && mayNotCompare(y.Type):
+				if IsError(x.Type) || IsError(y.Type) {
+					report(e.at(n.Pos()), "comparing errors may panic and misses wrapped ones: write errors.Is(%s, %s)", types.ExprString(n.X), types.ExprString(n.Y)).Over(e.textOf(n))
+					ok = false
+					break
+				}
 				no(n, "comparing "+types.ExprString(n.X)+" with "+types.ExprString(n.Y)+", which may hold values that cannot be compared,")
 			case y.Value != nil || y.Type == nil:
 			case (n.Op == token.QUO || n.Op == token.REM) && isInteger(y.Type):

@@ -61,16 +61,6 @@ func (b *Builder) namedContext(m *Method, rules []*Rule) *directive.Value {
 	return named
 }
 
-// EachExpr visits the expressions of a method's limits, and of its context.
-func (m *Method) EachExpr(visit func(*expr.Expr)) {
-	if m.Ctx != nil {
-		visit(m.Ctx)
-	}
-	for _, l := range m.Limits {
-		l.EachExpr(visit)
-	}
-}
-
 // warnWait warns of a call that waits for its turn and has no context, so that
 // it waits though its caller has gone.
 func (b *Builder) warnWait(w *Wrapper) {

@@ -15,14 +15,24 @@ type Limit struct {
 	Cost  *expr.Expr // nil: 1
 	Max   *expr.Expr // nil unless it depends on the call
 	When  *expr.Expr // nil: always
+
+	// What changes the charge when the call is over.
+	Refund *expr.Expr // gives it back if true; nil: never
+	Settle *expr.Expr // is the real cost; nil: Cost
 }
+
+// Settles reports whether the charge may change when the call is over.
+func (l *Limit) Settles() bool { return l.Refund != nil || l.Settle != nil }
+
+// Holds reports whether a permit is to be given back when the call is over.
+func (l *Limit) Holds() bool { return l.Rule.Algorithm() == directive.Concurrency }
 
 // EachExpr visits the expressions of a limit that depend on the call.
 func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 	for _, p := range l.Parts {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When} {
+	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle} {
 		if e != nil {
 			visit(e)
 		}
@@ -46,6 +56,10 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 	if v := r.Expr("when"); v != nil {
 		l.When = scope.Boolean("when", *v, &m.Signature)
 	}
+	if v := r.Expr("refund"); v != nil {
+		l.Refund = scope.Condition("refund", *v, m.After())
+	}
+	b.applySettle(l, m, scope)
 	return l
 }
 
@@ -92,11 +106,52 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 		b.Report.At(v.Pos, "cost: a cost of 0 charges nothing: remove the limit")
 	case !exact || n < 1 || n > most:
 		b.Report.At(v.Pos, "cost: %s is not between 1 and %d, the most that the limit admits at once", e.Const, most)
+	case n > bound && l.Holds():
+		b.Report.At(v.Pos, "cost: %d is above %d, the most permits that one call may hold", n, bound)
 	case n > bound:
 		b.Report.At(v.Pos, "cost: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
 	case n != 1:
 		l.Cost = e
 	}
+}
+
+// applySettle checks the settled cost of a limit.
+func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
+	v := l.Rule.Expr("settle")
+	if v == nil {
+		return
+	}
+	if l.Settle = scope.Integer("settle", *v, m.After()); l.Settle == nil || l.Settle.Const == nil {
+		return
+	}
+	algorithm := l.Rule.Algorithm()
+	bound := directive.MostCost(algorithm)
+	if algorithm == directive.SlidingLog {
+		bound += reserved(l, bound) // that much on top
+	}
+	switch n, exact := int64Of(l.Settle.Const); {
+	case constant.Sign(l.Settle.Const) < 0:
+		b.Report.At(v.Pos, "settle: a cost of %s is negative: write what the call cost, 0 to give all back", l.Settle.Const)
+	case constant.Sign(l.Settle.Const) == 0:
+		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", directive.Concurrency)
+	case !exact || n > directive.MostCost(""):
+		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, directive.MostCost(""))
+	case n > bound:
+		b.Report.At(v.Pos, "settle: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
+	case reserved(l, 0) == n:
+		b.Report.At(v.Pos, "settle: %d is the cost already: remove the option", n)
+	}
+}
+
+// reserved returns the constant cost of a limit, or else another.
+func reserved(l *Limit, other int64) int64 {
+	if l.Cost == nil {
+		return 1
+	}
+	if n, exact := int64Of(l.Cost.Const); exact {
+		return n
+	}
+	return other
 }
 
 func int64Of(v constant.Value) (int64, bool) {

@@ -122,8 +122,8 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		rules := b.sharedBy(w, m, own, sharedRules)
 		applied := len(rules)
 		for i, s := range settingsIn(own) {
-			if !m.returnsError() {
-				b.Report.At(s.Pos, "a limited method must return an error as its last result: add one to %s, or remove the directive", m.Name)
+			if !m.canRefuse(own, rules) {
+				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
 			r := b.newRule(s, base+"."+m.Name, i)
 			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
@@ -138,6 +138,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m)))
 		}
 		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
+		b.applyDeny(w, m, rules, scopes(w, m))
 	}
 }
 
@@ -153,11 +154,11 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 	}
 	var rules []*Rule
 	for _, r := range shared {
-		if off >= 0 || slices.ContainsFunc(r.Except(), func(v directive.Value) bool { return v.Text == m.Name }) {
+		if off >= 0 || r.excepts(m) {
 			continue
 		}
-		if !m.returnsError() {
-			b.Report.At(r.Pos, "method %s of %s cannot be limited, its last result is not an error: add except=%s, or %soff above the method", m.Name, w.Name, m.Name, directive.Prefix)
+		if !m.canRefuse(own, shared) {
+			b.Report.At(r.Pos, "method %s of %s cannot be limited, its last result is not an error: add one, deny=CALL with a call that gives its results, except=%s, or %soff above the method", m.Name, w.Name, m.Name, directive.Prefix)
 			continue
 		}
 		rules = append(rules, r)

@@ -29,6 +29,11 @@ func (r *Rule) KeyText() string {
 	return strings.Join(parts, ", ")
 }
 
+// excepts reports whether the rule of a whole interface leaves a method out.
+func (r *Rule) excepts(m *Method) bool {
+	return slices.ContainsFunc(r.Except(), func(v directive.Value) bool { return v.Text == m.Name })
+}
+
 func (b *Builder) checkExcept(w *Wrapper, s *directive.Settings) {
 	var names []string
 	for _, m := range w.Methods {

@@ -39,8 +39,28 @@ type Method struct {
 	Limits    []*Limit // that a call must pass
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
-	Ctx *expr.Expr
+	Ctx  *expr.Expr
+	Deny *expr.Expr // what a refused call returns; nil: the error, or what Handler says
 }
+
+// EachExpr visits the expressions of a method that are evaluated with a call.
+func (m *Method) EachExpr(visit func(*expr.Expr)) {
+	for _, l := range m.Limits {
+		l.EachExpr(visit)
+	}
+	if m.Deny != nil {
+		visit(m.Deny)
+	}
+	if m.Ctx != nil {
+		visit(m.Ctx)
+	}
+}
+
+// Settles reports whether a charge may change when the call is over.
+func (m *Method) Settles() bool { return slices.ContainsFunc(m.Limits, (*Limit).Settles) }
+
+// Holds reports whether a permit is to be given back when the call is over.
+func (m *Method) Holds() bool { return slices.ContainsFunc(m.Limits, (*Limit).Holds) }
 
 // NextField returns the name of the field for the wrapped value. It is next
 // unless a method has that name.
@@ -145,9 +165,16 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		return nil
 	}
 	m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig}
+	for p := range w.TypeParams.TypeParams() {
+		m.Types = append(m.Types, p.Obj())
+	}
 	for p := range sig.Params().Variables() {
 		m.Params = append(m.Params, &expr.Param{Source: p.Name(), Type: p.Type()})
 	}
+	for p := range sig.Results().Variables() {
+		m.Results = append(m.Results, &expr.Param{Source: p.Name(), Type: p.Type()})
+	}
+	m.Refusal = &expr.Param{Source: "err", Type: types.Universe.Lookup("error").Type()}
 	return m
 }
 
@@ -156,12 +183,6 @@ func orderOf(order map[string]int, name string) int {
 		return i
 	}
 	return len(order) + 1<<20 // embedded ones last
-}
-
-// returnsError reports whether a method's last result is an error.
-func (m *Method) returnsError() bool {
-	n := m.Type.Results().Len()
-	return n > 0 && types.Identical(m.Type.Results().At(n-1).Type(), types.Universe.Lookup("error").Type())
 }
 
 // unreachable returns a type in t that package from cannot name, or nil.

@@ -14,6 +14,7 @@ import (
 const (
 	RuntimePath  = "github.com/rategen/rategen/runtime"
 	AdaptivePath = RuntimePath + "/adaptive"
+	HTTPPath     = RuntimePath + "/ratehttp"
 )
 
 // Wrapper returns the name of an interface's wrapper.

@@ -178,9 +178,11 @@ func (g *group) share(call *terms.Call, at place) {
 	found, c := &g.found[at.call], &call.Charges[0]
 	c.Result = found.Result
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
-		c.Allowed, c.RetryAfter = true, 0
+		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
 	} else {
-		c.Allowed, c.At = false, 0
+		if c.Allowed, c.At = false, 0; c.Blocked {
+			c.Remaining = 0
+		}
 	}
 }

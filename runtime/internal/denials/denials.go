@@ -45,7 +45,8 @@ type denial struct {
 	fits      time.Duration // when the charge fits
 	whole     time.Duration // when the limit is whole again
 	until     time.Duration // how long it is fresh: never longer than fits
-	renewing  atomic.Bool   // a call asks whether it still holds
+	blocked   bool
+	renewing  atomic.Bool // a call asks whether it still holds
 }
 
 // New returns an empty memory that trusts a denial for at most trust.
@@ -106,6 +107,7 @@ func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup L
 		RetryAfter: n.fits - now,
 		ResetAfter: n.whole - now,
 		Recalled:   true,
+		Blocked:    n.blocked,
 	}
 	return true
 }
@@ -201,20 +203,22 @@ func (m *Memory) Release(call *terms.Call) {
 // forgets denials that no longer hold. It reports whether a denial is new; then
 // Publish is due. The time that a queue takes depends on who waits, so queues
 // are not remembered. A call that is a part of one in several slots is trusted
-// for a moment only.
+// for a moment only, unless it is blocked: a block is not given back.
 func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
-	trust := m.trust
-	if call.Part {
-		trust = min(trust, partTrust)
-	}
 	for i := range call.Charges {
 		c := &call.Charges[i]
+		trust, remaining := m.trust, c.Remaining
+		if c.Blocked {
+			remaining = 0
+		} else if call.Part {
+			trust = min(trust, partTrust)
+		}
 		switch {
 		case c.Shadow || c.Algorithm == terms.Queue:
 		case !c.Allowed:
 			denied = true
 			m.table.add(c.Key, &denial{
-				terms: c.Terms, cost: c.Cost, remaining: c.Remaining,
+				terms: c.Terms, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
 				fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, until: asked + min(c.RetryAfter, trust),
 			}, asked)
 		case m.table.used.Load():

@@ -112,3 +112,43 @@ func TestRefuted(t *testing.T) {
 		}
 	})
 }
+
+// TestBlocked wants the denial by a block to answer with the rest of the block and
+// nothing left, and to be trusted also if it is of a part of a call.
+func TestBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, part := range []bool{false, true} {
+			m := New(time.Hour)
+			c := call(2, 10)
+			c.Part = part
+			r := &c.Charges[0].Result
+			r.Blocked, r.Remaining, r.RetryAfter, r.ResetAfter = true, 1, time.Minute, time.Minute
+			if !m.Learn(c, clock.Now()) {
+				t.Error("a block is no denial")
+			}
+			for passed := time.Duration(0); passed < time.Minute; passed += 20 * time.Second {
+				again := call(2, 10)
+				if !m.Recall(again, clock.Now()) {
+					t.Fatalf("part %v: not recalled after %v", part, passed)
+				}
+				want := terms.Result{Blocked: true, Recalled: true, RetryAfter: time.Minute - passed, ResetAfter: time.Minute - passed}
+				if got := again.Charges[0].Result; got != want {
+					t.Errorf("part %v: got %+v, want %+v", part, got, want)
+				}
+				time.Sleep(20 * time.Second)
+			}
+			if again := call(2, 10); m.Recall(again, clock.Now()) {
+				t.Errorf("part %v: got %+v when the block is over", part, again.Charges[0].Result)
+			}
+			m.Learn(c, clock.Now())
+			if m.Forget([]byte("k")); m.Recall(call(2, 10), clock.Now()) {
+				t.Error("a block is recalled that was forgotten")
+			}
+			ghost := call(2, 10)
+			m.Learn(c, clock.Now()+1)
+			if ghost.Charges[0].Shadow = true; m.Recall(ghost, clock.Now()) {
+				t.Error("a block denies a shadow")
+			}
+		}
+	})
+}

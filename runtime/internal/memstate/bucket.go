@@ -18,6 +18,9 @@ type bucket state
 // levelUnit is in how many parts a bucket's level divides an event.
 const levelUnit = 1_000_000
 
+// mostOwed is the highest level.
+const mostOwed = 1 << 62
+
 func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	since := b.at
 	if b.kept == 0 {
@@ -78,6 +81,7 @@ func (b *bucket) stored(d drain) float64 {
 
 // set sets the level and returns when it will have drained.
 func (b *bucket) set(t *terms.Terms, level float64, at int64) (stop int64) {
+	level = min(level, mostOwed)
 	stop = at + drainOf(t).time(level)
 	if spare, slack := b.from-stop, slack(t.Window); spare < 0 || spare > slack {
 		b.from = stop + slack

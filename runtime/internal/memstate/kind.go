@@ -36,7 +36,7 @@ type step uint8
 
 const (
 	look   step = iota // fills in the view and changes nothing
-	charge             // makes a charge that look has just found to fit
+	charge             // charges c.Cost to what look has just seen, also if it does not fit
 	refund             // takes back up to c.Cost of what was charged at c.At
 )
 

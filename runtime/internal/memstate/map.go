@@ -98,21 +98,44 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case admitted && c.Allowed:
 			s.charge(clock, hash, c, &v, e, m.max)
 		case e != nil:
-			e.heal(clock, c.Window, &v)
+			e.leave(clock, c, &v)
 		}
 	}
 	return -1
 }
 
-// Refund takes back up to c.Cost of what was charged to c.Key at c.At. It does
-// nothing if that is no longer counted.
-func (m *Map) Refund(clock int64, c *terms.Charge) {
+// Settle charges c.Cost to c.Key however little room there is. If that is below
+// 0, it takes back up to so much of what was charged at c.At, or nothing if that
+// is no longer counted. It reports false if the key holds the state of another
+// kind.
+func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
+	c := *charge
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.find(hash, c.Key, clock); e != nil && e.become(c.Algorithm) {
-		e.do(refund, clock, c, nil)
+	if c.Cost <= 0 {
+		c.Cost = -c.Cost
+		e := s.find(hash, c.Key, clock)
+		if e == nil || c.Cost == 0 {
+			return true
+		}
+		if !e.become(c.Algorithm) {
+			return false
+		}
+		kept := e.kept
+		e.do(refund, clock, &c, nil)
+		e.stay(clock, kept, &c)
+		return true
 	}
+	var v view
+	owed := c.Cost
+	c.Cost = 0
+	e, ok := s.look(clock, hash, &c, &v)
+	if ok {
+		c.Cost = owed
+		s.charge(clock, hash, &c, &v, e, m.max)
+	}
+	return ok
 }
 
 // Reset forgets a key.

@@ -54,7 +54,7 @@ func TestEveryAlgorithmHasAState(t *testing.T) {
 		}
 		c := chargeOf(a, "k")
 		c.Cost, c.At = 3, at
-		m.Refund(start, c)
+		m.Settle(start, backOf(c))
 		if r := decide(false); r.Remaining != 3 {
 			t.Errorf("algorithm %d: %d left after all was refunded", a, r.Remaining)
 		}
@@ -83,7 +83,7 @@ func TestConflict(t *testing.T) {
 			if got := m.Decide(start, chargeOf(b, "k"), true); got != same {
 				t.Errorf("algorithm %d after %d: got %t", b, a, got)
 			}
-			m.Refund(start, chargeOf(b, "k")) // does nothing, or a part of the charges goes
+			m.Settle(start, backOf(chargeOf(b, "k"))) // does nothing, or a part of the charges goes
 			charges := []terms.Charge{*chargeOf(b, "other"), *chargeOf(b, "k")}
 			want := 1
 			if same {
@@ -152,7 +152,7 @@ func TestDecideAllocates(t *testing.T) {
 		one := func(cost int64) {
 			c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1_000_000, Max: 3, Param: param(a)}, Key: key, Cost: cost}
 			m.Decide(start, &c, true)
-			m.Refund(start, &c)
+			m.Settle(start, backOf(&c))
 			two := [2]terms.Charge{c, c}
 			m.DecideAll(start, two[:1], true)
 		}
@@ -170,4 +170,11 @@ func TestDecideAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, missing); n != 0 {
 		t.Errorf("a key that is not there: %v allocations", n)
 	}
+}
+
+// backOf returns what gives a charge back.
+func backOf(c *terms.Charge) *terms.Charge {
+	back := *c
+	back.Cost = -c.Cost
+	return &back
 }

@@ -23,7 +23,7 @@ func (s *shard) decide(clock int64, hash uint64, c *terms.Charge, commit bool, l
 	case c.Allowed:
 		s.charge(clock, hash, c, &v, e, limit)
 	case e != nil:
-		e.heal(clock, c.Window, &v)
+		e.leave(clock, c, &v)
 	}
 	return true
 }
@@ -41,11 +41,19 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 		state = &e.state
 	}
 	state.do(look, clock, c, v)
-	c.Allowed = v.retry == 0
-	c.Remaining = max(0, v.room)
-	c.RetryAfter, c.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
-	c.Delay, c.At, c.Recalled = 0, 0, false
+	if v.blocked = false; c.Block > 0 {
+		e.see(clock, c, v)
+	}
+	v.tell(&c.Result)
 	return e, true
+}
+
+// tell fills in the result of a charge that is not made.
+func (v *view) tell(r *terms.Result) {
+	r.Allowed = v.retry == 0
+	r.Remaining = max(0, v.room)
+	r.RetryAfter, r.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
+	r.Delay, r.At, r.Recalled, r.Blocked = 0, 0, false, v.blocked
 }
 
 // charge makes a charge that has just been found to fit. A key without an entry
@@ -56,7 +64,11 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 		e = s.keys.add(hash, c.Key)
 		e.become(c.Algorithm)
 	}
+	at := v.at
 	e.do(charge, clock, c, v)
+	if c.Block > 0 {
+		e.lift(clock, at, c)
+	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
 	c.At, c.ResetAfter, c.Delay = v.at, terms.Micros(v.reset), terms.Micros(v.delay)
 }

@@ -34,6 +34,8 @@ type view struct {
 	at int64
 	// delay is how long the caller must wait for its turn once it is charged.
 	delay int64
+	// blocked says that a block denies the charge.
+	blocked bool
 
 	from, stop, count int64 // each kind has a meaning of its own for these
 	level             float64
@@ -53,8 +55,8 @@ func (s *state) become(a terms.Algorithm) bool {
 // limit is whole again, as it would be if a shorter window charged it. See
 // take.lua.
 func (s *state) heal(clock, window int64, v *view) {
-	if v.reset > 0 && s.dies()*1000-clock < v.reset {
-		s.kept = clock + v.reset + slack(window)
+	if v.reset > 0 {
+		s.outlive(clock, window, clock+v.reset)
 	}
 }
 

@@ -23,8 +23,14 @@ type slot struct {
 // An entry is a key and its state.
 type entry struct {
 	state
-	long  *string // a key that does not fit bytes, or nil
+	rare  *rare // nil for most
 	bytes [shortKey]byte
+}
+
+// A rare is what few entries have.
+type rare struct {
+	key   string // that does not fit bytes, or empty
+	until int64  // when a block ends, or 0
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The
@@ -99,7 +105,7 @@ func (t *table) remove(free int) {
 func newEntry(key []byte) *entry {
 	e := new(entry)
 	if len(key) > shortKey {
-		e.long = new(string(key))
+		e.rare = &rare{key: string(key)}
 	} else {
 		e.size = uint8(copy(e.bytes[:], key))
 	}
@@ -108,8 +114,8 @@ func newEntry(key []byte) *entry {
 
 // is reports whether a key is the entry's.
 func (e *entry) is(key []byte) bool {
-	if e.long != nil {
-		return *e.long == string(key)
+	if e.rare != nil && e.rare.key != "" {
+		return e.rare.key == string(key)
 	}
 	return string(e.bytes[:e.size]) == string(key)
 }

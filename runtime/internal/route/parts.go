@@ -136,24 +136,26 @@ func (r *Router) retryHalfMoved(ctx context.Context, op script.Operation, calls 
 	return nil
 }
 
-// giveBack refunds what was charged for calls that are not admitted. It has the
+// giveBack gives back what was charged for calls that are not admitted. It has the
 // timeout to itself, since the context may have ended. If Redis fails just now
 // the part stays charged until it leaves the window; the decisions stand.
 func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
-	var refunds []terms.Call
+	var settled []terms.Call
 	for i := range calls {
 		if calls[i].Err == nil && calls[i].Admitted() {
 			continue
 		}
 		for j := range calls[i].Charges {
 			if c := &calls[i].Charges[j]; c.At != 0 {
-				refunds = append(refunds, terms.Call{Charges: []terms.Charge{*c}})
+				back := *c
+				back.Cost = -c.Cost
+				settled = append(settled, terms.Call{Charges: []terms.Charge{back}})
 				c.Remaining += c.Cost
 				c.At, c.Delay = 0, 0
 			}
 		}
 	}
-	if len(refunds) > 0 {
-		_ = r.Decide(context.WithoutCancel(ctx), script.Refund, refunds, clock.Now())
+	if len(settled) > 0 {
+		_ = r.Decide(context.WithoutCancel(ctx), script.Settle, settled, clock.Now())
 	}
 }

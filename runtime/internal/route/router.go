@@ -74,10 +74,10 @@ func New(client redis.UniversalClient, cfg *batch.Config) *Router {
 }
 
 // Decide has calls of a caller that arrived at an instant executed, and fills in
-// their results. The error is non-nil if none was executed. A refund also makes
+// their results. The error is non-nil if none was executed. To settle also makes
 // the denial memory forget the keys.
 func (r *Router) Decide(ctx context.Context, op script.Operation, calls []terms.Call, arrived time.Duration) error {
-	if m := r.cfg.Denials; m != nil && op == script.Refund {
+	if m := r.cfg.Denials; m != nil && op == script.Settle {
 		defer func() {
 			for i := range calls {
 				for j := range calls[i].Charges {

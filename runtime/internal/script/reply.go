@@ -20,9 +20,10 @@ func (replyError) RedisError() {}
 // The numbers that begin a part of the reply of take.lua, unless it begins with
 // how much is left of a limit.
 const (
-	replyFailed = -1
-	replyLong   = -2
-	longFields  = 7
+	replyFailed  = -1
+	replyLong    = -2
+	replyBlocked = -3 // long, and the caller is blocked
+	longFields   = 7
 )
 
 // A reply is the part of a reply of take.lua that is not decoded yet.
@@ -75,7 +76,7 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 		r.rest = n[2:]
 		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
 		return times, nil
-	case len(n) >= longFields && n[0] == replyLong:
+	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked):
 		r.rest = n[longFields:]
 		*result = terms.Result{
 			Allowed:    n[1] > 0,
@@ -84,6 +85,7 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 			ResetAfter: terms.Micros(n[4]),
 			At:         n[5],
 			Delay:      terms.Micros(n[6]),
+			Blocked:    n[0] == replyBlocked,
 		}
 		return n[1], nil
 	}

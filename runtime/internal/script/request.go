@@ -11,7 +11,7 @@ type Operation string
 const (
 	Take   Operation = "take"
 	Peek   Operation = "peek"
-	Refund Operation = "refund"
+	Settle Operation = "settle"
 )
 
 // How many integers follow the algorithm of the terms on the wire, and how many
@@ -54,13 +54,18 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			if j+1 < len(charges) {
 				which = -which
 			}
-			third := c.At
-			if op != Refund {
-				third = times[i]
+			third := times[i]
+			if op == Settle {
+				if third = 0; c.Cost < 0 {
+					third = c.At
+				}
 			}
 			r.keys = append(r.keys, c.Key)
-			r.limit(which, c.Cost, third, op == Take && len(charges) == 1)
+			r.limit(which, c.Cost, third, op != Peek && len(charges) == 1)
 		}
+	}
+	if op == Settle {
+		r.set = lua.Settle
 	}
 	limits := len(r.numbers)
 	r.names = r.names[:0]
@@ -69,7 +74,10 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 		script := scripts[t.Algorithm]
 		r.set |= 1 << script
 		r.names = append(r.names, lua.Algorithms[script])
-		shadow := int64(0)
+		if t.Block > 0 {
+			r.set |= lua.Block
+		}
+		shadow := t.Block
 		if t.Shadow {
 			shadow = 1
 		}

@@ -47,6 +47,9 @@ type Terms struct {
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
 	// long a call may wait in a Queue; -1 for other buckets.
 	More int64
+	// Block is for how long a denied caller stays denied; 0: no longer than the
+	// limit has no room. In shadow mode it says only that the key may hold a block.
+	Block int64
 }
 
 // MaxDrain is the longest time in microseconds that a full bucket may take to
@@ -84,7 +87,9 @@ func (c *Call) Admitted() bool {
 // A Charge is one limit of a call.
 type Charge struct {
 	Terms
-	Key  []byte
+	Key []byte
+	// Cost is how many events the call stands for. To settle, it is by how many
+	// the charge at At is to grow, or to shrink if it is below 0.
 	Cost int64
 	Result
 	// Renews marks a charge that finds out whether a denial still holds, see
@@ -100,7 +105,7 @@ const Work = 16
 // as many events as it costs.
 func (c *Charge) Work() int64 {
 	if c.Algorithm.Log() {
-		return Work + c.Cost
+		return Work + max(c.Cost, -c.Cost)
 	}
 	return Work
 }
@@ -115,6 +120,7 @@ type Result struct {
 	Delay      time.Duration
 	At         int64
 	Recalled   bool
+	Blocked    bool
 }
 
 // Micros returns a number of microseconds as a duration.

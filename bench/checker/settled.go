@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/runtime"
+)
+
+// forgetful is the name of the run in which every 500th settlement is left out,
+// which the sums must show.
+const forgetful = "forgets to settle"
+
+// settledWindow is so long that nothing leaves it, and no bucket drains by an
+// event, while the checker runs. So what Redis has counted in the end must be what
+// all calls cost in the end.
+const settledWindow = runtime.MaxWindow
+
+// settledMax returns the max of a key: from one that the processes exhaust to one
+// that they hardly do.
+func settledMax(key int) int64 { return 40 + 60*int64(key%5) }
+
+// callSettled makes calls until none is left or the time is over, and settles
+// most of those that are admitted: back to nothing, for less, for more than there
+// is room for. Two goroutines settle the same decision, and one of them must lose.
+// It writes down what each call cost in the end.
+func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+	var output []byte
+	for ctx.Err() == nil {
+		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
+			break
+		}
+		k := rand.IntN(len(limits))
+		reserved := 1 + rand.Int64N(maxCost)
+		limit := limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
+		d, err := limiter.Take(ctx, limit)
+		r := record{Limit: uint16(k), Cost: uint8(reserved)}
+		switch {
+		case errors.Is(err, runtime.ErrLimited):
+		case err != nil:
+			return err
+		default:
+			r.Admitted = 1
+			if rand.IntN(2000) > 0 { // nearly all at 0, or the limits would soon be full
+				cost := int64(0)
+				if rand.IntN(1000) == 0 {
+					cost = rand.Int64N(4 * maxCost)
+				}
+				if err := w.settle(ctx, limiter, d, limit.WithSettled(cost)); err != nil {
+					return err
+				}
+				r.Cost = uint8(cost)
+			}
+		}
+		output = r.append(output)
+	}
+	return write(output)
+}
+
+// settle settles a decision twice at once, and returns an error unless that was
+// done once. In the run of the control it is sometimes not done at all.
+func (w *worker) settle(ctx context.Context, limiter *runtime.Limiter, d runtime.Decision, limit runtime.Limit) error {
+	if w.algorithms == forgetful && rand.IntN(500) == 0 {
+		return nil
+	}
+	var second error
+	var wait sync.WaitGroup
+	wait.Go(func() { second = limiter.Settle(ctx, d, limit) })
+	first := limiter.Settle(ctx, d, limit)
+	wait.Wait()
+	if first == nil && second == runtime.ErrSettled || first == runtime.ErrSettled && second == nil {
+		return nil
+	}
+	return fmt.Errorf("two settlements of one decision: %v and %v", first, second)
+}
+
+// sumSettled compares what each key holds with what its calls have cost. A key
+// that holds less admits too much, one that holds more too little.
+func sumSettled(ctx context.Context, redis *server.Server, limits []limit, records []record) (*result, error) {
+	client := server.NewClient(redis.Socket)
+	defer client.Close()
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience)), quiet)
+	cost := make([]int64, len(limits))
+	total := new(result)
+	for i := range records {
+		r := &records[i]
+		total.count(r, 0)
+		if r.Admitted == 1 {
+			cost[r.Limit] += int64(r.Cost)
+		}
+	}
+	for k := range limits {
+		rule := limits[k].rule
+		rule.Max = runtime.MaxLog // so that a debt shows
+		d, err := limiter.Peek(ctx, rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))))
+		if err != nil {
+			return nil, err
+		}
+		held := rule.Max - d.Remaining
+		if held < cost[k] {
+			total.over++
+		}
+		if held > cost[k] {
+			total.spurious++
+		}
+		if held != cost[k] {
+			total.notes = append(total.notes, fmt.Sprintf("key %d: its calls cost %d, and Redis has counted %d", k, cost[k], held))
+		}
+	}
+	return total, nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The story goes as the documentation tells it, in memory and with a Redis.
+func TestStory(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) runtime.Store{
+		"memory": func(*testing.T) runtime.Store { return runtime.NewMemoryStore() },
+		"redis": func(t *testing.T) runtime.Store {
+			return runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(10*time.Second))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := run(t.Context(), open(t), &out); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{
+				`(?m)^call \d+  Lin Yue\n        header ratelimit: "EmployeeService\.GetEmployee";r=2;t=2\n        header ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3$`,
+				`(?m)^call \d+  rpc error: code = ResourceExhausted desc = too fast, have a cup of tea$`,
+				`trailer ratelimit: "EmployeeService\.GetEmployee";r=0;t=\d\n        trailer ratelimit-policy: "EmployeeService\.GetEmployee";q=3;w=3\n        trailer grpc-retry-pushback-ms: \d+\n`,
+				`ErrorInfo    RATE_LIMIT_EXCEEDED of employee.v1.EmployeeService\n        QuotaFailure EmployeeService\.GetEmployee, 3: too fast, have a cup of tea\n        RetryInfo    `,
+				`(?m)^call \d+  Noor Haddad, 2 attempts, after `,
+				`(?m)^stream 1  3 employees\nstream 2  1 employees, then rpc error: code = ResourceExhausted desc = the list was read enough for now$`,
+			} {
+				if !regexp.MustCompile(want).Match(out.Bytes()) {
+					t.Errorf("the story has no %s", want)
+				}
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}

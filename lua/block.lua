@@ -1,0 +1,123 @@
+-- What take.lua is made of besides, for limits with a block: a caller that such a
+-- limit denies stays denied for that long from the denial on.
+--
+-- The block is part of the limit's own key, as the time in microseconds at which it
+-- ends: each algorithm says in its header where. Keys of limits with a block have
+-- names of their own, so scripts without these pieces never meet one. The limit is
+-- blocked as long as its time, which look calls at, is before that end; it does not
+-- matter which limit began the block, or with which terms.
+--
+-- CALLS  what look reads holds the block, if there is one; a ZSET and a LIST are read
+--        once more then. The denial that begins it: one write, by ZADD, RPUSH, HSET
+--        or GET and SET; PTTL, and PEXPIRE if the key would go before the block ends.
+--        Later denials write nothing. The first charge after the end: ZREM, LTRIM or
+--        HDEL, unless the state is a STRING.
+--
+-- An algorithm has these pieces, besides those that it puts into its own:
+--   mark   writes the block that ends at ends, and sets written to the reply
+--   drop   removes it, if the charge that follows does not
+--   whole  sets reset, if look may have left it out, and sets none if the limit is
+--          whole
+--- block
+-- For how long a denial by the limit blocks; 0 and 1 are none.
+local block
+--- duration
+block = ARGV[2 + which * 6] + 0
+--- ends
+-- When the block ends that look has found, if any; and whether the limit is blocked.
+local ends, active
+--- blocked
+local blocked -- the caller is, from now on at the latest
+--- begin
+if ends then
+  --- insert drop
+end
+ends = at + block
+--- insert mark
+-- A Redis that takes no writes, for lack of memory say, still denies the call.
+blocked = type(written) ~= 'table' or written.ok ~= nil
+if blocked then
+  --- insert outlive
+end
+--- outlive
+if call('PTTL', key) < (ends - clock) / 1000 then
+  call('PEXPIRE', key, lifetime(ends + slack))
+end
+--- rest
+if blocked then
+  retry = math.max(retry or 0, ends - clock)
+  reset = math.max(reset or 0, ends - clock)
+end
+--- active
+active = ends and ends > at
+--- deny
+--- insert active
+if active and not shadow then
+  blocked = true
+  if charging and not retry then
+    --- insert whole
+  end
+elseif (retry or not charging) and block > 1 then
+  --- insert begin
+end
+--- insert rest
+if blocked and allowed == 0 then
+  room = 0
+end
+--- lift
+if ends then
+  --- insert drop
+end
+--- keep
+-- A limit is charged while it is blocked if it is in shadow mode by now, or a call
+-- is settled. That does not end the block, of which the charge has left nothing.
+if active then
+  --- insert mark
+  --- insert outlive
+end
+--- stay
+if ends then -- and a refund has written what comes behind it
+  --- insert mark
+  --- insert outlive
+end
+--- tell
+if blocked then
+  replies[n - 6] = -3
+end
+--- see
+--- insert active
+local blocked = active and not shadow
+--- insert rest
+if blocked then
+  room = 0
+end
+--- begins
+, blocked, function()
+  --- insert begin
+  --- insert rest
+  return blocked and 0 or room, retry, reset, blocked
+end
+--- looked
+limit.room, limit.retry, limit.reset, limit.charge, limit.blocked, limit.begin = looks[algorithm](limit.key, limit.cost)
+--- peeked
+limit.room, limit.retry, limit.reset, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)
+--- denied
+if limit.retry and not limit.blocked and block > 1 then
+  limit.room, limit.retry, limit.reset, limit.blocked = limit.begin()
+end
+--- told
+blocked = limit.blocked
+--- unblock
+-- The end of a block stands in front of a STRING, after a "-".
+if state and sub(state, 1, 1) == '-' then
+  ends, state = sub(state, 2, 17) + 0, sub(state, 18)
+  if state == '' then
+    state = nil
+  end
+end
+--- string mark
+local state = call('GET', key) or '' -- it may have expired just now
+if sub(state, 1, 1) == '-' then
+  state = sub(state, 18)
+end
+local written = redis.pcall('SET', key, '-' .. text(ends) .. state, 'KEEPTTL')

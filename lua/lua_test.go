@@ -1,0 +1,31 @@
+package lua
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestBlock wants every algorithm to read, write and remove a block in the scripts
+// that are to know blocks, and no other script to be any longer for it.
+func TestBlock(t *testing.T) {
+	t.Parallel()
+	comment := regexp.MustCompile(`(?m)--.*$`)
+	for i, name := range Algorithms {
+		for _, kind := range []uint{0, Several, Settle} {
+			with := comment.ReplaceAllString(Take(Block|kind|1<<i), "")
+			for _, piece := range []string{`ends(, \w+)? = `, `active = ends`, `local written = redis\.pcall\(`} { // reads, tells, writes
+				if !regexp.MustCompile(piece).MatchString(with) {
+					t.Errorf("%s, set %d: %q is missing", name, Block|kind|1<<i, piece)
+				}
+			}
+			without := comment.ReplaceAllString(Take(kind|1<<i), "")
+			if found := regexp.MustCompile(`\b(block|blocked|ends|active|written)\b`).FindString(without); found != "" {
+				t.Errorf("%s, set %d: %q, of limits with a block", name, kind|1<<i, found)
+			}
+			if strings.Contains(with+without, insert) {
+				t.Errorf("%s: a piece was not inserted", name)
+			}
+		}
+	}
+}

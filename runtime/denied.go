@@ -1,0 +1,97 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+)
+
+// WithDenied gives every refusal of the limiter the form that the application
+// has for its errors: [Limiter.Take] and [Limiter.TakeEach] return what denied
+// makes of their error. That is one of
+//
+//   - a [*LimitedError], which is [ErrLimited];
+//   - [ErrUnavailable], [ErrInvalidKey] or [ErrInvalidLimit].
+//
+// The error of a context that has ended is none of the limiter's, and denied does
+// not receive it.
+//
+// If denied returns nil the call is refused with the limiter's own error; so it is
+// if denied panics, and the panic is reported. denied is called from many
+// goroutines. Middleware learns of the limiter's own error by [WithRefusals].
+func WithDenied(denied func(ctx context.Context, err error) error) Option {
+	return func(l *Limiter) { l.denied = denied }
+}
+
+// A Refusal is a call that the limiter did not admit.
+type Refusal struct {
+	// Err is the limiter's own error.
+	Err error
+	// Returned is the error that the caller received: Err, or what the function
+	// of [WithDenied] made of it.
+	Returned error
+}
+
+// WithRefusals returns a context under which record receives every refused call,
+// with the limiter's own error. Middleware uses it to answer a request by the true
+// reason, whatever the program has made of the error.
+//
+// [Limiter.Take] and [Limiter.TakeEach] call record before they return. If
+// goroutines share the context, record must be safe for concurrent use. A function
+// that the context already has goes on to receive refusals. A panic in record is
+// contained and reported. A nil record adds nothing.
+func WithRefusals(ctx context.Context, record func(Refusal)) context.Context {
+	if record == nil {
+		return ctx
+	}
+	return withRecorder(ctx, recorder{refused: record})
+}
+
+// refused returns what the caller of a call that was not admitted receives.
+func (l *Limiter) refused(ctx context.Context, err error) error {
+	if l.denied == nil && !recording.Load() || !isRefusal(ctx, err) {
+		return err
+	}
+	returned := err
+	if l.denied != nil {
+		returned = l.form(ctx, err)
+	}
+	for r := recordersOf(ctx); r != nil; r = r.outer {
+		if r.refused != nil {
+			l.events.refused(r, Refusal{Err: err, Returned: returned})
+		}
+	}
+	return returned
+}
+
+// refusedEach is refused for the outcomes of calls.
+func (l *Limiter) refusedEach(ctx context.Context, outcomes []Outcome) {
+	for i := range outcomes {
+		if out := &outcomes[i]; out.Err != nil {
+			out.Err = l.refused(ctx, out.Err)
+		}
+	}
+}
+
+// form returns the form that the application has for a refusal. It is never nil.
+func (l *Limiter) form(ctx context.Context, err error) (formed error) {
+	defer func() {
+		if value := recover(); value != nil {
+			l.events.panicked("denied", value)
+		}
+		if formed == nil {
+			formed = err
+		}
+	}()
+	return l.denied(ctx, err)
+}
+
+// isRefusal reports whether an error of a call is the limiter's, and not that of
+// a context that has ended.
+func isRefusal(ctx context.Context, err error) bool {
+	for _, own := range [...]error{ErrLimited, ErrUnavailable, ErrInvalidKey, ErrInvalidLimit} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	return ctx.Err() == nil
+}

@@ -1,0 +1,90 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxPattern is the longest pattern in bytes. Looking a key up takes longer with
+// longer patterns.
+const maxPattern = 1024
+
+// A pattern is one key, or all keys that start with a text. The text is that of
+// a [Key]: escaped, and joined by colons.
+type pattern struct {
+	text   string
+	prefix bool
+}
+
+// parsePattern reads a pattern as an operator writes it: the text of a key, and
+// a * at the end for all keys that start so. %2A is the byte *, and a byte above
+// 0x7F may be written as %XX too, for JSON cannot hold every one. What no key can
+// be like is an error, since a misspelt pattern would let those through that it
+// is to keep out.
+func parsePattern(s string) (p pattern, err error) {
+	if len(s) > maxPattern {
+		return p, fmt.Errorf("a pattern of %d bytes, the most is %d", len(s), maxPattern)
+	}
+	p.text, p.prefix = strings.CutSuffix(s, "*")
+	plain := true
+	for i := 0; i < len(p.text) && plain; i++ {
+		c := p.text[i]
+		plain = c == ':' || c != '*' && escapes[c] == 0
+	}
+	if plain {
+		return p, nil
+	}
+	text := make([]byte, 0, len(p.text))
+	for i := 0; i < len(p.text); i++ {
+		switch c := p.text[i]; {
+		case c == '*':
+			return p, fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
+		case c == '%':
+			b, ok := unhex(p.text[i+1:])
+			switch {
+			case !ok:
+				return p, fmt.Errorf("a %% without two of the digits 0 to 9 and A to F: write %%25 for the byte")
+			case b == '*' || b >= 0x80:
+				text = append(text, b)
+			case escapes[b] != 0:
+				text = append(text, p.text[i:i+3]...)
+			default:
+				return p, fmt.Errorf("no key has the escape %s: write %c", p.text[i:i+3], b)
+			}
+			i += 2
+		case c != ':' && escapes[c] != 0:
+			return p, fmt.Errorf("no key has the byte %q: write %%%02X", c, c)
+		default:
+			text = append(text, c)
+		}
+	}
+	p.text = string(text)
+	return p, nil
+}
+
+// String returns the pattern as an operator writes it.
+func (p pattern) String() string {
+	text := strings.ReplaceAll(p.text, "*", "%2A")
+	if p.prefix {
+		text += "*"
+	}
+	return text
+}
+
+// unhex returns the byte that the first two digits of s are.
+func unhex(s string) (b byte, ok bool) {
+	if len(s) < 2 {
+		return 0, false
+	}
+	for _, c := range []byte(s[:2]) {
+		switch {
+		case '0' <= c && c <= '9':
+			b = b<<4 | (c - '0')
+		case 'A' <= c && c <= 'F':
+			b = b<<4 | (c - 'A' + 10)
+		default:
+			return 0, false
+		}
+	}
+	return b, true
+}

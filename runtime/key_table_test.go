@@ -1,0 +1,179 @@
+package runtime_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		written, text string
+		prefix        bool
+	}{
+		{"", "", false},
+		{"*", "", true},
+		{"tenant-7", "tenant-7", false},
+		{"premium-*", "premium-", true},
+		{"acme:*", "acme:", true},
+		{"acme:jo", "acme:jo", false},
+		{"a%3Ab", "a%3Ab", false},
+		{"%25%7B%7D%00%7F*", "%25%7B%7D%00%7F", true},
+		{"all%2A", "all*", false},
+		{"all%2A*", "all*", true},
+		{"%2A%2Ab", "**b", false},
+		{"%FF\x80ü*", "\xff\x80ü", true},
+		{"with blanks", "with blanks", false},
+	} {
+		text, prefix, err := runtime.ParsePattern(test.written)
+		if err != nil || text != test.text || prefix != test.prefix {
+			t.Errorf("%q: got %q, %t, %v", test.written, text, prefix, err)
+		}
+	}
+	for _, test := range []struct{ written, want string }{
+		{"a*b", "a * before the end: write %2A for the byte"},
+		{"**", "a * before the end"},
+		{"*-suffix", "a * before the end"},
+		{"a{b", `no key has the byte '{': write %7B`},
+		{"a}", `no key has the byte '}': write %7D`},
+		{"a\n", `no key has the byte '\n': write %0A`},
+		{"100%", "a % without two of the digits 0 to 9 and A to F: write %25"},
+		{"a%3*", "a % without two of the digits"},
+		{"a%3a", "a % without two of the digits"},
+		{"%2a", "a % without two of the digits"},
+		{"%invalid", "a % without two of the digits"},
+		{"%41", "no key has the escape %41: write A"},
+		{strings.Repeat("x", 1025), "a pattern of 1025 bytes, the most is 1024"},
+	} {
+		if _, _, err := runtime.ParsePattern(test.written); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%.40q: got %v, want %q", test.written, err, test.want)
+		}
+	}
+}
+
+// Every key can be written as a pattern of its own, and as the beginning of
+// others.
+func TestEveryKeyHasAPattern(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		key := runtime.NewKey()
+		for _, part := range rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`[*%:{}a]{0,3}`)), 0, 3).Draw(t, "parts") {
+			key.AddString(part)
+		}
+		written := strings.ReplaceAll(key.String(), "*", "%2A")
+		if text, prefix, err := runtime.ParsePattern(written); err != nil || prefix || text != key.String() {
+			t.Errorf("%q: got %q, %t, %v", written, text, prefix, err)
+		}
+		if text, prefix, err := runtime.ParsePattern(written + "*"); err != nil || !prefix || text != key.String() {
+			t.Errorf("%q*: got %q, %t, %v", written, text, prefix, err)
+		}
+	})
+}
+
+// longest is what a table is to find, looked for in the simplest way.
+func longest(patterns []string, key string) (found int) {
+	found = -1
+	for i, p := range patterns {
+		text, prefix := strings.CutSuffix(p, "*")
+		switch {
+		case !prefix && text == key:
+			return i
+		case prefix && strings.HasPrefix(key, text) && (found < 0 || len(p) > len(patterns[found])):
+			found = i
+		}
+	}
+	return found
+}
+
+// checkTable compares a table with the model, for keys and all that is near the
+// patterns.
+func checkTable(t interface{ Fatalf(string, ...any) }, patterns, keys []string, alike bool) {
+	slices.Sort(patterns)
+	patterns = slices.Compact(patterns)
+	table := runtime.NewKeyTable(patterns, alike)
+	for _, p := range patterns {
+		text := strings.TrimSuffix(p, "*")
+		keys = append(keys, text, text+"a", text+":", text+strings.Repeat("b", 9), text[:len(text)/2])
+	}
+	for _, key := range keys {
+		if got, want := table.Find(key), longest(patterns, key); got != want {
+			t.Fatalf("%q: got pattern %d, want %d of %q", key, got, want, patterns)
+		}
+	}
+	for i, p := range patterns {
+		if got := table.Get(p); got != i {
+			t.Fatalf("pattern %q is the %dth, not the %dth", p, i, got)
+		}
+		if got := table.Name(i); got != p {
+			t.Fatalf("pattern %q is called %q", p, got)
+		}
+	}
+}
+
+// A table finds what the model does, also where many prefixes are the beginnings
+// of others, and where all hashes are alike.
+func TestKeyTable(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(
+			rapid.StringMatching(`[ab:]{0,12}`),
+			rapid.StringMatching(`(tenant-)?[0-9]{1,3}:?`),
+			rapid.Custom(func(t *rapid.T) string {
+				return strings.Repeat("ab", rapid.IntRange(0, 300).Draw(t, "long")) + rapid.StringMatching(`[ab]?`).Draw(t, "end")
+			}),
+		)
+		pattern := rapid.Custom(func(t *rapid.T) string {
+			return text.Draw(t, "text") + rapid.SampledFrom([]string{"", "*"}).Draw(t, "star")
+		})
+		checkTable(t, rapid.SliceOfN(pattern, 1, 200).Draw(t, "patterns"),
+			rapid.SliceOfN(text, 0, 50).Draw(t, "keys"), rapid.Bool().Draw(t, "alike"))
+	})
+}
+
+// The search for one of many lengths takes rounds, in each of which it may turn
+// the wrong way.
+func TestKeyTableOfManyLengths(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 6, 7, 8, 9, 62, 63, 64, 65, 200, 511, 512, 513, 1000} {
+		var nested, spread []string
+		for i := range n {
+			nested = append(nested, strings.Repeat("x", i)+"*")
+			spread = append(spread, fmt.Sprintf("%d%s*", i, strings.Repeat("x", i)))
+		}
+		var keys []string
+		for i := 0; i < n+3; i += 1 + n/70 {
+			keys = append(keys, strings.Repeat("x", i), strings.Repeat("x", i)+"y", fmt.Sprintf("%d%s", i%max(n, 1), strings.Repeat("x", i/2)))
+		}
+		for _, alike := range []bool{false, true} {
+			if alike && n > 65 {
+				continue // every lookup compares with all of them
+			}
+			checkTable(t, slices.Clone(nested), slices.Clone(keys), alike)
+			checkTable(t, slices.Clone(spread), slices.Clone(keys), alike)
+			checkTable(t, slices.Concat(nested, spread), slices.Clone(keys), alike)
+		}
+	}
+}
+
+func FuzzKeyTable(f *testing.F) {
+	f.Add("a*\nab\nabc*", "abcd", false)
+	f.Add("*\ntenant-1\ntenant-*\ntenant-12:*", "tenant-12:x", true)
+	f.Fuzz(func(t *testing.T, lines, key string, alike bool) {
+		var patterns []string
+		for p := range strings.SplitSeq(lines, "\n") {
+			if len(p) <= 1000 && !strings.Contains(strings.TrimSuffix(p, "*"), "*") {
+				patterns = append(patterns, p)
+			}
+		}
+		if len(patterns) == 0 || len(patterns) > 200 || strings.Contains(key, "*") {
+			t.Skip()
+		}
+		checkTable(t, patterns, []string{key}, alike)
+	})
+}

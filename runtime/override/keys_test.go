@@ -1,0 +1,261 @@
+package override
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+var withKeys = runtime.Overrides{Rules: map[string]runtime.Override{
+	"a": {Max: new(int64(10)), Keys: map[string]runtime.KeyOverride{
+		"premium-*": {Max: new(int64(1000)), Window: new(5 * time.Second), Mode: new(runtime.Shadow)},
+		"tenant-7":  {Enabled: new(false)},
+	}},
+	"b": {Keys: map[string]runtime.KeyOverride{"": {Max: new(int64(0))}, "x:*": {}}},
+}}
+
+// A file and a hash say the same of keys.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, text string }{
+		{"a.yaml", `
+rules:
+  a:
+    max: 10
+    keys:
+      premium-*: {max: 1000, window: 5s, mode: shadow}
+      "tenant-7":
+        enabled: false
+  b:
+    keys: {"": {max: 0}, "x:*": {}}
+`},
+		{"a.json", `{"rules": {
+			"a": {"max": 10, "keys": {"premium-*": {"max": 1000, "window": "5s", "mode": "shadow"}, "tenant-7": {"enabled": false}}},
+			"b": {"keys": {"": {"max": 0}, "x:*": {}}}}}`},
+	} {
+		got, err := parseFile(test.name, []byte(test.text))
+		if diff := cmp.Diff(withKeys, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", test.name, err, diff)
+		}
+	}
+	for name, fields := range map[string]map[string]string{
+		"one by one": {
+			"a": `{"max": 10}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
+			`["a","tenant-7"]`: `{"enabled": false}`, `["b",""]`: `{"max": 0}`, `[ "b" , "x:*" ]`: `{}`,
+		},
+		"with the rule": {
+			`["a"]`: `{"max": 10, "keys": {"tenant-7": {"enabled": false}}}`,
+			"b":     `{"keys": {"": {"max": 0}, "x:*": {}}}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
+		},
+	} {
+		got, err := parseHash(fields)
+		if diff := cmp.Diff(withKeys, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestKeysErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, text, want string }{
+		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are enabled, max, mode, window`},
+		{"a.yaml", "rules:\n  r:\n    keys:\n      k: {max: x}\n", `rule "r": key "k": line 4: max is text`},
+		{"a.json", `{"rules": {"r": {"keys": {"k": {}, "k": {}}}}}`, `field "k" comes twice`},
+		{"a.json", `{"rules": {"r": {"keys": ["k"]}}}`, `keys is a list: write an object such as {"premium-*": {"max": 1000}}`},
+		{"a.json", "{\"rules\": {\"r\": {\"keys\": {\"\xff\": {}}}}}", "not UTF-8: write a byte above 0x7F of a key as %XX"},
+	} {
+		if _, err := parseFile(test.name, []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.text, err, test.want)
+		}
+	}
+	const remedy = `a field that starts with [ is a list in JSON: write ["rule", "key"]`
+	for _, test := range []struct{ field, value, want string }{
+		{`["a"`, `{}`, remedy},
+		{`[a, b]`, `{}`, remedy},
+		{`[]`, `{}`, remedy},
+		{`["a","b","c"]`, `{}`, remedy},
+		{`["a",7]`, `{}`, remedy},
+		{`["a",null]`, `{}`, remedy},
+		{`["a"]x`, `{}`, remedy},
+		{"[\"a\",\"\xff\"]", `{}`, remedy},
+		{`["*","k"]`, `{}`, "the rule is *: name one"},
+		{`["r", "k"]`, `{}`, `key "k" of rule "r" comes twice: leave one out`}, // beside ["r","k"]
+		{`["r"]`, `{}`, `rule "r" comes twice: leave one out`},                 // beside r
+		{`["r","l"]`, `{"keys": {}}`, `unknown field "keys"`},
+		{`["r","l"]`, `{"max": "1"}`, "max is text"},
+		{`["r","l"]`, `max`, "not JSON"},
+	} {
+		fields := map[string]string{"r": `{}`, `["r","k"]`: `{}`, test.field: test.value}
+		if o, err := parseHash(fields); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
+			t.Errorf("%s: got %+v, %v, want %q", test.field, o, err, test.want)
+		}
+	}
+}
+
+// No name of a rule and no key can be taken for others in a field.
+func TestFieldOfHostileNames(t *testing.T) {
+	t.Parallel()
+	hostile := rapid.OneOf(rapid.String(), rapid.StringMatching(`[\["\],\\*:{}% ]{0,8}`), rapid.SampledFrom([]string{
+		"a", `["a"]`, `["a","b"]`, `a","b`, `\`, "\x00", "*", "",
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		want := []string{hostile.Draw(t, "rule"), hostile.Draw(t, "key")}
+		if want[0] == all {
+			t.Skip()
+		}
+		for n := 1; n <= 2; n++ {
+			field, err := json.Marshal(want[:n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			rule, key, isKey, err := splitField(string(field))
+			if err != nil || rule != want[0] || isKey != (n == 2) || isKey && key != want[1] {
+				t.Errorf("%s: got %q, %q, %t, %v", field, rule, key, isKey, err)
+			}
+		}
+		if rule, _, isKey, err := splitField(want[0]); !strings.HasPrefix(want[0], "[") && (rule != want[0] || isKey || err != nil) {
+			t.Errorf("%q: got %q, %t, %v", want[0], rule, isKey, err)
+		}
+	})
+}
+
+// Tenants get their quotas, are blocked and are let through, on a real Redis while
+// calls go on, from a file and from a hash.
+func TestKeysLive(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	path := filepath.Join(t.TempDir(), "limits.json")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		source runtime.OverrideSource
+		set    func(key, value string) // all that is overridden
+	}{
+		"file": {File(path), func(key, value string) { write(fmt.Sprintf(`{"rules": {"r": {"keys": {%q: %s}}}}`, key, value)) }},
+		"hash": {Redis(client, "limits"), func(key, value string) {
+			field, _ := json.Marshal([]string{"r", key})
+			client.HSet(ctx, "limits", string(field), value)
+		}},
+	} {
+		test.set("nobody", `{}`)
+		told := make(chan runtime.OverrideEvent, 100)
+		limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second)), runtime.WithNamespace(name),
+			runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithOverrides(test.source, 5*time.Millisecond),
+			runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev }}))
+		next := func() {
+			t.Helper()
+			select {
+			case ev := <-told:
+				if ev.Err != nil {
+					t.Fatal(ev.Err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("nothing is told")
+			}
+		}
+		next()
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 3}
+		admitted := func(tenant string) (n int) {
+			for user := range int64(2) {
+				for range 6 {
+					if _, err := limiter.Take(ctx, rule.Limit(runtime.NewKey().AddString(tenant).AddInt(user))); err == nil {
+						n++
+					}
+				}
+			}
+			return n
+		}
+		if got := admitted("acme"); got != 6 {
+			t.Errorf("%s: %d admitted as declared, want 6", name, got)
+		}
+		for _, step := range []struct {
+			value string
+			want  int // of 6 calls each of two users, of whom each was admitted 3
+		}{
+			{`{"max": 5}`, 4},
+			{`{"max": 0}`, 0},
+			{`{"enabled": false}`, 12},
+			{`{"mode": "shadow"}`, 12},
+			{`{"max": 4}`, 0},
+		} {
+			test.set("acme:*", step.value)
+			next()
+			if got := admitted("acme"); got != step.want {
+				t.Errorf("%s: %s: %d admitted, want %d", name, step.value, got, step.want)
+			}
+		}
+		if got := admitted("other"); got != 6 {
+			t.Errorf("%s: %d admitted of the other tenant, want 6", name, got)
+		}
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// 100,000 keys come from a file and from a hash, and are read once while they
+// are the same.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	fields, list := make(map[string]string, n), make([]string, n)
+	for i := range n {
+		key := fmt.Sprintf("tenant-%08d:*", i)
+		fields[fmt.Sprintf(`["r",%q]`, key)] = fmt.Sprintf(`{"max":%d}`, i%1000)
+		list[i] = fmt.Sprintf(`%q: {"max": %d}`, key, i%1000)
+	}
+	path := filepath.Join(t.TempDir(), "limits.json")
+	if err := os.WriteFile(path, []byte(`{"rules": {"r": {"keys": {`+strings.Join(list, ",\n")+`}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := redistest.Start(t).Client(t)
+	ctx, load := context.Background(), client.Pipeline()
+	for field, value := range fields {
+		load.HSet(ctx, "limits", field, value)
+	}
+	if _, err := load.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var read []runtime.Overrides
+	for _, source := range []runtime.OverrideSource{File(path), Redis(client, "limits")} {
+		o, err := look(source)
+		if err != nil || len(o.Rules["r"].Keys) != n {
+			t.Fatalf("%d keys, %v", len(o.Rules["r"].Keys), err)
+		}
+		read = append(read, o)
+		again, err := look(source)
+		if err != nil || fmt.Sprintf("%p", again.Rules) != fmt.Sprintf("%p", o.Rules) {
+			t.Errorf("what is the same is read again: %v", err)
+		}
+	}
+	if !reflect.DeepEqual(read[0].Rules, read[1].Rules) {
+		t.Error("the file and the hash differ")
+	}
+	client.HSet(ctx, "limits", `["r","tenant-00000007:*"]`, `{"max":5000}`)
+	o, err := look(Redis(client, "limits"))
+	if err != nil || *o.Rules["r"].Keys["tenant-00000007:*"].Max != 5000 {
+		t.Errorf("after a change: %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	goruntime "runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// manyKeys returns overrides of n keys.
+func manyKeys(n int) keys {
+	of := make(keys, n)
+	for i := range n {
+		pattern := fmt.Sprintf("tenant-%08d", i)
+		if i%2 == 0 {
+			pattern += ":*"
+		}
+		of[pattern] = runtime.KeyOverride{Max: new(int64(i%1000 + 1))}
+	}
+	return of
+}
+
+// The memory of 100,000 keys is within 32 MiB, with the map of the source that
+// says so. So is the limiter's own where each key has another max and window.
+func TestOverrideKeysMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	const n, most = 100_000, 32 << 20
+	worst := func() keys {
+		of := make(keys, n)
+		for i := range n {
+			window := time.Hour + time.Duration(i)*time.Millisecond
+			of[fmt.Sprintf("tenant-%08d:*", i)] = runtime.KeyOverride{Max: new(int64(i)), Window: &window}
+		}
+		return of
+	}
+	for name, make := range map[string]func() keys{"as usual": func() keys { return manyKeys(n) }, "all different": worst} {
+		before := heap()
+		source := new(board)
+		source.set(one(runtime.Override{Keys: make()}), nil)
+		with := heap() - before
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour))
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // New waits for a moment only
+			d, err := limiter.Peek(context.Background(), rule.Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1)))
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			if d.Limit != 4 {
+				break
+			}
+		}
+		held := heap() - before
+		t.Logf("%s: %d bytes, of which the source's map %d", name, held, with)
+		if name == "all different" {
+			held -= with
+		}
+		if held > most {
+			t.Errorf("%s: %d bytes are held, want at most %d", name, held, most)
+		}
+		goruntime.KeepAlive(source)
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// heap returns how many bytes are in use once all garbage is gone.
+func heap() int64 {
+	var m goruntime.MemStats
+	least := int64(1) << 62
+	for range 3 { // finalizers and pools take two turns
+		goruntime.GC()
+		goruntime.ReadMemStats(&m)
+		least = min(least, int64(m.HeapAlloc))
+	}
+	return least
+}
+
+// A call allocates nothing more where its rule has overrides of keys.
+func TestOverrideKeysAllocate(t *testing.T) {
+	source := new(board)
+	source.set(one(runtime.Override{Keys: manyKeys(1000)}), nil)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.TokenBucket}
+	for _, tenant := range []string{"tenant-00000005", "tenant-00000006", "someone"} {
+		limit := rule.Limit(runtime.NewKey().AddString(tenant).AddInt(7))
+		if n := testing.AllocsPerRun(100, func() { _, _ = limiter.Peek(context.Background(), limit) }); n != 0 {
+			t.Errorf("%s: %v allocations", tenant, n)
+		}
+	}
+}
+
+// How long a key takes to be looked up. The callers are 1,000 that are drawn at
+// random, or every caller: then memory that the processor has to wait for is the
+// most of it.
+func BenchmarkOverrideKeys(b *testing.B) {
+	for _, n := range []int{1, 1000, 100_000} {
+		for _, kind := range []struct{ name, pattern string }{
+			{"key", "tenant-#"},
+			{"prefix", "tenant-#:*"},
+			{"five-prefixes", "tenant-?:*"}, // of as many lengths
+			{"long-prefix", strings.Repeat("organisation-", 6) + "#:*"},
+			{"60-lengths", "tenant-#_:*"},
+		} {
+			patterns := make([]string, n)
+			for i := range patterns {
+				patterns[i] = strings.NewReplacer("#", fmt.Sprintf("%08d", i), "?", fmt.Sprint(i), "_", strings.Repeat("x", i%60)).Replace(kind.pattern)
+			}
+			slices.Sort(patterns)
+			table := runtime.NewKeyTable(patterns, false)
+			callers := func(of int, miss bool) (all [][]byte) {
+				which := rand.Perm(n)[:min(n, of)]
+				var text []byte
+				for range 1 << 14 {
+					at := len(text)
+					p, prefix := strings.CutSuffix(patterns[which[rand.IntN(len(which))]], "*")
+					if miss {
+						p = strings.Replace(p, "-", "+", -1)
+					}
+					if text = append(text, p...); prefix {
+						text = append(text, "user-12"...)
+					}
+					all = append(all, text[at:len(text):len(text)])
+				}
+				return all
+			}
+			for _, of := range []struct {
+				name string
+				all  [][]byte
+				want bool
+			}{{"hit-of-1000", callers(1000, false), true}, {"hit-of-all", callers(n, false), true}, {"miss", callers(1000, true), false}} {
+				b.Run(fmt.Sprintf("%s/%d/%s", kind.name, n, of.name), func(b *testing.B) {
+					b.ReportAllocs()
+					for i := 0; b.Loop(); i++ {
+						if table.FindBytes(of.all[i&(1<<14-1)]) != of.want {
+							b.Fatal("found what it is not to find, or the reverse")
+						}
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Package rateconnect makes a Connect server tell its clients about rate limits, in
+// the Connect, gRPC and gRPC-Web protocols.
+//
+//	path, handler := shopv1connect.NewOrdersHandler(orders,
+//		connect.WithInterceptors(rateconnect.NewInterceptor()))
+//
+// A call that a limit refuses ends with [connect.CodeResourceExhausted], which is
+// HTTP status 429 in the Connect protocol, with the metadata Retry-After and details:
+// RetryInfo says when to come back, QuotaFailure which limits have no room, ErrorInfo
+// a reason for programs. A call that no limiter could decide, while a rule fails
+// closed, ends with [connect.CodeUnavailable]. It does not matter how deep inside the
+// handler the limit is.
+//
+// Answers carry the header fields RateLimit and RateLimit-Policy, unless a stream was
+// refused after its headers were sent.
+//
+// A [*connect.Error], and an error of the context, is returned as it is. Panics pass
+// through.
+//
+// [raterpc.WithLimits] applies limits to methods by their names. A retry policy of a
+// gRPC client has no effect on a Connect server: it needs an answer that consists of
+// trailers only, and net/http sends headers apart. So [raterpc.WithPushback] has no
+// effect either. Clients read RetryInfo.
+package rateconnect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+// NewInterceptor returns an interceptor for the handlers of a server. It does nothing
+// in a client.
+func NewInterceptor(opts ...raterpc.Option) connect.Interceptor {
+	return &interceptor{raterpc.NewServer(opts...)}
+}
+
+type interceptor struct{ server *raterpc.Server }
+
+// WrapUnary implements [connect.Interceptor].
+func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		if req.Spec().IsClient {
+			return next(ctx, req)
+		}
+		ctx, call := i.server.Begin(ctx, req.Spec().Procedure)
+		var resp connect.AnyResponse
+		err := call.Charge(ctx, raterpc.OnOpen|raterpc.OnReceive, req.Any())
+		if err == nil {
+			resp, err = next(ctx, req)
+		}
+		if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
+			setFields(info.ResponseHeader(), call)
+		}
+		return resp, answer(call, err)
+	}
+}
+
+// WrapStreamingClient implements [connect.Interceptor].
+func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler implements [connect.Interceptor].
+func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		ctx, call := i.server.Begin(ctx, conn.Spec().Procedure)
+		s := &stream{
+			StreamingHandlerConn: conn, ctx: ctx, call: call,
+			receives: call.Charges(raterpc.OnReceive), sends: call.Charges(raterpc.OnSend),
+		}
+		err := call.Charge(ctx, raterpc.OnOpen, nil)
+		if err == nil {
+			err = next(ctx, s)
+		}
+		s.setFields() // nothing was sent
+		return answer(call, err)
+	}
+}
+
+// A stream charges the messages of a stream, and adds the fields to its headers.
+type stream struct {
+	connect.StreamingHandlerConn
+	ctx             context.Context
+	call            *raterpc.Call
+	receives, sends bool        // limits charge messages
+	sent            atomic.Bool // the headers
+}
+
+// setFields adds the fields to the headers, unless these were sent.
+func (s *stream) setFields() {
+	if !s.sent.Swap(true) {
+		setFields(s.ResponseHeader(), s.call)
+	}
+}
+
+func (s *stream) Send(msg any) error {
+	if s.sends {
+		if err := s.call.Charge(s.ctx, raterpc.OnSend, msg); err != nil {
+			return err
+		}
+	}
+	s.setFields()
+	return s.StreamingHandlerConn.Send(msg)
+}
+
+func (s *stream) Receive(msg any) error {
+	if err := s.StreamingHandlerConn.Receive(msg); err != nil || !s.receives {
+		return err
+	}
+	return s.call.Charge(s.ctx, raterpc.OnReceive, msg)
+}
+
+// setFields adds the fields of a call to the headers of its answer.
+func setFields(header http.Header, call *raterpc.Call) {
+	limit, policy := call.Fields()
+	if limit != "" {
+		header.Set(raterpc.FieldLimit, limit)
+	}
+	if policy != "" {
+		header.Set(raterpc.FieldPolicy, policy)
+	}
+}
+
+// answer returns the error to send for a handler's.
+func answer(call *raterpc.Call, err error) error {
+	if coded := (*connect.Error)(nil); errors.As(err, &coded) && coded != nil {
+		return err
+	}
+	refusal := call.Refusal(err)
+	if refusal == nil {
+		return err
+	}
+	refused := connect.NewError(connect.Code(refusal.Code), &cause{refusal.Message, err})
+	for _, d := range refusal.Details {
+		if detail, err := connect.NewErrorDetail(d); err == nil {
+			refused.AddDetail(detail)
+		}
+	}
+	if refusal.RetryAfter > 0 && refusal.RetryAfter != runtime.Never {
+		seconds := (refusal.RetryAfter-1)/time.Second + 1
+		refused.Meta().Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	return refused
+}
+
+// A cause is an error in words for clients. It wraps the error that it was made of,
+// for interceptors further out.
+type cause struct {
+	message string
+	err     error
+}
+
+func (c *cause) Error() string { return c.message }
+func (c *cause) Unwrap() error { return c.err }

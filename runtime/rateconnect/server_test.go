@@ -1,0 +1,126 @@
+package rateconnect_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateconnect"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// text is the message of all procedures.
+type text = wrapperspb.StringValue
+
+const (
+	unary        = "/shop.v1.Orders/Get"
+	serverStream = "/shop.v1.Orders/List"
+	clientStream = "/shop.v1.Orders/Put"
+	bidiStream   = "/shop.v1.Orders/Echo"
+)
+
+// An orders service answers by functions.
+type orders struct {
+	get  func(context.Context, *connect.Request[text]) (*connect.Response[text], error)
+	list func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error
+	put  func(context.Context, *connect.ClientStream[text]) (*connect.Response[text], error)
+	echo func(context.Context, *connect.BidiStream[text, text]) error
+}
+
+// serve serves over HTTP/1.1 and unencrypted HTTP/2, and returns the address.
+func serve(t *testing.T, o *orders, opts ...raterpc.Option) string {
+	t.Helper()
+	with := connect.WithInterceptors(rateconnect.NewInterceptor(opts...))
+	mux := http.NewServeMux()
+	mux.Handle(unary, connect.NewUnaryHandler(unary, o.get, with))
+	mux.Handle(serverStream, connect.NewServerStreamHandler(serverStream, o.list, with))
+	mux.Handle(clientStream, connect.NewClientStreamHandler(clientStream, o.put, with))
+	mux.Handle(bidiStream, connect.NewBidiStreamHandler(bidiStream, o.echo, with))
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A way is how a client talks to a server.
+type way struct {
+	name  string
+	http2 bool
+	opts  []connect.ClientOption
+}
+
+var ways = []way{
+	{"Connect, HTTP/1.1", false, nil},
+	{"Connect, HTTP/2", true, nil},
+	{"Connect, JSON", true, []connect.ClientOption{connect.WithProtoJSON()}},
+	{"gRPC, HTTP/2", true, []connect.ClientOption{connect.WithGRPC()}},
+	{"gRPC-Web, HTTP/1.1", false, []connect.ClientOption{connect.WithGRPCWeb()}},
+}
+
+// client returns a client of a procedure. An interceptor in it does nothing.
+func client(t *testing.T, w way, url, procedure string) *connect.Client[text, text] {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(!w.http2)
+	transport.Protocols.SetUnencryptedHTTP2(w.http2)
+	t.Cleanup(transport.CloseIdleConnections)
+	opts := append([]connect.ClientOption{connect.WithInterceptors(rateconnect.NewInterceptor(
+		raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "*", Rule: rule(0)}),
+	))}, w.opts...)
+	return connect.NewClient[text, text](&http.Client{Transport: transport}, url+procedure, opts...)
+}
+
+// limiter returns a limiter that counts in memory.
+func limiter(t *testing.T) *runtime.Limiter {
+	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// rule returns a rule that a generated file could hold.
+func rule(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "shop.Orders.Get", Window: time.Hour, Max: max, Message: "too fast, have a cup of tea"}
+}
+
+// limits limits all procedures.
+func limits(t *testing.T, max int64, on raterpc.Event) raterpc.Option {
+	return raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "/shop.v1.Orders/*", Rule: rule(max), On: on})
+}
+
+// details returns the details of an error by their types' names.
+func details(t *testing.T, err error) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	if e := (*connect.Error)(nil); errors.As(err, &e) {
+		for _, d := range e.Details() {
+			value, err := d.Value()
+			if err != nil {
+				t.Error(err)
+			}
+			found[d.Type()] = value
+		}
+	}
+	return found
+}
+
+// meta returns the metadata of an error.
+func meta(err error) http.Header {
+	if e := (*connect.Error)(nil); errors.As(err, &e) {
+		return e.Meta()
+	}
+	return nil
+}

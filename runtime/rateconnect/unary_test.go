@@ -1,0 +1,274 @@
+package rateconnect_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+// limitedBy returns a unary handler that a rule limits inside of it, as a generated
+// wrapper does.
+func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
+	return func(ctx context.Context, _ *connect.Request[text]) (*connect.Response[text], error) {
+		if _, err := l.Take(ctx, r.Limit(nil)); err != nil {
+			return nil, err
+		}
+		return connect.NewResponse(&text{Value: "hello"}), nil
+	}
+}
+
+// failing returns a unary handler that ends with an error.
+func failing(err error) func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
+	return func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { return nil, err }
+}
+
+// What a client gets of an admitted call and of one that is refused, in every
+// protocol.
+func TestExchange(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			c := client(t, w, serve(t, &orders{get: limitedBy(limiter(t), rule(1))}), unary)
+			resp, err := c.CallUnary(t.Context(), connect.NewRequest(&text{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := []string{resp.Header().Get("RateLimit"), resp.Header().Get("RateLimit-Policy")}; !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`, `"Orders.Get";q=1;w=3600`}) {
+				t.Errorf("fields %q", got)
+			}
+
+			_, err = c.CallUnary(t.Context(), connect.NewRequest(&text{}))
+			if connect.CodeOf(err) != connect.CodeResourceExhausted || err.Error() != "resource_exhausted: too fast, have a cup of tea" {
+				t.Fatal(err)
+			}
+			seconds, convErr := strconv.Atoi(meta(err).Get("Retry-After"))
+			if convErr != nil || seconds < 3000 || seconds > 3600 {
+				t.Errorf("Retry-After %q", meta(err).Get("Retry-After"))
+			}
+			if meta(err).Get("RateLimit-Policy") != `"Orders.Get";q=1;w=3600` || !strings.HasPrefix(meta(err).Get("RateLimit"), `"Orders.Get";r=0;t=3`) {
+				t.Errorf("fields %v", meta(err))
+			}
+			found := details(t, err)
+			retry, _ := found["google.rpc.RetryInfo"].(*errdetails.RetryInfo)
+			if d := retry.GetRetryDelay().AsDuration(); d <= time.Duration(seconds-1)*time.Second || d > time.Duration(seconds)*time.Second {
+				t.Errorf("retry delay %v, Retry-After %d", d, seconds)
+			}
+			want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+				{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+			}}
+			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
+				t.Errorf("QuotaFailure (-want +got):\n%s", diff)
+			}
+			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
+			if diff := cmp.Diff(info, found["google.rpc.ErrorInfo"], protocmp.Transform()); diff != "" {
+				t.Errorf("ErrorInfo (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// However a handler ends, the client gets the code that fits.
+func TestCode(t *testing.T) {
+	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
+	never := &runtime.LimitedError{Rule: "shop.Orders.Get", RetryAfter: runtime.Never}
+	own := connect.NewError(connect.CodeResourceExhausted, errors.New("the application's own"))
+	for _, test := range []struct {
+		name       string
+		err        error
+		want       string
+		details    int
+		retryAfter string
+	}{
+		{"limited", limited, "resource_exhausted: rate limit exceeded", 3, "1"},
+		{"wrapped", fmt.Errorf("find order: %w", limited), "resource_exhausted: rate limit exceeded", 3, "1"},
+		{"never", never, "resource_exhausted: rate limit exceeded", 2, ""},
+		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379", runtime.ErrUnavailable), "unavailable: rate limiter unavailable", 1, ""},
+		{"invalid key", runtime.ErrInvalidKey, "unavailable: rate limiter unavailable", 1, ""},
+		{"own error", own, "resource_exhausted: the application's own", 0, ""},
+		{"own error around a refusal", connect.NewError(connect.CodeAborted, limited), "aborted: rate limit exceeded", 0, ""},
+		{"cancelled", context.Canceled, "canceled: context canceled", 0, ""},
+		{"another error", errors.New("no order"), "unknown: no order", 0, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, w := range ways {
+				_, err := client(t, w, serve(t, &orders{get: failing(test.err)}), unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
+				if err == nil || err.Error() != test.want || len(details(t, err)) != test.details || meta(err).Get("Retry-After") != test.retryAfter {
+					t.Errorf("%s: %v with %d details, %v", w.name, err, len(details(t, err)), meta(err))
+				}
+			}
+		})
+	}
+}
+
+// The Connect protocol is HTTP: any client sees 429 or 503, and header fields.
+func TestPlainHTTP(t *testing.T) {
+	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: 1200 * time.Millisecond}
+	for err, want := range map[error]struct {
+		status     int
+		retryAfter string
+		code       string
+	}{
+		limited:                {http.StatusTooManyRequests, "2", "resource_exhausted"},
+		runtime.ErrUnavailable: {http.StatusServiceUnavailable, "", "unavailable"},
+	} {
+		resp, postErr := http.Post(serve(t, &orders{get: failing(err)})+unary, "application/json", bytes.NewReader([]byte(`""`)))
+		if postErr != nil {
+			t.Fatal(postErr)
+		}
+		t.Cleanup(http.DefaultClient.CloseIdleConnections)
+		var body struct{ Code string }
+		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want.status || resp.Header.Get("Retry-After") != want.retryAfter || body.Code != want.code {
+			t.Errorf("%v: %d %v %v", err, resp.StatusCode, resp.Header, body)
+		}
+	}
+}
+
+// A client of grpc-go reads status, details and fields. It does not retry.
+func TestGRPC(t *testing.T) {
+	attempts := 0
+	inner := limitedBy(limiter(t), rule(1))
+	url := serve(t, &orders{get: func(ctx context.Context, req *connect.Request[text]) (*connect.Response[text], error) {
+		attempts++
+		return inner(ctx, req)
+	}}, raterpc.WithPushback(time.Minute))
+	conn, err := grpc.NewClient(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
+			"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
+			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var header, trailer metadata.MD
+	for range 2 {
+		err = conn.Invoke(t.Context(), unary, &text{}, &text{}, grpc.Header(&header), grpc.Trailer(&trailer))
+	}
+	st := status.Convert(err)
+	if st.Code() != codes.ResourceExhausted || st.Message() != "too fast, have a cup of tea" || len(st.Details()) != 3 {
+		t.Errorf("%v with %v", err, st.Details())
+	}
+	if len(header.Get("ratelimit")) != 1 || len(trailer.Get("ratelimit")) != 0 || len(trailer.Get("retry-after")) != 1 {
+		t.Errorf("headers %v, trailers %v", header, trailer)
+	}
+	if attempts != 2 {
+		t.Errorf("%d attempts", attempts)
+	}
+}
+
+// Limits without a directive, by a key from the message.
+func TestLimits(t *testing.T) {
+	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.Limit{
+		Method: unary, Rule: rule(1),
+		Key: func(_ context.Context, msg any) *runtime.Key {
+			return runtime.NewKey().AddString(msg.(*text).GetValue())
+		},
+	}))
+	for i, w := range ways {
+		c := client(t, w, url, unary)
+		for j, want := range []connect.Code{0, connect.CodeResourceExhausted} {
+			_, err := c.CallUnary(t.Context(), connect.NewRequest(&text{Value: w.name}))
+			if got := connect.CodeOf(err); err != nil && got != want || err == nil && want != 0 {
+				t.Errorf("client %d, call %d: %v", i, j, err)
+			}
+		}
+	}
+}
+
+// Interceptors further out see the code and the error it was made of, and a panic is
+// theirs.
+func TestOuterInterceptor(t *testing.T) {
+	var seen error
+	outer := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+			resp, err := next(ctx, req)
+			seen = err
+			return resp, err
+		}
+	})
+	var recovered any
+	rec := connect.WithRecover(func(_ context.Context, _ connect.Spec, _ http.Header, value any) error {
+		recovered = value
+		return connect.NewError(connect.CodeAborted, errors.New("recovered"))
+	})
+	for _, test := range []struct {
+		handler func(context.Context, *connect.Request[text]) (*connect.Response[text], error)
+		want    connect.Code
+	}{
+		{failing(&runtime.LimitedError{Rule: "x", RetryAfter: time.Second}), connect.CodeResourceExhausted},
+		{func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { panic("oh") }, connect.CodeAborted},
+	} {
+		mux := http.NewServeMux()
+		mux.Handle(unary, connect.NewUnaryHandler(unary, test.handler, rec, connect.WithInterceptors(outer, newInterceptor())))
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: mux}
+		done := make(chan error)
+		go func() { done <- server.Serve(listener) }()
+		_, err = client(t, ways[0], "http://"+listener.Addr().String(), unary).CallUnary(t.Context(), connect.NewRequest(&text{}))
+		if connect.CodeOf(err) != test.want {
+			t.Error(err)
+		}
+		_ = server.Close()
+		<-done
+	}
+	if !errors.Is(seen, runtime.ErrLimited) || recovered != "oh" {
+		t.Errorf("saw %v, recovered %v", seen, recovered)
+	}
+}
+
+// A client that has gone while its call waits for its turn is not served.
+func TestClientHasGone(t *testing.T) {
+	waiting := rule(1)
+	waiting.Wait = 2 * time.Hour
+	inner := limitedBy(limiter(t), waiting)
+	served, ended := make(chan bool, 2), make(chan error, 2)
+	url := serve(t, &orders{get: func(ctx context.Context, req *connect.Request[text]) (*connect.Response[text], error) {
+		served <- true
+		resp, err := inner(ctx, req)
+		ended <- err
+		return resp, err
+	}})
+	c := client(t, ways[1], url, unary)
+	if _, err := c.CallUnary(t.Context(), connect.NewRequest(&text{})); err != nil {
+		t.Fatal(err)
+	}
+	<-served
+	<-ended
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-served
+		cancel()
+	}()
+	if _, err := c.CallUnary(ctx, connect.NewRequest(&text{})); connect.CodeOf(err) != connect.CodeCanceled {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package rategrpc_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rategrpc"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A service answers by functions. One that is nil is unimplemented.
+type service struct {
+	pb.UnimplementedTestServiceServer
+	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
+	server func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error
+	client func(grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error
+	bidi   func(grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error
+}
+
+func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return s.unary(ctx, req)
+}
+
+func (s *service) StreamingOutputCall(req *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+	return s.server(req, stream)
+}
+
+func (s *service) StreamingInputCall(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+	return s.client(stream)
+}
+
+func (s *service) FullDuplexCall(stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+	return s.bidi(stream)
+}
+
+// dial serves on a port of this machine and returns a client of it.
+func dial(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.DialOption) pb.TestServiceClient {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer(server...)
+	pb.RegisterTestServiceServer(srv, s)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Serve(listener) // ends when the server is stopped
+	}()
+	conn, err := grpc.NewClient(listener.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		srv.Stop()
+		<-done
+	})
+	return pb.NewTestServiceClient(conn)
+}
+
+// limiter returns a limiter that counts in memory.
+func limiter(t *testing.T) *runtime.Limiter {
+	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// rule returns a rule that a generated file could hold.
+func rule(max int64, window time.Duration) *runtime.Rule {
+	return &runtime.Rule{Name: "shop.Orders.Get", Window: window, Max: max, Message: "too fast, have a cup of tea"}
+}
+
+// limitedBy returns a unary method that a rule limits inside of it, as a generated
+// wrapper does.
+func limitedBy(l *runtime.Limiter, r *runtime.Rule) func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+	return func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		if _, err := l.Take(ctx, r.Limit(nil)); err != nil {
+			return nil, err
+		}
+		return &pb.SimpleResponse{}, nil
+	}
+}
+
+// an answer is what a client gets of a call.
+type answer struct {
+	header, trailer metadata.MD
+	status          *status.Status
+}
+
+func call(t *testing.T, client pb.TestServiceClient) (a answer) {
+	t.Helper()
+	_, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
+	a.status = status.Convert(err)
+	return a
+}
+
+// detail returns the detail of a type, or nil.
+func detail[T any](s *status.Status) (found T) {
+	for _, d := range s.Details() {
+		if d, ok := d.(T); ok {
+			return d
+		}
+	}
+	return found
+}
+
+func options(opts ...raterpc.Option) []grpc.ServerOption { return rategrpc.ServerOptions(opts...) }

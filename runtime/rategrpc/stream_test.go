@@ -1,0 +1,221 @@
+package rategrpc_test
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+// limits limits all methods of the service.
+func limits(t *testing.T, max int64, on raterpc.Event) []grpc.ServerOption {
+	return options(raterpc.WithPushback(time.Minute), raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "/grpc.testing.TestService/*", Rule: rule(max, time.Hour), On: on}))
+}
+
+// exhausted checks the end of a stream that a limit has refused. The fields stand in
+// trailers only where there were no headers.
+func exhausted(t *testing.T, stream grpc.ClientStream, err error, trailersOnly bool) {
+	t.Helper()
+	st := status.Convert(err)
+	if st.Code() != codes.ResourceExhausted || detail[*errdetails.RetryInfo](st) == nil || detail[*errdetails.QuotaFailure](st) == nil {
+		t.Errorf("ended with %v, %v", err, st.Details())
+	}
+	trailer := stream.Trailer()
+	for _, field := range []string{"ratelimit", "ratelimit-policy", "grpc-retry-pushback-ms"} {
+		if got := len(trailer.Get(field)) > 0; got != trailersOnly {
+			t.Errorf("trailers have %s: %v", field, got)
+		}
+	}
+	header, err := stream.Header()
+	if fields := len(header.Get("ratelimit")) == 1 && len(header.Get("ratelimit-policy")) == 1; err != nil || fields == trailersOnly {
+		t.Errorf("headers %v, %v", header, err)
+	}
+}
+
+// respond sends n messages.
+func respond(n int) func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+	return func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+		for range n {
+			if err := stream.Send(&pb.StreamingOutputCallResponse{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// receive receives all messages of a stream.
+func receive(stream grpc.ServerStreamingClient[pb.StreamingOutputCallResponse]) (n int, err error) {
+	for {
+		if _, err := stream.Recv(); err != nil {
+			return n, err
+		}
+		n++
+	}
+}
+
+func TestServerStream(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		on           raterpc.Event
+		received     [2]int // by each of two streams
+		trailersOnly bool   // of the second
+	}{
+		{"when opened", raterpc.OnOpen, [2]int{5, 0}, true},
+		{"by request", raterpc.OnReceive, [2]int{5, 0}, true},
+		{"by message", raterpc.OnSend, [2]int{5, 2}, false},
+		{"by both", raterpc.OnOpen | raterpc.OnSend, [2]int{5, 0}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			budget := map[raterpc.Event]int64{raterpc.OnOpen: 1, raterpc.OnReceive: 1, raterpc.OnSend: 7, raterpc.OnOpen | raterpc.OnSend: 6}[test.on]
+			client := dial(t, &service{server: respond(5)}, limits(t, budget, test.on))
+			for i, want := range test.received {
+				stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				n, err := receive(stream)
+				if n != want {
+					t.Errorf("stream %d: %d messages, want %d", i, n, want)
+				}
+				if i > 0 {
+					exhausted(t, stream, err, test.trailersOnly)
+				} else if !errors.Is(err, io.EOF) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A stream that sends nothing, and one whose handler sends the headers itself, have
+// the fields too.
+func TestStreamHeaders(t *testing.T) {
+	for name, handler := range map[string]func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error{
+		"empty": respond(0),
+		"sent":  respond(1),
+		"sent early": func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+			return stream.SendHeader(metadata.Pairs("request-id", "1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := dial(t, &service{server: handler}, limits(t, 1, raterpc.OnOpen))
+			stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := receive(stream); !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			if header, err := stream.Header(); err != nil || len(header.Get("ratelimit")) != 1 {
+				t.Errorf("headers %v, %v", header, err)
+			}
+		})
+	}
+}
+
+func TestClientStream(t *testing.T) {
+	accepted := make(chan int, 1)
+	client := dial(t, &service{client: func(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+		for n := 0; ; n++ {
+			if _, err := stream.Recv(); err != nil {
+				accepted <- n
+				if errors.Is(err, io.EOF) {
+					return stream.SendAndClose(&pb.StreamingInputCallResponse{})
+				}
+				return err
+			}
+		}
+	}}, limits(t, 3, raterpc.OnReceive))
+	stream, err := client.StreamingInputCall(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := stream.Send(&pb.StreamingInputCallRequest{}); err != nil {
+			break // the stream has ended, CloseAndRecv says why
+		}
+	}
+	_, err = stream.CloseAndRecv()
+	exhausted(t, stream, err, true)
+	if n := <-accepted; n != 3 {
+		t.Errorf("%d messages were accepted", n)
+	}
+}
+
+// A handler may tell its client of a refused message, and go on.
+func TestBidiStream(t *testing.T) {
+	echo := func(stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+		for {
+			_, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err := stream.Send(&pb.StreamingOutputCallResponse{Payload: &pb.Payload{Body: []byte{bit(err != nil)}}}); err != nil {
+				return err
+			}
+			if err != nil && !errors.Is(err, runtime.ErrLimited) {
+				return err
+			}
+		}
+	}
+	client := dial(t, &service{bidi: echo}, limits(t, 2, raterpc.OnReceive))
+	stream, err := client.FullDuplexCall(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		if err := stream.Send(&pb.StreamingOutputCallRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := resp.Payload.Body[0], bit(i >= 2); got != want {
+			t.Errorf("message %d: refused %d, want %d", i, got, want)
+		}
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+func bit(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A limit inside of a stream's handler is told to the client as well.
+func TestLimitInsideOfStream(t *testing.T) {
+	l, once := limiter(t), rule(1, time.Hour)
+	client := dial(t, &service{server: func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+		_, err := l.Take(stream.Context(), once.Limit(nil))
+		return err
+	}}, options(raterpc.WithPushback(time.Minute)))
+	for i := range 2 {
+		stream, err := client.StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = receive(stream)
+		if i > 0 {
+			exhausted(t, stream, err, true)
+		}
+	}
+}

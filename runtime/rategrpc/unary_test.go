@@ -1,0 +1,245 @@
+package rategrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rategrpc"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+// What a client gets of an admitted call and of one that is refused.
+func TestExchange(t *testing.T) {
+	client := dial(t, &service{unary: limitedBy(limiter(t), rule(1, time.Hour))}, options())
+
+	first := call(t, client)
+	if first.status.Code() != codes.OK {
+		t.Fatal(first.status)
+	}
+	if got := first.header.Get("ratelimit"); !cmp.Equal(got, []string{`"Orders.Get";r=0;t=1`}) {
+		t.Errorf("ratelimit %q", got)
+	}
+	if got := first.header.Get("ratelimit-policy"); !cmp.Equal(got, []string{`"Orders.Get";q=1;w=3600`}) {
+		t.Errorf("ratelimit-policy %q", got)
+	}
+	if len(first.trailer) != 0 {
+		t.Errorf("trailers %v", first.trailer)
+	}
+
+	refused := call(t, client)
+	if refused.status.Code() != codes.ResourceExhausted || refused.status.Message() != "too fast, have a cup of tea" {
+		t.Error(refused.status)
+	}
+	if d := detail[*errdetails.RetryInfo](refused.status).GetRetryDelay().AsDuration(); d <= 50*time.Minute || d > time.Hour {
+		t.Errorf("retry delay %v", d)
+	}
+	want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+		{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: "too fast, have a cup of tea", QuotaValue: 1},
+	}}
+	if diff := cmp.Diff(want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform()); diff != "" {
+		t.Errorf("QuotaFailure (-want +got):\n%s", diff)
+	}
+	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
+	if diff := cmp.Diff(info, detail[*errdetails.ErrorInfo](refused.status), protocmp.Transform()); diff != "" {
+		t.Errorf("ErrorInfo (-want +got):\n%s", diff)
+	}
+	if len(refused.trailer.Get("ratelimit")) != 1 || len(refused.trailer.Get("ratelimit-policy")) != 1 || len(refused.trailer.Get("grpc-retry-pushback-ms")) != 0 {
+		t.Errorf("trailers %v", refused.trailer)
+	}
+	if len(refused.header) != 0 {
+		t.Errorf("headers apart from the trailers: %v", refused.header)
+	}
+}
+
+// However a handler ends, the client gets the status that fits.
+func TestStatus(t *testing.T) {
+	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
+	own := status.New(codes.ResourceExhausted, "the application's own")
+	own, err := own.WithDetails(&errdetails.DebugInfo{Detail: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name    string
+		err     error
+		code    codes.Code
+		message string
+		details int
+	}{
+		{"limited", limited, codes.ResourceExhausted, "rate limit exceeded", 3},
+		{"wrapped", fmt.Errorf("find order: %w", limited), codes.ResourceExhausted, "rate limit exceeded", 3},
+		{"never", &runtime.LimitedError{RetryAfter: runtime.Never}, codes.ResourceExhausted, "rate limit exceeded", 2},
+		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379: refused", runtime.ErrUnavailable), codes.Unavailable, "rate limiter unavailable", 1},
+		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Unavailable, "rate limiter unavailable", 1},
+		{"own status", own.Err(), codes.ResourceExhausted, "the application's own", 1},
+		{"own status, wrapped", fmt.Errorf("x: %w", status.Error(codes.NotFound, "no order")), codes.NotFound, "x: rpc error: code = NotFound desc = no order", 0},
+		{"own status around a refusal", coded{limited}, codes.AlreadyExists, "coded", 0},
+		{"cancelled", context.Canceled, codes.Canceled, "context canceled", 0},
+		{"deadline", fmt.Errorf("query: %w", context.DeadlineExceeded), codes.DeadlineExceeded, "query: context deadline exceeded", 0},
+		{"another error", errors.New("no order"), codes.Unknown, "no order", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := dial(t, &service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, test.err }}, options())
+			got := call(t, client).status
+			if got.Code() != test.code || got.Message() != test.message || len(got.Details()) != test.details {
+				t.Errorf("%v with %d details", got, len(got.Details()))
+			}
+		})
+	}
+}
+
+// A coded error has a status of its own.
+type coded struct{ error }
+
+func (coded) GRPCStatus() *status.Status { return status.New(codes.AlreadyExists, "coded") }
+func (c coded) Unwrap() error            { return c.error }
+
+// An application that replaces the errors of refusals does not hide them.
+func TestReplacedError(t *testing.T) {
+	inner := limitedBy(limiter(t), rule(1, time.Hour))
+	unary := func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		resp, err := inner(ctx, req)
+		if err != nil {
+			return nil, errors.New("shop: busy")
+		}
+		return resp, nil
+	}
+	client := dial(t, &service{unary: unary}, options())
+	call(t, client)
+	got := call(t, client).status
+	if got.Code() != codes.ResourceExhausted || got.Message() != "shop: busy" || detail[*errdetails.RetryInfo](got) == nil {
+		t.Errorf("%v with %v", got, got.Details())
+	}
+}
+
+// Limits without a directive: for a method, by a key from the call, at a cost.
+func TestLimits(t *testing.T) {
+	tenant := func(ctx context.Context, _ any) *runtime.Key {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return runtime.NewKey().AddString(md.Get("tenant")[0]) // panics without the field
+	}
+	calls := 0
+	client := dial(t,
+		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			calls++
+			return &pb.SimpleResponse{}, nil
+		}},
+		options(raterpc.WithLimits(limiter(t), raterpc.Limit{
+			Method: pb.TestService_UnaryCall_FullMethodName,
+			Rule:   &runtime.Rule{Name: "per-tenant", Window: time.Hour, Max: 10, Fail: runtime.FailClosed},
+			Key:    tenant,
+			Cost:   func(_ context.Context, msg any) int64 { return int64(msg.(*pb.SimpleRequest).GetResponseSize()) },
+		})))
+	for _, test := range []struct {
+		tenant []string
+		cost   int32
+		want   codes.Code
+	}{
+		{[]string{"a"}, 7, codes.OK}, {[]string{"a"}, 7, codes.ResourceExhausted}, {[]string{"b"}, 7, codes.OK},
+		{[]string{"a"}, 0, codes.OK}, {[]string{"a"}, 11, codes.ResourceExhausted}, {[]string{"a"}, -1, codes.Internal},
+		{nil, 1, codes.Unavailable},
+	} {
+		ctx := t.Context()
+		for _, name := range test.tenant {
+			ctx = metadata.AppendToOutgoingContext(ctx, "tenant", name)
+		}
+		_, err := client.UnaryCall(ctx, &pb.SimpleRequest{ResponseSize: test.cost})
+		if status.Code(err) != test.want {
+			t.Errorf("%v at %d: %v", test.tenant, test.cost, err)
+		}
+	}
+	if calls != 3 {
+		t.Errorf("the handler was called %d times", calls)
+	}
+}
+
+// A panic in a handler reaches the interceptor that is there for it.
+func TestPanic(t *testing.T) {
+	recovery := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if value := recover(); value != nil {
+				err = status.Error(codes.Aborted, fmt.Sprint(value))
+			}
+		}()
+		return handler(ctx, req)
+	}
+	client := dial(t,
+		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { panic("oh") }},
+		[]grpc.ServerOption{grpc.ChainUnaryInterceptor(recovery, rategrpc.UnaryServerInterceptor())})
+	if got := call(t, client).status; got.Code() != codes.Aborted || got.Message() != "oh" {
+		t.Error(got)
+	}
+}
+
+// A client that has gone while its call waits for its turn is not served.
+func TestClientHasGone(t *testing.T) {
+	l := limiter(t)
+	waiting := rule(1, time.Hour)
+	waiting.Wait = 2 * time.Hour
+	served, ended := make(chan bool, 2), make(chan error, 2)
+	inner := limitedBy(l, waiting)
+	client := dial(t, &service{unary: func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		served <- true
+		resp, err := inner(ctx, req)
+		ended <- err
+		return resp, err
+	}}, options(raterpc.WithPushback(time.Minute)))
+	call(t, client)
+	<-served
+	<-ended
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-served
+		cancel()
+	}()
+	_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+	if status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+}
+
+// Interceptors further out see the status and the error it was made of.
+func TestOuterInterceptor(t *testing.T) {
+	limited := &runtime.LimitedError{Rule: "shop.Orders.Get", Limit: 1, RetryAfter: time.Second}
+	var seen error
+	outer := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		resp, err := handler(ctx, req)
+		seen = err
+		return resp, err
+	}
+	client := dial(t,
+		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return nil, limited }},
+		append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(outer)}, options()...))
+	call(t, client)
+	if !errors.Is(seen, runtime.ErrLimited) || status.Code(seen) != codes.ResourceExhausted || seen.Error() != "rpc error: code = ResourceExhausted desc = rate limit exceeded" {
+		t.Error(seen)
+	}
+}
+
+// A hidden policy is in no field and no detail.
+func TestHiddenPolicy(t *testing.T) {
+	client := dial(t, &service{unary: limitedBy(limiter(t), rule(1, time.Hour))},
+		options(raterpc.WithPolicyName(func(string) string { return "" }), raterpc.WithDomain("shop.example")))
+	call(t, client)
+	refused := call(t, client)
+	info := detail[*errdetails.ErrorInfo](refused.status)
+	if len(refused.trailer.Get("ratelimit"))+len(refused.trailer.Get("ratelimit-policy")) != 0 || info.GetDomain() != "shop.example" || info.GetMetadata()["policy"] != "" {
+		t.Errorf("%v %v", refused.trailer, info)
+	}
+}

@@ -1,0 +1,72 @@
+package ratehttp
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maxAccept is how much of a header Accept is read, in bytes.
+const maxAccept = 1024
+
+// prefersText reports whether a client would rather read a line of text than a
+// problem document, by the lines of its header Accept: RFC 9110, section 12.5.1. A
+// client that accepts neither gets the document.
+func prefersText(accept []string) bool {
+	var document, text preference
+	read := 0
+	for _, line := range accept {
+		if read += len(line); read > maxAccept {
+			break
+		}
+		for _, part := range strings.Split(line, ",") {
+			mediaType, params, _ := strings.Cut(part, ";")
+			mediaType = strings.ToLower(strings.Trim(mediaType, " \t"))
+			quality := qualityOf(params)
+			switch {
+			case mediaType == "*/*":
+				document.offer(1, quality)
+				text.offer(1, quality)
+			case mediaType == "application/*":
+				document.offer(2, quality)
+			case mediaType == "text/*", mediaType == "text/html":
+				text.offer(2, quality)
+			case mediaType == "text/plain":
+				text.offer(4, quality)
+			case mediaType == "application/json":
+				document.offer(3, quality)
+			case mediaType == problemMediaType:
+				document.offer(4, quality)
+			}
+		}
+	}
+	return text.quality > document.quality
+}
+
+// A preference is how much a client wants a media type, by the most specific range
+// that covers it.
+type preference struct {
+	specific int
+	quality  float64
+}
+
+func (p *preference) offer(specific int, quality float64) {
+	if specific > p.specific || specific == p.specific && quality > p.quality {
+		p.specific, p.quality = specific, quality
+	}
+}
+
+// qualityOf returns the parameter q, which is 1 if there is none and 0 if it cannot
+// be read.
+func qualityOf(params string) float64 {
+	for _, param := range strings.Split(params, ";") {
+		name, value, ok := strings.Cut(strings.Trim(param, " \t"), "=")
+		if ok && strings.EqualFold(name, "q") {
+			q, err := strconv.ParseFloat(value, 64)
+			if err != nil || !(q >= 0 && q <= 1) {
+				return 0
+			}
+			return q
+		}
+	}
+	return 1
+}

@@ -1,0 +1,109 @@
+package ratehttp
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// The problem types of section 10.2 of the draft, with their registered titles.
+const (
+	typesOfProblems  = "https://iana.org/assignments/http-problem-types#"
+	quotaExceeded    = typesOfProblems + "quota-exceeded"
+	reducedCapacity  = typesOfProblems + "temporary-reduced-capacity"
+	quotaTitle       = "Quota Exceeded"
+	capacityTitle    = "Temporary Reduced Capacity"
+	unspecifiedType  = "about:blank" // RFC 9457, section 4.2.1: the title is the status
+	problemMediaType = "application/problem+json"
+	plainMediaType   = "text/plain; charset=utf-8"
+)
+
+// A problem is a document of RFC 9457.
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
+	Policies []string `json:"violated-policies,omitempty"`
+}
+
+// respond answers a refused request. e is nil if the request has passed no
+// middleware.
+func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
+	own := writerOf(w)
+	if own != nil && own.started {
+		return // nothing can be said any more
+	}
+	h := w.Header()
+	// What a handler has prepared for its own answer does not fit this one.
+	for _, name := range [...]string{"Content-Length", "Content-Encoding", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
+		h.Del(name)
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if a.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(a.RetryAfter, 10))
+	} else {
+		h.Del("Retry-After")
+	}
+	if e == nil {
+		writeOnlyField(h, a)
+	}
+	protocol := protocolOf(r)
+	if protocol == nil && e != nil && e.config.answer != nil {
+		e.config.answer(w, r, a)
+		if own == nil || own.started {
+			own.finish()
+			return
+		}
+		// It has written nothing, which would be the answer to a success.
+	}
+	switch {
+	case protocol != nil:
+		protocol.answer(w, protocol.mediaType, a)
+	case prefersText(r.Header["Accept"]):
+		send(w, a.Status, plainMediaType, []byte(strings.ToValidUTF8(a.Detail, "\uFFFD")+"\n"))
+	default:
+		body, _ := json.Marshal(newProblem(a)) // strings and numbers
+		send(w, a.Status, problemMediaType, append(body, '\n'))
+	}
+	own.finish()
+}
+
+// send writes an answer whose length is known, so that servers drop what a handler
+// writes after it.
+func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", mediaType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails if the client has gone, or wants no body
+}
+
+func newProblem(a Answer) problem {
+	p := problem{Type: unspecifiedType, Title: http.StatusText(a.Status), Status: a.Status, Detail: a.Detail, Policies: a.Policies}
+	switch a.Status {
+	case http.StatusTooManyRequests:
+		p.Type, p.Title = quotaExceeded, quotaTitle
+	case http.StatusServiceUnavailable:
+		p.Type, p.Title = reducedCapacity, capacityTitle
+	}
+	if p.Title == "" {
+		p.Title = "Error"
+	}
+	return p
+}
+
+// writeOnlyField writes the field RateLimit for the limit that a denial names, where
+// no middleware knows more.
+func writeOnlyField(h http.Header, a Answer) {
+	var limited *runtime.LimitedError
+	if a.RetryAfter > 0 && errors.As(a.Err, &limited) {
+		m := member{name: standard.policies.of(limited.Rule).Name, known: true, left: limited.Remaining, effective: a.RetryAfter}
+		add(h, limitField, []string{string(appendLimits(nil, []member{m}))})
+	}
+}

@@ -1,0 +1,142 @@
+package ratehttp_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+// A client gets the form that it accepts.
+func TestAccept(t *testing.T) {
+	const document, text = "application/problem+json", "text/plain; charset=utf-8"
+	h := ratehttp.Limit{Limiter: newLimiter(), Rule: nobody}.Wrap(http.NotFoundHandler())
+	for value, want := range map[string]string{
+		"":                             document,
+		"*/*":                          document,
+		"application/json":             document,
+		"application/problem+json":     document,
+		"application/json, text/plain": document,
+		"text/plain":                   text,
+		"TEXT/Plain; charset=utf-8":    text,
+		"text/*":                       text,
+		"text/plain, */*;q=0.1":        text,
+		"text/plain;q=0.1, */*":        document,
+		"text/plain;q=0, */*;q=0.5":    document,
+		"text/plain; Q=0.9, application/json;q=0.2":                       text,
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": text,
+		"image/png":                       document,
+		",;q=,;;=":                        document,
+		"text/plain;q=nan":                document,
+		"text/plain;q=-1":                 document,
+		"text/plain;q=0.5,text/plain;q=0": text,
+		strings.Repeat("a/b,", 1000):      document,
+	} {
+		resp := answerOf(h, accept(value))
+		if got := resp.Header.Get("Content-Type"); got != want {
+			t.Errorf("%q gets %q, not %q", value, got, want)
+		}
+	}
+	rule := &runtime.Rule{Name: "x", Window: time.Minute, Message: "tea \xff\n"}
+	resp := answerOf(ratehttp.Limit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler()), accept("text/plain"))
+	if body := bodyOf(t, resp); body != "tea \uFFFD\n\n" {
+		t.Errorf("%q", body)
+	}
+}
+
+// A program may write its own body. The field and what they are about stay.
+func TestWithAnswer(t *testing.T) {
+	var got ratehttp.Answer
+	h := ratehttp.Middleware(ratehttp.WithAnswer(func(w http.ResponseWriter, _ *http.Request, a ratehttp.Answer) {
+		got = a
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = w.Write([]byte("tea"))
+	}))(taking(newLimiter(), full.Limit(nil), another.Limit(nil)))
+	answerOf(h)
+	resp := answerOf(h)
+	if resp.StatusCode != http.StatusTeapot || bodyOf(t, resp) != "tea" || resp.Header.Get("Retry-After") != "3600" || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Error(resp.StatusCode, resp.Header)
+	}
+	if !errors.Is(got.Err, runtime.ErrLimited) || got.Status != 429 || got.RetryAfter != 3600 || got.Detail != runtime.DefaultMessage {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff([]string{"Orders.Place", "another"}, got.Policies); diff != "" {
+		t.Errorf("policies (-want +got):\n%s", diff)
+	}
+}
+
+// A function that writes nothing does not turn a refusal into a success.
+func TestWithAnswerThatWritesNothing(t *testing.T) {
+	h := ratehttp.Middleware(ratehttp.WithAnswer(func(http.ResponseWriter, *http.Request, ratehttp.Answer) {}))(taking(newLimiter(), nobody.Limit(nil)))
+	if resp := answerOf(h); resp.StatusCode != 429 || problemOf(t, resp)["status"] != 429. {
+		t.Error(resp.StatusCode)
+	}
+}
+
+// What a handler writes before or after a refusal does not break the answer.
+func TestHandlerThatGoesOn(t *testing.T) {
+	limiter := newLimiter()
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		_, err := limiter.Take(r.Context(), nobody.Limit(nil))
+		if !ratehttp.Error(w, r, err) {
+			t.Error("no refusal")
+		}
+	}
+	goesOn := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", "3")
+		w.Header().Set("ETag", `"x"`)
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		w.Header().Set("Retry-After", "1")
+		refuse(w, r)
+		refuse(w, r)
+		w.WriteHeader(http.StatusOK)
+		if _, err := w.Write([]byte("secret")); err == nil {
+			t.Error("a handler may write after the answer")
+		}
+		_, _ = io.WriteString(w, "secret")
+		_, _ = io.Copy(w, bytes.NewReader([]byte("secret")))
+		_ = http.NewResponseController(w).Flush()
+	})
+	late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("begun"))
+		refuse(w, r)
+	})
+	for name, around := range map[string]func(http.Handler) http.Handler{
+		"alone": func(h http.Handler) http.Handler { return h }, "middleware": ratehttp.Middleware(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(around(goesOn))
+			defer server.Close()
+			resp, err := server.Client().Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if doc := problemOf(t, resp); resp.StatusCode != 429 || doc["status"] != 429. {
+				t.Error(resp.StatusCode, doc)
+			}
+			for _, field := range []string{"Content-Encoding", "ETag", "Retry-After"} {
+				if got := resp.Header.Get(field); got != "" {
+					t.Errorf("%s: %s", field, got)
+				}
+			}
+			if got := resp.Header.Get("Cache-Control"); got != "no-store" {
+				t.Errorf("Cache-Control: %s", got)
+			}
+		})
+	}
+	resp := answerOf(ratehttp.Middleware()(late))
+	if body := bodyOf(t, resp); resp.StatusCode != 200 || body != "begun" {
+		t.Error(resp.StatusCode, body)
+	}
+}

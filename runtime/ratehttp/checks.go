@@ -1,0 +1,76 @@
+package ratehttp
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// A check is something that a program should not do, and is told once.
+type check uint8
+
+const (
+	untrustedProxy check = iota
+	unknownPeer
+	noClient
+	emptyKey
+	limitedTwice
+	middlewareTwice
+	samePolicyName
+	partitionPanicked
+	numChecks
+)
+
+// A finding is the text of a check: its code, what was seen and what helps.
+type finding struct{ code, seen, help string }
+
+var findings = [numChecks]finding{
+	untrustedProxy: {"untrusted_proxy",
+		"a request has a forwarding header, but no proxy is trusted: all clients behind a proxy share one limit",
+		"name your proxies with ratehttp.WithTrustedProxies, or have them remove the header"},
+	unknownPeer: {"unknown_peer",
+		"a connection has no address: all such clients share one limit",
+		"if a trusted proxy connects over a Unix socket, add ratehttp.WithTrustedUnixSocket"},
+	noClient: {"no_client",
+		"ratehttp.ClientIP was called with a context that has no client: all such calls share one limit",
+		"put ratehttp.Middleware around the server's handler, and hand the request's context on"},
+	emptyKey: {"empty_key",
+		"the key of a request is empty: all such requests share one limit",
+		"return what tells callers apart, such as ratehttp.ClientIP(r.Context()), where a caller has no name"},
+	limitedTwice: {"limited_twice",
+		"a request has passed the same limit twice, and was charged twice",
+		"put each ratehttp.Limit into the chain once"},
+	middlewareTwice: {"middleware_twice",
+		"a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
+		"put ratehttp.Middleware around the server's handler once"},
+	samePolicyName: {"same_policy_name",
+		"two rules have the same public name: both got a longer one",
+		"name them with ratehttp.WithPolicy"},
+	partitionPanicked: {"partition_key_panic",
+		"the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
+		"return an empty string for requests without one"},
+}
+
+// checks reports each check once, and never what a client has sent.
+type checks struct {
+	logger *slog.Logger // nil: slog.Default
+	done   [numChecks]atomic.Bool
+}
+
+// due reports whether nothing was said about a check yet.
+func (c *checks) due(which check) bool { return !c.done[which].Load() }
+
+// warn writes the line of a check, unless it was written before. A panic of the
+// log's handler is contained.
+func (c *checks) warn(which check, args ...any) {
+	if !c.due(which) || !c.done[which].CompareAndSwap(false, true) {
+		return
+	}
+	defer func() { _ = recover() }()
+	logger := c.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	f := &findings[which]
+	logger.Log(context.Background(), slog.LevelWarn, f.seen, append([]any{"code", f.code, "help", f.help}, args...)...)
+}

@@ -1,0 +1,18 @@
+package ratehttp
+
+import "testing"
+
+// SetStandard sets the options of requests that pass no middleware, for one test.
+func SetStandard(t *testing.T, opts ...Option) {
+	old := standard
+	standard = newConfig(opts)
+	t.Cleanup(func() { standard = old })
+}
+
+// Codes returns the codes of all checks.
+func Codes() (codes []string) {
+	for _, f := range findings {
+		codes = append(codes, f.code)
+	}
+	return codes
+}

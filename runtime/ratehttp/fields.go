@@ -1,0 +1,145 @@
+package ratehttp
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// The fields in the form that [http.Header] has for their names.
+const (
+	policyField    = "Ratelimit-Policy"
+	limitField     = "Ratelimit"
+	limitLegacy    = "X-Ratelimit-Limit"
+	leftLegacy     = "X-Ratelimit-Remaining"
+	resetLegacy    = "X-Ratelimit-Reset"
+	inlineMembers  = 4
+	inlineFieldLen = 256
+)
+
+// writeFields adds the fields to the header of an answer that is about to be sent.
+// Lists may be split over several lines, so those of other servers, which a proxy
+// passes on, stay.
+func (e *exchange) writeFields(h http.Header, status int) {
+	var limitRoom [inlineMembers]limit
+	e.mu.Lock()
+	limits := append(limitRoom[:0], e.limits...)
+	e.mu.Unlock()
+	if len(limits) == 0 {
+		return
+	}
+	if e.config.legacy {
+		e.config.writeLegacy(h, limits)
+	}
+	if e.config.silent {
+		return
+	}
+	var room [inlineMembers]member
+	members := e.members(limits, room[:0])
+	if len(members) == 0 {
+		return
+	}
+	if isRedirect(status) && exhausted(members) {
+		// A client that obeys would wait before it follows: section 6 of the draft.
+		for i := range members {
+			members[i].known = false
+		}
+	}
+	var bytes [inlineFieldLen]byte
+	text := appendPolicies(bytes[:0], members)
+	policies := len(text)
+	text = appendLimits(text, members)
+	both := string(text)
+	values := [...]string{both[:policies], both[policies:]}
+	add(h, policyField, values[:1:1])
+	if values[1] != "" {
+		add(h, limitField, values[1:])
+	}
+}
+
+// add adds a value to a header without copying it.
+func add(h http.Header, name string, value []string) {
+	if old := h[name]; len(old) > 0 {
+		value = append(old, value...)
+	}
+	h[name] = value
+}
+
+// members appends what the fields say about each limit of the request. If one of
+// them has refused it, RateLimit is about those alone: the others are of no concern
+// before Retry-After is over.
+func (e *exchange) members(limits []limit, to []member) []member {
+	refused := false
+	for i := range limits {
+		refused = refused || limits[i].denied
+	}
+	for i := range limits {
+		l := &limits[i]
+		p := e.config.policies.of(l.rule)
+		if p.Hidden {
+			continue
+		}
+		m := member{
+			name: p.Name, unit: p.Unit, quota: l.quota, window: l.policyWindow(),
+			known: l.counted && l.denied == refused, left: l.left, effective: l.effectiveWindow(),
+		}
+		if m.effective > 0 {
+			m.effective += e.jitter
+			if rate := e.config.rate; rate > 0 && m.left/rate >= m.effective {
+				m.left = rate * m.effective
+			}
+		}
+		if e.config.partition != nil {
+			m.partition = e.partitionKey(l.rule)
+		}
+		to = append(to, m)
+	}
+	return to
+}
+
+// partitionKey returns the partition key of the request for a rule, or "".
+func (e *exchange) partitionKey(rule string) (key string) {
+	defer func() {
+		if recover() != nil {
+			e.config.checks.warn(partitionPanicked)
+		}
+	}()
+	if value := e.config.partition(e.request, rule); value != "" {
+		key = partitionKey(e.config.secret, value)
+	}
+	return key
+}
+
+// writeLegacy writes the older fields, about the limit that is closest to its end.
+func (c *config) writeLegacy(h http.Header, limits []limit) {
+	var closest *limit
+	for i := range limits {
+		l := &limits[i]
+		if !l.counted || c.policies.of(l.rule).Hidden {
+			continue
+		}
+		if closest == nil || l.denied && !closest.denied || l.denied == closest.denied && l.left < closest.left {
+			closest = l
+		}
+	}
+	if closest == nil {
+		return
+	}
+	whole := time.Now().Add(closest.whole + time.Second - 1)
+	h[limitLegacy] = []string{strconv.FormatInt(closest.quota, 10)}
+	h[leftLegacy] = []string{strconv.FormatInt(max(0, closest.left), 10)}
+	h[resetLegacy] = []string{strconv.FormatInt(whole.Unix(), 10)}
+}
+
+func isRedirect(status int) bool {
+	return status >= 300 && status < 400 && status != http.StatusNotModified
+}
+
+func exhausted(members []member) bool {
+	for i := range members {
+		if members[i].known && members[i].left == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package ratehttp
+
+import (
+	"net/http"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Limit limits a handler that has no directive. Its method [Limit.Wrap] is a
+// middleware for every router that speaks net/http:
+//
+//	mux.Handle("POST /login", ratehttp.Limit{Limiter: limiter, Rule: logins}.Wrap(login))
+//
+// A refused request is answered as [Deny] does, and does not reach the handler. A
+// Limit works below a [Middleware], with its options, and by itself.
+type Limit struct {
+	// Limiter decides. It must not be nil.
+	Limiter *runtime.Limiter
+	// Rule is the limit, whose Name gives the policy its public name. It must not
+	// be nil.
+	Rule *runtime.Rule
+	// Key returns whose budget a request is charged to. A nil Key is the client's
+	// address, see [ClientIP]. Requests with an empty key share one budget.
+	Key func(*http.Request) string
+	// Cost returns how many events a request stands for. 0 passes and charges
+	// nothing. A nil Cost is 1 for each.
+	Cost func(*http.Request) int64
+	// Skip returns true for requests that the limit does not concern. A nil Skip
+	// is false for all.
+	Skip func(*http.Request) bool
+	// Refund returns true if an answer with this status gives the charge back: to
+	// count failed log-ins only, it returns status != 401. A handler that has
+	// panicked has the status 500. A nil Refund is false for all.
+	//
+	// The charge stands until the answer is complete, and the field RateLimit is
+	// sent before that.
+	Refund func(status int) bool
+}
+
+// Wrap returns next behind the limit. It panics if the limit has no limiter or no
+// rule, or if next is nil: the handler would have no limit.
+func (l Limit) Wrap(next http.Handler) http.Handler {
+	switch {
+	case l.Limiter == nil:
+		panic("ratehttp: the Limiter of a Limit is nil")
+	case l.Rule == nil:
+		panic("ratehttp: the Rule of a Limit is nil")
+	case next == nil:
+		panic("ratehttp: the handler below a Limit is nil")
+	}
+	if l.Key == nil {
+		l.Key = func(r *http.Request) string { return ClientIP(r.Context()) }
+	}
+	return &limited{l, next}
+}
+
+type limited struct {
+	Limit
+	next http.Handler
+}
+
+func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e := exchangeOf(r.Context())
+	if e == nil {
+		e, w, r = standard.begin(w, r)
+		defer e.end()
+	}
+	if l.Skip != nil && l.Skip(r) || !l.Limiter.Enabled() {
+		l.next.ServeHTTP(w, r)
+		return
+	}
+	limit := l.limit(e, r)
+	decision, err := l.Limiter.Take(r.Context(), limit)
+	if err != nil {
+		Deny(w, r, err)
+		return
+	}
+	if l.Refund == nil {
+		l.next.ServeHTTP(w, r)
+		return
+	}
+	l.serveAndRefund(w, r, decision, limit)
+}
+
+// limit returns the limit of a request.
+func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
+	key := l.Key(r)
+	if e.charge(l.Rule, key) {
+		e.config.checks.warn(limitedTwice, "rule", l.Rule.Name)
+	}
+	if key == "" {
+		e.config.checks.warn(emptyKey, "rule", l.Rule.Name)
+	}
+	limit := l.Rule.Limit(runtime.NewKey().AddString(key))
+	if l.Cost != nil {
+		limit = limit.WithCost(l.Cost(r))
+	}
+	return limit
+}
+
+// serveAndRefund serves a request and gives its charge back if its status says so.
+func (l *limited) serveAndRefund(w http.ResponseWriter, r *http.Request, d runtime.Decision, limit runtime.Limit) {
+	seen := writerOf(w)
+	if seen == nil { // a middleware between has a writer of its own
+		seen = &writer{inner: w}
+		w = seen.facade()
+	}
+	status := http.StatusInternalServerError
+	defer func() {
+		if l.Refund(status) {
+			_ = l.Limiter.Refund(r.Context(), d, limit) // the store reports its failures
+		}
+	}()
+	l.next.ServeHTTP(w, r)
+	if status = http.StatusOK; seen.started {
+		status = seen.status
+	}
+}

@@ -1,0 +1,154 @@
+package ratehttp_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"net/http"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+func TestWithoutFields(t *testing.T) {
+	h := ratehttp.Middleware(ratehttp.WithoutFields())(taking(newLimiter(), full.Limit(nil)))
+	answerOf(h)
+	resp := answerOf(h)
+	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "60" || len(parse(t, resp.Header, "RateLimit")) != 0 || len(parse(t, resp.Header, "RateLimit-Policy")) != 0 {
+		t.Error(resp.StatusCode, resp.Header)
+	}
+}
+
+// The older fields are about the limit that is closest to its end.
+func TestWithLegacyFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := ratehttp.Middleware(ratehttp.WithLegacyFields(), ratehttp.WithPolicy("hidden", ratehttp.Policy{Hidden: true}))(taking(newLimiter(),
+			(&runtime.Rule{Name: "hidden", Window: time.Hour, Max: 2}).Limit(nil),
+			(&runtime.Rule{Name: "wide", Window: time.Hour, Max: 100}).Limit(nil),
+			(&runtime.Rule{Name: "close", Window: 90 * time.Second, Max: 2}).Limit(nil)))
+		start := time.Now()
+		for i, left := range []string{"1", "0", "0"} {
+			got := answerOf(h).Header
+			want := http.Header{"X-Ratelimit-Limit": {"2"}, "X-Ratelimit-Remaining": {left}, "X-Ratelimit-Reset": {strconv.FormatInt(start.Unix()+90, 10)}}
+			for name := range want {
+				if diff := cmp.Diff(want[name], got[name]); diff != "" {
+					t.Errorf("request %d, %s (-want +got):\n%s", i, name, diff)
+				}
+			}
+		}
+	})
+}
+
+// No client is told that it may make more calls a second than the cap.
+func TestWithMaxRate(t *testing.T) {
+	for rate, want := range map[int]int64{1: 60, 2: 120, 100: 5999} {
+		rule := &runtime.Rule{Name: "x", Window: time.Minute, Max: 6000}
+		resp := answerOf(ratehttp.Middleware(ratehttp.WithMaxRate(rate))(taking(newLimiter(), rule.Limit(nil))))
+		if items := parse(t, resp.Header, "RateLimit"); len(items) != 1 || items[0].Params["r"] != want || items[0].Params["t"] != int64(60) {
+			t.Errorf("at most %d a second: %v", rate, items)
+		}
+	}
+}
+
+// What is left is never spread over less time than the policy spreads its quota over,
+// for all rules and whatever is left of them.
+func TestRatioIsCapped(t *testing.T) {
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket} {
+		for _, window := range []time.Duration{time.Second, 7 * time.Second, time.Hour, 366 * 24 * time.Hour} {
+			for _, max := range []int64{1, 3, 10, 997} {
+				synctest.Test(t, func(t *testing.T) {
+					rule := &runtime.Rule{Name: "x", Window: window, Max: max, Algorithm: algorithm}
+					if algorithm == runtime.TokenBucket {
+						rule.Burst = 2 * max
+					}
+					h := ratehttp.Middleware()(taking(newLimiter(), rule.Limit(nil)))
+					for range 5 {
+						checkRatio(t, answerOf(h).Header, rule)
+						time.Sleep(window / 10)
+					}
+				})
+			}
+		}
+	}
+}
+
+func checkRatio(t *testing.T, h http.Header, rule *runtime.Rule) {
+	t.Helper()
+	policies, limits := parse(t, h, "RateLimit-Policy"), parse(t, h, "RateLimit")
+	if len(policies) != 1 || len(limits) != 1 {
+		t.Fatalf("%v %v", policies, limits)
+	}
+	q, w := policies[0].Params["q"].(int64), policies[0].Params["w"].(int64)
+	r, seconds := limits[0].Params["r"].(int64), limits[0].Params["t"].(int64)
+	if r*w > q*seconds || seconds < 1 || r < 0 || r > q {
+		t.Errorf("%v %v: q=%d;w=%d and r=%d;t=%d", rule.Algorithm, rule.Window, q, w, r, seconds)
+	}
+	if q*int64(rule.Window/time.Second) != w*rule.Max {
+		t.Errorf("%v: q=%d;w=%d are not %d in %v", rule.Algorithm, q, w, rule.Max, rule.Window)
+	}
+}
+
+// With jitter clients come back within a span, none of them early, and Retry-After is
+// never before the end of the effective window.
+func TestWithJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter()
+		h := ratehttp.Middleware(ratehttp.WithJitter(9*time.Second + 999*time.Millisecond))(taking(limiter, full.Limit(nil)))
+		answerOf(h)
+		seen := map[int64]bool{}
+		for range 1000 {
+			resp := answerOf(h)
+			limits := parse(t, resp.Header, "RateLimit")
+			after, err := strconv.ParseInt(resp.Header.Get("Retry-After"), 10, 64)
+			if err != nil || len(limits) != 1 || limits[0].Params["t"] != after || after < 60 || after > 69 {
+				t.Fatalf("Retry-After %s, RateLimit %v", resp.Header.Get("Retry-After"), limits)
+			}
+			seen[after] = true
+		}
+		if len(seen) != 10 {
+			t.Errorf("%v", seen)
+		}
+		never := ratehttp.Middleware(ratehttp.WithJitter(time.Hour))(taking(limiter, nobody.Limit(nil)))
+		if got := answerOf(never).Header.Get("Retry-After"); got != "" {
+			t.Errorf("a call that can never be admitted may come back after %s", got)
+		}
+	})
+}
+
+// A partition key is the same for one value in all replicas, and another for another
+// value or secret.
+func TestWithPartitionKey(t *testing.T) {
+	limiter := newLimiter()
+	keyOf := func(secret, user string) any {
+		h := ratehttp.Middleware(ratehttp.WithPartitionKey([]byte(secret), func(r *http.Request, rule string) string {
+			if ratehttp.ClientIP(r.Context()) != "203.0.113.7" || rule != "hourly" {
+				t.Error("the function does not get the request and the rule")
+			}
+			return r.URL.Query().Get("user")
+		}))(taking(limiter, hourly.Limit(nil)))
+		resp := answerOf(h, from("203.0.113.7:1", "user="+user))
+		policies, limits := parse(t, resp.Header, "RateLimit-Policy"), parse(t, resp.Header, "RateLimit")
+		if diff := cmp.Diff(policies[0].Params["pk"], limits[0].Params["pk"]); diff != "" {
+			t.Error(diff)
+		}
+		return limits[0].Params["pk"]
+	}
+	mac := hmac.New(sha256.New, []byte("secret"))
+	mac.Write([]byte("ann"))
+	if diff := cmp.Diff(any(mac.Sum(nil)[:12]), keyOf("secret", "ann")); diff != "" {
+		t.Error(diff)
+	}
+	for _, other := range []any{keyOf("secret", "ben"), keyOf("another", "ann")} {
+		if cmp.Equal(other, keyOf("secret", "ann")) || other == nil {
+			t.Errorf("%v", other)
+		}
+	}
+	if got := keyOf("secret", ""); got != nil {
+		t.Errorf("no value has the key %v", got)
+	}
+}

@@ -1,0 +1,89 @@
+package ratehttp
+
+import (
+	"io"
+	"net/http"
+)
+
+// A writer adds the fields to an answer at the moment when its header is sent. It is
+// used by one goroutine at a time, as every [http.ResponseWriter] is.
+type writer struct {
+	inner    http.ResponseWriter
+	exchange *exchange // nil: no fields, the status alone is of interest
+	started  bool      // the header is sent, or the connection is the handler's
+	status   int       // that was sent, once started
+	answered bool      // with a refusal: what the handler writes after it is dropped
+	http1    http1Writer
+}
+
+// start adds the fields to a header that is about to be sent.
+func (w *writer) start(status int) {
+	if !w.started {
+		w.started, w.status = true, status
+		if w.exchange != nil {
+			w.exchange.writeFields(w.inner.Header(), status)
+		}
+	}
+}
+
+// finish drops what a handler writes from now on.
+func (w *writer) finish() {
+	if w != nil {
+		w.answered = true
+	}
+}
+
+// Header implements [http.ResponseWriter].
+func (w *writer) Header() http.Header { return w.inner.Header() }
+
+// WriteHeader implements [http.ResponseWriter]. A status such as 103 is not the
+// answer yet, so it comes without fields.
+func (w *writer) WriteHeader(status int) {
+	if w.answered {
+		return
+	}
+	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
+		w.start(status)
+	}
+	w.inner.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *writer) Write(p []byte) (int, error) {
+	if w.answered {
+		return 0, http.ErrContentLength
+	}
+	w.start(http.StatusOK)
+	return w.inner.Write(p)
+}
+
+// WriteString implements [io.StringWriter].
+func (w *writer) WriteString(s string) (int, error) {
+	if w.answered {
+		return 0, http.ErrContentLength
+	}
+	w.start(http.StatusOK)
+	return io.WriteString(w.inner, s)
+}
+
+// ReadFrom implements [io.ReaderFrom], so that a server can go on to send files
+// without copying them.
+func (w *writer) ReadFrom(from io.Reader) (int64, error) {
+	if w.answered {
+		return 0, http.ErrContentLength
+	}
+	w.start(http.StatusOK)
+	return io.Copy(w.inner, from)
+}
+
+// FlushError is what [http.ResponseController] calls. It sends the header.
+func (w *writer) FlushError() error {
+	if !w.answered {
+		w.start(http.StatusOK)
+	}
+	return http.NewResponseController(w.inner).Flush()
+}
+
+// Unwrap lets [http.ResponseController] reach the writer below for what does not
+// concern the header, such as deadlines.
+func (w *writer) Unwrap() http.ResponseWriter { return w.inner }

@@ -1,0 +1,122 @@
+package raterpc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Limit is a limit on the calls of methods.
+type Limit struct {
+	// Method is "/package.Service/Method" for one method, "/package.Service/*"
+	// for all of a service, or "*" for all of the server.
+	Method string
+	// Rule is what is admitted.
+	Rule *runtime.Rule
+	// Key returns whose calls are counted together; without it, or if it returns
+	// nil, there is one budget for all callers. Msg is the message that is charged:
+	// the request of a unary call, nil when a stream is opened.
+	//
+	// A Key that panics is an invalid key: the rule's failure policy decides.
+	Key func(ctx context.Context, msg any) *runtime.Key
+	// Cost returns what the message costs; without it, it is 1. A cost of 0
+	// charges nothing. A Cost that panics is as a Key that does.
+	Cost func(ctx context.Context, msg any) int64
+	// On is what is charged; its zero value is [OnOpen].
+	On Event
+}
+
+// An Event is what happens in a call and may be charged. Events are combined by |.
+type Event uint8
+
+const (
+	// OnOpen charges a call when it begins: a unary call with its request, and a
+	// stream without a message.
+	OnOpen Event = 1 << iota
+	// OnReceive charges every message that a stream receives from its client,
+	// before the handler sees it. A unary call is charged once, as by OnOpen.
+	OnReceive
+	// OnSend charges every message that a stream sends, before it is sent. It does
+	// not charge unary calls.
+	OnSend
+)
+
+// limited are limits that one limiter decides together.
+type limited struct {
+	limiter *runtime.Limiter
+	limits  []Limit
+}
+
+// check panics if the limit is malformed.
+func (l *Limit) check() {
+	switch service, method, ok := splitMethod(l.Method); {
+	case l.Method != "*" && (!ok || service == "" || method == ""):
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: want %q, %q or %q", l.Method, "/package.Service/Method", "/package.Service/*", "*"))
+	case l.Rule == nil:
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: the rule is nil", l.Method))
+	case l.On > OnOpen|OnReceive|OnSend:
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: unknown event %d", l.Method, l.On))
+	}
+}
+
+// checkCount panics if a method has more limits than a call may have.
+func checkCount(limits []Limit) {
+	for i := range limits {
+		n := 0
+		for j := range limits {
+			if limits[j].matches(limits[i].Method) {
+				n++
+			}
+		}
+		if n > runtime.MaxLimits {
+			panic(fmt.Sprintf("raterpc.WithLimits: method %q has %d limits, the maximum is %d", limits[i].Method, n, runtime.MaxLimits))
+		}
+	}
+}
+
+// matches reports whether the limit applies to a method.
+func (l *Limit) matches(method string) bool {
+	if l.Method == "*" || l.Method == method {
+		return true
+	}
+	service, ok := strings.CutSuffix(l.Method, "*")
+	return ok && strings.HasPrefix(method, service)
+}
+
+// charges reports whether the limit charges one of several events.
+func (l *Limit) charges(on Event) bool {
+	if l.On == 0 {
+		return on&OnOpen != 0
+	}
+	return on&l.On != 0
+}
+
+// of returns the limit for an event with a message. A panic in a function of the
+// program makes its key invalid.
+func (l *Limit) of(ctx context.Context, msg any) (limit runtime.Limit) {
+	defer func() {
+		if recover() != nil {
+			limit = l.Rule.Limit(runtime.NewKey().AddInvalid("the Key or Cost function for " + l.Method + " panicked"))
+		}
+	}()
+	var key *runtime.Key
+	if l.Key != nil {
+		key = l.Key(ctx, msg)
+	}
+	limit = l.Rule.Limit(key)
+	if l.Cost != nil {
+		limit = limit.WithCost(l.Cost(ctx, msg))
+	}
+	return limit
+}
+
+// splitMethod divides "/package.Service/Method".
+func splitMethod(full string) (service, method string, ok bool) {
+	rest, ok := strings.CutPrefix(full, "/")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}

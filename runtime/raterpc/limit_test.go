@@ -1,0 +1,121 @@
+package raterpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+func TestLimits(t *testing.T) {
+	once := func(name string) *runtime.Rule {
+		return &runtime.Rule{Name: name, Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
+	}
+	byMsg := func(_ context.Context, msg any) *runtime.Key { return runtime.NewKey().AddString(msg.(string)) }
+	const open, receive, send = raterpc.OnOpen, raterpc.OnReceive, raterpc.OnSend
+	type event struct {
+		method string
+		on     raterpc.Event
+		msg    any
+		refuse error
+	}
+	for _, test := range []struct {
+		name   string
+		limit  raterpc.Limit
+		events []event
+	}{
+		{"one method", raterpc.Limit{Method: "/a.S/Get"}, []event{
+			{"/a.S/Get", open, nil, nil}, {"/a.S/Get", open, nil, runtime.ErrLimited}, {"/a.S/GetAll", open, nil, nil}, {"/a.S/Ge", open, nil, nil},
+		}},
+		{"a service", raterpc.Limit{Method: "/a.S/*"}, []event{
+			{"/a.S/Get", open, nil, nil}, {"/a.S/Put", open, nil, runtime.ErrLimited}, {"/a.S2/Get", open, nil, nil}, {"/b.S/Get", open, nil, nil},
+		}},
+		{"all", raterpc.Limit{Method: "*"}, []event{
+			{"/a.S/Get", open, nil, nil}, {"/b/Put", open, nil, runtime.ErrLimited}, {"garbage", open, nil, runtime.ErrLimited},
+		}},
+		{"by key", raterpc.Limit{Method: "*", Key: byMsg}, []event{
+			{"/a/b", open, "x", nil}, {"/a/b", open, "y", nil}, {"/a/b", open, "x", runtime.ErrLimited},
+		}},
+		{"key panics", raterpc.Limit{Method: "*", Key: byMsg}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
+		{"cost panics", raterpc.Limit{Method: "*", Cost: func(context.Context, any) int64 { panic("no") }}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
+		{"nil key", raterpc.Limit{Method: "*", Key: func(context.Context, any) *runtime.Key { return nil }}, []event{
+			{"/a/b", open, nil, nil}, {"/a/b", open, nil, runtime.ErrLimited},
+		}},
+		{"cost", raterpc.Limit{Method: "*", Cost: func(_ context.Context, msg any) int64 { return int64(len(msg.(string))) }}, []event{
+			{"/a/b", open, "", nil}, {"/a/b", open, "ab", runtime.ErrCostExceedsLimit}, {"/a/b", open, "a", nil}, {"/a/b", open, "", nil}, {"/a/b", open, "a", runtime.ErrLimited},
+		}},
+		{"messages received", raterpc.Limit{Method: "*", On: receive}, []event{
+			{"/a/b", open, nil, nil}, {"/a/b", open, nil, nil}, {"/a/b", receive, "", nil}, {"/a/b", send, "", nil}, {"/a/b", receive, "", runtime.ErrLimited},
+			{"/a/b", open | receive, "", runtime.ErrLimited},
+		}},
+		{"messages sent", raterpc.Limit{Method: "*", On: send}, []event{
+			{"/a/b", open | receive, "", nil}, {"/a/b", send, "", nil}, {"/a/b", send, "", runtime.ErrLimited},
+		}},
+		{"all of a stream", raterpc.Limit{Method: "*", On: open | receive | send}, []event{
+			{"/a/b", open, nil, nil}, {"/a/b", receive, "", runtime.ErrLimited}, {"/a/b", send, "", runtime.ErrLimited},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.limit.Rule = once(test.name)
+			limiter := runtime.New(runtime.NewMemoryStore())
+			server := raterpc.NewServer(raterpc.WithLimits(limiter, test.limit))
+			for i, e := range test.events {
+				ctx, call := server.Begin(t.Context(), e.method)
+				if err := call.Charge(ctx, e.on, e.msg); !errors.Is(err, e.refuse) {
+					t.Errorf("event %d: %v, want %v", i, err, e.refuse)
+				}
+			}
+		})
+	}
+}
+
+// The limits of one WithLimits are charged together, and several options in turn.
+func TestLimitsTogether(t *testing.T) {
+	limiter := runtime.New(runtime.NewMemoryStore())
+	narrow := raterpc.Limit{Method: "/a.S/Get", Rule: &runtime.Rule{Name: "narrow", Window: time.Hour, Max: 1}}
+	wide := raterpc.Limit{Method: "*", Rule: &runtime.Rule{Name: "wide", Window: time.Hour, Max: 2}}
+	server := raterpc.NewServer(raterpc.WithLimits(limiter, wide, narrow))
+	var denied []string
+	for _, method := range []string{"/a.S/Get", "/a.S/Get", "/a.S/Put", "/a.S/Put"} {
+		ctx, call := server.Begin(t.Context(), method)
+		var limited *runtime.LimitedError
+		if errors.As(call.Charge(ctx, raterpc.OnOpen, nil), &limited) {
+			denied = append(denied, limited.Rule)
+		}
+	}
+	if got := fmt.Sprint(denied); got != "[narrow wide]" {
+		t.Errorf("denied by %s", got)
+	}
+}
+
+func TestMalformedLimits(t *testing.T) {
+	limiter := runtime.New(runtime.NewMemoryStore())
+	rule := &runtime.Rule{Name: "x", Window: time.Hour, Max: 1}
+	nine := make([]raterpc.Limit, 9)
+	for i := range nine {
+		nine[i] = raterpc.Limit{Method: "*", Rule: rule}
+	}
+	nine[8].Method = "/a.S/Get"
+	for want, try := range map[string]func(){
+		"raterpc.WithLimits: the limiter is nil, so nothing would be limited":                               func() { raterpc.WithLimits(nil) },
+		`raterpc.WithLimits: method "/a.S/Get": the rule is nil`:                                            func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "/a.S/Get"}) },
+		`raterpc.WithLimits: method "*": unknown event 8`:                                                   func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule, On: 8}) },
+		`raterpc.WithLimits: method "/a.S/Get" has 9 limits, the maximum is 8`:                              func() { raterpc.WithLimits(limiter, nine...) },
+		`raterpc.WithLimits: method "Get": want "/package.Service/Method", "/package.Service/*" or "*"`:     func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "Get", Rule: rule}) },
+		`raterpc.WithLimits: method "a.S/Get": want "/package.Service/Method", "/package.Service/*" or "*"`: func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "a.S/Get", Rule: rule}) },
+		`raterpc.WithLimits: method "/a.S/": want "/package.Service/Method", "/package.Service/*" or "*"`:   func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "/a.S/", Rule: rule}) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Errorf("panic %v, want %s", got, want)
+				}
+			}()
+			try()
+		}()
+	}
+}

@@ -1,0 +1,184 @@
+package raterpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+var errReplaced = errors.New("come back later")
+
+func TestRefusal(t *testing.T) {
+	rule := &runtime.Rule{Name: "orders.Orders.Get", Prefix: "a:", Window: time.Hour, Max: 1, Message: "too fast"}
+	limited := &runtime.LimitedError{Rule: "orders.Orders.Get", Limit: 5, RetryAfter: 1500 * time.Millisecond}
+	info := func(reason string, metadata map[string]string) proto.Message {
+		return &errdetails.ErrorInfo{Reason: reason, Domain: "shop.v1.Orders", Metadata: metadata}
+	}
+	details := []proto.Message{
+		info("RATE_LIMIT_EXCEEDED", map[string]string{"policy": "Orders.Get", "limit": "5"}),
+		&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 5},
+		}},
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)},
+	}
+	exhausted := &raterpc.Refusal{Code: 8, Message: runtime.DefaultMessage, RetryAfter: limited.RetryAfter, Details: details}
+	for _, test := range []struct {
+		name string
+		err  error
+		want *raterpc.Refusal
+	}{
+		{"none", nil, nil},
+		{"another error", errors.New("no such order"), nil},
+		{"limited", limited, exhausted},
+		{"wrapped", fmt.Errorf("get order of secret@example.com: %w", limited), exhausted},
+		{"joined", errors.Join(errors.New("cleanup failed"), limited), exhausted},
+		{"never", &runtime.LimitedError{Rule: "x.Orders.Get", RetryAfter: runtime.Never}, &raterpc.Refusal{
+			Code: 8, Message: runtime.DefaultMessage, RetryAfter: runtime.Never, Details: []proto.Message{
+				info("COST_EXCEEDS_RATE_LIMIT", map[string]string{"policy": "Orders.Get", "limit": "0"}),
+				&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage}}},
+			}}},
+		{"unavailable", fmt.Errorf("%w: dial tcp 10.0.0.3:6379", runtime.ErrUnavailable), &raterpc.Refusal{
+			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
+		{"invalid key", fmt.Errorf("rule %q: %w", "pkg.Get", runtime.ErrInvalidKey), &raterpc.Refusal{
+			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
+		{"invalid limit", runtime.ErrInvalidLimit, &raterpc.Refusal{
+			Code: 13, Message: "rate limit could not be applied", Details: []proto.Message{info("RATE_LIMIT_INVALID", nil)}}},
+		{"cancelled", context.Canceled, nil},
+		{"deadline", fmt.Errorf("query: %w", context.DeadlineExceeded), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, call := raterpc.NewServer().Begin(t.Context(), method)
+			if diff := cmp.Diff(test.want, call.Refusal(test.err), protocmp.Transform()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+
+	t.Run("several limits deny", func(t *testing.T) {
+		ctx, call := raterpc.NewServer(raterpc.WithDomain("shop.example")).Begin(t.Context(), method)
+		second := &runtime.Rule{Name: "orders.perDay", Prefix: "b:", Window: 24 * time.Hour, Max: 1, Message: "enough for today"}
+		r := call.Refusal(take(t, call, ctx, 2, rule, second))
+		if r == nil || r.Message != "enough for today" {
+			t.Fatalf("%+v", r)
+		}
+		failure := r.Details[1].(*errdetails.QuotaFailure)
+		want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+			{Subject: "perDay", QuotaId: "perDay", Description: "enough for today", QuotaValue: 1},
+			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
+		}}
+		if diff := cmp.Diff(want, failure, protocmp.Transform()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if domain := r.Details[0].(*errdetails.ErrorInfo).Domain; domain != "shop.example" {
+			t.Errorf("domain %q", domain)
+		}
+	})
+}
+
+// An application has replaced the error of a refusal: the newest decision tells.
+func TestReplacedError(t *testing.T) {
+	rule := &runtime.Rule{Name: "orders.Get", Window: time.Hour, Max: 1}
+	closed := &runtime.Rule{Name: "orders.Put", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
+
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	_ = take(t, call, ctx, 2, rule)
+	r := call.Refusal(errReplaced)
+	if r == nil || r.Code != raterpc.CodeResourceExhausted || r.Message != errReplaced.Error() || r.RetryAfter < 59*time.Minute || len(r.Details) != 3 {
+		t.Errorf("denied: %+v", r)
+	}
+	if r := call.Refusal(context.Canceled); r != nil {
+		t.Errorf("a context's error: %+v", r)
+	}
+	if r := call.Refusal(errors.New("\xff")); r == nil || r.Message != "\uFFFD" {
+		t.Errorf("a text that no status can hold: %+v", r)
+	}
+	_ = take(t, call, ctx, 1, rule) // the handler went on with what is admitted
+	if r := call.Refusal(errReplaced); r != nil {
+		t.Errorf("admitted afterwards: %+v", r)
+	}
+	if _, err := runtime.New(nil).Take(ctx, closed.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if r := call.Refusal(errReplaced); r == nil || r.Code != raterpc.CodeUnavailable {
+		t.Errorf("unavailable: %+v", r)
+	}
+}
+
+func TestPushback(t *testing.T) {
+	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method)
+	refusal := func(after time.Duration) *raterpc.Refusal {
+		return call.Refusal(&runtime.LimitedError{Rule: "x", RetryAfter: after})
+	}
+	for _, after := range []time.Duration{1, time.Microsecond, time.Millisecond, 1500 * time.Microsecond, 20 * time.Second, time.Minute} {
+		seen := map[string]bool{}
+		for range 100 {
+			text := call.Pushback(t.Context(), refusal(after))
+			seen[text] = true
+			ms, err := strconv.ParseInt(text, 10, 32)
+			wait := time.Duration(ms) * time.Millisecond
+			if err != nil || wait < after || wait > after+after/4+time.Millisecond {
+				t.Errorf("%q for %v", text, after)
+			}
+		}
+		if after > time.Second && len(seen) < 2 {
+			t.Errorf("no jitter for %v", after)
+		}
+	}
+	for _, after := range []time.Duration{runtime.Never, time.Minute + 1, time.Hour, 366 * 24 * time.Hour} {
+		if text := call.Pushback(t.Context(), refusal(after)); text != "-1" {
+			t.Errorf("%q for %v", text, after)
+		}
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if text := call.Pushback(soon, refusal(20*time.Second)); text != "-1" {
+		t.Errorf("%q although the deadline is sooner", text)
+	}
+	if text := call.Pushback(t.Context(), call.Refusal(runtime.ErrUnavailable)); text != "" {
+		t.Errorf("%q for a limiter that is unavailable", text)
+	}
+	_, plain := raterpc.NewServer(nil).Begin(t.Context(), method)
+	if text := plain.Pushback(t.Context(), refusal(time.Second)); text != "" {
+		t.Errorf("%q without the option", text)
+	}
+	_, long := raterpc.NewServer(raterpc.WithPushback(runtime.Never)).Begin(t.Context(), method)
+	if text := long.Pushback(t.Context(), refusal(300*24*time.Hour)); text != "-1" {
+		t.Errorf("%q is beyond 31 bits", text)
+	}
+}
+
+// A name that tells how the program is made does not reach clients.
+func TestNoPackageNames(t *testing.T) {
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	err := take(t, call, ctx, 2, &runtime.Rule{Name: "internalpkg.Repository.Find#2", Window: time.Hour, Max: 1})
+	limit, policy := call.Fields()
+	if text := fmt.Sprintf("%v %s %s", call.Refusal(err), limit, policy); strings.Contains(text, "internalpkg") || !strings.Contains(text, "Repository.Find#2") {
+		t.Error(text)
+	}
+}
+
+// A method that no .proto file can have is not sent back to the client.
+func TestNoEcho(t *testing.T) {
+	for method, want := range map[string]string{
+		"/shop.v1.Orders/Get": "shop.v1.Orders", "/\xff/Get": "", "/<script>/Get": "", "": "", "x": "", "/" + strings.Repeat("x", 300) + "/Get": "",
+	} {
+		_, call := raterpc.NewServer().Begin(t.Context(), method)
+		r := call.Refusal(&runtime.LimitedError{RetryAfter: time.Second})
+		if got := r.Details[0].(*errdetails.ErrorInfo).Domain; got != want {
+			t.Errorf("%q: domain %q", method, got)
+		}
+	}
+}

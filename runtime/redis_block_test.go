@@ -1,0 +1,352 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// executed returns how often Redis executed each command during do, and how many
+// arguments the scripts had.
+func executed(t *testing.T, client *redis.Client, args *argumentCount, do func()) (calls map[string]int, arguments int) {
+	t.Helper()
+	if err := client.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	args.n = 0
+	do()
+	calls = map[string]int{}
+	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(client.Info(t.Context(), "commandstats").Val(), -1) {
+		if m[1] != "config" && m[1] != "config|resetstat" && m[1] != "info" {
+			calls[m[1]], _ = strconv.Atoi(m[2])
+		}
+	}
+	return calls, args.n
+}
+
+// An argumentCount counts the arguments of what a client sends.
+type argumentCount struct{ n int }
+
+func (*argumentCount) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*argumentCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (c *argumentCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			c.n += len(cmd.Args())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// writes are the commands of the scripts that write.
+var writes = []string{"zadd", "zrem", "zremrangebyrank", "rpush", "ltrim", "lrem", "hset", "hincrby", "hdel", "set", "unlink", "pexpire"}
+
+// TestBlockWrites wants a block to be written once, by the denial that begins it,
+// and to cost callers who are not blocked neither a command nor an argument.
+func TestBlockWrites(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redistest.Start(t).Client(t)
+	args := new(argumentCount)
+	client.AddHook(args)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	limiter := runtime.New(store, quiet, closed)
+	for name, plain := range serverRules(1000*time.Hour, 10) {
+		blocking := *plain
+		blocking.Prefix, blocking.Block = "b:"+plain.Prefix, 2000*time.Hour // the key must live longer for it
+		take := func(rule *runtime.Rule, cost int64, admitted bool) func() {
+			return func() {
+				d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost))
+				if (err == nil) != admitted || err != nil && d.Blocked != (rule.Block > 0) {
+					t.Errorf("%s: cost %d: got %+v, %v", name, cost, d, err)
+				}
+			}
+		}
+		for range 2 { // and the scripts are known
+			take(plain, 2, true)()
+			take(&blocking, 2, true)()
+		}
+		without, least := executed(t, client, args, take(plain, 1, true))
+		with, most := executed(t, client, args, take(&blocking, 1, true))
+		if diff := cmp.Diff(comparable(without), comparable(with)); diff != "" || most != least {
+			t.Errorf("%s: %d arguments, %d without a block; commands of an admitted call (-without +with):\n%s", name, most, least, diff)
+		}
+		written := func(calls map[string]int) (names []string) {
+			for _, command := range writes {
+				for range calls[command] {
+					names = append(names, command)
+				}
+			}
+			return names
+		}
+		// The write itself, and the expiry.
+		if first, _ := executed(t, client, args, take(&blocking, 6, false)); len(written(first)) != 2 || !slices.Contains(written(first), "pexpire") {
+			t.Errorf("%s: the denial that blocks writes by %v", name, written(first))
+		}
+		state := client.Dump(ctx, onlyKey(t, client, blocking.Prefix)).Val()
+		for _, cost := range []int64{6, 1, 10} {
+			if next, _ := executed(t, client, args, take(&blocking, cost, false)); len(written(next)) > 0 {
+				t.Errorf("%s: a blocked call writes by %v", name, written(next))
+			}
+		}
+		if d, err := limiter.Peek(ctx, blocking.Limit(nil)); err != nil || !d.Blocked {
+			t.Errorf("%s: peek: got %+v, %v", name, d, err)
+		}
+		if state == "" || state != client.Dump(ctx, onlyKey(t, client, blocking.Prefix)).Val() {
+			t.Errorf("%s: blocked calls have changed the key", name)
+		}
+		client.FlushDB(ctx)
+	}
+}
+
+// comparable makes one command of those that read fields of a hash, and leaves out
+// those that a log needs at the start of a stretch of time only.
+func comparable(calls map[string]int) map[string]int {
+	calls["hmget"] += calls["hget"]
+	for _, name := range []string{"hget", "pexpire", "zcard"} {
+		delete(calls, name)
+	}
+	return calls
+}
+
+// TestBlockExpiry wants a key to live until its block is over, and not for ever.
+func TestBlockExpiry(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
+		for name, rule := range serverRules(10*time.Hour, 10) {
+			rule.Block = block
+			limit := rule.Limit(key("k"))
+			if _, err := limiter.Take(ctx, limit.WithCost(10)); err != nil {
+				t.Fatal(err)
+			}
+			lives := func(when string) {
+				t.Helper()
+				rest := blockedBy(t, limiter, limit).RetryAfter
+				whole, err := limiter.Peek(ctx, limit)
+				ttl := client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val()
+				if err != nil || ttl < rest-time.Second || ttl > max(rest, whole.ResetAfter)+2*time.Second {
+					t.Errorf("%s, %s: expires in %v, want %v or a little more", name, when, ttl, max(rest, whole.ResetAfter))
+				}
+			}
+			lives("begun")
+			lives("tried again")
+			client.Persist(ctx, onlyKey(t, client, rule.Prefix))
+			lives("without an expiry")
+			client.Expire(ctx, onlyKey(t, client, rule.Prefix), 30*time.Second)
+			lives("with one that is too early")
+			if err := limiter.Reset(ctx, limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestBlockWithoutMemory wants a Redis that refuses writes to deny all the same.
+func TestBlockWithoutMemory(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	rules := serverRules(1000*time.Hour, 10)
+	for _, rule := range rules {
+		rule.Block = time.Hour
+		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied := func(blocked bool) {
+		t.Helper()
+		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
+		for name, rule := range rules {
+			for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {other.Limit(nil), rule.Limit(nil)}} {
+				d, err := limiter.Take(ctx, limits...)
+				if !errors.Is(err, runtime.ErrLimited) || d.Blocked != blocked || d.RetryAfter <= 0 || d.Rule != rule.Name {
+					t.Errorf("%s: got %+v, %v, want a denial, blocked %v", name, d, err, blocked)
+				}
+			}
+		}
+	}
+	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
+	if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	denied(false)
+	if err := client.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	denied(true)
+}
+
+// TestBlockInSharedTrips wants, of equal calls that are decided as one, those that
+// there is room for admitted and the others blocked, each told what it would be
+// told alone.
+func TestBlockInSharedTrips(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	for _, block := range []time.Duration{time.Minute, 300 * time.Hour} {
+		for name, rule := range serverRules(100*time.Hour, 51) {
+			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
+			sharedTripsWithBlock(t, server, client, name, rule)
+		}
+	}
+}
+
+func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.Client, name string, rule *runtime.Rule) {
+	const callers, cost, most = 60, 2, 51
+	store := runtime.NewRedisStore(client, patient)
+	call := func(cost int64) []runtime.Call {
+		return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
+	}
+	if err := store.Peek(t.Context(), call(1)); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	var mu sync.Mutex
+	var left []int64
+	blocked := 0
+	var wait sync.WaitGroup
+	for range callers {
+		wait.Go(func() {
+			calls := call(cost)
+			if err := errors.Join(store.Take(t.Context(), calls), calls[0].Err); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			r := calls[0].Charges[0].Result
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case r.Allowed && !r.Blocked && r.At > 0 && r.RetryAfter == 0:
+				left = append(left, r.Remaining)
+			case !r.Allowed && r.Blocked && r.At == 0 && r.Remaining == 0 && r.RetryAfter > rule.Block-time.Second*30 && r.ResetAfter >= r.RetryAfter:
+				blocked++
+			default:
+				t.Errorf("%s: got %+v", name, r)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
+	server.Resume()
+	wait.Wait()
+	var want []int64
+	for n := int64(1); n < most; n += cost {
+		want = append(want, n)
+	}
+	slices.Sort(left)
+	if diff := cmp.Diff(want, left); diff != "" || blocked != callers-most/cost {
+		t.Errorf("%s: %d blocked; left after each admitted call (-want +got):\n%s", name, blocked, diff)
+	}
+	peeked := call(cost)
+	if err := store.Peek(t.Context(), peeked); err != nil {
+		t.Fatal(err)
+	}
+	longest := peeked[0].Charges[0].ResetAfter
+	if ttl := client.PTTL(t.Context(), rule.Prefix).Val(); ttl < longest-time.Second || ttl > longest+2*time.Second {
+		t.Errorf("%s: the key expires in %v, want %v or a little more", name, ttl, longest)
+	}
+}
+
+// testBlockInParts wants a call whose keys lie on several masters to block where
+// there is no room for it, and nowhere else: what is charged and given back
+// blocks nobody.
+func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
+	ctx := t.Context()
+	rules := tripleRule(t, cluster, "block:")
+	for _, rule := range rules {
+		rule.Block = time.Hour // the tag at the end changes the slots
+	}
+	for i := 0; len(masters(cluster, rules)) < len(rules); i++ {
+		for j, rule := range rules {
+			rule.Prefix = "block:" + strconv.Itoa(i*(j+1)) + ":" + strconv.Itoa(j) + ":"
+		}
+	}
+	if _, err := limiter.Take(ctx, rules[1].Limit(key("k")).WithCost(10)); err != nil {
+		t.Fatal(err)
+	}
+	all := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k")), rules[2].Limit(key("k")).WithCost(10)}
+	for range 3 {
+		if limited := blockedBy(t, limiter, all...); limited.Rule != rules[1].Name {
+			t.Errorf("blocked by %q", limited.Rule)
+		}
+	}
+	for i, blocked := range []bool{false, true, false} {
+		d, err := limiter.Peek(ctx, rules[i].Limit(key("k")))
+		if err != nil || d.Blocked != blocked || !blocked && d.Remaining != 10 {
+			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
+		}
+	}
+	if err := limiter.Reset(ctx, rules[1].Limit(key("k"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Take(ctx, all...); err != nil {
+		t.Errorf("after a reset: %v", err)
+	}
+}
+
+// masters returns the masters that the keys "k" of three rules with a block lie on.
+func masters(cluster *redistest.Cluster, rules []*runtime.Rule) map[*redistest.Server]bool {
+	found := map[*redistest.Server]bool{}
+	for i, tag := range []string{"", "%window", "%token"} {
+		found[cluster.Master(cluster.Slot(rules[i].Prefix+"k"+tag+"%block"))] = true
+	}
+	return found
+}
+
+// TestBlockLeavesNothing wants the first charge after a block to remove it from the
+// key, so that later calls do not read it.
+func TestBlockLeavesNothing(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	for name, rule := range serverRules(1000*time.Hour, 10) {
+		rule.Block = 30 * time.Millisecond
+		limit := rule.Limit(nil)
+		if _, err := limiter.Take(t.Context(), limit.WithCost(6)); err != nil {
+			t.Fatal(err)
+		}
+		holds := func() bool {
+			key := onlyKey(t, client, rule.Prefix)
+			switch client.Type(t.Context(), key).Val() {
+			case "zset":
+				return client.ZCount(t.Context(), key, "inf", "inf").Val() > 0
+			case "list":
+				return client.LIndex(t.Context(), key, -1).Val()[0] == '-'
+			case "hash":
+				return client.HExists(t.Context(), key, "until").Val()
+			}
+			return client.Get(t.Context(), key).Val()[0] == '-'
+		}
+		if blockedBy(t, limiter, limit.WithCost(6)); !holds() {
+			t.Errorf("%s: the key holds no block", name)
+		}
+		for {
+			d, err := limiter.Take(t.Context(), limit)
+			if err == nil {
+				break
+			}
+			if !d.Blocked || d.RetryAfter > rule.Block {
+				t.Fatalf("%s: got %+v, %v", name, d, err)
+			}
+			time.Sleep(d.RetryAfter)
+		}
+		if holds() {
+			t.Errorf("%s: the key still holds the block", name)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// SettleTimeout is how long it may take to settle a decision on a [Store] of your
+// own. The stores of this package bound it themselves: a [RedisStore] by its
+// timeout.
+const SettleTimeout = time.Second
+
+// WithSettled returns the limit with the real cost of its call, which is known
+// when the call has returned. [Limiter.Settle] then makes that the charge: what
+// was reserved beyond it is given back, what is missing is charged. At 0 all is
+// given back. It is at most [MaxCount], and to a [SlidingLog] at most
+// [MaxLogCost] above the cost that was reserved; else, or if it is negative, it
+// is [ErrInvalidLimit].
+func (l Limit) WithSettled(n int64) Limit {
+	if l.settled = n; n >= 0 {
+		l.settled = min(n, MaxCount+1) + 1 // 0 is for limits without
+	}
+	return l
+}
+
+// settledCost returns what WithSettled was given, and whether it was called.
+func (l *Limit) settledCost() (n int64, ok bool) {
+	if l.settled < 0 {
+		return l.settled, true
+	}
+	return l.settled - 1, l.settled != 0
+}
+
+// Settle corrects a decision when its call has returned. The decision is the one
+// that Take returned, and limits are those that Take was given, in that order.
+// A limit that has a settled cost, see [Limit.WithSettled], is charged that in
+// place of the cost that was reserved. The charges of the other limits stay.
+//
+// What is given back counts no longer, unless it has left the window since. What
+// is missing is charged as of now, also where the limit has no room for it. Then
+// the caller is in debt: its next calls are denied until the limit has room again,
+// and their RetryAfter says when. A bucket drains a debt at its rate. In a window
+// a debt counts until it leaves the window like any other charge.
+//
+// A decision is settled at most once: Settle of a decision that was settled
+// before, or of a copy, returns [ErrSettled] and changes nothing. So does
+// [ErrInvalidLimit]. A decision that charged nothing can be settled any number of
+// times, to no effect. Any other error comes from the store. Some limits may have
+// been settled then, so the decision counts as settled.
+//
+// Settling does not end with ctx: it goes on when the caller's deadline has
+// passed or the caller was cancelled. The store bounds its time, or
+// [SettleTimeout].
+func (l *Limiter) Settle(ctx context.Context, d Decision, limits ...Limit) error {
+	if l == nil {
+		l = withoutStore
+	}
+	s := settlements.Get().(*settlement)
+	defer s.free()
+	if err := l.settlement(s, &d, limits); err != nil || len(s.charges) == 0 {
+		return err
+	}
+	return l.settle(ctx, d.Source, s.charges)
+}
+
+// Refund is [Limiter.Settle] at a cost of 0 for every limit: it gives back the
+// charges of a call that turned out not to count, because the guarded operation
+// failed, say.
+func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error {
+	var free [MaxLimits]Limit
+	n := min(len(limits), MaxLimits)
+	for i := range n {
+		free[i] = limits[i].WithSettled(0)
+	}
+	return l.Settle(ctx, d, free[:n]...)
+}
+
+// A settlement is what is to be settled of a decision, and the memory for it.
+type settlement struct {
+	charges []Charge
+	keys    []byte
+}
+
+var settlements = sync.Pool{New: func() any { return new(settlement) }}
+
+func (s *settlement) free() {
+	s.clear()
+	settlements.Put(s)
+}
+
+func (s *settlement) clear() {
+	clear(s.charges)
+	s.charges, s.keys = s.charges[:0], s.keys[:0]
+}
+
+// settlement fills in what is to be settled of a decision, which then counts as
+// settled.
+func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
+	found := false
+	for i := range limits[:min(len(limits), MaxLimits)] {
+		limit := &limits[i]
+		settled, ok := limit.settledCost()
+		if d.charged[i] == 0 || limit.cost == 0 || !ok {
+			continue
+		}
+		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
+		if err = errors.Join(err, limit.key.invalid()); err != nil {
+			return err
+		}
+		if err := rule.checkSettled(limit.cost, settled); err != nil {
+			return err
+		}
+		found = true
+		if settled == limit.cost {
+			continue
+		}
+		start := len(s.keys)
+		s.keys = appendKey(s.keys, l.namespace, rule, &limit.key)
+		c := Charge{
+			Rule: rule, Max: max(1, limited), Cost: limit.cost, Settled: settled,
+			Result: Result{At: d.charged[i]}, Key: s.keys[start:len(s.keys):len(s.keys)], limit: uint8(i),
+		}
+		if d.Source == SourceLocal {
+			c = l.share(c)
+		}
+		s.charges = append(s.charges, c)
+	}
+	if !found {
+		return nil
+	}
+	if d.Source != SourceLocal && l.store == nil {
+		return errNoStore
+	}
+	if d.page != nil && !d.page.use(d.receipt) {
+		return ErrSettled
+	}
+	return nil
+}
+
+// checkSettled returns an [ErrInvalidLimit] if a cost that was reserved cannot be
+// settled at another.
+func (r *Rule) checkSettled(reserved, settled int64) error {
+	switch most := countings[r.counted()].cost; {
+	case settled < 0:
+		return fmt.Errorf("%w: rule %q: settled cost %d is negative", ErrInvalidLimit, r.Name, settled)
+	case settled > MaxCount:
+		return fmt.Errorf("%w: rule %q: settled cost is above %d", ErrInvalidLimit, r.Name, int64(MaxCount))
+	case settled-reserved > most:
+		return fmt.Errorf("%w: rule %q: settled cost %d is more than %d above the %d that were reserved, the most that a call may owe to a %v: reserve more, or count with a %v or a %v",
+			ErrInvalidLimit, r.Name, settled, most, reserved, r.Algorithm, TokenBucket, SlidingCounter)
+	}
+	return nil
+}
+
+// settle settles charges that a source made.
+func (l *Limiter) settle(ctx context.Context, source Source, charges []Charge) error {
+	if source == SourceLocal {
+		return l.local.Settle(ctx, charges)
+	}
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	return l.store.Settle(ctx, charges)
+}
+
+// detached returns a context with the values of ctx that does not end with it.
+func (l *Limiter) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch l.store.(type) {
+	case *MemoryStore: // has no use for it
+		return ctx, func() {}
+	case *RedisStore:
+		return context.WithoutCancel(ctx), func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
+}

@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// maxUnsettled is how many charges wait to be settled at most: about 1 MiB.
+	maxUnsettled = 4096
+	// closeTimeout is how long Close waits for them.
+	closeTimeout = 2 * SettleTimeout
+)
+
+// SettleLater is [Limiter.Settle] for callers that have no use for its error. It
+// returns at once, and a goroutine settles the decision together with others. If
+// 4,096 charges wait for that already, it settles this decision itself before it
+// returns. Errors reach the observers and the log. [Limiter.Close] waits for what
+// is not settled yet; a process that ends without it leaves the costs as they were
+// reserved.
+func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) {
+	if l == nil {
+		l = withoutStore
+	}
+	if d.page == nil {
+		return // nothing was charged
+	}
+	s := settlements.Get().(*settlement)
+	defer s.free()
+	if err := l.settlement(s, &d, limits); err != nil {
+		i := slices.IndexFunc(limits, func(limit Limit) bool { return limit.rule != nil })
+		if i >= 0 {
+			l.events.unsettled(ctx, limits[i].rule, err)
+		}
+		return
+	}
+	if _, memory := l.store.(*MemoryStore); memory || d.Source == SourceLocal || !l.unsettled.add(l, s) {
+		l.settleAndReport(ctx, d.Source, s.charges)
+	}
+}
+
+// settleAndReport settles charges and reports those that could not be.
+func (l *Limiter) settleAndReport(ctx context.Context, source Source, charges []Charge) {
+	if s, ok := l.store.(*RedisStore); ok && source != SourceLocal {
+		for i, err := range s.settle(context.WithoutCancel(ctx), charges) {
+			if err != nil {
+				l.events.unsettled(ctx, charges[i].Rule, err)
+			}
+		}
+		return
+	}
+	if err := l.settle(ctx, source, charges); err != nil {
+		for i := range charges {
+			l.events.unsettled(ctx, charges[i].Rule, err)
+		}
+	}
+}
+
+// A settleQueue holds charges until they are settled. A goroutine settles them
+// while there are any. The zero value is empty.
+type settleQueue struct {
+	mu      sync.Mutex
+	waiting settlement
+	done    chan struct{} // closed when the goroutine ends; nil: there is none
+	closed  bool
+}
+
+// add adds charges to the queue. It returns false, and has done nothing, if the
+// queue is full or closed.
+func (q *settleQueue) add(l *Limiter, s *settlement) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || len(q.waiting.charges)+len(s.charges) > maxUnsettled {
+		return false
+	}
+	for _, c := range s.charges {
+		start := len(q.waiting.keys)
+		q.waiting.keys = append(q.waiting.keys, c.Key...)
+		c.Key = q.waiting.keys[start:len(q.waiting.keys):len(q.waiting.keys)]
+		q.waiting.charges = append(q.waiting.charges, c)
+	}
+	if q.done == nil && len(s.charges) > 0 {
+		q.done = make(chan struct{})
+		go q.run(l, q.done)
+	}
+	return true
+}
+
+// run settles what waits until nothing does.
+func (q *settleQueue) run(l *Limiter, done chan struct{}) {
+	defer close(done)
+	var sent settlement
+	for q.next(&sent) {
+		func() {
+			defer l.events.contain("store")
+			l.settleAndReport(context.Background(), SourceStore, sent.charges)
+		}()
+	}
+}
+
+// next takes all that waits out of the queue. It returns false if nothing does:
+// then the goroutine ends.
+func (q *settleQueue) next(sent *settlement) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting.charges) == 0 {
+		q.done = nil
+		return false
+	}
+	sent.clear()
+	*sent, q.waiting = q.waiting, *sent
+	return true
+}
+
+// close returns when all that waits is settled, and the goroutine has ended. The
+// error is non-nil if that takes longer than a limit.
+func (q *settleQueue) close(limit time.Duration) error {
+	q.mu.Lock()
+	q.closed = true
+	done := q.done
+	q.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-timer.C:
+		return errUnsettled
+	}
+}
+
+var errUnsettled = errors.New("some decisions could not be settled in time: their costs stay as they were reserved")

@@ -1,0 +1,421 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// left returns what a limit has left.
+func left(t *testing.T, l *runtime.Limiter, limit runtime.Limit) int64 {
+	t.Helper()
+	d, err := l.Peek(context.Background(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
+}
+
+// Settling makes the real cost the charge, for every pair of costs, whoever
+// decided and whether or not the caller waits for it.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	stores := map[string]runtime.Store{
+		"memory": runtime.NewMemoryStore(), "own": pass{runtime.NewMemoryStore()},
+		"redis": runtime.NewRedisStore(redistest.Start(t).Client(t), patient),
+	}
+	for name, store := range stores {
+		for _, later := range []bool{false, true} {
+			limiter := runtime.New(store, quiet, closed)
+			rule := &runtime.Rule{Name: fmt.Sprint("r", later), Window: time.Hour, Max: 10}
+			for reserved := int64(1); reserved <= 5; reserved++ {
+				for real := int64(0); real <= 30; real += 1 + real/4 {
+					limit := rule.Limit(key(fmt.Sprint(reserved, "-", real))).WithCost(reserved)
+					other := rule.Limit(key(fmt.Sprint(reserved, "-", real, "-other")))
+					d, err := limiter.Take(ctx, limit, other)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if later {
+						limiter.SettleLater(ctx, d, limit.WithSettled(real), other)
+						continue
+					}
+					if err := limiter.Settle(ctx, d, limit.WithSettled(real), other); err != nil {
+						t.Fatal(err)
+					}
+					if err := limiter.Settle(ctx, d, limit.WithSettled(0), other); err != runtime.ErrSettled {
+						t.Errorf("%s: settled twice: %v", name, err)
+					}
+				}
+			}
+			if err := limiter.Close(); err != nil {
+				t.Error(err)
+			}
+			for reserved := int64(1); reserved <= 5; reserved++ {
+				for real := int64(0); real <= 30; real += 1 + real/4 {
+					limit := rule.Limit(key(fmt.Sprint(reserved, "-", real)))
+					if got, want := left(t, limiter, limit), max(0, 10-real); got != want {
+						t.Errorf("%s, later %v: %d reserved, %d settled: %d left, want %d", name, later, reserved, real, got, want)
+					}
+					if got := left(t, limiter, rule.Limit(key(fmt.Sprint(reserved, "-", real, "-other")))); got != 9 {
+						t.Errorf("%s: the limit without a settled cost has %d left", name, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A call that was decided in this process is settled there.
+func TestSettleLocally(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 20}).Limit(nil)
+	for i, settled := range []int64{1, 8} { // of the 10 that are this process's share, 3 are left
+		d, err := limiter.Take(ctx, limit.WithCost(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			err = limiter.Settle(ctx, d, limit.WithCost(5).WithSettled(settled))
+		} else {
+			limiter.SettleLater(ctx, d, limit.WithCost(5).WithSettled(settled))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := limiter.Take(ctx, limit.WithCost(2)); !errors.Is(err, runtime.ErrLimited) {
+		t.Errorf("a call beyond the share: %v", err)
+	}
+	if _, err := limiter.Take(ctx, limit); err != nil {
+		t.Errorf("a call within the share: %v", err)
+	}
+}
+
+// A debt ends the denials that this process remembers, and a RetryAfter counts it.
+func TestDebtIsNotHidden(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limiter := runtime.New(runtime.NewRedisStore(redistest.Start(t).Client(t), patient), quiet, closed)
+	limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 60, Algorithm: runtime.TokenBucket}).Limit(nil).WithCost(60)
+	d, err := limiter.Take(ctx, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after *runtime.LimitedError
+	if _, err := limiter.Take(ctx, limit.WithCost(30)); !errors.As(err, &before) {
+		t.Fatal(err)
+	}
+	if err := limiter.Settle(ctx, d, limit.WithSettled(180)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := limiter.Take(ctx, limit.WithCost(30)); !errors.As(err, &after) {
+		t.Fatal(err)
+	}
+	if more := after.RetryAfter - before.RetryAfter; more < 90*time.Second || more > 120*time.Second {
+		t.Errorf("RetryAfter grew by %v for a debt of two minutes: %v, then %v", more, before.RetryAfter, after.RetryAfter)
+	}
+	if err := limiter.Refund(ctx, d, limit); err != runtime.ErrSettled {
+		t.Errorf("refund of a settled decision: %v", err)
+	}
+}
+
+// A settled cost out of bounds changes nothing, and the decision can still be
+// settled.
+func TestSettleOutOfBounds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 1000}
+	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Max: 1000, Algorithm: runtime.TokenBucket}
+	for i, c := range []struct {
+		rule     *runtime.Rule
+		settled  int64
+		wantText string
+	}{
+		{log, -1, `rule "log": settled cost -1 is negative`},
+		{log, -1 << 63, "is negative"},
+		{log, 5 + runtime.MaxLogCost + 1, "settled cost 256 is more than 250 above the 5 that were reserved"},
+		{bucket, runtime.MaxCount + 1, "settled cost is above 1000000000000"},
+		{bucket, 1<<63 - 1, "settled cost is above 1000000000000"},
+	} {
+		limit := c.rule.Limit(key(fmt.Sprint(i))).WithCost(5)
+		d, err := limiter.Take(ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := limiter.Settle(ctx, d, limit.WithSettled(c.settled)); !errors.Is(err, runtime.ErrInvalidLimit) || !strings.Contains(err.Error(), c.wantText) {
+			t.Errorf("%d: got %v, want %q", c.settled, err, c.wantText)
+		}
+		if n := left(t, limiter, limit.WithCost(1)); n != 995 {
+			t.Errorf("%d: %d left", c.settled, n)
+		}
+		if err := limiter.Settle(ctx, d, limit.WithSettled(3)); err != nil {
+			t.Error(err)
+		}
+		if n := left(t, limiter, limit.WithCost(1)); n != 997 {
+			t.Errorf("%d: %d left after settling at 3", c.settled, n)
+		}
+	}
+}
+
+// slowStore takes as long to settle as it is told to.
+type slowStore struct {
+	runtime.Store
+	gate    chan struct{}
+	settled atomic.Int64
+}
+
+func (s *slowStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.settled.Add(int64(len(charges)))
+	return s.Store.Settle(ctx, charges)
+}
+
+// However slow the store is, callers do not wait until 4,096 charges do; nothing is
+// lost; and Close waits for all.
+func TestSettleLaterQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		store := &slowStore{Store: runtime.NewMemoryStore(), gate: make(chan struct{})}
+		var failures atomic.Int64
+		limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
+			if !ev.Settling || ev.Rule != "r" {
+				t.Errorf("got %+v", ev)
+			}
+			failures.Add(1)
+		}}))
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 100_000}).Limit(nil)
+		later := func() {
+			d, err := limiter.Take(ctx, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limiter.SettleLater(ctx, d, limit.WithSettled(0))
+		}
+		start := time.Now()
+		later()
+		synctest.Wait() // the goroutine has taken the first
+		for range 4096 {
+			later()
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("callers waited %v", waited)
+		}
+		later() // the queue is full
+		if waited := time.Since(start); waited != runtime.SettleTimeout {
+			t.Errorf("with a full queue the caller waited %v, want %v", waited, runtime.SettleTimeout)
+		}
+		synctest.Wait()
+		close(store.gate)
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+		// The first and the last had their time.
+		if n, lost := store.settled.Load(), failures.Load(); n != 4096 || lost != 2 {
+			t.Errorf("%d settled, %d reported as lost", n, lost)
+		}
+		if n := left(t, limiter, limit); n != 100_000-2 {
+			t.Errorf("%d left", n)
+		}
+		later() // at once after Close
+		if n := store.settled.Load(); n != 4097 {
+			t.Errorf("%d settled after Close", n)
+		}
+	})
+}
+
+// Close does not wait for ever for a store that does not settle.
+func TestCloseWhileUnsettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		store := &deafStore{Store: runtime.NewMemoryStore(), gate: make(chan struct{})}
+		limiter := runtime.New(store, quiet)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 10}).Limit(nil)
+		d, err := limiter.Take(ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limiter.SettleLater(ctx, d, limit.WithSettled(0))
+		start := time.Now()
+		if err := limiter.Close(); err == nil || time.Since(start) != 2*time.Second {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		close(store.gate)
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// deafStore settles when its gate opens, whatever its context says.
+type deafStore struct {
+	runtime.Store
+	gate chan struct{}
+}
+
+func (s *deafStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+	<-s.gate
+	return s.Store.Settle(ctx, charges)
+}
+
+// A store that panics while it settles ends neither the process nor the queue.
+func TestSettleLaterPanics(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	var in atomic.Value
+	store := &panickingStore{Store: runtime.NewMemoryStore()}
+	limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{Panic: func(ev runtime.PanicEvent) { in.Store(ev.In) }}))
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 10}).Limit(nil)
+	for range 2 {
+		d, err := limiter.Take(ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.panics.Store(!store.panics.Load())
+		limiter.SettleLater(ctx, d, limit.WithSettled(0))
+		store.wait(t)
+	}
+	if err := limiter.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := left(t, limiter, limit); n != 9 || in.Load() != "store" {
+		t.Errorf("%d left, a panic in %v", n, in.Load())
+	}
+}
+
+type panickingStore struct {
+	runtime.Store
+	panics atomic.Bool
+	calls  atomic.Int64
+}
+
+func (s *panickingStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+	defer s.calls.Add(1)
+	if s.panics.Load() {
+		panic("settle")
+	}
+	return s.Store.Settle(ctx, charges)
+}
+
+// wait returns when the store was called once more.
+func (s *panickingStore) wait(t *testing.T) {
+	for start := time.Now(); s.calls.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatal("the store was not called")
+		}
+	}
+	s.calls.Store(0)
+}
+
+// Many callers settle on a real Redis at once, also a key's WRONGTYPE among
+// them; only what fails is reported.
+func TestSettleLaterOnRedis(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	var failed sync.Map
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, runtime.WithObserver(&runtime.Observer{
+		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed.Store(fmt.Sprintf("%+v", ev), true) },
+	}))
+	good := &runtime.Rule{Name: "good", Window: time.Hour, Max: 1_000_000}
+	bad := &runtime.Rule{Name: "bad", Window: time.Hour, Max: 1_000_000}
+	var wait sync.WaitGroup
+	for c := range 32 {
+		wait.Go(func() {
+			for i := range 50 {
+				limit := good.Limit(key(fmt.Sprint(i % 7))).WithCost(3)
+				if c == 0 {
+					limit = bad.Limit(key(fmt.Sprint(i)))
+				}
+				d, err := limiter.Take(ctx, limit)
+				if err != nil {
+					t.Error(err)
+				}
+				if c == 0 {
+					client.Set(ctx, fmt.Sprintf("rate_limit:bad:%d", i), "not a limit's", 0)
+				}
+				limiter.SettleLater(ctx, d, limit.WithSettled(int64(i%6)))
+			}
+		})
+	}
+	wait.Wait()
+	if err := limiter.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]int64{}
+	for i := range 50 {
+		want[i%7] += 31 * int64(i%6)
+	}
+	for i, used := range want {
+		if n := left(t, limiter, good.Limit(key(fmt.Sprint(i)))); n != 1_000_000-used {
+			t.Errorf("key %d: %d used, want %d", i, 1_000_000-n, used)
+		}
+	}
+	failed.Range(func(ev, _ any) bool {
+		if ev != "{Rule:bad Class:wrongtype Policy:default Settling:true}" {
+			t.Errorf("got %v", ev)
+		}
+		failed.Delete(ev)
+		want = nil
+		return true
+	})
+	if want != nil {
+		t.Error("the keys of a foreign type were not reported")
+	}
+}
+
+// Charges of one moment that go back together, and a debt of the same key after
+// them, are counted one after the other.
+func TestSettleRuns(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
+	for name, base := range modelRules() {
+		rule := *base
+		rule.Window, rule.Max, rule.Burst, rule.Wait = time.Hour, 10, 0, 0
+		charge := func(key string, cost int64) runtime.Charge {
+			return runtime.Charge{Rule: &rule, Key: []byte(name + key), Max: 10, Cost: cost}
+		}
+		calls := []runtime.Call{{Charges: []runtime.Charge{charge("a", 3)}}, {Charges: []runtime.Charge{charge("b", 3)}}}
+		if err := store.Take(ctx, calls); err != nil {
+			t.Fatal(err)
+		}
+		at := calls[0].Charges[0].At
+		if at != calls[1].Charges[0].At {
+			t.Fatalf("%s: the calls were charged at different times", name)
+		}
+		back, other, debt := charge("a", 3), charge("b", 3), charge("a", 1)
+		back.At, other.At, debt.At, debt.Settled = at, at, at, 3
+		if err := store.Settle(ctx, []runtime.Charge{back, other, debt}); err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string]int64{"a": 8, "b": 10} {
+			peek := []runtime.Call{{Charges: []runtime.Charge{charge(key, 1)}}}
+			if err := store.Peek(ctx, peek); err != nil {
+				t.Fatal(err)
+			}
+			if got := peek[0].Charges[0].Remaining; got != want {
+				t.Errorf("%s: %s has %d left, want %d", name, key, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+func settleForLess(t *trial) {
+	first := t.admit(t.charge("k", 6), 4)
+	t.Advance(time.Millisecond)
+	t.admit(t.charge("k", 4), 0)
+	t.settle(t.charge("k", 6), first.At, 2)
+	t.left("k", 4)
+	t.admit(t.charge("k", 4), 0)
+	t.deny(t.charge("k", 1), 0)
+}
+
+func settleForMore(t *trial) {
+	first := t.admit(t.charge("k", 2), 8)
+	t.settle(t.charge("k", 2), first.At, 7)
+	t.left("k", 3)
+	t.admit(t.charge("k", 3), 0)
+	t.deny(t.charge("k", 1), 0)
+	t.left("other", 10)
+}
+
+func settleForTheSame(t *trial) {
+	first := t.admit(t.charge("k", 5), 5)
+	t.settle(t.charge("k", 5), first.At, 5)
+	t.left("k", 5)
+}
+
+// settleIntoDebt has a call cost far more than the limit has room for. Whoever
+// calls then is told when there will be room, and there is not before.
+func settleIntoDebt(t *trial) {
+	for _, owed := range []int64{1, 9, 10, 25, 200} {
+		name := "k" + string(rune('a'+owed%26))
+		first := t.admit(t.charge(name, 10), 0)
+		t.Advance(time.Millisecond)
+		t.settle(t.charge(name, 10), first.At, 10+owed)
+		denied := t.deny(t.charge(name, 1), 0)
+		if drain := t.rule.Window / time.Duration(t.rule.Max) * time.Duration(owed); isMeter(&t.rule) && denied.RetryAfter < drain {
+			t.Fatalf("owed %d: RetryAfter is %v, and draining takes %v", owed, denied.RetryAfter, drain)
+		}
+		t.Advance(denied.RetryAfter - time.Microsecond)
+		t.deny(t.charge(name, 1), 0)
+		t.Advance(time.Microsecond)
+		if r := t.take(t.charge(name, 1))[0]; !r.Allowed {
+			t.Fatalf("owed %d: got %+v after the RetryAfter", owed, r)
+		}
+	}
+}
+
+// settleAfterTheWindow has a call last longer than its window. What it cost beyond
+// its reserve is charged as of now.
+func settleAfterTheWindow(t *trial) {
+	first := t.admit(t.charge("k", 2), 8)
+	t.Advance(2 * t.rule.Window)
+	t.left("k", 10)
+	t.settle(t.charge("k", 2), first.At, 6)
+	t.left("k", 6)
+}
+
+// settleWhatIsGone charges a key that was forgotten meanwhile.
+func settleWhatIsGone(t *trial) {
+	first := t.admit(t.charge("k", 2), 8)
+	if err := t.Store.Reset(t.Context(), []runtime.Charge{t.charge("k", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	t.settle(t.charge("k", 2), first.At, 5)
+	t.left("k", 7)
+}
