@@ -16,11 +16,11 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket"}
+var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket", "permits"}
 
 var sources = [...]string{
 	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_counter.lua",
-	"layered_counter.lua", "fixed_window.lua", "bucket.lua",
+	"layered_counter.lua", "fixed_window.lua", "bucket.lua", "concurrency.lua",
 }
 
 // Bits of a set of scripts.
@@ -29,14 +29,16 @@ const (
 	Several = 1 << (len(Algorithms) + iota)
 	// Settle stands for settling, alone.
 	Settle
+	// Renew stands for renewing, alone.
+	Renew
 	// Block stands for block.lua.
 	Block
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
-// that it knows more than to take calls with one limit each, [Settle] that it
-// settles and does nothing else, and [Block] that it knows limits with a block,
+// that it knows more than to take calls with one limit each, [Settle] and [Renew]
+// that it does that and nothing else, and [Block] that it knows limits with a block,
 // beside others: Redis sets every function of a script up anew for each execution,
 // so a script should know no more than it needs.
 func Take(set uint) string {
@@ -47,6 +49,9 @@ func Take(set uint) string {
 	}
 	if set&Settle != 0 {
 		p["loop"] = p["settle"]
+	}
+	if set&Renew != 0 {
+		p["loop"] = p["renewal"]
 	}
 	if set&Block != 0 {
 		p.read("block.lua")

@@ -93,6 +93,15 @@ for i = place, last do
   replies[n + 1], replies[n + 2] = 0, 0
   n = n + 2
 end
+--- renewal
+-- Renews charges up to that of the last key.
+for i = place, last do
+  place = i + 1
+  local key, cost, at, held = KEYS[i], each, times, 0
+  --- insert renew
+  replies[n + 1], replies[n + 2] = held, 0
+  n = n + 2
+end
 --- heal
 -- Somebody may have removed the expiry of a key, and it would stay for ever; or
 -- the key was charged by a shorter window, and would go too early.

@@ -19,6 +19,9 @@
 --     delay   microseconds that the caller must wait for its turn, if any
 --   refund   takes back up to cost of what was charged as of at. It may use the
 --            other pieces
+--   renew    keeps what was charged as of at from lapsing for a window more, and
+--            sets held to 1, unless it was reset since; only of an algorithm
+--            whose charges lapse
 --
 -- What look keeps in locals of its own, charge may use. A piece neither returns
 -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and

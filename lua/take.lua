@@ -2,8 +2,8 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek" or "settle"; the number of terms, and
---        for each the six values
+-- ARGV   the operation, "take", "peek", "settle" or "renew"; the number of terms,
+--        and for each the six values
 --          algorithm window max param more mode
 --        (times in microseconds; what param and more mean is the algorithm's;
 --        mode is 1 for a limit that is counted but denies nobody, and above
@@ -15,13 +15,14 @@
 --                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
 --                 only for a call with one limit. To settle, the time that the
---                 charge counts as, if it is given back
+--                 charge counts as, if it is given back; and to renew
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
---          left     how much is left, after the charges
+--          left     how much is left, after the charges; to renew, 1, or 0 for
+--                   what was reset since
 --          reset    microseconds until the limit is whole again
 --        if all the calls were charged as of that time; or else -2 and
 --          allowed  how many of the calls had room. They were charged if

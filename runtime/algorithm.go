@@ -24,6 +24,11 @@ const (
 	// LeakyBucket is a [TokenBucket] by another name, unless the rule has a
 	// Wait: then it is a queue which calls leave evenly spaced.
 	LeakyBucket
+	// Concurrency admits Max calls at a time, over all processes. A call holds
+	// as many permits as it costs from [Limiter.Take] until the decision is
+	// settled. The limiter renews them meanwhile; those of a process that has
+	// died lapse within a Window.
+	Concurrency
 
 	algorithms // how many there are
 )
@@ -41,6 +46,8 @@ func (a Algorithm) String() string {
 		return "token-bucket"
 	case LeakyBucket:
 		return "leaky-bucket"
+	case Concurrency:
+		return "concurrency"
 	}
 	return unknownAlgorithm(a)
 }

@@ -37,6 +37,7 @@ var countings = [terms.Algorithms]counting{
 	terms.TokenBucket:    {"%token", MaxCount, MaxCount, bucketNumbers},
 	terms.LeakyBucket:    {"%leaky", MaxCount, MaxCount, bucketNumbers},
 	terms.Queue:          {"%queue", MaxCount, MaxCount, queueNumbers},
+	terms.Permits:        {"%permits", MaxLog, MaxLogCost, func(*Rule, int64) (int64, int64) { return 0, 0 }},
 }
 
 func init() {
@@ -75,6 +76,8 @@ func (r *Rule) counted() terms.Algorithm {
 			return terms.Queue
 		}
 		return terms.LeakyBucket
+	case Concurrency:
+		return terms.Permits
 	}
 	panic("runtime: " + r.Algorithm.String() + " is in no row of the table of algorithms") // check refuses it
 }

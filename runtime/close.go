@@ -2,8 +2,10 @@ package runtime
 
 import "errors"
 
-// Close settles what [Limiter.SettleLater] has left, and ends the polling of the
-// override source and the calls of scalers. It returns when they have ended.
+// Close settles what [Limiter.SettleLater] has left, and ends the renewal of
+// permits, the polling of the override source and the calls of scalers. It returns
+// when they have ended. Calls that still hold permits may go on: the permits lapse
+// within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events
 // of the store no longer reach the limiter. The store stays open. The error is
 // non-nil if and only if something is not settled after two seconds, the override
@@ -15,6 +17,7 @@ func (l *Limiter) Close() error {
 		return nil
 	}
 	err := l.unsettled.close(closeTimeout)
+	l.permits.close()
 	if s, ok := l.store.(observable); ok {
 		s.detach(l.events)
 	}

@@ -123,3 +123,10 @@ func (l *Limiter) KnownRules() (most int64) {
 	}
 	return max(most, l.events.log.rules.known.Load(), l.shares.known.Load(), l.scaling.rules.known.Load())
 }
+
+// Lines returns how many lines for permits there are, and calls in them.
+func (l *Limiter) Lines() int {
+	l.permits.mu.Lock()
+	defer l.permits.mu.Unlock()
+	return len(l.permits.lines) + int(l.permits.waiting.Load())
+}

@@ -73,6 +73,9 @@ func (l *Limiter) decideFast(ctx context.Context, key []byte, charges *[1]Charge
 		}
 		if d.charged[0], d.Source = c.At, SourceStore; c.At != 0 {
 			issueReceipt(d)
+			if c.Rule.Algorithm == Concurrency {
+				l.permits.hold(c.Rule, key, c.Max, c.Cost, c.At, false)
+			}
 		}
 	}
 	d.of(c)

@@ -30,6 +30,7 @@ type Limiter struct {
 	scaling   scaling
 	shares    ruleTable[share]
 	unsettled settleQueue
+	permits   permits
 }
 
 // An Option configures a [Limiter].
@@ -68,6 +69,7 @@ func WithLogger(logger *slog.Logger) Option {
 // the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
 	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l.permits.limiter = l
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -159,18 +161,29 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 // take has a request decided, and decided again after a wait where its rules
 // have one. It returns when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
-	for start := req.start(); ; {
+	start := req.start()
+	if !start.IsZero() {
+		req.limitWait(ctx, start)
+		if err := l.permits.follow(ctx, req); err != nil {
+			*d = Decision{}
+			return err
+		}
+	}
+	for {
 		req.limitWait(ctx, start)
 		req.call[0].arrived = instant()
 		source, err := l.decide(ctx, req)
 		if err == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
-				if err := sleep(ctx, pause); err != nil {
+				if err := l.pause(ctx, req, pause); err != nil {
 					*d = Decision{}
 					return err
 				}
 				continue
 			}
+		}
+		if req.turn != nil {
+			req.leaveLine(err != nil || req.leftOver())
 		}
 		if err := l.finish(ctx, req, source, err, d); err != nil {
 			return err
@@ -237,6 +250,7 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {
 		req.receipts.issue(d)
+		l.permits.holdAll(req.charges, source == SourceLocal)
 	}
 	return err
 }

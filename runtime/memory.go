@@ -68,9 +68,34 @@ func (s *MemoryStore) Settle(_ context.Context, charges []Charge) error {
 	return failed
 }
 
+// Renew implements [Store].
+func (s *MemoryStore) Renew(_ context.Context, calls []Call) error {
+	clock := s.time(instant())
+	for i := range calls {
+		call := &calls[i]
+		call.Err = nil
+		for j := range call.Charges {
+			c := &call.Charges[j]
+			plain := c.engine()
+			if !s.states.Renew(clock, &plain) {
+				call.Err = errOtherState(c.Rule)
+			}
+			c.At = plain.At
+		}
+	}
+	return nil
+}
+
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
+	clock := s.time(instant())
 	for i := range charges {
+		if c := &charges[i]; c.Rule.Algorithm == Concurrency {
+			plain := c.engine()
+			if plain.Cost = 0; s.states.Renew(clock, &plain) {
+				continue
+			}
+		}
 		s.states.Reset(charges[i].Key)
 	}
 	return nil

@@ -34,6 +34,7 @@ func modelRules() map[string]*runtime.Rule {
 		"token":      {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":      {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
 		"leaky":      {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
+		"permits":    {Window: window, Algorithm: runtime.Concurrency},
 		"queue":      {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
@@ -80,7 +81,7 @@ func TestModelOfLongLogs(t *testing.T) {
 	rules := modelRules()
 	maps.Copy(rules, blockRules())
 	for name, rule := range rules {
-		if rule.Algorithm != runtime.SlidingLog {
+		if !stored(rule) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
 		).Draw(t, "step")
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
 			calls := make([]runtime.Call, n)
@@ -218,7 +219,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					}
 				}
 			}
-		case "settle":
+		case "settle", "renew":
 			if len(charged) == 0 {
 				continue
 			}
@@ -237,14 +238,33 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					).Draw(t, "settled"),
 				})
 			}
-			if err := memory.Settle(ctx, charges); err != nil {
-				return err
-			}
-			if err := store.Settle(ctx, charges); err != nil {
-				return err
+			for _, s := range []runtime.Store{memory, store} {
+				switch {
+				case op == "settle":
+					if err := s.Settle(ctx, charges); err != nil {
+						return err
+					}
+				case base.Algorithm == runtime.Concurrency:
+					var calls []runtime.Call
+					for _, c := range charges {
+						calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})
+					}
+					if err := s.Renew(ctx, calls); err != nil {
+						return err
+					}
+					for i := range calls {
+						if calls[i].Err != nil {
+							return calls[i].Err
+						}
+					}
+				}
 			}
 		case "reset":
-			charges := []runtime.Charge{{Rule: base, Key: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key"))}}
+			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
+			charges := []runtime.Charge{{Rule: base, Key: []byte(key)}}
+			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
+				return err
+			}
 			if err := memory.Reset(ctx, charges); err != nil {
 				return err
 			}
@@ -292,6 +312,11 @@ func clone(calls []runtime.Call) []runtime.Call {
 		out[i].Charges = append([]runtime.Charge(nil), calls[i].Charges...)
 	}
 	return out
+}
+
+// stored reports whether the rule's store keeps every event or permit.
+func stored(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.SlidingLog || r.Algorithm == runtime.Concurrency
 }
 
 func layered(r *runtime.Rule) bool {

@@ -136,5 +136,6 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	if l.store == nil {
 		return errNoStore
 	}
+	defer l.permits.wakeKey(charges[0].Key)
 	return l.store.Reset(ctx, charges)
 }

@@ -191,6 +191,22 @@ func (s *RedisStore) settle(ctx context.Context, charges []Charge) []error {
 	return errs
 }
 
+// Renew implements [Store].
+func (s *RedisStore) Renew(ctx context.Context, calls []Call) error {
+	arrived := instantOf(calls)
+	return translated(calls, func(calls []terms.Call) error {
+		err := s.execute(ctx, script.Renew, calls, arrived)
+		for i := range calls {
+			for j := range calls[i].Charges {
+				if c := &calls[i].Charges[j]; err == nil && calls[i].Err == nil && c.Remaining == 0 {
+					c.At = 0
+				}
+			}
+		}
+		return err
+	})
+}
+
 // joined returns the errors among errs that differ as one.
 func joined(errs []error) error {
 	var kept []error
@@ -208,7 +224,22 @@ func joined(errs []error) error {
 func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 	var failed error
 	for i := range charges {
+		if charges[i].Rule.Algorithm == Concurrency && s.resetPermits(ctx, &charges[i]) == nil {
+			continue
+		}
 		failed = errors.Join(failed, s.count(s.router.Reset(ctx, charges[i].Key), nil))
 	}
 	return failed
+}
+
+// resetPermits forgets the permits of a key, and lets no renewal bring them back.
+func (s *RedisStore) resetPermits(ctx context.Context, c *Charge) error {
+	plain := c.engine()
+	plain.Cost = 0
+	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
+	err := s.execute(ctx, script.Renew, calls, instant())
+	if m := s.cfg.Denials; m != nil {
+		m.Forget(c.Key)
+	}
+	return cmp.Or(err, calls[0].Err)
 }

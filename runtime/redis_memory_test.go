@@ -30,7 +30,7 @@ func TestExpiry(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
 	for name, rule := range serverRules(10*time.Second, 1000) {
 		some, most := int64(300), int64(1000) // does not fit any more
-		if rule.Algorithm == runtime.SlidingLog {
+		if stored(rule) {
 			rule.Max, some, most = 400, 150, runtime.MaxLogCost
 		}
 		limit := rule.Limit(key("k"))

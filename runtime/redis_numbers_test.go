@@ -64,7 +64,7 @@ func TestNumbers(t *testing.T) {
 	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, runtime.MaxWindow} {
 		for name, rule := range serverRules(window, 1_000_000) {
 			costs, most := []int64{1, runtime.MaxLogCost, 1}, int64(runtime.MaxLogCost)
-			if rule.Algorithm != runtime.SlidingLog {
+			if !stored(rule) {
 				rule.Max = runtime.MaxCount
 				costs, most = []int64{1, 100_000_000, 900_000_000_000, 1}, rule.Max
 			}

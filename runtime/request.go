@@ -16,6 +16,7 @@ type request struct {
 	peeking  bool     // nothing is decided, so nothing is reported
 	whole    []Charge // the originals of charges that have this process's share
 	receipts receiptBook
+	turn     *turn // in a line for permits, or nil
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -23,6 +24,7 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 func newRequest() *request { return requests.Get().(*request) }
 
 func (r *request) free() {
+	r.leaveLine(false)
 	clear(r.charges)
 	clear(r.whole)
 	r.charges, r.whole, r.keys, r.call[0] = r.charges[:0], r.whole[:0], r.keys[:0], Call{}

@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -41,7 +42,7 @@ func TestScriptCommands(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	all := uint(lua.Several - 1)
-	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
+	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Renew) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
 	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(scripts, -1) {
 		calls = append(calls, "+"+strings.ToLower(m[1]))
 	}
@@ -92,6 +93,12 @@ func TestScriptRights(t *testing.T) {
 			check(store.Peek)
 			if err := store.Settle(t.Context(), []runtime.Charge{charged}); err != nil {
 				t.Fatalf("%s: %v", name, err)
+			}
+			if rule.Algorithm == runtime.Concurrency {
+				calls := []runtime.Call{{Charges: []runtime.Charge{charged}}}
+				if err := errors.Join(store.Renew(t.Context(), calls), calls[0].Err); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
 			}
 			time.Sleep(9 * time.Millisecond)
 		}

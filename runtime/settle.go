@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -37,7 +39,8 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 // Settle corrects a decision when its call has returned. The decision is the one
 // that Take returned, and limits are those that Take was given, in that order.
 // A limit that has a settled cost, see [Limit.WithSettled], is charged that in
-// place of the cost that was reserved. The charges of the other limits stay.
+// place of the cost that was reserved. The permits of a [Concurrency] are returned.
+// The charges of the other limits stay.
 //
 // What is given back counts no longer, unless it has left the window since. What
 // is missing is charged as of now, also where the limit has no room for it. Then
@@ -47,7 +50,7 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 //
 // A decision is settled at most once: Settle of a decision that was settled
 // before, or of a copy, returns [ErrSettled] and changes nothing. So does
-// [ErrInvalidLimit]. A decision that charged nothing can be settled any number of
+// [ErrInvalidLimit], but permits are returned even then. A decision that charged nothing can be settled any number of
 // times, to no effect. Any other error comes from the store. Some limits may have
 // been settled then, so the decision counts as settled.
 //
@@ -60,10 +63,11 @@ func (l *Limiter) Settle(ctx context.Context, d Decision, limits ...Limit) error
 	}
 	s := settlements.Get().(*settlement)
 	defer s.free()
-	if err := l.settlement(s, &d, limits); err != nil || len(s.charges) == 0 {
+	err := l.settlement(s, &d, limits)
+	if len(s.charges) == 0 {
 		return err
 	}
-	return l.settle(ctx, d.Source, s.charges)
+	return errors.Join(err, l.settle(ctx, d.Source, s.charges))
 }
 
 // Refund is [Limiter.Settle] at a cost of 0 for every limit: it gives back the
@@ -97,21 +101,48 @@ func (s *settlement) clear() {
 }
 
 // settlement fills in what is to be settled of a decision, which then counts as
-// settled.
+// settled. If there is an error it is permits only, or nothing.
 func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
-	found := false
+	found, err := l.differences(s, d, limits)
+	if err != nil {
+		// A permit would be renewed for as long as the process runs.
+		s.charges = slices.DeleteFunc(s.charges, func(c Charge) bool { return c.Rule.Algorithm != Concurrency })
+		found = len(s.charges) > 0
+	}
+	if !found {
+		return err
+	}
+	if d.Source != SourceLocal && l.store == nil {
+		s.charges = s.charges[:0]
+		return errNoStore
+	}
+	if d.page != nil && !d.page.use(d.receipt) {
+		s.charges = s.charges[:0]
+		return ErrSettled
+	}
+	return err
+}
+
+// differences fills in what is to be settled of a decision, and reports whether
+// any limit is, if only at the cost that was reserved. The error is that of a limit
+// that cannot be settled.
+func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found bool, invalid error) {
 	for i := range limits[:min(len(limits), MaxLimits)] {
 		limit := &limits[i]
 		settled, ok := limit.settledCost()
+		if limit.rule != nil && limit.rule.Algorithm == Concurrency {
+			settled, ok = 0, true
+		}
 		if d.charged[i] == 0 || limit.cost == 0 || !ok {
 			continue
 		}
 		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
-		if err = errors.Join(err, limit.key.invalid()); err != nil {
-			return err
+		if err = errors.Join(err, limit.key.invalid()); err == nil {
+			err = rule.checkSettled(limit.cost, settled)
 		}
-		if err := rule.checkSettled(limit.cost, settled); err != nil {
-			return err
+		if err != nil {
+			invalid = cmp.Or(invalid, err)
+			continue
 		}
 		found = true
 		if settled == limit.cost {
@@ -128,16 +159,7 @@ func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
 		}
 		s.charges = append(s.charges, c)
 	}
-	if !found {
-		return nil
-	}
-	if d.Source != SourceLocal && l.store == nil {
-		return errNoStore
-	}
-	if d.page != nil && !d.page.use(d.receipt) {
-		return ErrSettled
-	}
-	return nil
+	return found, invalid
 }
 
 // checkSettled returns an [ErrInvalidLimit] if a cost that was reserved cannot be
@@ -157,12 +179,33 @@ func (r *Rule) checkSettled(reserved, settled int64) error {
 
 // settle settles charges that a source made.
 func (l *Limiter) settle(ctx context.Context, source Source, charges []Charge) error {
-	if source == SourceLocal {
-		return l.local.Settle(ctx, charges)
+	return joined(l.settleEach(ctx, source, charges))
+}
+
+// settleEach is settle with an error for each charge, or nil if there is none.
+func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charge) (errs []error) {
+	local := source == SourceLocal
+	back := l.permits.withdraw(charges, local)
+	var failed error
+	if s, ok := l.store.(*RedisStore); ok && !local {
+		errs = s.settle(context.WithoutCancel(ctx), charges)
+	} else if local {
+		failed = l.local.Settle(ctx, charges)
+	} else {
+		ctx, cancel := l.detached(ctx)
+		defer cancel()
+		failed = l.store.Settle(ctx, charges)
 	}
-	ctx, cancel := l.detached(ctx)
-	defer cancel()
-	return l.store.Settle(ctx, charges)
+	if failed != nil {
+		errs = slices.Repeat([]error{failed}, len(charges))
+	}
+	l.permits.returned(back, func(i int) error {
+		if errs == nil {
+			return nil
+		}
+		return errs[i]
+	})
+	return errs
 }
 
 // detached returns a context with the values of ctx that does not end with it.

@@ -35,7 +35,9 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) 
 		if i >= 0 {
 			l.events.unsettled(ctx, limits[i].rule, err)
 		}
-		return
+		if len(s.charges) == 0 {
+			return
+		}
 	}
 	if _, memory := l.store.(*MemoryStore); memory || d.Source == SourceLocal || !l.unsettled.add(l, s) {
 		l.settleAndReport(ctx, d.Source, s.charges)
@@ -44,16 +46,8 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) 
 
 // settleAndReport settles charges and reports those that could not be.
 func (l *Limiter) settleAndReport(ctx context.Context, source Source, charges []Charge) {
-	if s, ok := l.store.(*RedisStore); ok && source != SourceLocal {
-		for i, err := range s.settle(context.WithoutCancel(ctx), charges) {
-			if err != nil {
-				l.events.unsettled(ctx, charges[i].Rule, err)
-			}
-		}
-		return
-	}
-	if err := l.settle(ctx, source, charges); err != nil {
-		for i := range charges {
+	for i, err := range l.settleEach(ctx, source, charges) {
+		if err != nil {
 			l.events.unsettled(ctx, charges[i].Rule, err)
 		}
 	}

@@ -30,7 +30,18 @@ type Store interface {
 	// however little room there is.
 	Settle(ctx context.Context, charges []Charge) error
 
-	// Reset forgets the keys of the charges and no other.
+	// Renew keeps the permits that were charged to the key of each call at the
+	// time At from lapsing for another window of their rule, a [Concurrency]. It writes them
+	// again if they have lapsed or are gone, whatever Max says: the calls that
+	// hold them do run. It sets At to 0 if they were reset since, and renews them
+	// no more.
+	//
+	// The error is non-nil if nothing was renewed for sure. A call has one charge,
+	// and an Err if that alone was not renewed.
+	Renew(ctx context.Context, calls []Call) error
+
+	// Reset forgets the keys of the charges and no other. Permits that are held
+	// now are not written again by Renew.
 	Reset(ctx context.Context, charges []Charge) error
 }
 
@@ -110,7 +121,8 @@ type Result struct {
 	Delay time.Duration
 	// At is the time that the charge counts as, by the store's clock in
 	// microseconds since 1970: its own, that of its time slice, or the last of
-	// its bucket. It is 0 if no charge was made.
+	// its bucket, and for permits a number of about that time which no others of
+	// the key have. It is 0 if no charge was made.
 	At int64
 	// Recalled reports that the store did not read the count again but repeated
 	// an earlier denial, see [WithDenialMemory].

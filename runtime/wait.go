@@ -35,12 +35,19 @@ func (r *request) limitWait(ctx context.Context, start time.Time) {
 
 // pause returns how long a denied request waits before it is decided again, and
 // whether every limit that denied it allows that wait. A queue has taken the wait
-// into account already.
+// into account already. It returns 0 if the request waits for permits only: nobody
+// knows when they are returned.
 func (r *request) pause() (time.Duration, bool) {
 	longest := time.Duration(0)
 	for i := range r.charges {
 		c := &r.charges[i]
 		if c.Allowed || c.Rule.Mode == Shadow {
+			continue
+		}
+		if c.Rule.Algorithm == Concurrency {
+			if c.Wait <= 0 {
+				return 0, false
+			}
 			continue
 		}
 		if c.RetryAfter > c.Wait || c.Rule.queues() {
@@ -49,6 +56,16 @@ func (r *request) pause() (time.Duration, bool) {
 		longest = max(longest, c.RetryAfter)
 	}
 	return longest, true
+}
+
+// pause waits for as long as a denied request's pause says, or in the line for
+// permits.
+func (l *Limiter) pause(ctx context.Context, req *request, pause time.Duration) error {
+	if pause == 0 {
+		return l.permits.again(ctx, req)
+	}
+	req.leaveLine(true)
+	return sleep(ctx, pause)
 }
 
 // delay returns how long an admitted request must wait for its turn. A shadow

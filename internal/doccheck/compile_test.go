@@ -100,12 +100,14 @@ func TestGoCode(t *testing.T) {
 			dir, name := "named", b.Name
 			if name == "" {
 				dir, name = strings.NewReplacer("/", "_", ".", "_", ":", "_", "-", "_").Replace(strings.ToLower(place)), "x.go"
-				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), prelude)
 			}
 			file, err := complete(b)
 			if err != nil {
 				t.Errorf("%s: %v", place, err)
 				continue
+			}
+			if strings.HasPrefix(file, "package x\n") { // a file has a package of its own
+				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), prelude)
 			}
 			scratch.Write(t, filepath.Join(module, dir, name), file)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -109,15 +110,10 @@ func (c coded) Unwrap() error            { return c.error }
 
 // An application that replaces the errors of refusals does not hide them.
 func TestReplacedError(t *testing.T) {
-	inner := limitedBy(limiter(t), rule(1, time.Hour))
-	unary := func(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-		resp, err := inner(ctx, req)
-		if err != nil {
-			return nil, errors.New("shop: busy")
-		}
-		return resp, nil
-	}
-	client := dial(t, &service{unary: unary}, options())
+	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithDenied(func(context.Context, error) error { return errors.New("shop: busy") }))
+	defer func() { _ = l.Close() }()
+	client := dial(t, &service{unary: limitedBy(l, rule(1, time.Hour))}, options())
 	call(t, client)
 	got := call(t, client).status
 	if got.Code() != codes.ResourceExhausted || got.Message() != "shop: busy" || detail[*errdetails.RetryInfo](got) == nil {

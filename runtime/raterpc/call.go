@@ -39,7 +39,7 @@ type Call struct {
 // limiters decide under the context that Begin returns.
 func (s *Server) Begin(ctx context.Context, method string) (context.Context, *Call) {
 	c := &Call{server: s, method: method}
-	return runtime.WithRecorder(ctx, c.seen.add), c
+	return runtime.WithRefusals(runtime.WithRecorder(ctx, c.seen.add), c.seen.refuse), c
 }
 
 // Charge charges the limits of [WithLimits] for an event of the call, where several

@@ -34,11 +34,8 @@ func (c *Call) exhaustedDetails(limited *runtime.LimitedError, denied []runtime.
 	if first.QuotaId != "" {
 		info["policy"] = first.QuotaId
 	}
-	switch limited.RetryAfter {
-	case runtime.Never:
+	if limited.RetryAfter == runtime.Never {
 		return []proto.Message{c.errorInfo(reasonNever, info), failure}
-	case 0: // nobody knows
-		return []proto.Message{c.errorInfo(reasonLimited, nil), failure}
 	}
 	retry := &errdetails.RetryInfo{RetryDelay: durationpb.New(limited.RetryAfter)}
 	return []proto.Message{c.errorInfo(reasonLimited, info), failure, retry}

@@ -1,6 +1,7 @@
 package raterpc
 
 import (
+	"math/bits"
 	"strconv"
 	"time"
 
@@ -55,13 +56,13 @@ const maxInteger = 999_999_999_999_999
 
 // appendPolicy appends a member of the field ratelimit-policy: the quota q, and the
 // window w if it is whole seconds. The quota of a bucket is its burst, which is
-// admitted in no window.
+// admitted again in the time that the bucket needs to fill.
 func appendPolicy(dst []byte, name string, e *runtime.DecisionEvent) []byte {
 	dst = append(appendString(dst, name), ";q="...)
 	dst = appendInteger(dst, e.Limit)
-	if !bucket(e.Algorithm) && e.Window%time.Second == 0 {
+	if w := timeFor(e, e.Limit); w >= time.Second && w%time.Second == 0 {
 		dst = append(dst, ";w="...)
-		dst = appendInteger(dst, int64(e.Window/time.Second))
+		dst = appendInteger(dst, int64(w/time.Second))
 	}
 	return dst
 }
@@ -76,30 +77,35 @@ func appendLimit(dst []byte, name string, e *runtime.DecisionEvent) []byte {
 }
 
 // effective returns the effective window: until RetryAfter if the limit denies.
-// Otherwise the share of the window that what remains is, so that a client that
-// spends r in t is no faster than the policy; for a bucket until it is whole.
+// Otherwise the time in which what remains is admitted, so that a client that spends r
+// in t is no faster than the policy, or the rest of a fixed window if that is longer.
 func effective(e *runtime.DecisionEvent) time.Duration {
 	switch {
 	case e.RetryAfter > 0:
 		return e.RetryAfter
-	case bucket(e.Algorithm):
-		return e.ResetAfter
-	case e.Algorithm == runtime.FixedWindow && e.ResetAfter > 0:
-		return max(e.ResetAfter, share(e))
+	case e.Algorithm == runtime.FixedWindow:
+		return max(e.ResetAfter, timeFor(e, e.Remaining))
 	}
-	return share(e)
+	return timeFor(e, e.Remaining)
 }
 
-// share returns window · remaining / limit.
-func share(e *runtime.DecisionEvent) time.Duration {
-	if e.Limit <= 0 {
+// timeFor returns the time in which n is admitted at the rate of a rule, rounded up.
+func timeFor(e *runtime.DecisionEvent, n int64) time.Duration {
+	switch {
+	case n == e.Max:
 		return e.Window
+	case n <= 0 || e.Max <= 0:
+		return 0
 	}
-	return time.Duration(float64(e.Window) * min(float64(e.Remaining)/float64(e.Limit), 1))
-}
-
-func bucket(a runtime.Algorithm) bool {
-	return a == runtime.TokenBucket || a == runtime.LeakyBucket
+	high, low := bits.Mul64(uint64(n), uint64(e.Window))
+	if high >= uint64(e.Max) {
+		return runtime.Never
+	}
+	d, rest := bits.Div64(high, low, uint64(e.Max))
+	if rest > 0 {
+		d++
+	}
+	return time.Duration(min(d, uint64(runtime.Never)))
 }
 
 // seconds rounds up, to at least one.

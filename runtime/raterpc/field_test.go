@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 		{name: "window of no whole seconds", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: 1500 * time.Millisecond, Max: 2}},
 			limit: `"x";r=1;t=1`, policy: `"x";q=2`},
 		{name: "bucket", calls: 3, rules: []*runtime.Rule{{Name: "x", Window: time.Minute, Max: 6, Burst: 5, Algorithm: runtime.TokenBucket}},
-			limit: `"x";r=2;t=30`, policy: `"x";q=5`},
+			limit: `"x";r=2;t=20`, policy: `"x";q=5;w=50`},
 		{name: "fixed window", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 4, Algorithm: runtime.FixedWindow}},
 			limit: `"x";r=3;t=3600`, policy: `"x";q=4;w=3600`},
 		{name: "shadow", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 4, Mode: runtime.Shadow}}},
@@ -126,9 +126,8 @@ func TestRecordIsBounded(t *testing.T) {
 		t.Errorf("policies: %s", policy)
 	}
 	// A refusal by one that was not remembered still is a refusal.
-	_ = take(t, call, ctx, 2, &runtime.Rule{Name: "y", Window: time.Minute, Max: 1})
-	r := call.Refusal(errReplaced)
-	if r == nil || r.Code != raterpc.CodeResourceExhausted || r.RetryAfter != 0 {
+	r := call.Refusal(take(t, call, ctx, 2, &runtime.Rule{Name: "y", Window: time.Minute, Max: 1}))
+	if r == nil || r.Code != raterpc.CodeResourceExhausted || len(r.Details) != 3 {
 		t.Errorf("refusal %+v", r)
 	}
 }

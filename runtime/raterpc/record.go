@@ -1,22 +1,28 @@
 package raterpc
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/rategen/rategen/runtime"
 )
 
-// maxRules bounds the rules that a call remembers. A call meets few; a stream that
-// lasts for days must not grow.
-const maxRules = 16
+// The most that is remembered of a call. A call meets few rules; a stream that lasts
+// for days must not grow.
+const (
+	maxRules    = 16
+	maxRefusals = 8
+)
 
-// A record is what limiters have decided in a call: of every rule the newest event,
-// in the order in which the rules were met.
+// A record is what limiters have decided in a call.
 type record struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+	// events has the newest event of every rule, in the order in which the rules
+	// were met.
 	events []runtime.DecisionEvent
-	last   runtime.Verdict // of the newest decision: Admitted, Denied or Unavailable
+	// refusals are the newest that an application has given another form.
+	refusals []runtime.Refusal
 }
 
 // add adds an event. It is a recorder, see [runtime.WithRecorder].
@@ -26,10 +32,6 @@ func (r *record) add(e runtime.DecisionEvent) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch e.Verdict {
-	case runtime.Admitted, runtime.Denied, runtime.Unavailable:
-		r.last = e.Verdict
-	}
 	i := slices.IndexFunc(r.events, func(old runtime.DecisionEvent) bool { return old.Rule == e.Rule })
 	switch {
 	case i >= 0:
@@ -46,11 +48,32 @@ func (r *record) all() []runtime.DecisionEvent {
 	return slices.Clone(r.events)
 }
 
-// verdict returns whether the newest decision admitted, denied or could not decide.
-func (r *record) verdict() runtime.Verdict {
+// refuse adds a refusal, see [runtime.WithRefusals].
+func (r *record) refuse(refusal runtime.Refusal) {
+	if refusal.Err == refusal.Returned {
+		return // the error tells by itself
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last
+	if len(r.refusals) == maxRefusals {
+		r.refusals = slices.Delete(r.refusals, 0, 1)
+	}
+	r.refusals = append(r.refusals, refusal)
+}
+
+// cause returns the limiter's own error for one that is or wraps what an application
+// has made of it, or nil. The newest counts if the application makes the same error of
+// several.
+func (r *record) cause(err error) (own error) {
+	defer func() { _ = recover() }() // errors that cannot be compared are not the same
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, refusal := range slices.Backward(r.refusals) {
+		if errors.Is(err, refusal.Returned) {
+			return refusal.Err
+		}
+	}
+	return nil
 }
 
 // denied returns the events of the rules that deny, the longest RetryAfter first.

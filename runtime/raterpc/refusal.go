@@ -33,7 +33,7 @@ type Refusal struct {
 	// written for clients.
 	Message string
 	// RetryAfter is the time until the call would be admitted if no other call
-	// arrived, [runtime.Never], or 0 if nobody knows.
+	// arrived, [runtime.Never], or 0 if no limit has refused the call.
 	RetryAfter time.Duration
 	// Details are the details of the status, from google/rpc/error_details.proto.
 	Details []proto.Message
@@ -49,48 +49,44 @@ const (
 // Refusal returns what to tell the client of a call that ended with an error, or nil
 // if the error is no refusal.
 //
-// A refusal is an error that is or wraps one of package runtime. An application may
-// replace such errors by others. So if the newest decision in the call refused, any
-// error but one of the context is a refusal. Its text is then the Message. The
+// A refusal is an error that is or wraps one of package runtime, or one that
+// [runtime.WithDenied] has made of it. The text of the latter is then the Message. The
 // caller must not ask about an error that has a status already.
 func (c *Call) Refusal(err error) *Refusal {
+	if err == nil {
+		return nil
+	}
+	if r := c.refusalOf(err); r != nil {
+		return r
+	}
+	own := c.seen.cause(err)
+	if own == nil {
+		return nil
+	}
+	r := c.refusalOf(own)
+	if r != nil {
+		r.Message = text(err)
+	}
+	return r
+}
+
+// refusalOf returns the refusal that an error of package runtime is.
+func (c *Call) refusalOf(err error) *Refusal {
 	var limited *runtime.LimitedError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &limited):
-		return c.exhausted(limited, text(limited))
+		return &Refusal{
+			Code:       CodeResourceExhausted,
+			Message:    text(limited),
+			RetryAfter: limited.RetryAfter,
+			Details:    c.exhaustedDetails(limited, c.seen.denied()),
+		}
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrInvalidKey):
 		return c.refusal(CodeUnavailable, unavailableMessage, reasonUnavailable)
 	case errors.Is(err, runtime.ErrInvalidLimit):
 		return c.refusal(CodeInternal, invalidMessage, reasonInvalid)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return nil
-	case c.seen.verdict() == runtime.Denied:
-		return c.exhausted(nil, text(err))
-	case c.seen.verdict() == runtime.Unavailable:
-		return c.refusal(CodeUnavailable, text(err), reasonUnavailable)
 	}
 	return nil
-}
-
-// exhausted returns the refusal by a limit. The error is nil if an application has
-// replaced it: then what was recorded tells about it.
-func (c *Call) exhausted(limited *runtime.LimitedError, message string) *Refusal {
-	denied := c.seen.denied()
-	if limited == nil {
-		limited = &runtime.LimitedError{}
-		if len(denied) > 0 { // the call may have met too many rules to remember this one
-			e := &denied[0]
-			limited = &runtime.LimitedError{Rule: e.Rule, Limit: e.Limit, Remaining: e.Remaining, RetryAfter: e.RetryAfter}
-		}
-	}
-	return &Refusal{
-		Code:       CodeResourceExhausted,
-		Message:    message,
-		RetryAfter: limited.RetryAfter,
-		Details:    c.exhaustedDetails(limited, denied),
-	}
 }
 
 func (c *Call) refusal(code uint32, message, reason string) *Refusal {

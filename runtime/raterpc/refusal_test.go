@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
-var errReplaced = errors.New("come back later")
+var errReplaced, errAway = errors.New("come back later"), errors.New("away")
 
 func TestRefusal(t *testing.T) {
 	rule := &runtime.Rule{Name: "orders.Orders.Get", Prefix: "a:", Window: time.Hour, Max: 1, Message: "too fast"}
@@ -88,34 +89,59 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// An application has replaced the error of a refusal: the newest decision tells.
+// What an application makes of a refusal tells clients as much as the limiter's own
+// error, in the application's words.
 func TestReplacedError(t *testing.T) {
+	denied := runtime.WithDenied(func(_ context.Context, err error) error {
+		if errors.Is(err, runtime.ErrUnavailable) {
+			return errAway
+		}
+		return errReplaced
+	})
+	quiet := runtime.WithLogger(slog.New(slog.DiscardHandler))
+	limiter := runtime.New(runtime.NewMemoryStore(), denied, quiet)
 	rule := &runtime.Rule{Name: "orders.Get", Window: time.Hour, Max: 1}
 	closed := &runtime.Rule{Name: "orders.Put", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
 
 	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
-	_ = take(t, call, ctx, 2, rule)
-	r := call.Refusal(errReplaced)
-	if r == nil || r.Code != raterpc.CodeResourceExhausted || r.Message != errReplaced.Error() || r.RetryAfter < 59*time.Minute || len(r.Details) != 3 {
-		t.Errorf("denied: %+v", r)
-	}
-	if r := call.Refusal(context.Canceled); r != nil {
-		t.Errorf("a context's error: %+v", r)
-	}
-	if r := call.Refusal(errors.New("\xff")); r == nil || r.Message != "\uFFFD" {
-		t.Errorf("a text that no status can hold: %+v", r)
-	}
-	_ = take(t, call, ctx, 1, rule) // the handler went on with what is admitted
 	if r := call.Refusal(errReplaced); r != nil {
-		t.Errorf("admitted afterwards: %+v", r)
+		t.Errorf("before any refusal: %+v", r)
 	}
-	if _, err := runtime.New(nil).Take(ctx, closed.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
+	var err error
+	for range 20 { // more than is remembered
+		_, err = limiter.Take(ctx, rule.Limit(nil))
+	}
+	for _, err := range []error{err, fmt.Errorf("get order: %w", err)} {
+		r := call.Refusal(err)
+		if r == nil || r.Code != raterpc.CodeResourceExhausted || r.Message != err.Error() || r.RetryAfter < 59*time.Minute || len(r.Details) != 3 {
+			t.Errorf("denied: %+v", r)
+		}
+	}
+	for _, other := range []error{errors.New("disk full"), context.Canceled, uncomparable{func() {}}} {
+		if r := call.Refusal(other); r != nil {
+			t.Errorf("%T after a refusal: %+v", other, r)
+		}
+	}
+	if _, err := runtime.New(nil, denied, quiet).Take(ctx, closed.Limit(nil)); err != errAway {
 		t.Fatal(err)
 	}
-	if r := call.Refusal(errReplaced); r == nil || r.Code != raterpc.CodeUnavailable {
+	if r := call.Refusal(errAway); r == nil || r.Code != raterpc.CodeUnavailable || r.Message != "away" {
 		t.Errorf("unavailable: %+v", r)
 	}
+
+	bad := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithDenied(func(context.Context, error) error { return errors.New("\xff") }))
+	for range 2 {
+		_, err = bad.Take(ctx, rule.Limit(nil))
+	}
+	if r := call.Refusal(err); r == nil || r.Message != "\uFFFD" {
+		t.Errorf("a text that no status can hold: %+v", r)
+	}
 }
+
+// An uncomparable error has a type that can be compared, and no value that can.
+type uncomparable struct{ f any }
+
+func (uncomparable) Error() string { return "uncomparable" }
 
 func TestPushback(t *testing.T) {
 	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method)

@@ -95,7 +95,7 @@ var tests = []struct {
 	{name: "retry after, to the microsecond", run: retryExact, exact: true},
 	{name: "window edge", run: windowEdge, exact: true},
 	{name: "bucket edge", run: bucketEdge, exact: true, skip: not(isCounter)},
-	{name: "clock steps back", run: clockStepsBack, exact: true},
+	{name: "clock steps back", run: clockStepsBack, exact: true, skip: isPermits},
 	{name: "short windows", run: shortWindows, exact: true},
 	{name: "longest window", run: longestWindow},
 	{name: "longest window, to the end", run: longestWindowEnds, exact: true},
@@ -105,6 +105,12 @@ var tests = []struct {
 	{name: "ids", run: ids, skip: isQueue}, // a limiter would wait for its turn
 	{name: "queue", run: queue, exact: true, skip: not(isQueue)},
 	{name: "line", run: line, exact: true, skip: not(isQueue)},
+	{name: "permits are renewed", run: permitsAreRenewed, exact: true, skip: not(isPermits)},
+	{name: "permits are written again", run: permitsAreWrittenAgain, skip: not(isPermits)},
+	{name: "permits are reset", run: permitsAreReset, skip: not(isPermits)},
+	{name: "permit hint", run: permitHint, exact: true, skip: not(isPermits)},
+	{name: "permits after a step", run: permitsAfterAStep, exact: true, skip: not(isPermits)},
+	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},
 }
 
 // Rules returns a rule for every way of counting, named after it.
@@ -121,6 +127,7 @@ func Rules() []runtime.Rule {
 		{Name: "token bucket", Algorithm: runtime.TokenBucket},
 		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
 		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
+		{Name: "concurrency", Algorithm: runtime.Concurrency},
 	}
 	for i := range rules {
 		// So long that no test on a real clock sees it move.
@@ -129,7 +136,8 @@ func Rules() []runtime.Rule {
 	return rules
 }
 
-func isLog(r *runtime.Rule) bool     { return r.Algorithm == runtime.SlidingLog }
+func isLog(r *runtime.Rule) bool     { return r.Algorithm == runtime.SlidingLog || isPermits(r) }
+func isPermits(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency }
 func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCounter }
 func isQueue(r *runtime.Rule) bool   { return r.Wait > 0 }
 func isBucket(r *runtime.Rule) bool {

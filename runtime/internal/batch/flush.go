@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // flush sends batches until nobody waits, or until another flush loop has taken
@@ -124,7 +125,25 @@ func (b *Batcher) tell(own *batch, g *group) {
 	if m := b.cfg.Denials; m != nil && own.op == script.Take && g.learn(m, own.sent) {
 		m.Publish()
 	}
-	g.finish()
+	if unwanted := g.finish(); own.op == script.Take && len(unwanted) > 0 {
+		b.giveBack(g.slot, unwanted)
+	}
+}
+
+// giveBack returns permits of callers who have given up: nobody else would, and
+// they would count until they lapse. If that fails they do.
+func (b *Batcher) giveBack(slot int, permits []terms.Charge) {
+	w := NewWaiter(script.Settle, clock.Now())
+	for i := range permits {
+		c := w.Charge()
+		*c = permits[i]
+		c.Cost = -c.Cost
+		w.SetKey(permits[i].Key)
+		w.EndCall(false)
+	}
+	w.Seal()
+	w.SetSlot(slot)
+	_ = b.Start(context.Background(), w, false)
 }
 
 // dropDenied takes those out of a batch that is about to be sent whose calls are

@@ -156,16 +156,20 @@ func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
 	return denied
 }
 
-// finish tells everybody in the group what became of their calls.
-func (g *group) finish() {
+// finish tells everybody in the group what became of their calls. It returns the
+// permits of those who have given up.
+func (g *group) finish() (unwanted []terms.Charge) {
 	origin, err := g.origin, g.err()
 	for _, w := range g.waiters {
 		for i := range w.Calls {
 			g.share(&w.Calls[i], origin[i])
 		}
 		origin = origin[len(w.Calls):]
-		w.finish(err, false)
+		if !w.finish(err, false) && err == nil {
+			unwanted = w.permits(unwanted)
+		}
 	}
+	return unwanted
 }
 
 // share fills in the results of a caller's call. If it was merged with others,
@@ -180,6 +184,9 @@ func (g *group) share(call *terms.Call, at place) {
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
+		if c.Algorithm == terms.Permits {
+			c.At -= ahead * c.Cost // each has permits of its own
+		}
 	} else {
 		if c.Allowed, c.At = false, 0; c.Blocked {
 			c.Remaining = 0

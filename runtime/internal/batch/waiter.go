@@ -122,6 +122,19 @@ func (w *Waiter) finish(err error, late bool) bool {
 	return true
 }
 
+// permits appends copies of the permits that were charged for a caller who has
+// given up.
+func (w *Waiter) permits(charges []terms.Charge) []terms.Charge {
+	for i := range w.Calls {
+		for j := range w.Calls[i].Charges {
+			if c := &w.Calls[i].Charges[j]; c.Algorithm == terms.Permits && c.At != 0 && w.Calls[i].Err == nil {
+				charges = append(charges, *c)
+			}
+		}
+	}
+	return charges
+}
+
 // wake has the caller look at the state. It may do so once too often, and
 // perhaps the next caller that has the waiter.
 func (w *Waiter) wake() {

@@ -27,6 +27,9 @@ const (
 	// lie in several slots: what denied it may have been the part of another
 	// call that is given back in a moment.
 	partTrust = 50 * time.Millisecond
+	// permitTrust bounds the trust in a denial for lack of permits: another
+	// process may return one at any time.
+	permitTrust = 20 * time.Millisecond
 )
 
 // A Memory remembers denials. It is safe for concurrent use.
@@ -208,9 +211,12 @@ func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
 		trust, remaining := m.trust, c.Remaining
-		if c.Blocked {
+		switch {
+		case c.Blocked:
 			remaining = 0
-		} else if call.Part {
+		case c.Algorithm == terms.Permits:
+			trust = min(trust, permitTrust)
+		case call.Part:
 			trust = min(trust, partTrust)
 		}
 		switch {

@@ -16,6 +16,7 @@ const (
 	counterKind
 	windowKind
 	bucketKind
+	permitKind
 )
 
 // kinds holds the kind of each algorithm. A new algorithm needs a row here, and
@@ -29,6 +30,7 @@ var kinds = [terms.Algorithms]kind{
 	terms.TokenBucket:    bucketKind,
 	terms.LeakyBucket:    bucketKind,
 	terms.Queue:          bucketKind,
+	terms.Permits:        permitKind,
 }
 
 // A step is a part of a decision.
@@ -38,6 +40,7 @@ const (
 	look   step = iota // fills in the view and changes nothing
 	charge             // charges c.Cost to what look has just seen, also if it does not fit
 	refund             // takes back up to c.Cost of what was charged at c.At
+	renew              // keeps what was charged at c.At from lapsing; only permits lapse
 )
 
 // do does one step with a state, in the way of the charge's kind. No other place
@@ -80,6 +83,17 @@ func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
 			b.charge(clock, c, v)
 		case refund:
 			b.refund(clock, c)
+		}
+	case permitKind:
+		switch p := (*permits)(s); step {
+		case look:
+			p.look(clock, c, v)
+		case charge:
+			p.charge(clock, c, v)
+		case refund:
+			p.refund(clock, c)
+		case renew:
+			p.renew(clock, c)
 		}
 	}
 }

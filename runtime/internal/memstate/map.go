@@ -138,6 +138,26 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 	return ok
 }
 
+// Renew keeps what was charged to c.Key at c.At from lapsing for another window,
+// and writes it again if it is gone. If it was reset since, it sets c.At to 0. A
+// renewal at a cost of 0 is a reset of such an algorithm. Renew returns false, and has changed nothing, if
+// the key holds the state of an algorithm that counts in another way.
+func (m *Map) Renew(clock int64, c *terms.Charge) bool {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(hash, c.Key, clock)
+	if e == nil {
+		s.evict(clock, m.max)
+		e = s.keys.add(hash, c.Key)
+	}
+	if !e.become(c.Algorithm) {
+		return false
+	}
+	e.do(renew, clock, c, nil)
+	return true
+}
+
 // Reset forgets a key.
 func (m *Map) Reset(key []byte) {
 	s, hash := m.shard(key)

@@ -22,6 +22,7 @@ var scriptNames = [terms.Algorithms]string{
 	terms.TokenBucket:    "bucket",
 	terms.LeakyBucket:    "bucket",
 	terms.Queue:          "bucket",
+	terms.Permits:        "permits",
 }
 
 // scripts are the indices of these names in lua.Algorithms.

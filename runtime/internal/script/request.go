@@ -12,6 +12,7 @@ const (
 	Take   Operation = "take"
 	Peek   Operation = "peek"
 	Settle Operation = "settle"
+	Renew  Operation = "renew"
 )
 
 // How many integers follow the algorithm of the terms on the wire, and how many
@@ -55,7 +56,9 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 				which = -which
 			}
 			third := times[i]
-			if op == Settle {
+			if op == Renew {
+				third = c.At
+			} else if op == Settle {
 				if third = 0; c.Cost < 0 {
 					third = c.At
 				}
@@ -64,8 +67,11 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			r.limit(which, c.Cost, third, op != Peek && len(charges) == 1)
 		}
 	}
-	if op == Settle {
+	switch op {
+	case Settle:
 		r.set = lua.Settle
+	case Renew:
+		r.set = lua.Renew
 	}
 	limits := len(r.numbers)
 	r.names = r.names[:0]

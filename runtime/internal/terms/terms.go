@@ -20,16 +20,17 @@ const (
 	FixedWindow                     // one count, from the first event on
 	TokenBucket
 	LeakyBucket
-	Queue // a leaky bucket that calls leave evenly spaced
+	Queue   // a leaky bucket that calls leave evenly spaced
+	Permits // what calls hold while they run
 	Algorithms
 )
 
 // Bucket reports whether the algorithm is a level that drains.
 func (a Algorithm) Bucket() bool { return a >= TokenBucket && a <= Queue }
 
-// Log reports whether the algorithm keeps every event, so that the work of a
+// Log reports whether the algorithm keeps every event or permit, so that the work of a
 // charge grows with its cost.
-func (a Algorithm) Log() bool { return a == LogZSet || a == LogList }
+func (a Algorithm) Log() bool { return a == LogZSet || a == LogList || a == Permits }
 
 // Terms say how to count. Charges of equal Terms and key are charges to the same
 // limit. Times are in microseconds.

@@ -1,0 +1,136 @@
+package memstate
+
+import (
+	"sort"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A permits is a state that keeps what calls hold while they run. See
+// concurrency.lua.
+//
+//   - list is a pair for each permit, when it lapses and its number, in that order;
+//   - at is the highest number so far;
+//   - count is the highest number at the last reset;
+//   - from is a running mean of how long permits were held; 0: none has come back.
+type permits state
+
+// A pair of the list.
+const (
+	lapse = iota
+	number
+	pair // how many values it has
+)
+
+// maxHeld bounds the time that a permit counts as held in the mean.
+const maxHeld = 1 << 44
+
+func (p *permits) look(clock int64, c *terms.Charge, v *view) {
+	held := int64(len(p.list) / pair)
+	v.count = p.lapsed(clock)
+	live := held - v.count
+	v.at, v.room, v.retry, v.reset = clock, c.Max-live, 0, 0
+	if live > 0 {
+		v.reset = p.newest() - clock
+	}
+	if c.Cost > v.room {
+		v.retry = p.list[(held-1-(c.Max-c.Cost))*pair+lapse] - clock
+		if mean := p.from; mean > 0 {
+			hint := float64(mean) * float64(c.Cost-v.room) / float64(live)
+			v.retry = min(v.retry, max(1000, int64(hint)))
+		}
+	}
+}
+
+// lapsed returns how many permits have lapsed.
+func (p *permits) lapsed(clock int64) int64 {
+	return int64(sort.Search(len(p.list)/pair, func(i int) bool { return p.list[i*pair+lapse] > clock }))
+}
+
+// newest returns when the last permit lapses, or 0.
+func (p *permits) newest() int64 {
+	if len(p.list) == 0 {
+		return 0
+	}
+	return p.list[len(p.list)-pair+lapse]
+}
+
+func (p *permits) charge(clock int64, c *terms.Charge, v *view) {
+	newest := p.newest()
+	if gone := min(v.count, c.Cost+128); gone > 0 {
+		p.list = append(p.list[:0], p.list[gone*pair:]...)
+	}
+	stop := clock + c.Window
+	p.at = max(clock, p.at+c.Cost)
+	for i := p.at - c.Cost + 1; i <= p.at; i++ {
+		p.add(stop, i)
+	}
+	p.keep(newest, stop, c.Window)
+	v.at, v.reset, v.delay = p.at, max(stop, newest)-clock, 0
+}
+
+// keep sees to it that the state is kept until a permit lapses, in a state whose
+// permits lapsed up to newest before. See slack in prelude.lua.
+func (p *permits) keep(newest, stop, window int64) {
+	if slack := slack(window); newest < stop-stop%slack {
+		p.kept = stop + slack
+	}
+}
+
+// add adds a permit.
+func (p *permits) add(stop, n int64) {
+	i := len(p.list)
+	p.list = append(p.list, stop, n)
+	for ; i > 0 && (p.list[i-pair+lapse] > stop || p.list[i-pair+lapse] == stop && p.list[i-pair+number] > n); i -= pair {
+		copy(p.list[i:i+pair], p.list[i-pair:i])
+	}
+	p.list[i+lapse], p.list[i+number] = stop, n
+}
+
+// remove removes the permits of a charge and returns how many there were.
+func (p *permits) remove(c *terms.Charge) (removed int64) {
+	kept := p.list[:0]
+	for i := 0; i < len(p.list); i += pair {
+		if n := p.list[i+number]; n > c.At-c.Cost && n <= c.At {
+			removed++
+		} else {
+			kept = append(kept, p.list[i:i+pair]...)
+		}
+	}
+	p.list = kept
+	return removed
+}
+
+func (p *permits) refund(clock int64, c *terms.Charge) {
+	if p.remove(c) == 0 {
+		return
+	}
+	held := max(1, min(clock-c.At, maxHeld))
+	if p.from == 0 {
+		p.from = held
+	} else {
+		p.from += (held - p.from) >> 3 // rounded down, as in Redis
+	}
+}
+
+// renew renews permits, or forgets all of them if the cost is 0. It sets At to 0 if
+// they were forgotten before.
+func (p *permits) renew(clock int64, c *terms.Charge) {
+	if c.Cost == 0 {
+		p.at = max(clock, p.at)
+		p.count, p.from, p.list = p.at, 0, p.list[:0]
+		p.kept = clock + c.Window + slack(c.Window)
+		return
+	}
+	if c.At <= p.count {
+		c.At = 0
+		return
+	}
+	newest, stop := p.newest(), clock+c.Window
+	p.remove(c)
+	for i := c.At - c.Cost + 1; i <= c.At; i++ {
+		p.add(stop, i)
+	}
+	p.at = max(p.at, c.At)
+	p.keep(newest, stop, c.Window)
+}

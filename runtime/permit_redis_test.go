@@ -1,0 +1,219 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/faultproxy"
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// specials is how many members of a key are no permits.
+const specials = 3
+
+// itComes waits until a condition holds.
+func itComes(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never comes that %s", what)
+		}
+	}
+}
+
+// Calls that share a trip, and are merged into one charge, hold permits of their
+// own: each returns as many as it has got.
+func TestPermitsOfSharedTrips(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limit := permitRule(400).Limit(key("k"))
+	for range 5 {
+		type call struct {
+			decision runtime.Decision
+			limit    runtime.Limit
+			cost     int64
+		}
+		var mu sync.Mutex
+		var calls []call
+		var wait sync.WaitGroup
+		held := int64(0)
+		for i := range 250 {
+			wait.Go(func() {
+				cost := int64(1)
+				if i%10 == 0 {
+					cost = 3
+				}
+				limit := limit.WithCost(cost)
+				d, err := limiter.Take(ctx, limit)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				calls, held = append(calls, call{d, limit, cost}), held+cost
+			})
+		}
+		wait.Wait()
+		rand.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+		for _, c := range calls {
+			if n := client.ZCard(ctx, "rate_limit:permits:k%permits").Val(); n != held+specials {
+				t.Fatalf("%d members for %d permits", n, held)
+			}
+			settled(t, limiter, c.decision, c.limit)
+			held -= c.cost
+		}
+		if got := left(t, limiter, limit); got != 400 {
+			t.Fatalf("%d of 400 left", got)
+		}
+	}
+}
+
+// A denial is forgotten when a permit comes back in this process, and is soon when
+// one does in another.
+func TestPermitDenials(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	here, there := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed), runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limit := permitRule(1).Limit(key("k"))
+	denied := func(source runtime.Source) {
+		t.Helper()
+		if d, err := here.Take(ctx, limit); !errors.Is(err, runtime.ErrLimited) || source != 0 && d.Source != source {
+			t.Fatalf("got %+v, %v", d, err)
+		}
+	}
+	for range 50 {
+		d := taken(t, here, limit)
+		denied(runtime.SourceStore)
+		denied(0)
+		settled(t, here, d, limit)
+	}
+	d := taken(t, there, limit)
+	denied(runtime.SourceStore)
+	settled(t, there, d, limit)
+	returned := time.Now()
+	itComes(t, "the return is noticed", func() bool {
+		asked := time.Now()
+		d, err := here.Take(ctx, limit)
+		if err == nil {
+			settled(t, here, d, limit)
+			return true
+		}
+		if d.Source == runtime.SourceRecalled && asked.Sub(returned) > time.Second {
+			t.Fatalf("denied by memory %v after the return", asked.Sub(returned))
+		}
+		return false
+	})
+}
+
+// The answer for a caller who has given up returns its permits.
+func TestPermitsOfLateAnswers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	slow := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+	t.Cleanup(func() { _ = slow.Close() })
+	limiter := runtime.New(runtime.NewRedisStore(slow, runtime.WithTimeout(50*time.Millisecond)), quiet, closed)
+	near := server.Client(t)
+	limit := permitRule(10).Limit(key("k"))
+	returns := func() bool { // a permit has come back, and none is held
+		mean := near.ZScore(ctx, "rate_limit:permits:k%permits", "mean").Val()
+		return mean > 0 && near.ZCard(ctx, "rate_limit:permits:k%permits").Val() == specials
+	}
+	// Warm the script and the connection.
+	itComes(t, "the proxy is reached", func() bool {
+		d, err := limiter.Take(ctx, limit)
+		return err == nil && limiter.Settle(ctx, d, limit) == nil
+	})
+	near.Del(ctx, "rate_limit:permits:k%permits")
+
+	proxy.Delay(100 * time.Millisecond) // each way, or altogether: beyond the timeout in both cases
+	if _, err := limiter.Take(ctx, limit.WithCost(3)); !errors.Is(err, runtime.ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	itComes(t, "permits of a late answer are returned", returns)
+
+	proxy.Pass()
+	near.Del(ctx, "rate_limit:permits:k%permits")
+	itComes(t, "redis is reached again", func() bool {
+		d, err := limiter.Take(ctx, limit)
+		return err == nil && limiter.Settle(ctx, d, limit) == nil
+	})
+	near.Del(ctx, "rate_limit:permits:k%permits")
+	proxy.Delay(20 * time.Millisecond)
+	given, cancel := context.WithCancel(ctx)
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if d, err := limiter.Take(given, limit); err == nil {
+		settled(t, limiter, d, limit)
+	}
+	itComes(t, "permits of a caller who has gone are returned", returns)
+	if got := limiter.InFlight()["permits"]; got != 0 {
+		t.Errorf("%d in flight", got)
+	}
+}
+
+// Permits outlast a Redis that does not respond and one that has lost everything,
+// and are returned in the end.
+func TestPermitsThroughFaults(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	far := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+	t.Cleanup(func() { _ = far.Close() })
+	near := server.Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(far), quiet, closed)
+	rule := *permitRule(4)
+	rule.Window = 1500 * time.Millisecond
+	limit := rule.Limit(key("k"))
+	const name = "rate_limit:permits:k%permits"
+	held := func(n int64) func() bool {
+		return func() bool { return near.ZCard(ctx, name).Val() == n+specials }
+	}
+	var all []runtime.Decision
+	for range 4 {
+		itComes(t, "a call is admitted", func() bool {
+			d, err := limiter.Take(ctx, limit)
+			if err == nil {
+				all = append(all, d)
+			}
+			return err == nil
+		})
+	}
+	for range 2 {
+		near.FlushAll(ctx)
+		itComes(t, "permits are written again", held(4))
+		proxy.Stall()
+		time.Sleep(rule.Window / 2)
+		proxy.Pass()
+		near.Del(ctx, name)
+		itComes(t, "permits are written again after a stall", held(4))
+	}
+	proxy.Stall()
+	for _, d := range all[:2] {
+		if err := limiter.Settle(ctx, d, limit); err == nil {
+			t.Error("returned through a proxy that stalls")
+		}
+	}
+	proxy.Pass()
+	itComes(t, "two permits are returned again", held(2))
+	for _, d := range all[2:] {
+		_ = limiter.Settle(ctx, d, limit)
+	}
+	itComes(t, "all permits are returned", held(0))
+	if got := limiter.InFlight()["permits"]; got != 0 {
+		t.Errorf("%d in flight", got)
+	}
+	_ = limiter.Close()
+}

@@ -1,0 +1,181 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// How often permits are renewed in a window, and how soon after a failure.
+const (
+	renewals    = 3
+	retries     = 12
+	longRetry   = time.Second
+	shortRetry  = 5 * time.Millisecond
+	permitSlack = 4 // renewed with others are those due within this part of the interval
+)
+
+// interval returns the time between two renewals of the permit.
+func (m *permit) interval() time.Duration { return m.rule.Window / renewals }
+
+// retry returns the time until something that failed is done again, somewhat at
+// random: other processes have failed at the same time.
+func (m *permit) retry() time.Duration {
+	pause := max(shortRetry, min(longRetry, m.rule.Window/retries))
+	return pause*3/4 + rand.N(pause/2)
+}
+
+// schedule sees to it that a round begins at an instant, or before.
+func (p *permits) schedule(due time.Duration) {
+	if p.closed || p.working || p.next != 0 && p.next <= due {
+		return
+	}
+	p.next = due
+	wait := max(0, due-instant())
+	if p.timer == nil {
+		p.timer = time.AfterFunc(wait, p.round)
+	} else {
+		p.timer.Reset(wait)
+	}
+}
+
+// round renews the permits that are due, and returns those again whose return
+// may have been in vain. A permit that is returned meanwhile is returned again
+// when the round is over.
+func (p *permits) round() {
+	p.mu.Lock()
+	if p.closed || p.working {
+		p.mu.Unlock()
+		return
+	}
+	p.working = true
+	p.rounds.Add(1)
+	defer p.rounds.Done()
+	start := instant()
+	var renewing, leaving [2][]*permit // in the store and in the limiter's own
+	for _, m := range p.held {
+		if m.due-m.interval()/permitSlack <= start {
+			m.renewing = true
+			renewing[m.store()] = append(renewing[m.store()], m)
+		}
+	}
+	for id, m := range p.leaving {
+		switch {
+		case m.due > start:
+		case m.until != 0 && start >= m.until:
+			delete(p.leaving, id) // it has lapsed
+		default:
+			leaving[m.store()] = append(leaving[m.store()], m)
+		}
+	}
+	p.mu.Unlock()
+
+	for i, members := range renewing {
+		if len(members) > 0 {
+			p.renew(i == 1, members, start)
+		}
+	}
+	for i, members := range leaving {
+		if len(members) > 0 {
+			p.returnAgain(i == 1, members)
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working, p.next = false, 0
+	for _, all := range []map[permitID]*permit{p.held, p.leaving} {
+		next := Never
+		for _, m := range all {
+			next = min(next, m.due)
+		}
+		if next != Never {
+			p.schedule(next)
+		}
+	}
+}
+
+// store returns the place of the permit's store: 1 is the limiter's own.
+func (m *permit) store() int {
+	if m.local {
+		return 1
+	}
+	return 0
+}
+
+// renew renews permits in a round that began at an instant.
+func (p *permits) renew(local bool, members []*permit, start time.Duration) {
+	calls, charges := make([]Call, len(members)), make([]Charge, len(members))
+	for i, m := range members {
+		charges[i] = m.charge()
+		calls[i].Charges = charges[i : i+1]
+	}
+	failed := p.do(local, func(ctx context.Context, s Store) error { return s.Renew(ctx, calls) })
+	last, rule := failed, ""
+	now := instant()
+	p.mu.Lock()
+	for i, m := range members {
+		m.renewing = false
+		if err := cmp.Or(failed, calls[i].Err); err != nil {
+			last, rule = err, m.rule.Name
+			m.due, m.doubt = now+m.retry(), start
+		} else if m.due = start + m.interval(); charges[i].At == 0 {
+			m.due = Never // it was reset
+		}
+		if p.leaving[m.permitID] == m {
+			m.due = now // the renewal may have come after the return
+		}
+	}
+	p.mu.Unlock()
+	if last != nil {
+		if skipped, ok := p.failed.due(now); ok {
+			p.limiter.events.log.write(slog.LevelWarn, "permits were not renewed by their store", skipped,
+				slog.String("rule", rule), slog.Any("error", last))
+		}
+	}
+}
+
+// returnAgain returns permits whose return may have been in vain.
+func (p *permits) returnAgain(local bool, members []*permit) {
+	charges := make([]Charge, len(members))
+	for i, m := range members {
+		charges[i] = m.charge()
+	}
+	err := p.do(local, func(ctx context.Context, s Store) error { return s.Settle(ctx, charges) })
+	now := instant()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range members {
+		if err == nil && (m.doubt == 0 || now >= m.doubt+m.rule.Window) {
+			delete(p.leaving, m.permitID)
+		} else {
+			m.due = now + m.retry()
+		}
+		if err == nil {
+			p.wake(m.key)
+		}
+	}
+}
+
+var errStorePanicked = errors.New("the store panicked")
+
+// do has a store do something, whose panics and whose time are bounded.
+func (p *permits) do(local bool, do func(context.Context, Store) error) (err error) {
+	l := p.limiter
+	store := l.store
+	if local {
+		store = l.local
+	}
+	ctx, cancel := l.detached(context.Background())
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			l.events.panicked("store", value)
+			err = errStorePanicked
+		}
+	}()
+	return do(ctx, store)
+}
