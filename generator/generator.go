@@ -35,8 +35,8 @@ func Run(cfg Config) (*Result, error) {
 	// From the configuration to the files that an earlier run found up to
 	// date, if nothing has changed since (package cache).
 	record := cfg.openRecord()
-	if paths, ok := record.Recall(); ok {
-		return unchanged(paths), nil
+	if result := (&Result{}); record.Recall(result) {
+		return result, nil
 	}
 	start := time.Now()
 
@@ -74,8 +74,8 @@ func Run(cfg Config) (*Result, error) {
 
 	// From up-to-date files to a record of them for the next run (package
 	// cache).
-	if paths, ok := result.upToDate(); ok {
-		record.Keep(start, program.Sources(), paths)
+	if result.upToDate() {
+		record.Keep(start, program.Sources(), result)
 	}
 	return result, nil
 }

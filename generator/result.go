@@ -96,23 +96,7 @@ func writeFiles(cfg Config, out *output.Package, files []output.File, report *di
 	return result, nil
 }
 
-// unchanged is the result of a run that had nothing to do.
-func unchanged(paths []string) *Result {
-	result := &Result{}
-	for _, path := range paths {
-		result.Files = append(result.Files, File{path, Unchanged})
-	}
-	return result
-}
-
-// upToDate returns the paths of the files if all of them were up to date and
-// there is nothing to say about them.
-func (r *Result) upToDate() (paths []string, ok bool) {
-	for _, f := range r.Files {
-		if f.Status != Unchanged {
-			return nil, false
-		}
-		paths = append(paths, f.Path)
-	}
-	return paths, len(r.Warnings)+len(r.Notes) == 0
+// upToDate reports whether all files were up to date.
+func (r *Result) upToDate() bool {
+	return !slices.ContainsFunc(r.Files, func(f File) bool { return f.Status != Unchanged })
 }

@@ -3,10 +3,13 @@ package generator
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator/internal/cache"
 	"github.com/rategen/rategen/generator/internal/output"
 )
@@ -29,6 +32,11 @@ func TestRecord(t *testing.T) {
 		"r/r.go":                     "package r\n\ntype Type int\n",
 		"empty/x.txt":                "",
 		"sub/plain.go":               "package sub\n",
+		// None of these is a reason to look again.
+		"warned.go":        "package m\n\ntype Warned interface {\n\t//ratelimit:max=5\n\tDo(userID string) error\n}\n",
+		"noted_windows.go": "package m\n\ntype Noted interface {\n\t//ratelimit:max=5\n\tDo() error\n}\n",
+		"native/native.go": "package native\n\nimport \"C\"\n\ntype T C.int\n",
+		"native/user/u.go": "package user\n\nimport _ \"example.com/m/native\"\n",
 	}
 	write := func(dir, name, content string) func() {
 		return func() {
@@ -59,8 +67,7 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	recalled := func() bool {
-		_, ok := cache.Open(cacheDir, dir, config.Patterns, "").Recall()
-		return ok
+		return cache.Open(cacheDir, dir, config.Patterns, "").Recall(&Result{})
 	}
 	settle := func(after string) {
 		t.Helper()
@@ -73,9 +80,18 @@ func TestRecord(t *testing.T) {
 		if !recalled() {
 			t.Fatal("a run that found everything up to date is not recalled after", after)
 		}
-		result, err := Run(config)
-		if err != nil || len(result.Files) == 0 || result.Files[0].Status != Unchanged {
-			t.Fatal("a recalled run has another result after", after, result, err)
+		anew := config
+		anew.CacheDir = ""
+		want, err := Run(anew)
+		if err != nil || len(want.Files) < 2 || len(want.Warnings) != 1 || len(want.Notes) != 1 {
+			t.Fatal("not what is to be recalled", want, err)
+		}
+		got, err := Run(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("a recalled run has another result after %s (-anew +recalled):\n%s", after, diff)
 		}
 	}
 
@@ -129,6 +145,21 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	settle(after)
+	if hasCgo(t) {
+		// A header may be anywhere, and what it declares decides about types.
+		write(dir, "dep/dep.go", "package dep\n\nimport \"example.com/m/native\"\n\ntype ID = native.T\n")()
+		for range 2 {
+			age()
+			if _, err := Run(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if recalled() {
+			t.Error("a record is kept of an interface that depends on cgo")
+		}
+		write(dir, "dep/dep.go", files["dep/dep.go"])()
+		settle("cgo")
+	}
 	t.Setenv("GOOS", "plan9")
 	if recalled() {
 		t.Error("another GOOS is overlooked")
@@ -137,4 +168,14 @@ func TestRecord(t *testing.T) {
 	if cache.Open(cacheDir, dir, config.Patterns, "") != nil {
 		t.Error("a record is kept of a run with a go.mod of its own")
 	}
+}
+
+func hasCgo(t *testing.T) bool {
+	t.Helper()
+	out, err := exec.Command("go", "env", "CGO_ENABLED").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = exec.LookPath("gcc")
+	return strings.TrimSpace(string(out)) == "1" && err == nil
 }

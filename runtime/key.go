@@ -28,7 +28,7 @@ const maxKey = 200
 //
 // A Key is a plain value: it may be copied, and a copy grows on its own.
 type Key struct {
-	rare   *rareKey // nil as long as the parts fit inline and are valid
+	rare   *rareKey // nil as long as the parts fit inline, are valid and not empty
 	inline [inlineKey]byte
 	n      uint8
 	parts  uint8
@@ -40,16 +40,22 @@ type Key struct {
 type rareKey struct {
 	err   error
 	spill []byte // all bytes, once they do not fit inline
+	empty bool   // a part is empty
 }
+
+// emptyPart is what a key with an empty part has, and nothing else that is rare.
+var emptyPart = &rareKey{empty: true}
 
 // NewKey returns a Key without parts. It stays on the caller's stack when it
 // is passed to [Rule.Limit].
 func NewKey() *Key { return &Key{} }
 
-// AddString adds s as a part.
+// AddString adds s as a part. An empty part is one like any other: all callers
+// whose part is empty share a budget, which the log tells once for each rule.
 func (k *Key) AddString(s string) *Key {
 	k.separate()
-	if k.rare != nil || len(s) > inlineKey-int(k.n) || escapesOf(s) != 0 {
+	// Less 1, an empty string is longer than any.
+	if k.rare != nil || uint(len(s)-1) >= uint(inlineKey-int(k.n)) || escapesOf(s) != 0 {
 		addEscaped(k, s)
 		return k
 	}
@@ -110,7 +116,7 @@ func (k *Key) AddStringer(s fmt.Stringer) *Key {
 // part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
 	if k.invalid() == nil {
-		k.rare = &rareKey{err: fmt.Errorf("%w: %s", ErrInvalidKey, reason), spill: k.spill()}
+		k.rare = &rareKey{fmt.Errorf("%w: %s", ErrInvalidKey, reason), k.spill(), k.hasEmpty()}
 	}
 	k.separate()
 	k.write([]byte("%invalid")) // no part of a caller's can read like this
@@ -139,6 +145,9 @@ func (k *Key) invalid() error {
 	return k.rare.err
 }
 
+// hasEmpty reports whether a part is empty.
+func (k *Key) hasEmpty() bool { return k.rare != nil && k.rare.empty }
+
 func (k *Key) spill() []byte {
 	if k.rare == nil {
 		return nil
@@ -158,7 +167,7 @@ func (k *Key) write(b []byte) {
 		k.n += uint8(copy(k.inline[k.n:], b))
 		return
 	}
-	k.rare = &rareKey{k.invalid(), append(k.grown(len(b)), b...)}
+	k.rare = &rareKey{k.invalid(), append(k.grown(len(b)), b...), k.hasEmpty()}
 }
 
 // fits reports whether n more bytes fit inline.
@@ -175,8 +184,12 @@ func (k *Key) grown(n int) []byte {
 func addEscaped[T string | []byte](k *Key, s T) {
 	extra := escapesOf(s)
 	switch size := len(s) + extra; {
+	case size == 0 && k.rare == nil:
+		k.rare = emptyPart
+	case size == 0:
+		k.rare = &rareKey{k.invalid(), k.spill(), true}
 	case !k.fits(size):
-		k.rare = &rareKey{k.invalid(), appendEscaped(k.grown(size), s)}
+		k.rare = &rareKey{k.invalid(), appendEscaped(k.grown(size), s), k.hasEmpty()}
 	case extra == 0:
 		k.n += uint8(copy(k.inline[k.n:], s))
 	default:

@@ -24,6 +24,7 @@ type limitedLog struct {
 type ruleLog struct {
 	rule                        *Rule // as declared
 	degraded, denied, unsettled throttle
+	emptyPart                   atomic.Bool // a line was written
 }
 
 // newLimitedLog returns a log that calls panicked when a handler has panicked.
@@ -53,12 +54,29 @@ func (l *limitedLog) denied(c *Charge, source Source, arrived time.Duration) {
 		attrs := []slog.Attr{
 			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
 			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
-			slog.Duration("retry_after", c.RetryAfter), slog.String("source", source.String()),
+			retryAfter(c.RetryAfter), slog.String("source", source.String()),
 		}
 		if c.Blocked {
 			attrs = append(attrs, slog.Bool("blocked", true))
 		}
 		l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
+	}
+}
+
+// retryAfter returns the attribute of a denial's RetryAfter.
+func retryAfter(d time.Duration) slog.Attr {
+	const key = "retry_after"
+	if d == Never {
+		return slog.String(key, "never")
+	}
+	return slog.Duration(key, d)
+}
+
+// emptyPart reports that a part of a key is empty, once for each rule: it is
+// either meant or wrong for every call.
+func (l *limitedLog) emptyPart(r *Rule) {
+	if l.of(r).emptyPart.CompareAndSwap(false, true) {
+		l.write(slog.LevelWarn, "a part of a rate limit's key is empty: all callers that lack it share one limit", 0, slog.String("rule", r.Name))
 	}
 }
 

@@ -75,6 +75,9 @@ type DecisionEvent struct {
 	// ResetAfter is the time until the limit is whole again if no other call
 	// arrived.
 	ResetAfter time.Duration
+	// EmptyPart reports that a part of the call's key is empty. All callers that
+	// lack the same part share one limit, so it may say that something is missing.
+	EmptyPart bool
 	// Latency is how long deciding the call took, without any waiting for its
 	// turn.
 	Latency time.Duration
@@ -85,7 +88,7 @@ func newDecisionEvent(c *Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
 		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
-		Blocked: c.Blocked,
+		Blocked: c.Blocked, EmptyPart: c.emptyPart,
 	}
 }
 

@@ -66,6 +66,9 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 			}
 		}
 		charge := Charge{Rule: rule, Max: max, Cost: limit.cost, limit: uint8(i)}
+		if charge.emptyPart = limit.key.hasEmpty(); charge.emptyPart && !r.peeking {
+			l.events.log.emptyPart(rule)
+		}
 		if charge.unsatisfiable() && rule.Mode == Shadow {
 			if !r.peeking {
 				charge.RetryAfter = Never

@@ -94,8 +94,9 @@ type Charge struct {
 
 	Result
 
-	limit  uint8  // the index of the limit in the call
-	source Source // who decided this limit, if not all limits of the call were decided alike
+	limit     uint8  // the index of the limit in the call
+	source    Source // who decided this limit, if not all limits of the call were decided alike
+	emptyPart bool   // a part of the key is empty
 }
 
 // capacity returns the largest cost that could ever be admitted.

@@ -84,7 +84,9 @@ Methods of a type that is not an interface may have directives too:
 The interface of its exported methods, ServiceInterface, is then generated
 along with the wrapper, RateLimitedService, into the file that belongs to the
 file with the type's declaration. The interface leaves out methods that come
-from embedded fields. The methods may stand in several files of the package.
+from embedded fields, but for those of a server: if a struct embeds
+pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods may
+stand in several files of the package.
 
 The options are:
 
@@ -143,6 +145,12 @@ The options are:
   - deny=CALL: Go call expression; the method returns what it gives when a
     limit refuses the call, in which #err is the refusal (default: the error,
     or an HTTP answer)
+  - ctx=CONTEXT: the call's context, a Go expression such as
+    #c.Request().Context() (default: a parameter that is one, or has a method
+    Context())
+  - type=NAME: name of the generated type, whose constructor is then New and
+    this name; one line of an interface suffices (default:
+    RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
     (default: none left out)
 
@@ -150,9 +158,17 @@ The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:
 use runtime.WithNamespace where programs share a Redis.
 
+A call's context is the first parameter of type context.Context. Without one it is
+that of the first parameter with a method Context() context.Context, or the first
+parameter that is a context by its methods. Ctx names another; that of a method's
+own directive goes before that of the whole interface. If something on the way to
+the context is nil, or the context itself, the call goes on without one.
+
+Type is needed where the name of the wrapper is taken.
+
 # Expressions
 
-The options key, max, cost, when, refund, settle and deny take Go expressions.
+The options key, max, cost, when, refund, settle, deny and ctx take Go expressions.
 They are checked when the code is generated, as if they stood in the source file:
 its imports and everything in its package can be used. #id is the parameter id of
 the method, #0 its first parameter. In refund and settle #err is the last result,
@@ -224,12 +240,27 @@ not meant:
   - Two rules have the same explicit prefix but differ in window, max, algorithm
     or storage. Give each its own prefix, or give both the same name if they are
     one rule.
+
   - A log in a sorted set has more than 128 events. Redis then needs about 130
     bytes for each, and about 20 for each of up to 128. Write storage=list, or
     storage=zset if you mean that.
+
   - All callers share the limits of a method that has a parameter called id, ip,
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
+
+  - A call may wait and has no context, so it waits on after its caller has gone.
+    Give the method a context, or write ctx=context.Background() if you mean that.
+
+  - A method that has no limit of its own returns what is limited, without the
+    limits, such as WithTx(tx) *Queries. Wrap the result, or write
+    //ratelimit:off above the method if you mean that.
+
+  - A directive stands in a file that another tool has generated, and is lost when
+    that runs again. Write it above an interface of your own that embeds the
+    generated one, or where the file is generated from. There is no warning about
+    a file of sqlc, which takes over the comments of queries, and none if the
+    directive stands in the file that a line "// source:" names.
 
 There is no warning about calls of a limited method on the unwrapped type.
 

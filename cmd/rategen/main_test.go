@@ -114,8 +114,8 @@ func TestErrors(t *testing.T) {
 		{"file", nil, []string{"a.go"}, 1, "name packages, not files"},
 		{"misspelt", map[string]string{"a.go": "package m\n\ntype A interface {\n\t//ratelimit:widnow=5s\n\tDo() error\n}\n"}, nil, 1,
 			"a.go:4:14: unknown option \"widnow\" (did you mean \"window\"?)\n"},
-		{"untidy module", map[string]string{"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire example.com/none v1.0.0\n", "vendor/modules.txt": ""}, nil, 1, "vendor"},
-		{"no module", map[string]string{"go.mod": "nonsense"}, nil, 1, "go.mod"},
+		{"untidy module", map[string]string{"go.mod": "module example.com/m\n\ngo 1.26.0\n\nrequire example.com/none v1.0.0\n", "vendor/modules.txt": ""}, nil, 1, "the go command cannot list .: go: inconsistent vendoring"},
+		{"no module", map[string]string{"go.mod": "nonsense"}, nil, 1, "the go command cannot list .: go: errors parsing go.mod"},
 		{"symbolic link", nil, []string{"./link"}, 1, "not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,8 +29,15 @@ type RateLimitedReports struct {
 
 var _ Reports = (*RateLimitedReports)(nil)
 
-// NewRateLimitedReports returns next behind the limits of its methods.
+// NewRateLimitedReports returns next behind the limits of its methods. It
+// panics if one of its arguments is nil.
 func NewRateLimitedReports(next Reports, limiter *runtime.Limiter) *RateLimitedReports {
+	if next == nil {
+		panic("NewRateLimitedReports: next is nil: pass the Reports to limit")
+	}
+	if limiter == nil {
+		panic("NewRateLimitedReports: limiter is nil: make one with runtime.New")
+	}
 	return &RateLimitedReports{next: next, limiter: limiter}
 }
 

@@ -36,8 +36,8 @@ type Record struct {
 
 // recordFile is the content of the file.
 type recordFile struct {
-	Inputs map[string]string // path to hash
-	Files  []string          // that were generated and are up to date
+	Inputs  map[string]string // path to hash
+	Outcome json.RawMessage   // of the run
 }
 
 // recordAge is for how long a record that nobody uses is kept.
@@ -53,19 +53,19 @@ func Open(cacheDir, dir string, patterns []string, tags string) *Record {
 	return &Record{path, dir, patterns}
 }
 
-// Recall returns the files of an earlier run. It reports whether there was one
-// and nothing has changed since.
-func (r *Record) Recall() (files []string, ok bool) {
+// Recall fills in the outcome of an earlier run, as it was kept. It reports
+// whether there was one and nothing has changed since.
+func (r *Record) Recall(outcome any) bool {
 	if r == nil {
-		return nil, false
+		return false
 	}
 	content, err := os.ReadFile(r.path)
 	if err != nil {
-		return nil, false
+		return false
 	}
 	var rec recordFile
 	if json.Unmarshal(content, &rec) != nil || len(rec.Inputs) == 0 {
-		return nil, false
+		return false
 	}
 	var paths []string
 	for p := range rec.Inputs {
@@ -77,13 +77,13 @@ func (r *Record) Recall() (files []string, ok bool) {
 			changed.Store(true)
 		}
 	})
-	return rec.Files, !changed.Load()
+	return !changed.Load() && json.Unmarshal(rec.Outcome, outcome) == nil
 }
 
-// Keep records a run that began at start and found files up to date. Its
-// packages were read from the source directories; none means that what the run
-// depends on cannot all be named.
-func (r *Record) Keep(start time.Time, sources, files []string) {
+// Keep records the outcome of a run that began at start and found its files up
+// to date. Its packages were read from the source directories; none means that
+// what the run depends on cannot all be named.
+func (r *Record) Keep(start time.Time, sources []string, outcome any) {
 	if r == nil || len(sources) == 0 {
 		return
 	}
@@ -91,7 +91,11 @@ func (r *Record) Keep(start time.Time, sources, files []string) {
 	if len(inputs) == 0 {
 		return
 	}
-	rec := recordFile{Inputs: map[string]string{}, Files: files}
+	kept, err := json.Marshal(outcome)
+	if err != nil {
+		return
+	}
+	rec := recordFile{Inputs: map[string]string{}, Outcome: kept}
 	for p := range inputs {
 		// A file that changed during this run, or just before by a coarse
 		// clock, may not be the one that it saw.

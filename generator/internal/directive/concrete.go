@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
-	"github.com/rategen/rategen/generator/internal/naming"
 )
 
 // A Concrete is a type with methods of its own, some with directives. Its
@@ -37,8 +36,7 @@ func (decl *Decl) InterfaceName() string {
 
 // Generates returns the package-level names that are to be generated.
 func (decl *Decl) Generates() []string {
-	name := decl.Spec.Name.Name
-	names := []string{naming.Wrapper(name), naming.Constructor(name)}
+	names := []string{decl.WrapperName(), decl.ConstructorName()}
 	if decl.Concrete != nil {
 		names = append(names, decl.InterfaceName())
 	}
@@ -158,7 +156,7 @@ func (src *File) AddConcrete(types []*Concrete, bare bool) {
 }
 
 // LinkMethods gives the directives above methods to the types they are
-// methods of.
+// methods of, and then their names to the wrappers.
 func LinkMethods(files []*File, report diag.Func) {
 	for _, src := range files {
 		for _, m := range src.Methods {
@@ -172,6 +170,11 @@ func LinkMethods(files []*File, report diag.Func) {
 			default:
 				decl.Methods[m.fn.Name.Name], decl.Sources[m.fn.Name.Name] = m.directives, src
 			}
+		}
+	}
+	for _, src := range files {
+		for _, decl := range src.Decls {
+			decl.findTypeName(report)
 		}
 	}
 }

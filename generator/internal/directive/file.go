@@ -26,6 +26,7 @@ type Decl struct {
 	Concrete *Concrete               // nil for an interface
 	Bare     bool                    // of a concrete type: no stub declares its interface
 	Sources  map[string]*File        // of a concrete type: where the methods with directives stand
+	TypeName string                  // of the wrapper, if a directive gives it one
 }
 
 // An owner is a declaration whose doc comment may hold directives.

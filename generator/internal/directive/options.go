@@ -124,6 +124,16 @@ var Options = []Option{{
 	Default: "the error, or an HTTP answer",
 	parse:   expression,
 }, {
+	Name: "ctx", Value: "CONTEXT",
+	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",
+	Default: "a parameter that is one, or has a method `Context()`",
+	parse:   expression,
+}, {
+	Name: "type", Value: "NAME",
+	Doc:     "name of the generated type, whose constructor is then `New` and this name; one line of an interface suffices",
+	Default: "`RateLimited<Interface>`",
+	parse:   text(parseTypeName),
+}, {
 	Name: "except", Value: "METHOD,METHOD...",
 	Doc:     "on an interface's line: methods that it leaves out",
 	Default: "none left out", onInterface: true,

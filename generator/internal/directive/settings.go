@@ -148,6 +148,9 @@ func (s *Settings) Window() time.Duration {
 	return cmp.Or(get[time.Duration](s, "window"), byDefault)
 }
 
+// Waits reports whether calls may wait for their turn.
+func (s *Settings) Waits() bool { return get[time.Duration](s, "wait") > 0 }
+
 // Algorithm returns how calls are counted.
 func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), SlidingLog) }
 

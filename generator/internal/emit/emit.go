@@ -79,17 +79,17 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	}
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.TypeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
-	f.Type().Id(w.TypeName).Add(params).Struct(
+	f.Type().Id(w.TypeName).Add(params).Struct(append(e.embedded(w),
 		jen.Id(w.NextField()).Add(next()),
 		jen.Id(w.LimiterField()).Add(limiter()),
-	)
+	)...)
 	if w.TypeParams.Len() == 0 {
 		f.Line()
 		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.TypeName)).Parens(jen.Nil())
 	}
 	f.Line()
-	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods.", w.Constructor))
-	var body []jen.Code
+	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods. It panics if one of its arguments is nil.", w.Constructor))
+	body := refuseNil(w)
 	if w.TypeParams.Len() > 0 {
 		// There are no generic variables, so the assertion stands here.
 		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))

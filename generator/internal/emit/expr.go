@@ -9,6 +9,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // guarded writes do, unless a guard of x holds: then the key is invalid.
@@ -43,13 +44,22 @@ func (a *admission) guardCondition(g *expr.Guard, x *expr.Expr) []jen.Code {
 	return append(init, jen.Id("len").Call(jen.Op(subject)).Op("<=").Op(g.Index))
 }
 
+// guardPassed is like guardCondition for a guard that does not hold.
+func (a *admission) guardPassed(g *expr.Guard, x *expr.Expr) []jen.Code {
+	init, subject := a.guardSubject(g, x)
+	if g.Index == "" {
+		return append(init, jen.Op(subject).Op("!=").Nil())
+	}
+	return append(init, jen.Id("len").Call(jen.Op(subject)).Op(">").Op(g.Index))
+}
+
 func (a *admission) guardSubject(g *expr.Guard, x *expr.Expr) (init []jen.Code, subject string) {
 	subject = a.nodeString(g.Subject, x, a.names)
 	if g.Bind != nil {
 		init = []jen.Code{jen.Id(a.names.binds[g.Bind]).Op(":=").Op(subject)}
 		subject = a.names.binds[g.Bind]
 	}
-	if expr.IsTypeParam(x.Info.Types[g.Subject].Type) {
+	if gotypes.IsTypeParam(x.Info.Types[g.Subject].Type) {
 		subject = "any(" + subject + ")" // else it cannot be compared with nil
 	}
 	return init, subject

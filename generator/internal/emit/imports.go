@@ -61,6 +61,9 @@ func (e *emitter) collectImports() {
 			taken[p.Obj().Name()] = true
 			useType(p.Constraint())
 		}
+		for _, obj := range slices.Concat(w.Serves, w.Embeds) {
+			useType(obj.Type())
+		}
 		for _, r := range w.Rules {
 			s.use("time", "time")
 			taken[r.VarName] = true
@@ -76,11 +79,10 @@ func (e *emitter) collectImports() {
 			if len(m.Limits) == 0 {
 				continue
 			}
-			_, request := m.Handler()
-			if m.Context() == nil && request == nil {
+			if m.NeedsBackground() {
 				s.use("context", "context")
 			}
-			if request != nil && m.Deny == nil {
+			if _, request := m.Handler(); request != nil && m.Deny == nil {
 				s.use(naming.HTTPPath, "ratehttp")
 			}
 			m.EachExpr(s.useExpr)

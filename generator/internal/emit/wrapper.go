@@ -13,7 +13,13 @@ import (
 // interfaceOf writes the interface of a concrete type.
 func (e *emitter) interfaceOf(f *jen.File, w *model.Wrapper, params *jen.Statement) {
 	var methods []jen.Code
+	for _, served := range w.Serves {
+		methods = append(methods, e.imports.typeCode(served.Type()))
+	}
 	for _, m := range w.Methods {
+		if w.IsServed(m) {
+			continue
+		}
 		methods = append(methods, jen.Id(m.Name).Op(strings.TrimPrefix(e.imports.typeString(m.Type), "func")))
 	}
 	f.Line()
@@ -22,6 +28,32 @@ func (e *emitter) interfaceOf(f *jen.File, w *model.Wrapper, params *jen.Stateme
 	if w.TypeParams.Len() == 0 {
 		f.Line()
 		f.Var().Id("_").Id(w.Wrapped).Op("=").Parens(jen.Op("*").Op(e.qualified(w.Name))).Parens(jen.Nil())
+	}
+}
+
+// embedded returns the interfaces that a wrapper embeds.
+func (e *emitter) embedded(w *model.Wrapper) []jen.Code {
+	var fields []jen.Code
+	for _, obj := range w.Embeds {
+		fields = append(fields, e.imports.typeCode(obj.Type()).Comment("for the method that only its package can declare; stays nil"))
+	}
+	if len(fields) > 0 {
+		fields = append(fields, jen.Line())
+	}
+	return fields
+}
+
+// refuseNil writes what a constructor begins with: a mistake in how a program is
+// put together shows when it starts, and not at the first call, or never.
+func refuseNil(w *model.Wrapper) []jen.Code {
+	refuse := func(param, remedy string) jen.Code {
+		return jen.If(jen.Id(param).Op("==").Nil()).Block(
+			jen.Panic(jen.Lit(fmt.Sprintf("%s: %s is nil: %s", w.Constructor, param, remedy))),
+		)
+	}
+	return []jen.Code{
+		refuse("next", "pass the "+w.Wrapped+" to limit"),
+		refuse("limiter", "make one with runtime.New"),
 	}
 }
 

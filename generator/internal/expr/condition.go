@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
 // Condition is like Boolean, and an operand of && or || that cannot be evaluated
@@ -85,7 +86,7 @@ func (c *condition) holds(g *Guard) ast.Expr {
 	if g.Index != "" {
 		return &ast.BinaryExpr{X: call("len", x), Op: token.GTR, Y: &ast.BasicLit{Kind: token.INT, Value: g.Index}}
 	}
-	if IsTypeParam(c.Info.Types[g.Subject].Type) {
+	if gotypes.IsTypeParam(c.Info.Types[g.Subject].Type) {
 		x = call("any", x) // else it cannot be compared with nil
 	}
 	return &ast.BinaryExpr{X: x, Op: token.NEQ, Y: ast.NewIdent("nil")}

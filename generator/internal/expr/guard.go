@@ -92,7 +92,8 @@ func (e *Expr) guardSelector(n *ast.SelectorExpr, tests []nilTest) {
 	embedded := sel.Index()[:len(sel.Index())-1]
 	// A method with a pointer receiver may accept nil, as the getters of
 	// protocol buffers do when chained. On a parameter it is checked anyway.
-	acceptsNil := sel.Kind() == types.MethodVal && len(embedded) == 0 && isPointer(t) && hasPointerReceiver(sel) && !isPure(n.X)
+	// So it is on the way to a context, where a request may be missing.
+	acceptsNil := sel.Kind() == types.MethodVal && len(embedded) == 0 && isPointer(t) && hasPointerReceiver(sel) && !isPure(n.X) && e.Option != ctxOption
 	if isNilable(t) && !acceptsNil {
 		n.X = e.guardNil(n.X, tests)
 	}
@@ -232,10 +233,4 @@ func (e *Expr) comparisons(x ast.Expr, join, op token.Token, found func(string))
 	case b.Op == op && e.Info.Types[b.X].IsNil():
 		found(types.ExprString(ast.Unparen(b.Y)))
 	}
-}
-
-// IsTypeParam reports whether a type is a type parameter.
-func IsTypeParam(t types.Type) bool {
-	_, ok := types.Unalias(t).(*types.TypeParam)
-	return ok
 }

@@ -112,6 +112,12 @@ func IsSound(t types.Type) bool {
 	return sound
 }
 
+// IsTypeParam reports whether a type is a type parameter.
+func IsTypeParam(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.TypeParam)
+	return ok
+}
+
 // MethodsOf returns the interface of a concrete type's exported methods.
 func MethodsOf(t *types.Named) *types.Interface {
 	var methods []*types.Func

@@ -108,7 +108,7 @@ func (p *Program) typeCheck(annotated []*dir) ([]*packages.Package, error) {
 		return p.typeCheckCgo(annotated)
 	}
 	pkgs := checkIn(newPackageSet(p.fset, p.list, annotated), annotated)
-	if slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return len(p.Errors) > 0 }) {
+	if slices.ContainsFunc(pkgs, missesName) {
 		// Perhaps they name wrappers of packages that are not in this run, and
 		// not generated yet.
 		if others := p.annotatedImports(); len(others) > 0 {
@@ -116,6 +116,14 @@ func (p *Program) typeCheck(annotated []*dir) ([]*packages.Package, error) {
 		}
 	}
 	return pkgs, nil
+}
+
+// missesName reports whether a package names what another one does not declare.
+func missesName(p *packages.Package) bool {
+	return slices.ContainsFunc(p.Errors, func(e packages.Error) bool {
+		name, ok := strings.CutPrefix(e.Msg, "undefined: ")
+		return ok && strings.Contains(name, ".")
+	})
 }
 
 func checkIn(s *packageSet, annotated []*dir) []*packages.Package {

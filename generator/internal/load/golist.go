@@ -124,11 +124,16 @@ func (l *goList) why(patterns []string) string {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	err := cmd.Run()
-	if text := strings.TrimSpace(stderr.String()); text != "" {
-		return "no packages match " + names + ": " + text
-	}
-	if errors.Is(err, exec.ErrNotFound) {
+	text := strings.TrimSpace(stderr.String())
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
 		return "the go command is not on the PATH: install Go, or set PATH"
+	case err != nil && text != "":
+		return "the go command cannot list " + names + ": " + text
+	case err != nil:
+		return "the go command cannot list " + names + ": " + err.Error()
+	case text != "":
+		return "no packages match " + names + ": " + text
 	}
 	return "no packages match " + names
 }

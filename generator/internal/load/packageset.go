@@ -159,7 +159,7 @@ func (s *packageSet) readExport(p *listed) (*types.Package, error) {
 func (s *packageSet) readSource(p *listed) (*types.Package, error) {
 	config := s.config(p, func(types.Error) {}) // what is missed shows where it is used
 	config.FakeImportC = true
-	pkg, _ := config.Check(p.ImportPath, s.fset, s.reader.get(p.ImportPath).files, nil)
+	pkg, _ := config.Check(p.ImportPath, s.fset, s.reader.take(p.ImportPath).files, nil)
 	return pkg, nil
 }
 

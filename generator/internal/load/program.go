@@ -138,11 +138,42 @@ func (p *Program) ImportWay(from, to string) string {
 	return ""
 }
 
+// reached returns the packages that have directives, and all that these and
+// their tests import.
+func (p *Program) reached() map[string]bool {
+	reached := map[string]bool{}
+	var reach func(path string)
+	reach = func(path string) {
+		if l := p.list.pkgs[path]; l != nil && !reached[path] {
+			reached[path] = true
+			for _, i := range l.Imports {
+				reach(i)
+			}
+		}
+	}
+	for _, d := range annotatedDirs(p.dirs) {
+		reach(d.path)
+		paths := map[string]bool{}
+		importsOf(d.inside, paths)
+		importsOf(d.outside, paths)
+		for _, src := range d.sources {
+			for _, spec := range src.Imports {
+				paths[spec.Path] = true
+			}
+		}
+		for path := range paths {
+			reach(path)
+		}
+	}
+	return reached
+}
+
 // Sources returns the paths on which the outcome of a run depends: the
 // directories of packages that somebody edits, and a file that changes with the
 // toolchain. It returns nothing if they cannot all be named.
 func (p *Program) Sources() []string {
 	var paths []string
+	reached := p.reached()
 	for _, l := range p.list.pkgs {
 		switch {
 		case l.Error != nil || l.Dir == "" && l.ImportPath != "unsafe" && l.ImportPath != "C":
@@ -151,8 +182,8 @@ func (p *Program) Sources() []string {
 			continue
 		case l.isDownloaded() && !strings.Contains(l.Dir, string(filepath.Separator)+"vendor"+string(filepath.Separator)):
 			continue
-		case len(l.CgoFiles) > 0:
-			return nil // headers count too
+		case len(l.CgoFiles) > 0 && reached[l.ImportPath]:
+			return nil // headers count too, and may be anywhere
 		}
 		paths = append(paths, l.Dir)
 	}

@@ -20,17 +20,23 @@ type reduced struct {
 	imports []string // as resolved by the go command
 }
 
-// A reader parses dependencies in the background, each one once, and goes on
-// to what they import.
+// A reader parses dependencies, some of them in the background before they are
+// asked for. It keeps none that was taken: all the syntax of a large program at
+// once would need more memory than its types.
 type reader struct {
 	fset  *token.FileSet
 	list  *goList
 	stops func(path string) bool // is not to be read from source
 
 	mu    sync.Mutex
-	begun map[string]*reading
-	slots chan struct{} // bounds the files parsed at a time
+	begun map[string]*reading // and not taken
+	taken map[string]bool     // before: not read ahead again
+	slots chan struct{}       // bounds the files parsed at a time
 }
+
+// readAhead is how many packages are read, or being read, and not taken yet. It
+// keeps the processors busy while one of them checks types.
+const readAhead = 16
 
 type reading struct {
 	done chan struct{}
@@ -38,35 +44,47 @@ type reading struct {
 }
 
 func newReader(fset *token.FileSet, list *goList, stops func(string) bool) *reader {
-	return &reader{fset: fset, list: list, stops: stops, begun: map[string]*reading{}, slots: make(chan struct{}, goruntime.GOMAXPROCS(0))}
+	return &reader{fset: fset, list: list, stops: stops, begun: map[string]*reading{}, taken: map[string]bool{}, slots: make(chan struct{}, goruntime.GOMAXPROCS(0))}
 }
 
-// start begins to read a package.
-func (r *reader) start(path string) *reading {
+// start begins to read a package, if it is wanted now or there is room.
+func (r *reader) start(path string, now bool) *reading {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in := r.begun[path]; in != nil {
+	in := r.begun[path]
+	if in != nil || !now && (r.taken[path] || len(r.begun) >= readAhead) {
 		return in
 	}
-	in := &reading{done: make(chan struct{})}
+	in = &reading{done: make(chan struct{})}
 	r.begun[path] = in
 	go func() {
 		defer close(in.done)
 		in.reduced = r.read(r.list.pkgs[path])
-		for _, next := range in.imports {
-			if r.list.pkgs[next] != nil && !r.stops(next) {
-				r.start(next)
-			}
-		}
+		r.ahead(in.imports)
 	}()
 	return in
 }
 
-// get returns a package when it is read.
-func (r *reader) get(path string) *reduced {
-	in := r.start(path)
+// ahead begins to read what a package imports.
+func (r *reader) ahead(imports []string) {
+	for _, path := range imports {
+		if r.list.pkgs[path] != nil && !r.stops(path) {
+			r.start(path, false)
+		}
+	}
+}
+
+// take returns a package when it is read. The next one who takes it has it read
+// again.
+func (r *reader) take(path string) reduced {
+	in := r.start(path, true)
 	<-in.done
-	return &in.reduced
+	r.mu.Lock()
+	delete(r.begun, path)
+	r.taken[path] = true
+	r.mu.Unlock()
+	r.ahead(in.imports)
+	return in.reduced
 }
 
 func (r *reader) read(p *listed) reduced {

@@ -59,9 +59,9 @@ func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRun
 			embedded = StubPrefix + name
 			fmt.Fprintf(&text, "\ntype %s = %s\n", embedded, name)
 		}
-		fmt.Fprintf(&text, "\ntype %s%s struct{ %s }\n", naming.Wrapper(name), params, embedded)
+		fmt.Fprintf(&text, "\ntype %s%s struct{ %s }\n", decl.WrapperName(), params, embedded)
 		fmt.Fprintf(&text, "func %s%s(next %s%s, limiter %s) *%s%s { panic(next) }\n",
-			naming.Constructor(name), params, wrapped, args, limiterName(src.Path), naming.Wrapper(name), args)
+			decl.ConstructorName(), params, wrapped, args, limiterName(src.Path), decl.WrapperName(), args)
 	}
 	limiter := "any"
 	if usesRuntime {

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"go/types"
 	"path/filepath"
 	"slices"
@@ -99,7 +100,7 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 // those of the whole interface first, then the method's own.
 func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.Scope, newVar func(string) string) {
 	base := w.pkgName + "." + w.Name
-	varBase := naming.LowerFirst(w.Name)
+	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
 		r := b.newRule(s, base, i)
@@ -119,6 +120,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			own = w.Decl.Methods[m.Name]
 		}
 		rules := b.sharedBy(w, m, own, sharedRules)
+		applied := len(rules)
 		for i, s := range settingsIn(own) {
 			if !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
@@ -135,6 +137,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		for _, r := range rules {
 			m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m)))
 		}
+		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
 		b.applyDeny(w, m, rules, scopes(w, m))
 	}
 }
@@ -146,7 +149,7 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 	switch {
 	case off >= 0 && len(own) > 1:
 		b.Report.At(own[off].Pos, "off beside other directives of %s: remove it or them", m.Name)
-	case off >= 0 && len(shared) == 0:
+	case off >= 0 && len(shared) == 0 && m.unlimited == "":
 		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
 	}
 	var rules []*Rule

@@ -44,7 +44,7 @@ func (b *Builder) checkReachable(f *File, w *Wrapper) {
 	}
 	for _, name := range w.Decl.Generates() {
 		if file := b.Out.Names[name]; file != "" {
-			b.Report.At(pos, "%s declares %s already, which is to be generated for %s: rename one of them", file, name, w.Name)
+			b.Report.At(pos, "%s declares %s already, which is to be generated for %s: rename one of them%s", file, name, w.Name, w.Decl.RenameHint(name))
 		}
 	}
 	for p := range w.TypeParams.TypeParams() {
@@ -111,7 +111,7 @@ func (b *Builder) checkDeclared(w *Wrapper, declared map[string]*Wrapper) {
 	}
 	for _, name := range names {
 		if before := declared[name]; before != nil {
-			b.Report.At(w.Decl.Spec.Name.Pos(), "%s would be generated for %s.%s as well: write them to packages of their own", name, before.pkgName, before.Name)
+			b.Report.At(w.Decl.Spec.Name.Pos(), "%s would be generated for %s.%s as well: write them to packages of their own%s", name, before.pkgName, before.Name, w.Decl.RenameHint(name))
 			break
 		}
 		declared[name] = w

@@ -26,13 +26,16 @@ func (b *Builder) Warn(files []*File) {
 	if b.Report.HasErrors() {
 		return // the limits are not all there
 	}
-	prefixes := map[string]*Rule{}
+	prefixes, generated := map[string]*Rule{}, map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
 				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
 			}
+			b.warnWait(w)
+			b.warnGenerated(f, w, generated)
+			b.warnUnlimited(f, w)
 			b.warnShared(w)
 		}
 	}
@@ -108,10 +111,26 @@ func (b *Builder) warnShared(w *Wrapper) {
 			if add, _ := expr.FormatOf(p.Type); add != "" {
 				remedy = "write key=#" + p.Source
 			}
+			if !w.allHave(l.Rule, p) {
+				remedy = "write key=#" + p.Source + " above each method that has it, or a key that all methods of the limit have"
+			}
 			b.Report.Warn(l.Rule.Pos, "all callers share this limit, its key is the same for each, though %s has the parameter %s: %s, or key=`\"all\"` if that is meant",
 				m.Name, p.Source, remedy).Over(directive.Prefix)
 		}
 	}
+}
+
+// allHave reports whether each method that a rule applies to has a parameter of
+// this name, as text if p is.
+func (w *Wrapper) allHave(r *Rule, p *expr.Param) bool {
+	format := func(p *expr.Param) string { add, _ := expr.FormatOf(p.Type); return add }
+	for _, m := range w.Methods {
+		if slices.ContainsFunc(m.Limits, func(l *Limit) bool { return l.Rule == r }) &&
+			!slices.ContainsFunc(m.Params, func(own *expr.Param) bool { return own.Source == p.Source && (format(own) != "") == (format(p) != "") }) {
+			return false
+		}
+	}
+	return true
 }
 
 // callerNames are the names that parameters have which say who calls.

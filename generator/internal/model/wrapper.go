@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -22,17 +23,24 @@ type Wrapper struct {
 	TypeName    string
 	Constructor string
 	TypeParams  *types.TypeParamList
-	Rules       []*Rule // in the order of their declaration
+	Serves      []*types.TypeName // interfaces of a concrete type's server, see [servesOf]
+	Embeds      []*types.TypeName // interfaces that the wrapper embeds, see [Wrapper.embed]
+	Rules       []*Rule           // in the order of their declaration
 	Methods     []*Method
 }
 
 // A Method is a method of the wrapper.
 type Method struct {
 	expr.Signature
-	Type     *types.Signature
-	explicit bool       // declared by the interface itself, not embedded
-	Limits   []*Limit   // that a call must pass
-	Deny     *expr.Expr // what a refused call returns; nil: the error, or what Handler says
+	Type      *types.Signature
+	explicit  bool // declared by the interface itself, not embedded
+	pos       token.Pos
+	unlimited string   // the type that it hands out without limits, or ""
+	Limits    []*Limit // that a call must pass
+	// Ctx gives the context of a limited call. It is nil if that is the parameter
+	// [Method.Context], or if there is none.
+	Ctx  *expr.Expr
+	Deny *expr.Expr // what a refused call returns; nil: the error, or what Handler says
 }
 
 // EachExpr visits the expressions of a method that are evaluated with a call.
@@ -42,6 +50,9 @@ func (m *Method) EachExpr(visit func(*expr.Expr)) {
 	}
 	if m.Deny != nil {
 		visit(m.Deny)
+	}
+	if m.Ctx != nil {
+		visit(m.Ctx)
 	}
 }
 
@@ -92,7 +103,7 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		b.Report.At(name.Pos(), "interface %s is a type constraint, of which there are no values to wrap: remove the directive", name.Name)
 		return nil
 	}
-	w := &Wrapper{Decl: decl, Name: name.Name, Wrapped: decl.InterfaceName(), pkgName: f.Pkg.Types.Name(), TypeName: naming.Wrapper(name.Name), Constructor: naming.Constructor(name.Name)}
+	w := &Wrapper{Decl: decl, Name: name.Name, Wrapped: decl.InterfaceName(), pkgName: f.Pkg.Types.Name(), TypeName: decl.WrapperName(), Constructor: decl.ConstructorName()}
 	switch t := obj.Type().(type) {
 	case *types.Named:
 		w.TypeParams = t.TypeParams()
@@ -106,13 +117,22 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 		}
 	}
 	ok = true
-	for fn := range iface.Methods() {
+	methods := slices.Collect(iface.Methods())
+	if decl.Concrete != nil {
+		w.Serves = servesOf(f.Pkg.Types.Scope().Lookup(name.Name), f.Home)
+		methods = w.withServed(methods)
+	}
+	for _, fn := range methods {
+		if w.embed(fn, f.Home) {
+			continue
+		}
 		m := b.newMethod(f, w, fn)
 		if m == nil {
 			ok = false
 			continue
 		}
 		_, m.explicit = order[m.Name]
+		m.pos = posOf(fn, f.Pkg.Types)
 		w.Methods = append(w.Methods, m)
 	}
 	slices.SortFunc(w.Methods, func(a, b *Method) int {
@@ -121,6 +141,7 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 	if !ok {
 		return nil
 	}
+	w.findUnlimited(f)
 	if f.Out != nil {
 		b.checkReachable(f, w)
 	}
@@ -162,16 +183,6 @@ func orderOf(order map[string]int, name string) int {
 		return i
 	}
 	return len(order) + 1<<20 // embedded ones last
-}
-
-// Context returns the parameter that is the call's context, or nil.
-func (m *Method) Context() *expr.Param {
-	for _, p := range m.Params {
-		if n, ok := types.Unalias(p.Type).(*types.Named); ok && n.Obj().Name() == "Context" && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "context" {
-			return p
-		}
-	}
-	return nil
 }
 
 // unreachable returns a type in t that package from cannot name, or nil.

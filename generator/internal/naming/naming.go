@@ -26,11 +26,11 @@ func Wrapper(iface string) string {
 }
 
 // Constructor returns the name of the function that makes a wrapper.
-func Constructor(iface string) string {
-	if ast.IsExported(iface) {
-		return "NewRateLimited" + iface
+func Constructor(wrapper string) string {
+	if ast.IsExported(wrapper) {
+		return "New" + wrapper
 	}
-	return "newRateLimited" + UpperFirst(iface)
+	return "new" + UpperFirst(wrapper)
 }
 
 // UpperFirst makes a name exported.

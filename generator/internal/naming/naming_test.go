@@ -41,7 +41,7 @@ func TestNames(t *testing.T) {
 		{"_x", "rateLimited_x", "newRateLimited_x"},
 		{"服务", "rateLimited服务", "newRateLimited服务"},
 	} {
-		if w, n := Wrapper(c[0]), Constructor(c[0]); w != c[1] || n != c[2] {
+		if w, n := Wrapper(c[0]), Constructor(Wrapper(c[0])); w != c[1] || n != c[2] {
 			t.Errorf("%s: %s, %s", c[0], w, n)
 		}
 	}

@@ -41,8 +41,15 @@ type RateLimitedService struct {
 
 var _ Service = (*RateLimitedService)(nil)
 
-// NewRateLimitedService returns next behind the limits of its methods.
+// NewRateLimitedService returns next behind the limits of its methods. It
+// panics if one of its arguments is nil.
 func NewRateLimitedService(next Service, limiter *runtime.Limiter) *RateLimitedService {
+	if next == nil {
+		panic("NewRateLimitedService: next is nil: pass the Service to limit")
+	}
+	if limiter == nil {
+		panic("NewRateLimitedService: limiter is nil: make one with runtime.New")
+	}
 	return &RateLimitedService{next: next, limiter: limiter}
 }
 

@@ -1,0 +1,60 @@
+package directive
+
+import (
+	"fmt"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/naming"
+)
+
+// WrapperName returns the name of the wrapper.
+func (decl *Decl) WrapperName() string {
+	if decl.TypeName != "" {
+		return decl.TypeName
+	}
+	return naming.Wrapper(decl.Spec.Name.Name)
+}
+
+// ConstructorName returns the name of the function that makes a wrapper.
+func (decl *Decl) ConstructorName() string { return naming.Constructor(decl.WrapperName()) }
+
+// RenameHint says how else to avoid a clash of a name that is generated.
+func (decl *Decl) RenameHint(name string) string {
+	if name == decl.InterfaceName() {
+		return ""
+	}
+	return ", or name the wrapper of " + decl.Spec.Name.Name + " with type="
+}
+
+// findTypeName finds the name that directives give to the wrapper. All that give
+// one must give the same.
+func (decl *Decl) findTypeName(report diag.Func) {
+	all := slices.Clone(decl.Own)
+	for _, ds := range decl.Methods {
+		all = append(all, ds...)
+	}
+	slices.SortFunc(all, func(a, b *Directive) int { return int(a.Pos - b.Pos) })
+	for _, d := range all {
+		if d.Settings == nil {
+			continue
+		}
+		switch name := get[string](d.Settings, "type"); {
+		case name == "":
+		case decl.TypeName == "":
+			decl.TypeName = name
+		case name != decl.TypeName:
+			report(d.Settings.Place("type"), "type: another directive calls the wrapper of %s %s: remove one", decl.Spec.Name.Name, decl.TypeName).Over(name)
+		}
+	}
+}
+
+// parseTypeName accepts a name that a package can give to a type.
+func parseTypeName(text string) (string, error) {
+	if !token.IsIdentifier(text) || text == "_" || text == "init" || text == "main" || types.Universe.Lookup(text) != nil {
+		return "", fmt.Errorf("%q cannot be the name of a type: write a Go identifier such as LimitedStore", text)
+	}
+	return text, nil
+}

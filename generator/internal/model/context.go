@@ -1,0 +1,78 @@
+package model
+
+import (
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/generator/internal/gotypes"
+)
+
+// Context returns the first parameter of type context.Context, or nil.
+func (m *Method) Context() *expr.Param {
+	for _, p := range m.Params {
+		if gotypes.IsContextType(p.Type) {
+			return p
+		}
+	}
+	return nil
+}
+
+// PassesContext reports whether a call's context is its parameter [Method.Context].
+func (m *Method) PassesContext() bool { return m.Ctx == nil && m.Context() != nil }
+
+// NeedsBackground reports whether a call may be without a context.
+func (m *Method) NeedsBackground() bool {
+	return len(m.Limits) > 0 && !m.PassesContext() && (m.Ctx == nil || len(m.Ctx.Guards) > 0)
+}
+
+// applyContext finds the context of a limited method's calls: the one that its
+// directives name, its own before those of the whole interface, else the first
+// parameter of type context.Context, else the first parameter that brings one
+// in another way.
+func (b *Builder) applyContext(m *Method, shared, own []*Rule, scope *expr.Scope) {
+	named := b.namedContext(m, own)
+	if named == nil {
+		named = b.namedContext(m, shared)
+	}
+	switch {
+	case len(m.Limits) == 0:
+	case named != nil:
+		m.Ctx = scope.Context(*named, &m.Signature)
+	case m.Context() == nil:
+		for i := 0; i < len(m.Params) && m.Ctx == nil; i++ {
+			m.Ctx = scope.ContextOf(i, &m.Signature)
+		}
+	}
+}
+
+// namedContext returns the context that rules name, or nil. It reports a second
+// one.
+func (b *Builder) namedContext(m *Method, rules []*Rule) *directive.Value {
+	var named *directive.Value
+	for _, r := range rules {
+		v := r.Expr("ctx")
+		switch {
+		case v == nil:
+		case named == nil:
+			named = v
+		case named.Text != v.Text:
+			b.Report.At(v.Pos, "ctx: a call of %s has one context, and another directive names %s: remove one", m.Name, named.Text).Over(v.Text)
+		}
+	}
+	return named
+}
+
+// warnWait warns of a call that waits for its turn and has no context, so that
+// it waits though its caller has gone.
+func (b *Builder) warnWait(w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			if !l.Rule.Waits() || m.PassesContext() || m.Ctx != nil || warned[l.Rule] {
+				continue
+			}
+			warned[l.Rule] = true
+			b.Report.Warn(l.Rule.Place("wait"), "wait: a call of %s has no context, so it waits on after its caller has gone: "+
+				"give the method a context.Context, or name it with ctx=, or write ctx=context.Background() if that is meant", m.Name)
+		}
+	}
+}

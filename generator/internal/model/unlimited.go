@@ -1,0 +1,81 @@
+package model
+
+import (
+	"go/token"
+	"go/types"
+
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/gotypes"
+)
+
+// findUnlimited finds the methods that hand out what their interface is about
+// without limits, such as WithTx(tx) *Queries.
+func (w *Wrapper) findUnlimited(f *File) {
+	iface := w.interfaceIn(f.Pkg.Types)
+	if iface == nil || iface.NumMethods() == 0 {
+		return
+	}
+	for _, m := range w.Methods {
+		for v := range m.Type.Results().Variables() {
+			// A type that has all methods by accident is hardly possible: this
+			// method, which returns it, is one of them.
+			if t := v.Type(); types.Implements(t, iface) && !gotypes.IsTypeParam(t) && !w.isWrapper(t, f.Pkg.Types) {
+				m.unlimited = types.TypeString(t, types.RelativeTo(f.Pkg.Types))
+				break
+			}
+		}
+	}
+}
+
+// interfaceIn returns the interface that is wrapped, or that of the concrete
+// type's methods, or nil if it is not in the package.
+func (w *Wrapper) interfaceIn(p *types.Package) *types.Interface {
+	obj, ok := p.Scope().Lookup(w.Name).(*types.TypeName)
+	if !ok {
+		return nil
+	}
+	if iface, ok := obj.Type().Underlying().(*types.Interface); ok {
+		return iface
+	}
+	if named, ok := obj.Type().(*types.Named); ok {
+		return gotypes.MethodsOf(named)
+	}
+	return nil
+}
+
+// isWrapper reports whether a type is the wrapper itself.
+func (w *Wrapper) isWrapper(t types.Type, p *types.Package) bool {
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = ptr.Elem()
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Pkg() == p && named.Obj().Name() == w.TypeName
+}
+
+// warnUnlimited warns of methods that hand out what is not limited: calls of it
+// pass by the wrapper. Off above such a method says that this is meant, and so
+// does a limit of its own, which is one on what it hands out.
+func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
+	for _, m := range w.Methods {
+		if m.unlimited == "" || m.explicit && len(w.Decl.Methods[m.Name]) > 0 {
+			continue
+		}
+		pos := w.Decl.Spec.Name.Pos()
+		if m.explicit && f.Syntax == f.Source.Syntax && m.pos.IsValid() { // not rewritten by cgo
+			pos = m.pos
+		}
+		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s(x.%s(…), limiter), or write %soff above the method if that is meant",
+			m.Name, m.unlimited, w.Constructor, m.Name, directive.Prefix)
+		if pos == m.pos {
+			d.Over(m.Name)
+		}
+	}
+}
+
+// posOf returns where a method is declared if that is a file of the package.
+func posOf(fn *types.Func, p *types.Package) token.Pos {
+	if fn.Pkg() != p {
+		return token.NoPos
+	}
+	return fn.Pos()
+}
