@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,19 +150,20 @@ func TestBlockAndOverrides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		now := runtime.Override{}
+		var now atomic.Pointer[runtime.Override]
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{"r": now}}, nil
+			return runtime.Overrides{Rules: map[string]runtime.Override{"r": *now.Load()}}, nil
 		})
+		now.Store(new(runtime.Override))
 		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
 		defer limiter.Close()
 		set := func(o runtime.Override) {
-			now = o
+			now.Store(&o)
 			time.Sleep(2 * time.Second)
 		}
 		rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 2, Block: time.Hour}
 		limit := rule.Limit(key("k"))
-		set(now)
+		set(runtime.Override{})
 		for range 2 {
 			if _, err := limiter.Take(ctx, limit); err != nil {
 				t.Fatal(err)
