@@ -284,3 +284,24 @@ func TestOverrideKeysOnRedis(t *testing.T) {
 		}
 	}
 }
+
+// A survey finds the keys of a rule under all windows that its keys have.
+func TestSurveyOfOverriddenKeys(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second))
+	source := new(board)
+	source.set(one(runtime.Override{Keys: keys{"a*": {Window: new(2 * time.Hour)}, "b": {Window: new(3 * time.Hour)}}}), nil)
+	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
+	other := &runtime.Rule{Name: "r", Prefix: rule.Prefix, Window: time.Hour, Max: 4}
+	for _, id := range []string{"a1", "a2", "b", "c"} {
+		passing(t, limiter, rule.Limit(key(id)), 1)
+		passing(t, limiter, other.Limit(key(id)), 1)
+	}
+	group := limiter.KeysOf(rule)
+	if err := store.Survey(ctx, group); err != nil || group.Keys != 4 || group.Expiry < 6*time.Hour {
+		t.Errorf("%d keys that live for %v, %v, want 4 for twice the longest window", group.Keys, group.Expiry, err)
+	}
+}

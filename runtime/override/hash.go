@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -120,12 +121,9 @@ func splitField(field string) (rule, key string, isKey bool, err error) {
 	if !strings.HasPrefix(field, "[") {
 		return field, "", false, nil
 	}
-	n, err := parseJSON([]byte(field))
-	if err != nil {
-		return "", "", false, fmt.Errorf("%w: %w", errField, err)
-	}
 	var parts []*string // nil: null
-	if json.Unmarshal([]byte(field), &parts) != nil || n.kind != list || len(parts) < 1 || len(parts) > 2 || slices.Contains(parts, nil) {
+	if !utf8.ValidString(field) || json.Unmarshal([]byte(field), &parts) != nil ||
+		len(parts) < 1 || len(parts) > 2 || slices.Contains(parts, nil) {
 		return "", "", false, errField
 	}
 	if *parts[0] == all {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/redistest"
@@ -230,12 +231,10 @@ func TestManyKeys(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"rules": {"r": {"keys": {`+strings.Join(list, ",\n")+`}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client := redistest.Start(t).Client(t)
-	ctx, load := context.Background(), client.Pipeline()
-	for field, value := range fields {
-		load.HSet(ctx, "limits", field, value)
-	}
-	if _, err := load.Exec(ctx); err != nil {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, ReadTimeout: 5 * time.Minute, WriteTimeout: 5 * time.Minute})
+	defer client.Close()
+	ctx := context.Background()
+	if err := client.HSet(ctx, "limits", fields).Err(); err != nil {
 		t.Fatal(err)
 	}
 	var read []runtime.Overrides
