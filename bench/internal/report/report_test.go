@@ -139,7 +139,7 @@ func TestChart(t *testing.T) {
 	if len(widths["rategen"]) != 3*len(limiters.Rategen()) || slices.ContainsFunc(widths["rategen"], func(w string) bool { return w != "510.0" }) {
 		t.Errorf("rategen's bars: %v", widths["rategen"])
 	}
-	if len(widths["peer"]) != 3*len(limiters.Peers()) || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
+	if len(widths["peer"]) != 12 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
 		t.Errorf("the bars of others: %v", widths["peer"])
 	}
 }
