@@ -25,9 +25,11 @@ const (
 	// Wait: then it is a queue which calls leave evenly spaced.
 	LeakyBucket
 	// Concurrency admits Max calls at a time, over all processes. A call holds
-	// as many permits as it costs from [Limiter.Take] until the decision is
-	// settled. The limiter renews them meanwhile; those of a process that has
-	// died lapse within a Window.
+	// as many permits as it costs from [Limiter.Take] until its decision is
+	// settled, see [Limiter.Settle], which its caller must not forget: the limiter
+	// renews the permits until then, or until [Limiter.Close]. Those of a process
+	// that has died lapse within a Window. RetryAfter is an estimate by how long
+	// calls have lasted lately, and at most the time until permits lapse.
 	Concurrency
 
 	algorithms // how many there are

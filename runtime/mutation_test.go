@@ -49,7 +49,7 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations)
+	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations)
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)
 		t.Run(m.name, func(t *testing.T) {

@@ -78,6 +78,42 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 	}
 }
 
+// A key lives for as long as any of its permits, whatever windows they have: a
+// charge or a renewal by a shorter window does not let it go sooner.
+func TestPermitExpiry(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient)
+	longer, shorter := *permitRule(9), *permitRule(9)
+	longer.Window, shorter.Window = time.Hour, time.Second
+	charge := func(rule *runtime.Rule) []runtime.Call {
+		return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("k"), Max: 9, Cost: 1}}}}
+	}
+	lives := func(least, most time.Duration) {
+		t.Helper()
+		if ttl := client.PTTL(ctx, "k").Val(); ttl < least || ttl > most {
+			t.Errorf("lives for %v, want from %v to %v", ttl, least, most)
+		}
+	}
+	calls := charge(&shorter)
+	for _, do := range []func(context.Context, []runtime.Call) error{store.Take, store.Renew} {
+		if err := do(ctx, calls); err != nil {
+			t.Fatal(err)
+		}
+		lives(1, 2*time.Second)
+	}
+	if err := store.Take(ctx, charge(&longer)); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []func(context.Context, []runtime.Call) error{store.Take, store.Renew} {
+		if err := do(ctx, calls); err != nil {
+			t.Fatal(err)
+		}
+		lives(time.Hour-time.Minute, time.Hour+time.Second)
+	}
+}
+
 // A denial is forgotten when a permit comes back in this process, and is soon when
 // one does in another.
 func TestPermitDenials(t *testing.T) {

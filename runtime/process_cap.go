@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -16,7 +17,8 @@ import (
 // back; a [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block
 // apply to the cap, r's Wait does not. A call over the cap gets a [*LimitedError]
 // with r's name, and its decision has the source [SourceProcess]. [Limiter.Peek]
-// ignores the cap. A nil r is no cap.
+// ignores the cap. A nil r is no cap. A cap cannot be a [Concurrency]: every call
+// is [ErrInvalidLimit] then.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
 		if l.cap = nil; r == nil {
@@ -66,7 +68,7 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charg
 	limit := p.rule.Limit(nil)
 	rule, max, on, err := l.effective(&limit)
 	paid := [1]Charge{{Rule: rule, Max: max, Cost: 1}}
-	if err != nil || !on || rule.Mode != Enforce || paid[0].unsatisfiable() || len(l.namespace)+rule.prefixLen() > fastKey {
+	if err != nil || !on || rule.Algorithm == Concurrency || rule.Mode != Enforce || paid[0].unsatisfiable() || len(l.namespace)+rule.prefixLen() > fastKey {
 		return false, nil
 	}
 	var array [fastKey + 32]byte
@@ -91,6 +93,9 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charg
 // admit charges one call to the cap. The error is non-nil if and only if the
 // call may not go on; otherwise req holds the charge.
 func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Decision) error {
+	if p.rule.Algorithm == Concurrency {
+		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, p.rule.Name, p.rule.Algorithm)
+	}
 	limit := [...]Limit{p.rule.Limit(nil)}
 	if err := req.fill(ctx, l, limit[:]); err != nil || len(req.charges) == 0 {
 		return err

@@ -74,6 +74,9 @@ func foreignValues(rule *runtime.Rule) []func(*redis.Client, string) {
 		for _, member := range []string{"", "anna", "10.0.0.1", "1700000000 or so"} {
 			add(func(c *redis.Client, key string) { c.ZAdd(ctx, key, redis.Z{Score: 12, Member: member}) })
 		}
+		add(func(c *redis.Client, key string) {
+			c.ZAdd(ctx, key, redis.Z{Score: 7, Member: "anna"}, redis.Z{Score: 8, Member: "ben"}, redis.Z{Score: 9, Member: "cleo"}, redis.Z{Score: 10, Member: "dora"})
+		})
 	}
 	return values
 }

@@ -47,9 +47,13 @@ type Rule struct {
 	// Name and a colon; in the Name the bytes that a [Key] escapes are escaped.
 	// A rule needs a Prefix or a Name.
 	Prefix string
-	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow].
+	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow]. For
+	// a [Concurrency] it is how long a permit lasts that nobody renews: how soon a
+	// process that has died frees its own. It should be some seconds at least: a
+	// process that stops for two thirds of it may lose its permits meanwhile.
 	Window time.Duration
-	// Max is how much is admitted in a window, up to [MaxLog] or [MaxCount].
+	// Max is how much is admitted in a window, up to [MaxLog] or [MaxCount], or
+	// for a [Concurrency] at a time, up to [MaxLog].
 	// At 0 nobody is admitted.
 	Max int64
 	// Algorithm is how to count; its zero value is [SlidingLog], to which one
@@ -241,6 +245,10 @@ func (r *Rule) checkCost(max, cost int64) error {
 	most := countings[r.counted()].cost
 	if cost <= most || cost > r.capacity(max) {
 		return nil
+	}
+	if r.Algorithm == Concurrency {
+		return fmt.Errorf("%w: rule %q: cost %d is above %d, the most permits that one call may hold of a %v: count in larger units",
+			ErrInvalidLimit, r.Name, cost, most, r.Algorithm)
 	}
 	return fmt.Errorf("%w: rule %q: cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
 		ErrInvalidLimit, r.Name, cost, most, r.Algorithm, SlidingCounter, TokenBucket)

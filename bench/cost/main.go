@@ -43,6 +43,7 @@ var ways = []way{
 	{"`token-bucket`", runtime.Rule{Algorithm: runtime.TokenBucket}},
 	{"`leaky-bucket`", runtime.Rule{Algorithm: runtime.LeakyBucket}},
 	{"`leaky-bucket` with `wait`", runtime.Rule{Algorithm: runtime.LeakyBucket, Wait: time.Hour}},
+	{"`concurrency`", runtime.Rule{Algorithm: runtime.Concurrency}},
 }
 
 func main() {

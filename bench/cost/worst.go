@@ -37,6 +37,7 @@ var extremes = []extreme{
 	{"`sliding-counter` `buckets=1000x1`", "2,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1000, 1)}, half, fillLayers},
 	{"`fixed-window`", "one count", runtime.Rule{Algorithm: runtime.FixedWindow}, half, nil},
 	{"`token-bucket`", "one level", runtime.Rule{Algorithm: runtime.TokenBucket}, half, nil},
+	{"`concurrency`", "1,000,000 permits", runtime.Rule{Algorithm: runtime.Concurrency}, runtime.MaxLogCost, fillPermits},
 	{"`leaky-bucket` with `wait`", "one level", runtime.Rule{Algorithm: runtime.LeakyBucket, Wait: 30 * time.Minute}, half, nil},
 }
 
@@ -72,6 +73,24 @@ func fillLog(s *state) {
 		}
 		s.write(args...)
 	}
+}
+
+// fillPermits stores as many permits as there may be, half of which have lapsed.
+func fillPermits(s *state) {
+	const permits, each = runtime.MaxLog, runtime.MaxLogCost
+	at := s.begin
+	for i := range int64(permits / each) {
+		at = s.begin + 2*s.window/(permits/each)*i
+		args := []any{"ZADD", s.key}
+		for j := range int64(each) {
+			args = append(args, number(at+s.window), number(at-j))
+		}
+		if i == permits/each*3/4 {
+			s.middle = at
+		}
+		s.write(args...)
+	}
+	s.write("ZADD", s.key, number(-at), "last", "-1", "reset", "0", "mean")
 }
 
 // fillCounter stores as many buckets as there are in a window, half of them
@@ -139,6 +158,11 @@ type worker struct {
 	key   string
 }
 
+// stored reports whether every event or permit is.
+func (w *worker) stored() bool {
+	return w.rule.Algorithm == runtime.SlidingLog || w.rule.Algorithm == runtime.Concurrency
+}
+
 // row prints the numbers of a row.
 func (w *worker) row(out io.Writer) error {
 	const often, seldom = 31, 5
@@ -155,7 +179,7 @@ func (w *worker) row(out io.Writer) error {
 		return w.store.Settle(w.ctx, []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: runtime.Result{At: at}}})
 	}
 	small := w.cost // a max that the state uses up
-	if w.rule.Algorithm == runtime.SlidingLog {
+	if w.stored() {
 		small = runtime.MaxLog / 4 // so that what is to leave is in the middle
 	}
 	for _, column := range []struct {
@@ -164,7 +188,7 @@ func (w *worker) row(out io.Writer) error {
 		fresh bool // each time
 		do    func(at int64) error
 	}{
-		{often, 0, w.rule.Algorithm != runtime.SlidingLog, take(w.rule.Max, true)},
+		{often, 0, !w.stored(), take(w.rule.Max, true)},
 		{seldom, w.rule.Window, true, take(w.rule.Max, true)},
 		{often, 0, false, take(small, false)},
 		{seldom, 0, true, refund},

@@ -70,6 +70,12 @@ func permitsAreWrittenAgain(t *trial) {
 	t.left("k", 6)
 	t.refund(t.charge("k", 4), second.At)
 	t.left("k", 10)
+
+	t.admit(t.charge("late", 2), 8)
+	t.renew(t.charge("late", 3), at)
+	if third := t.admit(t.charge("late", 5), 0); third.At-5 < at {
+		t.Errorf("permits up to %d, although one of %d is in use", third.At, at)
+	}
 }
 
 // permitsAreReset forgets permits: no renewal brings them back, and to return them

@@ -37,7 +37,7 @@ func Locals(s Server) []Local {
 			name = "rategen sliding-log"
 		}
 		all = append(all, Local{Name: name, Note: w.note, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
-			return ask(quiet(newMemoryStore(keys)), w.at(l)), none, nil
+			return w.ask(quiet(newMemoryStore(keys)), l), none, nil
 		}})
 	}
 	return append(all,

@@ -20,6 +20,7 @@ var ways = []way{
 	{"sliding-counter", "60 buckets", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"fixed-window", "counter", runtime.Rule{Algorithm: runtime.FixedWindow}},
 	{"token-bucket", "GCRA", runtime.Rule{Algorithm: runtime.TokenBucket}},
+	{"concurrency", "taken and returned", runtime.Rule{Algorithm: runtime.Concurrency}},
 }
 
 // The names of rategen's limiters.
@@ -37,11 +38,21 @@ func Rategen() []Shared {
 			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
 			New: func(s Server, l Limits) (load.Take, error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
-				return ask(quiet(store), w.at(l)), nil
+				return w.ask(quiet(store), l), nil
 			},
 		})
 	}
 	return all
+}
+
+// ask asks about calls on one of the limits. Permits come back where there is
+// room: nobody would ask for so many at a time.
+func (w way) ask(limiter *runtime.Limiter, l Limits) load.Take {
+	rule := w.at(l)
+	if rule.Algorithm == runtime.Concurrency && l != NoRoom && l != Long {
+		return (&asker{limiter, rule}).takeAndReturn
+	}
+	return ask(limiter, rule)
 }
 
 // at returns the way's rule for one of the limits.
@@ -49,6 +60,9 @@ func (w way) at(l Limits) *runtime.Rule {
 	limit := l.Level
 	if w.rule.Algorithm == runtime.SlidingLog || w.rule.Algorithm == runtime.SlidingCounter {
 		limit = l.Log
+	}
+	if w.rule.Algorithm == runtime.Concurrency && l.Level.Max > runtime.MaxLog {
+		limit.Max = runtime.MaxLog
 	}
 	rule := w.rule
 	rule.Name, rule.Prefix, rule.Window, rule.Max = w.name, "rategen:", limit.Window, limit.Max
@@ -70,8 +84,20 @@ type asker struct {
 	rule    *runtime.Rule
 }
 
+// takeAndReturn asks about a call that ends at once.
+func (a *asker) takeAndReturn(ctx context.Context, key string) load.Answer {
+	limit := a.rule.Limit(runtime.NewKey().AddString(key))
+	decision, err := a.limiter.Take(ctx, limit)
+	a.limiter.SettleLater(ctx, decision, limit)
+	return answer(decision, err)
+}
+
 func (a *asker) take(ctx context.Context, key string) load.Answer {
 	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
+	return answer(decision, err)
+}
+
+func answer(decision runtime.Decision, err error) load.Answer {
 	switch decision.Source {
 	case runtime.SourceStore:
 		if err != nil {

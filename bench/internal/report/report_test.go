@@ -136,7 +136,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("the chart does not say %q", want)
 		}
 	}
-	if len(widths["rategen"]) != 15 || slices.ContainsFunc(widths["rategen"], func(w string) bool { return w != "510.0" }) {
+	if len(widths["rategen"]) != 3*len(limiters.Rategen()) || slices.ContainsFunc(widths["rategen"], func(w string) bool { return w != "510.0" }) {
 		t.Errorf("rategen's bars: %v", widths["rategen"])
 	}
 	if len(widths["peer"]) != 12 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {

@@ -29,7 +29,7 @@ const (
 	partTrust = 50 * time.Millisecond
 	// permitTrust bounds the trust in a denial for lack of permits: another
 	// process may return one at any time.
-	permitTrust = 20 * time.Millisecond
+	permitTrust = 50 * time.Millisecond
 )
 
 // A Memory remembers denials. It is safe for concurrent use.

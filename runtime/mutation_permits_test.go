@@ -1,0 +1,25 @@
+package runtime_test
+
+var permitMutations = []scriptMutation{
+	{"permits: lapse a microsecond late", "permits", "'(' .. clock_text, '+inf'", "clock_text, '+inf'", bySuite("concurrency", "window_edge")},
+	{"permits: lapsed ones count", "permits", "if newest > clock then", "if newest > 0 then live = call('ZCARD', key) - 3 elseif newest > clock then", bySuite("concurrency", "permits_are_renewed")},
+	{"permits: lapsed ones stay", "permits", "if oldest and oldest <= clock then", "if false then", byModel("permits")},
+	{"permits: removes one too many", "permits", "lapsed + 2", "lapsed + 3", byModel("permits")},
+	{"permits: not unique", "permits", "last = number + cost", "last = clock", bySuite("concurrency", "count_down")},
+	{"permits: wrong leaver", "permits", "local leaver = max - cost", "local leaver = max - cost - 1", bySuite("concurrency", "retry_after,_to_the_microsecond")},
+	{"permits: no hint", "permits", "if mean > 0 then", "if false then", bySuite("concurrency", "permit_hint")},
+	{"permits: a hint beyond the time to lapse", "permits", "math.min(retry, math.max(1000,", "math.max(1000, math.max(1000,", bySuite("concurrency", "permit_hint")},
+	{"permits: a hint of nothing", "permits", "math.max(1000, math.floor(", "math.max(0, math.floor(", bySuite("concurrency", "permit_hint")},
+	{"permits: the cost has no part in the hint", "permits", "mean * (cost - room) / live", "mean / live", bySuite("concurrency", "permit_hint")},
+	{"permits: the mean is the last time", "permits", "mean + math.floor((held - mean) / 8)", "held", bySuite("concurrency", "permit_hint")},
+	{"permits: returns all but one", "permits", "for i = at - cost + 1, at, 4000 do", "for i = at - cost + 2, at, 4000 do", bySuite("concurrency", "refund")},
+	{"permits: renews nothing", "permits", "elseif not found[1] or at > -found[4] then", "elseif false then", bySuite("concurrency", "permits_are_renewed")},
+	{"permits: renews what was reset", "permits", "elseif not found[1] or at > -found[4] then", "else", bySuite("concurrency", "permits_are_reset")},
+	{"permits: a reset knows no permits", "permits", "last, 'reset', '0'", "'-1', 'reset', '0'", bySuite("concurrency", "permits_are_reset")},
+	{"permits: writes again without taking note of the number", "permits", "if at > -found[2] then", "if false then", bySuite("concurrency", "permits_are_written_again")},
+	{"permits: no expiry", "permits", "call('PEXPIRE', key, lifetime(stop + slack))", "", byExpiry},
+	{"permits: expiry set for too short", "permits", "lifetime(stop + slack)", "lifetime(stop)", byModel("permits")},
+	{"permits: another's expiry is shortened", "permits", "if newest < stop - stop % slack then", "if true then", "^TestPermitExpiry$"},
+	{"permits: reset from a shorter window", "permits", "math.max(stop, newest) - clock", "stop - clock", byModel("permits")},
+	{"permits: foreign members are its own", "permits", "if found[1] ~= 'last' or found[5] ~= 'mean' then", "if false then", "^TestForeignValue$"},
+}
