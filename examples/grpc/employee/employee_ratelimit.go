@@ -34,8 +34,14 @@ type RateLimitedEmployeeService struct {
 var _ EmployeeService = (*RateLimitedEmployeeService)(nil)
 
 // NewRateLimitedEmployeeService returns next behind the limits of its
-// methods.
+// methods. It panics if one of its arguments is nil.
 func NewRateLimitedEmployeeService(next EmployeeService, limiter *runtime.Limiter) *RateLimitedEmployeeService {
+	if next == nil {
+		panic("NewRateLimitedEmployeeService: next is nil: pass the EmployeeService to limit")
+	}
+	if limiter == nil {
+		panic("NewRateLimitedEmployeeService: limiter is nil: make one with runtime.New")
+	}
 	return &RateLimitedEmployeeService{next: next, limiter: limiter}
 }
 
