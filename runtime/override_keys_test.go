@@ -305,3 +305,25 @@ func TestSurveyOfOverriddenKeys(t *testing.T) {
 		t.Errorf("%d keys that live for %v, %v, want 4 for twice the longest window", group.Keys, group.Expiry, err)
 	}
 }
+
+// Permits go by the override of a key, too.
+func TestOverrideKeysOfPermits(t *testing.T) {
+	t.Parallel()
+	source := new(board)
+	source.set(one(runtime.Override{Keys: keys{"wide*": {Max: new(int64(3))}, "blocked": {Max: new(int64(0))}}}), nil)
+	for name, store := range map[string]runtime.Store{
+		"memory": runtime.NewMemoryStore(),
+		"redis":  runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second)),
+	} {
+		limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
+		rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}
+		for id, want := range map[string]int{"wide-1": 3, "narrow": 1, "blocked": 0} {
+			if got := passing(t, limiter, rule.Limit(key(id)), 5); got != want {
+				t.Errorf("%s: %s: %d in flight, want %d", name, id, got, want)
+			}
+		}
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
