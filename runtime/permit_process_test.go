@@ -321,12 +321,21 @@ func TestPermitProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}})
+	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Of(1, 5))
 }
 
-func testPermitProcesses(t *testing.T, spec permitSpec) {
+// TestPermitProcessesOnCluster does so on a cluster.
+func TestPermitProcessesOnCluster(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("in a full run only")
+	}
+	t.Parallel()
+	testPermitProcesses(t, permitSpec{Addrs: redistest.StartCluster(t).Addrs(), Cluster: true}, 1)
+}
+
+func testPermitProcesses(t *testing.T, spec permitSpec, rounds int) {
 	spec.Window, spec.Max = effort.Of(1200*time.Millisecond, 2*time.Second), 6
-	for range effort.Of(1, 5) {
+	for range rounds {
 		for try := 0; ; try++ {
 			spec.Seed, spec.Renew = rand.Uint64(), true
 			most, stalled := permitProcesses(t, spec, effort.Of(2.0, 8.0), effort.Of(2, 5))
