@@ -136,7 +136,8 @@ func Rules() []runtime.Rule {
 	return rules
 }
 
-func isLog(r *runtime.Rule) bool     { return r.Algorithm == runtime.SlidingLog || isPermits(r) }
+func isLog(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || isPermits(r) }
+
 // blocksNobody reports whether the rule cannot have a Block: a queue lets calls
 // wait, and a permit comes back.
 func blocksNobody(r *runtime.Rule) bool { return isQueue(r) || isPermits(r) }
