@@ -174,6 +174,7 @@ func TestLineBesideRate(t *testing.T) {
 		time.Sleep(time.Second)
 		settled(t, limiter, holding, rate, permit)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if first != 20*time.Second || second != time.Second {
 			t.Errorf("admitted after %v and %v, want 20s and 1s", first, second)
 		}

@@ -294,19 +294,22 @@ func permitProcesses(t *testing.T, spec permitSpec, windows float64, kills int) 
 			t.Errorf("a process said %q", line)
 		}
 	}
-	if kills > 0 {
-		time.Sleep(last + spec.Window + spec.Window/4 - sinceBoot())
-	}
-	if spec.Renew {
-		if got := left(t, limiter, spec.limit()); got != spec.Max {
-			t.Errorf("%d of %d permits left a window after the last process died", got, spec.Max)
+	// Redis may execute a last renewal of the dead some time after they died, on a
+	// busy machine.
+	const grace = 3 * time.Second
+	for spec.Renew {
+		got := left(t, limiter, spec.limit())
+		if got == spec.Max {
+			break
 		}
+		if late := sinceBoot() - last - spec.Window; late > grace {
+			t.Errorf("%d of %d permits left %v later than a window after the last process died", got, spec.Max, late)
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	most, calls := mostAtOnce(processes)
 	t.Logf("%d calls, at most %d permits of %d at once, in %v", calls, most, spec.Max, time.Since(begin))
-	if calls < 50 {
-		t.Errorf("only %d calls", calls)
-	}
 	return most, stalled
 }
 
@@ -321,23 +324,32 @@ func TestPermitProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}})
+	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Of(1, 5))
 }
 
-func testPermitProcesses(t *testing.T, spec permitSpec) {
+// TestPermitProcessesOnCluster does so on a cluster.
+func TestPermitProcessesOnCluster(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("in a full run only")
+	}
+	t.Parallel()
+	testPermitProcesses(t, permitSpec{Addrs: redistest.StartCluster(t).Addrs(), Cluster: true}, 1)
+}
+
+func testPermitProcesses(t *testing.T, spec permitSpec, rounds int) {
 	spec.Window, spec.Max = effort.Of(1200*time.Millisecond, 2*time.Second), 6
-	for range effort.Of(1, 5) {
+	for range rounds {
 		for try := 0; ; try++ {
 			spec.Seed, spec.Renew = rand.Uint64(), true
 			most, stalled := permitProcesses(t, spec, effort.Of(2.0, 8.0), effort.Of(2, 5))
 			if most <= spec.Max && most > spec.Max-2 {
 				break
 			}
-			if !stalled {
+			if most > spec.Max && !stalled {
 				t.Fatalf("%d permits were held at once, want up to %d", most, spec.Max)
 			}
 			if try == 4 {
-				t.Skip("this machine is too busy: processes stop for a quarter of the window")
+				t.Skip("this machine is too busy: processes stop for a quarter of the window, or make few calls")
 			}
 		}
 	}

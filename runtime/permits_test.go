@@ -233,11 +233,13 @@ func TestReturnIsRepeated(t *testing.T) {
 		if got := left(t, limiter, limit); got != 1 {
 			t.Errorf("%d left two seconds after the store is well again", got)
 		}
+		synctest.Wait()
 		if returns > 30 {
 			t.Errorf("%d returns in ten seconds", returns)
 		}
 		last := returns
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if returns != last {
 			t.Errorf("%d more returns afterwards", returns-last)
 		}
@@ -425,4 +427,74 @@ func TestPermitsNeedNoGoroutine(t *testing.T) {
 		settled(t, limiter, d, limit)
 		taken(t, limiter, limit)
 	})
+}
+
+// Overrides, load and switches change a limit of permits like any other.
+func TestPermitsFollowOverrides(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var set atomic.Pointer[runtime.Overrides]
+		set.Store(new(runtime.Overrides))
+		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *set.Load(), nil })
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
+		limit := permitRule(2).Limit(nil)
+		override := func(o runtime.Override) {
+			set.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"permits": o}})
+			time.Sleep(2 * time.Second)
+		}
+		first, second := taken(t, limiter, limit), taken(t, limiter, limit)
+		most := int64(5)
+		override(runtime.Override{Max: &most})
+		third := taken(t, limiter, limit)
+		if got := left(t, limiter, limit); got != 2 {
+			t.Errorf("%d of 5 left", got)
+		}
+		most = 1
+		override(runtime.Override{Max: &most})
+		settled(t, limiter, first, limit)
+		if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
+			t.Errorf("got %v", err)
+		}
+		off := false
+		override(runtime.Override{Enabled: &off})
+		free := taken(t, limiter, limit)
+		settled(t, limiter, free, limit)
+		settled(t, limiter, second, limit) // of a rule that is switched off by now
+		override(runtime.Override{})
+		if got := left(t, limiter, limit); got != 1 {
+			t.Errorf("%d of 2 left while one call runs", got)
+		}
+		settled(t, limiter, third, limit)
+		if got := left(t, limiter, limit); got != 2 {
+			t.Errorf("%d of 2 left", got)
+		}
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A process cap stands before permits, and is none itself.
+func TestPermitsBehindCap(t *testing.T) {
+	t.Parallel()
+	limit := permitRule(2).Limit(nil)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet,
+		runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 4, Algorithm: runtime.FixedWindow}))
+	for i := range 4 {
+		d, err := limiter.Take(t.Context(), limit)
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		settled(t, limiter, d, limit)
+	}
+	if d, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) || d.Source != runtime.SourceProcess {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	if got := left(t, limiter, limit); got != 2 {
+		t.Errorf("%d left", got)
+	}
+	limiter = runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(permitRule(1)))
+	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrInvalidLimit) {
+		t.Errorf("a cap of permits: %v", err)
+	}
 }
