@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,13 @@ import (
 	"github.com/rategen/rategen/internal/redistest"
 	"github.com/rategen/rategen/runtime"
 )
+
+// blockingRules are the serverRules that may have a block.
+func blockingRules(window time.Duration, max int64) map[string]*runtime.Rule {
+	rules := serverRules(window, max)
+	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency })
+	return rules
+}
 
 // blockedBy returns the denial of a call that a block denies.
 func blockedBy(t *testing.T, limiter *runtime.Limiter, limits ...runtime.Limit) *runtime.LimitedError {
@@ -39,7 +47,7 @@ func TestBlock(t *testing.T) {
 		"memory": func() runtime.Store { return memory },
 	}
 	for kind, replica := range replicas {
-		for name, rule := range serverRules(10*time.Hour, 10) {
+		for name, rule := range blockingRules(10*time.Hour, 10) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				rule.Block = time.Hour
 				one, other := runtime.New(replica(), quiet, closed), runtime.New(replica(), quiet, closed)
@@ -266,6 +274,10 @@ func TestInvalidBlock(t *testing.T) {
 			}
 		}
 	}
+	permits := &runtime.Rule{Name: "p", Window: time.Second, Max: 5, Algorithm: runtime.Concurrency, Block: time.Hour}
+	if _, err := limiter.Take(t.Context(), permits.Limit(nil)); !errors.Is(err, runtime.ErrInvalidLimit) {
+		t.Errorf("a block of permits: got %v", err)
+	}
 }
 
 // TestBlockHasKeysOfItsOwn wants a rule with a block never to share a key with one
@@ -273,7 +285,7 @@ func TestInvalidBlock(t *testing.T) {
 func TestBlockHasKeysOfItsOwn(t *testing.T) {
 	t.Parallel()
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-	for name, plain := range serverRules(time.Hour, 10) {
+	for name, plain := range blockingRules(time.Hour, 10) {
 		blocking := *plain
 		blocking.Block = time.Minute
 		long := runtime.NewKey().AddString(strings.Repeat("k", 300))

@@ -64,7 +64,7 @@ func TestBlockWrites(t *testing.T) {
 	client.AddHook(args)
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	limiter := runtime.New(store, quiet, closed)
-	for name, plain := range serverRules(1000*time.Hour, 10) {
+	for name, plain := range blockingRules(1000*time.Hour, 10) {
 		blocking := *plain
 		blocking.Prefix, blocking.Block = "b:"+plain.Prefix, 2000*time.Hour // the key must live longer for it
 		take := func(rule *runtime.Rule, cost int64, admitted bool) func() {
@@ -129,7 +129,7 @@ func TestBlockExpiry(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
 	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
-		for name, rule := range serverRules(10*time.Hour, 10) {
+		for name, rule := range blockingRules(10*time.Hour, 10) {
 			rule.Block = block
 			limit := rule.Limit(key("k"))
 			if _, err := limiter.Take(ctx, limit.WithCost(10)); err != nil {
@@ -163,7 +163,7 @@ func TestBlockWithoutMemory(t *testing.T) {
 	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
-	rules := serverRules(1000*time.Hour, 10)
+	rules := blockingRules(1000*time.Hour, 10)
 	for _, rule := range rules {
 		rule.Block = time.Hour
 		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(10)); err != nil {
@@ -201,7 +201,7 @@ func TestBlockInSharedTrips(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	for _, block := range []time.Duration{time.Minute, 300 * time.Hour} {
-		for name, rule := range serverRules(100*time.Hour, 51) {
+		for name, rule := range blockingRules(100*time.Hour, 51) {
 			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
 			sharedTripsWithBlock(t, server, client, name, rule)
 		}
@@ -314,7 +314,7 @@ func TestBlockLeavesNothing(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
-	for name, rule := range serverRules(1000*time.Hour, 10) {
+	for name, rule := range blockingRules(1000*time.Hour, 10) {
 		rule.Block = 30 * time.Millisecond
 		limit := rule.Limit(nil)
 		if _, err := limiter.Take(t.Context(), limit.WithCost(6)); err != nil {
