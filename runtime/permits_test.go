@@ -443,14 +443,12 @@ func TestPermitsFollowOverrides(t *testing.T) {
 			time.Sleep(2 * time.Second)
 		}
 		first, second := taken(t, limiter, limit), taken(t, limiter, limit)
-		most := int64(5)
-		override(runtime.Override{Max: &most})
+		override(runtime.Override{Max: new(int64(5))})
 		third := taken(t, limiter, limit)
 		if got := left(t, limiter, limit); got != 2 {
 			t.Errorf("%d of 5 left", got)
 		}
-		most = 1
-		override(runtime.Override{Max: &most})
+		override(runtime.Override{Max: new(int64(1))})
 		settled(t, limiter, first, limit)
 		if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
 			t.Errorf("got %v", err)
