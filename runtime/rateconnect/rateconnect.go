@@ -52,6 +52,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			return next(ctx, req)
 		}
 		ctx, call := i.server.Begin(ctx, req.Spec().Procedure)
+		defer call.End(ctx)
 		var resp connect.AnyResponse
 		err := call.Charge(ctx, raterpc.OnOpen|raterpc.OnReceive, req.Any())
 		if err == nil {
@@ -73,6 +74,7 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		ctx, call := i.server.Begin(ctx, conn.Spec().Procedure)
+		defer call.End(ctx)
 		s := &stream{
 			StreamingHandlerConn: conn, ctx: ctx, call: call,
 			receives: call.Charges(raterpc.OnReceive), sends: call.Charges(raterpc.OnSend),

@@ -272,3 +272,17 @@ func TestClientHasGone(t *testing.T) {
 		t.Errorf("the call ended with %v", err)
 	}
 }
+
+// A limit on calls in flight gets its permit back when a call ends.
+func TestLimitInFlight(t *testing.T) {
+	flight := &runtime.Rule{Name: "flight", Window: time.Hour, Max: 1, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
+	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.Limit{Method: unary, Rule: flight}))
+	for _, w := range ways {
+		c := client(t, w, url, unary)
+		for i := range 3 {
+			if _, err := c.CallUnary(t.Context(), connect.NewRequest(&text{Value: w.name})); err != nil {
+				t.Errorf("%s, call %d: %v", w.name, i, err)
+			}
+		}
+	}
+}

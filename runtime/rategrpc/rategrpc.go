@@ -55,6 +55,7 @@ func StreamServerInterceptor(opts ...raterpc.Option) grpc.StreamServerIntercepto
 func unary(server *raterpc.Server) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		ctx, call := server.Begin(ctx, info.FullMethod)
+		defer call.End(ctx)
 		if err := call.Charge(ctx, raterpc.OnOpen|raterpc.OnReceive, req); err != nil {
 			return nil, answer(ctx, call, err, setTrailer(ctx))
 		}

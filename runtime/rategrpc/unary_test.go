@@ -239,3 +239,16 @@ func TestHiddenPolicy(t *testing.T) {
 		t.Errorf("%v %v", refused.trailer, info)
 	}
 }
+
+// A limit on calls in flight gets its permit back when a call ends.
+func TestLimitInFlight(t *testing.T) {
+	rule := &runtime.Rule{Name: "flight", Window: time.Hour, Max: 1, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
+	client := dial(t,
+		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return &pb.SimpleResponse{}, nil }},
+		options(raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "*", Rule: rule})))
+	for i := range 3 {
+		if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+}

@@ -75,11 +75,11 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Deny(w, r, err)
 		return
 	}
-	if l.Refund == nil {
+	if l.Refund == nil && l.Rule.Algorithm != runtime.Concurrency {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	l.serveAndRefund(w, r, decision, limit)
+	l.serveAndSettle(w, r, decision, limit)
 }
 
 // limit returns the limit of a request.
@@ -98,8 +98,9 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 	return limit
 }
 
-// serveAndRefund serves a request and gives its charge back if its status says so.
-func (l *limited) serveAndRefund(w http.ResponseWriter, r *http.Request, d runtime.Decision, limit runtime.Limit) {
+// serveAndSettle serves a request, and gives its charge back if its status says so.
+// A permit always comes back.
+func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runtime.Decision, limit runtime.Limit) {
 	seen := writerOf(w)
 	if seen == nil { // a middleware between has a writer of its own
 		seen = &writer{inner: w}
@@ -107,8 +108,9 @@ func (l *limited) serveAndRefund(w http.ResponseWriter, r *http.Request, d runti
 	}
 	status := http.StatusInternalServerError
 	defer func() {
-		if l.Refund(status) {
-			_ = l.Limiter.Refund(r.Context(), d, limit) // the store reports its failures
+		defer func() { l.Limiter.SettleLater(r.Context(), d, limit) }()
+		if l.Refund != nil && l.Refund(status) {
+			limit = limit.WithSettled(0)
 		}
 	}()
 	l.next.ServeHTTP(w, r)

@@ -133,3 +133,26 @@ func TestLimitOff(t *testing.T) {
 		}
 	}
 }
+
+// A permit comes back when the handler returns or panics, and not before.
+func TestLimitInFlight(t *testing.T) {
+	var h http.Handler
+	inner := 0
+	limit := ratehttp.Limit{Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}}
+	h = limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner = answerOf(h, from(r.RemoteAddr, "")).StatusCode
+		status(w, r)
+	}))
+	peer := "203.0.113.7:1"
+	for range 3 {
+		checkStatuses(t, statuses(h, from(peer, "status=201"), from(peer, "status=0"), from(peer, "status=500")), 201, 0, 500)
+		if inner != http.StatusTooManyRequests {
+			t.Fatalf("a request within a request: %d", inner)
+		}
+	}
+	limit.Refund = func(status int) bool { panic("no") }
+	h = limit.Wrap(status)
+	checkStatuses(t, statuses(h, from(peer, "status=201"), from(peer, "status=201")), 0, 0)
+	limit.Refund = nil
+	checkStatuses(t, statuses(limit.Wrap(status), from(peer, "status=201")), 201)
+}

@@ -2,7 +2,9 @@ package raterpc
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -33,10 +35,20 @@ type Call struct {
 	server *Server
 	method string
 	seen   record
+
+	mu   sync.Mutex
+	held []held
+}
+
+// A held charge has permits that come back when the call ends.
+type held struct {
+	limiter  *runtime.Limiter
+	decision runtime.Decision
+	limits   []runtime.Limit
 }
 
 // Begin begins a call of a method, "/package.Service/Method". The call learns what
-// limiters decide under the context that Begin returns.
+// limiters decide under the context that Begin returns. [Call.End] ends it.
 func (s *Server) Begin(ctx context.Context, method string) (context.Context, *Call) {
 	c := &Call{server: s, method: method}
 	return runtime.WithRefusals(runtime.WithRecorder(ctx, c.seen.add), c.seen.refuse), c
@@ -56,17 +68,35 @@ func (c *Call) Charge(ctx context.Context, on Event, msg any) error {
 
 func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error {
 	var few [runtime.MaxLimits]runtime.Limit
-	limits := few[:0]
+	limits, permits := few[:0], false
 	for i := range by.limits {
 		if l := &by.limits[i]; l.charges(on) && l.matches(c.method) {
 			limits = append(limits, l.of(ctx, msg))
+			permits = permits || l.Rule.Algorithm == runtime.Concurrency
 		}
 	}
 	if len(limits) == 0 {
 		return nil
 	}
-	_, err := by.limiter.Take(ctx, limits...)
+	decision, err := by.limiter.Take(ctx, limits...)
+	if permits && err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.held = append(c.held, held{by.limiter, decision, slices.Clone(limits)})
+	}
 	return err
+}
+
+// End gives back the permits that the call holds of limits on calls in flight. It
+// is to be called when the handler has returned or panicked.
+func (c *Call) End(ctx context.Context) {
+	c.mu.Lock()
+	all := c.held
+	c.held = nil
+	c.mu.Unlock()
+	for i := range all {
+		all[i].limiter.SettleLater(ctx, all[i].decision, all[i].limits...)
+	}
 }
 
 // Charges reports whether a limit of [WithLimits] charges an event of the call.

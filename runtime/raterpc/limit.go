@@ -56,6 +56,8 @@ func (l *Limit) check() {
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: want %q, %q or %q", l.Method, "/package.Service/Method", "/package.Service/*", "*"))
 	case l.Rule == nil:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: the rule is nil", l.Method))
+	case l.Rule.Algorithm == runtime.Concurrency && l.On > OnOpen:
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: a limit on calls in flight is charged when a call begins, and not for messages", l.Method))
 	case l.On > OnOpen|OnReceive|OnSend:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: unknown event %d", l.Method, l.On))
 	}

@@ -119,3 +119,35 @@ func TestMalformedLimits(t *testing.T) {
 		}()
 	}
 }
+
+// A call holds its permits until it ends, and what it pays for rates stays charged.
+func TestLimitInFlight(t *testing.T) {
+	limiter := runtime.New(runtime.NewMemoryStore())
+	rule := &runtime.Rule{Name: "flight", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
+	rate := &runtime.Rule{Name: "rate", Window: time.Hour, Max: 5, Fail: runtime.FailClosed}
+	server := raterpc.NewServer(raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule}, raterpc.Limit{Method: "*", Rule: rate}))
+	begin := func() (*raterpc.Call, error) {
+		ctx, call := server.Begin(t.Context(), "/a/b")
+		return call, call.Charge(ctx, raterpc.OnOpen, nil)
+	}
+	for range 2 {
+		one, err := begin()
+		two, err2 := begin()
+		three, err3 := begin()
+		if err != nil || err2 != nil || !errors.Is(err3, runtime.ErrLimited) {
+			t.Fatal(err, err2, err3)
+		}
+		for _, call := range []*raterpc.Call{one, two, three, one} {
+			call.End(t.Context())
+		}
+	}
+	if d, err := limiter.Peek(t.Context(), rate.Limit(nil)); err != nil || d.Remaining != 1 {
+		t.Errorf("the rate has %d left, %v", d.Remaining, err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a limit on calls in flight may be charged for messages")
+		}
+	}()
+	raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule, On: raterpc.OnReceive})(server)
+}
