@@ -4,9 +4,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v5"
 	"github.com/rategen/rategen/internal/frameworks/refused"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 type orders struct{}
@@ -44,4 +47,15 @@ func TestStatusCode(t *testing.T) {
 	if codes[0] != http.StatusOK || codes[1] != http.StatusTooManyRequests {
 		t.Errorf("statuses %v, want 200 and 429", codes)
 	}
+}
+
+func TestLimitWithoutDirective(t *testing.T) {
+	limit := ratehttp.Limit{
+		Limiter: refused.Limiter(t),
+		Rule:    &runtime.Rule{Name: "orders", Window: time.Hour, Max: 1},
+		Key:     func(r *http.Request) string { return r.URL.Path },
+	}
+	e := echo.New()
+	e.GET("/orders/:id", orders{}.Show, echo.WrapMiddleware(limit.Wrap))
+	refused.HTTP(t, ratehttp.Middleware()(e), refused.WithFields)
 }

@@ -23,24 +23,24 @@ import (
 func TestRefused(t *testing.T) {
 	conn := dial(t)
 	greeter, guide := pb.NewGreeterClient(conn), pb.NewGuideClient(conn)
-	for name, call := range map[string]func(ctx context.Context, caller string) error{
-		"struct": func(ctx context.Context, caller string) error {
-			_, err := greeter.SayHello(ctx, &pb.HelloRequest{Name: caller})
+	for name, call := range map[string]func(ctx context.Context, caller string, header grpc.CallOption) error{
+		"struct": func(ctx context.Context, caller string, header grpc.CallOption) error {
+			_, err := greeter.SayHello(ctx, &pb.HelloRequest{Name: caller}, header)
 			return err
 		},
-		"unary": func(ctx context.Context, caller string) error {
-			_, err := guide.GetFeature(ctx, &pb.Point{Name: caller})
+		"unary": func(ctx context.Context, caller string, header grpc.CallOption) error {
+			_, err := guide.GetFeature(ctx, &pb.Point{Name: caller}, header)
 			return err
 		},
-		"server stream": func(ctx context.Context, caller string) error {
-			stream, err := guide.ListFeatures(ctx, &pb.Area{Name: caller})
+		"server stream": func(ctx context.Context, caller string, header grpc.CallOption) error {
+			stream, err := guide.ListFeatures(ctx, &pb.Area{Name: caller}, header)
 			if err != nil {
 				return err
 			}
 			return drain(stream.Recv)
 		},
-		"client stream": func(ctx context.Context, _ string) error {
-			stream, err := guide.RecordRoute(ctx)
+		"client stream": func(ctx context.Context, _ string, header grpc.CallOption) error {
+			stream, err := guide.RecordRoute(ctx, header)
 			if err != nil {
 				return err
 			}
@@ -50,8 +50,8 @@ func TestRefused(t *testing.T) {
 			_, err = stream.CloseAndRecv()
 			return err
 		},
-		"stream in both directions": func(ctx context.Context, _ string) error {
-			stream, err := guide.Chat(ctx)
+		"stream in both directions": func(ctx context.Context, _ string, header grpc.CallOption) error {
+			stream, err := guide.Chat(ctx, header)
 			if err != nil {
 				return err
 			}
@@ -65,11 +65,17 @@ func TestRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var header metadata.MD
 			by := func(caller string) error {
-				return call(metadata.AppendToOutgoingContext(t.Context(), "caller", caller), caller)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), "caller", caller)
+				return call(ctx, caller, grpc.Header(&header))
 			}
 			if err := by("Ada"); err != nil {
 				t.Fatal(err)
+			}
+			// The interceptor learns of a limit that has the context of the call only.
+			if header.Get("ratelimit") == nil {
+				t.Errorf("no field ratelimit in %v", header)
 			}
 			exhausted(t, by("Ada"))
 			if err := by("Lin"); err != nil {
