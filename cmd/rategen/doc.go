@@ -254,7 +254,8 @@ not meant:
 
   - A method that has no limit of its own returns what is limited, without the
     limits, such as WithTx(tx) *Queries. Wrap the result, or write
-    //ratelimit:off above the method if you mean that.
+    //ratelimit:off above the method if you mean that. Where another tool has
+    generated the method, limit an interface of your own without it.
 
   - A directive stands in a file that another tool has generated, and is lost when
     that runs again. Write it above an interface of your own that embeds the

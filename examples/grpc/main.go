@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/rategen/rategen/examples/grpc/employee"
+	pb "github.com/rategen/rategen/examples/grpc/employeev1"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -39,9 +40,9 @@ func main() {
 func run(ctx context.Context, store runtime.Store, out io.Writer) error {
 	limiter := runtime.New(store, runtime.WithNamespace("example-grpc"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	defer func() { _ = limiter.Close() }() // it has started nothing
-	server := employee.NewServer(employee.Directory{
+	server := employee.NewServer(&employee.Directory{Employees: []*pb.Employee{
 		{Id: "1001", Name: "Lin Yue"}, {Id: "1002", Name: "Noor Haddad"}, {Id: "1003", Name: "Ada Okafor"},
-	}, limiter)
+	}}, limiter)
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

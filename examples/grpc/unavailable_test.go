@@ -29,7 +29,7 @@ func TestUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := employee.NewServer(employee.Directory{{Id: "1001"}}, limiter)
+	service := employee.NewServer(&employee.Directory{Employees: []*pb.Employee{{Id: "1001"}}}, limiter)
 	served := make(chan error, 1)
 	go func() { served <- service.Serve(listener) }()
 	defer func() {

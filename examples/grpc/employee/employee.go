@@ -13,25 +13,28 @@ import (
 
 //go:generate go tool rategen
 
-// EmployeeService has the methods of the gRPC service. [pb.EmployeeServiceServer] has
-// them too, but it is generated: what is written there does not last.
+// EmployeeService is the gRPC service, with a limit. [pb.EmployeeServiceServer] is
+// generated: what is written there does not last.
 type EmployeeService interface {
+	// ListEmployees of the server has its limit in [Limits]: what it costs is known
+	// while it is running.
+	pb.EmployeeServiceServer
+
 	// GetEmployee returns the employee with an id.
 	//
 	//ratelimit:key=#req.Id window=3s max=3 message="too fast, have a cup of tea"
 	GetEmployee(ctx context.Context, req *pb.GetEmployeeRequest) (*pb.Employee, error)
-
-	// ListEmployees sends all employees. Its limit is in [Limits]: what it costs
-	// is known while it is running.
-	ListEmployees(req *pb.ListEmployeesRequest, stream grpc.ServerStreamingServer[pb.Employee]) error
 }
 
 // A Directory is a service with a fixed list of employees.
-type Directory []*pb.Employee
+type Directory struct {
+	pb.UnimplementedEmployeeServiceServer
+	Employees []*pb.Employee
+}
 
 // GetEmployee implements [EmployeeService].
-func (d Directory) GetEmployee(_ context.Context, req *pb.GetEmployeeRequest) (*pb.Employee, error) {
-	for _, e := range d {
+func (d *Directory) GetEmployee(_ context.Context, req *pb.GetEmployeeRequest) (*pb.Employee, error) {
+	for _, e := range d.Employees {
 		if e.GetId() == req.GetId() {
 			return e, nil
 		}
@@ -40,8 +43,8 @@ func (d Directory) GetEmployee(_ context.Context, req *pb.GetEmployeeRequest) (*
 }
 
 // ListEmployees implements [EmployeeService].
-func (d Directory) ListEmployees(_ *pb.ListEmployeesRequest, stream grpc.ServerStreamingServer[pb.Employee]) error {
-	for _, e := range d {
+func (d *Directory) ListEmployees(_ *pb.ListEmployeesRequest, stream grpc.ServerStreamingServer[pb.Employee]) error {
+	for _, e := range d.Employees {
 		if err := stream.Send(e); err != nil {
 			return err
 		}

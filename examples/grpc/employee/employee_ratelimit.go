@@ -27,6 +27,8 @@ var employeeServiceGetEmployeeLimit = &runtime.Rule{
 // RateLimitedEmployeeService is an EmployeeService that admits calls within
 // the limits declared on its methods and passes them on.
 type RateLimitedEmployeeService struct {
+	pb.UnsafeEmployeeServiceServer // for the method that only its package can declare; stays nil
+
 	next    EmployeeService
 	limiter *runtime.Limiter
 }
@@ -62,6 +64,6 @@ func (s *RateLimitedEmployeeService) GetEmployee(ctx context.Context, req *pb.Ge
 }
 
 // ListEmployees has no limit.
-func (s *RateLimitedEmployeeService) ListEmployees(req *pb.ListEmployeesRequest, stream grpc.ServerStreamingServer[pb.Employee]) error {
-	return s.next.ListEmployees(req, stream)
+func (s *RateLimitedEmployeeService) ListEmployees(arg0 *pb.ListEmployeesRequest, arg1 grpc.ServerStreamingServer[pb.Employee]) error {
+	return s.next.ListEmployees(arg0, arg1)
 }

@@ -11,13 +11,6 @@ import (
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
-// A server makes an EmployeeService a [pb.EmployeeServiceServer]. A method that the
-// service lacks does not compile.
-type server struct {
-	pb.UnsafeEmployeeServiceServer
-	EmployeeService
-}
-
 // listed bounds what is read of the whole list, by all callers together.
 var listed = &runtime.Rule{Name: "listed-employees", Window: time.Minute, Max: 4, Message: "the list was read enough for now"}
 
@@ -33,6 +26,6 @@ func Limits(limiter *runtime.Limiter) raterpc.Option {
 // NewServer returns a gRPC server of a service behind its rate limits.
 func NewServer(service EmployeeService, limiter *runtime.Limiter) *grpc.Server {
 	s := grpc.NewServer(rategrpc.ServerOptions(Limits(limiter), raterpc.WithPushback(10*time.Second))...)
-	pb.RegisterEmployeeServiceServer(s, server{EmployeeService: NewRateLimitedEmployeeService(service, limiter)})
+	pb.RegisterEmployeeServiceServer(s, NewRateLimitedEmployeeService(service, limiter))
 	return s
 }

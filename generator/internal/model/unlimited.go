@@ -1,6 +1,7 @@
 package model
 
 import (
+	"go/ast"
 	"go/token"
 	"go/types"
 
@@ -64,8 +65,12 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		if m.explicit && f.Syntax == f.Source.Syntax && m.pos.IsValid() { // not rewritten by cgo
 			pos = m.pos
 		}
-		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s(x.%s(…), limiter), or write %soff above the method if that is meant",
-			m.Name, m.unlimited, w.Constructor, m.Name, directive.Prefix)
+		remedy := "write " + directive.Prefix + "off above the method if that is meant"
+		if ast.IsGenerated(sourceOf(f, w, pos).Syntax) { // nothing that is written there lasts
+			remedy = "limit an interface of your own that has no " + m.Name
+		}
+		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s(x.%s(…), limiter), or %s",
+			m.Name, m.unlimited, w.Constructor, m.Name, remedy)
 		if pos == m.pos {
 			d.Over(m.Name)
 		}

@@ -1,0 +1,32 @@
+// Package echo4api limits a handler of echo v4.
+package echo4api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+//go:generate go tool rategen
+
+// Orders are handlers.
+type Orders interface {
+	// Show answers with an order.
+	//
+	//ratelimit:key=#c.Param("id") window=1h max=1 ctx=#c.Request().Context()
+	Show(c echo.Context) error
+}
+
+// newHandler returns a server whose handlers are behind their limits.
+func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		if !ratehttp.Error(c.Response(), c.Request(), err) {
+			e.DefaultHTTPErrorHandler(err, c)
+		}
+	}
+	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
+	return ratehttp.Middleware()(e)
+}

@@ -1,0 +1,32 @@
+// Package echoapi limits a handler of echo.
+package echoapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v5"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+//go:generate go tool rategen
+
+// Orders are handlers.
+type Orders interface {
+	// Show answers with an order.
+	//
+	//ratelimit:key=#c.Param("id") window=1h max=1 ctx=#c.Request().Context()
+	Show(c *echo.Context) error
+}
+
+// newHandler returns a server whose handlers are behind their limits.
+func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
+	e := echo.New()
+	e.HTTPErrorHandler = func(c *echo.Context, err error) {
+		if !ratehttp.Error(c.Response(), c.Request(), err) {
+			echo.DefaultHTTPErrorHandler(false)(c, err)
+		}
+	}
+	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
+	return ratehttp.Middleware()(e)
+}

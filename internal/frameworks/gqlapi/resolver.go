@@ -1,0 +1,34 @@
+// Package gqlapi limits a resolver, in the form that gqlgen gives it.
+package gqlapi
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+//go:generate go tool rategen
+
+// An Order is a model.
+type Order struct{ ID string }
+
+// QueryResolver is what gqlgen asks a schema's queries of.
+type QueryResolver interface {
+	// Order returns an order.
+	//
+	//ratelimit:key=#id window=1h max=1
+	Order(ctx context.Context, id string) (*Order, error)
+}
+
+// asGraphQL gives refusals a code, and the seconds to wait, as extensions.
+func asGraphQL(_ context.Context, err error) error {
+	e := &gqlerror.Error{Err: err, Message: err.Error(), Extensions: map[string]any{"code": "RATE_LIMITED"}}
+	if limited, ok := errors.AsType[*runtime.LimitedError](err); ok && limited.RetryAfter != runtime.Never {
+		e.Extensions["retryAfter"] = math.Ceil(limited.RetryAfter.Seconds())
+	}
+	return e
+}
