@@ -15,7 +15,7 @@ import (
 
 // A Tenant is who calls, as the authentication has found out.
 type Tenant struct {
-	ID        string
+	ID      string
 	PerHour int64 // what the plan allows
 }
 
