@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 //go:generate go tool rategen
@@ -27,3 +29,8 @@ func account(user string) string { return strings.ToLower(strings.TrimSpace(user
 
 // wrong reports whether a log-in has failed by what the caller sent.
 func wrong(err error) bool { return errors.Is(err, ErrWrong) }
+
+// Unlock ends a user's block, and forgets the failures.
+func Unlock(ctx context.Context, limiter *runtime.Limiter, user string) error {
+	return limiter.Reset(ctx, accountsLogInLimit.Limit(runtime.NewKey().AddString(account(user))))
+}

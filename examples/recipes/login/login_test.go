@@ -20,6 +20,7 @@ type question struct {
 	User, Password, Address string
 	Tries                   int
 	Others                  bool // every try is for another user
+	Unlock                  bool // first
 }
 
 type answer struct {
@@ -56,6 +57,11 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 	return func(q question) answer {
 		ctx := ratehttp.WithClientIP(context.Background(), netip.MustParseAddr(q.Address))
 		a, before := answer{Rules: map[string]int{}}, plain.checked
+		if q.Unlock {
+			if err := Unlock(ctx, limiter, q.User); err != nil {
+				a.Strange = err.Error()
+			}
+		}
 		for i := range q.Tries {
 			user := q.User
 			if q.Others {
@@ -95,7 +101,8 @@ func left(ctx context.Context, limiter *runtime.Limiter, limit runtime.Limit) in
 func TestMain(m *testing.M) { replica.Main(m, serve) }
 
 // Of all that is tried on two replicas five passwords of a user are looked at. Then
-// the user is blocked, and nothing more is charged to the address.
+// the user is blocked, and nothing more is charged to the address, until somebody
+// unlocks the user.
 func TestUser(t *testing.T) {
 	processes := replica.Start[question, answer](t, redistest.Start(t).Addr, 2)
 	checked, blocked := 0, 0
@@ -116,6 +123,17 @@ func TestUser(t *testing.T) {
 		}
 		if a := processes[i].Ask(question{User: "ann", Address: "203.0.113.7"}); a.Address != 45 {
 			t.Errorf("%d left to the address, want 45", a.Address)
+		}
+	}
+	right := question{User: "ann", Password: "right", Address: "198.51.100.1", Tries: 1}
+	if a := processes[0].Ask(question{User: "Ann", Address: right.Address, Unlock: true}); a.Strange != "" || a.User != 5 {
+		t.Errorf("unlocked: %+v, want 5 tries left", a)
+	}
+	for i, p := range processes { // the other replica remembers the block for a moment
+		for deadline := time.Now().Add(time.Minute); p.Ask(right).In == 0; {
+			if time.Now().After(deadline) {
+				t.Fatalf("replica %d does not let the user in", i)
+			}
 		}
 	}
 }

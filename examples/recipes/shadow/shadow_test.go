@@ -58,8 +58,8 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 
 func TestMain(m *testing.M) { replica.Main(m, serve) }
 
-// In the shadow nobody is refused and the counts tell who would be. An override
-// enforces the limit on all replicas, and takes that back.
+// In the shadow nobody is refused and the counts tell who would be. Overrides
+// enforce the limit for one user, and for all, and take that back.
 func TestShadow(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -89,6 +89,14 @@ func TestShadow(t *testing.T) {
 	if got, want := together("ann"), (answer{Admitted: 5, ShadowDenied: 35}); got != want {
 		t.Errorf("in the shadow: %+v, want %+v", got, want)
 	}
+	const early = `["search.user", "probe"]`
+	client.HSet(t.Context(), "limits", early, `{"mode": "enforce"}`)
+	follow(true)
+	if got, want := together("dan"), (answer{Admitted: 5, ShadowDenied: 35}); got != want {
+		t.Errorf("enforced for another: %+v, want %+v", got, want)
+	}
+	client.HDel(t.Context(), "limits", early)
+	follow(false)
 	client.HSet(t.Context(), "limits", "search.user", `{"mode": "enforce"}`)
 	follow(true)
 	if got, want := together("bea"), (answer{Admitted: 5, Refused: 35}); got != want {
