@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -65,7 +66,7 @@ func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
 		for range q.Calls { // one after another up to the model, which holds them all
 			calls.Go(func() {
 				_, err := service.Complete(ctx, q.Request)
-				if errors.Is(err, runtime.ErrLimited) || errors.Is(err, runtime.ErrInvalidLimit) || errors.Is(err, runtime.ErrCostExceedsLimit) {
+				if err != nil && !errors.Is(err, errModel) {
 					refused <- err
 				}
 			})
@@ -189,7 +190,7 @@ func TestDebt(t *testing.T) {
 	}
 }
 
-// Small calls are limited by their number.
+// Small calls are limited by their number, for each tenant and for all.
 func TestRequests(t *testing.T) {
 	p := start(t)
 	admitted, refused := 0, 0
@@ -201,5 +202,18 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%d calls admitted and %d refused, want 60 and 40", admitted, refused)
 	}
 	p.settled(t, "acme", 100_000-60, 0, 1_000_000-60)
-	p.settled(t, "globex", 100_000, 60, 1_000_000-60)
+	for i := range 8 {
+		for j, q := range p {
+			q.Send(question{Request: Request{Tenant: fmt.Sprint(i, j), MaxTokens: 1}, Calls: 60, Return: true, Used: 1})
+		}
+		for _, q := range p {
+			a := q.Receive()
+			admitted += a.Admitted
+			refused += a.Refused["gateway.requests.all"]
+		}
+	}
+	if admitted != 1000 || refused != 40+20 {
+		t.Errorf("%d calls of all admitted and %d refused, want 1000 and 60", admitted, refused)
+	}
+	p.settled(t, "globex", 100_000, 60, 1_000_000-1000)
 }

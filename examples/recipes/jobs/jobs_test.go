@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,8 +26,7 @@ type answer struct {
 	Failed []string
 }
 
-// A worker says in Redis what runs, and ends a job when the test says so. Other than
-// limits these counts know no time.
+// A worker counts in Redis what runs, and ends a job when the test says so.
 type worker struct{ client *redis.Client }
 
 func (w worker) Run(ctx context.Context, job Job) error {
@@ -119,7 +119,7 @@ func TestJobs(t *testing.T) {
 	for i, w := range workers {
 		w.Ask(queue("globex", 2*i, 2))
 	}
-	if ids := started(t, client, 1); ids[0][:6] != "globex" {
+	if ids := started(t, client, 1); !strings.HasPrefix(ids[0], "globex") {
 		t.Errorf("%v runs, want one of globex", ids)
 	}
 	for range 14 {

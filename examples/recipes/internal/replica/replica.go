@@ -95,6 +95,14 @@ type Process[Q, A any] struct {
 func Start[Q, A any](t *testing.T, addr string, n int) []*Process[Q, A] {
 	t.Helper()
 	var all []*Process[Q, A]
+	t.Cleanup(func() {
+		for _, p := range all { // all end at the same time
+			_ = p.in.Close()
+		}
+		for _, p := range all {
+			p.end()
+		}
+	})
 	for range n {
 		p := &Process[Q, A]{t: t, command: exec.Command(os.Args[0])}
 		p.command.Env = append(os.Environ(), redisAddr+"="+addr)
@@ -111,7 +119,6 @@ func Start[Q, A any](t *testing.T, addr string, n int) []*Process[Q, A] {
 			t.Fatal(err)
 		}
 		p.in, p.send, p.receive = in, json.NewEncoder(in), json.NewDecoder(out)
-		t.Cleanup(p.end)
 		all = append(all, p)
 	}
 	return all
