@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -155,6 +156,11 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%d tokens: %+v", tokens, a)
 		}
 		p[1].Ask(question{Return: true})
+	}
+	large := Request{Tenant: "large", Prompt: strings.Repeat("word", 100_000), MaxTokens: 1}
+	a := p[1].Ask(question{Request: large, Calls: 1})
+	if !strings.Contains(a.Strange, runtime.ErrCostExceedsLimit.Error()) || a.Tokens != 100_000 || a.Requests != 60 {
+		t.Errorf("a prompt that never fits: %+v", a)
 	}
 }
 
