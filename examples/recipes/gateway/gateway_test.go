@@ -159,7 +159,7 @@ func TestTokens(t *testing.T) {
 	}
 	large := Request{Tenant: "large", Prompt: strings.Repeat("word", 100_000), MaxTokens: 1}
 	a := p[1].Ask(question{Request: large, Calls: 1})
-	if !strings.Contains(a.Strange, runtime.ErrCostExceedsLimit.Error()) || a.Tokens != 100_000 || a.Requests != 60 {
+	if a.RetryAfter != runtime.Never || a.Refused["gateway.tokens"] != 1 || a.Tokens != 100_000 || a.Requests != 60 {
 		t.Errorf("a prompt that never fits: %+v", a)
 	}
 }
