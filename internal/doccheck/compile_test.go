@@ -40,6 +40,7 @@ var imports = map[string]string{
 	"runtime":     "github.com/rategen/rategen/runtime",
 	"slog":        "log/slog",
 	"status":      "google.golang.org/grpc/status",
+	"strings":     "strings",
 	"time":        "time",
 }
 
