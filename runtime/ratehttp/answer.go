@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // The problem types of section 10.2 of the draft, with their registered titles.
@@ -103,7 +104,7 @@ func newProblem(a Answer) problem {
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
 	if a.RetryAfter > 0 && errors.As(a.Err, &limited) {
-		m := member{name: standard.policies.of(limited.Rule).Name, known: true, left: limited.Remaining, effective: a.RetryAfter}
-		add(h, limitField, []string{string(appendLimits(nil, []member{m}))})
+		m := ratefield.Member{Name: standard.policies.of(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
+		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}))})
 	}
 }

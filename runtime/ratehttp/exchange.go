@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // The most that is kept of one request. What is over this is left out of the fields.
@@ -32,8 +33,8 @@ type exchange struct {
 
 	mu       sync.Mutex
 	client   string // or empty, as long as nobody has asked
-	limits   []limit
-	room     [2]limit // of limits, at first
+	limits   []ratefield.Limit
+	room     [2]ratefield.Limit // of limits, at first
 	refusals []runtime.Refusal
 	charged  []charged // by a [Limit]
 	one      [1]charged
@@ -83,15 +84,15 @@ func (e *exchange) end() { e.writer.start(http.StatusOK) }
 
 // decided records a decision about one limit.
 func (e *exchange) decided(ev runtime.DecisionEvent) {
-	l, ok := limitOf(&ev)
+	l, ok := ratefield.LimitOf(&ev)
 	if !ok {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range e.limits {
-		if o := &e.limits[i]; o.rule == l.rule {
-			if l.tighterThan(o) {
+		if o := &e.limits[i]; o.Rule == l.Rule {
+			if tighter(&l, o) {
 				*o = l
 			}
 			return
@@ -100,6 +101,15 @@ func (e *exchange) decided(ev runtime.DecisionEvent) {
 	if len(e.limits) < maxLimits {
 		e.limits = append(e.limits, l)
 	}
+}
+
+// tighter reports whether l says more about the next request than o, an earlier
+// decision about the same rule, does.
+func tighter(l, o *ratefield.Limit) bool {
+	if l.Counted != o.Counted {
+		return l.Counted || l.Denied
+	}
+	return l.Left <= o.Left
 }
 
 // refused records a refusal that the program has given another form.
@@ -133,8 +143,8 @@ func (e *exchange) violated() (names []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range e.limits {
-		if l := &e.limits[i]; l.denied {
-			if p := e.config.policies.of(l.rule); !p.Hidden {
+		if l := &e.limits[i]; l.Denied {
+			if p := e.config.policies.of(l.Rule); !p.Hidden {
 				names = append(names, p.Name)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // The fields in the form that [http.Header] has for their names.
@@ -21,7 +23,7 @@ const (
 // Lists may be split over several lines, so those of other servers, which a proxy
 // passes on, stay.
 func (e *exchange) writeFields(h http.Header, status int) {
-	var limitRoom [inlineMembers]limit
+	var limitRoom [inlineMembers]ratefield.Limit
 	e.mu.Lock()
 	limits := append(limitRoom[:0], e.limits...)
 	e.mu.Unlock()
@@ -34,7 +36,7 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	if e.config.silent {
 		return
 	}
-	var room [inlineMembers]member
+	var room [inlineMembers]ratefield.Member
 	members := e.members(limits, room[:0])
 	if len(members) == 0 {
 		return
@@ -42,13 +44,13 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	if isRedirect(status) && exhausted(members) {
 		// A client that obeys would wait before it follows: section 6 of the draft.
 		for i := range members {
-			members[i].known = false
+			members[i].Known = false
 		}
 	}
 	var bytes [inlineFieldLen]byte
-	text := appendPolicies(bytes[:0], members)
+	text := ratefield.AppendPolicies(bytes[:0], members)
 	policies := len(text)
-	text = appendLimits(text, members)
+	text = ratefield.AppendLimits(text, members)
 	both := string(text)
 	values := [...]string{both[:policies], both[policies:]}
 	add(h, policyField, values[:1:1])
@@ -68,29 +70,28 @@ func add(h http.Header, name string, value []string) {
 // members appends what the fields say about each limit of the request. If one of
 // them has refused it, RateLimit is about those alone: the others are of no concern
 // before Retry-After is over.
-func (e *exchange) members(limits []limit, to []member) []member {
+func (e *exchange) members(limits []ratefield.Limit, to []ratefield.Member) []ratefield.Member {
 	refused := false
 	for i := range limits {
-		refused = refused || limits[i].denied
+		refused = refused || limits[i].Denied
 	}
 	for i := range limits {
 		l := &limits[i]
-		p := e.config.policies.of(l.rule)
+		p := e.config.policies.of(l.Rule)
 		if p.Hidden {
 			continue
 		}
-		m := member{
-			name: p.Name, unit: p.Unit, quota: l.quota, window: l.policyWindow(),
-			known: l.counted && l.denied == refused, left: l.left, effective: l.effectiveWindow(),
-		}
-		if m.effective > 0 {
-			m.effective += e.jitter
-			if rate := e.config.rate; rate > 0 && m.left/rate >= m.effective {
-				m.left = rate * m.effective
+		m := l.Member(p.Name)
+		m.Unit = p.Unit
+		m.Known = m.Known && l.Denied == refused
+		if m.Effective > 0 {
+			m.Effective += e.jitter
+			if rate := e.config.rate; rate > 0 && m.Left/rate >= m.Effective {
+				m.Left = rate * m.Effective
 			}
 		}
 		if e.config.partition != nil {
-			m.partition = e.partitionKey(l.rule)
+			m.Partition = e.partitionKey(l.Rule)
 		}
 		to = append(to, m)
 	}
@@ -111,23 +112,23 @@ func (e *exchange) partitionKey(rule string) (key string) {
 }
 
 // writeLegacy writes the older fields, about the limit that is closest to its end.
-func (c *config) writeLegacy(h http.Header, limits []limit) {
-	var closest *limit
+func (c *config) writeLegacy(h http.Header, limits []ratefield.Limit) {
+	var closest *ratefield.Limit
 	for i := range limits {
 		l := &limits[i]
-		if !l.counted || c.policies.of(l.rule).Hidden {
+		if !l.Counted || c.policies.of(l.Rule).Hidden {
 			continue
 		}
-		if closest == nil || l.denied && !closest.denied || l.denied == closest.denied && l.left < closest.left {
+		if closest == nil || l.Denied && !closest.Denied || l.Denied == closest.Denied && l.Left < closest.Left {
 			closest = l
 		}
 	}
 	if closest == nil {
 		return
 	}
-	whole := time.Now().Add(closest.whole + time.Second - 1)
-	h[limitLegacy] = []string{strconv.FormatInt(closest.quota, 10)}
-	h[leftLegacy] = []string{strconv.FormatInt(max(0, closest.left), 10)}
+	whole := time.Now().Add(closest.ResetAfter + time.Second - 1)
+	h[limitLegacy] = []string{strconv.FormatInt(closest.Quota, 10)}
+	h[leftLegacy] = []string{strconv.FormatInt(max(0, closest.Left), 10)}
 	h[resetLegacy] = []string{strconv.FormatInt(whole.Unix(), 10)}
 }
 
@@ -135,9 +136,9 @@ func isRedirect(status int) bool {
 	return status >= 300 && status < 400 && status != http.StatusNotModified
 }
 
-func exhausted(members []member) bool {
+func exhausted(members []ratefield.Member) bool {
 	for i := range members {
-		if members[i].known && members[i].left == 0 {
+		if members[i].Known && members[i].Left == 0 {
 			return true
 		}
 	}

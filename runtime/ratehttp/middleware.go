@@ -3,9 +3,9 @@ package ratehttp
 import "net/http"
 
 // Middleware returns a middleware that writes the fields RateLimit-Policy and
-// RateLimit, of [DraftVersion], for all limits that a request meets in the handlers
-// below it, and that [ClientIP], [Error] and [Deny] take their options from. It
-// belongs around the server's handler, once; an inner one has no effect.
+// RateLimit, see package ratefield, for all limits that a request meets in the
+// handlers below it, and that [ClientIP], [Error] and [Deny] take their options from.
+// It belongs around the server's handler, once; an inner one has no effect.
 //
 // The fields are added when the handler sends its header, whatever the status. Limits
 // that a request meets later, in a stream say, are not in them. A redirection has no

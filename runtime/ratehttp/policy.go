@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // A Policy is what clients are told about a rule besides its numbers, see
@@ -64,7 +66,7 @@ func (p *policies) add(rule string) Policy {
 	}
 	policy := p.declared[rule]
 	if len(old) >= maxNames {
-		if policy.Name = printable(policy.Name); policy.Name == "" {
+		if policy.Name = ratefield.Printable(policy.Name); policy.Name == "" {
 			policy.Name = longName(rule)
 		}
 		return policy
@@ -73,7 +75,7 @@ func (p *policies) add(rule string) Policy {
 	for name, policy := range old {
 		known[name] = policy
 	}
-	if policy.Name = printable(policy.Name); policy.Name == "" {
+	if policy.Name = ratefield.Printable(policy.Name); policy.Name == "" {
 		policy.Name = shortName(rule)
 	}
 	if first, ok := p.taken[policy.Name]; ok {
@@ -99,27 +101,13 @@ func shortName(rule string) string {
 	if rule == "" {
 		return "default"
 	}
-	return printable(rule)
+	return ratefield.Printable(rule)
 }
 
 // longName returns a name that no other rule has.
 func longName(rule string) string {
 	sum := sha256.Sum256([]byte(rule))
 	return shortName(rule) + "~" + hex.EncodeToString(sum[:4])
-}
-
-// printable returns s with every byte but printable ASCII written as %XX.
-func printable(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			var ascii []byte
-			for i := 0; i < len(s); i++ {
-				ascii = appendPrintable(ascii, s[i])
-			}
-			return string(ascii)
-		}
-	}
-	return s
 }
 
 // partitionBytes is how long a partition key is: long enough that no two clients

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // An Answer is what a refused request is told, see [WithAnswer].
@@ -109,7 +110,7 @@ func answerTo(e *exchange, cause error) Answer {
 		if errors.As(cause, &limited) {
 			a.Detail, a.Policies = limited.Error(), violatedBy(e, limited)
 			if limited.RetryAfter != runtime.Never {
-				a.RetryAfter = wholeSeconds(limited.RetryAfter)
+				a.RetryAfter = ratefield.Seconds(limited.RetryAfter)
 			}
 		}
 		if e != nil && a.RetryAfter > 0 {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // A protocol is a way of calling procedures over HTTP whose clients do not read the
@@ -147,13 +149,5 @@ func appendField(dst []byte, number byte, value []byte) []byte {
 
 // grpcMessage encodes a message as gRPC wants it: printable ASCII stays, but for %.
 func grpcMessage(s string) string {
-	var ascii []byte
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' {
-			ascii = append(ascii, "%25"...)
-		} else {
-			ascii = appendPrintable(ascii, s[i])
-		}
-	}
-	return string(ascii)
+	return ratefield.Printable(strings.ReplaceAll(s, "%", "%25"))
 }

@@ -1,8 +1,9 @@
 package raterpc
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // withoutPackage is the default of [WithPolicyName]. A generated name begins with that
@@ -22,24 +23,5 @@ func (s *Server) public(rule string) (name string) {
 			name = ""
 		}
 	}()
-	return printable(s.policyName(rule))
+	return ratefield.Printable(s.policyName(rule))
 }
-
-// printable percent-encodes what is not printable ASCII. A % that stands for itself
-// is kept, so that usual names stay as they are.
-func printable(name string) string {
-	if strings.IndexFunc(name, unprintable) < 0 {
-		return name
-	}
-	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; unprintable(rune(c)) {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return r < ' ' || r > '~' }

@@ -1,4 +1,4 @@
-package ratehttp
+package ratefield
 
 import (
 	"math"
@@ -14,13 +14,13 @@ func TestFieldsOfDraft11(t *testing.T) {
 	if DraftVersion != 11 {
 		t.Fatal("the golden values are those of another version")
 	}
-	members := []member{
-		{name: "burst", quota: 100, window: 60, known: true, left: 50, effective: 30},
-		{name: "daily", quota: 1000, window: 86400, known: true, left: 0, effective: 1},
-		{name: `a "b" \c`, unit: "content-bytes", quota: 65535, known: true, left: 9, partition: "partitionkey"},
-		{name: "Büro", quota: 0, window: 1},
+	members := []Member{
+		{Name: "burst", Quota: 100, Window: 60, Known: true, Left: 50, Effective: 30},
+		{Name: "daily", Quota: 1000, Window: 86400, Known: true, Left: 0, Effective: 1},
+		{Name: `a "b" \c`, Unit: "content-bytes", Quota: 65535, Known: true, Left: 9, Partition: "partitionkey"},
+		{Name: "Büro", Quota: 0, Window: 1},
 	}
-	got := []string{string(appendPolicies(nil, members)), string(appendLimits(nil, members))}
+	got := []string{string(AppendPolicies(nil, members)), string(AppendLimits(nil, members))}
 	want := []string{
 		`"burst";q=100;w=60, "daily";q=1000;w=86400, "a \"b\" \\c";q=65535;qu="content-bytes";pk=:cGFydGl0aW9ua2V5:, "B%C3%BCro";q=0;w=1`,
 		`"burst";r=50;t=30, "daily";r=0;t=1, "a \"b\" \\c";r=9;pk=:cGFydGl0aW9ua2V5:`,
@@ -31,12 +31,12 @@ func TestFieldsOfDraft11(t *testing.T) {
 }
 
 func TestFieldsAllocateNothing(t *testing.T) {
-	members := []member{
-		{name: "EmployeeService.GetByID", quota: 100, window: 60, known: true, left: 50, effective: 30, partition: "partitionkey"},
-		{name: "EmployeeService", unit: "content-bytes", quota: 1000, known: true, left: 1, effective: 1},
+	members := []Member{
+		{Name: "EmployeeService.GetByID", Quota: 100, Window: 60, Known: true, Left: 50, Effective: 30, Partition: "partitionkey"},
+		{Name: "EmployeeService", Unit: "content-bytes", Quota: 1000, Known: true, Left: 1, Effective: 1},
 	}
 	buffer := make([]byte, 0, 512)
-	if n := testing.AllocsPerRun(100, func() { buffer = appendLimits(appendPolicies(buffer[:0], members), members) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { buffer = AppendLimits(AppendPolicies(buffer[:0], members), members) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -48,21 +48,21 @@ func FuzzFields(f *testing.F) {
 	f.Add(`"\`, "content-bytes", int64(math.MaxInt64), int64(math.MinInt64), int64(-1), int64(math.MaxInt64), "\x00\xff")
 	f.Add("查询\x00\x7f\n", "\r\n", int64(0), int64(0), int64(0), int64(0), strings.Repeat("k", 40))
 	f.Fuzz(func(t *testing.T, name, unit string, quota, window, left, effective int64, partition string) {
-		members := []member{
-			{name: name, unit: unit, quota: quota, window: window, known: true, left: left, effective: effective, partition: partition},
-			{name: "other", quota: 1},
+		members := []Member{
+			{Name: name, Unit: unit, Quota: quota, Window: window, Known: true, Left: left, Effective: effective, Partition: partition},
+			{Name: "other", Quota: 1},
 		}
-		policies := parseList(t, string(appendPolicies(nil, members)))
-		limits := parseList(t, string(appendLimits(nil, members)))
+		policies := parseList(t, string(AppendPolicies(nil, members)))
+		limits := parseList(t, string(AppendLimits(nil, members)))
 		if len(policies) != 2 || len(limits) != 1 {
 			t.Fatalf("%d policies and %d limits", len(policies), len(limits))
 		}
 		for _, it := range []httpsfv.Item{policies[0], limits[0]} {
-			if got, _ := it.Value.(string); got != printable(name) {
-				t.Errorf("the name is %q, not %q", got, printable(name))
+			if got, _ := it.Value.(string); got != Printable(name) {
+				t.Errorf("the name is %q, not %q", got, Printable(name))
 			}
 			pk, _ := it.Params.Get("pk")
-			if want := partition[:min(len(partition), partitionBytes)]; want == "" && pk != nil || want != "" && string(pk.([]byte)) != want {
+			if want := partition[:min(len(partition), maxPartition)]; want == "" && pk != nil || want != "" && string(pk.([]byte)) != want {
 				t.Errorf("pk is %v, not %q", pk, want)
 			}
 		}
@@ -77,7 +77,7 @@ func FuzzFields(f *testing.F) {
 		check(policies[0], "w", window, false)
 		check(limits[0], "r", left, true)
 		check(limits[0], "t", effective, false)
-		if got, ok := policies[0].Params.Get("qu"); ok != (unit != "") || ok && got != printable(unit) {
+		if got, ok := policies[0].Params.Get("qu"); ok != (unit != "") || ok && got != Printable(unit) {
 			t.Errorf("qu is %v, not %q", got, unit)
 		}
 	})

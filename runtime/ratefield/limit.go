@@ -1,0 +1,121 @@
+package ratefield
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Limit is what a client may know about one limit of a call.
+type Limit struct {
+	// Rule is the name of the rule, which is not for clients.
+	Rule string
+	// Quota is what is admitted at most, and Left how much of it is left.
+	Quota, Left int64
+	// RetryAfter is 0 unless the limit has denied the call.
+	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again.
+	ResetAfter time.Duration
+	// Denied reports whether the limit has denied the call.
+	Denied bool
+	// Counted reports whether a count was read, so that Left is known.
+	Counted bool
+
+	max    int64
+	window time.Duration
+	resets bool // all at once, when its window is over
+}
+
+// LimitOf returns what a decision says to a client, and false if that is nothing:
+// about limits in shadow mode, and about what this process can serve at all.
+func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
+	if ev.Mode == runtime.Shadow || ev.Source == runtime.SourceProcess {
+		return l, false
+	}
+	return Limit{
+		Rule: ev.Rule, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
+		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter,
+		Denied:  ev.Verdict == runtime.Denied,
+		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.Unavailable,
+		resets:  ev.Algorithm == runtime.FixedWindow,
+	}, true
+}
+
+// Member returns what the fields say about the limit, under a public name.
+func (l *Limit) Member(name string) Member {
+	return Member{
+		Name: name, Quota: l.Quota, Window: l.policyWindow(),
+		Known: l.Counted, Left: l.Left, Effective: l.effectiveWindow(),
+	}
+}
+
+// policyWindow returns the time in seconds to which the quota of a limit refers, or
+// 0 if that is not a whole number: the draft has no fractions. The quota of a bucket
+// is its burst, which is admitted again in the time that the bucket needs to fill.
+func (l *Limit) policyWindow() int64 {
+	if l.Quota == l.max {
+		if l.window%time.Second == 0 {
+			return int64(l.window / time.Second)
+		}
+		return 0
+	}
+	if window, exact := timeFor(l.Quota, l.window, l.max); exact && window%time.Second == 0 {
+		return int64(window / time.Second)
+	}
+	return 0
+}
+
+// effectiveWindow returns the draft's effective window in seconds: the time within
+// which the client can use no more than what is left. It is at least 1, or 0 if
+// there is no such time.
+//
+// On a denial this is the time until the call would be admitted. Otherwise it is the
+// time in which the rule admits as much as is left, or the rest of a fixed window if
+// that is longer. So what is left is never spread over a shorter time than the
+// policy spreads its quota over, which section 8.5 of the draft warns of.
+func (l *Limit) effectiveWindow() int64 {
+	if l.Denied {
+		if l.RetryAfter == runtime.Never {
+			return 0
+		}
+		return Seconds(l.RetryAfter)
+	}
+	window, exact := timeFor(l.Left, l.window, l.max)
+	if !exact {
+		window++
+	}
+	if l.resets {
+		window = max(window, l.ResetAfter)
+	}
+	return Seconds(window)
+}
+
+// timeFor returns the time in which n is admitted, at max in each window, rounded
+// down, and whether it is exact.
+func timeFor(n int64, window time.Duration, max int64) (d time.Duration, exact bool) {
+	if n <= 0 || window <= 0 || max <= 0 {
+		return 0, true
+	}
+	high, low := bits.Mul64(uint64(n), uint64(window))
+	if high >= uint64(max) {
+		return maxTime, true
+	}
+	quotient, rest := bits.Div64(high, low, uint64(max))
+	if quotient > uint64(maxTime) {
+		return maxTime, true
+	}
+	return time.Duration(quotient), rest == 0
+}
+
+// maxTime is longer than any bucket takes to fill, and far from overflowing.
+const maxTime = 200 * runtime.MaxWindow
+
+// Seconds rounds up to seconds, of which there is at least one.
+func Seconds(d time.Duration) int64 {
+	seconds := int64(d / time.Second)
+	if d%time.Second > 0 {
+		seconds++
+	}
+	return max(1, seconds)
+}
