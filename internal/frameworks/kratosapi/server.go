@@ -10,7 +10,6 @@ import (
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 
 	pb "github.com/rategen/rategen/internal/frameworks/grpcapi/routev1"
-	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -33,10 +32,16 @@ func asKratos(_ context.Context, err error) error {
 	return errors.New(http.StatusTooManyRequests, "RATE_LIMITED", err.Error()).WithCause(err)
 }
 
-// newServers returns the servers of the service behind its limits.
-func newServers(limiter *runtime.Limiter) (*khttp.Server, *kgrpc.Server) {
-	service := newRateLimitedGreeter(&greeter{}, limiter)
-	overHTTP := khttp.NewServer(
+// servers are the servers of the service.
+type servers struct {
+	http *khttp.Server
+	grpc *kgrpc.Server
+}
+
+func newGreeter() *greeter { return new(greeter) }
+
+func newHTTPServer(service pb.GreeterServer) *khttp.Server {
+	server := khttp.NewServer(
 		khttp.Filter(ratehttp.Middleware()),
 		khttp.ErrorEncoder(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !ratehttp.Error(w, r, err) {
@@ -44,8 +49,12 @@ func newServers(limiter *runtime.Limiter) (*khttp.Server, *kgrpc.Server) {
 			}
 		}),
 	)
-	RegisterGreeterHTTPServer(overHTTP, service)
-	overGRPC := kgrpc.NewServer(kgrpc.Options(rategrpc.ServerOptions()...))
-	pb.RegisterGreeterServer(overGRPC, service)
-	return overHTTP, overGRPC
+	RegisterGreeterHTTPServer(server, service)
+	return server
+}
+
+func newGRPCServer(service pb.GreeterServer) *kgrpc.Server {
+	server := kgrpc.NewServer(kgrpc.Options(rategrpc.ServerOptions()...))
+	pb.RegisterGreeterServer(server, service)
+	return server
 }

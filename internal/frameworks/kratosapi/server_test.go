@@ -25,8 +25,7 @@ func TestHTTP(t *testing.T) {
 		"an error of Kratos":      {runtime.WithDenied(asKratos)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, _ := newServers(refused.Limiter(t, options...))
-			refused.HTTP(t, server, refused.WithFields)
+			refused.HTTP(t, newServers(refused.Limiter(t, options...)).http, refused.WithFields)
 		})
 	}
 }
@@ -70,7 +69,7 @@ func second(t *testing.T, limiter *runtime.Limiter) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, server := newServers(limiter)
+	server := newServers(limiter).grpc
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
