@@ -188,18 +188,18 @@ func (f *follower) close() error {
 		return nil
 	}
 	f.stop()
-	return await(f.done, errSourceHangs)
+	return await(f.done, sourceGrace, errSourceHangs)
 }
 
-// await waits for a function that the limiter was given. It returns hangs if
-// that takes longer than sourceGrace.
-func await(done <-chan struct{}, hangs error) error {
-	timer := time.NewTimer(sourceGrace)
+// await waits until something is done. It returns late if that takes longer than a
+// limit.
+func await(done <-chan struct{}, limit time.Duration, late error) error {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-done:
 		return nil
 	case <-timer.C:
-		return hangs
+		return late
 	}
 }

@@ -127,7 +127,7 @@ func (s *scaling) close() error {
 		s.running.Wait()
 		close(done)
 	}()
-	return await(done, errScalerHangs)
+	return await(done, sourceGrace, errScalerHangs)
 }
 
 // scaled returns the max of a call by rule r times the factor of the rule as

@@ -119,14 +119,7 @@ func (q *settleQueue) close(limit time.Duration) error {
 	if done == nil {
 		return nil
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-timer.C:
-		return errUnsettled
-	}
+	return await(done, limit, errUnsettled)
 }
 
 var errUnsettled = errors.New("some decisions could not be settled in time: their costs stay as they were reserved")
