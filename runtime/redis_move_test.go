@@ -122,6 +122,16 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 			t.Fatal(err)
 		}
 	}
+	// The client of a cluster asks a server at random before its first command, so
+	// there are clients enough for some to ask the frozen one.
+	fresh := make([]*runtime.Limiter, 30)
+	for i := range fresh {
+		store := runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(300*time.Millisecond))
+		fresh[i] = runtime.New(store, quiet, closed)
+		if _, err := fresh[i].Take(ctx, rule.Limit(key(fmt.Sprint("fresh-", i))).WithMax(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	frozen.Pause()
 	defer cluster.WaitReady()
 	defer frozen.Resume()
@@ -141,6 +151,11 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 			t.Errorf("a healthy master: %v", err)
 		} else if _, err := limiter.Take(ctx, limit); err != nil {
 			t.Errorf("after a reset: %v", err)
+		}
+	}
+	for i, limiter := range fresh {
+		if err := limiter.Reset(ctx, on[0][i]); err != nil {
+			t.Errorf("a fresh client: %v", err)
 		}
 	}
 	mu.Lock()

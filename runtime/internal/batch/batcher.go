@@ -53,6 +53,8 @@ const (
 	maxOverdue = 40
 	// crowd is how many callers in a batch are likely to be back in a moment.
 	crowd = 8
+	// maxAside is how many commands beside batches are under way at a time.
+	maxAside = 64
 	// maxWaiting is how many callers may wait for a batch.
 	maxWaiting = 16_384
 	// maxLinger bounds the time after which a waiting call is sent although two
@@ -121,6 +123,9 @@ type Batcher struct {
 	Client redis.UniversalClient
 	// Breaker is the server's.
 	Breaker *breaker.Breaker
+	// Aside holds a value for each command to the server that is under way beside
+	// batches.
+	Aside chan struct{}
 
 	cfg      *Config
 	node     *redis.Client // Client, if it is one of a single server
@@ -146,7 +151,7 @@ type Batcher struct {
 
 // New returns a batcher for a server.
 func New(cfg *Config, client redis.UniversalClient) *Batcher {
-	b := &Batcher{Client: client, cfg: cfg, linger: cfg.Linger, limit: maxInFlight}
+	b := &Batcher{Client: client, Aside: make(chan struct{}, maxAside), cfg: cfg, linger: cfg.Linger, limit: maxInFlight}
 	if b.linger <= 0 {
 		b.linger = min(maxLinger, cfg.Timeout/10)
 	}

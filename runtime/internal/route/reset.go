@@ -5,14 +5,13 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 )
-
-// maxAside is how many commands beside batches are under way at a time.
-const maxAside = 64
 
 // Reset removes a key. A server that does not respond keeps no other's keys from
 // being reset.
@@ -33,12 +32,25 @@ func (r *Router) Reset(ctx context.Context, key []byte) error {
 	if !ok {
 		return breaker.ErrOpen
 	}
-	err = r.within(ctx, func(ctx context.Context) error { return script.Clean(r.client.Unlink(ctx, string(key)).Err()) })
+	err = r.within(ctx, b, func(ctx context.Context) error {
+		err := unlink(ctx, b.Client, key)
+		if script.Moved(err) && r.cluster != nil {
+			err = unlink(ctx, r.client, key)
+		}
+		return err
+	})
 	settle(ctx, b.Breaker, permit, arrived, err)
 	if err != nil {
 		r.moved(b, slot, err)
 	}
 	return err
+}
+
+// unlink removes a key. The client of a cluster finds the server itself, but asks one
+// at random about commands before its first, and that one may not respond for long:
+// the client of the key's server is to be preferred.
+func unlink(ctx context.Context, client redis.UniversalClient, key []byte) error {
+	return script.Clean(client.Unlink(ctx, string(key)).Err())
 }
 
 // settle tells a breaker what became of a command that was sent at an instant
@@ -54,12 +66,12 @@ func settle(ctx context.Context, b *breaker.Breaker, permit breaker.Permit, sent
 	}
 }
 
-// within runs do and gives up when the context or the timeout ends, which
-// go-redis by default does not. Then do may still be running.
-func (r *Router) within(ctx context.Context, do func(context.Context) error) error {
+// within runs do, which asks the server of a batcher, and gives up when the context or
+// the timeout ends, which go-redis by default does not. Then do may still be running.
+func (r *Router) within(ctx context.Context, b *batch.Batcher, do func(context.Context) error) error {
 	ctx, cancel := r.limited(ctx)
 	select {
-	case r.aside <- struct{}{}:
+	case b.Aside <- struct{}{}:
 	case <-ctx.Done():
 		defer cancel()
 		return ended(ctx)
@@ -67,7 +79,7 @@ func (r *Router) within(ctx context.Context, do func(context.Context) error) err
 	done := make(chan error, 1)
 	go func() {
 		done <- r.guard(func() error { return do(ctx) })
-		<-r.aside
+		<-b.Aside
 	}()
 	defer cancel()
 	select {

@@ -41,8 +41,6 @@ type Router struct {
 	byServer map[*redis.Client]*batch.Batcher
 	search   *search // under way
 
-	aside chan struct{} // holds a value for each command under way beside batches
-
 	cluster  *redis.ClusterClient // nil: the client is of no cluster
 	reloadAt atomic.Int64         // from when on the topology may be loaded again
 }
@@ -51,7 +49,7 @@ type Router struct {
 // [redis.ClusterClient] or [redis.Ring] for one of a single server. It completes
 // cfg, which must not be used otherwise.
 func New(client redis.UniversalClient, cfg *batch.Config) *Router {
-	r := &Router{cfg: cfg, client: client, aside: make(chan struct{}, maxAside)}
+	r := &Router{cfg: cfg, client: client}
 	cfg.Doubt, cfg.Moved, cfg.Server = r.Doubt, r.moved, r.server
 	r.asking = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed("", open) })
 	switch c := client.(type) {
