@@ -95,6 +95,14 @@ func (s *settlement) free() {
 	settlements.Put(s)
 }
 
+// add adds a charge with a copy of its key.
+func (s *settlement) add(c Charge) {
+	start := len(s.keys)
+	s.keys = append(s.keys, c.Key...)
+	c.Key = s.keys[start:len(s.keys):len(s.keys)]
+	s.charges = append(s.charges, c)
+}
+
 func (s *settlement) clear() {
 	clear(s.charges)
 	s.charges, s.keys = s.charges[:0], s.keys[:0]

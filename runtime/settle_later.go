@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
 )
 
 const (
 	// maxUnsettled is how many charges wait to be settled at most: about 1 MiB.
 	maxUnsettled = 4096
+	// settledTogether is how many are settled in one request to a [RedisStore].
+	settledTogether = batch.MaxCalls
 	// closeTimeout is how long Close waits for them.
 	closeTimeout = 2 * SettleTimeout
 )
@@ -18,7 +22,7 @@ const (
 // SettleLater is [Limiter.Settle] for callers that have no use for its error. It
 // returns at once, and a goroutine settles the decision together with others. If
 // 4,096 charges wait for that already, it settles this decision itself before it
-// returns. Errors reach the observers and the log. [Limiter.Close] waits for what
+// returns, together with some of those. Errors reach the observers and the log. [Limiter.Close] waits for what
 // is not settled yet; a process that ends without it leaves the costs as they were
 // reserved.
 func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) {
@@ -39,7 +43,10 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) 
 			return
 		}
 	}
-	if _, memory := l.store.(*MemoryStore); memory || d.Source == SourceLocal || !l.unsettled.add(l, s) {
+	if _, memory := l.store.(*MemoryStore); memory || d.Source == SourceLocal {
+		l.settleAndReport(ctx, d.Source, s.charges)
+	} else if !l.unsettled.add(l, s) {
+		l.unsettled.share(s)
 		l.settleAndReport(ctx, d.Source, s.charges)
 	}
 }
@@ -71,16 +78,26 @@ func (q *settleQueue) add(l *Limiter, s *settlement) bool {
 		return false
 	}
 	for _, c := range s.charges {
-		start := len(q.waiting.keys)
-		q.waiting.keys = append(q.waiting.keys, c.Key...)
-		c.Key = q.waiting.keys[start:len(q.waiting.keys):len(q.waiting.keys)]
-		q.waiting.charges = append(q.waiting.charges, c)
+		q.waiting.add(c)
 	}
 	if q.done == nil && len(s.charges) > 0 {
 		q.done = make(chan struct{})
 		go q.run(l, q.done)
 	}
 	return true
+}
+
+// share moves some of what waits to a settlement, as many as one request to a
+// [RedisStore] has. A caller that has to wait for a request takes others along.
+func (q *settleQueue) share(s *settlement) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := max(0, len(q.waiting.charges)-max(0, settledTogether-len(s.charges)))
+	for _, c := range q.waiting.charges[n:] {
+		s.add(c)
+	}
+	clear(q.waiting.charges[n:])
+	q.waiting.charges = q.waiting.charges[:n]
 }
 
 // run settles what waits until nothing does.
