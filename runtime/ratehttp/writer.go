@@ -13,8 +13,13 @@ type writer struct {
 	started  bool      // the header is sent, or the connection is the handler's
 	status   int       // that was sent, once started
 	answered bool      // with a refusal: what the handler writes after it is dropped
+	encodes  bool      // inner encodes what is written
 	http1    http1Writer
 }
+
+// isEncoder reports whether a middleware that compresses has announced it before the
+// handler began.
+func isEncoder(w http.ResponseWriter) bool { return w.Header()["Content-Encoding"] != nil }
 
 // start adds the fields to a header that is about to be sent.
 func (w *writer) start(status int) {
