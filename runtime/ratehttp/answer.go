@@ -41,8 +41,11 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	}
 	h := w.Header()
 	// What a handler has prepared for its own answer does not fit this one.
-	for _, name := range [...]string{"Content-Length", "Content-Encoding", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
+	for _, name := range [...]string{"Content-Length", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
 		h.Del(name)
+	}
+	if own != nil && !own.encodes {
+		h.Del("Content-Encoding") // another one is that of a middleware, which goes on to encode
 	}
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -75,12 +78,14 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	own.finish()
 }
 
-// send writes an answer whose length is known, so that servers drop what a handler
-// writes after it.
+// send writes an answer whose length is known unless a middleware encodes it, so that
+// servers drop what a handler writes after it.
 func send(w http.ResponseWriter, status int, mediaType string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", mediaType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if h["Content-Encoding"] == nil {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // fails if the client has gone, or wants no body
 }

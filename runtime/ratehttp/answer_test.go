@@ -2,6 +2,8 @@ package ratehttp_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -92,7 +94,9 @@ func TestHandlerThatGoesOn(t *testing.T) {
 		}
 	}
 	goesOn := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Encoding", "gzip")
+		if r.URL.Path == "/middleware" { // alone it may be a middleware that encodes
+			w.Header().Set("Content-Encoding", "gzip")
+		}
 		w.Header().Set("Content-Length", "3")
 		w.Header().Set("ETag", `"x"`)
 		w.Header().Set("Cache-Control", "public, max-age=3600")
@@ -117,7 +121,7 @@ func TestHandlerThatGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(around(goesOn))
 			defer server.Close()
-			resp, err := server.Client().Get(server.URL)
+			resp, err := server.Client().Get(server.URL + "/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,5 +142,66 @@ func TestHandlerThatGoesOn(t *testing.T) {
 	resp := answerOf(ratehttp.Middleware()(late))
 	if body := bodyOf(t, resp); resp.StatusCode != 200 || body != "begun" {
 		t.Error(resp.StatusCode, body)
+	}
+}
+
+// gzipWriter compresses what is written, as many middlewares do.
+type gzipWriter struct {
+	http.ResponseWriter
+	to *gzip.Writer
+}
+
+func (g gzipWriter) Write(p []byte) (int, error) { return g.to.Write(p) }
+
+func compressed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		to := gzip.NewWriter(w)
+		next.ServeHTTP(gzipWriter{w, to}, r)
+		_ = to.Close()
+	})
+}
+
+// Wherever a middleware compresses, clients can read a refusal. An encoding that the
+// handler has prepared for its own answer is not that of the refusal.
+func TestRefusalIsCompressed(t *testing.T) {
+	middleware := ratehttp.Middleware()
+	limit := ratehttp.Limit{Limiter: runtime.New(runtime.NewMemoryStore()), Rule: nobody}.Wrap(http.NotFoundHandler())
+	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ratehttp.Deny(w, r, &runtime.LimitedError{Rule: "x", RetryAfter: time.Second})
+	})
+	own := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		deny(w, r)
+	})
+	for name, h := range map[string]http.Handler{
+		"outside": compressed(middleware(limit)), "between": middleware(compressed(limit)),
+		"alone": compressed(deny), "between, Deny": middleware(compressed(deny)),
+		"the handler's own": middleware(own),
+	} {
+		server := httptest.NewServer(h)
+		resp, err := http.Get(server.URL) // decodes what is announced as gzip
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		server.Close()
+		if !json.Valid(body) || err != nil || resp.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%s: %s, %q, %v", name, resp.Status, body, err)
+		}
+	}
+}
+
+// A wrapper passes a nil request on, as it passes on whatever it gets.
+func TestDenyWithoutRequest(t *testing.T) {
+	w := httptest.NewRecorder()
+	ratehttp.Deny(w, nil, &runtime.LimitedError{Rule: "x", RetryAfter: time.Second})
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" {
+		t.Error(w.Code, w.Header())
+	}
+	w = httptest.NewRecorder()
+	if !ratehttp.Error(w, nil, runtime.ErrUnavailable) || w.Code != http.StatusServiceUnavailable {
+		t.Error(w.Code, w.Header())
 	}
 }

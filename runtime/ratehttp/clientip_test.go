@@ -115,6 +115,25 @@ func TestClientIP(t *testing.T) {
 	}
 }
 
+// An element that takes the last byte that is read of a header leaves none for the
+// lines before it.
+func TestLineAsLongAsTheBound(t *testing.T) {
+	for length := 4000; length < 4200; length++ {
+		last := "for=10.0.0.2;by="
+		last += strings.Repeat("a", length-len(last))
+		want := "10.0.0.2"
+		if length+1+len("for=203.0.113.7") <= 4096 {
+			want = "203.0.113.7"
+		} else if length > 4096 {
+			want = "10.0.0.1"
+		}
+		lines := []string{"Forwarded: for=203.0.113.7", "Forwarded: " + last}
+		if got := clientOf(proxy, lines, proxies(ratehttp.Forwarded)); got != want {
+			t.Errorf("after a line of %d bytes the client is %s, not %s", length, got, want)
+		}
+	}
+}
+
 // A peer without an address is trusted when the program says so, and has a key that
 // no client can have otherwise.
 func TestClientIPOfUnixSocket(t *testing.T) {

@@ -61,7 +61,7 @@ func exchangeOf(ctx context.Context) *exchange {
 func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.ResponseWriter, *http.Request) {
 	e := &exchange{Context: r.Context(), config: c, peer: r.RemoteAddr}
 	e.limits, e.charged = e.room[:0], e.one[:0]
-	e.writer = writer{inner: w, exchange: e}
+	e.writer = writer{inner: w, exchange: e, encodes: isEncoder(w)}
 	switch {
 	case c.header != "":
 		e.forwarded = r.Header[c.header]

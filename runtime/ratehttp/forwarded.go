@@ -32,7 +32,7 @@ func (c *chain) next() (element string, ok bool) {
 			}
 			c.line, c.lines = c.lines[len(c.lines)-1], c.lines[:len(c.lines)-1]
 		}
-		readable := c.line[max(0, len(c.line)-(maxForwardedBytes-c.bytes)):]
+		readable := c.line[max(0, len(c.line)-max(0, maxForwardedBytes-c.bytes)):]
 		comma := c.lastComma(readable)
 		if comma < 0 && len(readable) < len(c.line) {
 			return "", false

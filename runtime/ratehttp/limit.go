@@ -103,7 +103,7 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runtime.Decision, limit runtime.Limit) {
 	seen := writerOf(w)
 	if seen == nil { // a middleware between has a writer of its own
-		seen = &writer{inner: w}
+		seen = &writer{inner: w, encodes: isEncoder(w)}
 		w = seen.facade()
 	}
 	status := http.StatusInternalServerError

@@ -46,8 +46,11 @@ type Answer struct {
 // has passed [Middleware] or a [Limit].
 //
 // The error of a context is no refusal. If the header of the answer was sent before,
-// Error writes nothing. What a handler writes after the answer is dropped.
+// Error writes nothing. What a handler writes after the answer is dropped. A
+// Content-Encoding stays if a middleware has set it, which then encodes the answer; so
+// it does where [Middleware] and [Limit] cannot tell who has.
 func Error(w http.ResponseWriter, r *http.Request, err error) bool {
+	r = orEmpty(r)
 	e := exchangeOf(r.Context())
 	cause := refusalOf(e, err)
 	if cause == nil {
@@ -65,6 +68,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) bool {
 // [runtime.WithDenied] has made where no middleware can tell of what: it is answered
 // with the status that its method StatusCode() int returns, or 429.
 func Deny(w http.ResponseWriter, r *http.Request, err error) {
+	r = orEmpty(r)
 	e := exchangeOf(r.Context())
 	if cause := refusalOf(e, err); cause != nil {
 		respond(w, r, e, answerTo(e, cause))
@@ -81,6 +85,14 @@ func Deny(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	}
 	respond(w, r, e, a)
+}
+
+// orEmpty returns an empty request for a nil one.
+func orEmpty(r *http.Request) *http.Request {
+	if r == nil {
+		return new(http.Request)
+	}
+	return r
 }
 
 // refusalOf returns the limiter's own error for an error that a handler has got, or

@@ -13,8 +13,13 @@ type writer struct {
 	started  bool      // the header is sent, or the connection is the handler's
 	status   int       // that was sent, once started
 	answered bool      // with a refusal: what the handler writes after it is dropped
+	encodes  bool      // inner encodes what is written
 	http1    http1Writer
 }
+
+// isEncoder reports whether a middleware that compresses has announced it before the
+// handler began.
+func isEncoder(w http.ResponseWriter) bool { return w.Header()["Content-Encoding"] != nil }
 
 // start adds the fields to a header that is about to be sent.
 func (w *writer) start(status int) {
@@ -67,14 +72,25 @@ func (w *writer) WriteString(s string) (int, error) {
 }
 
 // ReadFrom implements [io.ReaderFrom], so that a server can go on to send files
-// without copying them.
-func (w *writer) ReadFrom(from io.Reader) (int64, error) {
+// without copying them. It starts the answer when there is something to send: after a
+// reader that fails at once a handler can still send another status.
+func (w *writer) ReadFrom(from io.Reader) (n int64, err error) {
 	if w.answered {
 		return 0, http.ErrContentLength
 	}
-	w.start(http.StatusOK)
-	return io.Copy(w.inner, from)
+	if !w.started {
+		// The server copies as much by itself, to find the content's type.
+		n, err = io.Copy(struct{ io.Writer }{w}, io.LimitReader(from, sniffed))
+		if err != nil || n < sniffed {
+			return n, err
+		}
+	}
+	rest, err := io.Copy(w.inner, from)
+	return n + rest, err
 }
+
+// sniffed is how many bytes [http.DetectContentType] looks at.
+const sniffed = 512
 
 // FlushError is what [http.ResponseController] calls. It sends the header.
 func (w *writer) FlushError() error {

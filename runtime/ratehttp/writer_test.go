@@ -12,6 +12,7 @@ import (
 	"net/textproto"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -118,6 +119,40 @@ func checkWay(t *testing.T, server *httptest.Server, proto, method string, statu
 	}
 	if len(resp.Trailer) > 0 {
 		t.Errorf("%s: trailer %v", method, resp.Trailer)
+	}
+}
+
+// A copy that fails before its first byte has not begun the answer.
+func TestReadFromFailsAtOnce(t *testing.T) {
+	for name, broken := range map[string]error{
+		"a refusal":     fmt.Errorf("reading: %w", &runtime.LimitedError{Rule: "reads"}),
+		"another error": errors.New("broken"),
+	} {
+		var refundStatus int
+		limit := ratehttp.Limit{
+			Limiter: runtime.New(runtime.NewMemoryStore()), Rule: hourly,
+			Refund: func(status int) bool { refundStatus = status; return false },
+		}
+		h := limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.Copy(w, iotest.ErrReader(broken))
+			if !ratehttp.Error(w, r, err) {
+				http.Error(w, "bad gateway", http.StatusBadGateway)
+			}
+		}))
+		want := http.StatusBadGateway
+		if errors.Is(broken, runtime.ErrLimited) {
+			want = http.StatusTooManyRequests
+		}
+		server := httptest.NewServer(h)
+		resp, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		server.Close() // waits for the handler
+		if resp.StatusCode != want || refundStatus != want {
+			t.Errorf("%s: the client got %d and Refund %d, not %d", name, resp.StatusCode, refundStatus, want)
+		}
 	}
 }
 

@@ -57,8 +57,9 @@ func NewRateLimitedAccounts(next Accounts, limiter *runtime.Limiter) *RateLimite
 }
 
 // LogIn is limited to 5 per 15m for each account(#user) (refunded if
-// !wrong(#err)) and to 50 per 15m for each ratehttp.ClientIP(#ctx) (refunded
-// if !wrong(#err)).
+// !wrong(#err), a denial blocks for 1h) and to 50 per 15m for each
+// ratehttp.ClientIP(#ctx) (refunded if !wrong(#err), a denial blocks for
+// 1h).
 func (s *RateLimitedAccounts) LogIn(ctx context.Context, user, password string) (string, error) {
 	if !s.limiter.Enabled() {
 		return s.next.LogIn(ctx, user, password)

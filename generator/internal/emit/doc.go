@@ -62,13 +62,20 @@ func limitDoc(l *model.Limit) string {
 	if by := l.Rule.Adaptive(); len(by) > 0 {
 		text += " (adapts to " + strings.Join(by, " and ") + ")"
 	}
+	var notes []string
 	switch {
 	case l.Refund != nil && l.Settle != nil:
-		text += fmt.Sprintf(" (refunded if %s, else settled at %s)", l.Refund.Source.Text, l.Settle.Source.Text)
+		notes = append(notes, fmt.Sprintf("refunded if %s, else settled at %s", l.Refund.Source.Text, l.Settle.Source.Text))
 	case l.Refund != nil:
-		text += " (refunded if " + l.Refund.Source.Text + ")"
+		notes = append(notes, "refunded if "+l.Refund.Source.Text)
 	case l.Settle != nil:
-		text += " (settled at " + l.Settle.Source.Text + ")"
+		notes = append(notes, "settled at "+l.Settle.Source.Text)
+	}
+	if block := l.Rule.Block(); block > 0 {
+		notes = append(notes, "a denial blocks for "+directive.ShortDuration(block))
+	}
+	if len(notes) > 0 {
+		text += " (" + strings.Join(notes, ", ") + ")"
 	}
 	if l.Rule.IsShadow() {
 		text += " in shadow mode"

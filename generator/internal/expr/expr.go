@@ -44,8 +44,9 @@ type Expr struct {
 	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters or results
 	Guards []*Guard              // to be checked before Node is evaluated, in this order
 
-	base token.Pos      // of the first byte of Source.Text in Node's positions
-	pkg  *types.Package // whose file it stands in
+	base    token.Pos      // of the first byte of Source.Text in Node's positions
+	pkg     *types.Package // whose file it stands in
+	refusal *Param         // of its method
 }
 
 // A Scope checks expressions as if they stood in a source file.
@@ -105,7 +106,7 @@ func (s *Scope) reporter(option string) diag.Func {
 // typed parses an expression and checks its types. It reports what is wrong and
 // returns nil.
 func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
-	e := &Expr{Option: option, Source: v, pkg: s.pkg, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
+	e := &Expr{Option: option, Source: v, pkg: s.pkg, refusal: m.Refusal, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
 		Types:      map[ast.Expr]types.TypeAndValue{},
 		Uses:       map[*ast.Ident]types.Object{},
 		Selections: map[*ast.SelectorExpr]*types.Selection{},

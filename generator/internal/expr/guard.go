@@ -145,8 +145,11 @@ func isInstantiation(e *Expr, x ast.Expr) bool {
 	return ok
 }
 
-// guardNil guards x and returns what to write in its place.
+// guardNil guards x and returns what to write in its place. A refusal is never nil.
 func (e *Expr) guardNil(x ast.Expr, tests []nilTest) ast.Expr {
+	if id, ok := ast.Unparen(x).(*ast.Ident); ok && e.refusal != nil && e.Params[id] == e.refusal {
+		return x
+	}
 	text := types.ExprString(ast.Unparen(x))
 	for _, t := range tests {
 		if t.subject == text && t.where.Pos() <= x.Pos() && x.End() <= t.where.End() {

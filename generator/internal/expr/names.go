@@ -165,23 +165,27 @@ func (m *Signature) spelled(p *Param, avoid string) string {
 
 // ambiguous says that a name means more than one thing, and how to write each.
 func (m *Signature) ambiguous(name string, found []*Param) string {
-	var things, remedies []string
-	for _, p := range found {
-		thing := "the result"
+	things := make([]string, len(found))
+	for i, p := range found {
 		switch {
 		case p == m.Refusal:
-			thing = "the error of the refusal"
+			things[i] = "the error of the refusal"
 		case slices.Contains(m.Params, p):
-			thing = "the parameter"
+			things[i] = "the parameter"
 		case p == m.failure():
-			thing = "the error"
+			things[i] = "the error"
+		default:
+			things[i] = "the result"
 		}
-		things = append(things, thing)
+	}
+	remedies := make([]string, len(found))
+	for i, p := range found {
 		if other := m.spelled(p, name); other != "" {
-			remedies = append(remedies, fmt.Sprintf("write %s for %s", other, thing))
-		} else {
-			remedies = append(remedies, "give the other another name for "+thing)
+			remedies[i] = fmt.Sprintf("write %s for %s", other, things[i])
+			continue
 		}
+		others := slices.Delete(slices.Clone(things), i, i+1)
+		remedies[i] = fmt.Sprintf("rename %s to use %s", strings.Join(others, " and "), things[i])
 	}
 	return fmt.Sprintf("#%s can be %s of %s: %s", name, strings.Join(things, " or "), m.Name, strings.Join(remedies, ", "))
 }
