@@ -58,9 +58,10 @@ func (p *permits) wakeKey(key []byte) {
 }
 
 // follow has a call that arrives wait behind those that wait for the same
-// permits already. It returns at once if there are none.
+// permits already. It returns at once if there are none, or if the call can never
+// be admitted.
 func (p *permits) follow(ctx context.Context, req *request) error {
-	if p.waiting.Load() == 0 {
+	if p.waiting.Load() == 0 || req.denyUnsatisfiable() {
 		return nil
 	}
 	for i := range req.charges {
@@ -133,11 +134,11 @@ func (p *permits) await(ctx context.Context, req *request, wait time.Duration) e
 	var pause <-chan time.Time // of the first one
 	for {
 		p.mu.Lock()
-		first, ask := t.first(), t.ask
-		t.ask = false
+		first, ask, err := t.first(), t.ask, ctx.Err()
+		t.ask = ask && err != nil // the next one is to ask then
 		p.mu.Unlock()
 		if ask {
-			return ctx.Err()
+			return err
 		}
 		if first && pause == nil {
 			timer := time.NewTimer(t.pause*3/4 + rand.N(t.pause/2))

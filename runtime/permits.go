@@ -56,7 +56,7 @@ func (m *permit) charge() Charge {
 
 // InFlight returns how many permits of [Concurrency] limits the calls of this
 // process hold, by the name of the rule. A rule whose calls have all ended stays,
-// at 0.
+// at 0, unless there are more than 10,000 names.
 func (l *Limiter) InFlight() map[string]int64 {
 	if l == nil {
 		l = withoutStore
@@ -97,8 +97,8 @@ type withdrawal struct {
 }
 
 // withdraw ends the renewal of the permits among charges that are about to be
-// settled. Their costs become those that were charged: an override may have
-// changed the process's share of a limit meanwhile.
+// settled, which then are as they were made: an override may have changed the limit,
+// or the process's share of it, meanwhile.
 func (p *permits) withdraw(charges []Charge, local bool) (back []withdrawal) {
 	for i := range charges {
 		c := &charges[i]
@@ -110,9 +110,11 @@ func (p *permits) withdraw(charges []Charge, local bool) (back []withdrawal) {
 		m := p.held[id]
 		if m != nil {
 			delete(p.held, id)
-			p.inFlight[m.rule.Name] -= m.cost
+			if p.inFlight[m.rule.Name] -= m.cost; p.inFlight[m.rule.Name] == 0 && len(p.inFlight) > maxKnown {
+				delete(p.inFlight, m.rule.Name)
+			}
 			m.crossed = m.renewing
-			c.Cost = m.cost
+			c.Rule, c.Max, c.Cost = m.rule, m.max, m.cost
 		} else { // a decision of another limiter
 			m = &permit{permitID: id, rule: c.Rule, max: c.Max, cost: c.Cost}
 		}

@@ -145,7 +145,11 @@ func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found
 			continue
 		}
 		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
-		if err = errors.Join(err, limit.key.invalid()); err == nil {
+		if err != nil && limit.rule != nil && limit.rule.Algorithm == Concurrency {
+			// It may be that of the call's max, which an override has hidden before.
+			err, limited = rule.check(1, limit.cost), limit.cost
+		}
+		if err == nil {
 			err = rule.checkSettled(limit.cost, settled)
 		}
 		if err != nil {

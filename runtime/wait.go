@@ -45,7 +45,7 @@ func (r *request) pause() (time.Duration, bool) {
 			continue
 		}
 		if c.Rule.Algorithm == Concurrency {
-			if c.Wait <= 0 {
+			if c.Wait <= 0 || c.RetryAfter == Never {
 				return 0, false
 			}
 			continue
