@@ -70,8 +70,8 @@ end
 level = level + cost * 1000000
 if level < 0 then
   level = 0
-elseif level > 2 ^ 62 then
-  level = 2 ^ 62 -- more is never owed
+elseif level > param * 1000000 then -- a debt; what would take longer to drain is never owed
+  level = math.min(level, 2 ^ 62, math.floor(2 ^ 52 * max * 1000000 / window))
 end
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1

@@ -52,6 +52,36 @@ func settleIntoDebt(t *trial) {
 	}
 }
 
+// settleIntoEndlessDebt has calls cost more than the limit admits in centuries. Nobody
+// is let through for it, whatever the window is by then, and a reset ends it.
+func settleIntoEndlessDebt(t *trial) {
+	for i, window := range []time.Duration{runtime.MinWindow, time.Second, time.Hour, runtime.MaxWindow} {
+		if t.rule.Window = window; isQueue(&t.rule) {
+			t.rule.Wait = time.Second
+		}
+		name := "k" + string(rune('a'+i))
+		c := t.charge(name, 1)
+		first := t.take(c)[0]
+		if c.Rule.Algorithm != runtime.SlidingCounter { // its keys name the window
+			c.Rule.Window = runtime.MaxWindow
+		}
+		for range 3 {
+			t.settle(c, first.At, runtime.MaxCount)
+			denied := t.peek(c)[0]
+			if denied.Allowed || denied.Remaining != 0 || denied.RetryAfter <= 0 || denied.RetryAfter > 143*366*24*time.Hour {
+				if window >= time.Second || c.Rule.Algorithm != runtime.SlidingCounter { // else it may have left the window
+					t.Fatalf("window %v: got %+v", window, denied)
+				}
+			}
+			t.take(c)
+		}
+		if err := t.Store.Reset(t.Context(), []runtime.Charge{c}); err != nil {
+			t.Fatal(err)
+		}
+		t.left(name, t.rule.Max)
+	}
+}
+
 // settleAfterTheWindow has a call last longer than its window. What it cost beyond
 // its reserve is charged as of now.
 func settleAfterTheWindow(t *trial) {

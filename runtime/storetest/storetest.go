@@ -77,6 +77,7 @@ var tests = []struct {
 	{name: "settle for more", run: settleForMore},
 	{name: "settle for the same", run: settleForTheSame},
 	{name: "settle into debt", run: settleIntoDebt, exact: true, skip: isQueue}, // it would wait
+	{name: "settle into endless debt", run: settleIntoEndlessDebt, skip: isLog},
 	{name: "settle after the window", run: settleAfterTheWindow, exact: true},
 	{name: "settle what is gone", run: settleWhatIsGone},
 	{name: "reset", run: reset},

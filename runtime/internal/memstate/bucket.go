@@ -81,8 +81,11 @@ func (b *bucket) stored(d drain) float64 {
 
 // set sets the level and returns when it will have drained.
 func (b *bucket) set(t *terms.Terms, level float64, at int64) (stop int64) {
-	level = min(level, mostOwed)
-	stop = at + drainOf(t).time(level)
+	d := drainOf(t)
+	if level > float64(t.Param)*levelUnit { // a debt; what would take longer to drain is never owed
+		level = min(level, mostOwed, d.drained(terms.MaxDrain))
+	}
+	stop = at + d.time(level)
 	if spare, slack := b.from-stop, slack(t.Window); spare < 0 || spare > slack {
 		b.from = stop + slack
 		b.kept = b.from
