@@ -93,5 +93,5 @@ func isRefusal(ctx context.Context, err error) bool {
 			return true
 		}
 	}
-	return ctx.Err() == nil
+	return ctx.Err() == nil && err != context.DeadlineExceeded // which a context may be about to say
 }

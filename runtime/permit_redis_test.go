@@ -253,3 +253,26 @@ func TestPermitsThroughFaults(t *testing.T) {
 	}
 	_ = limiter.Close()
 }
+
+// Redis is not kept from its work by a decision that is settled with another limit
+// than it was made with, at a cost that no call can hold.
+func TestPermitsOfOtherCost(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limit, other := permitRule(3).Limit(key("k")), permitRule(3).Limit(key("other"))
+	holding := taken(t, limiter, other)
+	for _, cost := range []int64{0, 1, runtime.MaxLogCost, runtime.MaxLog, runtime.MaxCount} {
+		d := taken(t, limiter, limit)
+		settled(t, limiter, d, other.WithCost(cost))
+		d = taken(t, limiter, limit)
+		settled(t, limiter, d, limit.WithCost(max(1, cost))) // it is known how many are held
+		if err := limiter.Reset(t.Context(), limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled(t, limiter, holding, other)
+	if n := left(t, limiter, other); n != 3 {
+		t.Errorf("%d of 3 left", n)
+	}
+}

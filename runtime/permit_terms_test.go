@@ -110,3 +110,29 @@ func TestInFlightIsBounded(t *testing.T) {
 		t.Errorf("%d names", n)
 	}
 }
+
+// A lateContext has a deadline and no end.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// A deadline that is over is no refusal, though the context has not said so yet.
+func TestLineOfLateContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithDenied(func(_ context.Context, err error) error {
+			t.Errorf("refused by %v", err)
+			return err
+		}))
+		limit := waitingRule(1, time.Minute).Limit(nil)
+		holding := taken(t, limiter, limit)
+		ctx := lateContext{context.Background(), time.Now().Add(time.Second)}
+		if _, err := limiter.Take(ctx, limit); err != context.DeadlineExceeded {
+			t.Errorf("got %v", err)
+		}
+		settled(t, limiter, holding, limit)
+	})
+}
