@@ -45,8 +45,9 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 // What is given back counts no longer, unless it has left the window since. What
 // is missing is charged as of now, also where the limit has no room for it. Then
 // the caller is in debt: its next calls are denied until the limit has room again,
-// and their RetryAfter says when. A bucket drains a debt at its rate. In a window
-// a debt counts until it leaves the window like any other charge.
+// and their RetryAfter says when. A bucket drains a debt at its rate, and never owes
+// more than drains in 142 years. In a window a debt counts until it leaves the window
+// like any other charge.
 //
 // A decision is settled at most once: Settle of a decision that was settled
 // before, or of a copy, returns [ErrSettled] and changes nothing. So does
