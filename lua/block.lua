@@ -1,5 +1,5 @@
--- What take.lua is made of besides, for limits with a block: a caller that such a
--- limit denies stays denied for that long from the denial on.
+-- The pieces of take.lua for limits with a block: a caller that such a limit denies
+-- stays denied for that long from the denial on.
 --
 -- The block is part of the limit's own key, as the time in microseconds at which it
 -- ends: each algorithm says in its header where. Keys of limits with a block have

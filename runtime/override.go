@@ -24,10 +24,10 @@ type Override struct {
 	Mode *Mode
 	// Keys are changes for single keys, by patterns. A pattern is a key as
 	// [Key.String] returns it, or the beginning of keys and a *, as in premium-*.
-	// Of the patterns that a key matches the key itself is in force, or else the
-	// longest. A * that ends a key is written %2A; a * elsewhere in a pattern and
-	// an escape that no key has are errors. A rule may have a million patterns, of
-	// up to 1,024 bytes.
+	// If a key matches several patterns, the key itself is in force, or else the
+	// longest pattern. A * that ends a key is written %2A; a * elsewhere in a
+	// pattern and an escape that no key has are errors. A rule may have a million
+	// patterns, of up to 1,024 bytes.
 	Keys map[string]KeyOverride
 }
 

@@ -165,10 +165,6 @@ var errStorePanicked = errors.New("the store panicked")
 // do has a store do something, whose panics and whose time are bounded.
 func (p *permits) do(local bool, do func(context.Context, Store) error) (err error) {
 	l := p.limiter
-	store := l.store
-	if local {
-		store = l.local
-	}
 	ctx, cancel := l.detached(context.Background())
 	defer cancel()
 	defer func() {
@@ -177,5 +173,5 @@ func (p *permits) do(local bool, do func(context.Context, Store) error) (err err
 			err = errStorePanicked
 		}
 	}()
-	return do(ctx, store)
+	return do(ctx, l.storeOf(local))
 }

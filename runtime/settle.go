@@ -42,18 +42,19 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 // place of the cost that was reserved. The permits of a [Concurrency] are returned.
 // The charges of the other limits stay.
 //
-// What is given back counts no longer, unless it has left the window since. What
-// is missing is charged as of now, also where the limit has no room for it. Then
-// the caller is in debt: its next calls are denied until the limit has room again,
-// and their RetryAfter says when. A bucket drains a debt at its rate, and never owes
+// Events that are given back no longer count. Those that have left the window since
+// are passed over. Missing events are charged as of now, even if the limit has no room
+// for them. Then the caller is in debt: its next calls are denied until the limit has
+// room again, and their RetryAfter says when. A bucket drains a debt at its rate, and never owes
 // more than drains in 142 years. In a window a debt counts until it leaves the window
 // like any other charge.
 //
 // A decision is settled at most once: Settle of a decision that was settled
-// before, or of a copy, returns [ErrSettled] and changes nothing. So does
-// [ErrInvalidLimit], but permits are returned even then. A decision that charged nothing can be settled any number of
-// times, to no effect. Any other error comes from the store. Some limits may have
-// been settled then, so the decision counts as settled.
+// before, or of a copy, returns [ErrSettled] and changes nothing. On an
+// [ErrInvalidLimit] nothing changes either, but permits are returned. A decision that
+// charged nothing can be settled any number of times, to no effect. Any other error
+// comes from the store. Some limits may have been settled then, so the decision counts
+// as settled.
 //
 // Settling does not end with ctx: it goes on when the caller's deadline has
 // passed or the caller was cancelled. The store bounds its time, or
@@ -199,18 +200,13 @@ func (l *Limiter) settle(ctx context.Context, source Source, charges []Charge) e
 func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charge) (errs []error) {
 	local := source == SourceLocal
 	back := l.permits.withdraw(charges, local)
-	var failed error
-	if s, ok := l.store.(*RedisStore); ok && !local {
-		errs = s.settle(context.WithoutCancel(ctx), charges)
-	} else if local {
-		failed = l.local.Settle(ctx, charges)
-	} else {
-		ctx, cancel := l.detached(ctx)
-		defer cancel()
-		failed = l.store.Settle(ctx, charges)
-	}
-	if failed != nil {
-		errs = slices.Repeat([]error{failed}, len(charges))
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	store := l.storeOf(local)
+	if s, ok := store.(*RedisStore); ok {
+		errs = s.settle(ctx, charges)
+	} else if err := store.Settle(ctx, charges); err != nil {
+		errs = slices.Repeat([]error{err}, len(charges))
 	}
 	l.permits.returned(back, func(i int) error {
 		if errs == nil {
@@ -219,6 +215,14 @@ func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charg
 		return errs[i]
 	})
 	return errs
+}
+
+// storeOf returns the store that has made a charge: the limiter's own if it is local.
+func (l *Limiter) storeOf(local bool) Store {
+	if local {
+		return l.local
+	}
+	return l.store
 }
 
 // detached returns a context with the values of ctx that does not end with it.

@@ -22,9 +22,9 @@ const (
 // SettleLater is [Limiter.Settle] for callers that have no use for its error. It
 // returns at once, and a goroutine settles the decision together with others. If
 // 4,096 charges wait for that already, it settles this decision itself before it
-// returns, together with some of those. Errors reach the observers and the log. [Limiter.Close] waits for what
-// is not settled yet; a process that ends without it leaves the costs as they were
-// reserved.
+// returns, together with some of those. Errors reach the observers and the log.
+// [Limiter.Close] waits for decisions that are not settled yet; a process that ends
+// without it leaves the costs as they were reserved.
 func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) {
 	if l == nil {
 		l = withoutStore

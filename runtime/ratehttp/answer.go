@@ -40,7 +40,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 		return // nothing can be said any more
 	}
 	h := w.Header()
-	// What a handler has prepared for its own answer does not fit this one.
+	// A handler may have set these for an answer of its own.
 	for _, name := range [...]string{"Content-Length", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
 		h.Del(name)
 	}

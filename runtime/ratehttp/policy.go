@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -95,10 +94,7 @@ func (p *policies) add(rule string) Policy {
 
 // shortName returns the name of a rule without its package.
 func shortName(rule string) string {
-	if _, rest, ok := strings.Cut(rule, "."); ok && rest != "" {
-		rule = rest
-	}
-	if rule == "" {
+	if rule = ratefield.WithoutPackage(rule); rule == "" {
 		return "default"
 	}
 	return ratefield.Printable(rule)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // A Server is what a server does about rate limits. It is safe for concurrent use.
@@ -21,7 +22,7 @@ type Server struct {
 
 // NewServer returns a Server with options.
 func NewServer(opts ...Option) *Server {
-	s := &Server{policyName: withoutPackage}
+	s := &Server{policyName: ratefield.WithoutPackage}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(s)

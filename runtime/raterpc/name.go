@@ -1,19 +1,6 @@
 package raterpc
 
-import (
-	"strings"
-
-	"github.com/rategen/rategen/runtime/ratefield"
-)
-
-// withoutPackage is the default of [WithPolicyName]. A generated name begins with that
-// of a package.
-func withoutPackage(rule string) string {
-	if _, rest, ok := strings.Cut(rule, "."); ok && rest != "" {
-		return rest
-	}
-	return rule
-}
+import "github.com/rategen/rategen/runtime/ratefield"
 
 // public returns the name by which clients know a rule, or "" if they do not. It is
 // printable ASCII.

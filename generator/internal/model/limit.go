@@ -16,7 +16,7 @@ type Limit struct {
 	Max   *expr.Expr // nil unless it depends on the call
 	When  *expr.Expr // nil: always
 
-	// What changes the charge when the call is over.
+	// Refund and Settle change the charge when the call is over.
 	Refund *expr.Expr // gives it back if true; nil: never
 	Settle *expr.Expr // is the real cost; nil: Cost
 }
