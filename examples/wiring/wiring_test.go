@@ -117,3 +117,17 @@ func TestFxDoubleBinding(t *testing.T) {
 		t.Errorf("error %v, want one that says that Quotes are already provided", err)
 	}
 }
+
+// A decorator within a module does not reach those outside of it.
+func TestFxDecoratorInModule(t *testing.T) {
+	var service quotes.Quotes
+	app := fx.New(fx.NopLogger, byfx.Module, fx.Module("limits", byfx.Limited),
+		fx.Supply(fx.Annotate(runtime.NewMemoryStore(), fx.As(new(runtime.Store)))),
+		fx.Populate(&service))
+	if err := app.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if refused := ask(t, service, 5); refused != 0 {
+		t.Errorf("%d of 5 calls were refused: a module's decorator has become the application's", refused)
+	}
+}
