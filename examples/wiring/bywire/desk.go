@@ -6,8 +6,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-//go:generate go tool wire
-
 // A Desk uses quotes, and does not know of limits.
 type Desk struct{ Quotes quotes.Quotes }
 
