@@ -39,6 +39,7 @@ func NewRateLimitedQuotes(next Quotes, limiter *runtime.Limiter) *RateLimitedQuo
 	if limiter == nil {
 		panic("NewRateLimitedQuotes: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(quotesPriceLimit)
 	return &RateLimitedQuotes{next: next, limiter: limiter}
 }
 

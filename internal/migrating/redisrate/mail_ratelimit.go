@@ -41,6 +41,7 @@ func NewRateLimitedMailer(next Mailer, limiter *runtime.Limiter) *RateLimitedMai
 	if limiter == nil {
 		panic("NewRateLimitedMailer: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(mailerSendLimit)
 	return &RateLimitedMailer{next: next, limiter: limiter}
 }
 
