@@ -58,7 +58,7 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	if report.HasErrors() {
 		return nil, diagnosticsOf(report)
 	}
-	at := &place{report: report, path: path, line: line}
+	at := &place{report: report, name: filepath.Base(path), line: line}
 	var found []Explanation
 	for _, f := range wrapped {
 		for _, w := range f.Wrappers {
@@ -77,7 +77,7 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 // A place is the line that is to be explained.
 type place struct {
 	report *diag.Reporter
-	path   string
+	name   string // of the file: its directory is all that was loaded
 	line   int
 	empty  string // the method at the line, if it has no limits
 }
@@ -85,7 +85,7 @@ type place struct {
 // explain explains those rules of a wrapper that the line names.
 func (p *place) explain(w *model.Wrapper) []Explanation {
 	for _, r := range w.Rules {
-		if at := p.report.Fset.PositionFor(r.Pos, false); at.Filename == p.path && at.Line == p.line {
+		if at := p.position(r.Pos); p.holds(at) && at.Line == p.line {
 			return []Explanation{p.explanation(w, r, limitedBy(w, r))}
 		}
 	}
@@ -154,9 +154,18 @@ func (p *place) declares(w *model.Wrapper, m *model.Method) bool {
 
 // within reports whether the line is one from a position to another.
 func (p *place) within(from, to token.Pos) bool {
-	first, last := p.report.Fset.PositionFor(from, false), p.report.Fset.PositionFor(to, false)
-	return first.Filename == p.path && first.Line <= p.line && p.line <= last.Line
+	first, last := p.position(from), p.position(to)
+	return p.holds(first) && first.Line <= p.line && p.line <= last.Line
 }
+
+// position is like [diag.Reporter.Position] and ignores //line comments: the line is one
+// of the file itself.
+func (p *place) position(pos token.Pos) token.Position {
+	return p.report.Fset.PositionFor(pos, false)
+}
+
+// holds reports whether the file holds a position.
+func (p *place) holds(at token.Position) bool { return filepath.Base(at.Filename) == p.name }
 
 // nothing says that there is no directive at the line, and which one is nearest.
 func (p *place) nothing(file string, files []*model.File) error {
@@ -164,8 +173,8 @@ func (p *place) nothing(file string, files []*model.File) error {
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
-				at := p.report.Fset.PositionFor(r.Pos, false)
-				if n := max(at.Line-p.line, p.line-at.Line); at.Filename == p.path && (distance < 0 || n < distance) {
+				at := p.position(r.Pos)
+				if n := max(at.Line-p.line, p.line-at.Line); p.holds(at) && (distance < 0 || n < distance) {
 					nearest, distance = fmt.Sprintf("%d, which is %s", at.Line, r.Name), n
 				}
 			}

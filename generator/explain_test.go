@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestExplainedKey(t *testing.T) {
 	scratch.Write(t, filepath.Join(dir, "go.mod"), "module example.com/m\n\ngo 1.26.0\n")
 	t.Setenv("GOFLAGS", "")
 	t.Setenv("GOWORK", "off")
-	for options, rule := range map[string]runtime.Rule{
+	rules := map[string]runtime.Rule{
 		"":                          {},
 		"storage=list":              {Storage: runtime.List},
 		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
@@ -41,7 +42,15 @@ func TestExplainedKey(t *testing.T) {
 		"algorithm=leaky-bucket":                          {Algorithm: runtime.LeakyBucket},
 		"algorithm=leaky-bucket wait=1s":                  {Algorithm: runtime.LeakyBucket, Wait: time.Second},
 		"algorithm=concurrency":                           {Algorithm: runtime.Concurrency},
-	} {
+	}
+	for _, o := range generator.Options() {
+		for value := range strings.SplitSeq(o.Value, "|") {
+			if _, tested := rules[o.Name+"="+value]; o.Name == "storage" && value != "zset" && !tested {
+				t.Errorf("no case has %s=%s", o.Name, value)
+			}
+		}
+	}
+	for options, rule := range rules {
 		for _, text := range []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"} {
 			source := fmt.Sprintf("package m\n\ntype A interface {\n\t//ratelimit:window=10s prefix=p: key=part,#n %s\n\tDo(n int) error\n}\n\nconst part = %q\n", options, text)
 			scratch.Write(t, filepath.Join(dir, "a.go"), source)

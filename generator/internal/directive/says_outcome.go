@@ -88,7 +88,7 @@ func stateSays(s *Settings) string {
 func storageSays(s *Settings) string {
 	kind := map[string]string{"": "sorted set", "zset": "sorted set", "list": "list"}[s.Storage()]
 	if kind == "" {
-		kind = s.Storage()
+		return ""
 	}
 	entries := "the max"
 	if most, known := s.max(); known {

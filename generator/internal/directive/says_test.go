@@ -2,6 +2,7 @@ package directive
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -21,13 +22,19 @@ func TestSaysAll(t *testing.T) {
 	}
 }
 
-// Every algorithm is explained with a limit, a refusal and what Redis holds.
+// Every algorithm and storage is explained with a limit, a refusal and what Redis holds.
 func TestSaysAlgorithms(t *testing.T) {
+	var all []*Settings
 	for _, a := range algorithms {
-		s := (&Settings{}).With("algorithm", a)
+		all = append(all, (&Settings{}).With("algorithm", a))
+	}
+	for storage := range strings.SplitSeq(optionNamed("storage").Value, "|") {
+		all = append(all, (&Settings{}).With("storage", storage))
+	}
+	for _, s := range all {
 		for _, topic := range []Topic{TopicLimit, TopicRefusal, TopicRedis, TopicFailure} {
 			if len(s.Says(topic)) == 0 {
-				t.Errorf("%s: nothing about %s", a, topic)
+				t.Errorf("%v: nothing about %s", s.values, topic)
 			}
 		}
 	}
