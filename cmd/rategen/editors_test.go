@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,34 +10,44 @@ import (
 	"github.com/rategen/rategen/internal/doccheck"
 )
 
-// The problem matcher of the page reads errors and warnings as the command prints them.
-func TestProblemMatcher(t *testing.T) {
-	var tasks struct {
-		Tasks []struct {
-			Command        string
-			ProblemMatcher struct {
-				Pattern struct {
-					Regexp                                string
-					File, Line, Column, Severity, Message int
-				}
-			}
-		}
-	}
+type task struct {
+	Command        string
+	ProblemMatcher json.RawMessage
+}
+
+// tasks returns the tasks of VS Code on the page about editors.
+func tasks(t *testing.T) []task {
+	t.Helper()
 	page, err := doccheck.Read("../../docs/editors.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var file struct{ Tasks []task }
 	for _, b := range page.Blocks {
 		if b.Language == "json" {
-			if err := json.Unmarshal([]byte(b.Text), &tasks); err != nil {
+			if err := json.Unmarshal([]byte(b.Text), &file); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if len(tasks.Tasks) != 1 {
-		t.Fatalf("the page has %d tasks", len(tasks.Tasks))
+	if len(file.Tasks) != 2 {
+		t.Fatalf("the page has %d tasks", len(file.Tasks))
 	}
-	pattern := tasks.Tasks[0].ProblemMatcher.Pattern
+	return file.Tasks
+}
+
+// The problem matcher of the page reads errors and warnings as the command prints them.
+func TestProblemMatcher(t *testing.T) {
+	var problems struct {
+		Pattern struct {
+			Regexp                                string
+			File, Line, Column, Severity, Message int
+		}
+	}
+	if err := json.Unmarshal(tasks(t)[0].ProblemMatcher, &problems); err != nil {
+		t.Fatal(err)
+	}
+	pattern := problems.Pattern
 	matcher, err := regexp.Compile(pattern.Regexp)
 	if err != nil {
 		t.Fatal(err)
@@ -62,5 +73,19 @@ func TestProblemMatcher(t *testing.T) {
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s: the matcher reads %q, want %q", source, got, want)
 		}
+	}
+}
+
+// The task that explains a line gives the command what it needs.
+func TestExplainTask(t *testing.T) {
+	dir := writeModule(t, module)
+	command, ok := strings.CutPrefix(tasks(t)[1].Command, "go tool rategen ")
+	name, place, cut := strings.Cut(command, " ")
+	if !ok || !cut {
+		t.Fatalf("command %q", command)
+	}
+	place = strings.NewReplacer("${file}", filepath.Join(dir, "a.go"), "${lineNumber}", "5", "'", "").Replace(place)
+	if code, out, errs := rategen(dir, name, place); code != done || !strings.HasPrefix(out, "a.go:4: m.A.Do\n") {
+		t.Errorf("%s %s: exit %d\n%s%s", name, place, code, out, errs)
 	}
 }
