@@ -71,12 +71,22 @@ func maxSays(s *Settings) string {
 	case Concurrency:
 		limit = "At most " + calls(most) + " in flight, over all processes."
 	default:
-		limit = "At most " + calls(most) + " in any " + window + "."
+		limit = "At most " + calls(most) + " in " + exactly(s) + "."
 	}
 	if !known {
 		limit += " The max is evaluated for each call."
 	}
 	return limit
+}
+
+// exactly returns the time in which a log or a counter admits no more than its max.
+// Rounding takes a time slice of the window: see the page on algorithms.
+func exactly(s *Settings) string {
+	rounded := get[time.Duration](s, "resolution")
+	if rounded >= s.Window() {
+		return "each time slice of " + ShortDuration(s.Window())
+	}
+	return "any " + ShortDuration(s.Window()-rounded)
 }
 
 func algorithmSays(s *Settings) string {
