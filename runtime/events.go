@@ -18,6 +18,7 @@ type events struct {
 	log       *limitedLog
 	observers []*Observer
 	decisions bool     // an observer has a Decision function
+	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 }
 
@@ -44,13 +45,20 @@ func (e *events) attached(l *Limiter) {
 }
 
 // decides reports whether anybody may listen to decisions.
-func (e *events) decides() bool { return e.decisions || recording.Load() }
+func (e *events) decides() bool { return e.decisions || e.witness != nil || recording.Load() }
+
+// A witness is a store that learns the keys of decisions, and when they were charged,
+// which no event for an [Observer] says: that of package ratetest. It is given copies,
+// so that charges may be on the stack of their caller.
+type witness interface {
+	Decided(r *Rule, key string, at int64, ev DecisionEvent)
+}
 
 // decided reports each limit of a call that arrived at an instant. A caller
 // that gave up has no decision.
 func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Duration, source Source, err error) {
 	recorders := recordersOf(ctx)
-	if recorders == nil && !e.decisions || err != nil && !errors.Is(err, ErrUnavailable) {
+	if recorders == nil && !e.decisions && e.witness == nil || err != nil && !errors.Is(err, ErrUnavailable) {
 		return
 	}
 	call := Call{Charges: charges}
@@ -69,7 +77,7 @@ func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Dur
 		case !admitted:
 			ev.Verdict = NotCharged
 		}
-		e.decision(ctx, recorders, ev)
+		e.decision(ctx, recorders, c, ev)
 	}
 }
 
@@ -91,14 +99,17 @@ func (c *Charge) decider(source Source, recalled bool) Source {
 // left out of its decision for that.
 func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 	e.log.denied(c, SourceNone, instant())
-	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
+	if recorders := recordersOf(ctx); recorders != nil || e.decides() {
 		ev := newDecisionEvent(c)
 		ev.Verdict = ShadowDenied
-		e.decision(ctx, recorders, ev)
+		e.decision(ctx, recorders, c, ev)
 	}
 }
 
-func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionEvent) {
+func (e *events) decision(ctx context.Context, recorders *recorder, c *Charge, ev DecisionEvent) {
+	if e.witness != nil {
+		e.witness.Decided(c.Rule, string(c.Key), c.At, ev)
+	}
 	for r := recorders; r != nil; r = r.outer {
 		if r.record != nil {
 			e.record(r, ev)
