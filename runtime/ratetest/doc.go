@@ -1,0 +1,38 @@
+// Package ratetest helps to test code that is rate-limited: without Redis, without
+// sleeping, and with limits that count exactly.
+//
+// [New] returns a limiter for a test. The code under test is given its
+// [runtime.Limiter]; the test moves its time with [Limiter.Advance], scripts answers
+// of its rules with [Limiter.Next], and looks at what was decided with
+// [Limiter.Check]:
+//
+//	limiter := ratetest.New(t)
+//	greeter := NewRateLimitedGreeter(plainGreeter{}, limiter.Limiter)
+//
+//	// … call greeter four times …
+//	limiter.Check("hello.Greeter.Greet").Admitted(3).Denied(1)
+//
+//	limiter.Advance(10 * time.Second)
+//	// … call it again …
+//	limiter.Check("hello.Greeter.Greet").Admitted(4)
+//
+// [Unlimited] is for tests in which limits do not matter. Package ratetestredis has a
+// Redis within the process, for code that makes its own store.
+//
+// # Time
+//
+// In a bubble of testing/synctest the limiter goes by the clock of the bubble.
+// Advance then sleeps in the bubble, and calls that wait for their turn take no real
+// time.
+//
+// Outside of a bubble the limiter has a clock of its own. It begins in the year 2100
+// and stands still until Advance moves it, so that a result does not depend on how
+// fast the test runs. Nothing wakes a call that waits for its turn there: it fails the
+// test, which then belongs into a bubble. Scalers, the polling of overrides and
+// deadlines of contexts still go by the process's clock, and so do Slow answers, for
+// which the test must be in a bubble. A decision whose time is years away from the
+// limiter's fails the test, because it was made by another clock.
+//
+// A permit of a concurrency limit does not lapse while its call runs, however far
+// Advance moves the clock.
+package ratetest
