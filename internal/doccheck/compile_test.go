@@ -36,6 +36,7 @@ var imports = map[string]string{
 	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
 	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
 	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
+	"ratetest":    "github.com/rategen/rategen/runtime/ratetest",
 	"redis":       "github.com/redis/go-redis/v9",
 	"runtime":     "github.com/rategen/rategen/runtime",
 	"slog":        "log/slog",
