@@ -17,7 +17,7 @@ import (
 type events struct {
 	log       *limitedLog
 	observers []*Observer
-	decisions bool     // an observer has a Decision function
+	decisions bool     // an observer has a Decision function, or there is a witness
 	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 }
@@ -44,8 +44,15 @@ func (e *events) attached(l *Limiter) {
 	}
 }
 
+// show has a store learn of decisions, if it is a witness.
+func (e *events) show(store Store) {
+	if w, ok := store.(witness); ok {
+		e.witness, e.decisions = w, true
+	}
+}
+
 // decides reports whether anybody may listen to decisions.
-func (e *events) decides() bool { return e.decisions || e.witness != nil || recording.Load() }
+func (e *events) decides() bool { return e.decisions || recording.Load() }
 
 // A witness is a store that learns the keys of decisions, and when they were charged,
 // which no event for an [Observer] says: that of package ratetest. It is given copies,
@@ -58,7 +65,7 @@ type witness interface {
 // that gave up has no decision.
 func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Duration, source Source, err error) {
 	recorders := recordersOf(ctx)
-	if recorders == nil && !e.decisions && e.witness == nil || err != nil && !errors.Is(err, ErrUnavailable) {
+	if recorders == nil && !e.decisions || err != nil && !errors.Is(err, ErrUnavailable) {
 		return
 	}
 	call := Call{Charges: charges}
@@ -99,7 +106,7 @@ func (c *Charge) decider(source Source, recalled bool) Source {
 // left out of its decision for that.
 func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 	e.log.denied(c, SourceNone, instant())
-	if recorders := recordersOf(ctx); recorders != nil || e.decides() {
+	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		ev := newDecisionEvent(c)
 		ev.Verdict = ShadowDenied
 		e.decision(ctx, recorders, c, ev)

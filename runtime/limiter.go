@@ -79,7 +79,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
-	l.events.witness, _ = store.(witness)
+	l.events.show(store)
 	l.shareClock(memoryOf(store))
 	l.checkReplicas()
 	if l.follow != nil {

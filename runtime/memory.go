@@ -37,12 +37,16 @@ func WithMaxKeys(n int) MemoryOption {
 }
 
 // WithClock makes the store tell the time by now, in place of the process's clock:
-// for tests that move time themselves. A limiter on the store counts by it as well
-// where it decides alone, see [FailLocal] and [WithProcessCap]. Calls that wait for
-// their turn still wait by the process's clock; package ratetest reports them. Now is called from
-// many goroutines.
+// for tests that move time themselves, see package ratetest. A limiter on the store
+// counts by it as well where it decides alone, see [FailLocal] and [WithProcessCap].
+// Calls still wait for their turn by the process's clock, and permits are renewed by
+// it. Now must be safe for concurrent use. A nil now changes nothing.
 func WithClock(now func() time.Time) MemoryOption {
-	return func(s *MemoryStore) { s.clock = func() int64 { return now().UnixMicro() } }
+	return func(s *MemoryStore) {
+		if now != nil {
+			s.clock = func() int64 { return now().UnixMicro() }
+		}
+	}
 }
 
 // NewMemoryStore returns an empty store.
