@@ -29,16 +29,21 @@ type shown struct {
 var shownBlocks = []shown{
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
 	{page: "README.zh-CN.md", has: "enough greetings", reason: "TestTranslation compares it with README.md"},
+	{page: "docs/directive.md", has: "limits    EmployeeService.GetByID", reason: "a test of cmd/rategen compares it with the golden file"},
+	{page: "docs/editors.md", has: "(ratelimit)", reason: "golangci-lint prints it; it is built from the network, and was tried by hand"},
 	{page: "docs/failures.md", has: "in every window", reason: "a formula"},
 	{page: "docs/grpc.md", has: "(the message)", reason: "fields of one exchange; the tests of runtime/rategrpc check each of them"},
 	{page: "docs/grpc.md", has: "grpc-status-details-bin", reason: "the time in the details differs in every run"},
 	{page: "docs/grpc.md", has: "A client without a retry policy", reason: "the times differ in every run of examples/grpc, whose test checks the rest"},
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
+	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
+	{page: "docs/migrating.md", has: "@RateLimiting(", reason: "Java, to compare with"},
 	{page: "docs/quotas.md", has: "quotas.Exceptions", reason: "a line of the reader's own package; TestQuotas of examples/quotas has one like it"},
 	{page: "docs/recipes.md", has: "name=reports.export", file: "examples/quotas/quotas.go"},
 	{page: "docs/running.md", has: "max is text", reason: "TestParseErrors of runtime/override has this error"},
 	{page: "docs/running.md", has: "endless  healed", reason: "the test of the command checks the columns; the numbers are an example"},
 	{page: "docs/running.md", has: "+zrangebyscore", reason: "TestScriptCommands of runtime compares it with the scripts"},
+	{page: "docs/wiring.md", has: "403 Forbidden", reason: "a test of examples/wiring has a proxy that makes go say so"},
 	{page: "docs/testing.md", has: "this has happened", file: "runtime/ratetest/example_test.go"},
 }
 

@@ -59,7 +59,9 @@ var command = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go (run|test|tool|generate|ve
 
 // foreign are commands of others, with how they are checked.
 var foreign = map[string]string{
-	"redis-cli": "TestRedisCommands runs them",
+	"redis-cli":            "TestRedisCommands runs them",
+	"golangci-lint":        "it builds from the network, and was tried by hand",
+	"./golangci-ratelimit": "golangci-lint builds it",
 }
 
 // check returns what is wrong with a command that is run in a directory.
