@@ -166,6 +166,8 @@ func TestUncheckedIsFound(t *testing.T) {
 		"go tool none -x":   "no program in cmd/none",
 		"go tool rategen x": "",
 		"redis-cli PING":    "",
+		"rategen -check":    "",
+		"rategen -chekc":    "no flag -chekc",
 		"go get -tool github.com/rategen/rategen/cmd/none@v1.0.0":                                 "no package",
 		"go get -tool github.com/rategen/rategen/cmd/rategen@latest":                              "",
 		"go mod edit -replace github.com/rategen/rategen/none=/path/to/rategen":                   "no package",

@@ -10,8 +10,7 @@ import (
 
 // Commands that the documentation tells people to run exist: the packages and modules
 // that go commands name, the scripts, the tools, and the flags that are rategen's own.
-// CI runs many of them: those of README.md and docs/directive.md, and all that it
-// consists of.
+// CI runs those of README.md and docs/directive.md in modules of their own.
 func TestCommands(t *testing.T) {
 	checked := 0
 	for from, p := range pages(t) {
@@ -59,15 +58,20 @@ var command = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go (run|test|tool|generate|ve
 
 // foreign are commands of others, with how they are checked.
 var foreign = map[string]string{
-	"redis-cli":            "TestRedisCommands runs them",
+	"cd":                   "TestCommands follows it",
+	"export":               "it sets variables of the shell",
 	"golangci-lint":        "it builds from the network, and was tried by hand",
 	"./golangci-ratelimit": "golangci-lint builds it",
+	"redis-cli":            "TestRedisCommands runs them",
 }
 
 // check returns what is wrong with a command that is run in a directory.
 func check(t *testing.T, dir string, words []string) string {
-	if foreign[words[0]] != "" || words[0] == "cd" {
+	if foreign[words[0]] != "" {
 		return ""
+	}
+	if program := filepath.Join("cmd", words[0]); isDir(program) {
+		return checkProgram(t, program, words[1:])
 	}
 	if len(words) < 2 || words[0] != "bash" && words[0] != "go" {
 		return "nobody checks this command: have a test run it, or add it to foreign in internal/doccheck and say how it is checked"
@@ -108,6 +112,12 @@ func check(t *testing.T, dir string, words []string) string {
 		}
 	}
 	return ""
+}
+
+// isDir reports whether there is a directory in the repository.
+func isDir(path string) bool {
+	info, err := os.Stat(filepath.Join(root, path))
+	return err == nil && info.IsDir()
 }
 
 // checkModules returns what is wrong with the packages of rategen's that a command
