@@ -74,7 +74,9 @@ func (c *Check) Verdict(v runtime.Verdict, n int) *Check {
 }
 
 // Cost checks how much the calls were charged together. What was refunded does not
-// count, what was settled counts as settled, and permits count while they are held.
+// count, what was settled counts as settled, and permits count while they are held. A
+// call that the limiter decided alone, because its rule fails locally, counts as it was
+// charged at first.
 func (c *Check) Cost(n int64) *Check {
 	s := c.limiter.store
 	s.t.Helper()

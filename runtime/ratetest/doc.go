@@ -23,15 +23,29 @@
 //
 // In a bubble of testing/synctest the limiter goes by the clock of the bubble.
 // Advance then sleeps in the bubble, and calls that wait for their turn take no real
-// time.
+// time:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		limiter := ratetest.New(t)
+//		begin := limiter.Now()
+//		// … make calls that wait …
+//		if took := limiter.Now().Sub(begin); took != 30*time.Second {
+//			t.Errorf("the calls took %v", took)
+//		}
+//	})
 //
 // Outside of a bubble the limiter has a clock of its own. It begins in the year 2100
 // and stands still until Advance moves it, so that a result does not depend on how
-// fast the test runs. Nothing wakes a call that waits for its turn there: it fails the
-// test, which then belongs into a bubble. Scalers, the polling of overrides and
-// deadlines of contexts still go by the process's clock, and so do Slow answers, for
-// which the test must be in a bubble. A decision whose time is years away from the
-// limiter's fails the test, because it was made by another clock.
+// fast the test runs. Where the time of the machine gets in, the test fails:
+//
+//   - A call that has to wait for its turn fails it, because nothing would wake the
+//     call. It is decided without the wait. Such a test belongs in a bubble.
+//   - A [Slow] answer cannot be scripted.
+//   - A decision that was made by another clock, and is settled or refunded here, fails
+//     it. This is so in a bubble too.
+//
+// Scalers, the polling of overrides and the deadlines of contexts go by the clock of
+// the machine there, and by that of the bubble within one.
 //
 // A permit of a concurrency limit does not lapse while its call runs, however far
 // Advance moves the clock.
