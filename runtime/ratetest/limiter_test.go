@@ -23,7 +23,7 @@ func context(testing.TB) stdcontext.Context { return stdcontext.Background() }
 // The limiter decides as a MemoryStore does at the same times, in all fields: outside
 // of a bubble, with its own clock, and in one.
 func TestDecidesAsMemoryStore(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			algorithm := runtime.Algorithm(seed % uint64(runtime.Concurrency))
@@ -179,6 +179,7 @@ func TestWaitInBubble(t *testing.T) {
 func TestWaitOutsideBubble(t *testing.T) {
 	const remedy = "no time passes outside of a bubble: run the test in synctest.Test"
 	queue := &runtime.Rule{Name: "queue", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: 15 * time.Minute}
+	full := &runtime.Rule{Name: "full", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: time.Hour, Burst: 1}
 	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 1, Wait: 2 * time.Hour}
 	impatient := &runtime.Rule{Name: "impatient", Window: time.Hour, Max: 1, Wait: time.Minute}
 	permit := &runtime.Rule{Name: "permit", Window: time.Hour, Max: 1, Wait: time.Hour, Algorithm: runtime.Concurrency}
@@ -195,6 +196,7 @@ func TestWaitOutsideBubble(t *testing.T) {
 		{rule: permit, admit: 1, want: []string{`rule "permit" has a call wait … and ` + remedy}},
 		{rule: local, gone: true, admit: 1, want: []string{`rule "local" has a call wait for 10m0s, and ` + remedy}},
 		{rule: impatient, admit: 1},
+		{rule: full, admit: 1},
 		{rule: shadow, admit: 2},
 	} {
 		t.Run(c.rule.Name, func(t *testing.T) {
