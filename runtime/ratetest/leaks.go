@@ -59,7 +59,7 @@ func (s *store) stay(call *runtime.Call) {
 
 func (s *store) reportWaiting(rule, howLong string) {
 	if !s.ended {
-		s.t.Errorf("ratetest: rule %q has a call wait %s, and no time passes outside of a bubble: run the test in synctest.Test", rule, howLong)
+		s.t.Errorf("ratetest: rule %q has a call wait %s, and no time passes outside of a bubble: make the limiter in synctest.Test", rule, howLong)
 	}
 }
 

@@ -177,7 +177,7 @@ func TestWaitInBubble(t *testing.T) {
 // Outside of a bubble every kind of call that waits fails the test, and goes on
 // without its wait. Calls that need not wait, or may not, do not fail it.
 func TestWaitOutsideBubble(t *testing.T) {
-	const remedy = "no time passes outside of a bubble: run the test in synctest.Test"
+	const remedy = "no time passes outside of a bubble: make the limiter in synctest.Test"
 	queue := &runtime.Rule{Name: "queue", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: 15 * time.Minute}
 	full := &runtime.Rule{Name: "full", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: time.Hour, Burst: 1}
 	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 1, Wait: 2 * time.Hour}

@@ -81,7 +81,7 @@ func (s *store) script(rule string, a *scripted) {
 	case a.slow < 0, a.slow == 0 && !a.unavailable && a.retryAfter <= 0:
 		s.t.Fatalf("ratetest: rule %q: %s: the time must be above 0", rule, a.text)
 	case a.slow > 0 && !s.bubble:
-		s.t.Fatalf("ratetest: rule %q: %s: no time passes outside of a bubble: run the test in synctest.Test", rule, a.text)
+		s.t.Fatalf("ratetest: rule %q: %s: no time passes outside of a bubble: make the limiter in synctest.Test", rule, a.text)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
