@@ -87,7 +87,7 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		metrics <- metric
 	})
-	for _, source := range waiting {
+	for _, source := range tally.Waits {
 		metric, err := c.durations[source].metric(c.duration, c.created, source.String())
 		if err != nil {
 			metric = prometheus.NewInvalidMetric(c.duration, err)
@@ -97,6 +97,3 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 		metrics <- metric
 	}
 }
-
-// waiting are the sources whose decisions wait for a store.
-var waiting = []runtime.Source{runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure}

@@ -45,8 +45,9 @@ func WithExemplar(labels func(context.Context) prometheus.Labels) Option {
 //
 // Limiters share the metrics of a registerer: the second Observer for it returns the
 // first one, and its options have no effect. To tell limiters apart, wrap the
-// registerer: prometheus.WrapRegistererWith(prometheus.Labels{"limiter": "public"},
-// registry). The metrics keep the limiters in memory.
+// registerer of each with a value of the same label, as in
+// prometheus.WrapRegistererWith(prometheus.Labels{"limiter": "public"}, registry). The
+// metrics keep the limiters in memory.
 //
 // The error says that the registerer is nil, or has metrics of another kind with the
 // same names.

@@ -52,11 +52,7 @@ func (t *Tally) states(limiters []*runtime.Limiter) (map[*rule]runtime.RuleState
 	states, held := map[*rule]runtime.RuleState{}, map[*rule]int64{}
 	for _, l := range limiters {
 		registered := l.Rules()
-		added := make([]string, len(registered))
-		for i := range registered {
-			added[i] = registered[i].Rule.Name
-		}
-		t.names.add(added...)
+		t.names.learn(registered)
 		for _, state := range registered {
 			r := t.names.of(state.Rule.Name)
 			if r == &t.names.other {

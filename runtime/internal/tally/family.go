@@ -8,6 +8,8 @@ const (
 	Counter Kind = iota
 	// Gauge values rise and fall.
 	Gauge
+	// Histogram values are distributions.
+	Histogram
 )
 
 // A Family is a metric under its name and in its unit of OpenTelemetry. In
@@ -47,9 +49,9 @@ var Families = []*Family{
 }
 
 // Duration is a histogram, which each adapter keeps in its own way.
-var Duration = &Family{Name: "rategen.decision.duration", Unit: "s",
-	Help:   "Time that decisions took which waited for the store. A call counts once for each of its limits.",
-	Labels: []string{"source"}}
+var Duration = &Family{"rategen.decision.duration", Histogram, "s",
+	"Time that decisions took which waited for the store, 10 µs or more. A call counts once for each of its limits.",
+	[]string{"source"}}
 
 // DurationBounds are the upper bounds of the buckets of [Duration] in seconds.
 var DurationBounds = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3}

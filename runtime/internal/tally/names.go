@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 const (
@@ -17,12 +19,14 @@ const (
 	Other = "other"
 )
 
-// names finds what is counted under the name of a rule. Finding takes one look-up
-// and no lock.
+// names finds what is counted under the name of a rule. Finding a name that has been
+// used for a while takes one look-up and no lock.
 type names struct {
-	known atomic.Pointer[map[string]*rule] // by the name as the program spells it
+	known atomic.Pointer[map[string]*rule] // by the name as the program spells it; never changed
 	full  atomic.Bool
 	mu    sync.Mutex
+	next  map[string]*rule // all that are known and newer ones; nil: there are none
+	tries int              // how often a name was not known since next was made
 	each  map[string]*rule // by label
 	other rule
 }
@@ -42,36 +46,61 @@ func (n *names) of(name string) *rule {
 	if n.full.Load() {
 		return &n.other
 	}
-	n.add(name)
-	return n.of(name)
-}
-
-// add makes names known. Each call copies all that are known, so many names are
-// best added at a time.
-func (n *names) add(added ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next := maps.Clone(*n.known.Load())
-	for _, name := range added {
-		if _, ok := next[name]; ok {
-			continue
-		}
-		if len(next) >= maxRules {
-			n.full.Store(true)
-			break
-		}
-		label := labelOf(name)
-		r := n.each[label]
-		if label == Other {
-			r = &n.other
-		}
-		if r == nil {
-			r = &rule{label: label}
-			n.each[label] = r
-		}
-		next[strings.Clone(name)] = r
+	r := n.add(name)
+	// As many tries pay for the copy that the next new name will take.
+	if n.tries++; n.tries >= len(n.next) {
+		n.publish()
 	}
-	n.known.Store(&next)
+	return r
+}
+
+// add returns what is counted under a name that may be new.
+func (n *names) add(name string) *rule {
+	if n.next == nil {
+		n.next = maps.Clone(*n.known.Load())
+	}
+	if r, ok := n.next[name]; ok {
+		return r
+	}
+	if len(n.next) >= maxRules {
+		n.publish()
+		n.full.Store(true)
+		return &n.other
+	}
+	label := labelOf(name)
+	r := n.each[label]
+	if r == nil {
+		if r = &n.other; label != Other {
+			r = &rule{label: label}
+		}
+		n.each[label] = r
+	}
+	n.next[strings.Clone(name)] = r
+	return r
+}
+
+// publish makes new names known.
+func (n *names) publish() {
+	if n.next != nil {
+		published := n.next
+		n.known.Store(&published)
+		n.next, n.tries = nil, 0
+	}
+}
+
+// learn makes the names of rules known.
+func (n *names) learn(states []runtime.RuleState) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range states {
+		if n.full.Load() {
+			return
+		}
+		n.add(states[i].Rule.Name)
+	}
+	n.publish()
 }
 
 // all returns everything that is counted.
@@ -82,7 +111,7 @@ func (n *names) all() []*rule {
 	for _, r := range n.each {
 		rules = append(rules, r)
 	}
-	if n.full.Load() || (*n.known.Load())[Other] != nil {
+	if n.full.Load() && n.each[Other] == nil {
 		rules = append(rules, &n.other)
 	}
 	return rules

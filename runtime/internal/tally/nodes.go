@@ -20,12 +20,12 @@ func (n *nodes) set(node string, open bool) {
 	defer n.mu.Unlock()
 	_, known := n.open[node]
 	switch {
+	case !known && !open && n.other > 0:
+		n.other--
 	case known || len(n.open) < maxNodes || n.forget():
 		n.open[node] = open
 	case open:
 		n.other++
-	case n.other > 0:
-		n.other--
 	}
 }
 

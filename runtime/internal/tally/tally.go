@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -73,15 +74,24 @@ func (t *Tally) Decided(ev *runtime.DecisionEvent) (rule string) {
 	return r.label
 }
 
-// Waited reports whether a decision waited for a store, so that its duration is
-// worth measuring. Others are made within about a microsecond.
+// trip is the least that a decision takes which waits for a server.
+const trip = 10 * time.Microsecond
+
+// Waited reports whether a decision waited for the store, so that its duration is
+// worth measuring. Others, and those of a store in memory, take about a microsecond.
 func Waited(ev *runtime.DecisionEvent) bool {
-	switch ev.Source {
-	case runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure:
-		return true
-	}
-	return false
+	return ev.Latency >= trip && int(ev.Source) < len(waits) && waits[ev.Source]
 }
+
+// Waits are the sources of decisions that may have waited for the store.
+var Waits = []runtime.Source{runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure}
+
+var waits = func() (is [sources]bool) {
+	for _, source := range Waits {
+		is[source] = true
+	}
+	return is
+}()
 
 func (t *Tally) attach(l *runtime.Limiter) {
 	t.mu.Lock()
