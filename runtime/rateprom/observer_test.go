@@ -131,7 +131,7 @@ func TestHostileNames(t *testing.T) {
 		if i%2 == 0 {
 			limiter.Register(&runtime.Rule{Name: name, Prefix: "p", Window: time.Second, Max: 1, Algorithm: runtime.Concurrency})
 		}
-		o.Decision(t.Context(), runtime.DecisionEvent{Rule: name, Cost: 1, Limit: 1})
+		o.Decision(t.Context(), runtime.DecisionEvent{Rule: name, Source: runtime.SourceStore, Cost: 1, Limit: 1})
 		o.Failure(t.Context(), runtime.FailureEvent{Rule: name, Class: 200, Policy: 100})
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: name})
 	}

@@ -40,7 +40,7 @@ func (r *rule) decided(ev *runtime.DecisionEvent) {
 		r.extra[v].Add(uint64(ev.Cost - 1))
 	}
 	// Limit and Remaining are at most runtime.MaxCount.
-	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 {
+	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != runtime.SourceNone {
 		r.near.Add(1)
 	}
 }

@@ -103,7 +103,7 @@ func TestNearLimit(t *testing.T) {
 	for limit := int64(-1); limit <= 50; limit++ {
 		for remaining := int64(-1); remaining <= limit+1; remaining++ {
 			counted := tally.New()
-			counted.Decided(&runtime.DecisionEvent{Rule: "a", Limit: limit, Remaining: remaining})
+			counted.Decided(&runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Limit: limit, Remaining: remaining})
 			want := 0.0
 			if limit > 0 && float64(limit-remaining)/float64(limit) >= 0.8-1e-9 {
 				want = 1
