@@ -18,7 +18,7 @@ import (
 )
 
 // TestPrometheus has a real Prometheus scrape a program under load, and asks it every
-// query of the dashboard and of the alerts. With RATEGEN_TEST_FULL=1 it scrapes for a
+// query of the dashboard and of the alerts, of which three are due. With RATEGEN_TEST_FULL=1 it scrapes for a
 // minute.
 func TestPrometheus(t *testing.T) {
 	addr := startPrometheus(t, startApp(t))
@@ -33,6 +33,9 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	alerts := alertQueries(t)
+	for _, alert := range []string{"RategenBreakerOpen", "RategenUndecided", "RategenPermitsExhausted"} {
+		awaitAnswer(t, addr, alerts[alert])
+	}
 	for _, alert := range slices.Sorted(maps.Keys(alerts)) {
 		answer, err := ask(addr, alerts[alert])
 		if err != nil {
@@ -116,4 +119,18 @@ func ask(addr, expr string) (string, error) {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n"), nil
+}
+
+// binary returns the path of a program of Prometheus's. Without it the test is
+// skipped, or fails if RATEGEN_REQUIRE_PROMETHEUS=1.
+func binary(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("RATEGEN_REQUIRE_PROMETHEUS") == "1" {
+			t.Fatalf("%v and RATEGEN_REQUIRE_PROMETHEUS=1", err)
+		}
+		t.Skipf("%s is not on the PATH: Debian's package prometheus has it", name)
+	}
+	return path
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -103,30 +102,4 @@ func TestDashboard(t *testing.T) {
 	if !bytes.Equal(file, dashboard()) {
 		t.Error("docs/monitoring/dashboard.json is not up to date: run go generate")
 	}
-}
-
-// TestAlerts has promtool check and test the alerts.
-func TestAlerts(t *testing.T) {
-	promtool := binary(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
-		cmd := exec.Command(promtool, args...)
-		cmd.Dir = "../../docs/monitoring"
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("promtool %s: %v\n%s", args, err, out)
-		}
-	}
-}
-
-// binary returns the path of a program of Prometheus's. Without it the test is
-// skipped, or fails if RATEGEN_REQUIRE_PROMETHEUS=1.
-func binary(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("RATEGEN_REQUIRE_PROMETHEUS") == "1" {
-			t.Fatalf("%v and RATEGEN_REQUIRE_PROMETHEUS=1", err)
-		}
-		t.Skipf("%s is not on the PATH: Debian's package prometheus has it", name)
-	}
-	return path
 }
