@@ -31,10 +31,15 @@ var imports = map[string]string{
 	"metadata":    "google.golang.org/grpc/metadata",
 	"netip":       "net/netip",
 	"override":    "github.com/rategen/rategen/runtime/override",
+	"otel":        "go.opentelemetry.io/otel",
 	"pb":          "github.com/rategen/rategen/examples/grpc/employeev1",
+	"prometheus":  "github.com/prometheus/client_golang/prometheus",
+	"promhttp":    "github.com/prometheus/client_golang/prometheus/promhttp",
 	"rateconnect": "github.com/rategen/rategen/runtime/rateconnect",
 	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
 	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
+	"rateotel":    "github.com/rategen/rategen/runtime/rateotel",
+	"rateprom":    "github.com/rategen/rategen/runtime/rateprom",
 	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
 	"ratetest":    "github.com/rategen/rategen/runtime/ratetest",
 	"redis":       "github.com/redis/go-redis/v9",
@@ -43,6 +48,7 @@ var imports = map[string]string{
 	"status":      "google.golang.org/grpc/status",
 	"strings":     "strings",
 	"time":        "time",
+	"trace":       "go.opentelemetry.io/otel/trace",
 }
 
 // prelude declares what fragments take for granted.
