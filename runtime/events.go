@@ -84,7 +84,7 @@ func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Dur
 		case !admitted:
 			ev.Verdict = NotCharged
 		}
-		e.decision(ctx, recorders, c, ev)
+		e.decision(ctx, recorders, c, &ev)
 	}
 }
 
@@ -109,22 +109,31 @@ func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		ev := newDecisionEvent(c)
 		ev.Verdict = ShadowDenied
-		e.decision(ctx, recorders, c, ev)
+		e.decision(ctx, recorders, c, &ev)
 	}
 }
 
-func (e *events) decision(ctx context.Context, recorders *recorder, c *Charge, ev DecisionEvent) {
+// decision reports a decision. The event is copied for those who receive it, and nowhere
+// else, since it is large.
+func (e *events) decision(ctx context.Context, recorders *recorder, c *Charge, ev *DecisionEvent) {
 	if e.witness != nil {
-		e.witness.Decided(c.Rule, string(c.Key), c.At, ev)
+		e.witness.Decided(c.Rule, string(c.Key), c.At, *ev)
 	}
 	for r := recorders; r != nil; r = r.outer {
 		if r.record != nil {
-			e.record(r, ev)
+			e.record(r, *ev)
 		}
 	}
 	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Decision, ev)
+		if o.Decision != nil {
+			e.notifyDecision(ctx, o, ev)
+		}
 	}
+}
+
+func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEvent) {
+	defer e.contain("observer")
+	o.Decision(ctx, *ev)
 }
 
 func (e *events) record(r *recorder, ev DecisionEvent) {
