@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,30 +51,66 @@ func startPrometheus(t *testing.T, app string) string {
 	t.Helper()
 	prometheus, dir := binary(t, "prometheus"), t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms}\nscrape_configs:\n- {job_name: shop, static_configs: [{targets: [%q]}]}\n", app)
+	text := fmt.Sprintf("global: {scrape_interval: 500ms, scrape_timeout: 500ms}\nscrape_configs:\n- {job_name: shop, static_configs: [{targets: [%q]}]}\n", app)
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	for range 5 { // somebody else may take the port that was free
+		addr := freeAddr(t)
+		log := new(bytes.Buffer)
+		cmd := exec.Command(prometheus, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, addr), "--web.listen-address="+addr, "--log.level=warn")
+		cmd.Stderr = log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait()
+		}()
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			<-ended
+			if t.Failed() {
+				t.Logf("prometheus at %s: %s", addr, log)
+			}
+		})
+		if ready(addr, ended) {
+			return addr
+		}
+	}
+	t.Fatal("prometheus does not start")
+	return ""
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := listener.Addr().String()
-	_ = listener.Close()
-	log := new(strings.Builder)
-	cmd := exec.Command(prometheus, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(log)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+// ready reports whether a server answers before it ends, within a minute.
+func ready(addr string, ended <-chan struct{}) bool {
+	deadline := time.After(time.Minute)
+	for {
+		if response, err := http.Get("http://" + addr + "/-/ready"); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return true
+			}
 		}
-	})
-	return addr
+		select {
+		case <-ended:
+			return false
+		case <-deadline:
+			return false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // awaitAnswer asks until the answer is not empty.

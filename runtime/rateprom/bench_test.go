@@ -2,10 +2,14 @@ package rateprom_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateprom"
@@ -57,4 +61,28 @@ func BenchmarkObserver(b *testing.B) {
 			}
 		})
 	})
+}
+
+// BenchmarkScrape measures how long a scrape of many rules takes.
+func BenchmarkScrape(b *testing.B) {
+	for _, rules := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprint(rules, " rules"), func(b *testing.B) {
+			registry := prometheus.NewRegistry()
+			limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(b, registry)))
+			for i := range rules {
+				limiter.Register(&runtime.Rule{Name: fmt.Sprint("shop.Service.Method", i), Window: time.Second, Max: 10})
+			}
+			handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+			request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				response := httptest.NewRecorder()
+				handler.ServeHTTP(response, request)
+				if response.Code != http.StatusOK {
+					b.Fatal(response.Body)
+				}
+				b.ReportMetric(float64(response.Body.Len()), "bytes")
+			}
+		})
+	}
 }
