@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/tally"
 )
 
 // scope is the name of the instrumentation.

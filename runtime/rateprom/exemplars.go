@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/tally"
 )
 
 // exemplars are the last decisions whose calls have a trace, one for each count of

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/tally"
 )
 
 // read returns what a tally emits, by the name of the family and the labels. It fails
