@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -90,6 +94,31 @@ func TestQueriesNameWhatIsExported(t *testing.T) {
 		if check(wrong, all) == nil {
 			t.Errorf("nothing is wrong with %s", wrong)
 		}
+	}
+}
+
+// tableRow is a row of the table of docs/metrics.md.
+var tableRow = regexp.MustCompile("(?m)^\\| `(rategen_\\w+)` \\| `[a-z._]+` \\|([^|]*)\\|")
+
+// TestDocumentation compares the table of docs/metrics.md with a scrape: the same
+// metrics, with the same labels.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, exported := map[string]string{}, map[string]string{}
+	for _, found := range tableRow.FindAllStringSubmatch(string(page), -1) {
+		labels := strings.Split(strings.Trim(strings.ReplaceAll(found[2], "`", ""), " "), ", ")
+		slices.Sort(labels)
+		documented[found[1]] = strings.Join(labels, ",")
+	}
+	for _, s := range scrape(t, startApp(t), everything...) {
+		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(s.name, "_bucket"), "_sum"), "_count")
+		exported[name] = strings.Join(slices.Sorted(maps.Keys(s.labels)), ",")
+	}
+	if diff := cmp.Diff(exported, documented); diff != "" {
+		t.Errorf("exported (-) and documented (+):\n%s", diff)
 	}
 }
 

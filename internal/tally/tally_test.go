@@ -48,9 +48,7 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	for range 3 {
-		read(t, counted)
-	}
+	read(t, counted)
 	working.Wait()
 	for i := range 1500 {
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: fmt.Sprint("node", i)})

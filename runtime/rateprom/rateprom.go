@@ -30,8 +30,9 @@ type Option func(*collector)
 // WithExemplar attaches exemplars to the counts of decisions and to their durations:
 // labels that lead to the trace of a call, such as trace_id. The function finds them
 // in the call's context and returns nil if there are none. It is called for every
-// decision, so it must be quick. Labels that Prometheus does not accept, because they
-// have more than 128 characters for instance, are left out.
+// decision, so it must be quick, and what it has returned must not be changed. Labels
+// that Prometheus does not accept, because they have more than 128 characters for
+// instance, are left out.
 //
 // Exemplars are scraped in the OpenMetrics format, see EnableOpenMetrics of
 // promhttp.HandlerOpts, and stored by a Prometheus that runs with
