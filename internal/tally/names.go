@@ -16,8 +16,8 @@ const (
 	maxRules = 10_000
 	// maxLabel is the longest label in bytes.
 	maxLabel = 256
-	// Other is the label of all rules beyond.
-	Other = "other"
+	// otherLabel is the label of all rules beyond.
+	otherLabel = "other"
 )
 
 // names finds what is counted under the name of a rule. Finding a name that has been
@@ -35,7 +35,7 @@ type names struct {
 
 func newNames() *names {
 	n := &names{each: map[string]*rule{}}
-	n.other.label = Other
+	n.other.label = otherLabel
 	n.known.Store(&map[string]*rule{})
 	return n
 }
@@ -97,7 +97,7 @@ func (n *names) add(name string) *rule {
 	label := labelOf(name)
 	r := n.each[label]
 	if r == nil {
-		if r = &n.other; label != Other {
+		if r = &n.other; label != otherLabel {
 			r = &rule{label: label}
 		}
 		n.each[label] = r
@@ -136,7 +136,7 @@ func (n *names) all() []*rule {
 	for _, r := range n.each {
 		rules = append(rules, r)
 	}
-	if n.full.Load() && n.each[Other] == nil {
+	if n.full.Load() && n.each[otherLabel] == nil {
 		rules = append(rules, &n.other)
 	}
 	return rules

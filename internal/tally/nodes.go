@@ -52,6 +52,6 @@ func (n *nodes) collect(emit Emit) {
 		emit(breakerOpen, value, node)
 	}
 	if n.other > 0 {
-		emit(breakerOpen, float64(n.other), Other)
+		emit(breakerOpen, float64(n.other), otherLabel)
 	}
 }
