@@ -18,6 +18,7 @@ type events struct {
 	log       *limitedLog
 	observers []*Observer
 	decisions bool     // an observer has a Decision function
+	keys      bool     // an observer has a KeyDenied function
 	panics    sync.Map // kind of function -> *throttle
 }
 
@@ -33,6 +34,7 @@ func (e *events) observe(o *Observer) {
 	if o != nil {
 		e.observers = append(e.observers, o)
 		e.decisions = e.decisions || o.Decision != nil
+		e.keys = e.keys || o.KeyDenied != nil
 	}
 }
 
