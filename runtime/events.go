@@ -38,6 +38,13 @@ func (e *events) observe(o *Observer) {
 	}
 }
 
+// attached tells the observers which limiter has them.
+func (e *events) attached(l *Limiter) {
+	for _, o := range e.observers {
+		notify(e, o.Attach, l)
+	}
+}
+
 // decides reports whether anybody may listen to decisions.
 func (e *events) decides() bool { return e.decisions || recording.Load() }
 

@@ -25,12 +25,13 @@ type Limiter struct {
 	switched  bool                               // limits can be switched off
 	events    *events
 
-	follow    *follower // nil: nothing is overridden
-	overrides atomic.Pointer[overrideSet]
-	scaling   scaling
-	shares    ruleTable[share]
-	unsettled settleQueue
-	permits   permits
+	follow     *follower // nil: nothing is overridden
+	overrides  atomic.Pointer[overrideSet]
+	scaling    scaling
+	shares     ruleTable[share]
+	registered ruleTable[struct{}]
+	unsettled  settleQueue
+	permits    permits
 }
 
 // An Option configures a [Limiter].
@@ -82,6 +83,7 @@ func New(store Store, opts ...Option) *Limiter {
 	if l.follow != nil {
 		l.follow.start(l)
 	}
+	l.events.attached(l)
 	return l
 }
 

@@ -16,6 +16,10 @@ import (
 // metric: the names of rules come from the program, all other words come from
 // short lists.
 type Observer struct {
+	// Attach is called by [New] with every limiter that has the observer, before
+	// anybody else has that limiter. Metrics keep it, to read its rules when they
+	// are asked for.
+	Attach func(*Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
 	// KeyDenied is called for every key whose limit had no room, on the path of the

@@ -53,7 +53,8 @@ type Overrides struct {
 	// or nil the limiter's own switch decides.
 	Enabled *bool
 	// Rules are the changed rules by their names. A name that no rule has is
-	// no error, since rules become known with their first call. The log warns of
+	// no error, since rules become known by [Limiter.Register] or with their first
+	// call. The log warns of
 	// it after a minute without such a call.
 	Rules map[string]Override
 }

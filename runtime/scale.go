@@ -144,10 +144,14 @@ func (l *Limiter) scaled(declared, r *Rule, limit, cost int64) int64 {
 			go l.rescale(declared, a)
 		}
 	}
-	factor := a.now()
-	if factor == 1 {
-		return limit
+	if factor := a.now(); factor != 1 {
+		return r.scale(limit, cost, factor)
 	}
+	return limit
+}
+
+// scale returns a max above 0 times a factor, within the bounds of scaled.
+func (r *Rule) scale(limit, cost int64, factor float64) int64 {
 	least, bound := max(1, min(cost, limit)), countings[r.counted()].max
 	if burst := r.capacity(0); burst > 0 { // bounds the cost, and drains within maxDrain
 		least = min(limit, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)

@@ -38,6 +38,7 @@ func NewRateLimitedReports(next Reports, limiter *runtime.Limiter) *RateLimitedR
 	if limiter == nil {
 		panic("NewRateLimitedReports: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(reportsExportLimit)
 	return &RateLimitedReports{next: next, limiter: limiter}
 }
 

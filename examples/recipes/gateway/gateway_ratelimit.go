@@ -65,6 +65,12 @@ func NewRateLimitedModel(next Model, limiter *runtime.Limiter) *RateLimitedModel
 	if limiter == nil {
 		panic("NewRateLimitedModel: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(
+		modelCompleteLimit,
+		modelCompleteLimit2,
+		modelCompleteLimit3,
+		modelCompleteLimit4,
+	)
 	return &RateLimitedModel{next: next, limiter: limiter}
 }
 

@@ -54,6 +54,7 @@ func NewRateLimitedWorker(next Worker, limiter *runtime.Limiter) *RateLimitedWor
 	if limiter == nil {
 		panic("NewRateLimitedWorker: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(workerRunLimit, workerRunLimit2)
 	return &RateLimitedWorker{next: next, limiter: limiter}
 }
 

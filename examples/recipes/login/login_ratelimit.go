@@ -53,6 +53,7 @@ func NewRateLimitedAccounts(next Accounts, limiter *runtime.Limiter) *RateLimite
 	if limiter == nil {
 		panic("NewRateLimitedAccounts: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(accountsLogInLimit, accountsLogInLimit2)
 	return &RateLimitedAccounts{next: next, limiter: limiter}
 }
 

@@ -40,6 +40,7 @@ func NewRateLimitedSearch(next Search, limiter *runtime.Limiter) *RateLimitedSea
 	if limiter == nil {
 		panic("NewRateLimitedSearch: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(searchFindLimit)
 	return &RateLimitedSearch{next: next, limiter: limiter}
 }
 

@@ -50,6 +50,7 @@ func NewRateLimitedEmployeeService(next EmployeeService, limiter *runtime.Limite
 	if limiter == nil {
 		panic("NewRateLimitedEmployeeService: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(employeeServiceGetByIDLimit, employeeServiceGetByEmailLimit)
 	return &RateLimitedEmployeeService{next: next, limiter: limiter}
 }
 

@@ -94,6 +94,7 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 		// There are no generic variables, so the assertion stands here.
 		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
 	}
+	body = append(body, register(w))
 	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": next, "+w.LimiterField()+": limiter}")))
 	f.Func().Id(w.Constructor).Add(params).Params(
 		jen.Id("next").Add(next()), jen.Id("limiter").Add(limiter()),

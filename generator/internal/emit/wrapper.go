@@ -57,6 +57,22 @@ func refuseNil(w *model.Wrapper) []jen.Code {
 	}
 }
 
+// register writes the line of a constructor that makes the wrapper's rules known
+// to the limiter.
+func register(w *model.Wrapper) jen.Code {
+	var rules []jen.Code
+	for _, r := range w.Rules {
+		rules = append(rules, jen.Id(r.VarName))
+	}
+	if len(rules) > 2 { // one a line
+		for i, r := range rules {
+			rules[i] = jen.Line().Add(r)
+		}
+		rules = append(rules, jen.Line())
+	}
+	return jen.Id("limiter").Dot("Register").Call(rules...)
+}
+
 // wrappedName returns the name of the interface that is wrapped. That of a
 // concrete type is generated along with the wrapper.
 func (e *emitter) wrappedName(w *model.Wrapper) string {

@@ -40,6 +40,7 @@ func NewRateLimitedMails(next Mails, limiter *runtime.Limiter) *RateLimitedMails
 	if limiter == nil {
 		panic("NewRateLimitedMails: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(mailsProcessTaskLimit)
 	return &RateLimitedMails{next: next, limiter: limiter}
 }
 

@@ -50,6 +50,7 @@ func newRateLimitedGreeter(next greeterInterface, limiter *runtime.Limiter) *rat
 	if limiter == nil {
 		panic("newRateLimitedGreeter: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(greeterSayHelloLimit)
 	return &rateLimitedGreeter{next: next, limiter: limiter}
 }
 

@@ -40,6 +40,7 @@ func NewRateLimitedOrders(next Orders, limiter *runtime.Limiter) *RateLimitedOrd
 	if limiter == nil {
 		panic("NewRateLimitedOrders: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(ordersShowLimit)
 	return &RateLimitedOrders{next: next, limiter: limiter}
 }
 

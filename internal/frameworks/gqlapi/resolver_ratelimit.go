@@ -39,6 +39,7 @@ func NewRateLimitedQueryResolver(next QueryResolver, limiter *runtime.Limiter) *
 	if limiter == nil {
 		panic("NewRateLimitedQueryResolver: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(queryResolverOrderLimit)
 	return &RateLimitedQueryResolver{next: next, limiter: limiter}
 }
 

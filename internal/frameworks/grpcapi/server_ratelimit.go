@@ -66,6 +66,12 @@ func NewRateLimitedGuide(next Guide, limiter *runtime.Limiter) *RateLimitedGuide
 	if limiter == nil {
 		panic("NewRateLimitedGuide: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(
+		guideGetFeatureLimit,
+		guideListFeaturesLimit,
+		guideRecordRouteLimit,
+		guideChatLimit,
+	)
 	return &RateLimitedGuide{next: next, limiter: limiter}
 }
 
@@ -189,6 +195,7 @@ func newRateLimitedGreeter(next greeterInterface, limiter *runtime.Limiter) *rat
 	if limiter == nil {
 		panic("newRateLimitedGreeter: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(greeterSayHelloLimit)
 	return &rateLimitedGreeter{next: next, limiter: limiter}
 }
 

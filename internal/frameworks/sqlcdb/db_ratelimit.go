@@ -50,6 +50,7 @@ func NewRateLimitedQueries(next QueriesInterface, limiter *runtime.Limiter) *Rat
 	if limiter == nil {
 		panic("NewRateLimitedQueries: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(queriesGetOrderLimit)
 	return &RateLimitedQueries{next: next, limiter: limiter}
 }
 

@@ -50,6 +50,7 @@ func NewRateLimitedService(next Service, limiter *runtime.Limiter) *RateLimitedS
 	if limiter == nil {
 		panic("NewRateLimitedService: limiter is nil: make one with runtime.New")
 	}
+	limiter.Register(serviceRoomLimit, serviceNoRoomLimit)
 	return &RateLimitedService{next: next, limiter: limiter}
 }
 

@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Register makes rules known to the limiter before their first call, so that
+// metrics and pages list them, see [Limiter.Rules], and an override that does not
+// fit one is refused when it is read. Generated constructors call it. A rule that
+// is nil or registered already is passed over, and so are rules beyond 10,000.
+func (l *Limiter) Register(rules ...*Rule) {
+	if l == nil {
+		return
+	}
+	for _, r := range rules {
+		if r == nil || !l.registered.keep(r, new(struct{})) {
+			continue
+		}
+		if o := l.overrides.Load(); o != nil {
+			o.effective(l, r)
+		}
+	}
+}
+
+// A RuleState is a registered rule and what holds for it now.
+type RuleState struct {
+	// Rule is the rule as it was declared.
+	Rule *Rule
+	// Enabled is false if the kill switch or an override takes the limit away.
+	Enabled bool
+	// Max is the rule's max with its override and its factor. Calls that bring a
+	// max of their own, and single keys that are overridden, have another.
+	Max int64
+	// Window and Mode are the rule's with its override.
+	Window time.Duration
+	Mode   Mode
+	// Overridden reports that an override changes the rule itself.
+	Overridden bool
+	// Keys is how many patterns of single keys have overrides.
+	Keys int
+	// Factor is that of an adaptive rule, see [Limiter.Factor], and otherwise 1.
+	Factor float64
+}
+
+// Rules returns the registered rules as they are now, sorted by name. A rule that
+// generated code declares is registered with its constructor, see
+// [Limiter.Register].
+func (l *Limiter) Rules() []RuleState {
+	if l == nil {
+		return nil
+	}
+	enabled := l.Enabled()
+	states := make([]RuleState, 0, l.registered.known.Load())
+	l.registered.all(func(r *Rule, _ *struct{}) bool {
+		states = append(states, l.stateOf(r, enabled))
+		return true
+	})
+	slices.SortFunc(states, func(a, b RuleState) int {
+		return cmp.Or(cmp.Compare(a.Rule.Name, b.Rule.Name), cmp.Compare(a.Rule.Source, b.Rule.Source))
+	})
+	return states
+}
+
+// stateOf returns what holds for a rule while limits are enabled or not.
+func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
+	e := &effectiveRule{rule: r, max: ownMax}
+	state := RuleState{Rule: r, Factor: l.Factor(r)}
+	if o := l.overrides.Load(); o != nil {
+		e = o.effective(l, r)
+		state.Overridden = e.rule != r && o.Rules[r.Name].own() != (KeyOverride{})
+	}
+	if e.keys != nil {
+		state.Keys = len(e.keys.each)
+	}
+	state.Enabled = enabled && !e.off
+	state.Max, state.Window, state.Mode = e.rule.Max, e.rule.Window, e.rule.Mode
+	if state.Factor != 1 && state.Max > 0 {
+		state.Max = e.rule.scale(state.Max, 1, state.Factor)
+	}
+	return state
+}
