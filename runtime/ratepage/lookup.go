@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -72,7 +73,7 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 		writeFailure(w, err)
 		return
 	}
-	v.Key = key.String()
+	v.Key = keyText(key.String())
 	for _, f := range found {
 		limit := f.Rule.Limit(key)
 		if byCall(f.Rule) {
@@ -97,8 +98,6 @@ func limitViewOf(f *namedRule, d *runtime.Decision) limitView {
 	if d.Rule == "" {
 		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
 	}
-	// In shadow mode the decision is to go on; whether there is room is what counts
-	// here.
 	v := limitView{
 		Source: f.Rule.Source, Counted: true, Allowed: d.Allowed, Blocked: d.Blocked, Shadow: f.Mode == runtime.Shadow,
 		Limit: d.Limit, Remaining: d.Remaining, ResetMS: milliseconds(d.ResetAfter),
@@ -129,9 +128,20 @@ func (p *Page) deniedKeys(now time.Time) deniedKeysView {
 		return v
 	}
 	for _, k := range p.keys.top(maxDenied, now) {
-		v.Keys = append(v.Keys, deniedView{k.rule, p.mask(k.key), k.count, k.over})
+		v.Keys = append(v.Keys, deniedView{k.rule, p.mask(keyText(k.key)), k.count, k.over})
 	}
 	return v
+}
+
+// keyText returns a key as JSON can hold it, and as an operator may type it.
+func keyText(key string) string {
+	if utf8.ValidString(key) {
+		return key
+	}
+	if parsed, err := runtime.ParseKey(key); err == nil {
+		return parsed.Pattern()
+	}
+	return strings.ToValidUTF8(key, "\uFFFD")
 }
 
 // keysShown says how keys are shown.

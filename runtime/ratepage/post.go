@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := a.do(r.Context(), act, key); err != nil {
 		a.log(r, slog.LevelError, "action on rate limits failed", act, who, err)
+		if act.Kind.edits() && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
+			err = failure{http.StatusConflict, err.Error()}
+		}
 		writeFailure(w, err)
 		return
 	}
@@ -81,7 +85,7 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 	}
 	names := a.names()
 	switch found := a.page.named(act.Rule); {
-	case !has(names, string(act.Kind)):
+	case !slices.Contains(names, string(act.Kind)):
 		return bad("unknown action %.80q: the page offers %s", act.Kind, strings.Join(names, ", "))
 	case len(found) == 0:
 		return act, nil, unknownRule(act.Rule)

@@ -53,17 +53,21 @@ func (p *Page) newRoutes() http.Handler {
 	delete(read, "index.html")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/")
-		serve, method := read[name], "GET, HEAD"
-		if name == "api/actions" {
-			serve, method = p.actions.serve, "POST"
+		serve, methods := read[name], []string{"GET", "HEAD"}
+		switch name {
+		case "api/actions":
+			serve, methods = p.actions.serve, []string{"POST"}
+		case "api/stream":
+			methods = methods[:1]
 		}
 		switch {
 		case serve == nil:
 			writeError(w, http.StatusNotFound, fmt.Sprintf("the page has no path %.200q. It does not see the prefix that it is mounted under: "+
 				`mux.Handle("/limits/", http.StripPrefix("/limits", page))`, r.URL.Path))
-		case !strings.Contains(method, r.Method) || r.Method == "":
-			w.Header().Set("Allow", method)
-			writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%.200q is for %s, not for %.20s", r.URL.Path, method, r.Method))
+		case !slices.Contains(methods, r.Method):
+			allowed := strings.Join(methods, ", ")
+			w.Header().Set("Allow", allowed)
+			writeError(w, http.StatusMethodNotAllowed, fmt.Sprintf("%.200q is for %s, not for %.20s", r.URL.Path, allowed, r.Method))
 		case r.URL.Path == "" && !atSlash(r):
 			toSlash(w, r)
 		default:
@@ -131,5 +135,3 @@ func writeFailure(w http.ResponseWriter, err error) {
 		writeError(w, http.StatusServiceUnavailable, err.Error())
 	}
 }
-
-func has(names []string, name string) bool { return slices.Contains(names, name) }

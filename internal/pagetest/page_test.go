@@ -1,0 +1,94 @@
+package pagetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestPage does what an operator does: looks, looks a key up, resets it, blocks it,
+// and overrides a rule.
+func TestPage(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	caller := runtime.NewKey().AddString("acme").AddString("ann")
+	for range 6 {
+		_, _ = p.limiter.Take(t.Context(), create.Limit(caller))
+	}
+
+	b.do("load the page", chromedp.EmulateViewport(1280, 900), chromedp.Navigate(p.url))
+	b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
+	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
+	if title := eval[string](b, "document.title"); title != "Rate limits" {
+		t.Errorf("title %q", title)
+	}
+
+	p.call(t)
+	b.wait("rates that follow the calls", `Number(document.querySelector("[data-column=denied] .value span").innerText) > 0`)
+	b.wait("a chart", `document.querySelector("[data-column=admitted] .line").getAttribute("d").includes("L")`)
+	b.wait("a rule's chart", `[...document.querySelectorAll(".spark .d")].some((e) => e.getAttribute("d"))`)
+	b.wait("the keys that are refused most", text("#denied")+`.includes("globex:robot")`)
+	b.wait("the latency", `/\d/.test(`+text("#redis .pairs dd")+`)`)
+	b.wait("the memory", text("#redis")+`.includes("64.0 MiB")`)
+	b.wait("the factor", text("#rules")+`.includes("adaptive × 0.5")`)
+
+	b.wait("a hostile key", text("#denied")+`.includes("onerror=")`)
+	if eval[bool](b, `document.images.length > 0 || document.title === "owned"`) {
+		t.Error("a caller's key became part of the page")
+	}
+
+	b.fill("#lookup-rule", create.Name)
+	b.fill("#lookup-key", "acme:ann"+kb.Enter)
+	b.wait("a refused key", text("#lookup-result")+`.includes("The next call is refused")`)
+	b.click("Reset")
+	b.wait("a reset key", text("#lookup-result")+`.includes("5 of 5")`)
+	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err != nil {
+		t.Errorf("after the reset: %v", err)
+	}
+	b.click("Block")
+	b.wait("a blocked key", text("#overrides")+`.includes("1 key")`)
+	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err == nil {
+		t.Error("a blocked key was admitted")
+	}
+
+	b.clickRow(create.Name)
+	b.fill(`tr.detail input[name=max]`, "50")
+	b.fill(`tr.detail input[name=window]`, "1m30s"+kb.Enter)
+	b.wait("an overridden limit", text("#rules")+`.includes("50 per 1m 30s")`)
+	b.wait("its history", text("#history")+`.includes("50 per 1m30s")`)
+	b.wait("who did it", text("#history")+`.includes("by ada")`)
+	if hash := p.client.HGet(t.Context(), "limits", create.Name).Val(); !strings.Contains(hash, "50") {
+		t.Errorf("the hash says %q", hash)
+	}
+	b.clickRow(create.Name)
+
+	b.do("open a rule by the keyboard", chromedp.Focus(`//td/button[@class="name"][normalize-space()="`+mail.Name+`"]`, chromedp.BySearch), chromedp.KeyEvent(kb.Enter))
+	b.do("its shadow mode", chromedp.Focus(button("Shadow mode: refuse nobody"), chromedp.BySearch), chromedp.KeyEvent(kb.Enter))
+	b.wait("a rule in the shadow", text("#overrides")+`.includes("`+mail.Name+`")`)
+	b.clickRow(mail.Name)
+	b.quiet("all of it")
+	b.picture(t)
+
+	p.lock(true)
+	b.click("Unblock")
+	b.wait("a refusal", text("#notice")+`.includes("you may look, and not touch")`)
+	if len(p.refused) != 1 || p.refused[0].Key != "acme:ann" {
+		t.Errorf("refused: %+v", p.refused)
+	}
+	b.complained() // of the 403
+
+	// The test would notice a violation.
+	b.do("break the policy", chromedp.Evaluate(`document.body.append(Object.assign(document.createElement("script"), {textContent: "1"}))`, nil))
+	b.wait("time for the complaint", "true")
+	for said := b.complained(); ; said = append(said, b.complained()...) {
+		if strings.Contains(strings.Join(said, "\n"), "policy: script-src") {
+			break
+		}
+		b.wait("time for the complaint", "true")
+	}
+}
