@@ -52,6 +52,7 @@ func TestPage(t *testing.T) {
 	}
 	b.click("Block")
 	b.wait("a blocked key", text("#overrides")+`.includes("1 key")`)
+	b.wait("what is left of it", text("#lookup-result")+`.includes("Never admitted")`)
 	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err == nil {
 		t.Error("a blocked key was admitted")
 	}

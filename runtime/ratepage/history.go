@@ -111,23 +111,33 @@ func overrideText(s *runtime.RuleState) string {
 		if s.Factor > 0 && s.Factor != 1 { // the history is about overrides alone
 			most = int64(float64(s.Max)/s.Factor + 0.5)
 		}
-		says = append(says, fmt.Sprintf("%d per %v", most, shortDuration(s.Window)))
+		if most != s.Rule.Max || s.Window != s.Rule.Window {
+			says = append(says, fmt.Sprintf("%d per %v", most, shortDuration(s.Window)))
+		}
 		if s.Mode != s.Rule.Mode {
 			says = append(says, s.Mode.String())
+		}
+		if len(says) == 0 {
+			says = append(says, "overridden by what is declared")
 		}
 	}
 	switch s.Keys {
 	case 0:
 	case 1:
-		says = append(says, "1 pattern of keys")
+		says = append(says, "another limit for 1 pattern of keys")
 	default:
-		says = append(says, fmt.Sprintf("%d patterns of keys", s.Keys))
+		says = append(says, fmt.Sprintf("other limits for %d patterns of keys", s.Keys))
 	}
 	return strings.Join(says, ", ")
 }
 
-// shortDuration returns a duration without units that are 0.
+// shortDuration returns a duration as a directive spells it: in days if it is
+// whole ones, and without units that are 0.
 func shortDuration(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -19,6 +19,7 @@ export function areaChart(label) {
     draw(points, now) {
       const peak = points.reduce((most, [, v]) => Math.max(most, v), 0);
       const top = Math.max(peak, 1) * 1.08;
+      chart.toggleAttribute("data-flat", peak === 0);
       title.textContent = `${label} in the last two minutes, at most ${Number(peak.toFixed(1))} per second`;
       const x = (at) => (width * (1 - (now - at) / span)).toFixed(1);
       const y = (v) => (height - 1 - (v / top) * (height - 4)).toFixed(1);
@@ -55,7 +56,8 @@ export function sparkline() {
   const chart = svg("svg", { viewBox: `0 0 ${bars * 4} 28`, preserveAspectRatio: "none", "aria-hidden": "true" }, a, d, base);
   return {
     element: chart,
-    draw(seconds) {
+    draw(seconds, mode) {
+      chart.dataset.mode = mode;
       const most = Math.max(1, ...seconds.map(([x, y]) => x + y));
       let below = "";
       let above = "";

@@ -6,6 +6,7 @@ import { run } from "./detail.js";
 import { named, names } from "./rules.js";
 
 let context = { actions: [] };
+let asked = null; // what the result that is shown is of
 
 export function setContext(c) { context = c; }
 
@@ -16,7 +17,12 @@ export function ask(rule, key) {
   showMax();
   $("lookup").scrollIntoView({ block: "center" });
   if (key === undefined) $("lookup-key").focus();
-  else look();
+  else look(typed());
+}
+
+// refresh looks again: what holds for the rules has changed.
+export function refresh() {
+  if (asked) look(asked);
 }
 
 function showMax() {
@@ -24,15 +30,26 @@ function showMax() {
   $("lookup-max-row").hidden = !rule || rule.declared.max !== 0;
 }
 
-async function look() {
-  const result = $("lookup-result");
+function typed() {
   const params = { rule: $("lookup-rule").value, key: $("lookup-key").value };
   if (!$("lookup-max-row").hidden) params.max = $("lookup-max").value;
+  return params;
+}
+
+// look shows what is left for a key. It leaves the buttons of the same key alone,
+// which may have the focus.
+async function look(params) {
+  const same = asked && JSON.stringify(asked) === JSON.stringify(params);
+  const result = $("lookup-result");
+  asked = params;
   try {
     const found = await get("api/keys", params);
-    result.replaceChildren(...found.limits.map((l) => resultOf(l, params)), actionsOf(params));
+    if (asked !== params) return; // something else was asked meanwhile
+    const limits = el("div", {}, ...found.limits.map((l) => resultOf(l, params)));
+    if (same && result.children.length === 2) result.firstChild.replaceWith(limits);
+    else result.replaceChildren(limits, actionsOf(params));
   } catch (err) {
-    result.replaceChildren(el("p", { class: "bad" }, err.message));
+    if (asked === params) result.replaceChildren(el("p", { class: "bad" }, err.message));
   }
 }
 
@@ -63,7 +80,7 @@ function verdict(limit) {
 
 function actionsOf({ rule, key }) {
   const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
-    if (await run({ action: kind, rule, key })) look();
+    if (await run({ action: kind, rule, key })) refresh();
   } }, text);
   return el("div", { class: "row result" },
     button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"));
@@ -71,7 +88,7 @@ function actionsOf({ rule, key }) {
 
 $("lookup").addEventListener("submit", (e) => {
   e.preventDefault();
-  look();
+  look(typed());
 });
 $("lookup-rule").addEventListener("input", () => {
   showMax();
@@ -81,7 +98,7 @@ $("lookup-rule").addEventListener("focus", offer);
 
 // offer puts names that fit what is typed into the list below the field.
 function offer() {
-  const typed = $("lookup-rule").value.toLowerCase();
-  const fit = [...new Set(names())].filter((n) => n.toLowerCase().includes(typed)).slice(0, 50).sort();
+  const part = $("lookup-rule").value.toLowerCase();
+  const fit = [...new Set(names())].filter((n) => n.toLowerCase().includes(part)).slice(0, 50).sort();
   $("rule-names").replaceChildren(...fit.map((n) => el("option", { value: n })));
 }

@@ -53,7 +53,10 @@ function apply(frame) {
     load(frame.version);
   }
   if (frame.redis) store.set(frame.redis);
-  if (frame.history) overrides.setHistory(frame.history);
+  if (frame.history) {
+    overrides.setHistory(frame.history);
+    lookup.refresh();
+  }
   if (frame.denied_keys) store.setDenied(frame.denied_keys, keys);
 }
 

@@ -76,10 +76,11 @@ function order(force) {
   const busy = table.matches(":hover") || table.contains(document.activeElement);
   if (!force && (busy || Date.now() - sorted < 5000)) return false;
   sorted = Date.now();
-  const weight = new Map(rules.map((r) => [r, [refused(r, keep), mean(r.name, 0, keep)]]));
+  const weight = new Map(rules.map((r) => [r, [1, 3, 2, 0].map((column) => mean(r.name, column, keep))]));
   rules.sort((a, b) => {
     const [x, y] = [weight.get(a), weight.get(b)];
-    return y[0] - x[0] || y[1] - x[1] || a.name.localeCompare(b.name);
+    const at = x.findIndex((n, i) => n !== y[i]);
+    return at < 0 ? a.name.localeCompare(b.name) : y[at] - x[at];
   });
   return true;
 }
@@ -140,7 +141,7 @@ function newRow(rule) {
       }
       number(cells.ok, mean(now.name, 0, recent), "");
       number(cells.no, refused(now, recent), now.mode === "shadow" ? "" : "hot");
-      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]));
+      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]), now.mode);
     },
   };
   return row;

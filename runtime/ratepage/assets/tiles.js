@@ -42,7 +42,7 @@ function draw() {
   const now = last ? last.at : Date.now();
   tiles.forEach((t, i) => {
     setText(t.value, last ? rate(last.n[i] / last.seconds) : "0");
-    setText(t.total, `${count(totals[i])} since the program started`);
+    setText(t.total, `${count(totals[i])} since start`);
     t.chart.draw(points.map((p) => [p.at, p.n[i] / p.seconds]), now);
   });
 }
