@@ -1,31 +1,20 @@
 package pagetest
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
 )
 
-// patience is for how long the test waits for anything. A machine that is busy with
-// other tests is slow.
-const patience = 2 * time.Minute
-
-// A browser is a headless Chromium with one page, and what it complained about.
+// A browser shows a page, and notes what it complains about: errors, warnings,
+// exceptions, requests that fail, and violations of the page's policy.
 type browser struct {
-	t   *testing.T
-	ctx context.Context
+	*chromium
 
-	mu         sync.Mutex
+	noting     sync.Mutex
 	complaints []string
 }
 
@@ -33,98 +22,101 @@ type browser struct {
 const noteViolations = `document.addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective + " " + e.blockedURI));`
 
 func openBrowser(t *testing.T) *browser {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("RATEGEN_REQUIRE_CHROMIUM") == "1" {
-			t.Fatal("chromium is not installed, and RATEGEN_REQUIRE_CHROMIUM=1: apt-get install chromium")
-		}
-		t.Skip("chromium is not installed: apt-get install chromium")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("font-render-hinting", "none"), chromedp.WSURLReadTimeout(patience))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	b := &browser{t: t, ctx: ctx}
-	chromedp.ListenTarget(ctx, b.listen)
-	b.do("open the browser", log.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := page.AddScriptToEvaluateOnNewDocument(noteViolations).Do(ctx)
-		return err
-	}))
+	b := new(browser)
+	b.chromium = startChromium(t, b.note)
+	call[any](b.chromium, "Page.addScriptToEvaluateOnNewDocument", args{"source": noteViolations})
 	return b
 }
 
-// listen notes what the browser complains about.
-func (b *browser) listen(event any) {
+// note notes an event that is a complaint.
+func (b *browser) note(method string, params json.RawMessage) {
+	var e struct {
+		Entry            struct{ Level, Source, Text, URL string } // Log.entryAdded
+		Type             string                                    // Runtime.consoleAPICalled
+		Args             []struct{ Value, Description any }
+		ExceptionDetails json.RawMessage // Runtime.exceptionThrown
+	}
+	_ = json.Unmarshal(params, &e)
 	var text string
-	switch e := event.(type) {
-	case *log.EventEntryAdded:
-		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
-			text = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
-		}
-	case *runtime.EventConsoleAPICalled:
-		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
-			for _, arg := range e.Args {
-				text += string(arg.Value) + " " + arg.Description
-			}
-		}
-	case *runtime.EventExceptionThrown:
-		text = e.ExceptionDetails.Error()
+	switch {
+	case method == "Log.entryAdded" && (e.Entry.Level == "error" || e.Entry.Level == "warning"):
+		text = fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+	case method == "Runtime.consoleAPICalled" && (e.Type == "error" || e.Type == "warning"):
+		text = fmt.Sprint("console: ", e.Args)
+	case method == "Runtime.exceptionThrown":
+		text = "exception: " + string(e.ExceptionDetails)
+	default:
+		return
 	}
-	if text != "" {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.complaints = append(b.complaints, text)
-	}
+	b.noting.Lock()
+	defer b.noting.Unlock()
+	b.complaints = append(b.complaints, text)
 }
 
 // complained returns what the browser has complained about since the last time.
 func (b *browser) complained() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.noting.Lock()
+	defer b.noting.Unlock()
 	was := b.complaints
 	b.complaints = nil
 	return was
 }
 
-// do carries actions out, each within patience.
-func (b *browser) do(what string, actions ...chromedp.Action) {
+// quiet fails the test if the browser has complained.
+func (b *browser) quiet(what string) {
 	b.t.Helper()
-	for _, action := range actions {
-		// The first run binds the browser to the context that it is given.
-		ended := make(chan error, 1)
-		go func() { ended <- chromedp.Run(b.ctx, action) }()
-		select {
-		case err := <-ended:
-			if err != nil {
-				b.t.Fatalf("%s: %v; the browser complained: %q", what, err, b.complained())
-			}
-		case <-time.After(patience):
-			b.t.Fatalf("%s: nothing after %v; the browser complained: %q", what, patience, b.complained())
-		}
+	if said := b.complained(); len(said) > 0 {
+		b.t.Errorf("%s: the browser complained:\n%s", what, strings.Join(said, "\n"))
 	}
 }
 
-// wait waits until an expression is true in the page.
-func (b *browser) wait(what, expression string) {
+// open loads a page in a window of a size.
+func (b *browser) open(url string, width, height int) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	var got bool
-	err := chromedp.Run(ctx, chromedp.Poll(expression, &got, chromedp.WithPollingInterval(100*time.Millisecond), chromedp.WithPollingTimeout(patience)))
-	if err != nil || !got {
-		var body string
-		_ = chromedp.Run(b.ctx, chromedp.Evaluate("document.body.innerText", &body))
-		b.t.Fatalf("%s: %v; the page says:\n%s\nthe browser complained: %q", what, err, body, b.complained())
-	}
+	b.resize(width, height)
+	call[any](b.chromium, "Page.navigate", args{"url": url})
+}
+
+func (b *browser) resize(width, height int) {
+	b.t.Helper()
+	call[any](b.chromium, "Emulation.setDeviceMetricsOverride", args{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false})
+}
+
+// evaluated is what the browser says of an expression.
+type evaluated[T any] struct {
+	Result           struct{ Value T }
+	ExceptionDetails json.RawMessage
 }
 
 // eval evaluates an expression in the page.
-func eval[T any](b *browser, expression string) (value T) {
+func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
-	b.do(expression, chromedp.Evaluate(expression, &value))
-	return value
+	e := call[evaluated[T]](b.chromium, "Runtime.evaluate", args{"expression": expression, "returnByValue": true})
+	if e.ExceptionDetails != nil {
+		b.t.Fatalf("%s: %s", expression, e.ExceptionDetails)
+	}
+	return e.Result.Value
+}
+
+// wait waits until an expression is true in the page. What it reads may not be
+// there yet.
+func (b *browser) wait(what, expression string) {
+	b.t.Helper()
+	var last error
+	for start := time.Now(); time.Since(start) < patience; {
+		e, err := try[evaluated[any]](b.chromium, "Runtime.evaluate", args{"expression": expression, "returnByValue": true})
+		if err == nil && e.Result.Value == true {
+			return
+		}
+		last = err
+		select {
+		case <-b.ended:
+			b.t.Fatalf("%s: the browser has ended", what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	b.t.Fatalf("%s: not after %v, %v; the page says:\n%s\nthe browser complained: %q",
+		what, patience, last, eval[string](b, "document.body.innerText"), b.complained())
 }
 
 // text is the expression for what an element shows.
@@ -132,32 +124,35 @@ func text(selector string) string {
 	return fmt.Sprintf("document.querySelector(%q).innerText", selector)
 }
 
-// button is the XPath of a button by its text.
-func button(text string) string {
-	return fmt.Sprintf(`//button[normalize-space()=%q]`, text)
+// buttonOf is the expression for the visible button that says text.
+func buttonOf(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((e) => e.offsetParent && e.innerText.trim() === %q)`, text)
 }
 
+// click clicks the button that says text, when it is there.
 func (b *browser) click(text string) {
 	b.t.Helper()
-	b.do("click "+text, chromedp.Click(button(text), chromedp.BySearch, chromedp.NodeVisible))
+	b.wait("a button "+text, fmt.Sprintf(`(() => { const e = %s; if (e) e.click(); return Boolean(e); })()`, buttonOf(text)))
 }
 
-func (b *browser) clickRow(rule string) {
+// press moves the focus to the button that says text, and presses Enter.
+func (b *browser) press(text string) {
 	b.t.Helper()
-	b.do("open "+rule, chromedp.Click(fmt.Sprintf(`//td/button[@class="name"][normalize-space()=%q]`, rule), chromedp.BySearch, chromedp.NodeVisible))
+	b.wait("a button "+text, fmt.Sprintf(`(() => { const e = %s; e?.focus(); return e !== undefined && document.activeElement === e; })()`, buttonOf(text)))
+	b.enter()
 }
 
-// fill replaces what is in a field.
-func (b *browser) fill(selector, value string) {
+// fill writes a text in place of what is in a field.
+func (b *browser) fill(selector, text string) {
 	b.t.Helper()
-	b.do("fill "+selector, chromedp.WaitVisible(selector, chromedp.ByQuery),
-		chromedp.Evaluate(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.select(); })()`, selector), nil),
-		chromedp.KeyEvent(value))
+	b.wait("a field "+selector, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e?.focus(); e?.select(); return e !== null && document.activeElement === e; })()`, selector))
+	call[any](b.chromium, "Input.insertText", args{"text": text})
 }
 
-func (b *browser) quiet(what string) {
+// enter presses Enter.
+func (b *browser) enter() {
 	b.t.Helper()
-	if said := b.complained(); len(said) > 0 {
-		b.t.Errorf("%s: the browser complained:\n%s", what, strings.Join(said, "\n"))
-	}
+	key := args{"type": "keyDown", "key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
+	call[any](b.chromium, "Input.dispatchKeyEvent", key)
+	call[any](b.chromium, "Input.dispatchKeyEvent", args{"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13})
 }

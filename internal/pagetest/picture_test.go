@@ -10,9 +10,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
 )
 
 // maxPicture is how large a picture may be in bytes.
@@ -26,26 +23,27 @@ func (b *browser) picture(t *testing.T) {
 	if os.Getenv("RATEGEN_WRITE_PICTURES") == "1" {
 		b.wait("two minutes of calls", `(document.querySelector("[data-column=admitted] .line").getAttribute("d").match(/L/g) ?? []).length > 60`)
 	}
-	b.do("scroll up", chromedp.Evaluate(`document.activeElement.blur(); document.getElementById("notice").hidden = true; window.scrollTo(0, 0)`, nil))
+	eval[any](b, `document.activeElement.blur(); document.getElementById("notice").hidden = true; window.scrollTo(0, 0)`)
 	for _, shot := range []struct {
 		file, scheme string
-		width        int64
+		width        int
 	}{
 		{"page-light.png", "light", 1200},
 		{"page-dark.png", "dark", 1200},
 		{"page-narrow.png", "light", 390},
 	} {
-		var data []byte
-		b.do(shot.file,
-			emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: shot.scheme}}),
-			chromedp.EmulateViewport(shot.width, 844), chromedp.FullScreenshot(&data, 100))
+		call[any](b.chromium, "Emulation.setEmulatedMedia", args{"features": []args{{"name": "prefers-color-scheme", "value": shot.scheme}}})
+		b.resize(shot.width, 844)
 		if wide := eval[bool](b, "document.documentElement.scrollWidth > document.documentElement.clientWidth"); wide {
 			t.Errorf("%s: the page is wider than the window", shot.file)
 		}
 		if os.Getenv("RATEGEN_WRITE_PICTURES") != "1" {
 			continue
 		}
-		data = fewerColours(t, data)
+		height := eval[int](b, "document.documentElement.scrollHeight")
+		data := fewerColours(t, call[struct{ Data []byte }](b.chromium, "Page.captureScreenshot", args{
+			"captureBeyondViewport": true, "clip": args{"x": 0, "y": 0, "width": shot.width, "height": height, "scale": 1},
+		}).Data)
 		if len(data) > maxPicture {
 			t.Errorf("%s has %d bytes, the most is %d", shot.file, len(data), maxPicture)
 		}
@@ -53,11 +51,12 @@ func (b *browser) picture(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.do("as before", emulation.SetEmulatedMedia(), chromedp.EmulateViewport(1280, 900))
+	call[any](b.chromium, "Emulation.setEmulatedMedia", args{"features": []args{}})
+	b.resize(1280, 900)
 }
 
-// fewerColours returns a picture with its 128 most frequent colours, in which each
-// other one becomes the nearest of them.
+// fewerColours returns a picture with its most frequent colours that are not much
+// alike, in which each other one becomes the nearest of them.
 func fewerColours(t *testing.T, data []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(data))
@@ -74,8 +73,10 @@ func fewerColours(t *testing.T, data []byte) []byte {
 	}
 	colours := slices.SortedFunc(maps.Keys(often), func(a, b color.NRGBA) int { return cmp.Compare(often[b], often[a]) })
 	palette := color.Palette{}
-	for _, c := range colours[:min(len(colours), 128)] {
-		palette = append(palette, c)
+	for _, c := range colours {
+		if len(palette) < 256 && !slices.ContainsFunc(palette, func(o color.Color) bool { return alike(c, o.(color.NRGBA)) }) {
+			palette = append(palette, c)
+		}
 	}
 	nearest := make(map[color.NRGBA]uint8)
 	to := image.NewPaletted(bounds, palette)
@@ -95,4 +96,10 @@ func fewerColours(t *testing.T, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// alike reports whether nobody sees the difference of two colours at once.
+func alike(a, b color.NRGBA) bool {
+	far := func(x, y uint8) int { return max(int(x)-int(y), int(y)-int(x)) }
+	return max(far(a.R, b.R), far(a.G, b.G), far(a.B, b.B)) < 10
 }

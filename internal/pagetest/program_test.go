@@ -131,6 +131,8 @@ func (p *program) call(t *testing.T) {
 			}
 			if i%9 == 0 {
 				take(create, "initech", "batch")
+			}
+			if i < 7 {
 				take(create, hostile)
 			}
 		}
