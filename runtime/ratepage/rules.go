@@ -86,7 +86,7 @@ type ruleSet struct {
 const (
 	// rulesAge is after how long rules are read again though nothing has told of a
 	// change. A new rule, a factor and a kill switch do not.
-	rulesAge = 5 * time.Second
+	rulesAge = 10 * time.Second
 	// maxRows is how many rules a frame has: those with the most calls, and those
 	// that have changed.
 	maxRows = 250

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +145,23 @@ func TestViewers(t *testing.T) {
 	}
 	for page.looking.Load() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestBusiest compares the rows of a frame with all rows sorted.
+func TestBusiest(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, maxRows - 1, maxRows, maxRows + 1, 2*maxRows - 1, 2 * maxRows, 5 * maxRows} {
+		rows := make([]row, n)
+		for i := range rows {
+			rows[i] = row{fmt.Sprint("r", i), [columns]uint64{r.Uint64N(9), r.Uint64N(3), r.Uint64N(3), r.Uint64N(2)}}
+		}
+		got, out := busiest(slices.Clone(rows))
+		slices.SortFunc(rows, func(a, b row) int { return compareRows(&a, &b) })
+		if want := rows[:min(n, maxRows)]; !slices.Equal(got, want) || out != n-len(want) {
+			t.Errorf("of %d: %d and %d left out", n, len(got), out)
+		}
 	}
 }
 
