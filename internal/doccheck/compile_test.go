@@ -35,6 +35,7 @@ var imports = map[string]string{
 	"rateconnect": "github.com/rategen/rategen/runtime/rateconnect",
 	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
 	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
+	"ratepage":    "github.com/rategen/rategen/runtime/ratepage",
 	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
 	"redis":       "github.com/redis/go-redis/v9",
 	"runtime":     "github.com/rategen/rategen/runtime",

@@ -89,7 +89,7 @@ const (
 	rulesAge = 10 * time.Second
 	// maxRows is how many rules a frame has: those with the most calls, and those
 	// that have changed.
-	maxRows = 250
+	maxRows = 100
 )
 
 // refresh reads the rules again if they may have changed, and returns those that
