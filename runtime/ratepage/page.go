@@ -33,6 +33,7 @@ type Page struct {
 	sampler sampler
 	routes  http.Handler
 	looking atomic.Int64  // streams under way
+	made    int64         // when the page was, in milliseconds since 1970
 	closed  chan struct{} // ends streams
 	once    sync.Once
 }
@@ -71,7 +72,7 @@ func WithLogger(logger *slog.Logger) Option {
 
 // New returns a page. It shows the limiters that are made with its [Page.Observer].
 func New(opts ...Option) *Page {
-	p := &Page{viewers: DefaultViewers, closed: make(chan struct{})}
+	p := &Page{viewers: DefaultViewers, closed: make(chan struct{}), made: time.Now().UnixMilli()}
 	for _, opt := range opts {
 		opt(p)
 	}

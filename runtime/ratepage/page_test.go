@@ -87,7 +87,7 @@ func TestPaths(t *testing.T) {
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
 			"X-Content-Type-Options":  "nosniff",
 			"Cache-Control":           "no-store",
-			"Referrer-Policy":         "no-referrer",
+			"Referrer-Policy":         "same-origin",
 		} {
 			if got := w.Header().Get(name); got != value {
 				t.Errorf("%s: %s is %q", target, name, got)

@@ -72,7 +72,8 @@ type frame struct {
 // A stateView is all there is to see, but for the rules.
 type stateView struct {
 	frame
-	Totals  [columns]uint64 `json:"totals"` // since the program started
+	Made    int64           `json:"made"`   // when the page was, to tell one process from the next
+	Totals  [columns]uint64 `json:"totals"` // since then
 	Points  []point         `json:"points"`
 	Actions []string        `json:"actions"`  // that the page offers
 	Keys    string          `json:"keys"`     // off, masked or plain
@@ -106,7 +107,7 @@ func (s *sampler) state(p *Page, now time.Time) (number int64, data []byte) {
 			Version: s.set.version, Enabled: s.set.enabled,
 			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
 		},
-		Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
+		Made: p.made, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
 		Viewers: p.looking.Load(), Every: interval.Milliseconds(),
 	}

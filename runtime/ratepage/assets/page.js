@@ -11,6 +11,7 @@ import * as overrides from "./overrides.js";
 let version = -1; // of the rules that are shown
 let loading = null; // their request, if one is under way
 let keys = "off";
+let made = 0; // which process has answered
 
 function link(state, text) {
   $("link").dataset.state = state;
@@ -67,7 +68,8 @@ function follow() {
     keys = state.keys;
     rules.setContext({ actions: state.actions });
     lookup.setContext({ actions: state.actions });
-    if (state.version < version) version = -1; // another process has answered
+    if (state.made !== made) version = -1; // not the process of before
+    made = state.made;
     tiles.reset(state);
     apply(state);
     store.draw();
