@@ -128,14 +128,6 @@ func (c *counts) len(known *map[string]*ruleCount) int {
 	return n
 }
 
-// of returns the count of a name, or nil if it had no call yet.
-func (c *counts) of(name string) *ruleCount {
-	if known := c.known.Load(); known != nil {
-		return (*known)[name]
-	}
-	return nil
-}
-
 // each calls visit with every count.
 func (c *counts) each(visit func(*ruleCount)) {
 	c.mu.Lock()
