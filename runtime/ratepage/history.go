@@ -84,7 +84,9 @@ func (h *history) overridden(ev runtime.OverrideEvent, rules []runtime.RuleState
 	switch {
 	case !ev.Enabled:
 		entries = append(entries, historyEntry{At: now, Note: "all limits are switched off"})
-	case len(entries) == 0:
+	case len(entries) == 0 && ev.Rules == 0:
+		entries = append(entries, historyEntry{At: now, Note: "no rule is overridden"})
+	case len(entries) == 0: // rules that are not registered, say
 		entries = append(entries, historyEntry{At: now, Note: fmt.Sprintf("overrides of %d rules are in force", ev.Rules)})
 	}
 	h.push(entries...)

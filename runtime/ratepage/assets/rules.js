@@ -140,7 +140,7 @@ function newRow(rule) {
         more.draw(now);
       }
       number(cells.ok, mean(now.name, 0, recent), "");
-      number(cells.no, refused(now, recent), now.mode === "shadow" ? "" : "hot");
+      number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
       spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]), now.mode);
     },
   };
