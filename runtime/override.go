@@ -54,8 +54,7 @@ type Overrides struct {
 	Enabled *bool
 	// Rules are the changed rules by their names. A name that no rule has is
 	// no error, since rules become known by [Limiter.Register] or with their first
-	// call. The log warns of
-	// it after a minute without such a call.
+	// call. The log warns of it after a minute without either.
 	Rules map[string]Override
 }
 

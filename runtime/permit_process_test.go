@@ -324,7 +324,7 @@ func TestPermitProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Of(1, 5))
+	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Of(1, 2))
 }
 
 // TestPermitProcessesOnCluster does so on a cluster.
@@ -341,7 +341,7 @@ func testPermitProcesses(t *testing.T, spec permitSpec, rounds int) {
 	for range rounds {
 		for try := 0; ; try++ {
 			spec.Seed, spec.Renew = rand.Uint64(), true
-			most, stalled := permitProcesses(t, spec, effort.Of(2.0, 8.0), effort.Of(2, 5))
+			most, stalled := permitProcesses(t, spec, effort.Of(2.0, 6.0), effort.Of(2, 5))
 			if most <= spec.Max && most > spec.Max-2 {
 				break
 			}

@@ -26,6 +26,7 @@ type tripLoad struct {
 
 	calls    atomic.Int64
 	admitted atomic.Int64
+	lost     atomic.Int64 // calls whose callers got an error in place of an answer
 	mu       sync.Mutex
 	singles  map[int64]single // by call
 }
@@ -52,6 +53,7 @@ type admission struct {
 type single struct {
 	key     string
 	outcome outcome
+	told    string // in full
 }
 
 type outcome string
@@ -60,6 +62,10 @@ const (
 	toldNothing  outcome = "nothing"
 	toldAdmitted outcome = "admitted"
 	toldDenied   outcome = "denied"
+	// toldRecalled: denied by an earlier denial, without Redis or because it did
+	// not answer. In the second case the call may have been charged, as after any
+	// other lost answer.
+	toldRecalled outcome = "denied by an earlier denial"
 )
 
 // newTripLoad returns a load whose keys begin with tag.
@@ -170,12 +176,18 @@ func (l *tripLoad) call() {
 			one.outcome = toldNothing
 		case err == nil && r.Allowed:
 			one.outcome = toldAdmitted
+		case err == nil && r.Recalled:
+			one.outcome = toldRecalled
 		}
+		one.told = fmt.Sprintf("%+v, %v", charges, err)
 		l.mu.Lock()
 		l.singles[id] = one
 		l.mu.Unlock()
 	}
 	if err != nil {
+		if !notCharged(err) && ctx.Err() == nil {
+			l.lost.Add(1)
+		}
 		time.Sleep(time.Millisecond) // there will be more of it
 		return
 	}
