@@ -21,7 +21,7 @@ func TestKeyDenied(t *testing.T) {
 	stores := map[string]func(t *testing.T) runtime.Store{
 		"memory": func(*testing.T) runtime.Store { return runtime.NewMemoryStore() },
 		"redis": func(t *testing.T) runtime.Store {
-			return runtime.NewRedisStore(redistest.Start(t).Client(t))
+			return runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
 		},
 	}
 	for name, open := range stores {
@@ -54,7 +54,11 @@ func TestKeyDenied(t *testing.T) {
 				limiter.TakeEach(t.Context(), limits...)
 			}
 			slices.Sort(got)
-			hash := got[slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, "Prefixed %sha256-") })]
+			i := slices.IndexFunc(got, func(s string) bool { return strings.HasPrefix(s, "Prefixed %sha256-") })
+			if i < 0 {
+				t.Fatalf("no hash in %q", got)
+			}
+			hash := got[i]
 			want := slices.Concat(
 				slices.Repeat([]string{"Never dee"}, 4),
 				slices.Repeat([]string{hash}, 3), slices.Repeat([]string{"Prefixed cy"}, 3),
