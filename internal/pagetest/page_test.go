@@ -70,6 +70,7 @@ func TestPage(t *testing.T) {
 
 	b.press(mail.Name) // by the keyboard
 	b.press("Shadow mode: refuse nobody")
+	b.wait("its way back, which has the focus now", `document.activeElement.innerText === "Look up a key" && Boolean(`+buttonOf("Refuse calls again")+`)`)
 	b.wait("a rule in the shadow", text("#overrides")+`.includes("`+mail.Name+`")`)
 	b.click(mail.Name)
 	b.quiet("all of it")

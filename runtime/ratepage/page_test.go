@@ -1,6 +1,7 @@
 package ratepage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -149,6 +150,8 @@ func TestRules(t *testing.T) {
 			return runtime.Overrides{Rules: map[string]runtime.Override{
 				"changed": {Max: &most, Keys: map[string]runtime.KeyOverride{"x": {Max: &most}}},
 				"off":     {Enabled: new(false)},
+				"trial":   {Mode: new(runtime.Shadow)},
+				"nobody":  {Max: new(int64(0))},
 			}}, nil
 		}), time.Hour))
 	t.Cleanup(func() { _ = limiter.Close() })
@@ -156,6 +159,8 @@ func TestRules(t *testing.T) {
 		&runtime.Rule{Name: "plain", Source: "a.go: A.B", Max: 5, Window: time.Minute},
 		&runtime.Rule{Name: "changed", Max: 5, Window: time.Minute},
 		&runtime.Rule{Name: "off", Max: 5, Window: time.Minute},
+		&runtime.Rule{Name: "trial", Window: time.Minute},
+		&runtime.Rule{Name: "nobody", Window: time.Minute},
 		&runtime.Rule{Name: "bycall", Window: time.Minute, Algorithm: runtime.TokenBucket, Burst: 9},
 	)
 	rules := make(map[string]ruleView)
@@ -166,14 +171,17 @@ func TestRules(t *testing.T) {
 		"plain":   {Source: "a.go: A.B", Enabled: true, Max: 5, Origin: "directive"},
 		"changed": {Enabled: true, Max: 3, Origin: "override", Overridden: true, Keys: 1},
 		"off":     {Max: 5, Origin: "override", Overridden: true},
+		"trial":   {Enabled: true, Mode: "shadow", Origin: "call", Overridden: true},
+		"nobody":  {Enabled: true, Origin: "override", Overridden: true},
 		"bycall":  {Enabled: true, Algorithm: "token-bucket", Burst: 9, Origin: "call"},
 	} {
-		want.Name, want.Mode, want.Fail, want.WindowMS, want.Factor = name, "enforce", "default", 60000, 1
+		want.Name, want.Fail, want.WindowMS, want.Factor = name, "default", 60000, 1
+		want.Mode = cmp.Or(want.Mode, "enforce")
 		if want.Algorithm == "" {
 			want.Algorithm = "sliding-log"
 		}
 		want.Declared = terms{5, 60000, "enforce"}
-		if name == "bycall" {
+		if name == "bycall" || name == "trial" || name == "nobody" {
 			want.Declared.Max = 0
 		}
 		if rules[name] != want {

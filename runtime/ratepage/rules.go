@@ -50,7 +50,7 @@ func viewOf(s *runtime.RuleState) ruleView {
 	switch {
 	case s.Factor != 1:
 		v.Origin = "adaptive"
-	case s.Overridden:
+	case s.Overridden && !(byCall(r) && s.Max == 0 && v.otherwise()):
 		v.Origin = "override"
 	case byCall(r):
 		v.Origin = "call"
@@ -58,6 +58,13 @@ func viewOf(s *runtime.RuleState) ruleView {
 		v.Origin = "directive"
 	}
 	return v
+}
+
+// otherwise reports whether the override changes something beside the max. One of a
+// rule whose calls bring their max then has no max of its own: a max of 0 with
+// another change is rare.
+func (v *ruleView) otherwise() bool {
+	return !v.Enabled || v.Mode != v.Declared.Mode || v.WindowMS != v.Declared.WindowMS
 }
 
 // byCall reports whether each call brings a max of its own: a directive has none

@@ -13,10 +13,14 @@ export function detail(rule, context) {
   const offers = (name) => context.actions.includes(name);
   return {
     element,
+    // draw reports whether it has drawn: not while somebody is typing.
     draw(now) {
-      if (box.contains(document.activeElement)) return; // somebody is typing
+      const focused = box.contains(document.activeElement);
+      if (focused && document.activeElement.tagName === "INPUT") return false;
       box.replaceChildren(facts(now), el("div", { class: "row" }, ...buttons(now, offers)));
       if (offers("override")) box.append(form(now));
+      if (focused) box.querySelector("button").focus();
+      return true;
     },
   };
 }
@@ -42,16 +46,33 @@ function buttons(rule, offers) {
   return list;
 }
 
+// ownMax is the max that an override replaces: without the factor of the load, and
+// null if each call brings its own.
+function ownMax(rule) {
+  if (rule.overridden) return Math.round(rule.max / rule.factor);
+  return rule.declared.max === 0 ? null : rule.declared.max;
+}
+
+// form asks for the fields of an override. Those that are left as they are do not
+// become part of it.
 function form(rule) {
-  const max = el("input", { name: "max", inputmode: "numeric", pattern: "[0-9]*", value: String(rule.max), "aria-label": `Max of ${rule.name}` });
-  const window = el("input", { name: "window", value: duration(rule.window_ms), "aria-label": `Window of ${rule.name}` });
+  const before = { max: ownMax(rule) === null ? "" : String(ownMax(rule)), window: duration(rule.window_ms) };
+  const max = el("input", { name: "max", inputmode: "numeric", value: before.max, placeholder: "of each call", "aria-label": `Max of ${rule.name}` });
+  const window = el("input", { name: "window", value: before.window, "aria-label": `Window of ${rule.name}` });
   return el("form", { class: "row", onsubmit: (e) => {
     e.preventDefault();
-    const ms = parseDuration(window.value);
-    if (ms === null) return notice(`A window is a number and a unit, such as 10s or 1m30s: not ${window.value}`, true);
-    if (!/^\d+$/.test(max.value.trim())) return notice(`A max is a whole number: not ${max.value}`, true);
+    const action = { action: "override", rule: rule.name };
+    if (max.value !== before.max) {
+      if (!/^\d+$/.test(max.value.trim())) return notice(`A max is a whole number: not ${max.value}`, true);
+      action.max = Number(max.value);
+    }
+    if (window.value !== before.window) {
+      action.window_ms = parseDuration(window.value);
+      if (action.window_ms === null) return notice(`A window is a number and a unit, such as 10s or 1m30s: not ${window.value}`, true);
+    }
+    if (action.max === undefined && action.window_ms === undefined) return notice("Nothing is to be changed: write another max or window.", true);
     document.activeElement.blur();
-    return run({ action: "override", rule: rule.name, max: Number(max.value), window_ms: ms });
+    return run(action);
   } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("button", { type: "submit" }, "Override"));
 }
 

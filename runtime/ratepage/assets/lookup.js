@@ -17,6 +17,7 @@ export function ask(rule, key) {
   showMax();
   $("lookup").scrollIntoView({ block: "center" });
   if (key === undefined) $("lookup-key").focus();
+  else if (!$("lookup-max-row").hidden && $("lookup-max").value === "") $("lookup-max").focus();
   else look(typed());
 }
 

@@ -134,10 +134,9 @@ function newRow(rule) {
     draw(now) {
       const text = JSON.stringify(now);
       if (text !== drawn) {
-        drawn = text;
         setText(cells.limit, limitText(now));
         cells.tags.replaceChildren(...tagsOf(now));
-        more.draw(now);
+        if (more.draw(now)) drawn = text;
       }
       number(cells.ok, mean(now.name, 0, recent), "");
       number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
