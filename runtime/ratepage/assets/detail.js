@@ -49,8 +49,9 @@ function buttons(rule, offers) {
 // ownMax is the max that an override replaces: without the factor of the load, and
 // null if each call brings its own.
 function ownMax(rule) {
+  if (rule.origin === "call") return null;
   if (rule.overridden) return Math.round(rule.max / rule.factor);
-  return rule.declared.max === 0 ? null : rule.declared.max;
+  return rule.declared.max;
 }
 
 // form asks for the fields of an override. Those that are left as they are do not
