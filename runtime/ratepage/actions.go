@@ -61,12 +61,17 @@ type Editor interface {
 // says is not from another site, see [http.CrossOriginProtection]. Then authorize
 // decides: who is what the log and the history of the page call the viewer, and an
 // error refuses the action with 403 and the error's text. It is called from many
-// goroutines, once for each action, with the rule and key known to be well formed.
+// goroutines, once for each action, with the rule and key known to be well formed. A
+// nil authorize allows nothing.
 //
 // Overrides are written by editor. If it is nil, keys can be reset and nothing can
 // be overridden. The limiters follow within the interval of their source.
 func WithActions(authorize func(r *http.Request, a Action) (who string, err error), editor Editor) Option {
-	return func(p *Page) { p.actions = &actions{p, authorize, editor, http.NewCrossOriginProtection()} }
+	return func(p *Page) {
+		if authorize != nil {
+			p.actions = &actions{p, authorize, editor, http.NewCrossOriginProtection()}
+		}
+	}
 }
 
 // actions are what a page lets viewers do.

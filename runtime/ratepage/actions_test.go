@@ -171,7 +171,7 @@ func TestRefusedActions(t *testing.T) {
 // an editor to reset keys alone.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	page := New()
+	page := New(WithActions(nil, new(notebook)))
 	newLimiter(t, page, &runtime.Rule{Name: "r", Max: 1, Window: time.Hour})
 	if status, answer := post(page, `{"action":"reset","rule":"r","key":"x"}`); status != 403 || !strings.Contains(answer, "read-only") {
 		t.Errorf("%d %s", status, answer)

@@ -128,7 +128,11 @@ func (p *Page) deniedKeys(now time.Time) deniedKeysView {
 		return v
 	}
 	for _, k := range p.keys.top(maxDenied, now) {
-		v.Keys = append(v.Keys, deniedView{k.rule, p.mask(keyText(k.key)), k.count, k.over})
+		text := keyText(k.key)
+		if !p.plain {
+			text = maskKey(text)
+		}
+		v.Keys = append(v.Keys, deniedView{k.rule, text, k.count, k.over})
 	}
 	return v
 }
@@ -149,7 +153,7 @@ func (p *Page) keysShown() string {
 	switch {
 	case p.keys == nil:
 		return "off"
-	case p.mask("abcdef") == "abcdef":
+	case p.plain:
 		return "plain"
 	}
 	return "masked"

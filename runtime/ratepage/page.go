@@ -14,11 +14,11 @@ import (
 // A Page shows the limits of the limiters that have its observer. Make one with
 // [New]. It is safe for concurrent use.
 type Page struct {
-	keys    *sketch             // nil: keys are not counted
-	mask    func(string) string // of keys that are shown
-	actions *actions            // nil: nothing can be changed
-	logger  *slog.Logger        // nil: slog.Default as it is at the time of a line
-	viewers int                 // how many may look at a time
+	keys    *sketch      // nil: keys are not counted
+	plain   bool         // keys are shown as they are
+	actions *actions     // nil: nothing can be changed
+	logger  *slog.Logger // nil: slog.Default as it is at the time of a line
+	viewers int          // how many may look at a time
 
 	observer  *runtime.Observer
 	counts    counts
@@ -45,14 +45,14 @@ type Option func(*Page)
 // the first and the last character of each part. Without this option no key is
 // kept. What counts is the last five to ten minutes, of up to 1,024 keys at a time.
 func WithKeys() Option {
-	return func(p *Page) { p.keys, p.mask = newSketch(), maskKey }
+	return func(p *Page) { p.keys, p.plain = newSketch(), false }
 }
 
 // WithPlainKeys is WithKeys with keys as they are. They are made of what callers
 // send, such as names, addresses or tokens: everybody who may see the page sees
 // them.
 func WithPlainKeys() Option {
-	return func(p *Page) { p.keys, p.mask = newSketch(), func(key string) string { return key } }
+	return func(p *Page) { p.keys, p.plain = newSketch(), true }
 }
 
 // WithViewers sets how many streams may be open at a time, [DefaultViewers] by

@@ -1,12 +1,15 @@
 package ratepage
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // TestSketch counts keys of which some are frequent among a great many that are
@@ -85,5 +88,49 @@ func TestMaskKey(t *testing.T) {
 		if got := maskKey(key); got != want {
 			t.Errorf("%q: %q, want %q", key, got, want)
 		}
+	}
+}
+
+// TestKeysShown denies a key and one that is no text, and reads what a page shows of
+// them: nothing, masked, or what can be looked up.
+func TestKeysShown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		options []Option
+		keys    []string
+	}{
+		"off":    {nil, nil},
+		"masked": {[]Option{WithKeys()}, []string{"a•••l:•••", "•••"}},
+		"plain":  {[]Option{WithPlainKeys()}, []string{"annabel:7", "%FF%FE"}},
+	} {
+		page := New(test.options...)
+		rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
+		limiter := newLimiter(t, page, rule)
+		for range 4 {
+			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("annabel").AddInt(7)))
+		}
+		for range 3 {
+			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
+		}
+		state := decoded[stateView](t, ask(page, "GET", "/api/state", ""))
+		var shown deniedKeysView
+		if err := json.Unmarshal(state.Denied, &shown); err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, k := range shown.Keys {
+			keys = append(keys, k.Key)
+		}
+		if diff := cmp.Diff(test.keys, keys); diff != "" || state.Keys != name {
+			t.Errorf("%s, which says %s: %s", name, state.Keys, diff)
+		}
+	}
+	page := New(WithPlainKeys())
+	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
+	limiter := newLimiter(t, page, rule)
+	_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
+	v := decoded[keyView](t, ask(page, "GET", "/api/keys?rule=r&key=%25FF%25FE", ""))
+	if v.Key != "%FF%FE" || v.Limits[0].Remaining != 0 {
+		t.Errorf("a key that is no text: %+v", v)
 	}
 }
