@@ -18,6 +18,7 @@ type events struct {
 	log       *limitedLog
 	observers []*Observer
 	decisions bool     // an observer has a Decision function, or there is a witness
+	keys      bool     // an observer has a KeyDenied function
 	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 }
@@ -34,6 +35,7 @@ func (e *events) observe(o *Observer) {
 	if o != nil {
 		e.observers = append(e.observers, o)
 		e.decisions = e.decisions || o.Decision != nil
+		e.keys = e.keys || o.KeyDenied != nil
 	}
 }
 

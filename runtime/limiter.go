@@ -263,6 +263,9 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	if err != nil {
 		return err
 	}
+	if l.events.keys && source != SourceProcess {
+		l.keysDenied(ctx, req.charges)
+	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {
 		req.receipts.issue(d)

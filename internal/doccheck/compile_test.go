@@ -40,6 +40,7 @@ var imports = map[string]string{
 	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
 	"rateotel":    "github.com/rategen/rategen/runtime/rateotel",
 	"rateprom":    "github.com/rategen/rategen/runtime/rateprom",
+	"ratepage":    "github.com/rategen/rategen/runtime/ratepage",
 	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
 	"ratetest":    "github.com/rategen/rategen/runtime/ratetest",
 	"redis":       "github.com/redis/go-redis/v9",
