@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxPattern is the longest pattern in bytes. Looking a key up takes longer with
@@ -69,6 +70,24 @@ func (p pattern) String() string {
 		text += "*"
 	}
 	return text
+}
+
+// Pattern returns the pattern of [Override] that stands for the key alone, in
+// text that JSON can hold.
+func (k *Key) Pattern() string {
+	text := pattern{text: k.String()}.String()
+	if utf8.ValidString(text) {
+		return text
+	}
+	var escaped strings.Builder
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c >= 0x80 {
+			fmt.Fprintf(&escaped, "%%%02X", c)
+		} else {
+			escaped.WriteByte(c)
+		}
+	}
+	return escaped.String()
 }
 
 // unhex returns the byte that the first two digits of s are.
