@@ -27,6 +27,9 @@ type KeyGroup struct {
 	// Expiry is how long a key may live on that is found without an expiry. 0
 	// leaves such keys alone, which a group without a prefix must.
 	Expiry time.Duration
+	// Each, if not nil, is called with each key that is found, for one at a time.
+	// Nothing else is looked at meanwhile, so it may take its time.
+	Each func(FoundKey)
 
 	// Keys is how many there are. A key that Redis lists twice, as it may while
 	// it moves keys in memory, counts twice.
@@ -41,6 +44,21 @@ type KeyGroup struct {
 
 	tag    string // what the keys end with
 	number bool   // and a number
+	end    string // and this
+}
+
+// A FoundKey is a key that [RedisStore.Survey] has found.
+type FoundKey struct {
+	// Key is the whole Redis key.
+	Key string
+	// Text is what stands between the prefix of the group and what the keys of its
+	// rule end with. For the keys of a rule it is what [ParseKey] reads.
+	Text string
+	// Bytes is the memory that the key takes.
+	Bytes int64
+	// Expiry is how long it lives on without a change, or below 0 if it has no
+	// expiry.
+	Expiry time.Duration
 }
 
 // KeysOf returns the keys of a rule for [RedisStore.Survey]. Their Expiry, by the
@@ -63,6 +81,9 @@ func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 		if tag := e.rule.keyTag(); g.tag == "" {
 			g.tag = tag
 		} else if tag != g.tag && !g.number { // they differ by the window
+			if rest, is := strings.CutSuffix(tag, blockTag); is {
+				tag, g.end = rest, blockTag
+			}
 			g.tag, g.number = strings.TrimRight(tag, digits), true
 		}
 	}
@@ -235,21 +256,35 @@ func (v *survey) add(found []finding) {
 		if f.healed != nil && f.healed.Val() {
 			f.group.Healed++
 		}
+		if f.group.Each != nil {
+			text, _ := f.group.text(f.key)
+			f.group.Each(FoundKey{f.key, text, f.bytes.Val(), f.expiry.Val()})
+		}
 	}
 }
 
 // groupOf returns the group that a key counts for, or nil.
 func (v *survey) groupOf(key string) *KeyGroup {
 	for _, g := range v.groups {
-		rest, has := strings.CutPrefix(key, g.Prefix)
-		if g.number {
-			rest = strings.TrimRight(rest, digits)
-		}
-		if has && strings.HasSuffix(rest, g.tag) {
+		if _, has := g.text(key); has {
 			return g
 		}
 	}
 	return nil
+}
+
+// text returns what a key of the group has between its beginning and its end, and
+// false for a key of no such group.
+func (g *KeyGroup) text(key string) (string, bool) {
+	text, has := strings.CutPrefix(key, g.Prefix)
+	if g.number && has {
+		text, has = strings.CutSuffix(text, g.end)
+		text = strings.TrimRight(text, digits)
+	}
+	if !has {
+		return "", false
+	}
+	return strings.CutSuffix(text, g.tag)
 }
 
 // pattern returns a pattern for SCAN that matches the keys of all groups: what
