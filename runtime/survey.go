@@ -257,7 +257,7 @@ func (v *survey) add(found []finding) {
 			f.group.Healed++
 		}
 		if f.group.Each != nil {
-			text, _ := f.group.text(f.key)
+			text, _ := f.group.Text(f.key)
 			f.group.Each(FoundKey{f.key, text, f.bytes.Val(), f.expiry.Val()})
 		}
 	}
@@ -266,16 +266,16 @@ func (v *survey) add(found []finding) {
 // groupOf returns the group that a key counts for, or nil.
 func (v *survey) groupOf(key string) *KeyGroup {
 	for _, g := range v.groups {
-		if _, has := g.text(key); has {
+		if _, has := g.Text(key); has {
 			return g
 		}
 	}
 	return nil
 }
 
-// text returns what a key of the group has between its beginning and its end, and
+// Text returns what a key of the group has between its beginning and its end, and
 // false for a key of no such group.
-func (g *KeyGroup) text(key string) (string, bool) {
+func (g *KeyGroup) Text(key string) (string, bool) {
 	text, has := strings.CutPrefix(key, g.Prefix)
 	if g.number && has {
 		text, has = strings.CutSuffix(text, g.end)

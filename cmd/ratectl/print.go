@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// printJSON prints a value on a line of its own.
+func (o *operator) printJSON(v any) error {
+	encoder := json.NewEncoder(o.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+func (o *operator) json() bool { return o.format == "json" }
+
+// printTable prints rows below their headings. Nobody's key moves the cursor.
+func (o *operator) printTable(head string, rows [][]string) error {
+	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, strings.ReplaceAll(head, " ", "\t"))
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = printable(cell)
+		}
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
+}
+
+// printable returns text with what is not to be seen as Go writes it.
+func printable(text string) string {
+	if text == "" {
+		return `""`
+	}
+	quoted := strconv.Quote(text)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// printf prints a line for a reader; in JSON there is none.
+func (o *operator) printf(format string, args ...any) {
+	if !o.json() {
+		fmt.Fprintf(o.out, format+"\n", args...)
+	}
+}
+
+// each prints values as lines of JSON, or as a table.
+func each[T any](o *operator, head string, values []T, row func(T) []string) error {
+	if o.json() {
+		for _, v := range values {
+			if err := o.printJSON(v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := make([][]string, len(values))
+	for i, v := range values {
+		rows[i] = row(v)
+	}
+	return o.printTable(head, rows)
+}
