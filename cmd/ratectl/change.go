@@ -115,7 +115,7 @@ func unblock(ctx context.Context, o *operator, args []string) error {
 		}
 		return o.remove(ctx, target)
 	}
-	return nothingf("%q of rule %s is neither blocked nor allowed by an override; if the rule itself blocks it, ratectl reset ends that", printable(target.Pattern), target.Rule)
+	return nothingf("%s of rule %s is neither blocked nor allowed by an override; if the rule itself blocks it, ratectl reset ends that", printable(target.Pattern), target.Rule)
 }
 
 // shadow counts the calls of a rule, or of one key, and refuses none.

@@ -124,7 +124,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return done
 	}
 	if err != nil {
-		p.logger().Print(printable(err.Error()))
+		p.logger().Print(visible(err.Error()))
 	}
 	return codeOf(err)
 }

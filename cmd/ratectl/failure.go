@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // The exit codes.
@@ -62,16 +64,15 @@ func (o *options) explained(err error) error {
 		return fmt.Errorf("Redis at %s gave no answer within %v, see -timeout: %w", o.redis, o.timeout, err)
 	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
 		return fmt.Errorf("Redis is a cluster: add -cluster: %w", err)
-	case hasReply(err, ""):
-		return err
+	case runtime.ClassOf(err) == runtime.ClassDial || runtime.ClassOf(err) == runtime.ClassConnection:
+		return fmt.Errorf("Redis at %s: %w", o.redis, err)
 	}
-	return fmt.Errorf("Redis at %s: %w", o.redis, err)
+	return err
 }
 
 // hasReply reports whether an error is one that Redis has replied, and begins with
 // a word.
 func hasReply(err error, word string) bool {
 	var reply redis.Error
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), word) ||
-		word != "" && err != nil && strings.Contains(err.Error(), word+" ")
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), word)
 }

@@ -56,14 +56,14 @@ func inspect(ctx context.Context, o *operator, args []string) error {
 
 func (s *inspected) print(o *operator, d declared) error {
 	state, row := s.State, s.row()
-	if s.Shadow {
+	if s.Shadow && s.State != "off" {
 		state += ", but the rule is in the shadow and refuses nobody"
 	}
 	limit := "the limit is taken away"
 	switch {
 	case s.Limit != nil:
 		limit = fmt.Sprintf("%d, %d left", *s.Limit, *s.Remaining)
-	case s.State != "off":
+	case s.State != "off": // and calls bring their own
 		limit = "each call brings its own, " + d.byCall + ": say which with -max"
 	}
 	kept := "nothing is kept for it in " + namespaces(s.Namespace)
@@ -74,7 +74,7 @@ func (s *inspected) print(o *operator, d declared) error {
 		}
 	}
 	rows := [][]string{
-		{"rule", s.Rule + ", " + s.Declared}, {"key", s.Key}, {"state", state}, {"limit", limit},
+		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + shortDuration(d.Window)}, {"key", s.Key}, {"state", state}, {"limit", limit},
 		{"used", strconv.FormatInt(s.Used, 10)}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", s.RedisKey}, {"redis", kept},
 	}
@@ -84,7 +84,7 @@ func (s *inspected) print(o *operator, d declared) error {
 	for _, e := range s.Overrides {
 		rows = append(rows, []string{"override", e.describe()})
 	}
-	return o.printTable(d.Algorithm.String()+" "+shortDuration(d.Window), rows)
+	return o.printTable("", rows)
 }
 
 // inForce returns the overrides that a key is subject to.

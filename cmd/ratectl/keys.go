@@ -128,7 +128,9 @@ func keys(ctx context.Context, o *operator, args []string) error {
 	if err := each(o, "KEY STATE USED RETRY RESET", top, keyState.row); err != nil {
 		return err
 	}
-	o.logger().Printf("%d of %d keys of %s are shown, %d are %s", len(top), total, d.Name, matched, or(strings.ReplaceAll(o.filter, ",", " or "), "counted"))
+	if len(top) < matched {
+		o.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
+	}
 	return nil
 }
 

@@ -103,6 +103,9 @@ func (o *operator) close() {
 	if o.limiter != nil {
 		_ = o.limiter.Close()
 	}
+	if o.store != nil {
+		_ = o.store.Close()
+	}
 	if o.client != nil {
 		_ = o.client.Close()
 	}
@@ -195,7 +198,7 @@ func (o *operator) fits(d declared, key *runtime.Key, args []string) error {
 		n = 1 + strings.Count(text, ":")
 	}
 	switch {
-	case strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) <= 1:
+	case strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) == 0:
 		return nil
 	case len(d.parts) == 0:
 		return usagef("rule %s has one limit for all callers: leave the KEY out", d.Name)
@@ -204,8 +207,8 @@ func (o *operator) fits(d declared, key *runtime.Key, args []string) error {
 	case n == 0:
 		return usagef("rule %s has a limit for each %s: name the KEY", d.Name, strings.Join(d.parts, ","))
 	}
-	return usagef("the keys of rule %s are %s, which is %d parts, and %q has %d: write a colon within a part as %%3A, or give the parts with -parts",
-		d.Name, strings.Join(d.parts, ","), len(d.parts), text, n)
+	return usagef("the number of parts of a key of rule %s (%s) is %d, and not %d as in %q: write a colon within a part as %%3A, or give the parts with -parts",
+		d.Name, strings.Join(d.parts, ","), len(d.parts), n, text)
 }
 
 // editor returns an editor of the overrides.

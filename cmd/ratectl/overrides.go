@@ -157,7 +157,7 @@ func (o *operator) remove(ctx context.Context, target override.Target) error {
 	found, err := edit.Remove(ctx, target)
 	of := target.Rule
 	if target.Keys {
-		of = fmt.Sprintf("%q of rule %s", printable(target.Pattern), target.Rule)
+		of = fmt.Sprintf("%s of rule %s", printable(target.Pattern), target.Rule)
 	}
 	switch {
 	case err != nil:

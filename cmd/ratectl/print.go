@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // printJSON prints a value on a line of its own.
@@ -17,10 +18,12 @@ func (o *operator) printJSON(v any) error {
 
 func (o *operator) json() bool { return o.format == "json" }
 
-// printTable prints rows below their headings. Nobody's key moves the cursor.
+// printTable prints rows, below their headings if there are some. Nobody's key moves the cursor.
 func (o *operator) printTable(head string, rows [][]string) error {
 	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, strings.ReplaceAll(head, " ", "\t"))
+	if head != "" {
+		fmt.Fprintln(table, strings.ReplaceAll(head, " ", "\t"))
+	}
 	for _, row := range rows {
 		for i, cell := range row {
 			row[i] = printable(cell)
@@ -37,6 +40,16 @@ func printable(text string) string {
 	}
 	quoted := strconv.Quote(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// visible returns text without what would move the cursor.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\uFFFD'
+	}, strings.TrimSpace(text))
 }
 
 // printf prints a line for a reader; in JSON there is none.

@@ -26,13 +26,13 @@ func reset(ctx context.Context, o *operator, args []string) error {
 	case err != nil:
 		return o.explained(err)
 	case there == 0:
-		return nothingf("nothing is counted for %q of rule %s in %s, under %s: there is nothing to reset",
+		return nothingf("nothing is counted for %s of rule %s in %s, under %s: there is nothing to reset",
 			printable(answer.Key), d.Name, namespaces(o.namespace), printable(answer.RedisKey))
 	}
 	if answer.Before, err = o.state(ctx, d, key); err != nil {
 		return err
 	}
-	err = o.confirm("forget all that is counted for %q of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+	err = o.confirm("forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (key
 		return keyState{}, o.explained(err)
 	}
 	s := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: o.shadows(d, key), Window: shortDuration(d.Window), ResetMS: found.ResetAfter.Milliseconds()}
-	if found.Rule == "" {
+	if off := o.modes.Enabled; found.Rule == "" || off != nil && !*off {
 		s.State, s.RetryMS = "off", new(int64)
 		return s, nil
 	}
