@@ -26,32 +26,32 @@ func init() { // the commands of help and completion are made from the table its
 		},
 		{
 			name: "inspect", args: "RULE [KEY]", short: "show all that is known about one caller", flags: []string{"parts", "near", "max"},
-			long:  "Shows what a call of a cost of 1 would find now, without charging it; the key in Redis; and the overrides that hold for it. " + aboutKeys,
+			long:  "Shows what a call of a cost of 1 would find now, without charging it; the key in Redis; and the overrides that hold for it.",
 			needs: needRedis | needRules, min: 1, max: 2, run: inspect,
 		},
 		{
 			name: "reset", args: "RULE [KEY]", short: "give one caller its whole limit back", flags: []string{"parts", "yes"},
-			long:  "Forgets what is counted for one key, and ends its block. It asks first, or -yes; without a terminal and -yes it does nothing. A process that has refused the caller may do so for up to a second more, see runtime.WithDenialMemory. " + aboutKeys,
+			long:  "Forgets what is counted for one key, and ends its block. It asks first, or -yes; without a terminal and -yes it does nothing. A process that has refused the caller may do so for up to a second more, see runtime.WithDenialMemory.",
 			needs: needRedis | needRules, min: 1, max: 2, run: reset,
 		},
 		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for"},
-			long:  "Sets the override {\"enabled\": true, \"max\": 0, \"mode\": \"enforce\"} of the key. The hash in Redis needs to be followed by the programs, see override.Redis. " + aboutKeys,
+			long:  "Sets the override {\"enabled\": true, \"max\": 0, \"mode\": \"enforce\"} of the key. The hash in Redis needs to be followed by the programs, see override.Redis.",
 			needs: needRedis | needRules, min: 1, max: 2, run: block,
 		},
 		{
 			name: "unblock", args: "RULE [KEY]", short: "take back what block or allow has set", flags: []string{"parts"},
-			long:  "Removes the override of the key, if it blocks or allows it. A block by the rule itself ends with reset. " + aboutKeys,
+			long:  "Removes the override of the key, if it blocks or allows it. A block by the rule itself ends with reset.",
 			needs: needRedis | needRules, min: 1, max: 2, run: unblock,
 		},
 		{
 			name: "allow", args: "RULE [KEY]", short: "take the limit away from one caller", flags: []string{"parts", "for"},
-			long:  "Sets the override {\"enabled\": false} of the key. " + aboutKeys,
+			long:  "Sets the override {\"enabled\": false} of the key.",
 			needs: needRedis | needRules, min: 1, max: 2, run: allow,
 		},
 		{
 			name: "shadow", args: "on|off RULE [KEY]", short: "count the calls of a rule, and refuse none", flags: []string{"parts", "for"},
-			long:  "Sets the mode of the rule, or of one key, by an override: shadow for on, enforce for off. What else the override says stays. " + aboutKeys,
+			long:  "Sets the mode of the rule, or of one key, by an override: shadow for on, enforce for off. What else the override says stays.",
 			needs: needRedis | needRules, min: 2, max: 3, run: shadow,
 		},
 		{
@@ -84,10 +84,11 @@ func init() { // the commands of help and completion are made from the table its
 			long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
 		},
 		{
-			name: "help", args: "[markdown]", short: "list the commands, or print the manual", max: 1, text: manual,
+			name: "help", args: "[markdown]", short: "list the commands, or print the manual", max: 2, text: manual,
 			long: "With the argument markdown it prints what docs/ratectl.md says of each command.",
 		},
 	}
 }
 
+// aboutKeys is part of the help of commands with a KEY.
 const aboutKeys = "KEY is the key as it stands in Redis after the prefix, its parts joined by colons, or all of the Redis key; a rule without a key has none. With -parts the parts are arguments of their own, without escapes: an IPv6 address, for instance."

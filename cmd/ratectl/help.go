@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -28,7 +29,11 @@ command line is wrong; 3 there was nothing to do it to; 4 it needed a yes.
 // help returns the manual of one command.
 func (c *command) help() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Usage: ratectl %s\n\n%s\n", strings.TrimSpace(c.name+" [flags] "+c.args), wrapped(c.long, 78))
+	long := c.long
+	if slices.Contains(c.flags, "parts") {
+		long += " " + aboutKeys
+	}
+	fmt.Fprintf(&text, "Usage: ratectl %s\n\n%s\n", strings.TrimSpace(c.name+" [flags] "+c.args), wrapped(long, 78))
 	own, shared := c.split()
 	for _, part := range []struct {
 		title string
@@ -101,14 +106,18 @@ func manual(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if c == nil { // help about help
+		return overview(), nil
+	}
 	return c.help(), nil
 }
 
-// markdown returns the commands as the documentation has them.
+// markdown returns the commands as the documentation has them. That says on its own
+// how a KEY is written.
 func markdown() string {
 	var text strings.Builder
 	for _, c := range commands() {
-		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n", c.name, strings.TrimSpace("ratectl "+c.name+" "+c.args), c.short, marked(c.long))
+		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n", c.name, strings.TrimSpace("ratectl "+c.name+" "+c.args), c.short, wrapped(marked(c.long), 88))
 		own, _ := c.split()
 		if len(own) > 0 {
 			text.WriteString("\n| flag | meaning |\n|---|---|\n")
