@@ -263,8 +263,12 @@ func (v *survey) add(found []finding) {
 	}
 }
 
-// groupOf returns the group that a key counts for, or nil.
+// groupOf returns the group that a key counts for, or nil. The keys of a check for
+// sharding count for none: they are gone in seconds.
 func (v *survey) groupOf(key string) *KeyGroup {
+	if strings.Contains(key, checkMark) {
+		return nil
+	}
 	for _, g := range v.groups {
 		if _, has := g.Text(key); has {
 			return g
