@@ -48,7 +48,7 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 		case "near":
 			f.Float64Var(&o.near, name, 0.8, "a key is near its limit from this `share` of it on")
 		case "state":
-			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, ok, off")
+			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, broken (by another program), ok, off")
 		case "limit":
 			f.IntVar(&o.most, name, 100, "show the first `n` keys at most")
 		case "every":

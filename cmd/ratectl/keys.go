@@ -76,6 +76,9 @@ func (w *walk) look(ctx context.Context, d declared, texts []string) error {
 				return // some other key that begins alike
 			}
 			states[i], errs[i] = w.state(ctx, d, key)
+			if runtime.ClassOf(errs[i]) == runtime.ClassWrongType { // of this key alone
+				states[i], errs[i] = keyState{Rule: d.Name, Key: key.Pattern(), State: "broken"}, nil
+			}
 		})
 	}
 	all.Wait()

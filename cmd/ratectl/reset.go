@@ -1,6 +1,10 @@
 package main
 
-import "context"
+import (
+	"context"
+
+	"github.com/rategen/rategen/runtime"
+)
 
 // A resetAnswer is what reset has done.
 type resetAnswer struct {
@@ -29,7 +33,11 @@ func reset(ctx context.Context, o *operator, args []string) error {
 		return nothingf("nothing is counted for %s of rule %s in %s, under %s: there is nothing to reset",
 			printable(answer.Key), d.Name, namespaces(o.namespace), printable(answer.RedisKey))
 	}
-	if answer.Before, err = o.state(ctx, d, key); err != nil {
+	answer.Before, err = o.state(ctx, d, key)
+	if runtime.ClassOf(err) == runtime.ClassWrongType { // that is a reason for a reset
+		answer.Before, err = keyState{Rule: d.Name, Key: answer.Key, State: "broken", RetryMS: new(int64)}, nil
+	}
+	if err != nil {
 		return err
 	}
 	err = o.confirm("forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)

@@ -13,7 +13,7 @@ import (
 type keyState struct {
 	Rule      string  `json:"rule"`
 	Key       string  `json:"key"`
-	State     string  `json:"state"` // ok, near, refused, blocked or off
+	State     string  `json:"state"` // ok, near, refused, blocked, off or broken
 	Shadow    bool    `json:"shadow"`
 	Limit     *int64  `json:"limit"` // null: none, or each call brings its own
 	Used      int64   `json:"used"`
@@ -25,7 +25,7 @@ type keyState struct {
 }
 
 // The states of a key, by how bad they are.
-var states = []string{"off", "ok", "near", "refused", "blocked"}
+var states = []string{"off", "ok", "near", "refused", "blocked", "broken"}
 
 // state returns what a call of a cost of 1 would find now.
 func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
@@ -95,6 +95,9 @@ func (s keyState) row() []string {
 	state := s.State
 	if s.Shadow && s.State != "off" {
 		state += " (shadow)"
+	}
+	if s.State == "broken" { // it is not what the rule writes
+		return []string{s.Key, state, "-", "-", "-"}
 	}
 	used := strconv.FormatInt(s.Used, 10)
 	if s.Limit != nil {
