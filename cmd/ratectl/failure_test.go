@@ -153,6 +153,30 @@ func TestFailures(t *testing.T) {
 	b.run("rules", "-password-file", file("password", "hunter2\n")).wants(t, 0, "RULE.*", "")
 }
 
+// A Redis that wants a password says so.
+func TestPassword(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	if err := b.client.ConfigSet(context.Background(), "requirepass", "hunter2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.run("rules").wants(t, 1, "", "ratectl: Redis wants a password: set RATECTL_PASSWORD, .*")
+	b.env["RATECTL_PASSWORD"] = "hunter2"
+	b.run("rules").wants(t, 0, "RULE.*", "")
+}
+
+// On a terminal a walk over the database shows how far it is, and leaves nothing.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	b := newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)
+	b.take(t, 1, "login", 0, "user-1")
+	b.terminal = true
+	b.run("keys", "login.user").wants(t, 0, `KEY.*\nuser-1 .*`, `(\rlooked at about \d+ of \d+ keys )*\r\x1b\[K`)
+	b.run("top", "-every", "100ms", "-count", "2", "-o", "json").wants(t, 0, `(\{"rule".*\}\n){14}`, `.*\x1b\[K`)
+}
+
 // A Redis that does not answer is waited for no longer than -timeout says.
 func TestFrozen(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,6 +62,38 @@ func TestHelp(t *testing.T) {
 	b.run("-h").wants(t, 0, "ratectl shows.*Exit codes:.*", "")
 	b.run("help", "markdown").wants(t, 0, "### ratectl rules.*", "")
 	b.run("help", "nothing").wants(t, 2, "", ".*unknown command.*")
+}
+
+// Every command line of ratectl's that the documentation shows can be parsed.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?m)(?:^ *|`)ratectl ([a-z][^`\n]*)")
+	checked := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.ReplaceAll(string(text), "<!-- commands -->", "\x00"))
+		prose, _, _ := strings.Cut(string(text), "\x00"+"\n### ratectl") // that is made from the table
+		for _, m := range shown.FindAllStringSubmatch(prose, -1) {
+			line, _, _ := strings.Cut(m[1], " | ")
+			c, args, err := find(strings.Fields(strings.ReplaceAll(line, "'", "")))
+			if err == nil && c != nil {
+				_, err = parse(c.flagSet(new(options), func(string) string { return "" }), args)
+			}
+			if checked++; err != nil {
+				t.Errorf("%s: ratectl %s: %v", page, line, err)
+			}
+		}
+	}
+	if checked < 25 {
+		t.Errorf("%d commands", checked)
+	}
 }
 
 // A shell completes commands and flags.
