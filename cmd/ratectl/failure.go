@@ -55,17 +55,17 @@ func (o *options) explained(err error) error {
 	case err == nil || errors.As(err, &f):
 		return err
 	case hasReply(err, "NOAUTH"):
-		return fmt.Errorf("Redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
+		return fmt.Errorf("redis wants a password: set RATECTL_PASSWORD, or name a file with -password-file: %w", err)
 	case hasReply(err, "WRONGPASS"):
-		return fmt.Errorf("Redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
+		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
 	case hasReply(err, "NOPERM"):
-		return fmt.Errorf("Redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", o.user, err)
+		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", o.user, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("Redis at %s gave no answer within %v, see -timeout: %w", o.redis, o.timeout, err)
+		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", o.redis, o.timeout, err)
 	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):
-		return fmt.Errorf("Redis is a cluster: add -cluster: %w", err)
+		return fmt.Errorf("redis is a cluster: add -cluster: %w", err)
 	case runtime.ClassOf(err) == runtime.ClassDial || runtime.ClassOf(err) == runtime.ClassConnection:
-		return fmt.Errorf("Redis at %s: %w", o.redis, err)
+		return fmt.Errorf("redis at %s: %w", o.redis, err)
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func TestFailures(t *testing.T) {
 		{"rules -rules " + file("other", `{"a": 1}`), 2, "it has no name, prefix or window", nil},
 		{"rules -rules " + file("newer", strings.Replace(listing, "sliding-log", "psychic", 1)), 2, `does not know "psychic"`, nil},
 
-		{"rules -redis 127.0.0.1:1", 1, "Redis at 127.0.0.1:1: dial tcp", nil},
+		{"rules -redis 127.0.0.1:1", 1, "redis at 127.0.0.1:1: dial tcp", nil},
 		{"rules -redis redis://me:hunter2@localhost", 2, "RATECTL_PASSWORD", nil},
 		{"rules -redis me:hunter2@localhost:6379", 2, "RATECTL_PASSWORD", nil},
 		{"rules -redis redis://me:hunter2%zz@localhost", 2, "-redis is no URL", nil},
@@ -117,10 +117,10 @@ func TestFailures(t *testing.T) {
 		{"rules -tls-cert x", 2, "-tls-cert and -tls-key belong together", nil},
 		{"rules -tls-ca " + file("ca", "x"), 2, "has no certificate in PEM", nil},
 		{"rules -password-file " + filepath.Join(dir, "none"), 2, "read the password", nil},
-		{"rules -user operator", 1, "Redis refuses the user or the password: check -user, and RATECTL_PASSWORD", map[string]string{"RATECTL_PASSWORD": "wrong"}},
-		{"rules -user reader", 1, `Redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"reset login.user user-1 -yes -user reader -overrides=", 1, `Redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
-		{"keys login.user -user reader -overrides=", 1, `Redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
+		{"rules -user operator", 1, "redis refuses the user or the password: check -user, and RATECTL_PASSWORD", map[string]string{"RATECTL_PASSWORD": "wrong"}},
+		{"rules -user reader", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
+		{"reset login.user user-1 -yes -user reader -overrides=", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
+		{"keys login.user -user reader -overrides=", 1, `redis does not allow the user "reader" to do this`, map[string]string{"RATECTL_PASSWORD": "hunter2"}},
 		{"top -page ftp://localhost", 2, "-page is no http:// or https:// URL", nil},
 		{"top -page http://me:hunter2@localhost", 2, "RATECTL_PAGE_AUTHORIZATION", nil},
 		{"top -page http://127.0.0.1:1", 1, "connection refused", nil},
@@ -161,7 +161,7 @@ func TestPassword(t *testing.T) {
 	if err := b.client.ConfigSet(context.Background(), "requirepass", "hunter2").Err(); err != nil {
 		t.Fatal(err)
 	}
-	b.run("rules").wants(t, 1, "", "ratectl: Redis wants a password: set RATECTL_PASSWORD, .*")
+	b.run("rules").wants(t, 1, "", "ratectl: redis wants a password: set RATECTL_PASSWORD, .*")
 	b.env["RATECTL_PASSWORD"] = "hunter2"
 	b.run("rules").wants(t, 0, "RULE.*", "")
 }
@@ -185,7 +185,7 @@ func TestFrozen(t *testing.T) {
 	server.Pause()
 	defer server.Resume()
 	begin := time.Now()
-	b.run("keys", "login.user", "-timeout", "300ms").wants(t, 1, "", "ratectl: Redis at .* gave no answer within 300ms, see -timeout.*|ratectl: .*timeout.*")
+	b.run("keys", "login.user", "-timeout", "300ms").wants(t, 1, "", "ratectl: redis at .* gave no answer within 300ms, see -timeout.*|ratectl: .*timeout.*")
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
