@@ -114,9 +114,7 @@ func (o *operator) close() {
 // declared returns the known rules as the limiter has them.
 func (o *operator) declared() (rules []*runtime.Rule) {
 	for _, d := range o.known {
-		if d.byCall == "" {
-			rules = append(rules, d.Rule)
-		}
+		rules = append(rules, d.Rule)
 	}
 	return rules
 }
