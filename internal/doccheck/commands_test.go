@@ -58,10 +58,12 @@ var command = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go (run|test|tool|generate|ve
 
 // foreign are commands of others, with how they are checked.
 var foreign = map[string]string{
+	"curl":                 "it reloads Prometheus, whose manual says so",
 	"cd":                   "TestCommands follows it",
 	"export":               "it sets variables of the shell",
 	"golangci-lint":        "it builds from the network, and was tried by hand",
 	"./golangci-ratelimit": "golangci-lint builds it",
+	"promtool":             ".ci/run checks and tests the alerts with it",
 	"redis-cli":            "TestRedisCommands runs them",
 }
 
