@@ -79,12 +79,26 @@ func New(store Store, opts ...Option) *Limiter {
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
+	l.events.show(store)
+	l.shareClock(memoryOf(store))
 	l.checkReplicas()
 	if l.follow != nil {
 		l.follow.start(l)
 	}
 	l.events.attached(l)
 	return l
+}
+
+// shareClock has the limiter's own counts use the clock of its store, if that was
+// given one.
+func (l *Limiter) shareClock(m *MemoryStore) {
+	if m == nil || m.clock == nil {
+		return
+	}
+	l.local.clock = m.clock
+	if l.cap != nil {
+		l.cap.store.clock = m.clock
+	}
 }
 
 var withoutStore = New(nil)
