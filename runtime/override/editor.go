@@ -111,8 +111,9 @@ func (e *Editor) Set(ctx context.Context, t Target, c Change) (before, after Cha
 		if after, err = p.change(fields); err != nil {
 			return err
 		}
-		shared := p.nested || len(kept.keys()) > 0 // one end is for a rule and keys
-		if shared && !after.Until.Equal(c.Until) || !p.nested && len(kept.keys()) > 0 && !kept.until().Equal(c.Until) {
+		// A rule and the keys in its field have one end.
+		keysEnd := !p.nested && len(kept.keys()) > 0 && !kept.until().Equal(c.Until)
+		if keysEnd || p.nested && !after.Until.Equal(c.Until) {
 			return fmt.Errorf("%w: it is that of the rule and of keys in one field, %.80q: give each key a field of its own", ErrConflict, p.field)
 		}
 		return nil
