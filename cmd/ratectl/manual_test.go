@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"flag"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,9 +11,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratepage"
 )
 
 var write = flag.Bool("write", false, "write the commands into docs/ratectl.md")
@@ -163,4 +170,29 @@ func TestTopOfPage(t *testing.T) {
 	b.run("top", "-page", server.URL+"/limits", "-o", "json").wants(t, 0, `\{"rule":"b","admitted_per_s":0.5,"refused_per_s":3.5,.*\n\{"rule":"a".*`, "")
 	b.run("top", "-page", server.URL+"/limits", "-count", "2").wants(t, 1, "RULE.*", "ratectl: page .*: the program has ended the stream\n")
 	b.run("top", "-page", server.URL).wants(t, 1, "", "ratectl: page .*: no live page answers there: 403 Forbidden go away\n")
+}
+
+// The page itself is understood, under a prefix and while calls are made.
+func TestTopOfLivePage(t *testing.T) {
+	t.Parallel()
+	page := ratepage.New()
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(page.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "live", Window: time.Hour, Max: 1}
+	limiter.Register(rule)
+	server := httptest.NewServer(http.StripPrefix("/limits", page))
+	defer server.Close()
+	defer page.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = limiter.Take(ctx, rule.Limit(nil))
+			time.Sleep(time.Millisecond)
+		}
+	})
+	// The first second may have begun before the calls.
+	(&bench{}).run("top", "-page", server.URL+"/limits/", "-every", "1s", "-count", "3").wants(t, 0, `.*live +[1-9][\d.]* +[\d.]+ +0.0 +0.0\n.*`, "")
+	cancel()
+	calls.Wait()
 }

@@ -26,6 +26,8 @@ type shown struct {
 	reason string
 }
 
+const operating = "TestOperatingPage of cmd/ratectl compares it with what the command prints"
+
 var shownBlocks = []shown{
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
 	{page: "README.zh-CN.md", has: "enough greetings", reason: "TestTranslation compares it with README.md"},
@@ -39,9 +41,17 @@ var shownBlocks = []shown{
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
 	{page: "docs/migrating.md", has: "@RateLimiting(", reason: "Java, to compare with"},
 	{page: "docs/quotas.md", has: "quotas.Exceptions", reason: "a line of the reader's own package; TestQuotas of examples/quotas has one like it"},
+	{page: "docs/operating.md", has: "BLOCKED", reason: operating},
+	{page: "docs/operating.md", has: "counts as", reason: operating},
+	{page: "docs/operating.md", has: "whole again", reason: operating},
+	{page: "docs/operating.md", has: "STATE", reason: operating},
+	{page: "docs/operating.md", has: "ENDLESS", reason: operating},
+	{page: "docs/operating.md", has: "connection refused", reason: "TestFailures of cmd/ratectl has this error, of another address"},
+	{page: "docs/operating.md", has: "max is text", reason: "TestFailures of cmd/ratectl has this error, of another hash"},
+	{page: "docs/ratectl.md", has: "+memory|usage", reason: "TestRights of cmd/ratectl has a user with these rights do everything"},
 	{page: "docs/recipes.md", has: "name=reports.export", file: "examples/quotas/quotas.go"},
 	{page: "docs/running.md", has: "max is text", reason: "TestParseErrors of runtime/override has this error"},
-	{page: "docs/running.md", has: "endless  healed", reason: "the test of the command checks the columns; the numbers are an example"},
+	{page: "docs/running.md", has: "ENDLESS  HEALED", reason: "the test of the command checks the columns; the numbers are an example"},
 	{page: "docs/running.md", has: "+zrangebyscore", reason: "TestScriptCommands of runtime compares it with the scripts"},
 	{page: "docs/wiring.md", has: "403 Forbidden", reason: "a test of examples/wiring has a proxy that makes go say so"},
 	{page: "docs/testing.md", has: "this has happened", file: "runtime/ratetest/example_test.go"},

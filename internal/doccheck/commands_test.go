@@ -65,6 +65,7 @@ var foreign = map[string]string{
 	"./golangci-ratelimit": "golangci-lint builds it",
 	"promtool":             ".ci/run checks and tests the alerts with it",
 	"redis-cli":            "TestRedisCommands runs them",
+	"source":               "TestCompletion of cmd/ratectl has bash read the script",
 }
 
 // check returns what is wrong with a command that is run in a directory.
