@@ -16,6 +16,7 @@ import (
 var scriptNames = [terms.Algorithms]string{
 	terms.LogZSet:        "zset",
 	terms.LogList:        "list",
+	terms.LogPacked:      "packed",
 	terms.Counter:        "counter",
 	terms.LayeredCounter: "layered",
 	terms.FixedWindow:    "fixed",
