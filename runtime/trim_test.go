@@ -37,6 +37,8 @@ func TestTrim(t *testing.T) {
 					elements = client.ZCard(ctx, redisKey).Val()
 				case "list":
 					elements = client.LLen(ctx, redisKey).Val()
+				case "string":
+					elements = packedLen(t, client, redisKey)
 				case "hash":
 					elements = client.HLen(ctx, redisKey).Val()
 				}

@@ -26,10 +26,10 @@ type algorithm struct {
 
 // order is the order in which the algorithms run.
 var order = []string{
-	"zset", "list", "fixed-window", "token-bucket", "leaky-bucket", "queue",
+	"zset", "list", "packed", "fixed-window", "token-bucket", "leaky-bucket", "queue",
 	"counter-60", "counter-6x10", "counter-auto",
-	"zset shared", "list shared", "fixed shared",
-	"zset settled", "list settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
+	"zset shared", "list shared", "packed shared", "fixed shared",
+	"zset settled", "list settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
 }
 
 const controlName = "control"
@@ -37,6 +37,7 @@ const controlName = "control"
 var algorithms = map[string]*algorithm{
 	"zset":         {set: func(*runtime.Rule) {}, check: newLogCheck},
 	"list":         {set: list, check: newLogCheck},
+	"packed":       {set: packed, check: newLogCheck},
 	"fixed-window": {set: fixed, check: newFixedCheck},
 	"token-bucket": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.TokenBucket
@@ -47,16 +48,18 @@ var algorithms = map[string]*algorithm{
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
 	}, check: newBucketCheck},
-	"counter-60":   {set: counter(runtime.EqualBuckets(60)), check: newCounterCheck(60)},
-	"counter-6x10": {set: counter(runtime.LayeredBuckets(6, 10)), check: newCounterCheck(60)},
-	"counter-auto": {set: counter(runtime.AdaptiveBuckets()), check: newCounterCheck(16)},
-	controlName:    {set: func(*runtime.Rule) {}, check: newLogCheck},
-	"zset shared":  {set: func(*runtime.Rule) {}, history: newLogHistory},
-	"list shared":  {set: list, history: newLogHistory},
-	"fixed shared": {set: fixed, history: newFixedHistory},
+	"counter-60":    {set: counter(runtime.EqualBuckets(60)), check: newCounterCheck(60)},
+	"counter-6x10":  {set: counter(runtime.LayeredBuckets(6, 10)), check: newCounterCheck(60)},
+	"counter-auto":  {set: counter(runtime.AdaptiveBuckets()), check: newCounterCheck(16)},
+	controlName:     {set: func(*runtime.Rule) {}, check: newLogCheck},
+	"zset shared":   {set: func(*runtime.Rule) {}, history: newLogHistory},
+	"list shared":   {set: list, history: newLogHistory},
+	"packed shared": {set: packed, history: newLogHistory},
+	"fixed shared":  {set: fixed, history: newFixedHistory},
 
 	"zset settled":    {set: func(*runtime.Rule) {}, settled: true},
 	"list settled":    {set: list, settled: true},
+	"packed settled":  {set: packed, settled: true},
 	"fixed settled":   {set: fixed, settled: true},
 	"bucket settled":  {set: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, settled: true},
 	"counter settled": {set: counter(runtime.AdaptiveBuckets()), settled: true},
@@ -65,6 +68,8 @@ var algorithms = map[string]*algorithm{
 }
 
 func list(r *runtime.Rule) { r.Storage = runtime.List }
+
+func packed(r *runtime.Rule) { r.Storage = runtime.Packed }
 
 func fixed(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strconv"
@@ -31,6 +32,8 @@ var extremes = []extreme{
 	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=list`", "1,000,000 events", runtime.Rule{Storage: runtime.List}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=list` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.List, Resolution: time.Second}, runtime.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed}, runtime.MaxLogCost, fillPacked},
+	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
 	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},
 	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}, half, fillCounter},
 	{"`sliding-counter` `buckets=31x32`", "1,023 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(31, 32)}, half, fillLayers},
@@ -73,6 +76,33 @@ func fillLog(s *state) {
 		}
 		s.write(args...)
 	}
+}
+
+// fillPacked stores as much in a string, as sliding_log_packed.lua has it: all but
+// the first 8 events and the last one in the slots.
+func fillPacked(s *state) {
+	const events, each, ends = runtime.MaxLog, runtime.MaxLogCost, 8
+	times := make([]byte, 0, 7*events)
+	for i := range int64(events) {
+		at := s.begin + 2*s.window/(events/each)*(i/each)
+		if slice := s.rule.Resolution.Microseconds(); slice > 0 {
+			at -= at % slice
+		}
+		if i == events/4*3 {
+			s.middle = at
+		}
+		eight := binary.BigEndian.AppendUint64(nil, uint64(at))
+		times = append(times, eight[1:]...)
+	}
+	value := []byte{1}
+	for _, n := range []uint32{events - ends - 1, 0, events - ends - 1} {
+		value = binary.BigEndian.AppendUint32(value, n)
+	}
+	value = append(value, ends, 1)
+	value = append(value, times[7*(events-1):]...)
+	value = append(value, make([]byte, 7*(ends-1))...)
+	value = append(value, times[:7*(events-1)]...)
+	s.write("SET", s.key, value)
 }
 
 // fillPermits stores as many permits as there may be, half of which have lapsed.

@@ -32,11 +32,14 @@ var Options = []Option{{
 	field: "Algorithm", code: algorithmCode,
 	says: says{TopicLimit: algorithmSays, TopicRefusal: refusalSays, TopicRedis: stateSays},
 }, {
-	Name: "storage", Value: "zset|list",
-	Doc:     "how Redis keeps a `sliding-log`: a `list` is smaller, a `zset` easier to look at",
+	Name: "storage", Value: "zset|list|packed",
+	Doc:     "how Redis keeps a `sliding-log`: `packed` is smallest and least work, a `list` small, a `zset` easy to look at",
 	Default: "`zset`", algorithms: []string{SlidingLog},
-	parse: oneOf("zset", "list"), unset: "zset",
-	field: "Storage", code: names{"list": {naming.RuntimePath, "List"}}.code,
+	parse: oneOf("zset", "list", "packed"), unset: "zset",
+	field: "Storage", code: names{
+		"list":   {naming.RuntimePath, "List"},
+		"packed": {naming.RuntimePath, "Packed"},
+	}.code,
 	says: says{TopicRedis: storageSays},
 }, {
 	Name: "resolution", Value: "DURATION",
