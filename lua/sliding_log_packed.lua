@@ -1,29 +1,32 @@
--- Sliding log in a STRING: the same decisions as in a ZSET, in a third of the
--- memory and fewer commands.
+-- Sliding log in a STRING: the same decisions as in a ZSET, in less memory and by fewer
+-- commands.
 --
--- KEY    the time of every event in microseconds, 7 bytes, the highest first,
---        oldest event first, behind a byte that is 0. Events of one time stand there
---        once each. Of a long log that byte is 1, and four such numbers follow: how
---        many slots there are, the first that is used, how many are, and 256 times
---        how many events come before these in time, plus how many come after. The
---        latter follow, at most 32 of each, and from byte 478 on the slots, in a ring.
+-- KEY    A byte that is 0, and the time of every event in microseconds, 7 bytes, the
+--        highest first; oldest event first. Events of one time stand there once each.
+--        Of a long log the first byte is 1. In 4 bytes each follow how many slots there
+--        are, the first one that is used, and how many are; and in a byte each how many
+--        events come before these in time, and how many after, from 1 to 8. Room for 8
+--        events holds the latter at its beginning, and room for 8 more the former at its
+--        end. Then come the slots, a ring.
 --        If the limit has a block, its end stands behind the first byte; 0: none.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
--- CALLS  Of a max up to 512:
+-- CALLS  If max is at most 64:
 --        look: GET; calls in a row share one MGET. charge: SET.
---        Above:
---        look: GETRANGE for the first 512 bytes; and, about every 32nd time or if
---        more have left, GETRANGE for the next 32 events; and if more than these have
---        left, GETRANGE about 2 log k times for the last of them. GETRANGE for a
---        denial. GET if max was 512 or less when the key was charged.
---        charge: SET up to 70 events, and above that to make the ring larger or
---        smaller, which copies it, by an eighth each time; or else SETRANGE, and
---        another about every 32nd time; and PEXPIRE if the newest event is not of the
---        same stretch of slack, see prelude.lua.
---        refund: as look, and GETRANGE about 2 log n times; SET, or SETRANGE for
---        what is behind the charge, or before it if that is less.
+--        If it is more:
+--        look: GETRANGE for the beginning. About every 8th time that an event has left,
+--        or if several have, GETRANGE for the next 8; if these have left, GETRANGE about
+--        log n times. GETRANGE for most denials. GET if max was less when the log was
+--        charged.
+--        charge: SET up to 19 events, and above that to have an eighth more slots than
+--        there are events, when they are too few or more than four times what is used.
+--        Otherwise SETRANGE, and about every 8th time another; and PEXPIRE if the newest
+--        event is not of the same stretch of slack, see prelude.lua.
+--        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
+--        SETRANGE, and above 19 events GETRANGE and SETRANGE for those behind the charge
+--        in the ring, or those before it if they are fewer.
 --
--- A charge removes all that has left.
+-- Lua hashes every byte of every text, so a script should see few of them. A charge
+-- removes all events that have left.
 --- gather
 if max <= 64 then
   --- insert strings
@@ -76,11 +79,6 @@ if state then
       error('a log of another kind')
     end
     newest = number('>I7', state, base + 8 + 7 * back)
-    if max <= 64 then -- it was more when the log became long
-      state = short .. sub(state, skip + 1, rest) .. slots(key, rest, start, size, 0, ring)
-        .. sub(state, base + 15, base + 14 + 7 * back)
-      front, ring, back, skip = front + ring + back, 0, 0, base
-    end
   else
     error('a text of another kind')
   end
