@@ -16,11 +16,11 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "list", "packed", "counter", "layered", "fixed", "bucket", "permits"}
+var Algorithms = [...]string{"zset", "list", "packed", "counter", "fixed", "bucket", "permits"}
 
 var sources = [...]string{
 	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_log_packed.lua", "sliding_counter.lua",
-	"layered_counter.lua", "fixed_window.lua", "bucket.lua", "concurrency.lua",
+	"fixed_window.lua", "bucket.lua", "concurrency.lua",
 }
 
 // Bits of a set of scripts.
@@ -62,7 +62,9 @@ func Take(set uint) string {
 			q := maps.Clone(p)
 			q.read(sources[i])
 			q.choose(set&Block != 0)
-			shared.WriteString(q.expand(q["shared"]))
+			if text := q.expand(q["shared"]); !strings.Contains(shared.String(), text) {
+				shared.WriteString(text)
+			}
 			loops.WriteString(strings.ReplaceAll(q.expand(q["loops"]), "ALGORITHM", name))
 			functions.WriteString(strings.ReplaceAll(q.expand(q["functions"]), "ALGORITHM", name))
 		}

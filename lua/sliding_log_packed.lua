@@ -1,14 +1,14 @@
 -- Sliding log in a STRING: the same decisions as in a ZSET, in less memory and by fewer
 -- commands.
 --
--- KEY    A byte that is 0, and the time of every event in microseconds, 7 bytes, the
---        highest first; oldest event first. Events of one time stand there once each.
---        Of a long log the first byte is 1. In 4 bytes each follow how many slots there
---        are, the first one that is used, and how many are; and in a byte each how many
---        events come before these in time, and how many after, from 1 to 8. Room for 8
---        events holds the latter at its beginning, and room for 8 more the former at its
---        end. Then come the slots, a ring.
---        If the limit has a block, its end stands behind the first byte; 0: none.
+-- KEY    A byte that is 0; the end of a block in 7 bytes, the highest first, or 0; and
+--        the time of every event in microseconds, in 7 bytes, oldest event first. Events
+--        of one time stand there once each.
+--        Of a long log the first byte is 1. After the block follow, in 4 bytes each, how
+--        many slots there are, the first one that is used, and how many are; and in a
+--        byte each how many events come before these in time, and how many after, from 1
+--        to 8. Room for 8 events holds the latter at its beginning, and room for 8 more
+--        the former at its end. Then come the slots, a ring.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
 -- CALLS  If max is at most 64:
 --        look: GET; calls in a row share one MGET. charge: SET.
@@ -17,12 +17,12 @@
 --        or if several have, GETRANGE for the next 8; if these have left, GETRANGE about
 --        log n times. GETRANGE for most denials. GET if max was less when the log was
 --        charged.
---        charge: SET up to 19 events, and above that to have an eighth more slots than
+--        charge: SET up to 18 events, and above that to have an eighth more slots than
 --        there are events, when they are too few or more than four times what is used.
 --        Otherwise SETRANGE, and about every 8th time another; and PEXPIRE if the newest
 --        event is not of the same stretch of slack, see prelude.lua.
 --        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
---        SETRANGE, and above 19 events GETRANGE and SETRANGE for those behind the charge
+--        SETRANGE, and above 18 events GETRANGE and SETRANGE for those behind the charge
 --        in the ring, or those before it if they are fewer.
 --
 -- Lua hashes every byte of every text, so a script should see few of them. A charge
@@ -52,7 +52,9 @@ end
 -- Reads the log under key: front events from the byte after skip on, in state; then,
 -- of a long log, ring events in slots, and back events behind the header in state.
 local state, front, ring, back, skip, start, size, newest = nil, 0, 0, 0, 0, nil, nil, nil
---- insert base
+-- What a log begins with, and how many bytes that are; and how many come before the
+-- slots of a long one.
+local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
 if max <= 64 then
   --- insert read
 else
@@ -83,12 +85,6 @@ if state then
     error('a text of another kind')
   end
 end
---- base
--- What a log begins with, and how many bytes that are; and how many come before the
--- slots of a long one.
-local short, long, base, rest = '\0', '\1', 1, 127
---- base (block)
-local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
 --- end (block)
 ends = number('>I7', state, 2)
 if ends == 0 then

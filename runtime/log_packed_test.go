@@ -13,7 +13,7 @@ import (
 const (
 	packedNumber = 7
 	packedEnds   = 8                                        // how many events there are at most before and behind the ring
-	packedHeader = 1 + 14                                   // of a long log of a limit without a block
+	packedHeader = 8 + 14                                   // of a long log
 	packedSlots  = packedHeader + 2*packedEnds*packedNumber // where its slots begin
 )
 
@@ -38,14 +38,14 @@ func packedNumbers(b []byte) []int64 {
 // packedEvents returns the times of the events in a log.
 func packedEvents(value []byte) ([]int64, error) {
 	switch {
-	case len(value) > 0 && value[0] == 0 && len(value)%packedNumber == 1:
-		return packedNumbers(value[1:]), nil
+	case len(value) >= 8 && value[0] == 0 && len(value)%packedNumber == 1:
+		return packedNumbers(value[8:]), nil
 	case len(value) <= packedSlots || value[0] != 1 || (len(value)-packedSlots)%packedNumber != 0:
 		return nil, errors.New("no packed log")
 	}
 	slots := packedNumbers(value[packedSlots:])
-	size, start, used := binary.BigEndian.Uint32(value[1:]), binary.BigEndian.Uint32(value[5:]), binary.BigEndian.Uint32(value[9:])
-	front, back := int(value[13]), int(value[14])
+	size, start, used := binary.BigEndian.Uint32(value[8:]), binary.BigEndian.Uint32(value[12:]), binary.BigEndian.Uint32(value[16:])
+	front, back := int(value[20]), int(value[21])
 	if int(size) != len(slots) || start >= size || used < 1 || used > size || front < 1 || front > packedEnds || back < 1 || back > packedEnds {
 		return nil, errors.New("a packed log that is broken")
 	}
@@ -60,7 +60,7 @@ func packedEvents(value []byte) ([]int64, error) {
 // one that is not long.
 func packedLog(events []int64, spare int) []byte {
 	if spare < 0 {
-		b := []byte{0}
+		b := make([]byte, 8)
 		for _, at := range events {
 			b = appendPacked(b, at)
 		}
@@ -71,9 +71,9 @@ func packedLog(events []int64, spare int) []byte {
 	b := make([]byte, packedSlots+size*packedNumber)
 	b[0] = 1
 	for i, n := range []int{size, spare, used} {
-		binary.BigEndian.PutUint32(b[1+4*i:], uint32(n))
+		binary.BigEndian.PutUint32(b[8+4*i:], uint32(n))
 	}
-	b[13], b[14] = packedEnds, 1
+	b[20], b[21] = packedEnds, 1
 	appendPacked(b[:packedHeader], events[len(events)-1])
 	for i, at := range events[:packedEnds] {
 		appendPacked(b[:packedSlots-(packedEnds-i)*packedNumber], at)

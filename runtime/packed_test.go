@@ -182,12 +182,12 @@ func TestPackedBroken(t *testing.T) {
 		"of another kind":         changed(short, 0, 2),
 		"text":                    []byte("1234567890123456 0123456"),
 		"long, cut in the header": long[:100],
-		"starts beyond the slots": changed(long, 5, 1),
-		"more than there are":     changed(long, 9, 1),
-		"none in front":           changed(long, 13, 0),
-		"too many in front":       changed(long, 13, 9),
-		"none behind":             changed(long, 14, 0),
-		"too many behind":         changed(long, 14, 200),
+		"starts beyond the slots": changed(long, 12, 1),
+		"more than there are":     changed(long, 16, 1),
+		"none in front":           changed(long, 20, 0),
+		"too many in front":       changed(long, 20, 9),
+		"none behind":             changed(long, 21, 0),
+		"too many behind":         changed(long, 21, 200),
 	} {
 		for max, cost := range map[int64]int64{5: 5, 1000: 900} {
 			if max == 5 && strings.HasPrefix(name, "long, cut in the slots") {

@@ -18,7 +18,7 @@ var scriptNames = [terms.Algorithms]string{
 	terms.LogList:        "list",
 	terms.LogPacked:      "packed",
 	terms.Counter:        "counter",
-	terms.LayeredCounter: "layered",
+	terms.LayeredCounter: "counter",
 	terms.FixedWindow:    "fixed",
 	terms.TokenBucket:    "bucket",
 	terms.LeakyBucket:    "bucket",
