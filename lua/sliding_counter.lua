@@ -51,8 +51,8 @@ if stop <= first then -- all have left
   used = 0
 else
   while place < #state do
-    local stop, count = number('>I7I7', state, place)
-    if stop > first then
+    local leaves, count = number('>I7I7', state, place)
+    if leaves > first then
       break
     end
     used, place = used - count, place + 14
@@ -66,10 +66,10 @@ if cost > room then
   -- Until the buckets that leave first make room.
   local free, leaver = room, stop
   for place = place, #state, 14 do
-    local stop, count = number('>I7I7', state, place)
+    local leaves, count = number('>I7I7', state, place)
     free = free + count
     if free >= cost then
-      leaver = stop
+      leaver = leaves
       break
     end
   end
@@ -78,15 +78,12 @@ end
 --- charge
 local log
 if stop <= at then
-  if stop > first then
-    log = sub(state, place) .. bytes('>I7I7', stop, count)
-  else
-    log = ''
-  end
+  local inside = stop > first -- the newest bucket is in the window
+  log = inside and sub(state, place) .. bytes('>I7I7', stop, count) or ''
   local width = param
   if width == 0 then
     width = window / 64
-    if stop > first then
+    if inside then
       width = stop - start
       if count * 8 >= max then
         width = width / 2

@@ -104,7 +104,7 @@ func EqualBuckets(n int) Buckets {
 
 // LayeredBuckets divides the window into coarse buckets of fine ones each, at
 // least one and together at most [MaxBuckets]. It decides as coarse*fine equal
-// buckets do and reads about coarse+fine counts to do so.
+// buckets do, and costs as much.
 func LayeredBuckets(coarse, fine int) Buckets {
 	if coarse < 1 || fine < 1 || coarse > MaxBuckets || fine > MaxBuckets || coarse*fine > MaxBuckets {
 		return Buckets{coarse: -1}

@@ -88,3 +88,24 @@ func TestForeignCounter(t *testing.T) {
 		})
 	}
 }
+
+// TestRaisedCounter charges a bucket by a longer window than before, and wants the key
+// to live for as long as that.
+func TestRaisedCounter(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 100) {
+		if rule.Algorithm != runtime.SlidingCounter {
+			continue
+		}
+		log := newLog(t, client, rule)
+		log.key += name
+		log.take(rule, 1, 99)
+		longer := *rule
+		longer.Window *= 10
+		log.take(&longer, 1, 98)
+		if lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond; lives < longer.Window {
+			t.Errorf("%s: expires in %v, want at least %v", name, lives, longer.Window)
+		}
+	}
+}
