@@ -74,7 +74,7 @@ func settleSays(s *Settings) string {
 func stateSays(s *Settings) string {
 	switch s.Algorithm() {
 	case slidingCounter:
-		return "A hash with the count of each bucket that is in use."
+		return "A string with the count of each bucket that is in use."
 	case fixedWindow:
 		return "A string with the start of the window and a count."
 	case tokenBucket, leakyBucket:
@@ -86,7 +86,7 @@ func stateSays(s *Settings) string {
 }
 
 func storageSays(s *Settings) string {
-	kind := map[string]string{"": "sorted set", "zset": "sorted set", "list": "list"}[s.Storage()]
+	kind := map[string]string{"": "sorted set", "zset": "sorted set", "list": "list", "packed": "string"}[s.Storage()]
 	if kind == "" {
 		return ""
 	}
