@@ -18,7 +18,8 @@
 --        log n times. GETRANGE for most denials. GET if max was less when the log was
 --        charged.
 --        charge: SET up to 18 events, and above that to have an eighth more slots than
---        there are events, when they are too few or more than four times what is used.
+--        there are events, when they are too few or more than four times what is used;
+--        and SETRANGE beside it above 4,096 events, to have as many as max, once.
 --        Otherwise SETRANGE, and about every 8th time another; and PEXPIRE if the newest
 --        event is not of the same stretch of slack, see prelude.lua.
 --        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
@@ -226,7 +227,7 @@ if tail == '' and ring > 0 then
 end
 back = #tail / 7
 local moved = back > 8 and back - 1 or 0 -- how many go to the ring
-if ring == 0 or ring + moved > size or (ring + moved) * 4 < size then
+if ring == 0 or ring + moved > size or (ring + moved) * 4 < size and ring + moved <= 2048 then
   log = short .. (head or sub(state, rest - 7 * front + 1, rest))
     .. (ring > 0 and slots(key, rest, start, size, 0, ring) or '') .. tail
 else
@@ -254,17 +255,31 @@ else
 end
 --- set
 -- Writes a log that is not long, or makes it so, and its expiry if that is to change.
+local whole -- how long the text is to become
 if max > 64 and #log > 134 then
-  -- An eighth more slots than are used, but no more than the log may hold.
+  -- An eighth more slots than are used, but no more than the log may hold; and all of
+  -- these for more than 4,096 events, so that none of the copies is large.
   local ring = (#log - base) / 7 - 9
-  local size = math.max(ring, math.min(max, math.floor(ring * 9 / 8) + 8))
+  local size = math.floor(ring * 9 / 8) + 8
+  if ring > 4096 and ring <= max then
+    size = max + 256
+  elseif ring <= max and size > max then
+    size = max
+  end
+  whole = rest + 7 * size
   log = long .. bytes('>I4I4I4I1I1', size, 0, ring, 8, 1) .. sub(log, -7) .. string.rep('\0', 49)
-    .. sub(log, base + 1, base + 56) .. sub(log, base + 57, -8) .. string.rep('\0', 7 * (size - ring))
+    .. sub(log, base + 1, base + 56) .. sub(log, base + 57, -8)
+  if whole <= 131072 then -- or else SETRANGE, which may take twice the memory below 1 MB
+    log = log .. string.rep('\0', whole - #log)
+  end
 end
 if opens then
   call('SET', key, log, 'PX', lifetime(at + window + slack))
 else
   call('SET', key, log, 'KEEPTTL')
+end
+if whole and whole > 131072 then
+  call('SETRANGE', key, whole - 1, '\0')
 end
 --- refund
 --- insert open
