@@ -3,10 +3,11 @@
 -- more than max; a bucket's oldest events are counted for up to its width too
 -- long. Layered buckets decide as equal ones of the fine width do, and are these.
 --
--- KEY    a STRING: a byte that is 2, and then numbers of 7 bytes, the highest first:
---        the end of a block, or 0; what all buckets together have counted; the time of the newest event; where
---        the newest bucket starts, its end (its first microsecond after it), and its
---        count; and for each older bucket, oldest first, its end and its count.
+-- KEY    a STRING: a byte that is 2, and then numbers of 7 bytes, the highest byte
+--        first: the end of a block, or 0; what all buckets together have counted; the
+--        time of the newest event; where the newest bucket starts, the first
+--        microsecond after it, and its count; and for each older bucket, oldest first,
+--        the first microsecond after it and its count.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
 -- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE and PEXPIRE, or SET
 --        for a new bucket, or if one has left. refund: GET, SETRANGE, and SETRANGE

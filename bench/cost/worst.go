@@ -92,7 +92,7 @@ func fillPacked(s *state) {
 		eight := binary.BigEndian.AppendUint64(nil, uint64(at))
 		times = append(times, eight[1:]...)
 	}
-	value := []byte{1}
+	value := []byte{1, 7: 0} // no block
 	for _, n := range []uint32{events - ends - 1, 0, events - ends - 1} {
 		value = binary.BigEndian.AppendUint32(value, n)
 	}
