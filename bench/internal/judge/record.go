@@ -1,4 +1,4 @@
-package main
+package judge
 
 import (
 	"bufio"
@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// A record is what became of one call.
-type record struct {
+// A Record is what became of one call.
+type Record struct {
 	// Order sorts all calls of a run as Redis executed them: the number of the
 	// batch, and the call's place in it.
 	Order uint64
@@ -25,21 +25,24 @@ type record struct {
 	Admitted uint8
 }
 
-// maxBatch is the most calls that one batch has. With the two that tell the time
+// MaxBatch is the most calls that one batch has. With the two that tell the time
 // it is what the store sends to Redis at once.
-const maxBatch = 126
+const MaxBatch = 126
 
 // span is how far apart the orders of batches are.
 const span = 128
 
-func orderOf(batch int64, place int) uint64 { return uint64(batch)*span + uint64(place) }
+// OrderOf returns the order of the call at a place in a batch.
+func OrderOf(batch int64, place int) uint64 { return uint64(batch)*span + uint64(place) }
 
-func (r *record) batch() int64 { return int64(r.Order / span) }
+// Batch returns the number of the batch.
+func (r *Record) Batch() int64 { return int64(r.Order / span) }
 
-// recordSize is what a record takes in a file.
-var recordSize = binary.Size(record{})
+// RecordSize is what a record takes in a file.
+var RecordSize = binary.Size(Record{})
 
-func (r *record) append(b []byte) []byte {
+// Append appends the record to b.
+func (r *Record) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, r.Order)
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.Clock))
 	b = binary.LittleEndian.AppendUint64(b, uint64(r.At))
@@ -48,7 +51,8 @@ func (r *record) append(b []byte) []byte {
 	return append(b, r.Cost, r.Admitted)
 }
 
-func (r *record) parse(b []byte) {
+// Parse reads what Append has written.
+func (r *Record) Parse(b []byte) {
 	r.Order = binary.LittleEndian.Uint64(b)
 	r.Clock = int64(binary.LittleEndian.Uint64(b[8:]))
 	r.At = int64(binary.LittleEndian.Uint64(b[16:]))
@@ -57,22 +61,22 @@ func (r *record) parse(b []byte) {
 	r.Cost, r.Admitted = b[30], b[31]
 }
 
-// readRecords returns all records of a file after those it is given.
-func readRecords(records []record, file string) ([]record, error) {
+// ReadRecords returns all records of a file after those it is given.
+func ReadRecords(records []Record, file string) ([]Record, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, recordSize)
+	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, RecordSize)
 	for {
 		if _, err := io.ReadFull(in, b); err == io.EOF {
 			return records, nil
 		} else if err != nil {
 			return nil, err
 		}
-		var r record
-		r.parse(b)
+		var r Record
+		r.Parse(b)
 		records = append(records, r)
 	}
 }

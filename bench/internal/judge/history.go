@@ -1,4 +1,4 @@
-package main
+package judge
 
 import (
 	"sort"
@@ -6,11 +6,11 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A history follows one key by its charges alone, in their order. State i is
+// A History follows one key by its charges alone, in their order. State i is
 // what the key was after i charges.
-type history interface {
+type History interface {
 	// charge adds a charge and says what is wrong with it.
-	charge(r *sharedRecord) fault
+	charge(r *SharedRecord) Fault
 	// denies reports whether in a state a call of that cost has no room at a
 	// time, and if so when it has.
 	denies(state int, t, cost int64) (fits int64, denied bool)
@@ -23,11 +23,12 @@ type logHistory struct {
 	sums        []int64 // cost of the charges before each state
 }
 
-func newLogHistory(r *runtime.Rule) history {
+// NewLogHistory returns the empty history of a sliding log.
+func NewLogHistory(r *runtime.Rule) History {
 	return &logHistory{window: r.Window.Microseconds(), max: r.Max, sums: []int64{0}}
 }
 
-func (h *logHistory) charge(r *sharedRecord) fault {
+func (h *logHistory) charge(r *SharedRecord) Fault {
 	h.times = append(h.times, r.At)
 	h.sums = append(h.sums, h.sums[len(h.sums)-1]+int64(r.Cost))
 	used := h.used(len(h.times), r.At)
@@ -35,12 +36,12 @@ func (h *logHistory) charge(r *sharedRecord) fault {
 }
 
 // judge judges a charge after which so much of a max is used.
-func (r *sharedRecord) judge(used, max int64) fault {
+func (r *SharedRecord) judge(used, max int64) Fault {
 	switch {
 	case used > max:
-		return over
+		return Over
 	case r.Left != max-used || r.Wait != 0 || r.At < r.Start || r.At > r.End:
-		return wrong
+		return Wrong
 	}
 	return 0
 }
@@ -66,11 +67,12 @@ type fixedHistory struct {
 	starts, used []int64 // of each state
 }
 
-func newFixedHistory(r *runtime.Rule) history {
+// NewFixedHistory returns the empty history of a fixed window.
+func NewFixedHistory(r *runtime.Rule) History {
 	return &fixedHistory{r.Window.Microseconds(), r.Max, []int64{0}, []int64{0}}
 }
 
-func (h *fixedHistory) charge(r *sharedRecord) fault {
+func (h *fixedHistory) charge(r *SharedRecord) Fault {
 	n := len(h.used) - 1
 	start, used := h.starts[n], h.used[n]
 	if r.At >= start+h.window {

@@ -1,4 +1,4 @@
-package main
+package judge
 
 import (
 	"bufio"
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A sharedRecord is what became of a call that shared a batch. When a denial
+// A SharedRecord is what became of a call that shared a batch. When a denial
 // was is not known, but that it was between the call's start and its end, by
 // the clock that Redis and all processes of the machine have in common.
-type sharedRecord struct {
+type SharedRecord struct {
 	Start, End int64 // in microseconds
 	At         int64 // the time that the charge counts as; 0 if there was none
 	Wait       time.Duration
@@ -21,9 +21,11 @@ type sharedRecord struct {
 	Recalled   uint8 // 1 if the process denied the call by itself
 }
 
-var sharedSize = binary.Size(sharedRecord{})
+// SharedSize is what a SharedRecord takes in a file.
+var SharedSize = binary.Size(SharedRecord{})
 
-func (r *sharedRecord) append(b []byte) []byte {
+// Append appends the record to b.
+func (r *SharedRecord) Append(b []byte) []byte {
 	for _, n := range []int64{r.Start, r.End, r.At, int64(r.Wait), r.Left} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
@@ -31,7 +33,8 @@ func (r *sharedRecord) append(b []byte) []byte {
 	return append(b, r.Cost, r.Recalled)
 }
 
-func (r *sharedRecord) parse(b []byte) {
+// Parse reads what Append has written.
+func (r *SharedRecord) Parse(b []byte) {
 	for i, n := range []*int64{&r.Start, &r.End, &r.At, (*int64)(&r.Wait), &r.Left} {
 		*n = int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}
@@ -39,22 +42,22 @@ func (r *sharedRecord) parse(b []byte) {
 	r.Cost, r.Recalled = b[42], b[43]
 }
 
-// readShared returns all records of a file after those it is given.
-func readShared(records []sharedRecord, file string) ([]sharedRecord, error) {
+// ReadShared returns all records of a file after those it is given.
+func ReadShared(records []SharedRecord, file string) ([]SharedRecord, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, sharedSize)
+	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, SharedSize)
 	for {
 		if _, err := io.ReadFull(in, b); err == io.EOF {
 			return records, nil
 		} else if err != nil {
 			return nil, err
 		}
-		var r sharedRecord
-		r.parse(b)
+		var r SharedRecord
+		r.Parse(b)
 		records = append(records, r)
 	}
 }

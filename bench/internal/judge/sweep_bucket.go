@@ -1,4 +1,4 @@
-package main
+package judge
 
 import "github.com/rategen/rategen/runtime"
 
@@ -23,7 +23,8 @@ type bucketCheck struct {
 	charges      int64 // since the bucket was empty
 }
 
-func newBucketCheck(r *runtime.Rule) checker {
+// NewBucketCheck returns a check for a token bucket, a leaky bucket or a queue.
+func NewBucketCheck(r *runtime.Rule) Checker {
 	c := &bucketCheck{window: r.Window.Microseconds(), max: r.Max, wait: -1}
 	if r.Algorithm == runtime.LeakyBucket && r.Wait > 0 {
 		c.wait = r.Wait.Microseconds()
@@ -39,7 +40,7 @@ func newBucketCheck(r *runtime.Rule) checker {
 	return c
 }
 
-func (c *bucketCheck) next(r *record) fault {
+func (c *bucketCheck) next(r *Record) Fault {
 	t, cost := max(r.Clock, c.since), int64(r.Cost)*c.window
 	level := max(0, c.level-(t-c.since)*c.max)
 	rounded := (c.charges*c.window + 999_999) / 1_000_000
@@ -55,22 +56,22 @@ func (c *bucketCheck) next(r *record) fault {
 	if r.Admitted == 0 {
 		switch {
 		case excess+rounded < 0:
-			return spurious
+			return Spurious
 		case r.Wait == 0 || !between(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))):
-			return wrong
+			return Wrong
 		}
 		return 0
 	}
-	var f fault
+	var f Fault
 	if excess > 0 {
-		f |= over
+		f |= Over
 	}
 	low, high := -lag, -lag
 	if c.wait >= 0 {
 		low, high = c.drain(level), c.drain(level+rounded)
 	}
 	if r.At != t || !between(int64(r.Wait)-lag, low, high) {
-		f |= wrong
+		f |= Wrong
 	}
 	c.level, c.since = level+cost, t
 	c.charges++

@@ -1,4 +1,4 @@
-package main
+package judge
 
 import "github.com/rategen/rategen/runtime"
 
@@ -24,40 +24,41 @@ type logCheck struct {
 
 type event struct{ at, cost int64 }
 
-func newLogCheck(r *runtime.Rule) checker {
+// NewLogCheck returns a check for a sliding log.
+func NewLogCheck(r *runtime.Rule) Checker {
 	return &logCheck{window: r.Window.Microseconds(), max: r.Max}
 }
 
-// newCounterCheck returns checks for counters of n buckets or more.
-func newCounterCheck(n int64) func(*runtime.Rule) checker {
-	return func(r *runtime.Rule) checker {
+// NewCounterCheck returns checks for counters of n buckets or more.
+func NewCounterCheck(n int64) func(*runtime.Rule) Checker {
+	return func(r *runtime.Rule) Checker {
 		window := r.Window.Microseconds()
 		return &logCheck{window: window, max: r.Max, width: (window + n - 1) / n}
 	}
 }
 
-func (c *logCheck) next(r *record) fault {
+func (c *logCheck) next(r *Record) Fault {
 	t, cost := r.Clock, int64(r.Cost)
 	if n := len(c.events); n > 0 {
 		t = max(t, c.events[n-1].at)
 	}
 	c.leave(t)
-	var f fault
+	var f Fault
 	if r.Admitted == 0 {
 		if c.long+cost <= c.max {
-			return spurious
+			return Spurious
 		}
 		if !c.retryOK(r) {
-			f = wrong
+			f = Wrong
 		}
 		return f
 	}
 	if c.inside+cost > c.max {
-		f |= over
+		f |= Over
 	}
 	// A charge counts as of now, or until its bucket ends.
 	if r.Wait != 0 || r.At < t || r.At > t+max(0, c.width-1) {
-		f |= wrong
+		f |= Wrong
 	}
 	c.events = append(c.events, event{t, cost})
 	c.inside += cost
@@ -86,7 +87,7 @@ func (c *logCheck) leave(t int64) {
 
 // retryOK reports whether a denied call is told to come back just when enough
 // events have left, or within the width of a bucket after that.
-func (c *logCheck) retryOK(r *record) bool {
+func (c *logCheck) retryOK(r *Record) bool {
 	inside, i := c.long, c.head
 	for inside+int64(r.Cost) > c.max {
 		if i == len(c.events) {

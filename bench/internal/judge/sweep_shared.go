@@ -1,12 +1,14 @@
-package main
+package judge
 
 import (
 	"cmp"
 	"slices"
 	"sort"
+
+	"github.com/rategen/rategen/runtime"
 )
 
-// sweepShared judges the decisions of calls that shared batches.
+// SweepShared judges the decisions of calls that shared batches.
 //
 // The charges of a key are put in order by their times, and those of one time
 // by what they left. Each must be right for what came before, and must have
@@ -14,15 +16,15 @@ import (
 // twice. A denial must have been right at some moment between the call's start
 // and end. Redis must have told exactly when there would be room. A process
 // that recalls a denial may say so earlier, but it must be after now.
-func sweepShared(name string, limits []limit, records []sharedRecord) *result {
-	keys := make([][]*sharedRecord, len(limits))
+func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, records []SharedRecord) *Result {
+	keys := make([][]*SharedRecord, len(rules))
 	for i := range records {
 		keys[records[i].Limit] = append(keys[records[i].Limit], &records[i])
 	}
-	total := new(result)
+	total := new(Result)
 	for i, key := range keys {
-		h := algorithms[name].history(&limits[i].rule)
-		var charges, denials []*sharedRecord
+		h := history(rules[i])
+		var charges, denials []*SharedRecord
 		for _, r := range key {
 			if r.At != 0 {
 				charges = append(charges, r)
@@ -30,7 +32,7 @@ func sweepShared(name string, limits []limit, records []sharedRecord) *result {
 				denials = append(denials, r)
 			}
 		}
-		slices.SortFunc(charges, func(a, b *sharedRecord) int {
+		slices.SortFunc(charges, func(a, b *SharedRecord) int {
 			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Left, a.Left))
 		})
 		for _, r := range charges {
@@ -43,21 +45,21 @@ func sweepShared(name string, limits []limit, records []sharedRecord) *result {
 	return total
 }
 
-func (r *result) countShared(s *sharedRecord, f fault) {
-	r.recalled += int(s.Recalled)
-	as := &record{Order: uint64(s.Start), Clock: s.Start, At: s.At, Wait: uint32(s.Wait.Microseconds()), Limit: s.Limit, Cost: s.Cost}
+func (r *Result) countShared(s *SharedRecord, f Fault) {
+	r.Recalled += int(s.Recalled)
+	as := &Record{Order: uint64(s.Start), Clock: s.Start, At: s.At, Wait: uint32(s.Wait.Microseconds()), Limit: s.Limit, Cost: s.Cost}
 	if s.At != 0 {
 		as.Admitted = 1
 	}
-	r.count(as, f)
+	r.Count(as, f)
 }
 
 // judgeDenial looks for a moment in which a denial was right.
-func judgeDenial(h history, charges []*sharedRecord, r *sharedRecord) fault {
+func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord) Fault {
 	if r.Wait <= 0 {
-		return wrong
+		return Wrong
 	}
-	found := spurious
+	found := Spurious
 	// The state at the call's start, and those that began before its end.
 	first := sort.Search(len(charges), func(i int) bool { return charges[i].At > r.Start })
 	for state := first; ; state++ {
@@ -72,7 +74,7 @@ func judgeDenial(h history, charges []*sharedRecord, r *sharedRecord) fault {
 			end = min(end, charges[state].At)
 		}
 		if fits, denied := h.denies(state, begin, int64(r.Cost)); denied {
-			found = wrong
+			found = Wrong
 			wait := r.Wait.Microseconds()
 			if r.Recalled == 1 && begin+wait <= fits {
 				return 0

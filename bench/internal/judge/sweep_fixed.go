@@ -1,4 +1,4 @@
-package main
+package judge
 
 import "github.com/rategen/rategen/runtime"
 
@@ -11,11 +11,12 @@ type fixedCheck struct {
 	start, used int64
 }
 
-func newFixedCheck(r *runtime.Rule) checker {
+// NewFixedCheck returns a check for a fixed window.
+func NewFixedCheck(r *runtime.Rule) Checker {
 	return &fixedCheck{window: r.Window.Microseconds(), max: r.Max}
 }
 
-func (c *fixedCheck) next(r *record) fault {
+func (c *fixedCheck) next(r *Record) Fault {
 	t, cost := r.Clock, int64(r.Cost)
 	open := c.started && t < c.start+c.window
 	used := int64(0)
@@ -25,18 +26,18 @@ func (c *fixedCheck) next(r *record) fault {
 	if r.Admitted == 0 {
 		switch {
 		case used+cost <= c.max:
-			return spurious
+			return Spurious
 		case int64(r.Wait) != c.start+c.window-r.Clock:
-			return wrong
+			return Wrong
 		}
 		return 0
 	}
-	var f fault
+	var f Fault
 	if used+cost > c.max {
-		f |= over
+		f |= Over
 	}
 	if r.At != t || r.Wait != 0 {
-		f |= wrong
+		f |= Wrong
 	}
 	if !open {
 		c.started, c.start = true, t
