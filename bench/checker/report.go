@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // A report runs algorithms and prints a line about each.
@@ -25,10 +26,12 @@ type report struct {
 	control   *judge.Result
 	forgetful *judge.Result // nil if no calls were settled
 	notes     []string
+	line      *progress.Line
+	steps     int // runs so far
 }
 
 func newReport(out io.Writer, c config) *report {
-	r := &report{out: out, config: c}
+	r := &report{out: out, config: c, line: progress.New(os.Stderr)}
 	fmt.Fprintf(out, "%d processes, clocks up to %v apart, %d keys\n\n", c.processes, c.skew, c.keys)
 	fmt.Fprintf(out, "%-17s %10s %10s %10s %8s %8s %8s %12s\n",
 		"algorithm", "decisions", "admitted", "denied", "over", "spurious", "wrong", "decisions/s")
@@ -37,6 +40,9 @@ func newReport(out io.Writer, c config) *report {
 
 // run runs one algorithm on a server of its own, and prints what is found.
 func (r *report) run(ctx context.Context, name string, c config) error {
+	r.line.Show("run %d: %s", r.steps+1, name)
+	r.steps++
+	defer r.line.Clear()
 	redis, err := server.Start(ctx)
 	if err != nil {
 		return err
@@ -71,7 +77,8 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 				name, result.Decisions, result.Recalled, scripts)
 		}
 	}
-	r.line(name, result, elapsed)
+	r.line.Clear()
+	r.row(name, result, elapsed)
 	for _, note := range result.Notes {
 		r.notes = append(r.notes, name+": "+note)
 	}
@@ -161,13 +168,13 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 	return files, failed
 }
 
-func (r *report) line(name string, s *judge.Result, elapsed time.Duration) {
+func (r *report) row(name string, s *judge.Result, elapsed time.Duration) {
 	fmt.Fprintf(r.out, "%-17s %10d %10d %10d %8d %8d %8d %12.0f\n", name,
 		s.Decisions, s.Admitted, s.Decisions-s.Admitted, s.Over, s.Spurious, s.Wrong,
 		float64(s.Decisions)/elapsed.Seconds())
 }
 
-func (r *report) total() { r.line("total", &r.sum, r.elapsed) }
+func (r *report) total() { r.row("total", &r.sum, r.elapsed) }
 
 // verdict prints what all of it means, and reports whether it is good.
 func (r *report) verdict(algorithms bool) bool {

@@ -1,17 +1,19 @@
-package main
+// Package trial lets commands use servers and faults that are made for tests.
+package trial
 
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 )
 
-// A trial is what the servers and faults, which are made for tests, take for
+// A Trial is what the servers and faults, which are made for tests, take for
 // one: it holds what is to be cleaned up, and ends early if something fails.
-type trial struct {
+type Trial struct {
 	testing.TB // for the methods that nobody calls
 
 	mu       sync.Mutex
@@ -20,10 +22,10 @@ type trial struct {
 	failed   bool
 }
 
-// attempt runs f in a trial, cleans up after it, and reports whether nothing
+// Run runs f in a trial, cleans up after it, and reports whether nothing
 // failed.
-func attempt(f func(*trial)) bool {
-	t := new(trial)
+func Run(f func(*Trial)) bool {
+	t := new(Trial)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -34,7 +36,7 @@ func attempt(f func(*trial)) bool {
 	return !t.failed
 }
 
-func (t *trial) cleanup() {
+func (t *Trial) cleanup() {
 	t.mu.Lock()
 	cleanups, dirs := slices.Clone(t.cleanups), t.dirs
 	t.mu.Unlock()
@@ -46,16 +48,16 @@ func (t *trial) cleanup() {
 	}
 }
 
-func (t *trial) Helper() {}
+func (t *Trial) Helper() {}
 
-func (t *trial) Cleanup(f func()) {
+func (t *Trial) Cleanup(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cleanups = append(t.cleanups, f)
 }
 
-func (t *trial) TempDir() string {
-	dir, err := os.MkdirTemp("", "faults")
+func (t *Trial) TempDir() string {
+	dir, err := os.MkdirTemp("", "redis")
 	if err != nil {
 		t.Fatalf("a directory for a server: %v", err)
 	}
@@ -65,17 +67,17 @@ func (t *trial) TempDir() string {
 	return dir
 }
 
-func (t *trial) Errorf(format string, args ...any) {
+func (t *Trial) Errorf(format string, args ...any) {
 	t.mu.Lock()
 	t.failed = true
 	t.mu.Unlock()
-	fmt.Fprintf(os.Stderr, "faults: "+format+"\n", args...)
+	fmt.Fprintf(os.Stderr, filepath.Base(os.Args[0])+": "+format+"\n", args...)
 }
 
-func (t *trial) Fatalf(format string, args ...any) {
+func (t *Trial) Fatalf(format string, args ...any) {
 	t.Errorf(format, args...)
 	runtime.Goexit()
 }
 
 // Skip is what a server that is not installed asks for.
-func (t *trial) Skip(args ...any) { t.Fatalf("%s", fmt.Sprint(args...)) }
+func (t *Trial) Skip(args ...any) { t.Fatalf("%s", fmt.Sprint(args...)) }
