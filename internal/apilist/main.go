@@ -37,18 +37,24 @@ func main() {
 func run(checkout string, onlyRoot, write bool) error {
 	modules := []string{"."}
 	if !onlyRoot {
-		nested, err := filepath.Glob(filepath.Join(checkout, "runtime", "*", "go.mod"))
+		nested, err := filepath.Glob(filepath.Join(checkout, "*", "*", "go.mod"))
 		if err != nil {
 			return err
 		}
 		for _, path := range nested {
-			modules = append(modules, filepath.Join("runtime", filepath.Base(filepath.Dir(path))))
+			dir, err := filepath.Rel(checkout, filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			if isPublic(module + "/" + filepath.ToSlash(dir)) {
+				modules = append(modules, dir)
+			}
 		}
 	}
 	var changed []string
 	listed := map[string]bool{}
-	for _, module := range modules {
-		packages, err := load(filepath.Join(checkout, module))
+	for _, dir := range modules {
+		packages, err := load(filepath.Join(checkout, dir))
 		if err != nil {
 			return err
 		}

@@ -23,12 +23,17 @@ func parts(checkout string) ([]part, error) {
 		{"other packages of `runtime`", ".", "./runtime/..."},
 		{"commands and `generator`", ".", "./cmd/... ./generator/..."},
 	}
-	nested, err := filepath.Glob(filepath.Join(checkout, "runtime", "*", "go.mod"))
-	for _, path := range nested {
-		name := filepath.Base(filepath.Dir(path))
-		all = append(all, part{"`runtime/" + name + "`", filepath.Join("runtime", name), "./..."})
+	for _, parent := range []string{"runtime", "generator"} {
+		nested, err := filepath.Glob(filepath.Join(checkout, parent, "*", "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range nested {
+			dir := filepath.Join(parent, filepath.Base(filepath.Dir(path)))
+			all = append(all, part{"`" + filepath.ToSlash(dir) + "`", dir, "./..."})
+		}
 	}
-	return all, err
+	return all, nil
 }
 
 // list returns the table of all modules. A module is named once, for the first part

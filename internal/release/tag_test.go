@@ -123,7 +123,7 @@ func TestTag(t *testing.T) {
 		_, name, _ := strings.Cut(strings.TrimSpace(line), "refs/tags/")
 		tags = append(tags, name)
 	}
-	mods := strings.Fields(c.git("ls-files", "runtime/*/go.mod"))
+	mods := strings.Fields(c.git("ls-files", "runtime/*/go.mod", "generator/*/go.mod"))
 	if len(tags) != 1+len(mods) || !slices.Contains(tags, "v0.1.0") || !slices.Contains(tags, "runtime/rateconnect/v0.1.0") {
 		t.Errorf("pushed %v", tags)
 	}
