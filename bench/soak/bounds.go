@@ -102,7 +102,7 @@ func certain(calls []*entry, first *entry, width int64, like func(*entry) bool) 
 // on: by every call that was not denied, and by processes before they were killed.
 func possible(calls []*entry, from int64, refused *entry, c *circumstance) (n int64) {
 	for _, e := range calls {
-		if e.Fate == denied && !e.undecided() || e.End < from || e.Begin > refused.End {
+		if e.Fate == denied && !e.undecided() || e.latest(c) < from || e.Begin > refused.End {
 			continue
 		}
 		if e.Settled != 0 && e.Settled+slack < refused.Begin {
@@ -112,7 +112,7 @@ func possible(calls []*entry, from int64, refused *entry, c *circumstance) (n in
 		}
 	}
 	for _, at := range c.killed {
-		if at >= from {
+		if c.latest(refused.Site, at) >= from {
 			n += callers * maxCost
 		}
 	}

@@ -169,6 +169,16 @@ func TestJudgeBears(t *testing.T) {
 	if v := judgeRound(spurious, &circumstance{killed: []int64{2500}}); v.faults() != 0 {
 		t.Errorf("a process was killed that may have been charged: %+v", v)
 	}
+	late := append(slices.Clone(full[:most-2]), call(2000, unavailable, 2), call(4e6, admitted, most-2), call(5e6, denied, 1))
+	for i := range late[:most-1] {
+		late[i].Begin, late[i].End = late[i].Begin-3e6, late[i].End-3e6
+	}
+	if v := judgeRound(late, &circumstance{}); v.Spurious != 1 {
+		t.Errorf("no request is held up so long: %+v", v)
+	}
+	if v := judgeRound(late, &circumstance{until: [2]int64{3e6, 0}}); v.faults() != 0 {
+		t.Errorf("a request was held up: %+v", v)
+	}
 	changed := call(10e6, admitted, 1)
 	changed.Kind = kindChanged
 	if v := judgeRound([]entry{changed}, &circumstance{max: 5, changed: 1}); v.Wrong != 1 {

@@ -43,14 +43,14 @@ func possiblyHeld(calls []*entry, refused *entry, c *circumstance) (n int64) {
 		case e.Settled != 0 && !e.undecided():
 			until = e.Settled + slack
 		default:
-			until = max(e.End, e.At) + lapse
+			until = max(e.latest(c), e.At) + lapse
 		}
 		if e.Begin <= refused.End && refused.Begin <= until {
 			n += int64(e.Cost)
 		}
 	}
 	for _, at := range c.killed {
-		if refused.Begin <= at+lapse {
+		if refused.Begin <= c.latest(refused.Site, at)+lapse {
 			n += kinds[kindPermits].cost
 		}
 	}

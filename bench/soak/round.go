@@ -35,6 +35,7 @@ func (d *director) happen(ctx context.Context, round uint32, begin time.Time) (*
 			f.begin(&d.servers)
 			sleepUntil(ctx, begin.Add(d.round/5+min(d.round/5, 5*time.Second)))
 			f.end(&d.servers)
+			c.until[f.site] = time.Now().UnixMicro()
 			if f.site == 1 {
 				d.turn++
 			}

@@ -44,6 +44,9 @@ type circumstance struct {
 	// lost says how often counts of each Redis may have been lost: with a server
 	// that forgets, or with one that took over from it.
 	lost [2]int64
+	// until says when the fault of each Redis had ended. Until then a request may have
+	// been held up whose caller has long given up, and was executed afterwards.
+	until [2]int64
 	// killed are the times, in microseconds, at which processes were killed. Calls
 	// of theirs may be unknown.
 	killed []int64
@@ -95,6 +98,18 @@ func (e *entry) undecided() bool {
 	source := runtime.Source(e.Source)
 	return e.Fate == unavailable || e.Fate == strange || source == runtime.SourceFailure || source == runtime.SourceLocal
 }
+
+// latest returns when a call may have been charged at the latest.
+func (e *entry) latest(c *circumstance) int64 {
+	if !e.undecided() {
+		return e.End
+	}
+	return c.latest(e.Site, e.End)
+}
+
+// latest returns until when a request may be executed that was sent before a time, and
+// that nobody waits for any more.
+func (c *circumstance) latest(site uint8, sent int64) int64 { return max(sent, c.until[site]) + slack }
 
 // judgeExactly judges each decision on a key of which all is known: none is judged
 // if counts were lost, or it is unknown whether a call was charged.
