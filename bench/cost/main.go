@@ -24,6 +24,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -72,15 +73,21 @@ func run(ctx context.Context, file string) error {
 		return err
 	}
 	var out bytes.Buffer
+	line := progress.New(os.Stderr)
+	defer line.Clear()
+	line.Steps(0, 3, "memory of keys")
 	if err := memory(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Steps(1, 3, "decisions")
 	if err := decisions(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Steps(2, 3, "decisions that are the most work")
 	if err := worst(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Clear()
 	if file == "" {
 		_, err := os.Stdout.Write(out.Bytes())
 		return err
