@@ -97,19 +97,26 @@ func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
 	}
 	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, r.Mode == Shadow, r.Window.Microseconds(), max, param, more
 	t.Block = r.Block.Microseconds()
+	if r.Lease > 0 {
+		t.Window = r.span().Microseconds()
+	}
 }
 
 func logNumbers(r *Rule, _ int64) (int64, int64) { return r.Resolution.Microseconds(), 0 }
 
 func counterNumbers(r *Rule, _ int64) (int64, int64) {
-	return r.Buckets.width(r.Window), int64(r.Buckets.fine)
+	return r.Buckets.width(r.span()), int64(r.Buckets.fine)
 }
 
 func bucketNumbers(r *Rule, max int64) (int64, int64) {
+	burst := max
 	if r.Burst > 0 {
-		return r.Burst, -1
+		burst = r.Burst
 	}
-	return max, -1
+	if r.Lease > 0 {
+		burst = r.leasedBurst(burst, max)
+	}
+	return burst, -1
 }
 
 // queueNumbers returns a burst of max and of those whose turn comes within the
@@ -152,7 +159,7 @@ var blockTags = func() (tags [terms.Algorithms]string) {
 func (r *Rule) keyTag() string {
 	a, block := r.counted(), r.Block > 0
 	if a == terms.LayeredCounter {
-		tag := countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.Window.Microseconds(), 10)
+		tag := countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.span().Microseconds(), 10)
 		if block {
 			tag += blockTag
 		}

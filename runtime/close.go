@@ -2,8 +2,8 @@ package runtime
 
 import "errors"
 
-// Close settles what [Limiter.SettleLater] has left, and ends the renewal of
-// permits, the polling of the override source and the calls of scalers. It returns
+// Close settles what [Limiter.SettleLater] has left, gives back what leases hold, and
+// ends the renewal of permits, the polling of the override source and the calls of scalers. It returns
 // when they have ended. Calls that still hold permits may go on: the permits lapse
 // within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events
@@ -15,6 +15,9 @@ import "errors"
 func (l *Limiter) Close() error {
 	if l == nil {
 		return nil
+	}
+	if l.leases != nil {
+		l.leases.close(SettleTimeout)
 	}
 	err := l.unsettled.close(closeTimeout)
 	l.permits.close()

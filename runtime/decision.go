@@ -22,7 +22,8 @@ type Decision struct {
 	Rule string
 	// Limit is the max that held for this call, or the burst of a bucket.
 	Limit int64
-	// Remaining is how much of the limit is left.
+	// Remaining is how much of the limit is left. If the source is [SourceLease] it
+	// is what was left when the lease was taken, and what is left of the lease.
 	Remaining int64
 	// RetryAfter is 0 if the call is allowed. Otherwise it is the time until
 	// a call of this cost would be admitted if no other call arrived, or
@@ -64,6 +65,9 @@ const (
 	// SourceProcess means that the process's own cap denied the call before
 	// the store was asked, see [WithProcessCap].
 	SourceProcess
+	// SourceLease means that this process decided by a lease, which the store has
+	// charged before, see [Rule.Lease].
+	SourceLease
 )
 
 // String returns the source in lower case.
@@ -81,6 +85,8 @@ func (s Source) String() string {
 		return "failure"
 	case SourceProcess:
 		return "process"
+	case SourceLease:
+		return "lease"
 	}
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }

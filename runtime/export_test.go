@@ -132,3 +132,32 @@ func (l *Limiter) Lines() int {
 	defer l.permits.mu.Unlock()
 	return len(l.permits.lines) + int(l.permits.waiting.Load())
 }
+
+// A SharedMemory is a MemoryStore that limiters lease from, as if it was shared with
+// other processes.
+type SharedMemory struct{ *MemoryStore }
+
+func (SharedMemory) leases() {}
+
+// ChargedAt returns the time that the first limit's charge counts as, or 0.
+func (d *Decision) ChargedAt() int64 { return d.charged[0] }
+
+// Leases returns for how many keys the limiter holds or has held a lease, and how many
+// units these have left.
+func (l *Limiter) Leases() (keys int, units int64) {
+	sets := l.leases.table.sets.Load()
+	for i := range sets {
+		for j := range sets[i] {
+			if e := sets[i][j].Load(); e != nil {
+				keys++
+				for g := e.current.Load(); g != nil; g = g.next.Load() {
+					units += max(0, g.left.Load())
+				}
+			}
+		}
+	}
+	return keys, units
+}
+
+// CostOf returns the cost of a limit.
+func CostOf(l Limit) int64 { return l.cost }

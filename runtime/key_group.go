@@ -101,7 +101,7 @@ func (l *Limiter) ruleAndKeys(r *Rule) iter.Seq[*effectiveRule] {
 // longest returns a time after which a key of the rule has no effect any more.
 func (r *Rule) longest(most int64) time.Duration {
 	const century = 100 * 366 * 24 * time.Hour
-	d := 2*float64(r.Window) + float64(r.Block)
+	d := 2*float64(r.Window) + float64(r.Block) + float64(r.Lease)
 	if most > 0 {
 		d += float64(r.Window) * float64(r.capacity(most)) / float64(most)
 	}

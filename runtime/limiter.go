@@ -32,6 +32,7 @@ type Limiter struct {
 	registered ruleTable[struct{}]
 	unsettled  settleQueue
 	permits    permits
+	leases     *leases // nil: the store is not shared with other processes
 }
 
 // An Option configures a [Limiter].
@@ -75,6 +76,9 @@ func New(store Store, opts ...Option) *Limiter {
 		opt(l)
 	}
 	l.fast = fastPathOf(store)
+	if _, ok := store.(leaser); ok {
+		l.leases = newLeases(l)
+	}
 	l.switched = l.enabled != nil || l.follow != nil
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
@@ -147,6 +151,9 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 	if l == nil {
 		l = withoutStore
 	}
+	if l.leases != nil && len(limits) == 1 && limits[0].leased() && l.takeLeased(ctx, &limits[0], &d) {
+		return d, nil
+	}
 	if len(limits) == 1 && l.fast != (fastPath{}) {
 		if done, err := l.takeFast(ctx, &limits[0], &d); done {
 			if err != nil {
@@ -218,6 +225,9 @@ func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
 	req.undoFailure()
 	if req.denyUnsatisfiable() {
 		return SourceNone, nil
+	}
+	if l.leases != nil && req.leased() {
+		return l.decideLeased(ctx, req)
 	}
 	return l.decidedBy(ctx, req, l.ask(ctx, req.call[:]))
 }

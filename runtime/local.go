@@ -24,8 +24,8 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 	var local Call
 	var closed *Rule
 	req.pass()
-	for i := range req.charges {
-		c := &req.charges[i]
+	for i := range req.call[0].Charges {
+		c := &req.call[0].Charges[i]
 		c.source = SourceFailure
 		policy := l.policy(c.Rule)
 		l.events.failure(ctx, c.Rule, policy, cause)

@@ -47,6 +47,9 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err != nil {
 		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
+	if l.leases != nil {
+		l.leases.peek(req.charges)
+	}
 	d := Decision{Source: SourceStore}
 	d.ofAll(req.charges)
 	return d, nil
@@ -101,6 +104,10 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			out.Decision = Decision{Allowed: true}
 			continue
 		}
+		if l.leases != nil && ctx.Err() == nil && l.leases.charge(&req.charges[0]) {
+			out.Err = l.finish(ctx, req, SourceLease, nil, &out.Decision)
+			continue
+		}
 		calls, asked = append(calls, req.call[0]), append(asked, i)
 	}
 	if len(calls) == 0 {
@@ -110,6 +117,9 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	for k, i := range asked {
 		reqs[i].call[0].Err = calls[k].Err
 		source, err := l.decidedBy(ctx, reqs[i], failed)
+		if l.leases != nil && source == SourceStore {
+			l.leases.learn(&reqs[i].charges[0])
+		}
 		outcomes[i].Err = l.finish(ctx, reqs[i], source, err, &outcomes[i].Decision)
 		if outcomes[i].Err != nil && l.cap != nil {
 			l.cap.giveBack(paid[i])
@@ -137,6 +147,10 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 		return errNoStore
 	}
 	defer l.permits.wakeKey(charges[0].Key)
+	if l.leases != nil {
+		l.leases.drop(charges[0].Key)
+		defer l.leases.drop(charges[0].Key) // what was charged meanwhile may be forgotten
+	}
 	return l.store.Reset(ctx, charges)
 }
 

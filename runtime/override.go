@@ -173,6 +173,7 @@ func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 	}
 	if o.Window != nil {
 		changed.Window = *o.Window
+		changed.fitLease()
 	}
 	if o.Mode != nil {
 		changed.Mode = *o.Mode

@@ -170,6 +170,7 @@ func (k *ruleKeys) apply(e *effectiveRule) (*effectiveKeys, error) {
 		if changed.rule = rules[is]; changed.rule == nil {
 			copied := *e.rule
 			copied.Window, copied.Mode = is.window, is.mode
+			copied.fitLease()
 			changed.rule = &copied
 			rules[is] = changed.rule
 		}

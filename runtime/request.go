@@ -108,10 +108,10 @@ func (r *request) denyUnsatisfiable() bool {
 	return found
 }
 
-// pass admits the request without counting it.
+// pass admits the request's call without counting it.
 func (r *request) pass() {
-	for i := range r.charges {
-		c := &r.charges[i]
+	for i := range r.call[0].Charges {
+		c := &r.call[0].Charges[i]
 		c.Result = Result{Allowed: true, Remaining: c.capacity()}
 	}
 }

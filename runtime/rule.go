@@ -11,6 +11,8 @@ import (
 const (
 	MinWindow = time.Millisecond
 	MaxWindow = 366 * 24 * time.Hour
+	// MinLease is the shortest Lease.
+	MinLease = time.Millisecond
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
 	MaxLog = 1_000_000
@@ -85,6 +87,20 @@ type Rule struct {
 	// limit begins none, and goes on as if there was none. A refund neither ends
 	// a block nor prevents one; [Limiter.Reset] ends it.
 	Block time.Duration
+	// Lease, if above 0, lets a process charge a key ahead for calls to come, as
+	// much as it has lately used in that time, and admit these by itself. It is for
+	// keys that have more calls than one Redis decides. It is whole microseconds,
+	// from [MinLease] to less than Window.
+	//
+	// No window ever holds more than Max. For that the store counts an event for
+	// Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
+	// was left of it. A [FixedWindow] stays as it is. So Lease/Window
+	// of the rate is the price. Keys with few calls are decided by the store. Only a
+	// limiter on a [RedisStore] takes leases.
+	//
+	// A rule with a Lease has no Block. It is no [Concurrency], and no
+	// [LeakyBucket] with a Wait.
+	Lease time.Duration
 	// Mode is whether the limit denies calls; its zero value is [Enforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
@@ -297,6 +313,9 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
+	}
+	if r.Lease != 0 {
+		return r.checkLease()
 	}
 	return nil
 }

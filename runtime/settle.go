@@ -130,6 +130,9 @@ func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
 		s.charges = s.charges[:0]
 		return ErrSettled
 	}
+	if l.leases != nil && d.Source != SourceLocal {
+		s.charges = l.leases.returned(s.charges)
+	}
 	return err
 }
 

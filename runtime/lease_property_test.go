@@ -1,0 +1,267 @@
+package runtime_test
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A distantStore is a store on the other side of a network, on a clock of its own.
+// It counts by change's rules, if there is one.
+type distantStore struct {
+	runtime.SharedMemory
+	windows *sync.Map            // ends of fixed windows
+	delay   func() time.Duration // of a request, and of a reply
+	change  func(*runtime.Rule) *runtime.Rule
+}
+
+func (s *distantStore) Take(ctx context.Context, calls []runtime.Call) error {
+	time.Sleep(s.delay())
+	leased := calls[0].Charges[0].Rule
+	if s.change != nil {
+		calls[0].Charges[0].Rule = s.change(leased)
+	}
+	err := s.SharedMemory.Take(ctx, calls)
+	calls[0].Charges[0].Rule = leased
+	for i := range calls {
+		if c := &calls[i].Charges[0]; c.At != 0 {
+			s.windows.Store(c.At+c.ResetAfter.Microseconds(), true)
+		}
+	}
+	time.Sleep(s.delay())
+	return err
+}
+
+// A leasedCall is a call that was admitted, and when, in microseconds.
+type leasedCall struct {
+	at, cost int64
+	charged  int64 // the time that its charge counts as
+	window   int64 // the end of the fixed window of that time
+}
+
+// A leaseTrial is some processes that call on one key.
+type leaseTrial struct {
+	rule      runtime.Rule
+	processes int
+	callers   int           // of each
+	pause     time.Duration // between two calls of one, on average
+	delay     time.Duration // of the network, at most
+	offset    time.Duration // of the store's clock
+	windows   int
+	settle    bool // some calls are refunded
+}
+
+// drawTrial draws a trial from all that there are of an algorithm.
+func drawTrial(r *rand.Rand, rule runtime.Rule) leaseTrial {
+	rule.Name = "r"
+	rule.Window = time.Duration(20+r.IntN(2000)) * time.Millisecond
+	rule.Lease = max(runtime.MinLease, time.Duration(r.Float64()*r.Float64()*0.95*float64(rule.Window)).Truncate(time.Microsecond))
+	rule.Max = 1 + int64(3000*r.Float64()*r.Float64()*r.Float64())
+	if rule.Algorithm == runtime.TokenBucket && r.IntN(2) == 0 {
+		rule.Burst = 1 + r.Int64N(2*rule.Max)
+	}
+	t := leaseTrial{rule: rule, processes: 1 + r.IntN(8), callers: 1 + r.IntN(12), windows: 3}
+	t.delay = time.Duration(r.Float64() * r.Float64() * float64(rule.Lease) * 0.7)
+	t.offset = time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
+	load := 0.3 + 3*r.Float64()
+	t.pause = max(time.Microsecond, time.Duration(float64(rule.Window)*float64(t.processes*t.callers)/(load*float64(rule.Max))))
+	t.settle = rule.Algorithm != runtime.TokenBucket && rule.Algorithm != runtime.LeakyBucket && r.IntN(3) == 0
+	return t
+}
+
+// mood returns by how much longer a process pauses now than on average. It changes
+// in the time of a lease: what was leased in haste is then used at leisure, or late.
+func (trial leaseTrial) mood(seed uint64, process int) float64 {
+	phase := uint64(time.Now().UnixNano()) / uint64(trial.rule.Lease*2/3)
+	r := rand.New(rand.NewPCG(seed+phase, uint64(process)))
+	return []float64{0.1, 0.3, 1, 1, 5}[r.IntN(5)]
+}
+
+// run makes the calls, and returns those that were admitted, in order, by the store's
+// clock, and how many of them by leases.
+func (trial leaseTrial) run(seed uint64, change func(*runtime.Rule) *runtime.Rule) (all []leasedCall, leased int) {
+	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
+	now := func() int64 { return time.Now().Add(trial.offset).UnixMicro() }
+	store.SetClock(now)
+	end := time.Now().Add(time.Duration(trial.windows) * trial.rule.Window)
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	var windows sync.Map
+	for process := range trial.processes {
+		delays := rand.New(rand.NewPCG(seed, uint64(process)))
+		var delaying sync.Mutex
+		limiter := runtime.New(&distantStore{store, &windows, func() time.Duration {
+			delaying.Lock()
+			defer delaying.Unlock()
+			if delays.IntN(20) == 0 {
+				return 2 * trial.delay
+			}
+			return time.Duration(delays.Float64() * float64(trial.delay))
+		}, change}, quiet)
+		var callers sync.WaitGroup
+		for caller := range trial.callers {
+			r := rand.New(rand.NewPCG(seed, uint64(process*1000+caller)))
+			callers.Go(func() {
+				for time.Now().Before(end) {
+					limit := trial.rule.Limit(nil).WithCost(1 + r.Int64N(3)*r.Int64N(2))
+					d, err := limiter.Take(context.Background(), limit)
+					switch {
+					case err != nil:
+					case trial.settle && r.IntN(4) == 0:
+						time.Sleep(time.Duration(r.Float64() * float64(trial.rule.Lease)))
+						_ = limiter.Refund(context.Background(), d, limit)
+					default:
+						a := leasedCall{at: d.ChargedAt(), cost: runtime.CostOf(limit), charged: d.ChargedAt()}
+						if d.Source == runtime.SourceLease {
+							a.at = now()
+						}
+						mu.Lock()
+						all = append(all, a)
+						if d.Source == runtime.SourceLease {
+							leased++
+						}
+						mu.Unlock()
+					}
+					time.Sleep(time.Duration(r.ExpFloat64() * float64(trial.pause) * trial.mood(seed, process)))
+				}
+			})
+		}
+		calls.Go(func() {
+			callers.Wait()
+			if err := limiter.Close(); err != nil {
+				panic(err)
+			}
+		})
+	}
+	calls.Wait()
+	if trial.rule.Algorithm == runtime.FixedWindow {
+		var ends []int64
+		windows.Range(func(end, _ any) bool {
+			ends = append(ends, end.(int64))
+			return true
+		})
+		slices.Sort(ends)
+		for i := range all {
+			at, _ := slices.BinarySearch(ends, all[i].charged+1)
+			all[i].window = ends[at]
+		}
+	}
+	slices.SortStableFunc(all, func(a, b leasedCall) int { return cmp.Compare(a.at, b.at) })
+	return all, leased
+}
+
+// excess returns by how much the fullest window holds more than max, or what a
+// bucket's level is above its burst at most. It is 0 or less if the limit held.
+func excess(rule *runtime.Rule, all []leasedCall) (most float64) {
+	most = -1e18
+	window := rule.Window.Microseconds()
+	switch rule.Algorithm {
+	case runtime.TokenBucket, runtime.LeakyBucket:
+		level, last := 0.0, int64(0)
+		burst := float64(cmp.Or(rule.Burst, rule.Max))
+		for _, a := range all {
+			level = max(0, level-float64(a.at-last)*float64(rule.Max)/float64(window)) + float64(a.cost)
+			last = a.at
+			most = max(most, level-burst-1e-6)
+		}
+	case runtime.FixedWindow:
+		used := map[int64]int64{}
+		for _, a := range all {
+			if used[a.window] += a.cost; a.at >= a.window {
+				used[a.window] += rule.Max // it is of another window
+			}
+			most = max(most, float64(used[a.window]-rule.Max))
+		}
+	default:
+		first, used := 0, int64(0)
+		for _, a := range all {
+			for used += a.cost; all[first].at <= a.at-window; first++ {
+				used -= all[first].cost
+			}
+			most = max(most, float64(used-rule.Max))
+		}
+	}
+	return most
+}
+
+var leasedRules = map[string]runtime.Rule{
+	"log":           {},
+	"log in slices": {Resolution: time.Microsecond},
+	"counter":       {Algorithm: runtime.SlidingCounter},
+	"layered":       {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+	"auto":          {Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+	"fixed window":  {Algorithm: runtime.FixedWindow},
+	"token bucket":  {Algorithm: runtime.TokenBucket},
+	"leaky bucket":  {Algorithm: runtime.LeakyBucket},
+}
+
+// No window ever holds more than max, whatever the lease, the load, the number of
+// processes, the network and the clocks are.
+func TestLeaseNeverExceeds(t *testing.T) {
+	t.Parallel()
+	trials := 15
+	if os.Getenv("RATEGEN_TEST_FULL") != "" {
+		trials = 300
+	}
+	for name, rule := range leasedRules {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admitted, leased := 0, 0
+			for i := range trials {
+				seed := rand.Uint64()
+				trial := drawTrial(rand.New(rand.NewPCG(seed, 0)), rule)
+				synctest.Test(t, func(t *testing.T) {
+					all, by := trial.run(seed, nil)
+					admitted, leased = admitted+len(all), leased+by
+					if over := excess(&trial.rule, all); over > 0 {
+						t.Errorf("trial %d, seed %d: %.2f too many of %d calls, %d by leases\n%+v", i, seed, over, len(all), by, trial)
+					}
+				})
+			}
+			t.Logf("%d of %d calls admitted by leases", leased, admitted)
+			if leased*20 < admitted {
+				t.Errorf("leases admitted only %d of %d calls", leased, admitted)
+			}
+		})
+	}
+}
+
+// Without the longer window, or the lower burst, limits would not hold: the trials
+// notice it.
+func TestLeaseNeedsItsWindow(t *testing.T) {
+	t.Parallel()
+	for name, rule := range leasedRules {
+		if rule.Algorithm == runtime.FixedWindow {
+			continue // has the window that it would have
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := 0
+			for seed := range uint64(12) {
+				trial := drawTrial(rand.New(rand.NewPCG(seed, 0)), rule)
+				trial.rule.Window, trial.rule.Lease, trial.rule.Max, trial.rule.Burst = 200*time.Millisecond, 60*time.Millisecond, 900, 0
+				trial.processes, trial.callers, trial.pause, trial.delay = 8, 4, 5*time.Millisecond, time.Millisecond
+				plain := trial.rule
+				plain.Lease = 0
+				synctest.Test(t, func(t *testing.T) {
+					all, _ := trial.run(seed, func(*runtime.Rule) *runtime.Rule { return &plain })
+					if excess(&trial.rule, all) > 0 {
+						found++
+					}
+				})
+			}
+			if found == 0 {
+				t.Error("the trials find no fault with leases that have no longer window")
+			}
+			t.Logf("%d of 12 trials found it", found)
+		})
+	}
+}
