@@ -146,6 +146,9 @@ func (d *Decision) ChargedAt() int64 { return d.charged[0] }
 // units these have left.
 func (l *Limiter) Leases() (keys int, units int64) {
 	sets := l.leases.table.sets.Load()
+	if sets == nil {
+		return 0, 0
+	}
 	for i := range sets {
 		for j := range sets[i] {
 			if e := sets[i][j].Load(); e != nil {

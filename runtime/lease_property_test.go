@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -234,34 +235,80 @@ func TestLeaseNeverExceeds(t *testing.T) {
 	}
 }
 
-// Without the longer window, or the lower burst, limits would not hold: the trials
-// notice it.
-func TestLeaseNeedsItsWindow(t *testing.T) {
+// lateUse has one process use a lease late, and another one fill the limit when the
+// store, without its longer window, would have forgotten the lease. It returns by how
+// much the limit was exceeded.
+func lateUse(rule runtime.Rule, change func(*runtime.Rule) *runtime.Rule) float64 {
+	memory := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
+	var windows sync.Map
+	store := &distantStore{memory, &windows, func() time.Duration { return time.Microsecond }, change}
+	slow, greedy := runtime.New(store, quiet), runtime.New(store, quiet)
+	var all []leasedCall
+	take := func(l *runtime.Limiter) (runtime.Source, error) {
+		d, err := l.Take(context.Background(), rule.Limit(nil))
+		if err == nil {
+			all = append(all, leasedCall{at: time.Now().UnixMicro(), cost: 1})
+		}
+		return d.Source, err
+	}
+	for fresh, calls := false, 0; !fresh; calls++ { // until a lease has just come
+		_, before := slow.Leases()
+		_, _ = take(slow)
+		time.Sleep(rule.Lease / 100)
+		_, after := slow.Leases()
+		fresh = calls > 100 && after > before
+	}
+	useUp := func() {
+		for source := runtime.SourceLease; source == runtime.SourceLease; {
+			source, _ = take(slow)
+		}
+	}
+	fill := func() {
+		for {
+			if _, err := take(greedy); err != nil {
+				return
+			}
+		}
+	}
+	time.Sleep(rule.Lease * 6 / 10)
+	if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
+		fill()
+		useUp()
+	} else {
+		useUp()
+		time.Sleep(rule.Window - rule.Lease/8)
+		fill()
+	}
+	_, _ = slow.Close(), greedy.Close()
+	return excess(&rule, all)
+}
+
+// A lease that is used late is what the longer window, or the lower burst, is for.
+// Without it limits would not hold.
+func TestLeaseUsedLate(t *testing.T) {
 	t.Parallel()
 	for name, rule := range leasedRules {
 		if rule.Algorithm == runtime.FixedWindow {
-			continue // has the window that it would have
+			continue // has no longer window
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			found := 0
-			for seed := range uint64(12) {
-				trial := drawTrial(rand.New(rand.NewPCG(seed, 0)), rule)
-				trial.rule.Window, trial.rule.Lease, trial.rule.Max, trial.rule.Burst = 200*time.Millisecond, 60*time.Millisecond, 900, 0
-				trial.processes, trial.callers, trial.pause, trial.delay = 8, 4, 5*time.Millisecond, time.Millisecond
-				plain := trial.rule
+		for _, part := range []time.Duration{2, 10, 20} {
+			rule.Name, rule.Window, rule.Max = "r", time.Second, 2000
+			rule.Lease = rule.Window / part
+			t.Run(fmt.Sprint(name, " ", rule.Lease), func(t *testing.T) {
+				t.Parallel()
+				plain := rule
 				plain.Lease = 0
 				synctest.Test(t, func(t *testing.T) {
-					all, _ := trial.run(seed, func(*runtime.Rule) *runtime.Rule { return &plain })
-					if excess(&trial.rule, all) > 0 {
-						found++
+					if over := lateUse(rule, nil); over > 0 {
+						t.Errorf("%.2f too many", over)
 					}
 				})
-			}
-			if found == 0 {
-				t.Error("the trials find no fault with leases that have no longer window")
-			}
-			t.Logf("%d of 12 trials found it", found)
-		})
+				synctest.Test(t, func(t *testing.T) {
+					if over := lateUse(rule, func(*runtime.Rule) *runtime.Rule { return &plain }); over <= 0 {
+						t.Errorf("nothing was exceeded without the longer window: %.2f", over)
+					}
+				})
+			})
+		}
 	}
 }
