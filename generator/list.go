@@ -110,6 +110,9 @@ func limitOf(r *model.Rule) string {
 	if block := r.Block(); block > 0 {
 		extras = append(extras, "block "+directive.ShortDuration(block))
 	}
+	if lease := r.Lease(); lease > 0 {
+		extras = append(extras, "lease "+directive.ShortDuration(lease))
+	}
 	if len(r.Adaptive()) > 0 {
 		extras = append(extras, "adaptive")
 	}

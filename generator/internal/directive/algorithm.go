@@ -40,10 +40,13 @@ const (
 // Defaults of options whose values every rule has.
 const (
 	defaultWindow  = 60 * time.Second
-	defaultLease   = 30 * time.Second // the window of concurrency
+	defaultHeld    = 30 * time.Second // the window of concurrency
 	DefaultMax     = 100
 	defaultMaxText = "100"
 )
+
+// IsBucket reports whether an algorithm keeps a level that drains.
+func IsBucket(algorithm string) bool { return algorithm == tokenBucket || algorithm == leakyBucket }
 
 // MostOf returns the largest max of an algorithm.
 func MostOf(algorithm string) int64 {

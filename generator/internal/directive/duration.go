@@ -41,6 +41,14 @@ func parseResolution(text string) (time.Duration, error) {
 	return d, err
 }
 
+func parseLease(text string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	if err == nil && (d < time.Millisecond || d%time.Microsecond != 0) {
+		err = fmt.Errorf("%s is not a number of microseconds from 1ms on; leave the option out if Redis is to decide every call", text)
+	}
+	return d, err
+}
+
 // ShortDuration is [time.Duration.String] without the zeros at its end.
 func ShortDuration(d time.Duration) string {
 	s := d.String()

@@ -27,6 +27,21 @@ func blockFits(s *Settings) error {
 	return nil
 }
 
+func leaseFits(s *Settings) error {
+	lease, algorithm := s.Lease(), s.Algorithm()
+	switch {
+	case algorithm == Concurrency:
+		return errors.New("permits of concurrency come back with every return, so none are charged ahead: remove lease, or write it on a second limit, of the rate")
+	case get[time.Duration](s, "block") > 0:
+		return errors.New("a block keeps a caller out of every process at once, and a process with a lease does not ask: remove lease or block")
+	case algorithm == leakyBucket && s.Waits():
+		return errors.New("calls that wait for a leaky-bucket are in one line: remove lease or wait, or write algorithm=token-bucket")
+	case lease >= s.Window():
+		return fmt.Errorf("%s is not shorter than the window of %s", ShortDuration(lease), ShortDuration(s.Window()))
+	}
+	return nil
+}
+
 // ratesOnly is for options that change the charge of a call that is over.
 func ratesOnly(s *Settings) error {
 	if s.Algorithm() == Concurrency {

@@ -112,6 +112,12 @@ var Options = []Option{{
 	field: "Block",
 	says:  says{TopicRefusal: blockSays},
 }, {
+	Name: "lease", Value: "DURATION",
+	Doc:     "for keys with more calls than one Redis decides: for so long a process admits calls by itself, from what it has charged ahead; it costs that part of the window of the rate",
+	Default: "`0s`, Redis decides every call",
+	parse:   text(parseLease), fits: leaseFits,
+	field: "Lease",
+}, {
 	Name: "mode", Value: "enforce|shadow",
 	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
 	Default: "`enforce`",

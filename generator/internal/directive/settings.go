@@ -136,6 +136,10 @@ func (s *Settings) Burst() int64 { return get[int64](s, "burst") }
 // Block returns for how long a denied caller stays denied, or 0.
 func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block") }
 
+// Lease returns for how long a process may admit by itself what it has charged
+// ahead, or 0.
+func (s *Settings) Lease() time.Duration { return get[time.Duration](s, "lease") }
+
 // IsShadow reports whether calls are counted and never refused.
 func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
 
@@ -146,7 +150,7 @@ func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
 func (s *Settings) Window() time.Duration {
 	byDefault := defaultWindow
 	if s.Algorithm() == Concurrency {
-		byDefault = defaultLease
+		byDefault = defaultHeld
 	}
 	return cmp.Or(get[time.Duration](s, "window"), byDefault)
 }

@@ -74,6 +74,9 @@ func limitDoc(l *model.Limit) string {
 	if block := l.Rule.Block(); block > 0 {
 		notes = append(notes, "a denial blocks for "+directive.ShortDuration(block))
 	}
+	if lease := l.Rule.Lease(); lease > 0 {
+		notes = append(notes, "leased for "+directive.ShortDuration(lease))
+	}
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}

@@ -52,6 +52,7 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 	if burst := r.Burst(); burst > 0 {
 		most = burst
 	}
+	most = b.applyLease(l, most)
 	b.applyCost(l, m, scope, most)
 	if v := r.Expr("when"); v != nil {
 		l.When = scope.Boolean("when", *v, &m.Signature)
