@@ -23,6 +23,9 @@ type algorithm struct {
 	// settled is set in place of both if calls are settled, and the sums are
 	// checked in the end.
 	settled bool
+	// leased is set in place of these if processes admit calls by leases, while they
+	// are stopped and killed.
+	leased bool
 }
 
 // order is the order in which the algorithms run.
@@ -31,6 +34,7 @@ var order = []string{
 	"counter-60", "counter-6x10", "counter-auto",
 	"zset shared", "list shared", "packed shared", "fixed shared",
 	"zset settled", "list settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
+	"log leased", "counter leased", "bucket leased",
 }
 
 const controlName = "control"
@@ -66,6 +70,14 @@ var algorithms = map[string]*algorithm{
 	"counter settled": {set: counter(runtime.AdaptiveBuckets()), settled: true},
 	"layered settled": {set: counter(runtime.LayeredBuckets(6, 10)), settled: true},
 	forgetful:         {set: func(*runtime.Rule) {}, settled: true},
+
+	"log leased":     {set: func(*runtime.Rule) {}, leased: true},
+	"counter leased": {set: counter(runtime.EqualBuckets(60)), leased: true},
+	"bucket leased": {set: func(r *runtime.Rule) {
+		r.Algorithm = runtime.TokenBucket
+		r.Burst = r.Max
+	}, leased: true},
+	unlengthened: {set: counter(runtime.EqualBuckets(1000)), leased: true},
 }
 
 func list(r *runtime.Rule) { r.Storage = runtime.List }
@@ -112,6 +124,10 @@ func newLimits(name string, n int) []limit {
 		l.rule = runtime.Rule{Name: name, Window: shape.window, Max: shape.max}
 		if algorithms[name].settled {
 			l.rule.Window, l.rule.Max = settledWindow, settledMax(i)
+		}
+		if algorithms[name].leased {
+			shape := leasedShapes[i%len(leasedShapes)]
+			l.rule.Window, l.rule.Max, l.rule.Lease = shape.window, shape.max, shape.lease
 		}
 		algorithms[name].set(&l.rule)
 		l.key = fmt.Appendf(nil, "%s:%d", name, i)

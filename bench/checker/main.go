@@ -26,10 +26,15 @@
 // by two goroutines at once, in windows that never end. What Redis has counted in
 // the end must be what all calls cost in the end.
 //
+// In the runs called leased processes admit calls by leases, see runtime.Rule. They are
+// stopped for a while, and some are killed. No window may hold more calls that began
+// and ended within it than the limit admits.
+//
 // At the end the first sweep is made over a control: a sliding log that
 // believes the clocks of its clients, which differ. The sweep must find it
 // over its limits, or it would not find anybody. Another control leaves out one
-// settlement in 500, which the sums must show.
+// settlement in 500, which the sums must show, and a third one leases units without
+// counting them for longer, which the windows must show.
 //
 // Usage:
 //
@@ -136,6 +141,11 @@ func check(ctx context.Context, c config) (bool, error) {
 		report.total()
 		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].settled }) {
 			if err := report.run(ctx, forgetful, share.enough()); err != nil {
+				return false, err
+			}
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].leased }) {
+			if err := report.run(ctx, unlengthened, share.enough()); err != nil {
 				return false, err
 			}
 		}

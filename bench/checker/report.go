@@ -25,6 +25,7 @@ type report struct {
 	elapsed   time.Duration
 	control   *judge.Result
 	forgetful *judge.Result // nil if no calls were settled
+	short     *judge.Result // nil if there were no leases
 	notes     []string
 	line      *progress.Line
 	steps     int // runs so far
@@ -87,6 +88,8 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		r.control = result
 	case forgetful:
 		r.forgetful = result
+	case unlengthened:
+		r.short = result
 	default:
 		r.sum.Add(result)
 		r.elapsed += elapsed
@@ -108,7 +111,7 @@ func judged(ctx context.Context, redis *server.Server, name string, limits []lim
 	var shared []judge.SharedRecord
 	var err error
 	for _, file := range files {
-		if algorithms[name].history != nil {
+		if algorithms[name].history != nil || algorithms[name].leased {
 			shared, err = judge.ReadShared(shared, file)
 		} else {
 			records, err = judge.ReadRecords(records, file)
@@ -119,6 +122,9 @@ func judged(ctx context.Context, redis *server.Server, name string, limits []lim
 	}
 	if algorithms[name].history != nil {
 		return judge.SweepShared(algorithms[name].history, rulesOf(limits), shared), nil
+	}
+	if algorithms[name].leased {
+		return sweepLeased(limits, shared)
 	}
 	if algorithms[name].settled {
 		return sumSettled(ctx, redis, limits, records)
@@ -160,8 +166,12 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 			break
 		}
 	}
+	var t tormentor
+	if algorithms[name].leased {
+		defer t.start(ctx, commands)()
+	}
 	for _, cmd := range commands {
-		if err := cmd.Wait(); err != nil {
+		if err := cmd.Wait(); err != nil && !t.wasKilled(cmd.Process) {
 			failed = fmt.Errorf("a process failed: %w", err)
 		}
 	}
@@ -179,7 +189,7 @@ func (r *report) total() { r.row("total", &r.sum, r.elapsed) }
 // verdict prints what all of it means, and reports whether it is good.
 func (r *report) verdict(algorithms bool) bool {
 	fmt.Fprintf(r.out, "\n%s\n", strings.Join(r.notes, "\n"))
-	caught := r.control.Over > 0 && (r.forgetful == nil || r.forgetful.Spurious > 0)
+	caught := r.control.Over > 0 && (r.forgetful == nil || r.forgetful.Spurious > 0) && (r.short == nil || r.short.Over > 0)
 	if !algorithms {
 		if caught {
 			fmt.Fprintln(r.out, "FAIL: the control is over its limits, as it must be")

@@ -58,7 +58,11 @@ func (w *worker) run(ctx context.Context) error {
 		return err
 	}
 	defer file.Close()
-	out := bufio.NewWriterSize(file, 1<<20)
+	size := 1 << 20
+	if algorithms[w.algorithms].leased {
+		size = 16 // or a process that is killed would tell little
+	}
+	out := bufio.NewWriterSize(file, size)
 	var left atomic.Int64 // decisions
 	left.Store(int64((w.decisions + w.processes - 1) / w.processes))
 	end := time.Now().Add(w.duration)
@@ -83,6 +87,19 @@ func (w *worker) run(ctx context.Context) error {
 		})
 	}
 	switch {
+	case algorithms[w.algorithms].leased:
+		redis := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience))
+		var store runtime.Store = redis
+		if w.algorithms == unlengthened {
+			store = newShortStore(redis, limits)
+		}
+		limiter := runtime.New(store, quiet)
+		for range callers {
+			run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+				return w.callLeased(ctx, limiter, limits, left, end, write)
+			})
+		}
+		defer limiter.Close()
 	case algorithms[w.algorithms].settled:
 		limiter := runtime.New(runtime.NewRedisStore(client, options...), quiet)
 		for range callers {

@@ -132,6 +132,10 @@ The options are:
   - block=DURATION: for how long a caller that is denied stays denied, from
     that denial on; further tries do not extend it (default: 0s, until there is
     room)
+  - lease=DURATION: for keys with more calls than one Redis decides: for so
+    long a process admits calls by itself, from what it has charged ahead; it
+    costs that part of the window of the rate (default: 0s, Redis decides every
+    call)
   - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
     out; enforce refuses them (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max

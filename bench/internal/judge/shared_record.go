@@ -51,8 +51,8 @@ func ReadShared(records []SharedRecord, file string) ([]SharedRecord, error) {
 	defer f.Close()
 	in, b := bufio.NewReaderSize(f, 1<<20), make([]byte, SharedSize)
 	for {
-		if _, err := io.ReadFull(in, b); err == io.EOF {
-			return records, nil
+		if _, err := io.ReadFull(in, b); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return records, nil // or the process was killed
 		} else if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// unlengthened is the name of the run in which Redis counts leased units no longer
+// than other events, which the sweep must find out.
+const unlengthened = "lease control"
+
+// leasedShapes are the limits of the keys of leased runs, in turn: leases that are
+// short for their window, and ones that are half as long.
+var leasedShapes = []struct {
+	window, lease time.Duration
+	max           int64
+}{
+	{time.Second, 50 * time.Millisecond, 8000},
+	{500 * time.Millisecond, 250 * time.Millisecond, 4000},
+	{200 * time.Millisecond, 20 * time.Millisecond, 900},
+	{300 * time.Millisecond, 100 * time.Millisecond, 2500},
+}
+
+// A shortStore has Redis count the events of a rule with a lease no longer than its
+// window.
+type shortStore struct {
+	*runtime.RedisStore
+	plain map[*runtime.Rule]*runtime.Rule
+}
+
+func newShortStore(store *runtime.RedisStore, limits []limit) *shortStore {
+	s := &shortStore{store, map[*runtime.Rule]*runtime.Rule{}}
+	for i := range limits {
+		plain := limits[i].rule
+		plain.Lease = 0
+		s.plain[&limits[i].rule] = &plain
+	}
+	return s
+}
+
+// Take implements [runtime.Store].
+func (s *shortStore) Take(ctx context.Context, calls []runtime.Call) error {
+	leased := make([]*runtime.Rule, len(calls))
+	for i := range calls {
+		c := &calls[i].Charges[0]
+		leased[i], c.Rule = c.Rule, s.plain[c.Rule]
+	}
+	err := s.RedisStore.Take(ctx, calls)
+	for i := range calls {
+		calls[i].Charges[0].Rule = leased[i]
+	}
+	return err
+}
+
+// callLeased makes calls until none is left or the time is over, and writes down
+// each. The callers of a process hurry and rest together, for as long as a lease
+// each: so units are taken in haste and used late.
+func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+	var output []byte
+	for ctx.Err() == nil {
+		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
+			break
+		}
+		k := rand.IntN(len(limits))
+		rule := &limits[k].rule
+		cost := int64(1)
+		if rand.IntN(8) == 0 {
+			cost = 1 + rand.Int64N(maxCost)
+		}
+		limit := rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(cost)
+		r := sharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
+		d, err := limiter.Take(ctx, limit)
+		r.End = time.Now().UnixMicro()
+		switch {
+		case errors.Is(err, runtime.ErrLimited):
+		case err != nil:
+			return err
+		case d.Source == runtime.SourceLease:
+			r.At, r.Recalled = r.End, 1
+		case d.Source == runtime.SourceStore:
+			r.At = r.End
+		default:
+			return fmt.Errorf("decided by %v", d.Source)
+		}
+		if output = r.append(output); len(output) > 1<<13 {
+			if err := write(output); err != nil {
+				return err
+			}
+			output = output[:0]
+		}
+		time.Sleep(w.rest(rule))
+	}
+	return write(output)
+}
+
+// rest returns how long a caller of this process pauses now.
+func (w *worker) rest(rule *runtime.Rule) time.Duration {
+	phase := uint64(time.Now().UnixNano()) / uint64(rule.Lease)
+	mood := []float64{0.1, 0.3, 1, 2, 8}[rand.New(rand.NewPCG(phase, uint64(w.offset))).IntN(5)]
+	each := float64(rule.Window) / float64(rule.Max) * float64(w.processes) * callers / float64(w.keys)
+	return time.Duration(rand.ExpFloat64() * mood * each)
+}

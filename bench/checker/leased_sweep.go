@@ -1,0 +1,91 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// sweepLeased judges the decisions of processes with leases. When a call was
+// admitted is not known, but that it was between its start and its end, by the clock
+// that all processes of the machine have in common. So a limit was exceeded for sure
+// if more calls began and ended within a window than it admits. Denials are not
+// judged: other processes may hold what is left.
+func sweepLeased(limits []limit, records []sharedRecord) (*result, error) {
+	keys := make([][]*sharedRecord, len(limits))
+	total := new(result)
+	for i := range records {
+		r := &records[i]
+		total.countShared(r, 0)
+		if r.At != 0 {
+			keys[r.Limit] = append(keys[r.Limit], r)
+		}
+	}
+	for i, key := range keys {
+		rule := &limits[i].rule
+		fullest := 0.0
+		for _, b := range bounds(rule) {
+			used, over := fullestWindow(key, b.window.Microseconds(), b.max)
+			total.over += over
+			fullest = max(fullest, float64(used)/float64(b.max))
+		}
+		total.notes = append(total.notes, fmt.Sprintf("key %d: max %d in %v, lease %v: the fullest window held at least %.1f %% of what it may",
+			i, rule.Max, rule.Window, rule.Lease, 100*fullest))
+	}
+	if total.recalled*2 < total.admitted {
+		return nil, fmt.Errorf("only %d of %d calls were admitted by leases, which are to be checked", total.recalled, total.admitted)
+	}
+	return total, nil
+}
+
+// A bound is how much any window of a length may hold.
+type bound struct {
+	window time.Duration
+	max    int64
+}
+
+// bounds returns what a rule promises: for a bucket its burst, and what drains in
+// windows of some lengths.
+func bounds(r *runtime.Rule) []bound {
+	if r.Algorithm != runtime.TokenBucket {
+		return []bound{{r.Window, r.Max}}
+	}
+	var all []bound
+	for _, window := range []time.Duration{r.Lease / 4, r.Lease, 2 * r.Lease, r.Window, 3 * r.Window} {
+		drains := float64(r.Max) * float64(window) / float64(r.Window)
+		all = append(all, bound{window, r.Burst + int64(drains) + 1})
+	}
+	return all
+}
+
+// fullestWindow returns how much the calls cost that began and ended within the
+// window for which that is most, and how many windows there are that begin with a
+// call and hold more than max.
+func fullestWindow(calls []*sharedRecord, window, most int64) (used int64, over int) {
+	byEnd := slices.Clone(calls)
+	slices.SortFunc(byEnd, func(a, b *sharedRecord) int { return cmp.Compare(a.End, b.End) })
+	byStart := slices.Clone(calls)
+	slices.SortFunc(byStart, func(a, b *sharedRecord) int { return cmp.Compare(a.Start, b.Start) })
+	inside, next := int64(0), 0
+	counted := make(map[*sharedRecord]bool)
+	for _, first := range byStart {
+		for ; next < len(byEnd) && byEnd[next].End < first.Start+window; next++ {
+			if r := byEnd[next]; r.Start >= first.Start {
+				inside += int64(r.Cost)
+				counted[r] = true
+			}
+		}
+		used = max(used, inside)
+		if inside > most {
+			over++
+		}
+		if counted[first] {
+			inside -= int64(first.Cost)
+			delete(counted, first)
+		}
+	}
+	return used, over
+}
