@@ -22,10 +22,10 @@ var leasedShapes = []struct {
 	window, lease time.Duration
 	max           int64
 }{
-	{time.Second, 50 * time.Millisecond, 8000},
-	{500 * time.Millisecond, 250 * time.Millisecond, 4000},
-	{200 * time.Millisecond, 20 * time.Millisecond, 900},
-	{300 * time.Millisecond, 100 * time.Millisecond, 2500},
+	{time.Second, 50 * time.Millisecond, 2400},
+	{500 * time.Millisecond, 250 * time.Millisecond, 1200},
+	{200 * time.Millisecond, 20 * time.Millisecond, 300},
+	{300 * time.Millisecond, 100 * time.Millisecond, 700},
 }
 
 // A shortStore has Redis count the events of a rule with a lease no longer than its
@@ -100,10 +100,14 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limit
 	return write(output)
 }
 
+// busy is for how much of the time the callers would pause that exhaust the limits,
+// were they always in the mood that is 1.
+const busy = 0.3
+
 // rest returns how long a caller of this process pauses now.
 func (w *worker) rest(rule *runtime.Rule) time.Duration {
 	phase := uint64(time.Now().UnixNano()) / uint64(rule.Lease)
 	mood := []float64{0.1, 0.3, 1, 2, 8}[rand.New(rand.NewPCG(phase, uint64(w.offset))).IntN(5)]
 	each := float64(rule.Window) / float64(rule.Max) * float64(w.processes) * callers / float64(w.keys)
-	return time.Duration(rand.ExpFloat64() * mood * each)
+	return time.Duration(rand.ExpFloat64() * mood * each * busy)
 }
