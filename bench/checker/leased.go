@@ -16,16 +16,31 @@ import (
 // than other events, which the sweep must find out.
 const unlengthened = "lease control"
 
-// leasedShapes are the limits of the keys of leased runs, in turn: leases that are
-// short for their window, and ones that are half as long.
-var leasedShapes = []struct {
+// A leasedShape is the limit of a key of a leased run.
+type leasedShape struct {
 	window, lease time.Duration
 	max           int64
-}{
+}
+
+// leasedShapes are what keys have in turn: leases that are short for their window,
+// and ones that are half as long.
+var leasedShapes = []leasedShape{
 	{time.Second, 50 * time.Millisecond, 2400},
 	{500 * time.Millisecond, 250 * time.Millisecond, 1200},
 	{200 * time.Millisecond, 20 * time.Millisecond, 300},
 	{300 * time.Millisecond, 100 * time.Millisecond, 700},
+}
+
+// shortShape is what all keys of the control have: a lease so long for its window that
+// much is used late.
+var shortShape = leasedShape{240 * time.Millisecond, 160 * time.Millisecond, 500}
+
+// shapeOf returns the limit of a key.
+func shapeOf(name string, key int) leasedShape {
+	if name == unlengthened {
+		return shortShape
+	}
+	return leasedShapes[key%len(leasedShapes)]
 }
 
 // A shortStore has Redis count the events of a rule with a lease no longer than its

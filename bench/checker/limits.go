@@ -126,7 +126,7 @@ func newLimits(name string, n int) []limit {
 			l.rule.Window, l.rule.Max = settledWindow, settledMax(i)
 		}
 		if algorithms[name].leased {
-			shape := leasedShapes[i%len(leasedShapes)]
+			shape := shapeOf(name, i)
 			l.rule.Window, l.rule.Max, l.rule.Lease = shape.window, shape.max, shape.lease
 		}
 		algorithms[name].set(&l.rule)

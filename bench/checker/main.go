@@ -145,7 +145,9 @@ func check(ctx context.Context, c config) (bool, error) {
 			}
 		}
 		if slices.ContainsFunc(names, func(name string) bool { return algorithms[name].leased }) {
-			if err := report.run(ctx, unlengthened, share.enough()); err != nil {
+			control := share.enough()
+			control.decisions = max(control.decisions, 50_000) // in some moments units are used late
+			if err := report.run(ctx, unlengthened, control); err != nil {
 				return false, err
 			}
 		}
