@@ -17,9 +17,12 @@ import (
 // Shared has limiters over Redis answer all cases. The client asks Redis what
 // that cost it.
 func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
-	contestants := append(limiters.Rategen(), limiters.Peers()...)
 	var tables []Table
 	for i, c := range SharedCases {
+		contestants := append(limiters.Rategen(), limiters.Peers()...)
+		if c.Kind == Hot {
+			contestants = append(limiters.Leased(), contestants...)
+		}
 		line.Steps(i, len(SharedCases), fmt.Sprintf("over Redis, %v", c))
 		if err := client.FlushAll(ctx).Err(); err != nil {
 			return nil, err
@@ -62,6 +65,9 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 			callers.Time = 1
 			if c.Kind == Full && contestants[i].Recalls {
 				measure, callers.Time = p.Recall, 16
+			}
+			if contestants[i].Leases {
+				callers.Time = 16
 			}
 			callers.Run(ctx, p.Warm, takes[i])
 			before, err := usageOf(ctx, client)

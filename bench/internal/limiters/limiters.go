@@ -64,6 +64,8 @@ type Shared struct {
 	Own  bool // is rategen's
 	// Recalls reports that it denies by itself what Redis has denied lately.
 	Recalls bool
+	// Leases reports that most of its calls do not leave the process.
+	Leases bool
 	// Floor reports that it is no limiter, but a bare command to Redis.
 	Floor bool
 	New   func(Server, Limits) (load.Take, error)

@@ -3,6 +3,7 @@ package limiters
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/runtime"
@@ -29,6 +30,7 @@ const (
 	RategenZSET   = "rategen sliding-log zset"
 	RategenList   = "rategen sliding-log list"
 	RategenBucket = "rategen token-bucket"
+	RategenLease  = "rategen token-bucket lease=50ms"
 )
 
 // Rategen returns rategen's own limiters over Redis.
@@ -44,6 +46,18 @@ func Rategen() []Shared {
 		})
 	}
 	return all
+}
+
+// Leased returns rategen's limiters for one key that has all calls.
+func Leased() []Shared {
+	return []Shared{{
+		Name: RategenLease, Note: "GCRA", Own: true, Leases: true,
+		New: func(s Server, l Limits) (load.Take, error) {
+			rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.at(l)
+			rule.Window, rule.Lease = time.Second, 50*time.Millisecond
+			return ask(quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), rule), nil
+		},
+	}}
 }
 
 // ask asks about calls on one of the limits. Permits come back where there is
@@ -100,7 +114,7 @@ func (a *asker) take(ctx context.Context, key string) load.Answer {
 
 func answer(decision runtime.Decision, err error) load.Answer {
 	switch decision.Source {
-	case runtime.SourceStore:
+	case runtime.SourceStore, runtime.SourceLease:
 		if err != nil {
 			return load.Denied
 		}

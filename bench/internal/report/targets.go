@@ -36,6 +36,8 @@ var goals = []target{
 	{"decisions/s, 256 callers, 1,000 keys, token-bucket", true, 4, overBase, ratio(distinct, limiters.RategenBucket, contest.Rate)},
 	{"decisions/s, 256 callers, hot key, token-bucket", true, 15, overBase, ratio(hot, limiters.RategenBucket, contest.Rate)},
 	{"decisions/s, 256 callers, hot key, sliding-log list", true, 15, overBase, ratio(hot, limiters.RategenList, contest.Rate)},
+	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
+	{"p50, 256 callers, hot key, token-bucket lease=50ms", false, 1, "µs", microseconds(hot, limiters.RategenLease, contest.P50)},
 	{"decisions/s, 256 callers, all denied, the slowest of rategen", true, 100, overBase, slowest(full)},
 	{"asked of Redis, a key a second, all denied, the most of rategen", false, 1, "", most(full, contest.Asked)},
 	{"p50, 1 caller, token-bucket", false, 1.1, overBase, ratio(alone, limiters.RategenBucket, contest.P50)},
@@ -92,6 +94,17 @@ func targets(result *contest.Result) *grid {
 func ratio(c contest.Case, name string, m contest.Metric) func(*contest.Result) (float64, bool) {
 	return func(result *contest.Result) (float64, bool) {
 		return compare(contest.Find(result.Shared, c, name), contest.Find(result.Shared, c, limiters.Base), m)
+	}
+}
+
+// microseconds returns a time of a limiter over Redis.
+func microseconds(c contest.Case, name string, m contest.Metric) func(*contest.Result) (float64, bool) {
+	return func(result *contest.Result) (float64, bool) {
+		row := contest.Find(result.Shared, c, name)
+		if row == nil || row.Fault != "" {
+			return 0, false
+		}
+		return 1e6 * row.Value(m), true
 	}
 }
 
