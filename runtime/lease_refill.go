@@ -17,6 +17,9 @@ const (
 	// leaseTries is how often a process asks in one go: again for less if what it
 	// believed to be left was not.
 	leaseTries = 2
+	// leasePause is how long a process asks for no grant when it was not worth one, or
+	// there was none to be had.
+	leasePause = time.Millisecond
 )
 
 // A leaser is a store whose limits a process may lease, because other processes
@@ -90,7 +93,7 @@ func (e *lease) ask(t *leases, cost int64, now time.Duration) {
 	}
 	n := e.wanted(cost, now)
 	if n == 0 || !t.begin() {
-		e.pause.Store(int64(now + e.rule.Lease/leaseShare))
+		e.pause.Store(int64(now + leasePause))
 		e.asking.Store(false)
 		return
 	}
@@ -147,7 +150,7 @@ func (e *lease) refill(t *leases, n, cost int64) {
 			break
 		}
 	}
-	e.pause.Store(int64(instant() + e.rule.Lease/leaseShare))
+	e.pause.Store(int64(instant() + leasePause))
 }
 
 // keep keeps the units of a charge that the store was asked for at an instant. Their

@@ -452,6 +452,33 @@ func TestLeaseTableIsBounded(t *testing.T) {
 	})
 }
 
+// A call that a lease decides allocates nothing.
+func TestLeaseAllocates(t *testing.T) {
+	observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) {}}
+	testLeaseAllocates(t)
+	testLeaseAllocates(t, runtime.WithObserver(observer))
+}
+
+func testLeaseAllocates(t *testing.T, opts ...runtime.Option) {
+	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+		rule := leasedRule()
+		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
+		limit := rule.Limit(key("k"))
+		for range 3000 {
+			_, _ = l.Take(context.Background(), limit)
+			time.Sleep(10 * time.Microsecond)
+		}
+		time.Sleep(5 * time.Millisecond)
+		least := 1e9
+		for range 5 {
+			least = min(least, testing.AllocsPerRun(100, func() { byLease(t, l, limit) }))
+		}
+		if least > 0 {
+			t.Errorf("%v allocations", least)
+		}
+	}, opts...)
+}
+
 // A rule whose lease cannot be is an error that says why.
 func TestLeaseOfInvalidRule(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,141 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// Of what processes have leased from a Redis, it has counted in the end what their
+// calls cost. A bucket keeps what was left of leases, until that drains.
+func TestLeaseOnRedis(t *testing.T) {
+	t.Parallel()
+	clients := map[string]func() redis.UniversalClient{}
+	server, cluster := redistest.Start(t), redistest.StartCluster(t)
+	clients["redis"] = func() redis.UniversalClient { return server.Client(t) }
+	clients["cluster"] = func() redis.UniversalClient { return cluster.Client(t) }
+	for where, client := range clients {
+		for name, rule := range leasedRules {
+			for _, storage := range []runtime.Storage{runtime.ZSET, runtime.List} {
+				if rule.Storage = storage; storage == runtime.List && rule.Algorithm != runtime.SlidingLog {
+					continue
+				}
+				t.Run(fmt.Sprint(where, " ", name, " ", storage), func(t *testing.T) {
+					rule := rule
+					rule.Name, rule.Prefix = "r", fmt.Sprint(name, storage, ":")
+					rule.Window, rule.Lease, rule.Max = 24*time.Hour, 2*time.Second, 900_000
+					testLeaseOnRedis(t, &rule, client)
+				})
+			}
+		}
+	}
+}
+
+func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.UniversalClient) {
+	ctx := context.Background()
+	limit := rule.Limit(key("k"))
+	admitted, refunded := int64(0), int64(0)
+	for range 3 {
+		limiter := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
+		for leased := 0; leased < 200; {
+			d, err := limiter.Take(ctx, limit.WithCost(2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Source == runtime.SourceLease {
+				leased++
+			}
+			if admitted += 2; admitted > 200_000 {
+				t.Fatalf("%d by leases of %d", leased, admitted)
+			}
+			if leased%7 == 3 && !isBucket(rule) {
+				if err := limiter.Settle(ctx, d, limit.WithCost(2).WithSettled(1)); err != nil {
+					t.Fatal(err)
+				}
+				admitted, refunded = admitted-1, refunded+1
+			}
+		}
+		if err := limiter.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
+	d, err := plain.Peek(ctx, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := d.Limit - d.Remaining; used != admitted && !(isBucket(rule) && used > admitted-100) {
+		t.Errorf("the calls cost %d after %d refunds, and Redis has counted %d", admitted, refunded, used)
+	}
+}
+
+func isBucket(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}
+
+// A denial is one by Redis, and says when there is room, whatever was leased before.
+func TestLeaseDenialOnRedis(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	defer limiter.Close()
+	limit := rule.Limit(key("k"))
+	sources := map[runtime.Source]int{}
+	for {
+		d, err := limiter.Take(ctx, limit)
+		if err == nil {
+			if sources[d.Source]++; sources[runtime.SourceLease]+sources[runtime.SourceStore] > int(rule.Max) {
+				t.Fatalf("admitted %v", sources)
+			}
+			continue
+		}
+		var limited *runtime.LimitedError
+		if !errors.As(err, &limited) || limited.RetryAfter < rule.Window-time.Minute || limited.RetryAfter > rule.Window+rule.Window/50+rule.Lease {
+			t.Fatalf("got %v, %+v", err, limited)
+		}
+		if d.Source != runtime.SourceStore && d.Source != runtime.SourceRecalled {
+			t.Errorf("denied by %v", d.Source)
+		}
+		break
+	}
+	if n := sources[runtime.SourceLease] + sources[runtime.SourceStore]; n != int(rule.Max) || sources[runtime.SourceLease] < n/2 {
+		t.Errorf("admitted %v before the first denial", sources)
+	}
+	if d, err := limiter.Take(ctx, limit); err == nil || d.Source != runtime.SourceRecalled {
+		t.Errorf("denied again: got %+v, %v", d, err)
+	}
+}
+
+// Versions of a rule with a lease and without share their counts.
+func TestLeaseInRollingDeploy(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	for name, rule := range leasedRules {
+		rule.Name, rule.Window, rule.Max = "r", time.Hour, 1000
+		rule.Prefix = name + ":"
+		leased := rule
+		leased.Lease = time.Minute
+		want := int64(10)
+		if rule.Buckets == runtime.LayeredBuckets(6, 10) {
+			want = 0 // buckets of another window do not line up
+		}
+		for range 10 {
+			if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d, err := limiter.Peek(context.Background(), leased.Limit(nil)); err != nil || d.Limit-d.Remaining != want {
+			t.Errorf("%s: with a lease %d of %d are left, %v", name, d.Remaining, d.Limit, err)
+		}
+	}
+}
