@@ -24,7 +24,7 @@ func TestLeaseOnRedis(t *testing.T) {
 	for where, client := range clients {
 		for name, rule := range leasedRules {
 			for _, storage := range []runtime.Storage{runtime.ZSET, runtime.List} {
-				if rule.Storage = storage; storage == runtime.List && rule.Algorithm != runtime.SlidingLog {
+				if rule.Storage = storage; storage == runtime.List && (rule.Algorithm != runtime.SlidingLog || where == "cluster") {
 					continue
 				}
 				t.Run(fmt.Sprint(where, " ", name, " ", storage), func(t *testing.T) {
@@ -42,7 +42,7 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 	ctx := context.Background()
 	limit := rule.Limit(key("k"))
 	admitted, refunded := int64(0), int64(0)
-	for range 3 {
+	for range 2 {
 		limiter := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
 		for leased := 0; leased < 200; {
 			d, err := limiter.Take(ctx, limit.WithCost(2))
