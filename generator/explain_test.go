@@ -37,6 +37,8 @@ func TestExplainedKey(t *testing.T) {
 		"storage=packed":            {Storage: runtime.Packed},
 		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
 		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour},
+		"algorithm=sliding-counter buckets=6x10 lease=1s": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Lease: time.Second},
+		"algorithm=token-bucket lease=1s":                 {Algorithm: runtime.TokenBucket, Lease: time.Second},
 		"algorithm=fixed-window":                          {Algorithm: runtime.FixedWindow},
 		"algorithm=token-bucket":                          {Algorithm: runtime.TokenBucket},
 		"algorithm=token-bucket block=1h":                 {Algorithm: runtime.TokenBucket, Block: time.Hour},

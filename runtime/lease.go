@@ -125,7 +125,7 @@ func (e *lease) retire(t *leases, g *grant) {
 	left := g.close()
 	e.count(g, left, instant())
 	if left > 0 && !e.dropped {
-		t.giveBack(e, g, left)
+		t.giveBack(e.rule, []byte(e.key), e.max, left, g.at)
 	}
 }
 

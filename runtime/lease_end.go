@@ -2,16 +2,16 @@ package runtime
 
 import "time"
 
-// giveBack has units of a grant given back to the store, together with others.
-// They stay charged until they leave the window if too much waits for that already.
+// giveBack has units given back to the store that were charged to a key at a time,
+// together with others. They stay charged until they leave the window if too much waits for that already.
 // So do those of a bucket: it does not know what of a charge has drained since, and
 // so cannot give back the rest of it alone.
-func (t *leases) giveBack(e *lease, g *grant, units int64) {
-	if e.rule.Algorithm == TokenBucket || e.rule.Algorithm == LeakyBucket {
+func (t *leases) giveBack(rule *Rule, key []byte, max, units, at int64) {
+	if rule.Algorithm == TokenBucket || rule.Algorithm == LeakyBucket {
 		return
 	}
 	s := settlements.Get().(*settlement)
-	s.add(Charge{Rule: e.rule, Key: []byte(e.key), Max: e.max, Cost: units, Result: Result{At: g.at}})
+	s.add(Charge{Rule: rule, Key: key, Max: max, Cost: units, Result: Result{At: at}})
 	t.limiter.unsettled.add(t.limiter, s)
 	s.free()
 }

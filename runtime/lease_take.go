@@ -102,9 +102,7 @@ func (t *leases) release(held []Charge) {
 	for i := range held {
 		c := &held[i]
 		if !t.put(c, c.Cost, now) {
-			if e := t.table.find(c.Key, c.Rule, c.Max); e != nil {
-				t.giveBack(e, &grant{at: c.At}, c.Cost)
-			}
+			t.giveBack(c.Rule, c.Key, c.Max, c.Cost, c.At)
 		}
 		c.At = 0
 	}

@@ -117,6 +117,7 @@ var Options = []Option{{
 	Default: "`0s`, Redis decides every call",
 	parse:   text(parseLease), fits: leaseFits,
 	field: "Lease",
+	says:  says{TopicLimit: leaseSays},
 }, {
 	Name: "mode", Value: "enforce|shadow",
 	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",

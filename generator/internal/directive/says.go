@@ -144,6 +144,21 @@ func burstSays(s *Settings) string {
 	return ""
 }
 
+func leaseSays(s *Settings) string {
+	if s.Lease() == 0 {
+		return ""
+	}
+	lease := ShortDuration(s.Lease())
+	text := "A process with many calls on a key charges some of them ahead, for up to " + lease + ", and admits these by itself."
+	switch s.Algorithm() {
+	case SlidingLog, slidingCounter:
+		text += " So that the limit holds all the same, Redis counts every call for " + lease + " longer."
+	case tokenBucket, leakyBucket:
+		text += " So that the limit holds all the same, the burst is lower by what drains in " + lease + "."
+	}
+	return text
+}
+
 func costSays(s *Settings) string {
 	cost := s.Expr("cost")
 	if cost == nil || cost.Text == "1" {

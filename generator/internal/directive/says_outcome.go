@@ -126,7 +126,7 @@ func (s *Settings) KeyTag() string {
 	case slidingCounter:
 		tag = "%counter"
 		if b := get[buckets](s, "buckets"); b.fine > 0 {
-			tag = "%layered-" + b.String() + "-" + strconv.FormatInt(s.Window().Microseconds(), 10)
+			tag = "%layered-" + b.String() + "-" + strconv.FormatInt((s.Window()+s.Lease()).Microseconds(), 10)
 		}
 	case fixedWindow:
 		tag = "%window"
