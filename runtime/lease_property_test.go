@@ -208,7 +208,7 @@ var leasedRules = map[string]runtime.Rule{
 // processes, the network and the clocks are.
 func TestLeaseNeverExceeds(t *testing.T) {
 	t.Parallel()
-	trials := 15
+	trials := 8
 	if os.Getenv("RATEGEN_TEST_FULL") != "" {
 		trials = 300
 	}
@@ -264,9 +264,9 @@ func lateUse(rule runtime.Rule, change func(*runtime.Rule) *runtime.Rule) float6
 		}
 	}
 	fill := func() {
-		for {
+		for denied := 0; denied < 5; { // units may be on their way yet
 			if _, err := take(greedy); err != nil {
-				return
+				denied++
 			}
 		}
 	}
@@ -291,8 +291,8 @@ func TestLeaseUsedLate(t *testing.T) {
 		if rule.Algorithm == runtime.FixedWindow {
 			continue // has no longer window
 		}
-		for _, part := range []time.Duration{2, 10, 20} {
-			rule.Name, rule.Window, rule.Max = "r", time.Second, 2000
+		for _, part := range []time.Duration{2, 20} {
+			rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
 			rule.Lease = rule.Window / part
 			t.Run(fmt.Sprint(name, " ", rule.Lease), func(t *testing.T) {
 				t.Parallel()

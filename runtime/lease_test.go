@@ -441,7 +441,7 @@ func TestLeaseTableIsBounded(t *testing.T) {
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		rule := leasedRule()
 		hot := rule.Limit(key("hot"))
-		for i := range int64(30_000) {
+		for i := range int64(10_000) {
 			_, _ = l.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(i)))
 		}
 		keys, _ := l.Leases()
