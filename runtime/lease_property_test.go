@@ -292,8 +292,8 @@ func TestLeaseUsedLate(t *testing.T) {
 			continue // has no longer window
 		}
 		for _, part := range []time.Duration{2, 20} {
-			rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
-			rule.Lease = rule.Window / part
+			rule.Name, rule.Window = "r", time.Second
+			rule.Lease, rule.Max = rule.Window/part, 400*int64(part) // so a bucket drains 400 in a lease
 			t.Run(fmt.Sprint(name, " ", rule.Lease), func(t *testing.T) {
 				t.Parallel()
 				plain := rule

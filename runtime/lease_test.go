@@ -172,25 +172,35 @@ func TestLeaseSettle(t *testing.T) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k")).WithCost(2)
 		heat(t, l, limit)
+		// back settles a decision by a lease, and returns how many units there are then
+		// more than before it, and how many trips that took.
+		back := func(settle func(runtime.Decision)) (units int64, trips int64) {
+			d := byLease(t, l, limit)
+			synctest.Wait()
+			_, before := l.Leases()
+			trips = s.settles.Load()
+			settle(d)
+			synctest.Wait()
+			_, units = l.Leases()
+			return units - before, s.settles.Load() - trips
+		}
+		units, trips := back(func(d runtime.Decision) {
+			if err := l.Refund(ctx, d, limit); err != nil {
+				t.Error(err)
+			}
+			if err := l.Refund(ctx, d, limit); !errors.Is(err, runtime.ErrSettled) {
+				t.Errorf("a second refund: %v", err)
+			}
+		})
+		if units != 2 || trips != 0 {
+			t.Errorf("a refund gave %d units back, in %d trips", units, trips)
+		}
+		units, trips = back(func(d runtime.Decision) { l.SettleLater(ctx, d, limit.WithSettled(1)) })
+		if units != 1 || trips != 0 {
+			t.Errorf("settled at 1: %d units came back, in %d trips", units, trips)
+		}
 		d := byLease(t, l, limit)
-		_, before := l.Leases()
-		settles := s.settles.Load()
-		if err := l.Refund(ctx, d, limit); err != nil {
-			t.Fatal(err)
-		}
-		if _, units := l.Leases(); units != before+2 || s.settles.Load() != settles {
-			t.Errorf("a refund made %d units of %d, and %d trips", units, before, s.settles.Load()-settles)
-		}
-		if err := l.Refund(ctx, d, limit); !errors.Is(err, runtime.ErrSettled) {
-			t.Errorf("a second refund: %v", err)
-		}
-		d = byLease(t, l, limit)
-		l.SettleLater(ctx, d, limit.WithSettled(1))
 		synctest.Wait()
-		if _, units := l.Leases(); units != before+1 || s.settles.Load() != settles {
-			t.Errorf("settled at 1: %d units of %d, %d trips", units, before, s.settles.Load()-settles)
-		}
-		d = byLease(t, l, limit)
 		room := roomIn(t, s, limit)
 		if err := l.Settle(ctx, d, limit.WithSettled(7)); err != nil || roomIn(t, s, limit) != room-5 {
 			t.Errorf("settled at 7: %v, %d left of %d", err, roomIn(t, s, limit), room)
@@ -198,7 +208,8 @@ func TestLeaseSettle(t *testing.T) {
 		d = byLease(t, l, limit)
 		time.Sleep(2 * rule.Lease)
 		synctest.Wait()
-		room, settles = roomIn(t, s, limit), s.settles.Load()
+		settles := s.settles.Load()
+		room = roomIn(t, s, limit)
 		if err := l.Refund(ctx, d, limit); err != nil || roomIn(t, s, limit) != room+2 || s.settles.Load() != settles+1 {
 			t.Errorf("a late refund: %v, %d left of %d", err, roomIn(t, s, limit), room)
 		}

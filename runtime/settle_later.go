@@ -39,9 +39,9 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) 
 		if i >= 0 {
 			l.events.unsettled(ctx, limits[i].rule, err)
 		}
-		if len(s.charges) == 0 {
-			return
-		}
+	}
+	if len(s.charges) == 0 {
+		return // nothing is left to settle
 	}
 	if d.Source == SourceLocal || memoryOf(l.store) != nil {
 		l.settleAndReport(ctx, d.Source, s.charges)
