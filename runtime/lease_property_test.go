@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 // It counts by change's rules, if there is one.
 type distantStore struct {
 	runtime.SharedMemory
+	charged atomic.Int64
 	windows *sync.Map            // ends of fixed windows
 	delay   func() time.Duration // of a request, and of a reply
 	change  func(*runtime.Rule) *runtime.Rule
@@ -34,6 +36,7 @@ func (s *distantStore) Take(ctx context.Context, calls []runtime.Call) error {
 	calls[0].Charges[0].Rule = leased
 	for i := range calls {
 		if c := &calls[i].Charges[0]; c.At != 0 {
+			s.charged.Add(c.Cost)
 			s.windows.Store(c.At+c.ResetAfter.Microseconds(), true)
 		}
 	}
@@ -99,14 +102,14 @@ func (trial leaseTrial) run(seed uint64, change func(*runtime.Rule) *runtime.Rul
 	for process := range trial.processes {
 		delays := rand.New(rand.NewPCG(seed, uint64(process)))
 		var delaying sync.Mutex
-		limiter := runtime.New(&distantStore{store, &windows, func() time.Duration {
+		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, change: change, delay: func() time.Duration {
 			delaying.Lock()
 			defer delaying.Unlock()
 			if delays.IntN(20) == 0 {
 				return 2 * trial.delay
 			}
 			return time.Duration(delays.Float64() * float64(trial.delay))
-		}, change}, quiet)
+		}}, quiet)
 		var callers sync.WaitGroup
 		for caller := range trial.callers {
 			r := rand.New(rand.NewPCG(seed, uint64(process*1000+caller)))
@@ -241,7 +244,7 @@ func TestLeaseNeverExceeds(t *testing.T) {
 func lateUse(rule runtime.Rule, change func(*runtime.Rule) *runtime.Rule) float64 {
 	memory := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
 	var windows sync.Map
-	store := &distantStore{memory, &windows, func() time.Duration { return time.Microsecond }, change}
+	store := &distantStore{SharedMemory: memory, windows: &windows, delay: func() time.Duration { return time.Microsecond }, change: change}
 	slow, greedy := runtime.New(store, quiet), runtime.New(store, quiet)
 	var all []leasedCall
 	take := func(l *runtime.Limiter) (runtime.Source, error) {

@@ -20,6 +20,9 @@ const (
 	// leasePause is how long a process asks for no grant when it was not worth one, or
 	// there was none to be had.
 	leasePause = time.Millisecond
+	// leaseLate is for how many times as long as its trip took no grant is asked for
+	// after one that came when its time was over.
+	leaseLate = 10
 )
 
 // A leaser is a store whose limits a process may lease, because other processes
@@ -141,7 +144,11 @@ func (e *lease) refill(t *leases, n, cost int64) {
 		if c.At != 0 {
 			e.keep(t, c, asked, now)
 			e.mu.Unlock()
-			e.pause.Store(0)
+			if trip := now - asked; trip >= e.rule.Lease {
+				e.pause.Store(int64(now + leaseLate*trip))
+			} else {
+				e.pause.Store(0)
+			}
 			return
 		}
 		n = e.worth(n, cost)

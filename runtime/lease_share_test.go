@@ -21,7 +21,7 @@ func shares(rule *runtime.Rule, loads []float64, windows int) []int {
 	var all sync.WaitGroup
 	for p, load := range loads {
 		var windows sync.Map
-		limiter := runtime.New(&distantStore{store, &windows, func() time.Duration { return 200 * time.Microsecond }, nil}, quiet)
+		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, delay: func() time.Duration { return 200 * time.Microsecond }}, quiet)
 		const callers = 10
 		var mu sync.Mutex
 		var calls sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -444,6 +445,36 @@ func TestLeaseKinds(t *testing.T) {
 			}, runtime.WithProcessCap(cap))
 		})
 	}
+}
+
+// Where a trip takes longer than a lease little is charged in vain, though a bucket
+// takes nothing back.
+func TestLeaseShorterThanTrip(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rule := leasedRule()
+		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 10*time.Millisecond
+		s := &distantStore{SharedMemory: newLeasedStore().SharedMemory, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
+		l := runtime.New(s, quiet)
+		var admitted atomic.Int64
+		var callers sync.WaitGroup
+		for range 20 {
+			callers.Go(func() {
+				for range 1000 {
+					if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
+						admitted.Add(1)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := s.charged.Load(); admitted.Load() != 20_000 || n > 22_500 {
+			t.Errorf("%d calls were admitted, and %d charged", admitted.Load(), n)
+		}
+	})
 }
 
 // Callers that try many keys fill no memory, and keep no hot key from its lease.
