@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -60,31 +61,33 @@ func TestLeaseShares(t *testing.T) {
 	} {
 		for _, name := range []string{"log", "counter", "token bucket"} {
 			rule := leasedRules[name]
-			t.Run(load+" "+name, func(t *testing.T) {
-				t.Parallel()
-				windows := 3
-				if os.Getenv("RATEGEN_TEST_FULL") != "" {
-					windows = 30
-				}
-				rule := rule
-				rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
-				plain := rule
-				rule.Lease = rule.Window / 20
-				var with, without []int
-				synctest.Test(t, func(*testing.T) { with = shares(&rule, loads, windows) })
-				synctest.Test(t, func(*testing.T) { without = shares(&plain, loads, windows) })
-				t.Logf("with leases %v, without %v", with, without)
-				sum, plainSum := 0, 0
-				for p := range loads {
-					sum, plainSum = sum+with[p], plainSum+without[p]
-					if float64(with[p]) < 0.5*float64(without[p]) {
-						t.Errorf("process %d got %d, without leases %d", p, with[p], without[p])
+			for _, part := range []time.Duration{2, 20} {
+				t.Run(fmt.Sprint(load, " ", name, " ", time.Second/part), func(t *testing.T) {
+					t.Parallel()
+					windows := 3
+					if os.Getenv("RATEGEN_TEST_FULL") != "" {
+						windows = 30
 					}
-				}
-				if float64(sum) < 0.85*float64(plainSum) {
-					t.Errorf("all got %d, without leases %d", sum, plainSum)
-				}
-			})
+					rule := rule
+					rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
+					plain := rule
+					rule.Lease = rule.Window / part
+					var with, without []int
+					synctest.Test(t, func(*testing.T) { with = shares(&rule, loads, windows) })
+					synctest.Test(t, func(*testing.T) { without = shares(&plain, loads, windows) })
+					t.Logf("with leases %v, without %v", with, without)
+					sum, plainSum := 0, 0
+					for p := range loads {
+						sum, plainSum = sum+with[p], plainSum+without[p]
+						if float64(with[p]) < 0.5*float64(without[p]) {
+							t.Errorf("process %d got %d, without leases %d", p, with[p], without[p])
+						}
+					}
+					if least := 0.9 * float64(part) / float64(part+1); float64(sum) < least*float64(plainSum) {
+						t.Errorf("all got %d, without leases %d", sum, plainSum)
+					}
+				})
+			}
 		}
 	}
 }
