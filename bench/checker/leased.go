@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -90,7 +91,7 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limit
 			cost = 1 + rand.Int64N(maxCost)
 		}
 		limit := rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(cost)
-		r := sharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
+		r := judge.SharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(cost)}
 		d, err := limiter.Take(ctx, limit)
 		r.End = time.Now().UnixMicro()
 		switch {
@@ -104,7 +105,7 @@ func (w *worker) callLeased(ctx context.Context, limiter *runtime.Limiter, limit
 		default:
 			return fmt.Errorf("decided by %v", d.Source)
 		}
-		if output = r.append(output); len(output) > 1<<13 {
+		if output = r.Append(output); len(output) > 1<<13 {
 			if err := write(output); err != nil {
 				return err
 			}

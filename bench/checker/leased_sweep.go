@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -14,13 +15,15 @@ import (
 // that all processes of the machine have in common. So a limit was exceeded for sure
 // if more calls began and ended within a window than it admits. Denials are not
 // judged: other processes may hold what is left.
-func sweepLeased(limits []limit, records []sharedRecord) (*result, error) {
-	keys := make([][]*sharedRecord, len(limits))
-	total := new(result)
+func sweepLeased(limits []limit, records []judge.SharedRecord) (*judge.Result, error) {
+	keys := make([][]*judge.SharedRecord, len(limits))
+	total := new(judge.Result)
 	for i := range records {
 		r := &records[i]
-		total.countShared(r, 0)
+		total.Decisions++
 		if r.At != 0 {
+			total.Admitted++
+			total.Recalled += int(r.Recalled)
 			keys[r.Limit] = append(keys[r.Limit], r)
 		}
 	}
@@ -29,16 +32,16 @@ func sweepLeased(limits []limit, records []sharedRecord) (*result, error) {
 		rule := &limits[i].rule
 		for _, b := range bounds(rule) {
 			used, over := fullestWindow(key, b.window.Microseconds(), b.max)
-			total.over += over
+			total.Over += over
 			if part := float64(used) / float64(b.max); part > fullest {
 				fullest, fullestRule = part, rule
 			}
 		}
 	}
-	total.notes = append(total.notes, fmt.Sprintf("%d of %d calls were admitted by leases; the fullest window, of max %d in %v with a lease of %v, held at least %.1f %% of what it may",
-		total.recalled, total.admitted, fullestRule.Max, fullestRule.Window, fullestRule.Lease, 100*fullest))
-	if total.recalled*4 < total.admitted {
-		return nil, fmt.Errorf("only %d of %d calls were admitted by leases, which are to be checked", total.recalled, total.admitted)
+	total.Notes = append(total.Notes, fmt.Sprintf("%d of %d calls were admitted by leases; the fullest window, of max %d in %v with a lease of %v, held at least %.1f %% of what it may",
+		total.Recalled, total.Admitted, fullestRule.Max, fullestRule.Window, fullestRule.Lease, 100*fullest))
+	if total.Recalled*4 < total.Admitted {
+		return nil, fmt.Errorf("only %d of %d calls were admitted by leases, which are to be checked", total.Recalled, total.Admitted)
 	}
 	return total, nil
 }
@@ -66,13 +69,13 @@ func bounds(r *runtime.Rule) []bound {
 // fullestWindow returns how much the calls cost that began and ended within the
 // window for which that is most, and how many windows there are that begin with a
 // call and hold more than max.
-func fullestWindow(calls []*sharedRecord, window, most int64) (used int64, over int) {
+func fullestWindow(calls []*judge.SharedRecord, window, most int64) (used int64, over int) {
 	byEnd := slices.Clone(calls)
-	slices.SortFunc(byEnd, func(a, b *sharedRecord) int { return cmp.Compare(a.End, b.End) })
+	slices.SortFunc(byEnd, func(a, b *judge.SharedRecord) int { return cmp.Compare(a.End, b.End) })
 	byStart := slices.Clone(calls)
-	slices.SortFunc(byStart, func(a, b *sharedRecord) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortFunc(byStart, func(a, b *judge.SharedRecord) int { return cmp.Compare(a.Start, b.Start) })
 	inside, next := int64(0), 0
-	counted := make(map[*sharedRecord]bool)
+	counted := make(map[*judge.SharedRecord]bool)
 	for _, first := range byStart {
 		for ; next < len(byEnd) && byEnd[next].End < first.Start+window; next++ {
 			if r := byEnd[next]; r.Start >= first.Start {

@@ -3,16 +3,18 @@ package main
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/rategen/rategen/bench/internal/judge"
 )
 
 // TestFullestWindow compares fullestWindow with looking at every pair of calls.
 func TestFullestWindow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for trial := range 200 {
-		var calls []*sharedRecord
+		var calls []*judge.SharedRecord
 		for range random.IntN(60) {
 			start := random.Int64N(300)
-			calls = append(calls, &sharedRecord{Start: start, End: start + random.Int64N(20)*random.Int64N(10), Cost: uint8(1 + random.IntN(3))})
+			calls = append(calls, &judge.SharedRecord{Start: start, End: start + random.Int64N(20)*random.Int64N(10), Cost: uint8(1 + random.IntN(3))})
 		}
 		window, most := 1+random.Int64N(100), random.Int64N(30)
 		var want int64

@@ -18,7 +18,7 @@ type SharedRecord struct {
 	Left       int64
 	Limit      uint16
 	Cost       uint8
-	Recalled   uint8 // 1 if the process denied the call by itself
+	Recalled   uint8 // 1 if the process decided the call by itself
 }
 
 // SharedSize is what a SharedRecord takes in a file.

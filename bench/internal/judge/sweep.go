@@ -41,7 +41,7 @@ type Result struct {
 	Fault     Fault         // what it is
 	Gap       time.Duration // from the first fault's batch to the next batch
 	Batches   int           // how many batches have faults
-	Recalled  int           // denials that a process gave by itself
+	Recalled  int           // decisions that a process made by itself
 	Notes     []string      // about keys that hold another sum than they should
 	faulty    map[int64]bool
 }
