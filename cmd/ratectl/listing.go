@@ -28,7 +28,7 @@ type listed struct {
 	Line                                   int
 	Name, Prefix                           string
 	Key, Adaptive                          []string
-	Window, Resolution, Wait, Block        string
+	Window, Resolution, Wait, Block, Lease string
 	Max, Algorithm, Storage, Buckets, Mode string
 	Burst                                  int64
 	Message                                string
@@ -84,7 +84,7 @@ func (l *listed) rule() (declared, error) {
 	}
 	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
 	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key}
-	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block} {
+	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block, &l.Lease: &r.Lease} {
 		if *text == "" {
 			continue
 		}
