@@ -24,7 +24,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -39,6 +38,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/report"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -71,7 +71,7 @@ func main() {
 }
 
 func run(ctx context.Context, plan contest.Plan, markdown bool, checkout string) error {
-	result, err := measure(ctx, os.Stderr, plan)
+	result, err := measure(ctx, plan)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,10 @@ func run(ctx context.Context, plan contest.Plan, markdown bool, checkout string)
 }
 
 // measure starts a redis-server and has everything measured.
-func measure(ctx context.Context, progress io.Writer, plan contest.Plan) (*contest.Result, error) {
+func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	begin := time.Now()
+	line := progress.New(os.Stderr)
+	defer line.Clear()
 	redisServer, err := server.StartTCP(ctx)
 	if err != nil {
 		return nil, err
@@ -107,13 +109,14 @@ func measure(ctx context.Context, progress io.Writer, plan contest.Plan) (*conte
 	if result.Facts, err = plan.Facts(ctx, look); err != nil {
 		return nil, err
 	}
-	if result.Shared, err = plan.Shared(ctx, progress, look, over); err != nil {
+	if result.Shared, err = plan.Shared(ctx, line, look, over); err != nil {
 		return nil, err
 	}
+	line.Show("sizes of keys")
 	if result.Sizes, err = plan.Sizes(ctx, look, over); err != nil {
 		return nil, err
 	}
-	if result.Local, err = plan.Local(ctx, progress, over); err != nil {
+	if result.Local, err = plan.Local(ctx, line, over); err != nil {
 		return nil, err
 	}
 	result.Took, result.Busy = time.Since(begin), contest.Busy()

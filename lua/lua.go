@@ -16,11 +16,11 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "list", "counter", "layered", "fixed", "bucket", "permits"}
+var Algorithms = [...]string{"zset", "list", "packed", "counter", "fixed", "bucket", "permits"}
 
 var sources = [...]string{
-	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_counter.lua",
-	"layered_counter.lua", "fixed_window.lua", "bucket.lua", "concurrency.lua",
+	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_log_packed.lua", "sliding_counter.lua",
+	"fixed_window.lua", "bucket.lua", "concurrency.lua",
 }
 
 // Bits of a set of scripts.
@@ -56,17 +56,20 @@ func Take(set uint) string {
 	if set&Block != 0 {
 		p.read("block.lua")
 	}
-	var loops, functions strings.Builder
+	var shared, loops, functions strings.Builder
 	for i, name := range Algorithms {
 		if set&(1<<i) != 0 {
 			q := maps.Clone(p)
 			q.read(sources[i])
 			q.choose(set&Block != 0)
+			if text := q.expand(q["shared"]); !strings.Contains(shared.String(), text) {
+				shared.WriteString(text)
+			}
 			loops.WriteString(strings.ReplaceAll(q.expand(q["loops"]), "ALGORITHM", name))
 			functions.WriteString(strings.ReplaceAll(q.expand(q["functions"]), "ALGORITHM", name))
 		}
 	}
-	p["loops"], p["functions"] = loops.String(), functions.String()
+	p["shared"], p["loops"], p["functions"] = shared.String(), loops.String(), functions.String()
 	return p.expand(source("take.lua"))
 }
 

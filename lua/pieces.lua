@@ -130,12 +130,49 @@ if last > place then
     states[KEYS[i]] = found[i - place + 1]
   end
 end
---- string
+--- read
 -- Reads the STRING under key, once: what is written then is not in states.
-local state = states and states[key]
+state = states and states[key]
 if state then
   states[key] = nil
 else
   state = call('GET', key)
 end
+--- string
+local state
+--- insert read
 --- insert unblock
+--- numbers
+-- Numbers in bytes, the highest first: number reads those that a format names, from a
+-- text and a place, and bytes writes them. The format is ">" and, for each, "I" and
+-- how many bytes it has.
+local number, bytes
+local struct = rawget(_G, 'struct')
+if struct then
+  number, bytes = struct.unpack, struct.pack
+else
+  -- Redis has it; servers that stand for it in tests may not.
+  number = function(form, text, place)
+    local found = {}
+    for size in string.gmatch(form, '%d') do
+      local value = 0
+      for _ = 1, size + 0 do
+        value, place = value * 256 + string.byte(text, place, place), place + 1
+      end
+      found[#found + 1] = value
+    end
+    return unpack(found)
+  end
+  bytes = function(form, ...)
+    local text, values, n = '', { ... }, 0
+    for size in string.gmatch(form, '%d') do
+      n = n + 1
+      local part, value = '', values[n]
+      for _ = 1, size + 0 do
+        part, value = string.char(value % 256) .. part, math.floor(value / 256)
+      end
+      text = text .. part
+    end
+    return text
+  end
+end

@@ -64,3 +64,4 @@ local function lifetime(at)
   local life = ceil((at - clock) / 1000) + 100
   return format(life < 2 ^ 31 and '%d' or '%.0f', life)
 end
+--- insert shared

@@ -1,50 +1,62 @@
 -- Sliding counter over buckets of equal or of adaptive width. A bucket counts
 -- until its last microsecond has left the window, so that no window ever holds
 -- more than max; a bucket's oldest events are counted for up to its width too
--- long.
+-- long. Layered buckets decide as equal ones of the fine width do, and are these.
 --
--- KEY    a HASH: the end of a bucket (its first microsecond after it) -> its
---        count; "at" -> the time of the newest event; "from" -> where the
---        newest bucket starts; "until" -> the end of a block.
+-- KEY    a STRING: a byte that is 2, and then numbers of 7 bytes, the highest byte
+--        first: the end of a block, or 0; what all buckets together have counted; the
+--        time of the newest event; where the newest bucket starts, the first
+--        microsecond after it, and its count; and for each older bucket, oldest first,
+--        the first microsecond after it and its count.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
--- CALLS  look: HGETALL. charge: HSET PEXPIRE; HDEL if buckets have left, and UNLINK
---        before HSET if all have. There are at most 1,000 in a window, or 1,024
---        adaptive ones, and so many more that have left.
+-- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE and PEXPIRE, or SET
+--        for a new bucket, or if one has left. refund: GET, SETRANGE, and SETRANGE
+--        again for an older bucket. There are at most 1,000 buckets in a window, or
+--        1,024 adaptive ones.
 --
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
 -- the window; the first one takes a 64th.
---- look
-local fields = call('HGETALL', key)
-local newest, start, stop, count = 0, nil, 0, 0
-for i = 1, #fields, 2 do
-  local field, value = fields[i], fields[i + 1] + 0
-  if field == 'at' then
-    newest = value
-  elseif field == 'from' then
-    start = value
-  --- insert until
-  else
-    field = field + 0
-    if field > stop then
-      stop, count = field, value
-    end
+--- gather
+--- insert strings
+--- shared
+--- insert numbers
+--- open
+local state
+--- insert read
+local used, newest, start, stop, count = 0, 0, nil, 0, 0
+-- What a counter begins with, and how many bytes come before older buckets.
+local kind, older = '\2\0\0\0\0\0\0\0', 43
+if state then
+  if string.byte(state, 1, 1) ~= 2 or #state ~= #kind and (#state < older or (#state - older) % 14 ~= 0) then
+    error('a text of another kind')
   end
-  fields[i], fields[i + 1] = field, value
+  --- insert end
+  if #state > #kind then
+    used, newest, start, stop, count = number('>I7I7I7I7I7', state, #kind + 1)
+  end
 end
-at = math.max(clock, newest)
-local first = at - window + 1 -- the window's first microsecond
-local used, gone = 0, nil
-local idle = stop <= first -- all buckets have left
-for i = 1, idle and 0 or #fields, 2 do
-  local field = fields[i]
-  if field ~= 'at' and field ~= 'from' then
-    if field > first then
-      used = used + fields[i + 1]
-    else
-      gone = gone or {}
-      gone[#gone + 1] = format('%.0f', field)
+--- end (block)
+ends = number('>I7', state, 2)
+if ends == 0 then
+  ends = nil
+end
+--- look
+--- insert open
+at = clock
+if newest > clock then
+  at = newest
+end
+local first, place = at - window + 1, older + 1 -- the window's first microsecond; the first bucket in it
+if stop <= first then -- all have left
+  used = 0
+else
+  while place < #state do
+    local leaves, count = number('>I7I7', state, place)
+    if leaves > first then
+      break
     end
+    used, place = used - count, place + 14
   end
 end
 if used > 0 then
@@ -53,25 +65,26 @@ end
 room = max - used
 if cost > room then
   -- Until the buckets that leave first make room.
-  local stops, counts, free, i = {}, {}, room, 0
-  for i = 1, #fields, 2 do
-    local field = fields[i]
-    if field ~= 'at' and field ~= 'from' and field > first then
-      stops[#stops + 1], counts[field] = field, fields[i + 1]
+  local free, leaver = room, stop
+  for place = place, #state, 14 do
+    local leaves, count = number('>I7I7', state, place)
+    free = free + count
+    if free >= cost then
+      leaver = leaves
+      break
     end
   end
-  table.sort(stops)
-  while free < cost do
-    i = i + 1
-    free = free + counts[stops[i]]
-  end
-  retry = stops[i] - 1 + window - clock
+  retry = leaver - 1 + window - clock
 end
+--- charge
+local log
 if stop <= at then
+  local inside = stop > first -- the newest bucket is in the window
+  log = inside and sub(state, place) .. bytes('>I7I7', stop, count) or ''
   local width = param
   if width == 0 then
     width = window / 64
-    if stop > first and start then
+    if inside then
       width = stop - start
       if count * 8 >= max then
         width = width / 2
@@ -81,35 +94,37 @@ if stop <= at then
     end
     width = math.max(1, math.floor(math.min(math.max(width, window / 1024), window / 16)))
   end
-  start = at - at % width
-  stop, count = start + width, 0
+  start, count = at - at % width, 0
+  stop = start + width
+elseif place > older + 1 then
+  log = sub(state, place)
 end
---- charge
-if idle and #fields > 0 then
-  call('UNLINK', key)
+local head = kind .. bytes('>I7I7I7I7I7', used + cost, at, start, stop, count + cost)
+local life = lifetime(stop - 1 + window)
+if log then
+  call('SET', key, head .. log, 'PX', life)
+else
+  call('SETRANGE', key, '0', head)
+  call('PEXPIRE', key, life)
 end
-call('HSET', key,
-  'at', format('%.0f', at),
-  'from', format('%.0f', start),
-  format('%.0f', stop), format('%.0f', count + cost))
-if gone then
-  for i = 1, #gone, 4000 do
-    call('HDEL', key, unpack(gone, i, math.min(i + 3999, #gone)))
-  end
-end
-call('PEXPIRE', key, lifetime(stop - 1 + window))
 reset = stop - 1 + window - clock
 at = stop - 1
 --- refund
-local field = format('%.0f', at + 1)
-local count = call('HGET', key, field)
-if count then
-  call('HSET', key, field, format('%.0f', math.max(0, count - cost)))
+--- insert open
+if at + 1 == stop then
+  local back = math.min(cost, count)
+  if back > 0 then
+    call('SETRANGE', key, '0', kind .. bytes('>I7I7I7I7I7', used - back, newest, start, stop, count - back))
+  end
+elseif state then
+  for place = older + 1, #state, 14 do
+    local stop, count = number('>I7I7', state, place)
+    local back = math.min(cost, count)
+    if stop == at + 1 and back > 0 then
+      call('SETRANGE', key, #kind, bytes('>I7', used - back))
+      call('SETRANGE', key, place + 6, bytes('>I7', count - back))
+    end
+  end
 end
---- until (block)
-elseif field == 'until' then
-  ends, field = value, 'at' -- which the loops below pass over
 --- mark
-local written = redis.pcall('HSET', key, 'until', text(ends))
---- drop
-call('HDEL', key, 'until')
+local written = redis.pcall('SETRANGE', key, '0', '\2' .. bytes('>I7', ends))

@@ -31,6 +31,7 @@ type counting struct {
 var countings = [terms.Algorithms]counting{
 	terms.LogZSet:        {"", MaxLog, MaxLogCost, logNumbers},
 	terms.LogList:        {"%list", MaxLog, MaxLogCost, logNumbers},
+	terms.LogPacked:      {"%packed", MaxLog, MaxLogCost, logNumbers},
 	terms.Counter:        {"%counter", MaxCount, MaxCount, counterNumbers},
 	terms.LayeredCounter: {"%layered", MaxCount, MaxCount, counterNumbers},
 	terms.FixedWindow:    {"%window", MaxCount, MaxCount, func(*Rule, int64) (int64, int64) { return 0, 0 }},
@@ -58,8 +59,11 @@ func init() {
 func (r *Rule) counted() terms.Algorithm {
 	switch r.Algorithm {
 	case SlidingLog:
-		if r.Storage == List {
+		switch r.Storage {
+		case List:
 			return terms.LogList
+		case Packed:
+			return terms.LogPacked
 		}
 		return terms.LogZSet
 	case SlidingCounter:

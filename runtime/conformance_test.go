@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/redistest"
@@ -40,31 +39,6 @@ func TestMemoryStore(t *testing.T) {
 		return storetest.Subject{
 			Store: store, Now: clock.Load, Exact: true,
 			Advance: func(d time.Duration) { clock.Add(d.Microseconds()) },
-		}
-	})
-}
-
-func TestRedisStoreOnMiniredis(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		server := miniredis.RunT(t)
-		now, latest := century, century
-		server.SetTime(now)
-		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-		t.Cleanup(func() { _ = client.Close() })
-		return storetest.Subject{
-			Store: runtime.NewRedisStore(client, patient, atOnce),
-			Now:   func() int64 { return now.UnixMicro() },
-			Exact: true,
-			Advance: func(d time.Duration) {
-				now = now.Add(d)
-				server.SetTime(now)
-				if now.After(latest) {
-					// It does not live longer when the clock steps back.
-					server.FastForward(now.Sub(latest))
-					latest = now
-				}
-			},
 		}
 	})
 }

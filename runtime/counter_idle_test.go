@@ -26,11 +26,11 @@ func TestIdleCounter(t *testing.T) {
 			last := log.decide(runtime.Store.Take, rule, 1)
 			log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
 			commands := log.commands(func() { log.take(rule, 1, 99) })
-			if commands["unlink"] != 1 || commands["hkeys"]+commands["hdel"] != 0 {
-				t.Errorf("commands %v, want one UNLINK and nothing else that removes", commands)
+			if commands["set"] != 1 {
+				t.Errorf("commands %v, want one SET", commands)
 			}
-			if n := client.HLen(t.Context(), log.key).Val(); n > 3 {
-				t.Errorf("%d fields, want those of one charge", n)
+			if n := client.StrLen(t.Context(), log.key).Val(); n != 43 {
+				t.Errorf("%d bytes, want those of one bucket", n)
 			}
 		})
 	}
@@ -57,5 +57,55 @@ func TestCounterEdge(t *testing.T) {
 			log.subject.Advance(time.Microsecond)
 			log.take(rule, 1, 59)
 		})
+	}
+}
+
+// TestForeignCounter damages counters, and wants an error and no change.
+func TestForeignCounter(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Hour, 100) {
+		if rule.Algorithm != runtime.SlidingCounter {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			for range 3 {
+				log.decide(runtime.Store.Take, rule, 1)
+				log.subject.Advance(20 * time.Minute)
+			}
+			whole := client.Get(t.Context(), log.key).Val()
+			for _, value := range []string{"", "\x01", "\x03" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
+				client.Set(t.Context(), log.key, value, 0)
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
+				if err := log.subject.Store.Take(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
+					t.Errorf("%x: got %+v, %v", value, calls[0].Charges[0].Result, calls[0].Err)
+				}
+			}
+		})
+	}
+}
+
+// TestRaisedCounter charges a bucket by a longer window than before, and wants the key
+// to live for as long as that.
+func TestRaisedCounter(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 100) {
+		if rule.Algorithm != runtime.SlidingCounter {
+			continue
+		}
+		log := newLog(t, client, rule)
+		log.key += name
+		log.take(rule, 1, 99)
+		longer := *rule
+		longer.Window *= 10
+		log.take(&longer, 1, 98)
+		if lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond; lives < longer.Window {
+			t.Errorf("%s: expires in %v, want at least %v", name, lives, longer.Window)
+		}
 	}
 }

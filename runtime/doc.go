@@ -61,6 +61,11 @@
 // # Stores
 //
 // [RedisStore] shares limits between processes. [MemoryStore] makes the same
-// decisions within one process, without a server: use it in tests. Your own
-// [Store] must pass the tests of package storetest.
+// decisions within one process, without a server. Your own [Store] must pass the tests
+// of package storetest.
+//
+// # Tests
+//
+// Package ratetest has limiters for tests of code that is limited: their time is moved
+// by the test, their answers may be scripted, and they know what was decided.
 package runtime

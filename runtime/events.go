@@ -17,7 +17,9 @@ import (
 type events struct {
 	log       *limitedLog
 	observers []*Observer
-	decisions bool     // an observer has a Decision function
+	decisions bool     // an observer has a Decision function, or there is a witness
+	keys      bool     // an observer has a KeyDenied function
+	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 }
 
@@ -33,6 +35,7 @@ func (e *events) observe(o *Observer) {
 	if o != nil {
 		e.observers = append(e.observers, o)
 		e.decisions = e.decisions || o.Decision != nil
+		e.keys = e.keys || o.KeyDenied != nil
 	}
 }
 
@@ -43,8 +46,22 @@ func (e *events) attached(l *Limiter) {
 	}
 }
 
+// show has a store learn of decisions, if it is a witness.
+func (e *events) show(store Store) {
+	if w, ok := store.(witness); ok {
+		e.witness, e.decisions = w, true
+	}
+}
+
 // decides reports whether anybody may listen to decisions.
 func (e *events) decides() bool { return e.decisions || recording.Load() }
+
+// A witness is a store that learns the keys of decisions, and when they were charged,
+// which no event for an [Observer] says: that of package ratetest. It is given copies,
+// so that charges may be on the stack of their caller.
+type witness interface {
+	Decided(r *Rule, key string, at int64, ev DecisionEvent)
+}
 
 // decided reports each limit of a call that arrived at an instant. A caller
 // that gave up has no decision.
@@ -69,7 +86,7 @@ func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Dur
 		case !admitted:
 			ev.Verdict = NotCharged
 		}
-		e.decision(ctx, recorders, ev)
+		e.decision(ctx, recorders, c, &ev)
 	}
 }
 
@@ -94,19 +111,31 @@ func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		ev := newDecisionEvent(c)
 		ev.Verdict = ShadowDenied
-		e.decision(ctx, recorders, ev)
+		e.decision(ctx, recorders, c, &ev)
 	}
 }
 
-func (e *events) decision(ctx context.Context, recorders *recorder, ev DecisionEvent) {
+// decision reports a decision. The event is copied for those who receive it, and nowhere
+// else, since it is large.
+func (e *events) decision(ctx context.Context, recorders *recorder, c *Charge, ev *DecisionEvent) {
+	if e.witness != nil {
+		e.witness.Decided(c.Rule, string(c.Key), c.At, *ev)
+	}
 	for r := recorders; r != nil; r = r.outer {
 		if r.record != nil {
-			e.record(r, ev)
+			e.record(r, *ev)
 		}
 	}
 	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Decision, ev)
+		if o.Decision != nil {
+			e.notifyDecision(ctx, o, ev)
+		}
 	}
+}
+
+func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEvent) {
+	defer e.contain("observer")
+	o.Decision(ctx, *ev)
 }
 
 func (e *events) record(r *recorder, ev DecisionEvent) {

@@ -55,7 +55,9 @@ func Change(change func(string) string) RedisOption {
 func Mutate(s *RedisStore) { s.cfg.Library.Change = mutate }
 
 // SetClock makes the store take its time from clock, in microseconds.
-func (s *MemoryStore) SetClock(clock func() int64) { s.clock = clock }
+func (s *MemoryStore) SetClock(clock func() int64) {
+	WithClock(func() time.Time { return time.UnixMicro(clock()) })(s)
+}
 
 // ClockKey is the Redis key that a store with a clock of its own reads its
 // time from, in microseconds.

@@ -85,6 +85,9 @@ func (l *Limiter) decideFast(ctx context.Context, key []byte, charges *[1]Charge
 	if c.Allowed {
 		return true, nil
 	}
+	if l.events.keys {
+		l.keyDenied(ctx, c.Rule, key)
+	}
 	l.events.log.denied(c, d.Source, arrived)
 	return true, newLimitedError(c)
 }

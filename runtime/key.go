@@ -17,6 +17,9 @@ const inlineKey = 102
 // and a hash, so that no caller decides how much memory a key takes.
 const maxKey = 200
 
+// hashed starts the hash that stands for parts which are too long.
+const hashed = "%sha256-"
+
 // A Key is the part of a Redis key that differs from caller to caller: the
 // parts of a directive's key option, escaped and joined by colons. The zero
 // Key has no parts; a rule without a key option uses it and so has one budget
@@ -246,7 +249,7 @@ func appendKey(dst []byte, namespace string, r *Rule, k *Key) []byte {
 		dst = append(dst, parts...)
 	} else {
 		sum := sha256.Sum256(parts)
-		dst = hex.AppendEncode(append(dst, "%sha256-"...), sum[:])
+		dst = hex.AppendEncode(append(dst, hashed...), sum[:])
 	}
 	return append(dst, tag...)
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxPattern is the longest pattern in bytes. Looking a key up takes longer with
@@ -25,41 +26,50 @@ func parsePattern(s string) (p pattern, err error) {
 	if len(s) > maxPattern {
 		return p, fmt.Errorf("a pattern of %d bytes, the most is %d", len(s), maxPattern)
 	}
-	p.text, p.prefix = strings.CutSuffix(s, "*")
+	text, prefix := strings.CutSuffix(s, "*")
+	if text, err = unescapeWide(text); err != nil {
+		return p, err
+	}
+	return pattern{text: text, prefix: prefix}, nil
+}
+
+// unescapeWide checks the text of a key as an operator writes it, and returns it
+// as it is in Redis: with the bytes for which the operator wrote escapes that a
+// key does not have.
+func unescapeWide(s string) (string, error) {
 	plain := true
-	for i := 0; i < len(p.text) && plain; i++ {
-		c := p.text[i]
+	for i := 0; i < len(s) && plain; i++ {
+		c := s[i]
 		plain = c == ':' || c != '*' && escapes[c] == 0
 	}
 	if plain {
-		return p, nil
+		return s, nil
 	}
-	text := make([]byte, 0, len(p.text))
-	for i := 0; i < len(p.text); i++ {
-		switch c := p.text[i]; {
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
 		case c == '*':
-			return p, fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
+			return "", fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
 		case c == '%':
-			b, ok := unhex(p.text[i+1:])
+			b, ok := unhex(s[i+1:])
 			switch {
 			case !ok:
-				return p, fmt.Errorf("a %% without two of the digits 0 to 9 and A to F: write %%25 for the byte")
+				return "", fmt.Errorf("a %% without two of the digits 0 to 9 and A to F: write %%25 for the byte")
 			case b == '*' || b >= 0x80:
 				text = append(text, b)
 			case escapes[b] != 0:
-				text = append(text, p.text[i:i+3]...)
+				text = append(text, s[i:i+3]...)
 			default:
-				return p, fmt.Errorf("no key has the escape %s: write %c", p.text[i:i+3], b)
+				return "", fmt.Errorf("no key has the escape %s: write %c", s[i:i+3], b)
 			}
 			i += 2
 		case c != ':' && escapes[c] != 0:
-			return p, fmt.Errorf("no key has the byte %q: write %%%02X", c, c)
+			return "", fmt.Errorf("no key has the byte %q: write %%%02X", c, c)
 		default:
 			text = append(text, c)
 		}
 	}
-	p.text = string(text)
-	return p, nil
+	return string(text), nil
 }
 
 // String returns the pattern as an operator writes it.
@@ -69,6 +79,24 @@ func (p pattern) String() string {
 		text += "*"
 	}
 	return text
+}
+
+// Pattern returns the pattern of [Override] that stands for the key alone, in
+// text that JSON can hold.
+func (k *Key) Pattern() string {
+	text := pattern{text: k.String()}.String()
+	if utf8.ValidString(text) {
+		return text
+	}
+	var escaped strings.Builder
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c >= 0x80 {
+			fmt.Fprintf(&escaped, "%%%02X", c)
+		} else {
+			escaped.WriteByte(c)
+		}
+	}
+	return escaped.String()
 }
 
 // unhex returns the byte that the first two digits of s are.

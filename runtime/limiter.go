@@ -79,12 +79,26 @@ func New(store Store, opts ...Option) *Limiter {
 	if s, ok := store.(observable); ok {
 		s.attach(l.events)
 	}
+	l.events.show(store)
+	l.shareClock(memoryOf(store))
 	l.checkReplicas()
 	if l.follow != nil {
 		l.follow.start(l)
 	}
 	l.events.attached(l)
 	return l
+}
+
+// shareClock has the limiter's own counts use the clock of its store, if that was
+// given one.
+func (l *Limiter) shareClock(m *MemoryStore) {
+	if m == nil || m.clock == nil {
+		return
+	}
+	l.local.clock = m.clock
+	if l.cap != nil {
+		l.cap.store.clock = m.clock
+	}
 }
 
 var withoutStore = New(nil)
@@ -248,6 +262,9 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	*d = Decision{Source: source}
 	if err != nil {
 		return err
+	}
+	if l.events.keys && source != SourceProcess {
+		l.keysDenied(ctx, req.charges)
 	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {

@@ -86,8 +86,11 @@ func (l *log) refund(rule *runtime.Rule, cost, at int64) {
 
 // stored returns how many events the key holds, with those that have left.
 func (l *log) stored(rule *runtime.Rule) int64 {
-	if rule.Storage == runtime.List {
+	switch rule.Storage {
+	case runtime.List:
 		return l.client.LLen(l.Context(), l.key).Val()
+	case runtime.Packed:
+		return packedLen(l, l.client, l.key)
 	}
 	return l.client.ZCard(l.Context(), l.key).Val()
 }

@@ -36,6 +36,19 @@ func WithMaxKeys(n int) MemoryOption {
 	return func(s *MemoryStore) { s.maxKeys = n }
 }
 
+// WithClock makes the store tell the time by now, in place of the process's clock:
+// for tests that move time themselves, see package ratetest. A limiter on the store
+// counts by it as well where it decides alone, see [FailLocal] and [WithProcessCap].
+// Calls still wait for their turn by the process's clock, and permits are renewed by
+// it. Now must be safe for concurrent use. A nil now changes nothing.
+func WithClock(now func() time.Time) MemoryOption {
+	return func(s *MemoryStore) {
+		if now != nil {
+			s.clock = func() int64 { return now().UnixMicro() }
+		}
+	}
+}
+
 // NewMemoryStore returns an empty store.
 func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	s := &MemoryStore{maxKeys: DefaultMaxKeys, epoch: time.Now().UnixNano() - int64(instant())}
@@ -97,6 +110,19 @@ func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
 			}
 		}
 		s.states.Reset(charges[i].Key)
+	}
+	return nil
+}
+
+// An inMemory store is a MemoryStore, or embeds one.
+type inMemory interface{ memory() *MemoryStore }
+
+func (s *MemoryStore) memory() *MemoryStore { return s }
+
+// memoryOf returns the MemoryStore that a store is or embeds, or nil.
+func memoryOf(store Store) *MemoryStore {
+	if s, ok := store.(inMemory); ok {
+		return s.memory()
 	}
 	return nil
 }

@@ -22,20 +22,22 @@ import (
 func modelRules() map[string]*runtime.Rule {
 	const window = 100 * time.Millisecond
 	return map[string]*runtime.Rule{
-		"log zset":   {Window: window},
-		"log list":   {Window: window, Storage: runtime.List},
-		"zset slice": {Window: window, Resolution: 7 * time.Millisecond},
-		"list slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.List},
-		"equal":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
-		"layered":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
-		"one layer":  {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
-		"adaptive":   {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
-		"fixed":      {Window: window, Algorithm: runtime.FixedWindow},
-		"token":      {Window: window, Algorithm: runtime.TokenBucket},
-		"burst":      {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
-		"leaky":      {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
-		"permits":    {Window: window, Algorithm: runtime.Concurrency},
-		"queue":      {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
+		"log zset":     {Window: window},
+		"log list":     {Window: window, Storage: runtime.List},
+		"log packed":   {Window: window, Storage: runtime.Packed},
+		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
+		"list slice":   {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.List},
+		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.Packed},
+		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
+		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
+		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
+		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		"fixed":        {Window: window, Algorithm: runtime.FixedWindow},
+		"token":        {Window: window, Algorithm: runtime.TokenBucket},
+		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
+		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
+		"permits":      {Window: window, Algorithm: runtime.Concurrency},
+		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 //
 // The functions are called from many goroutines. Decision and Failure are called
 // on the path of the calls that they report, with the call's context, so they
-// must be quick. A panic in a function is contained and reported. No event holds
-// a key, and what events hold fits the labels of a metric: the names of rules
-// come from the program, all other words come from short lists.
+// must be quick. A panic in a function is contained and reported. No event but
+// that of KeyDenied holds a key, and what the others hold fits the labels of a
+// metric: the names of rules come from the program, all other words come from
+// short lists.
 type Observer struct {
 	// Attach is called by [New] with every limiter that has the observer, before
 	// anybody else has that limiter. Metrics keep it, to read its rules when they
@@ -21,6 +22,10 @@ type Observer struct {
 	Attach func(*Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
+	// KeyDenied is called for every key whose limit had no room, on the path of the
+	// call like Decision. Keys are made of what callers send: show them to nobody
+	// who may not see that, and make no labels of them. The process cap has none.
+	KeyDenied func(context.Context, KeyDeniedEvent)
 	// Failure is called for every limit that the store did not decide, for every
 	// key that could not be built, and for every decision that
 	// [Limiter.SettleLater] could not settle.

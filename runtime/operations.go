@@ -139,3 +139,17 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	defer l.permits.wakeKey(charges[0].Key)
 	return l.store.Reset(ctx, charges)
 }
+
+// RedisKey returns the key in Redis under which a limit counts by the overrides in
+// force, for tools and logs. It is empty for a rule that has neither a Prefix nor a
+// Name.
+func (l *Limiter) RedisKey(limit Limit) string {
+	if limit.rule.checkPrefix() != nil {
+		return ""
+	}
+	if l == nil {
+		l = withoutStore
+	}
+	rule, _, _ := l.overridden(&limit)
+	return string(appendKey(nil, l.namespace, rule, &limit.key))
+}

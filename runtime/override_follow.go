@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"maps"
 	"reflect"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // DefaultOverrideInterval is how often an override source is polled by default.
@@ -106,8 +109,8 @@ func (f *follower) poll(ctx context.Context, l *Limiter) {
 	if ctx.Err() != nil {
 		return // closed meanwhile
 	}
-	if err == nil {
-		err = l.override(o, f.failed != nil)
+	if last := (*stale.Error)(nil); err == nil || errors.As(err, &last) {
+		err = cmp.Or(l.override(o, err == nil && f.failed != nil), err)
 	}
 	if err != nil {
 		f.report(l, err)

@@ -60,9 +60,7 @@ func foreignValues(rule *runtime.Rule) []func(*redis.Client, string) {
 	var values []func(*redis.Client, string)
 	add := func(set func(client *redis.Client, key string)) { values = append(values, set) }
 	switch {
-	case rule.Algorithm == runtime.SlidingCounter:
-		add(func(c *redis.Client, key string) { c.HSet(ctx, key, "at", "noon") })
-	case !stored(rule):
+	case !stored(rule) || rule.Storage == runtime.Packed:
 		for _, text := range []string{"", "hello", "7", `{"id": 7, "name": "a name that is rather long"}`, strings.Repeat("7 ", 30)} {
 			add(func(c *redis.Client, key string) { c.Set(ctx, key, text, 0) })
 		}

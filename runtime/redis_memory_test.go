@@ -153,6 +153,10 @@ func TestBytesPerEvent(t *testing.T) {
 	}{
 		{"list", runtime.Rule{Storage: runtime.List}, 10_000, 1, 12},
 		{"list in slices", runtime.Rule{Storage: runtime.List, Resolution: time.Second}, 10_000, 1, 12},
+		{"packed", runtime.Rule{Storage: runtime.Packed}, 10_000, 1, 8.5},
+		{"packed in slices", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, 10_000, 1, 8.5},
+		{"packed, large cost", runtime.Rule{Storage: runtime.Packed}, 10_001, runtime.MaxLogCost, 8.5},
+		{"packed, few", runtime.Rule{Storage: runtime.Packed}, 64, 1, 12},
 		{"list, large cost", runtime.Rule{Storage: runtime.List}, 10_001, runtime.MaxLogCost, 12},
 		{"zset", runtime.Rule{}, 128, 1, 24},
 		{"zset, large cost", runtime.Rule{}, 128, 64, 24},

@@ -28,6 +28,9 @@ const (
 	shardingAgain = time.Second
 )
 
+// checkMark is in the keys of a check, and in no other: no part of a key has it.
+const checkMark = "%check:"
+
 // checkSharding has new stores check for sharding.
 var checkSharding = true
 
@@ -163,7 +166,7 @@ func (c *shardingCheck) sharding(key, other string) (bool, error) {
 // shardingCalls returns calls on keys that nobody else uses. They begin with the
 // keys given, so that they have their hash tags, and the rights to them.
 func shardingCalls(key, other string) []terms.Call {
-	mark := "%check:" + strconv.FormatUint(rand.Uint64(), 36) + ":"
+	mark := checkMark + strconv.FormatUint(rand.Uint64(), 36) + ":"
 	calls := make([]terms.Call, shardingKeys)
 	for i := range calls {
 		name := key

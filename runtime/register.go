@@ -69,10 +69,10 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	state := RuleState{Rule: r, Factor: l.Factor(r)}
 	if o := l.overrides.Load(); o != nil {
 		e = o.effective(l, r)
+		if e.keys != nil {
+			state.Keys = o.keys[r.Name].n
+		}
 		state.Overridden = e.rule != r && o.Rules[r.Name].own() != (KeyOverride{})
-	}
-	if e.keys != nil {
-		state.Keys = len(e.keys.each)
 	}
 	state.Enabled = enabled && !e.off
 	state.Max, state.Window, state.Mode = e.rule.Max, e.rule.Window, e.rule.Mode

@@ -55,11 +55,11 @@ func TestRules(t *testing.T) {
 
 		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
 			"a": {Max: new(int64(40)), Mode: new(runtime.Shadow)},
-			"b": {Keys: map[string]runtime.KeyOverride{"x": {Max: new(int64(1))}, "y*": {Enabled: new(false)}}},
+			"b": {Keys: map[string]runtime.KeyOverride{"x": {Max: new(int64(1))}, "y*": {Enabled: new(false)}, "z": {Max: new(int64(1))}}},
 		}})
 		time.Sleep(2 * time.Second)
 		wantAdaptive.Max, wantAdaptive.Mode, wantAdaptive.Overridden = 20, runtime.Shadow, true
-		wantPlain.Keys, wantTwin.Keys = 2, 2
+		wantPlain.Keys, wantTwin.Keys = 3, 3
 		check("overridden", wantAdaptive, wantPlain, wantTwin)
 
 		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"b": {Enabled: new(false)}}})

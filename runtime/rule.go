@@ -277,7 +277,7 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
-	case r.Algorithm >= algorithms || r.Storage > List || r.Mode > Shadow || r.Fail > FailLocal:
+	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Shadow || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	case max > countings[r.counted()].max:
 		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)

@@ -43,7 +43,7 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) 
 			return
 		}
 	}
-	if _, memory := l.store.(*MemoryStore); memory || d.Source == SourceLocal {
+	if d.Source == SourceLocal || memoryOf(l.store) != nil {
 		l.settleAndReport(ctx, d.Source, s.charges)
 	} else if !l.unsettled.add(l, s) {
 		l.unsettled.share(s)

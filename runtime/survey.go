@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,87 +16,6 @@ import (
 
 // surveyBatch is how many keys a survey asks a server about at a time.
 const surveyBatch = 200
-
-// A KeyGroup is the keys in Redis that start with a prefix, and what a
-// [RedisStore.Survey] finds about them.
-type KeyGroup struct {
-	// Prefix is what the keys start with, namespace included.
-	Prefix string
-	// Expiry is how long a key may live on that is found without an expiry. 0
-	// leaves such keys alone, which a group without a prefix must.
-	Expiry time.Duration
-
-	// Keys is how many there are. A key that Redis lists twice, as it may while
-	// it moves keys in memory, counts twice.
-	Keys int64
-	// Bytes is the memory that they take, by MEMORY USAGE.
-	Bytes int64
-	// Endless is how many of them have no expiry. The limiter leaves none
-	// behind, so somebody else has taken it away, or uses the prefix too.
-	Endless int64
-	// Healed is how many of those were given one.
-	Healed int64
-
-	tag    string // what the keys end with
-	number bool   // and a number
-}
-
-// KeysOf returns the keys of a rule for [RedisStore.Survey]. Their Expiry, by the
-// overrides in force, cuts no key's window short; it may empty a bucket early whose
-// max is lower for some calls than the rule's.
-func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	if l == nil {
-		l = withoutStore
-	}
-	g := &KeyGroup{Prefix: r.prefix()}
-	if l.namespace != "" {
-		g.Prefix = l.namespace + ":" + g.Prefix
-	}
-	for e := range l.ruleAndKeys(r) {
-		most := e.max
-		if most == ownMax {
-			most = r.Max
-		}
-		g.Expiry = max(g.Expiry, e.rule.longest(most))
-		if tag := e.rule.keyTag(); g.tag == "" {
-			g.tag = tag
-		} else if tag != g.tag && !g.number { // they differ by the window
-			g.tag, g.number = strings.TrimRight(tag, digits), true
-		}
-	}
-	return g
-}
-
-const digits = "0123456789"
-
-// ruleAndKeys returns a rule with its override applied, and then with those of
-// its keys.
-func (l *Limiter) ruleAndKeys(r *Rule) iter.Seq[*effectiveRule] {
-	return func(yield func(*effectiveRule) bool) {
-		e := &effectiveRule{rule: r, max: ownMax}
-		if o := l.overrides.Load(); o != nil && r != nil {
-			e = o.effective(l, r)
-		}
-		if !yield(e) || e.keys == nil {
-			return
-		}
-		for i := range e.keys.each {
-			if !yield(&e.keys.each[i]) {
-				return
-			}
-		}
-	}
-}
-
-// longest returns a time after which a key of the rule has no effect any more.
-func (r *Rule) longest(most int64) time.Duration {
-	const century = 100 * 366 * 24 * time.Hour
-	d := 2*float64(r.Window) + float64(r.Block)
-	if most > 0 {
-		d += float64(r.Window) * float64(r.capacity(most)) / float64(most)
-	}
-	return time.Duration(min(d, float64(century)))
-}
 
 // Survey finds the keys of groups, counts them and their bytes, and gives those
 // that never expire the group's Expiry. It walks over all of the database, on a
@@ -235,17 +152,21 @@ func (v *survey) add(found []finding) {
 		if f.healed != nil && f.healed.Val() {
 			f.group.Healed++
 		}
+		if f.group.Each != nil {
+			text, _ := f.group.Text(f.key)
+			f.group.Each(FoundKey{f.key, text, f.bytes.Val(), f.expiry.Val()})
+		}
 	}
 }
 
-// groupOf returns the group that a key counts for, or nil.
+// groupOf returns the group that a key counts for, or nil. The keys of a check for
+// sharding count for none: they are gone in seconds.
 func (v *survey) groupOf(key string) *KeyGroup {
+	if strings.Contains(key, checkMark) {
+		return nil
+	}
 	for _, g := range v.groups {
-		rest, has := strings.CutPrefix(key, g.Prefix)
-		if g.number {
-			rest = strings.TrimRight(rest, digits)
-		}
-		if has && strings.HasSuffix(rest, g.tag) {
+		if _, has := g.Text(key); has {
 			return g
 		}
 	}

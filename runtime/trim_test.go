@@ -37,8 +37,10 @@ func TestTrim(t *testing.T) {
 					elements = client.ZCard(ctx, redisKey).Val()
 				case "list":
 					elements = client.LLen(ctx, redisKey).Val()
-				case "hash":
-					elements = client.HLen(ctx, redisKey).Val()
+				case "string":
+					if elements = client.StrLen(ctx, redisKey).Val()/7 - 5; rule.Storage == runtime.Packed {
+						elements = packedLen(t, client, redisKey)
+					}
 				}
 				if elements < 1 || elements > 10 {
 					t.Fatalf("%d elements after %d calls, want at most 10", elements, i+1)

@@ -83,6 +83,8 @@ func newTripLoad(client redis.UniversalClient, tag string) *tripLoad {
 		{Max: 1_000_000, Algorithm: runtime.FixedWindow},
 		{Max: 1_000_000, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(60)},
 		{Max: 300, Algorithm: runtime.FixedWindow},
+		{Max: 1_000_000, Storage: runtime.Packed},
+		{Max: 60, Storage: runtime.Packed},
 	} {
 		rule.Name, rule.Window = fmt.Sprint(i), time.Hour
 		name := fmt.Sprintf("%sload:%d", tag, i)

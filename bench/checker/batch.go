@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -35,7 +36,7 @@ var (
 
 func newBatch(limits []limit) *batch {
 	t := &batch{limits: limits}
-	for range maxBatch + 2 {
+	for range judge.MaxBatch + 2 {
 		t.calls = append(t.calls, runtime.Call{Charges: make([]runtime.Charge, 1)})
 	}
 	return t
@@ -92,7 +93,7 @@ func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
 	t.output = t.output[:0]
 	for i, k := range t.which {
 		c := &t.calls[i+1].Charges[0]
-		r := record{Order: orderOf(number, i), Clock: first.At, At: c.At, Limit: uint16(k), Cost: uint8(c.Cost)}
+		r := judge.Record{Order: judge.OrderOf(number, i), Clock: first.At, At: c.At, Limit: uint16(k), Cost: uint8(c.Cost)}
 		wait := c.RetryAfter
 		if c.Allowed {
 			r.Admitted, wait = 1, c.Delay
@@ -101,7 +102,7 @@ func (t *batch) take(ctx context.Context, store taker) ([]byte, error) {
 			return nil, fmt.Errorf("a decision contradicts itself: %+v", c.Result)
 		}
 		r.Wait = uint32(wait.Microseconds())
-		t.output = r.append(t.output)
+		t.output = r.Append(t.output)
 	}
 	return t.output, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -14,11 +15,11 @@ const (
 
 // An algorithm is one way to count, and how to check it.
 type algorithm struct {
-	set   func(*runtime.Rule)         // makes the rule one of this algorithm
-	check func(*runtime.Rule) checker // checks one key
+	set   func(*runtime.Rule)               // makes the rule one of this algorithm
+	check func(*runtime.Rule) judge.Checker // checks one key
 	// history is set in place of check if every call is one of its own that
 	// shares batches and may be denied without one.
-	history func(*runtime.Rule) history
+	history func(*runtime.Rule) judge.History
 	// settled is set in place of both if calls are settled, and the sums are
 	// checked in the end.
 	settled bool
@@ -26,37 +27,40 @@ type algorithm struct {
 
 // order is the order in which the algorithms run.
 var order = []string{
-	"zset", "list", "fixed-window", "token-bucket", "leaky-bucket", "queue",
+	"zset", "list", "packed", "fixed-window", "token-bucket", "leaky-bucket", "queue",
 	"counter-60", "counter-6x10", "counter-auto",
-	"zset shared", "list shared", "fixed shared",
-	"zset settled", "list settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
+	"zset shared", "list shared", "packed shared", "fixed shared",
+	"zset settled", "list settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
 }
 
 const controlName = "control"
 
 var algorithms = map[string]*algorithm{
-	"zset":         {set: func(*runtime.Rule) {}, check: newLogCheck},
-	"list":         {set: list, check: newLogCheck},
-	"fixed-window": {set: fixed, check: newFixedCheck},
+	"zset":         {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
+	"list":         {set: list, check: judge.NewLogCheck},
+	"packed":       {set: packed, check: judge.NewLogCheck},
+	"fixed-window": {set: fixed, check: judge.NewFixedCheck},
 	"token-bucket": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.TokenBucket
 		r.Burst = max(maxCost, r.Max/3)
-	}, check: newBucketCheck},
-	"leaky-bucket": {set: func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }, check: newBucketCheck},
+	}, check: judge.NewBucketCheck},
+	"leaky-bucket": {set: func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }, check: judge.NewBucketCheck},
 	"queue": {set: func(r *runtime.Rule) {
 		r.Algorithm = runtime.LeakyBucket
 		r.Wait = r.Window / 3
-	}, check: newBucketCheck},
-	"counter-60":   {set: counter(runtime.EqualBuckets(60)), check: newCounterCheck(60)},
-	"counter-6x10": {set: counter(runtime.LayeredBuckets(6, 10)), check: newCounterCheck(60)},
-	"counter-auto": {set: counter(runtime.AdaptiveBuckets()), check: newCounterCheck(16)},
-	controlName:    {set: func(*runtime.Rule) {}, check: newLogCheck},
-	"zset shared":  {set: func(*runtime.Rule) {}, history: newLogHistory},
-	"list shared":  {set: list, history: newLogHistory},
-	"fixed shared": {set: fixed, history: newFixedHistory},
+	}, check: judge.NewBucketCheck},
+	"counter-60":    {set: counter(runtime.EqualBuckets(60)), check: judge.NewCounterCheck(60)},
+	"counter-6x10":  {set: counter(runtime.LayeredBuckets(6, 10)), check: judge.NewCounterCheck(60)},
+	"counter-auto":  {set: counter(runtime.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
+	controlName:     {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
+	"zset shared":   {set: func(*runtime.Rule) {}, history: judge.NewLogHistory},
+	"list shared":   {set: list, history: judge.NewLogHistory},
+	"packed shared": {set: packed, history: judge.NewLogHistory},
+	"fixed shared":  {set: fixed, history: judge.NewFixedHistory},
 
 	"zset settled":    {set: func(*runtime.Rule) {}, settled: true},
 	"list settled":    {set: list, settled: true},
+	"packed settled":  {set: packed, settled: true},
 	"fixed settled":   {set: fixed, settled: true},
 	"bucket settled":  {set: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, settled: true},
 	"counter settled": {set: counter(runtime.AdaptiveBuckets()), settled: true},
@@ -65,6 +69,8 @@ var algorithms = map[string]*algorithm{
 }
 
 func list(r *runtime.Rule) { r.Storage = runtime.List }
+
+func packed(r *runtime.Rule) { r.Storage = runtime.Packed }
 
 func fixed(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }
 
@@ -111,4 +117,13 @@ func newLimits(name string, n int) []limit {
 		l.key = fmt.Appendf(nil, "%s:%d", name, i)
 	}
 	return limits
+}
+
+// rulesOf returns the rule of each key.
+func rulesOf(limits []limit) []*runtime.Rule {
+	rules := make([]*runtime.Rule, len(limits))
+	for i := range limits {
+		rules[i] = &limits[i].rule
+	}
+	return rules
 }

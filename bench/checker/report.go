@@ -12,22 +12,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // A report runs algorithms and prints a line about each.
 type report struct {
 	out       io.Writer
 	config    config
-	sum       result
+	sum       judge.Result
 	elapsed   time.Duration
-	control   *result
-	forgetful *result // nil if no calls were settled
+	control   *judge.Result
+	forgetful *judge.Result // nil if no calls were settled
 	notes     []string
+	line      *progress.Line
+	steps     int // runs so far
 }
 
 func newReport(out io.Writer, c config) *report {
-	r := &report{out: out, config: c}
+	r := &report{out: out, config: c, line: progress.New(os.Stderr)}
 	fmt.Fprintf(out, "%d processes, clocks up to %v apart, %d keys\n\n", c.processes, c.skew, c.keys)
 	fmt.Fprintf(out, "%-17s %10s %10s %10s %8s %8s %8s %12s\n",
 		"algorithm", "decisions", "admitted", "denied", "over", "spurious", "wrong", "decisions/s")
@@ -36,6 +40,9 @@ func newReport(out io.Writer, c config) *report {
 
 // run runs one algorithm on a server of its own, and prints what is found.
 func (r *report) run(ctx context.Context, name string, c config) error {
+	r.line.Show("run %d: %s", r.steps+1, name)
+	r.steps++
+	defer r.line.Clear()
 	redis, err := server.Start(ctx)
 	if err != nil {
 		return err
@@ -54,7 +61,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	if r.notes == nil {
 		r.notes = []string{product}
 	}
-	result, err := judge(ctx, redis, name, newLimits(name, c.keys), files)
+	result, err := judged(ctx, redis, name, newLimits(name, c.keys), files)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -64,14 +71,15 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 			return err
 		}
 		r.notes = append(r.notes, fmt.Sprintf("%s: %d decisions, %d of them denials that were recalled, by %d scripts",
-			name, result.decisions, result.recalled, scripts))
-		if result.recalled == 0 || scripts*2 > result.decisions-result.recalled {
+			name, result.Decisions, result.Recalled, scripts))
+		if result.Recalled == 0 || scripts*2 > result.Decisions-result.Recalled {
 			return fmt.Errorf("%s: %d decisions, %d of them recalled, by %d scripts: calls did not share batches, which is to be checked",
-				name, result.decisions, result.recalled, scripts)
+				name, result.Decisions, result.Recalled, scripts)
 		}
 	}
-	r.line(name, result, elapsed)
-	for _, note := range result.notes {
+	r.line.Clear()
+	r.row(name, result, elapsed)
+	for _, note := range result.Notes {
 		r.notes = append(r.notes, name+": "+note)
 	}
 	switch name {
@@ -80,42 +88,42 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	case forgetful:
 		r.forgetful = result
 	default:
-		r.sum.add(result)
+		r.sum.Add(result)
 		r.elapsed += elapsed
 	}
-	if result.first != nil {
-		rule := newLimits(name, c.keys)[result.first.Limit].rule
+	if result.First != nil {
+		rule := newLimits(name, c.keys)[result.First.Limit].rule
 		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d batches; the first is %+v, of max %d in %v, and the next batch came %v later",
-			name, result.batches, *result.first, rule.Max, rule.Window, result.gap))
+			name, result.Batches, *result.First, rule.Max, rule.Window, result.Gap))
 	}
-	if result.backwards > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.backwards))
+	if result.Backwards > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%s: the clock of Redis stepped back %d times", name, result.Backwards))
 	}
 	return nil
 }
 
-// judge judges the decisions in files.
-func judge(ctx context.Context, redis *server.Server, name string, limits []limit, files []string) (*result, error) {
-	var records []record
-	var shared []sharedRecord
+// judged judges the decisions in files.
+func judged(ctx context.Context, redis *server.Server, name string, limits []limit, files []string) (*judge.Result, error) {
+	var records []judge.Record
+	var shared []judge.SharedRecord
 	var err error
 	for _, file := range files {
 		if algorithms[name].history != nil {
-			shared, err = readShared(shared, file)
+			shared, err = judge.ReadShared(shared, file)
 		} else {
-			records, err = readRecords(records, file)
+			records, err = judge.ReadRecords(records, file)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if algorithms[name].history != nil {
-		return sweepShared(name, limits, shared), nil
+		return judge.SweepShared(algorithms[name].history, rulesOf(limits), shared), nil
 	}
 	if algorithms[name].settled {
 		return sumSettled(ctx, redis, limits, records)
 	}
-	return sweep(name, limits, records)
+	return judge.Sweep(algorithms[name].check, rulesOf(limits), records)
 }
 
 // hammer runs the processes and returns the files with their records.
@@ -160,18 +168,18 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 	return files, failed
 }
 
-func (r *report) line(name string, s *result, elapsed time.Duration) {
+func (r *report) row(name string, s *judge.Result, elapsed time.Duration) {
 	fmt.Fprintf(r.out, "%-17s %10d %10d %10d %8d %8d %8d %12.0f\n", name,
-		s.decisions, s.admitted, s.decisions-s.admitted, s.over, s.spurious, s.wrong,
-		float64(s.decisions)/elapsed.Seconds())
+		s.Decisions, s.Admitted, s.Decisions-s.Admitted, s.Over, s.Spurious, s.Wrong,
+		float64(s.Decisions)/elapsed.Seconds())
 }
 
-func (r *report) total() { r.line("total", &r.sum, r.elapsed) }
+func (r *report) total() { r.row("total", &r.sum, r.elapsed) }
 
 // verdict prints what all of it means, and reports whether it is good.
 func (r *report) verdict(algorithms bool) bool {
 	fmt.Fprintf(r.out, "\n%s\n", strings.Join(r.notes, "\n"))
-	caught := r.control.over > 0 && (r.forgetful == nil || r.forgetful.spurious > 0)
+	caught := r.control.Over > 0 && (r.forgetful == nil || r.forgetful.Spurious > 0)
 	if !algorithms {
 		if caught {
 			fmt.Fprintln(r.out, "FAIL: the control is over its limits, as it must be")
@@ -183,10 +191,10 @@ func (r *report) verdict(algorithms bool) bool {
 	switch {
 	case !caught:
 		fmt.Fprintln(r.out, "FAIL: the control was not found out, so the sweep proves nothing")
-	case !r.sum.ok():
+	case !r.sum.OK():
 		fmt.Fprintln(r.out, "FAIL")
 	default:
 		fmt.Fprintln(r.out, "ok: no decision was over, spurious or wrong, and the control was found out")
 	}
-	return caught && r.sum.ok()
+	return caught && r.sum.OK()
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
@@ -41,7 +42,7 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 		reserved := 1 + rand.Int64N(maxCost)
 		limit := limits[k].rule.Limit(runtime.NewKey().AddString(strconv.Itoa(k))).WithCost(reserved)
 		d, err := limiter.Take(ctx, limit)
-		r := record{Limit: uint16(k), Cost: uint8(reserved)}
+		r := judge.Record{Limit: uint16(k), Cost: uint8(reserved)}
 		switch {
 		case errors.Is(err, runtime.ErrLimited):
 		case err != nil:
@@ -59,7 +60,7 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 				r.Cost = uint8(cost)
 			}
 		}
-		output = r.append(output)
+		output = r.Append(output)
 	}
 	return write(output)
 }
@@ -83,15 +84,15 @@ func (w *worker) settle(ctx context.Context, limiter *runtime.Limiter, d runtime
 
 // sumSettled compares what each key holds with what its calls have cost. A key
 // that holds less admits too much, one that holds more too little.
-func sumSettled(ctx context.Context, redis *server.Server, limits []limit, records []record) (*result, error) {
+func sumSettled(ctx context.Context, redis *server.Server, limits []limit, records []judge.Record) (*judge.Result, error) {
 	client := server.NewClient(redis.Socket)
 	defer client.Close()
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience)), quiet)
 	cost := make([]int64, len(limits))
-	total := new(result)
+	total := new(judge.Result)
 	for i := range records {
 		r := &records[i]
-		total.count(r, 0)
+		total.Count(r, 0)
 		if r.Admitted == 1 {
 			cost[r.Limit] += int64(r.Cost)
 		}
@@ -105,13 +106,13 @@ func sumSettled(ctx context.Context, redis *server.Server, limits []limit, recor
 		}
 		held := rule.Max - d.Remaining
 		if held < cost[k] {
-			total.over++
+			total.Over++
 		}
 		if held > cost[k] {
-			total.spurious++
+			total.Spurious++
 		}
 		if held != cost[k] {
-			total.notes = append(total.notes, fmt.Sprintf("key %d: its calls cost %d, and Redis has counted %d", k, cost[k], held))
+			total.Notes = append(total.Notes, fmt.Sprintf("key %d: its calls cost %d, and Redis has counted %d", k, cost[k], held))
 		}
 	}
 	return total, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -31,7 +32,7 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 		if rand.IntN(4) == 0 {
 			charge.Cost = 1 + rand.Int64N(maxCost)
 		}
-		r := sharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(charge.Cost)}
+		r := judge.SharedRecord{Start: time.Now().UnixMicro(), Limit: uint16(k), Cost: uint8(charge.Cost)}
 		if err := store.Take(ctx, calls); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 		if charge.Recalled {
 			r.Recalled = 1
 		}
-		if output = r.append(output); len(output) > 1<<16 {
+		if output = r.Append(output); len(output) > 1<<16 {
 			if err := write(output); err != nil {
 				return err
 			}

@@ -9,14 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
 // simulateShared returns the records of callers over the memory store in fake
 // time.
-func simulateShared(t *testing.T, name string, limits []limit) []sharedRecord {
+func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRecord {
 	t.Helper()
-	var records []sharedRecord
+	var records []judge.SharedRecord
 	synctest.Test(t, func(t *testing.T) {
 		store := runtime.NewMemoryStore()
 		var left atomic.Int64
@@ -27,9 +28,9 @@ func simulateShared(t *testing.T, name string, limits []limit) []sharedRecord {
 			return store.Take(ctx, calls)
 		})
 		err := new(worker).callShared(t.Context(), slow, limits, &left, time.Time{}, func(output []byte) error {
-			for ; len(output) > 0; output = output[sharedSize:] {
-				var r sharedRecord
-				r.parse(output)
+			for ; len(output) > 0; output = output[judge.SharedSize:] {
+				var r judge.SharedRecord
+				r.Parse(output)
 				records = append(records, r)
 			}
 			return nil
@@ -55,35 +56,35 @@ func TestSweepShared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limits := newLimits(name, 4)
 			good := simulateShared(t, name, limits)
-			if result := sweepShared(name, limits, slices.Clone(good)); !result.ok() || result.admitted == 0 || result.admitted == len(good) {
-				t.Fatalf("%+v, the first fault is %+v", result, result.first)
+			if result := judge.SweepShared(algorithm.history, rulesOf(limits), slices.Clone(good)); !result.OK() || result.Admitted == 0 || result.Admitted == len(good) {
+				t.Fatalf("%+v, the first fault is %+v", result, result.First)
 			}
 			for _, tamper := range []struct {
 				name   string
-				change func(*sharedRecord) bool // reports whether there was something to change
-				want   func(*result) bool
+				change func(*judge.SharedRecord) bool // reports whether there was something to change
+				want   func(*judge.Result) bool
 			}{
-				{"admitted without room", func(r *sharedRecord) bool {
+				{"admitted without room", func(r *judge.SharedRecord) bool {
 					r.At, r.Wait = r.Start, 0
 					return true
-				}, func(r *result) bool { return r.over > 0 || r.wrong > 0 }},
-				{"a charge nobody was told of", func(r *sharedRecord) bool {
+				}, func(r *judge.Result) bool { return r.Over > 0 || r.Wrong > 0 }},
+				{"a charge nobody was told of", func(r *judge.SharedRecord) bool {
 					charged := r.At != 0 && r.Left > 0 // the next charge of its window finds less
 					r.At, r.Wait = 0, time.Millisecond
 					return charged
-				}, func(r *result) bool { return r.wrong > 0 }},
-				{"a denial long before", func(r *sharedRecord) bool {
+				}, func(r *judge.Result) bool { return r.Wrong > 0 }},
+				{"a denial long before", func(r *judge.SharedRecord) bool {
 					r.Start, r.End = 1, 2
 					return r.At == 0
-				}, func(r *result) bool { return r.spurious > 0 }},
-				{"retry too late", func(r *sharedRecord) bool {
+				}, func(r *judge.Result) bool { return r.Spurious > 0 }},
+				{"retry too late", func(r *judge.SharedRecord) bool {
 					r.Wait += time.Second
 					return r.At == 0
-				}, func(r *result) bool { return r.wrong > 0 }},
-				{"a recalled denial for too long", func(r *sharedRecord) bool {
+				}, func(r *judge.Result) bool { return r.Wrong > 0 }},
+				{"a recalled denial for too long", func(r *judge.SharedRecord) bool {
 					r.Recalled, r.Wait = 1, r.Wait+time.Second
 					return r.At == 0
-				}, func(r *result) bool { return r.wrong > 0 }},
+				}, func(r *judge.Result) bool { return r.Wrong > 0 }},
 			} {
 				bad := slices.Clone(good)
 				i := len(bad) / 2
@@ -94,7 +95,7 @@ func TestSweepShared(t *testing.T) {
 					}
 					i++
 				}
-				if result := sweepShared(name, limits, bad); !tamper.want(result) {
+				if result := judge.SweepShared(algorithm.history, rulesOf(limits), bad); !tamper.want(result) {
 					t.Errorf("%s: got %+v", tamper.name, result)
 				}
 			}

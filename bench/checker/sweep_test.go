@@ -9,25 +9,26 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
 )
 
 // simulate returns the records of a run over the memory store in fake time.
-func simulate(t *testing.T, name string, limits []limit) []record {
+func simulate(t *testing.T, name string, limits []limit) []judge.Record {
 	t.Helper()
-	var records []record
+	var records []judge.Record
 	synctest.Test(t, func(t *testing.T) {
 		store := runtime.NewMemoryStore()
 		batch := newBatch(limits)
 		for range 2000 {
-			batch.fill(1+rand.IntN(maxBatch), time.Now())
+			batch.fill(1+rand.IntN(judge.MaxBatch), time.Now())
 			output, err := batch.take(context.Background(), store)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for ; len(output) > 0; output = output[recordSize:] {
-				var r record
-				r.parse(output)
+			for ; len(output) > 0; output = output[judge.RecordSize:] {
+				var r judge.Record
+				r.Parse(output)
 				records = append(records, r)
 			}
 			time.Sleep(time.Duration(rand.Int64N(1500)) * time.Microsecond)
@@ -46,39 +47,39 @@ func TestSweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limits := newLimits(name, len(shapes))
 			good := simulate(t, name, limits)
-			result, err := sweep(name, limits, slices.Clone(good))
+			result, err := judge.Sweep(algorithm.check, rulesOf(limits), slices.Clone(good))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !result.ok() {
-				t.Fatalf("%+v, the first fault is %+v", result, result.first)
+			if !result.OK() {
+				t.Fatalf("%+v, the first fault is %+v", result, result.First)
 			}
-			if result.admitted == 0 || result.admitted == result.decisions {
-				t.Fatalf("%d of %d admitted", result.admitted, result.decisions)
+			if result.Admitted == 0 || result.Admitted == result.Decisions {
+				t.Fatalf("%d of %d admitted", result.Admitted, result.Decisions)
 			}
 			for _, tamper := range []struct {
 				name   string
-				change func(*record) bool // reports whether there was something to change
-				want   fault
+				change func(*judge.Record) bool // reports whether there was something to change
+				want   judge.Fault
 			}{
-				{"denied to admitted", func(r *record) bool {
+				{"denied to admitted", func(r *judge.Record) bool {
 					admit := r.Admitted == 0
 					r.Admitted, r.At, r.Wait = 1, r.Clock, 0
 					return admit
-				}, over},
-				{"admitted to denied", func(r *record) bool {
+				}, judge.Over},
+				{"admitted to denied", func(r *judge.Record) bool {
 					deny := r.Admitted == 1
 					r.Admitted, r.At, r.Wait = 0, 0, 1
 					return deny
-				}, spurious},
-				{"retry too late", func(r *record) bool {
+				}, judge.Spurious},
+				{"retry too late", func(r *judge.Record) bool {
 					r.Wait += 100_000
 					return r.Admitted == 0
-				}, wrong},
-				{"a time before", func(r *record) bool {
+				}, judge.Wrong},
+				{"a time before", func(r *judge.Record) bool {
 					r.At -= 2
 					return r.Admitted == 1 && r.At < r.Clock
-				}, wrong},
+				}, judge.Wrong},
 			} {
 				t.Run(tamper.name, func(t *testing.T) {
 					// A counter is free to decide otherwise where a bucket is
@@ -94,11 +95,11 @@ func TestSweep(t *testing.T) {
 						}
 						bad := slices.Clone(good)
 						bad[i] = changed
-						result, err := sweep(name, limits, bad)
+						result, err := judge.Sweep(algorithm.check, rulesOf(limits), bad)
 						if err != nil {
 							t.Fatal(err)
 						}
-						if result.first != nil && result.first.Order == changed.Order && result.fault&tamper.want != 0 {
+						if result.First != nil && result.First.Order == changed.Order && result.Fault&tamper.want != 0 {
 							return
 						}
 						tries--
@@ -121,17 +122,17 @@ func TestSweepLost(t *testing.T) {
 	good := simulate(t, "list", limits)
 	// Half way, and not the last call of its batch.
 	half := len(good) / 2
-	for good[half].batch() != good[half+1].batch() {
+	for good[half].Batch() != good[half+1].Batch() {
 		half++
 	}
-	batch := good[half].batch()
-	for name, bad := range map[string][]record{
+	batch := good[half].Batch()
+	for name, bad := range map[string][]judge.Record{
 		"the first":   good[1:],
 		"one":         slices.Delete(slices.Clone(good), half, half+1),
 		"twice":       slices.Insert(slices.Clone(good), half, good[half]),
-		"whole batch": slices.DeleteFunc(slices.Clone(good), func(r record) bool { return r.batch() == batch }),
+		"whole batch": slices.DeleteFunc(slices.Clone(good), func(r judge.Record) bool { return r.Batch() == batch }),
 	} {
-		if _, err := sweep("list", limits, slices.Clone(bad)); err == nil {
+		if _, err := judge.Sweep(algorithms["list"].check, rulesOf(limits), slices.Clone(bad)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

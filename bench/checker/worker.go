@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
 )
@@ -122,7 +123,7 @@ func (w *worker) callTogether(ctx context.Context, store taker, limits []limit, 
 		if w.duration > 0 && time.Now().After(end) {
 			return nil
 		}
-		n := 1 + rand.IntN(maxBatch)
+		n := 1 + rand.IntN(judge.MaxBatch)
 		if w.duration == 0 {
 			n = min(n, int(left.Add(-int64(n)))+n)
 		}

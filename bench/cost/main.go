@@ -24,6 +24,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -36,6 +37,7 @@ type way struct {
 var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
 	{"`sliding-log` `storage=list`", runtime.Rule{Storage: runtime.List}},
+	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.Packed}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}},
 	{"`sliding-counter` `buckets=auto`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}},
@@ -71,15 +73,21 @@ func run(ctx context.Context, file string) error {
 		return err
 	}
 	var out bytes.Buffer
+	line := progress.New(os.Stderr)
+	defer line.Clear()
+	line.Steps(0, 3, "memory of keys")
 	if err := memory(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Steps(1, 3, "decisions")
 	if err := decisions(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Steps(2, 3, "decisions that are the most work")
 	if err := worst(ctx, &out, client, product); err != nil {
 		return err
 	}
+	line.Clear()
 	if file == "" {
 		_, err := os.Stdout.Write(out.Bytes())
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"strconv"
@@ -31,10 +32,10 @@ var extremes = []extreme{
 	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=list`", "1,000,000 events", runtime.Rule{Storage: runtime.List}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=list` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.List, Resolution: time.Second}, runtime.MaxLogCost, fillLog},
+	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed}, runtime.MaxLogCost, fillPacked},
+	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
 	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},
 	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}, half, fillCounter},
-	{"`sliding-counter` `buckets=31x32`", "1,023 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(31, 32)}, half, fillLayers},
-	{"`sliding-counter` `buckets=1000x1`", "2,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1000, 1)}, half, fillLayers},
 	{"`fixed-window`", "one count", runtime.Rule{Algorithm: runtime.FixedWindow}, half, nil},
 	{"`token-bucket`", "one level", runtime.Rule{Algorithm: runtime.TokenBucket}, half, nil},
 	{"`concurrency`", "1,000,000 permits", runtime.Rule{Algorithm: runtime.Concurrency}, runtime.MaxLogCost, fillPermits},
@@ -75,6 +76,33 @@ func fillLog(s *state) {
 	}
 }
 
+// fillPacked stores as much in a string, as sliding_log_packed.lua has it: all but
+// the first 8 events and the last one in the slots.
+func fillPacked(s *state) {
+	const events, each, ends = runtime.MaxLog, runtime.MaxLogCost, 8
+	times := make([]byte, 0, 7*events)
+	for i := range int64(events) {
+		at := s.begin + 2*s.window/(events/each)*(i/each)
+		if slice := s.rule.Resolution.Microseconds(); slice > 0 {
+			at -= at % slice
+		}
+		if i == events/4*3 {
+			s.middle = at
+		}
+		eight := binary.BigEndian.AppendUint64(nil, uint64(at))
+		times = append(times, eight[1:]...)
+	}
+	value := []byte{1, 7: 0} // no block
+	for _, n := range []uint32{events - ends - 1, 0, events - ends - 1} {
+		value = binary.BigEndian.AppendUint32(value, n)
+	}
+	value = append(value, ends, 1)
+	value = append(value, times[7*(events-1):]...)
+	value = append(value, make([]byte, 7*(ends-1))...)
+	value = append(value, times[:7*(events-1)]...)
+	s.write("SET", s.key, value)
+}
+
 // fillPermits stores as many permits as there may be, half of which have lapsed.
 func fillPermits(s *state) {
 	const permits, each = runtime.MaxLog, runtime.MaxLogCost
@@ -103,27 +131,15 @@ func fillCounter(s *state) {
 	width := s.window / n
 	now := s.begin + 2*s.window
 	last := now - now%width
-	for i := range n {
-		s.write("HSET", s.key, number(last-(n/2+i)*width), 1)
+	numbers := []int64{0, n, last - n/2*width - 1, last - (n/2+1)*width, last - n/2*width, 1}
+	for i := n - 1; i > 0; i-- {
+		numbers = append(numbers, last-(n/2+i)*width, 1)
 	}
-	s.write("HSET", s.key, "at", number(last-n/2*width-1), "from", number(last-(n/2+1)*width))
-}
-
-// fillLayers does so in layers.
-func fillLayers(s *state) {
-	coarse, fine := int64(31), int64(32)
-	if s.rule.Buckets == runtime.LayeredBuckets(1000, 1) {
-		coarse, fine = 1000, 1
+	value := []byte{2}
+	for _, n := range numbers {
+		value = append(value, binary.BigEndian.AppendUint64(nil, uint64(n))[1:]...)
 	}
-	width := (s.window + coarse*fine - 1) / (coarse * fine)
-	now := s.begin + 2*s.window
-	last := now - now%(width*fine)
-	for i := range coarse * fine {
-		at := last - coarse/2*fine*width - i*width
-		s.write("HINCRBY", s.key, "f"+number(at), 1)
-		s.write("HINCRBY", s.key, "c"+number(at+(width*fine-at%(width*fine))%(width*fine)), 1)
-	}
-	s.write("HSET", s.key, "at", number(last-coarse/2*fine*width-1))
+	s.write("SET", s.key, value)
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

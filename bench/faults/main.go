@@ -33,7 +33,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/bench/internal/page"
+	"github.com/rategen/rategen/bench/internal/trial"
 	"github.com/rategen/rategen/internal/faults"
+	"github.com/rategen/rategen/internal/progress"
 )
 
 func main() {
@@ -76,6 +78,8 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	if err != nil {
 		return false, err
 	}
+	line := progress.New(os.Stderr)
+	defer line.Clear()
 	var rows []*row
 	for _, fault := range faults.All() {
 		if wanted.MatchString(fault.Name) && (fault.Quick || !short) {
@@ -83,38 +87,41 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 		}
 	}
 	var product string
-	if !attempt(func(t *trial) { product = faults.Product(t) }) {
+	if !trial.Run(func(t *trial.Trial) { product = faults.Product(t) }) {
 		return false, errors.New("no server starts")
 	}
-	fmt.Fprintln(os.Stderr, "faults:", product)
 	var crowds []faults.Crowd
 	ok := true
 	if wanted.MatchString("crowd") {
-		ok = attempt(func(t *trial) { crowds = faults.Crowds(t, short) })
+		line.Show("crowds")
+		ok = trial.Run(func(t *trial.Trial) { crowds = faults.Crowds(t, short) })
 	}
 	var distances []faults.Distance
 	if wanted.MatchString("distance") {
-		ok = attempt(func(t *trial) { distances = faults.Distances(t, short) }) && ok
+		line.Show("distances")
+		ok = trial.Run(func(t *trial.Trial) { distances = faults.Distances(t, short) }) && ok
 	}
 	var stalls []faults.Stall
 	if wanted.MatchString("stall") {
-		ok = attempt(func(t *trial) { stalls = faults.Stalls(t, short) }) && ok
+		line.Show("stalls")
+		ok = trial.Run(func(t *trial.Trial) { stalls = faults.Stalls(t, short) }) && ok
 	}
 	var wait sync.WaitGroup
 	free := make(chan struct{}, together)
-	for _, r := range rows {
+	for i, r := range rows {
 		free <- struct{}{}
+		line.Steps(i, len(rows), string(r.fault.Where)+": "+r.fault.Name)
 		wait.Go(func() {
-			fmt.Fprintln(os.Stderr, "faults:", r.fault.Where+":", r.fault.Name)
-			r.failed = !attempt(func(t *trial) {
+			r.failed = !trial.Run(func(t *trial.Trial) {
 				r.seen = faults.Run(t, r.fault, lasts, false)
-			}) || !short && !attempt(func(t *trial) {
+			}) || !short && !trial.Run(func(t *trial.Trial) {
 				r.tuned = faults.Run(t, r.fault, lasts, true)
 			})
 			<-free
 		})
 	}
 	wait.Wait()
+	line.Clear()
 	for _, r := range rows {
 		ok = ok && !r.failed
 		for _, s := range slices.Concat(r.seen, r.tuned) {

@@ -33,6 +33,8 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/rategen/rategen/internal/progress"
 )
 
 func main() {
@@ -86,8 +88,10 @@ func run(runs, cpus int, others bool) error {
 	fmt.Printf("%s%d processors, medians of %d; %d interfaces of %d methods in %d packages\n\n", version, cpus, runs, packageCount*interfacesEach, methodsEach, packageCount)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tgenerate\tempty\tedited\tunchanged\tmemory\t")
-	m := &measurement{corpus: c, tools: tools, runs: runs, cpus: cpus}
-	for i, row := range m.table() {
+	m := &measurement{corpus: c, tools: tools, runs: runs, cpus: cpus, line: progress.New(os.Stderr)}
+	rows := m.table()
+	m.line.Clear()
+	for i, row := range rows {
 		fmt.Fprintf(table, "%s\t%s\t\n", tools[i].name, strings.Join(row, "\t"))
 	}
 	return table.Flush()

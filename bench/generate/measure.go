@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // A measurement runs the tools in turn, so that what else the machine does
@@ -18,6 +20,7 @@ type measurement struct {
 	runs   int
 	cpus   int
 	edits  int
+	line   *progress.Line
 }
 
 // table returns a row of medians for each tool. A case that fails is a dash.
@@ -30,7 +33,7 @@ func (m *measurement) table() [][]string {
 	nothing := func() error { return nil }
 	rows := make([][]string, len(m.tools))
 	memory := make([]string, len(m.tools))
-	for _, c := range []struct {
+	for n, c := range []struct {
 		pkgs       []string
 		emptyCache bool
 		prepare    func() error
@@ -48,6 +51,7 @@ func (m *measurement) table() [][]string {
 				if len(times[k]) > 0 && times[k][0] > 5*time.Second {
 					continue // once is enough
 				}
+				m.line.Steps(n, 4, fmt.Sprintf("run %d of %s", i, t.name))
 				took, peak, err := m.once(t, c.pkgs, c.emptyCache, c.prepare)
 				if err != nil {
 					log.Printf("%s: %v", t.name, err)

@@ -5,6 +5,7 @@ Usage:
 
 	rategen [-check] [-v] [-json] [-tags list] [-out dir [-pkg name]] [packages]
 	rategen list [-json] [-tags list] [packages]
+	rategen explain [-json] [-tags list] file.go:line
 
 A directive above a method says how often it may be called:
 
@@ -102,8 +103,8 @@ The options are:
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log)
-  - storage=zset|list: how Redis keeps a sliding-log: a list is smaller, a zset
-    easier to look at (default: zset)
+  - storage=zset|list|packed: how Redis keeps a sliding-log: packed is smallest
+    and least work, a list small, a zset easy to look at (default: zset)
   - resolution=DURATION: times in a sliding-log fall to the start of a time
     slice of this length, and leave the window together (default: exact)
   - buckets=N|NxM|auto: how a sliding-counter divides its window: 60 equal
@@ -271,6 +272,17 @@ The command rategen list prints a table of all rules: the place, name, limit and
 key of each. It cuts long cells with an ellipsis, so that the table fits 80
 columns. With -json each rule is an object on a line of its own, with every
 option and nothing cut.
+
+The command rategen explain says in words what a directive means: what is admitted,
+the Redis key of an example, what is refused and returned then, what changes when the
+call is over, what Redis holds, and what happens when it gives no answer:
+
+	rategen explain employee.go:13
+
+The line is that of a directive, or one of a method or its comment, all of whose limits
+are explained then. A column may follow. Values of the example are made up, and
+runtime.WithNamespace puts its name and a colon before the key. With -json each
+directive is an object as of rategen list, which has a field explanation.
 
 The command rategen-vet finds the same errors and warnings, for go vet and for
 editors, and fixes what is mechanical:

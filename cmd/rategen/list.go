@@ -46,18 +46,23 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 // them.
 func printRules(w io.Writer, rules []generator.Rule) {
 	for _, r := range rules {
-		members := []member{
-			{"file", r.Pos.Filename}, {"line", r.Pos.Line}, {"column", r.Pos.Column},
-			{"package", r.Package}, {"interface", r.Interface}, {"methods", append([]string{}, r.Methods...)},
-		}
-		if r.Shared {
-			members = append(members, member{"shared", true})
-		}
-		for _, option := range r.Options {
-			members = append(members, member{option.Option, option.Value})
-		}
-		fmt.Fprintf(w, "%s\n", object(members))
+		fmt.Fprintf(w, "%s\n", object(ruleMembers(r)))
 	}
+}
+
+// ruleMembers returns the members of the JSON object of a rule.
+func ruleMembers(r generator.Rule) []member {
+	members := []member{
+		{"file", r.Pos.Filename}, {"line", r.Pos.Line}, {"column", r.Pos.Column},
+		{"package", r.Package}, {"interface", r.Interface}, {"methods", append([]string{}, r.Methods...)},
+	}
+	if r.Shared {
+		members = append(members, member{"shared", true})
+	}
+	for _, option := range r.Options {
+		members = append(members, member{option.Option, option.Value})
+	}
+	return members
 }
 
 // A member is a name and a value of a JSON object.

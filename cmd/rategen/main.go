@@ -54,8 +54,13 @@ func parse(flags *flag.FlagSet, args []string, stdout, stderr io.Writer, usage s
 
 // run is main with its surroundings as parameters.
 func run(args []string, stdout, stderr io.Writer, dir string) int {
-	if len(args) > 0 && args[0] == "list" {
-		return list(args[1:], stdout, stderr, dir)
+	if len(args) > 0 {
+		switch args[0] {
+		case "list":
+			return list(args[1:], stdout, stderr, dir)
+		case "explain":
+			return explain(args[1:], stdout, stderr, dir)
+		}
 	}
 	flags := flag.NewFlagSet("rategen", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -136,7 +136,7 @@ func TestServeLetsRequestsFinish(t *testing.T) {
 		writeError(w, http.StatusOK, "finished")
 	})
 	served := make(chan error, 1)
-	go func() { served <- serve(ctx, l, h) }()
+	go func() { served <- serve(ctx, l, h, func() {}) }()
 
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + l.Addr().String())

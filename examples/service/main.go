@@ -10,6 +10,9 @@
 //
 //	rules:
 //	  employee.EmployeeService.GetByID: {max: 1}
+//
+// With -http it also serves a page of its limits at /limits/, on which nothing can
+// be changed. With -actions, a key can be reset there.
 package main
 
 import (
@@ -34,6 +37,7 @@ func main() {
 	flag.StringVar(&cfg.http, "http", "", "serve on this `address` instead of telling the stories")
 	flag.DurationVar(&cfg.timeout, "timeout", runtime.DefaultTimeout, "how `long` a call waits for Redis before it goes on without")
 	flag.StringVar(&cfg.overrides, "overrides", "", "follow the limits in this `file`")
+	flag.BoolVar(&cfg.actions, "actions", false, "let everybody who sees /limits/ reset keys")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "service takes no arguments, only flags: %q\n", flag.Args())
@@ -56,6 +60,7 @@ type config struct {
 	outage  time.Duration // the timeout while there is no Redis, 0 for timeout
 
 	overrides string // file with other limits, empty for none
+	actions   bool   // the page of limits may change something
 }
 
 func run(ctx context.Context, cfg config, out io.Writer) error {
@@ -73,7 +78,8 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 		employee.Employee{ID: "1001", Name: "Lin Yue", Email: "lin.yue@example.com"},
 		employee.Employee{ID: "1002", Name: "Noor Haddad", Email: "noor.haddad@example.com"},
 	)
-	options := []runtime.Option{runtime.WithLogger(logger)}
+	page := newPage(cfg.actions, logger)
+	options := []runtime.Option{runtime.WithLogger(logger), runtime.WithObserver(page.Observer())}
 	if cfg.overrides != "" {
 		options = append(options, runtime.WithOverrides(override.File(cfg.overrides), time.Second))
 	}
@@ -81,7 +87,7 @@ func run(ctx context.Context, cfg config, out io.Writer) error {
 	defer func() { _ = limiter.Close() }() // a file does not hang
 	svc := newService(directory, limiter)
 	if cfg.http != "" {
-		return listenAndServe(ctx, cfg.http, newHandler(svc, logger), out)
+		return listenAndServe(ctx, cfg.http, withPage(newHandler(svc, logger), page), page.Close, out)
 	}
 	return (&story{
 		out:       out,

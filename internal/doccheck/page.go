@@ -31,6 +31,7 @@ type Block struct {
 	Name     string // of the file, if the line **`name`** stands above; or ""
 	Text     string
 	Line     int // of its first line
+	Closed   bool
 }
 
 // A Link is the target of a link or picture.
@@ -71,6 +72,7 @@ func Parse(content string) *Page {
 	for i, line := range strings.Split(content, "\n") {
 		if block != nil {
 			if strings.HasPrefix(line, "```") {
+				block.Closed = true
 				p.Blocks = append(p.Blocks, *block)
 				block = nil
 			} else {
@@ -112,6 +114,9 @@ func Parse(content string) *Page {
 				item.Links = append(item.Links, l)
 			}
 		}
+	}
+	if block != nil {
+		p.Blocks = append(p.Blocks, *block)
 	}
 	return p
 }

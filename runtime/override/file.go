@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -32,7 +33,7 @@ type file struct {
 
 	mu   sync.Mutex         // several limiters may share the source
 	last *[sha256.Size]byte // of what was last understood
-	says runtime.Overrides
+	says reading
 }
 
 // Overrides implements [runtime.OverrideSource].
@@ -44,18 +45,18 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	defer f.mu.Unlock()
 	data, err := f.read()
 	if err != nil {
-		return runtime.Overrides{}, err
+		return f.says.despite(err)
 	}
 	sum := sha256.Sum256(data)
 	if f.last != nil && *f.last == sum {
-		return f.says, nil
+		return f.says.at(time.Now()), nil
 	}
 	says, err := parseFile(f.path, data)
 	if err != nil {
-		return runtime.Overrides{}, fmt.Errorf("%s: %w", f.path, err)
+		return f.says.despite(fmt.Errorf("%s: %w", f.path, err))
 	}
 	f.last, f.says = &sum, says
-	return says, nil
+	return f.says.at(time.Now()), nil
 }
 
 // read returns the content of the file.
@@ -85,7 +86,7 @@ func (f *file) read() ([]byte, error) {
 var errEmpty = errors.New("empty: write {} for no overrides")
 
 // parseFile returns what the content of a file says.
-func parseFile(path string, data []byte) (runtime.Overrides, error) {
+func parseFile(path string, data []byte) (reading, error) {
 	parse, start := parseYAML, bytes.TrimSpace(data)
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json":
@@ -97,14 +98,14 @@ func parseFile(path string, data []byte) (runtime.Overrides, error) {
 		}
 	}
 	if len(start) == 0 {
-		return runtime.Overrides{}, errEmpty
+		return reading{}, errEmpty
 	}
 	n, err := parse(data)
 	if err != nil {
-		return runtime.Overrides{}, err
+		return reading{}, err
 	}
 	if n.kind == null {
-		return runtime.Overrides{}, errEmpty
+		return reading{}, errEmpty
 	}
-	return overridesOf(n)
+	return readingOf(n)
 }

@@ -1,11 +1,9 @@
 package override
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -14,15 +12,12 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// all is the field of a hash that is for all rules.
-const all = "*"
-
 // parseHash returns what the fields of a hash say.
-func parseHash(fields map[string]string) (o runtime.Overrides, err error) {
-	p := hashParser{rules: make(map[string]runtime.Override), known: make(map[string]runtime.KeyOverride)}
+func parseHash(fields map[string]string) (reading, error) {
+	p := hashParser{rules: make(map[string]runtime.Override), known: make(map[string]Change)}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
-			return runtime.Overrides{}, fmt.Errorf("field %.80q: %w", field, err)
+			return reading{}, fmt.Errorf("field %.80q: %w", field, err)
 		}
 	}
 	for rule, keys := range p.keys {
@@ -31,46 +26,49 @@ func parseHash(fields map[string]string) (o runtime.Overrides, err error) {
 		p.rules[rule] = of
 	}
 	if len(p.rules) > maxRules {
-		return runtime.Overrides{}, fmt.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
+		return reading{}, fmt.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
 	}
-	return runtime.Overrides{Enabled: p.enabled, Rules: p.rules}, nil
+	p.says.Rules = p.rules
+	return p.reading, nil
 }
 
 // A hashParser knows what the fields so far say.
 type hashParser struct {
-	enabled *bool
-	rules   map[string]runtime.Override
-	keys    map[string]map[string]runtime.KeyOverride // of rules
-	known   map[string]runtime.KeyOverride            // by their texts: many are the same
+	reading
+	rules map[string]runtime.Override
+	keys  map[string]map[string]runtime.KeyOverride // of rules
+	known map[string]Change                         // of keys, by their texts: many are the same
 }
 
 func (p *hashParser) field(field, value string) error {
-	if field == all {
-		n, err := parseJSON([]byte(value))
-		if err == nil {
-			p.enabled, err = allOf(n)
-		}
+	target, err := targetOf(field)
+	if err != nil {
 		return err
 	}
-	rule, key, isKey, err := splitField(field)
-	switch {
-	case err != nil:
-		return err
-	case isKey:
-		of, err := p.keyOverride(value)
+	if target.Keys {
+		c, err := p.keyChange(value)
 		if err != nil {
 			return err
 		}
-		return p.add(rule, key, of)
-	}
-	if _, twice := p.rules[rule]; twice {
-		return fmt.Errorf("rule %.80q comes twice: leave one out", rule)
+		p.lasts(c.Until, target)
+		return p.add(target.Rule, target.Pattern, c.KeyOverride)
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
 		return err
 	}
-	of, err := overrideOf(n)
+	if target.Rule == All {
+		c, err := allOf(n)
+		if p.says.Enabled = c.Enabled; !c.Until.IsZero() {
+			p.ends, p.some = append(p.ends, ending{until: c.Until, all: true}), true
+		}
+		return err
+	}
+	rule := target.Rule
+	if _, twice := p.rules[rule]; twice {
+		return fmt.Errorf("rule %.80q comes twice: leave one out", rule)
+	}
+	of, err := p.override(n, rule)
 	if err != nil {
 		return err
 	}
@@ -83,19 +81,19 @@ func (p *hashParser) field(field, value string) error {
 	return nil
 }
 
-func (p *hashParser) keyOverride(value string) (runtime.KeyOverride, error) {
-	if of, is := p.known[value]; is {
-		return of, nil
+func (p *hashParser) keyChange(value string) (Change, error) {
+	if c, is := p.known[value]; is {
+		return c, nil
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
-		return runtime.KeyOverride{}, err
+		return Change{}, err
 	}
-	of, err := keyOverrideOf(n)
+	c, err := keyChangeOf(n)
 	if err == nil {
-		p.known[value] = of
+		p.known[value] = c
 	}
-	return of, err
+	return c, err
 }
 
 func (p *hashParser) add(rule, key string, of runtime.KeyOverride) error {
@@ -115,47 +113,21 @@ func (p *hashParser) add(rule, key string, of runtime.KeyOverride) error {
 
 var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], or ["rule"] for a rule whose name starts so`)
 
-// splitField returns the rule that a field is for, and the pattern if there is
-// one.
-func splitField(field string) (rule, key string, isKey bool, err error) {
+// targetOf returns what a field is for.
+func targetOf(field string) (Target, error) {
 	if !strings.HasPrefix(field, "[") {
-		return field, "", false, nil
+		return Target{Rule: field}, nil
 	}
 	var parts []*string // nil: null
 	if !utf8.ValidString(field) || json.Unmarshal([]byte(field), &parts) != nil ||
 		len(parts) < 1 || len(parts) > 2 || slices.Contains(parts, nil) {
-		return "", "", false, errField
+		return Target{}, errField
 	}
-	if *parts[0] == all {
-		return "", "", false, errors.New("the rule is *: name one, since * is for all limits and has no keys")
+	if *parts[0] == All {
+		return Target{}, errors.New("the rule is *: name one, since * is for all limits and has no keys")
 	}
 	if len(parts) == 1 {
-		return *parts[0], "", false, nil
+		return Target{Rule: *parts[0]}, nil
 	}
-	return *parts[0], *parts[1], true, nil
-}
-
-// A digest tells sets of fields apart. It depends on two seeds of this process,
-// so that nobody can foresee which sets have the same.
-type digest [2]uint64
-
-var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-
-// digestOf returns the digest of fields, in whatever order they come.
-func digestOf(fields map[string]string) (d digest) {
-	d[0] = uint64(len(fields))
-	for i, seed := range digestSeeds {
-		var h maphash.Hash
-		h.SetSeed(seed)
-		for name, value := range fields {
-			var length [8]byte
-			binary.LittleEndian.PutUint64(length[:], uint64(len(name)))
-			h.Reset()
-			h.Write(length[:])
-			h.WriteString(name)
-			h.WriteString(value)
-			d[i] += h.Sum64()
-		}
-	}
-	return d
+	return Target{*parts[0], *parts[1], true}, nil
 }

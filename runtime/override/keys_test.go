@@ -47,7 +47,7 @@ rules:
 			"a": {"max": 10, "keys": {"premium-*": {"max": 1000, "window": "5s", "mode": "shadow"}, "tenant-7": {"enabled": false}}},
 			"b": {"keys": {"": {"max": 0}, "x:*": {}}}}}`},
 	} {
-		got, err := parseFile(test.name, []byte(test.text))
+		got, err := said(parseFile(test.name, []byte(test.text)))
 		if diff := cmp.Diff(withKeys, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", test.name, err, diff)
 		}
@@ -62,7 +62,7 @@ rules:
 			"b":     `{"keys": {"": {"max": 0}, "x:*": {}}}`, `["a", "premium-*"]`: `{"max": 1000, "window": "5s", "mode": "shadow"}`,
 		},
 	} {
-		got, err := parseHash(fields)
+		got, err := said(parseHash(fields))
 		if diff := cmp.Diff(withKeys, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -72,13 +72,13 @@ rules:
 func TestKeysErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
-		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are enabled, max, mode, window`},
+		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are enabled, max, mode, until, window`},
 		{"a.yaml", "rules:\n  r:\n    keys:\n      k: {max: x}\n", `rule "r": key "k": line 4: max is text`},
 		{"a.json", `{"rules": {"r": {"keys": {"k": {}, "k": {}}}}}`, `field "k" comes twice`},
 		{"a.json", `{"rules": {"r": {"keys": ["k"]}}}`, `keys is a list: write an object such as {"premium-*": {"max": 1000}}`},
 		{"a.json", "{\"rules\": {\"r\": {\"keys\": {\"\xff\": {}}}}}", "not UTF-8: write a byte above 0x7F of a key as %XX"},
 	} {
-		if _, err := parseFile(test.name, []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := said(parseFile(test.name, []byte(test.text))); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.text, err, test.want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestKeysErrors(t *testing.T) {
 		{`["r","l"]`, `max`, "not JSON"},
 	} {
 		fields := map[string]string{"r": `{}`, `["r","k"]`: `{}`, test.field: test.value}
-		if o, err := parseHash(fields); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
+		if o, err := said(parseHash(fields)); err == nil || !strings.Contains(err.Error(), test.want) || o.Rules != nil {
 			t.Errorf("%s: got %+v, %v, want %q", test.field, o, err, test.want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestFieldOfHostileNames(t *testing.T) {
 	}))
 	rapid.Check(t, func(t *rapid.T) {
 		want := []string{hostile.Draw(t, "rule"), hostile.Draw(t, "key")}
-		if want[0] == all {
+		if want[0] == All {
 			t.Skip()
 		}
 		for n := 1; n <= 2; n++ {
@@ -122,13 +122,15 @@ func TestFieldOfHostileNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rule, key, isKey, err := splitField(string(field))
-			if err != nil || rule != want[0] || isKey != (n == 2) || isKey && key != want[1] {
-				t.Errorf("%s: got %q, %q, %t, %v", field, rule, key, isKey, err)
+			target := Target{Rule: want[0]}
+			if n == 2 {
+				target.Pattern, target.Keys = want[1], true
 			}
-		}
-		if rule, _, isKey, err := splitField(want[0]); !strings.HasPrefix(want[0], "[") && (rule != want[0] || isKey || err != nil) {
-			t.Errorf("%q: got %q, %t, %v", want[0], rule, isKey, err)
+			for _, field := range []string{string(field), fieldOf(target)} {
+				if got, err := targetOf(field); err != nil || got != target {
+					t.Errorf("%s: got %+v, %v, want %+v", field, got, err, target)
+				}
+			}
 		}
 	})
 }

@@ -18,6 +18,11 @@
 //	    enabled: false              # takes this limit away
 //
 // Every field may be left out, and leaves the rule as it was declared. The field
+// until, a time of RFC 3339 such as 2026-11-22T15:00:00Z, ends what is said beside
+// it: from then on it has no effect. Each process goes by its own clock, and looks
+// at it at every interval, also while the file or Redis cannot be read.
+//
+// The field
 // keys changes a rule for single keys, by the patterns of [runtime.Override]:
 //
 //	rules:
@@ -34,7 +39,7 @@
 //	HSET limits '["orders.Service.Create", "premium-*"]' '{"max": 1000}'
 //	HSET limits '*' '{"enabled": false}'
 //
-// The field * is for all limits, and says "enabled" only. A rule whose name starts
+// The field * is for all limits, and says "enabled" and "until" only. A rule whose name starts
 // with a bracket is written as a list of one.
 //
 // A window is written as in a directive: 500ms, 10s, 1h30m or 7d. Both sources
@@ -45,9 +50,6 @@ package override
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -59,28 +61,28 @@ const (
 	maxFields = 200_000 // of a hash: rules and keys
 )
 
-// overridesOf returns what a file says.
-func overridesOf(n *node) (o runtime.Overrides, err error) {
+// readingOf returns what a file says.
+func readingOf(n *node) (r reading, err error) {
 	if err := n.want(object, "an object", "enabled: true and rules: {}"); err != nil {
-		return o, err
+		return r, err
 	}
 	for _, f := range n.fields {
 		switch f.name {
 		case "enabled":
-			o.Enabled, err = f.boolean()
+			r.says.Enabled, err = f.boolean()
 		case "rules":
-			o.Rules, err = f.rules()
+			r.says.Rules, err = r.rules(f)
 		default:
 			err = f.unknown("enabled, rules")
 		}
 		if err != nil {
-			return runtime.Overrides{}, err
+			return reading{}, err
 		}
 	}
-	return o, nil
+	return r, nil
 }
 
-func (n *node) rules() (map[string]runtime.Override, error) {
+func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
 	if n.kind == null {
 		return nil, nil // all are commented out
 	}
@@ -92,7 +94,7 @@ func (n *node) rules() (map[string]runtime.Override, error) {
 	}
 	rules := make(map[string]runtime.Override, len(n.fields))
 	for _, f := range n.fields {
-		of, err := overrideOf(f)
+		of, err := r.override(f, f.name)
 		if err != nil {
 			return nil, fmt.Errorf("rule %.80q: %w", f.name, err)
 		}
@@ -101,35 +103,25 @@ func (n *node) rules() (map[string]runtime.Override, error) {
 	return rules, nil
 }
 
-// overrideOf returns what is said of one rule.
-func overrideOf(n *node) (of runtime.Override, err error) {
-	if err := n.want(object, "an object", `{"max": 10, "window": "5s"}`); err != nil {
-		return of, err
+// override returns what is said of one rule, and of its keys.
+func (r *reading) override(n *node, rule string) (runtime.Override, error) {
+	var keys map[string]runtime.KeyOverride
+	c, err := changeOf(n, "enabled, keys, max, mode, until, window", func(f *node) (err error) {
+		keys, err = r.keys(f, rule)
+		return err
+	})
+	if err != nil {
+		return runtime.Override{}, err
 	}
-	for _, f := range n.fields {
-		switch f.name {
-		case "enabled":
-			of.Enabled, err = f.boolean()
-		case "max":
-			of.Max, err = f.integer()
-		case "window":
-			of.Window, err = f.duration()
-		case "mode":
-			of.Mode, err = f.mode()
-		case "keys":
-			of.Keys, err = f.keys()
-		default:
-			err = f.unknown("enabled, keys, max, mode, window")
-		}
-		if err != nil {
-			return runtime.Override{}, err
-		}
+	r.lasts(c.Until, Target{Rule: rule})
+	for key := range keys {
+		r.lasts(c.Until, Target{Rule: rule, Pattern: key, Keys: true})
 	}
-	return of, nil
+	return runtime.Override{Enabled: c.Enabled, Max: c.Max, Window: c.Window, Mode: c.Mode, Keys: keys}, nil
 }
 
 // keys returns what is said of the keys of a rule.
-func (n *node) keys() (map[string]runtime.KeyOverride, error) {
+func (r *reading) keys(n *node, rule string) (map[string]runtime.KeyOverride, error) {
 	if n.kind == null {
 		return nil, nil // all are commented out
 	}
@@ -138,84 +130,69 @@ func (n *node) keys() (map[string]runtime.KeyOverride, error) {
 	}
 	keys := make(map[string]runtime.KeyOverride, len(n.fields))
 	for _, f := range n.fields {
-		of, err := keyOverrideOf(f)
+		c, err := keyChangeOf(f)
 		if err != nil {
 			return nil, fmt.Errorf("key %.80q: %w", f.name, err)
 		}
-		keys[f.name] = of
+		keys[f.name] = c.KeyOverride
+		r.lasts(c.Until, Target{Rule: rule, Pattern: f.name, Keys: true})
 	}
 	return keys, nil
 }
 
-// keyOverrideOf returns what is said of one key.
-func keyOverrideOf(n *node) (runtime.KeyOverride, error) {
+// keyChangeOf returns what is said of one key.
+func keyChangeOf(n *node) (Change, error) {
+	const known = "enabled, max, mode, until, window"
+	return changeOf(n, known, func(f *node) error { return f.unknown(known) })
+}
+
+// changeOf returns what is said of one rule or key, and calls keys with the field
+// of this name.
+func changeOf(n *node, known string, keys func(*node) error) (c Change, err error) {
+	if err := n.want(object, "an object", `{"max": 10, "window": "5s"}`); err != nil {
+		return c, err
+	}
 	for _, f := range n.fields {
-		if f.name == "keys" {
-			return runtime.KeyOverride{}, f.unknown("enabled, max, mode, window")
+		switch f.name {
+		case "enabled":
+			c.Enabled, err = f.boolean()
+		case "max":
+			c.Max, err = f.integer()
+		case "window":
+			c.Window, err = f.duration()
+		case "mode":
+			c.Mode, err = f.mode()
+		case "until":
+			c.Until, err = f.time()
+		case "keys":
+			err = keys(f)
+		default:
+			err = f.unknown(known)
+		}
+		if err != nil {
+			return Change{}, err
 		}
 	}
-	of, err := overrideOf(n)
-	return runtime.KeyOverride{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}, err
+	return c, nil
 }
 
 // allOf returns what is said of all rules in a field of its own.
-func allOf(n *node) (enabled *bool, err error) {
+func allOf(n *node) (c Change, err error) {
 	if err := n.want(object, "an object", `{"enabled": false}`); err != nil {
-		return nil, err
+		return c, err
 	}
 	for _, f := range n.fields {
-		if f.name != "enabled" {
-			return nil, f.unknown("enabled; a max, mode or window belongs to a rule's own name")
+		switch f.name {
+		case "enabled":
+			c.Enabled, err = f.boolean()
+		case "until":
+			c.Until, err = f.time()
+		default:
+			err = f.unknown("enabled, until; a max, mode or window belongs to a rule's own name")
 		}
-		if enabled, err = f.boolean(); err != nil {
-			return nil, err
-		}
-	}
-	return enabled, nil
-}
-
-func (n *node) boolean() (*bool, error) {
-	if err := n.want(boolean, "a boolean", "true or false"); err != nil {
-		return nil, err
-	}
-	return new(n.text == "true"), nil
-}
-
-func (n *node) integer() (*int64, error) {
-	if err := n.want(number, "a whole number", "10"); err != nil {
-		return nil, err
-	}
-	i, err := strconv.ParseInt(n.text, 10, 64)
-	if err != nil || strconv.FormatInt(i, 10) != n.text { // as 010, which is 8 to some
-		return nil, n.errorf("%s is %.40s: write a whole number such as 10", n.name, n.text)
-	}
-	return &i, nil
-}
-
-func (n *node) mode() (*runtime.Mode, error) {
-	if err := n.want(text, "text", "enforce or shadow"); err != nil {
-		return nil, err
-	}
-	for _, m := range []runtime.Mode{runtime.Enforce, runtime.Shadow} {
-		if n.text == m.String() {
-			return &m, nil
+		if err != nil {
+			return Change{}, err
 		}
 	}
-	return nil, n.errorf("unknown mode %.40q: write enforce or shadow", n.text)
-}
-
-func (n *node) duration() (*time.Duration, error) {
-	if err := n.want(text, "text with a unit", `"10s"`); err != nil {
-		return nil, err
-	}
-	d, err := time.ParseDuration(n.text)
-	if days, ok := strings.CutSuffix(n.text, "d"); ok {
-		var whole uint64
-		whole, err = strconv.ParseUint(days, 10, 16)
-		d = time.Duration(whole) * 24 * time.Hour
-	}
-	if err != nil {
-		return nil, n.errorf("window %.40q is not a duration: write one such as 500ms, 10s, 1h30m or 7d", n.text)
-	}
-	return &d, nil
+	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,7 +35,7 @@ type hash struct {
 
 	mu   sync.Mutex // several limiters may share the source
 	last *digest    // of what was last understood
-	says runtime.Overrides
+	says reading
 }
 
 // A reply is what Redis says about the hash.
@@ -46,10 +47,21 @@ type reply struct {
 
 // Overrides implements [runtime.OverrideSource].
 func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
+	fields, err := h.ask(ctx)
+	if err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.says.despite(err)
+	}
+	return h.parse(fields)
+}
+
+// ask returns the fields of the hash when Redis has sent them, or the context ends.
+func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 	select {
 	case h.reading <- struct{}{}:
 	case <-ctx.Done():
-		return runtime.Overrides{}, h.late(ctx)
+		return nil, h.late(ctx)
 	}
 	replies := make(chan reply, 1)
 	go func() {
@@ -59,19 +71,16 @@ func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
 			<-h.reading
 			replies <- r
 		}()
-		r.fields, r.err = h.read(ctx)
+		r.fields, r.err = readHash(ctx, h.client, h.key)
 	}()
 	select {
 	case r := <-replies:
 		if r.panicked != nil {
 			panic(r.panicked) // where the limiter contains it
 		}
-		if r.err != nil {
-			return runtime.Overrides{}, r.err
-		}
-		return h.parse(r.fields)
+		return r.fields, r.err
 	case <-ctx.Done():
-		return runtime.Overrides{}, h.late(ctx)
+		return nil, h.late(ctx)
 	}
 }
 
@@ -79,29 +88,33 @@ func (h *hash) late(ctx context.Context) error {
 	return fmt.Errorf("overrides in %q: redis gave no answer: %w", h.key, ctx.Err())
 }
 
-// read returns the fields of the hash, unless they are too many.
-func (h *hash) read(ctx context.Context) (map[string]string, error) {
-	n, err := h.client.HLen(ctx, h.key).Result()
+// readHash returns the fields of a hash, unless they are too many.
+func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string]string, error) {
+	n, err := client.HLen(ctx, key).Result()
+	if err == nil && n > maxFields {
+		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields)
+	}
+	var fields map[string]string
+	if err == nil {
+		fields, err = client.HGetAll(ctx, key).Result()
+	}
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return nil, fmt.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", h.key, err)
+		return nil, fmt.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, err)
 	case err != nil:
-		return nil, fmt.Errorf("overrides in %q: %w", h.key, err)
-	case n > maxFields:
-		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", h.key, n, maxFields)
+		return nil, fmt.Errorf("overrides in %q: %w", key, err)
 	}
-	fields, err := h.client.HGetAll(ctx, h.key).Result()
-	if err != nil {
-		return nil, fmt.Errorf("overrides in %q: %w", h.key, err)
+	if size := sizeOf(fields); size > maxBytes {
+		return nil, fmt.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes)
 	}
-	size := 0
+	return fields, nil
+}
+
+func sizeOf(fields map[string]string) (size int) {
 	for name, value := range fields {
 		size += len(name) + len(value)
 	}
-	if size > maxBytes {
-		return nil, fmt.Errorf("overrides in %q: %d bytes, the most is %d", h.key, size, maxBytes)
-	}
-	return fields, nil
+	return size
 }
 
 // parse returns what the fields say.
@@ -110,12 +123,12 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	defer h.mu.Unlock()
 	sum := digestOf(fields)
 	if h.last != nil && *h.last == sum {
-		return h.says, nil
+		return h.says.at(time.Now()), nil
 	}
 	says, err := parseHash(fields)
 	if err != nil {
-		return runtime.Overrides{}, fmt.Errorf("overrides in %q: %w", h.key, err)
+		return h.says.despite(fmt.Errorf("overrides in %q: %w", h.key, err))
 	}
 	h.last, h.says = &sum, says
-	return says, nil
+	return h.says.at(time.Now()), nil
 }

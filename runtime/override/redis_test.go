@@ -44,7 +44,7 @@ func TestRedis(t *testing.T) {
 		{"a", `5`, `field "a": line 1: a number: write an object such as {"max": 10, "window": "5s"}`},
 		{"a", `{"max": 5, "max": 6}`, `field "a": line 1: field "max" comes twice`},
 		{"a", `{"windw": "5s"}`, `field "a": line 1: unknown field "windw"`},
-		{"*", `{"max": 5}`, `field "*": line 1: unknown field "max": there are enabled; a max, mode or window belongs to a rule's own name`},
+		{"*", `{"max": 5}`, `field "*": line 1: unknown field "max": there are enabled, until; a max, mode or window belongs to a rule's own name`},
 		{"*", `{"enabled": "no"}`, `field "*": line 1: enabled is text: write a boolean such as true or false`},
 		{"big", `{"max": 5` + strings.Repeat(" ", maxBytes) + `}`, `bytes, the most is 16777216`},
 	} {

@@ -119,8 +119,10 @@ func Rules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{Name: "zset"},
 		{Name: "list", Storage: runtime.List},
+		{Name: "packed", Storage: runtime.Packed},
 		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
 		{Name: "list in slices", Resolution: 10 * time.Millisecond, Storage: runtime.List},
+		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.Packed},
 		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
 		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
 		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},

@@ -3,18 +3,18 @@ package contest
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // Local has limiters in memory answer all cases. One of them has Redis deny
 // its calls once a second, for which it needs the server.
-func (p Plan) Local(ctx context.Context, progress io.Writer, server limiters.Server) ([]Table, error) {
+func (p Plan) Local(ctx context.Context, line *progress.Line, server limiters.Server) ([]Table, error) {
 	var tables []Table
 	for i, c := range LocalCases {
-		fmt.Fprintf(progress, "memory %d/%d: %v\n", i+1, len(LocalCases), c)
+		line.Steps(i, len(LocalCases), fmt.Sprintf("in memory, %v", c))
 		table, err := p.localCase(ctx, c, limiters.Locals(server))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)

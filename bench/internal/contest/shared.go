@@ -3,7 +3,6 @@ package contest
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,15 +11,16 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/limiters"
 	"github.com/rategen/rategen/bench/internal/load"
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // Shared has limiters over Redis answer all cases. The client asks Redis what
 // that cost it.
-func (p Plan) Shared(ctx context.Context, progress io.Writer, client *redis.Client, server limiters.Server) ([]Table, error) {
+func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
 	contestants := append(limiters.Rategen(), limiters.Peers()...)
 	var tables []Table
 	for i, c := range SharedCases {
-		fmt.Fprintf(progress, "redis %d/%d: %v\n", i+1, len(SharedCases), c)
+		line.Steps(i, len(SharedCases), fmt.Sprintf("over Redis, %v", c))
 		if err := client.FlushAll(ctx).Err(); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ const (
 func Locals(s Server) []Local {
 	var all []Local
 	for _, w := range ways {
-		if w.rule.Storage == runtime.List {
+		if w.rule.Storage != runtime.ZSET {
 			continue // a memory store has one way to keep a log
 		}
 		name := "rategen " + w.name

@@ -7,7 +7,7 @@ import (
 
 // An Option is one option of a directive: a row of [Options]. The manual, the
 // table in the documentation, the hints for misspelt directives, the generated
-// rule and the output of rategen list are made from it.
+// rule and the output of rategen list and rategen explain are made from it.
 type Option struct {
 	// Name stands before the equal sign.
 	Name string
@@ -41,6 +41,9 @@ type Option struct {
 	// unset is the value that rategen list shows where a directive does not
 	// have the option, or nil for none. It may be a method of the settings.
 	unset any
+	// says is what rategen explain says. It is nil for an option that other rows speak
+	// of, or that names something.
+	says says
 }
 
 // appliesTo reports whether the option has a meaning for an algorithm.

@@ -123,6 +123,9 @@ func (s *Settings) Except() []Value { return get[[]Value](s, "except") }
 func (s *Settings) Prefix() string { return get[string](s, "prefix") }
 func (s *Settings) Name() string   { return get[string](s, "name") }
 
+// Message returns the text of the error of a refused call, or "" for the runtime's.
+func (s *Settings) Message() string { return get[string](s, "message") }
+
 // Storage returns how a sliding log is kept, or "" if the directive leaves
 // that open.
 func (s *Settings) Storage() string { return get[string](s, "storage") }

@@ -24,6 +24,7 @@ const (
 var kinds = [terms.Algorithms]kind{
 	terms.LogZSet:        logKind,
 	terms.LogList:        logKind,
+	terms.LogPacked:      logKind,
 	terms.Counter:        counterKind,
 	terms.LayeredCounter: counterKind,
 	terms.FixedWindow:    windowKind,

@@ -3,7 +3,7 @@ package memstate
 import "github.com/rategen/rategen/runtime/internal/terms"
 
 // A log is a state that keeps the time of every event, in a ring, oldest first.
-// See sliding_log_list.lua and sliding_log_zset.lua.
+// See sliding_log_zset.lua, sliding_log_list.lua and sliding_log_packed.lua.
 //
 //   - list is the ring; its length is a power of two or 0;
 //   - count is the number of events;
@@ -70,11 +70,13 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 		at = max(at-at%slice, newest)
 	}
 	slack, trims, left := slack(c.Window), true, v.count
-	if c.Algorithm == terms.LogList {
+	if c.Algorithm != terms.LogZSet {
 		if v.count == l.count || newest < at-at%slack {
 			l.kept = at + c.Window + slack
 		}
-		left = min(left, c.Cost+10_000)
+		if c.Algorithm == terms.LogList {
+			left = min(left, c.Cost+10_000)
+		}
 	} else {
 		if v.count == l.count {
 			l.at = 0

@@ -16,8 +16,9 @@ import (
 var scriptNames = [terms.Algorithms]string{
 	terms.LogZSet:        "zset",
 	terms.LogList:        "list",
+	terms.LogPacked:      "packed",
 	terms.Counter:        "counter",
-	terms.LayeredCounter: "layered",
+	terms.LayeredCounter: "counter",
 	terms.FixedWindow:    "fixed",
 	terms.TokenBucket:    "bucket",
 	terms.LeakyBucket:    "bucket",

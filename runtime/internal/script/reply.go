@@ -76,7 +76,7 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 		r.rest = n[2:]
 		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
 		return times, nil
-	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked):
+	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times:
 		r.rest = n[longFields:]
 		*result = terms.Result{
 			Allowed:    n[1] > 0,

@@ -1,0 +1,154 @@
+// Package judge judges decisions by what they have in common: it computes anew what
+// each limit held, and believes nothing that a limiter says of itself.
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	goruntime "runtime"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Fault is what a decision has done wrong.
+type Fault uint8
+
+// The faults.
+const (
+	Over     Fault = 1 << iota // admitted without room
+	Spurious                   // denied in spite of room
+	Wrong                      // at a time, or with a wait, that it should not have
+)
+
+// A Checker follows one key. It is given the key's decisions in the order in
+// which they were made and says what is wrong with each. The next decision is
+// judged by what was admitted in fact, be it right or wrong.
+type Checker interface {
+	next(r *Record) Fault
+}
+
+// A Result is what a sweep found.
+type Result struct {
+	Decisions, Admitted, Over, Spurious, Wrong int
+
+	Backwards int           // how often the clock of Redis stepped back
+	First     *Record       // the first decision with a fault
+	Fault     Fault         // what it is
+	Gap       time.Duration // from the first fault's batch to the next batch
+	Batches   int           // how many batches have faults
+	Recalled  int           // denials that a process gave by itself
+	Notes     []string      // about keys that hold another sum than they should
+	faulty    map[int64]bool
+}
+
+// OK reports whether no decision has a fault.
+func (r *Result) OK() bool { return r.Over == 0 && r.Spurious == 0 && r.Wrong == 0 }
+
+// Count counts a decision and what is wrong with it.
+func (r *Result) Count(record *Record, f Fault) {
+	r.Decisions++
+	r.Admitted += int(record.Admitted)
+	if f == 0 {
+		return
+	}
+	if r.faulty == nil {
+		r.faulty = make(map[int64]bool)
+	}
+	r.faulty[record.Batch()] = true
+	if r.First == nil || record.Order < r.First.Order {
+		r.First, r.Fault = record, f
+	}
+	if f&Over != 0 {
+		r.Over++
+	}
+	if f&Spurious != 0 {
+		r.Spurious++
+	}
+	if f&Wrong != 0 {
+		r.Wrong++
+	}
+}
+
+// Add adds what another sweep found.
+func (r *Result) Add(o *Result) {
+	r.Decisions += o.Decisions
+	r.Admitted += o.Admitted
+	r.Over += o.Over
+	r.Spurious += o.Spurious
+	r.Wrong += o.Wrong
+	r.Backwards += o.Backwards
+	r.Recalled += o.Recalled
+	if o.First != nil && (r.First == nil || o.First.Order < r.First.Order) {
+		r.First, r.Fault = o.First, o.Fault
+	}
+}
+
+// Sweep judges all decisions of a run. The error says that the records
+// themselves are incomplete.
+func Sweep(check func(*runtime.Rule) Checker, rules []*runtime.Rule, records []Record) (*Result, error) {
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Order, b.Order) })
+	total := new(Result)
+	keys := make([][]*Record, len(rules))
+	for i := range records {
+		r := &records[i]
+		if err := follows(records, i); err != nil {
+			return nil, err
+		}
+		if i > 0 && r.Clock < records[i-1].Clock {
+			total.Backwards++
+		}
+		keys[r.Limit] = append(keys[r.Limit], r)
+	}
+	results := make([]Result, len(rules))
+	turns := make(chan struct{}, goruntime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for i := range rules {
+		wait.Go(func() {
+			turns <- struct{}{}
+			check := check(rules[i])
+			for _, r := range keys[i] {
+				results[i].Count(r, check.next(r))
+			}
+			<-turns
+		})
+	}
+	wait.Wait()
+	batches := make(map[int64]bool)
+	for i := range results {
+		total.Add(&results[i])
+		maps.Copy(batches, results[i].faulty)
+	}
+	total.Batches = len(batches)
+	if total.First != nil {
+		total.Gap = gapAfter(records, total.First)
+	}
+	return total, nil
+}
+
+// gapAfter returns the time from a record's batch to the one after it.
+func gapAfter(records []Record, r *Record) time.Duration {
+	i := sort.Search(len(records), func(i int) bool { return records[i].Batch() > r.Batch() })
+	if i == len(records) {
+		return 0
+	}
+	return time.Duration(records[i].Clock-r.Clock) * time.Microsecond
+}
+
+// follows returns an error if the i-th record is not the one after its
+// predecessor: batches are numbered from 1 and calls in a batch from 0.
+func follows(records []Record, i int) error {
+	want := [2]uint64{OrderOf(1, 0)}
+	if i > 0 {
+		want[0] = records[i-1].Order + 1
+		want[1] = OrderOf(records[i-1].Batch()+1, 0)
+	}
+	if got := records[i].Order; got != want[0] && got != want[1] {
+		return fmt.Errorf("record %d is call %d of batch %d, and the calls before it are missing or were made twice", i, got%span, records[i].Batch())
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// SweepShared judges the decisions of calls that shared batches.
+//
+// The charges of a key are put in order by their times, and those of one time
+// by what they left. Each must be right for what came before, and must have
+// left as much as there was left then: so none is missing and none was made
+// twice. A denial must have been right at some moment between the call's start
+// and end. Redis must have told exactly when there would be room. A process
+// that recalls a denial may say so earlier, but it must be after now.
+func SweepShared(history func(*runtime.Rule) History, rules []*runtime.Rule, records []SharedRecord) *Result {
+	keys := make([][]*SharedRecord, len(rules))
+	for i := range records {
+		keys[records[i].Limit] = append(keys[records[i].Limit], &records[i])
+	}
+	total := new(Result)
+	for i, key := range keys {
+		h := history(rules[i])
+		var charges, denials []*SharedRecord
+		for _, r := range key {
+			if r.At != 0 {
+				charges = append(charges, r)
+			} else {
+				denials = append(denials, r)
+			}
+		}
+		slices.SortFunc(charges, func(a, b *SharedRecord) int {
+			return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(b.Left, a.Left))
+		})
+		for _, r := range charges {
+			total.countShared(r, h.charge(r))
+		}
+		for _, r := range denials {
+			total.countShared(r, judgeDenial(h, charges, r))
+		}
+	}
+	return total
+}
+
+func (r *Result) countShared(s *SharedRecord, f Fault) {
+	r.Recalled += int(s.Recalled)
+	as := &Record{Order: uint64(s.Start), Clock: s.Start, At: s.At, Wait: uint32(s.Wait.Microseconds()), Limit: s.Limit, Cost: s.Cost}
+	if s.At != 0 {
+		as.Admitted = 1
+	}
+	r.Count(as, f)
+}
+
+// judgeDenial looks for a moment in which a denial was right.
+func judgeDenial(h History, charges []*SharedRecord, r *SharedRecord) Fault {
+	if r.Wait <= 0 {
+		return Wrong
+	}
+	found := Spurious
+	// The state at the call's start, and those that began before its end.
+	first := sort.Search(len(charges), func(i int) bool { return charges[i].At > r.Start })
+	for state := first; ; state++ {
+		begin, end := r.Start, r.End
+		if state > first {
+			begin = charges[state-1].At
+		}
+		if begin > r.End {
+			return found
+		}
+		if state < len(charges) {
+			end = min(end, charges[state].At)
+		}
+		if fits, denied := h.denies(state, begin, int64(r.Cost)); denied {
+			found = Wrong
+			wait := r.Wait.Microseconds()
+			if r.Recalled == 1 && begin+wait <= fits {
+				return 0
+			}
+			if at := fits - wait; r.Recalled == 0 && begin-1 <= at && at <= end+1 {
+				return 0
+			}
+		}
+		if state == len(charges) {
+			return found
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A command is one thing that ratectl does. Help, completion and the manual are
+// made from the list of them.
+type command struct {
+	name  string // one or two words
+	args  string // as in a line of usage
+	short string
+	long  string
+	flags []string // its own, of those that every command shares some
+	needs need
+	min   int // arguments
+	max   int // or -1
+	run   func(ctx context.Context, o *operator, args []string) error
+	text  func(args []string) (string, error) // in place of run: it needs nothing
+}
+
+// A need is what a command cannot do without.
+type need uint8
+
+const (
+	needRedis need = 1 << iota
+	needRules
+	mayRules // it uses them if there are some
+)
+
+// ownFlags are the flags of single commands.
+func (o *options) ownFlags(f *flag.FlagSet, names []string) {
+	for _, name := range names {
+		switch name {
+		case "yes":
+			f.BoolVar(&o.yes, name, false, "do not ask")
+		case "parts":
+			f.BoolVar(&o.parts, name, false, "the arguments after RULE are the parts of the key as they are, without escapes")
+		case "max":
+			f.Int64Var(&o.max, name, 0, "judge by this `number` in place of the rule's max: for rules whose calls bring their own")
+		case "near":
+			f.Float64Var(&o.near, name, 0.8, "a key is near its limit from this `share` of it on")
+		case "state":
+			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, broken (by another program), ok, off")
+		case "limit":
+			f.IntVar(&o.most, name, 100, "show the first `n` keys at most")
+		case "every":
+			f.DurationVar(&o.every, name, 2*time.Second, "time between two tables")
+		case "count":
+			f.IntVar(&o.count, name, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)")
+		case "page":
+			f.StringVar(&o.page, name, "", "`URL` of a live page, whose rates to show (RATECTL_PAGE)")
+		case "keys":
+			f.StringVar(&o.pattern, name, "", "for the keys of a `pattern`, such as premium-* or one key, and not for the rule")
+		case "set":
+			f.StringVar(&o.maxText, "max", "", "admit `n` in a window; 0 admits nobody")
+			f.DurationVar(&o.window, "window", 0, "the time that the max refers to")
+			f.StringVar(&o.mode, "mode", "", "enforce or shadow")
+			f.StringVar(&o.enabled, "enabled", "", "false takes the limit away, true gives it back")
+		case "for":
+			f.DurationVar(&o.duration, name, 0, "for how long; then the override has no effect")
+			f.StringVar(&o.until, "until", "", "until when, as 2026-11-22T15:00:00Z")
+		case "expiry":
+			f.DurationVar(&o.expiry, name, 0, "let keys live on for this long (default: what the rule's keys may need)")
+		}
+	}
+}
+
+// flagSet returns the flags of a command.
+func (c *command) flagSet(o *options, getenv func(string) string) *flag.FlagSet {
+	f := flag.NewFlagSet("ratectl "+c.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	o.ownFlags(f, c.flags)
+	if c.needs&(needRules|mayRules) != 0 {
+		o.ruleFlags(f, getenv)
+	}
+	if c.run != nil {
+		o.outputFlags(f)
+	}
+	if c.needs&needRedis != 0 {
+		o.redisFlags(f, getenv)
+	}
+	return f
+}
+
+// parse returns the arguments that are no flags. Flags may stand among them, up to
+// an argument --.
+func parse(f *flag.FlagSet, args []string) (rest []string, err error) {
+	for len(args) > 0 {
+		if err := f.Parse(args); err != nil {
+			return nil, err
+		}
+		after := f.Args()
+		if ended := len(args) - len(after); ended > 0 && args[ended-1] == "--" {
+			return append(rest, after...), nil
+		}
+		if len(after) == 0 {
+			return rest, nil
+		}
+		rest, args = append(rest, after[0]), after[1:]
+	}
+	return rest, nil
+}
+
+// run does what the command line says, and returns the exit code.
+func (p *program) run(ctx context.Context, args []string) int {
+	c, rest, err := find(args)
+	if err == nil && c == nil {
+		fmt.Fprint(p.out, overview())
+		return done
+	}
+	if err == nil {
+		err = p.do(ctx, c, rest)
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(p.out, c.help())
+		return done
+	}
+	if err != nil {
+		p.logger().Print(visible(err.Error()))
+	}
+	return codeOf(err)
+}
+
+// do parses the rest of the command line and runs a command.
+func (p *program) do(ctx context.Context, c *command, args []string) error {
+	o := &operator{program: p, options: &options{given: make(map[string]bool)}}
+	f := c.flagSet(o.options, p.getenv)
+	args, err := parse(f, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err != nil:
+		return usagef("%v; ratectl %s -h lists the flags", err, c.name)
+	case len(args) < c.min || c.max >= 0 && len(args) > c.max && !o.parts:
+		return usagef("usage: ratectl %s %s; ratectl %[1]s -h says more", c.name, c.args)
+	case c.run != nil && o.format != "table" && o.format != "json":
+		return usagef("-o %q: write table or json", o.format)
+	}
+	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if c.text != nil {
+		text, err := c.text(args)
+		fmt.Fprint(p.out, text)
+		return err
+	}
+	if c.needs&needRules != 0 && o.page == "" || c.needs&mayRules != 0 && o.rules != "" {
+		if o.known, err = p.readListing(o.rules); err != nil {
+			return err
+		}
+	}
+	if o.page == "" && slices.Contains(c.flags, "page") {
+		o.page = p.getenv("RATECTL_PAGE")
+	}
+	if c.needs&needRedis != 0 && o.page == "" {
+		defer o.close()
+		if err := o.open(ctx); err != nil {
+			return err
+		}
+	}
+	return c.run(ctx, o, args)
+}
+
+// find returns the command that the arguments begin with, and the others; nil if
+// help is asked for.
+func find(args []string) (*command, []string, error) {
+	if len(args) == 0 {
+		return nil, nil, usagef("name a command; ratectl -h lists them")
+	}
+	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) && len(args) == 1 {
+		return nil, nil, nil
+	}
+	for n := min(2, len(args)); n > 0; n-- {
+		for _, c := range commands() {
+			if c.name == strings.Join(args[:n], " ") {
+				return c, args[n:], nil
+			}
+		}
+	}
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	name := args[0]
+	if name == "override" && len(args) > 1 {
+		name += " " + args[1]
+	}
+	return nil, nil, usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
+}

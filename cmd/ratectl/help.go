@@ -1,0 +1,141 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// overview returns the list of commands.
+func overview() string {
+	var text strings.Builder
+	text.WriteString("ratectl shows and changes the rate limits of running programs.\n\nUsage: ratectl COMMAND [flags] [arguments]\n\n")
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, c := range commands() {
+		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.short)
+	}
+	_ = table.Flush() // a Builder has no errors
+	text.WriteString("\nratectl COMMAND -h says more, and lists the flags.\n" + exitCodes)
+	return text.String()
+}
+
+const exitCodes = `
+Exit codes: 0 done; 1 Redis or the page failed, or overrides are invalid; 2 the
+command line is wrong; 3 there was nothing to do it to; 4 it needed a yes.
+`
+
+// help returns the manual of one command.
+func (c *command) help() string {
+	var text strings.Builder
+	long := c.long
+	if slices.Contains(c.flags, "parts") {
+		long += " " + aboutKeys
+	}
+	fmt.Fprintf(&text, "Usage: ratectl %s\n\n%s\n", strings.TrimSpace(c.name+" [flags] "+c.args), wrapped(long, 78))
+	own, shared := c.split()
+	for _, part := range []struct {
+		title string
+		flags []*flag.Flag
+	}{{"Flags", own}, {"Flags of every command", shared}} {
+		if len(part.flags) > 0 {
+			text.WriteString("\n" + part.title + ":\n")
+		}
+		for _, f := range part.flags {
+			name, usage := flag.UnquoteUsage(f)
+			fmt.Fprintf(&text, "  -%s\n      %s\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(wrapped(usage+defaultOf(f), 72), "\n", "\n      "))
+		}
+	}
+	return text.String()
+}
+
+func defaultOf(f *flag.Flag) string {
+	switch f.DefValue {
+	case "", "0", "0s", "false":
+		return ""
+	}
+	return " (default " + f.DefValue + ")"
+}
+
+// split returns the flags that are the command's own, and those that it shares.
+func (c *command) split() (own, shared []*flag.Flag) {
+	common := make(map[string]bool)
+	nowhere := func(string) string { return "" }
+	(&command{needs: needRedis | needRules, run: rules}).flagSet(new(options), nowhere).VisitAll(func(f *flag.Flag) { common[f.Name] = true })
+	c.flagSet(new(options), nowhere).VisitAll(func(f *flag.Flag) {
+		if common[f.Name] {
+			shared = append(shared, f)
+		} else {
+			own = append(own, f)
+		}
+	})
+	return own, shared
+}
+
+// wrapped breaks lines at blanks.
+func wrapped(text string, width int) string {
+	var lines strings.Builder
+	length := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case length+1+len(word) > width:
+			lines.WriteByte('\n')
+			length = 0
+		default:
+			lines.WriteByte(' ')
+			length++
+		}
+		lines.WriteString(word)
+		length += len(word)
+	}
+	return lines.String()
+}
+
+// manual returns the help of one command or of all, or with markdown the section
+// of the documentation.
+func manual(args []string) (string, error) {
+	if len(args) == 0 {
+		return overview(), nil
+	}
+	if args[0] == "markdown" {
+		return markdown(), nil
+	}
+	c, _, err := find(args)
+	if err != nil {
+		return "", err
+	}
+	if c == nil { // help about help
+		return overview(), nil
+	}
+	return c.help(), nil
+}
+
+// markdown returns the commands as the documentation has them. That says on its own
+// how a KEY is written.
+func markdown() string {
+	var text strings.Builder
+	for _, c := range commands() {
+		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n", c.name, strings.TrimSpace("ratectl "+c.name+" "+c.args), c.short, wrapped(marked(c.long), 88))
+		own, _ := c.split()
+		if len(own) > 0 {
+			text.WriteString("\n| flag | meaning |\n|---|---|\n")
+		}
+		for _, f := range own {
+			name, usage := flag.UnquoteUsage(f)
+			fmt.Fprintf(&text, "| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(marked(usage+defaultOf(f)), "|", `\|`))
+		}
+		text.WriteString("\n")
+	}
+	text.WriteString("### Flags of every command\n\n| flag | meaning |\n|---|---|\n")
+	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
+	for _, f := range shared {
+		name, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(&text, "| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), marked(usage+defaultOf(f)))
+	}
+	return text.String()
+}
+
+// marked escapes what Markdown would read as emphasis.
+func marked(text string) string { return strings.ReplaceAll(text, "*", `\*`) }

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/examples/recipes/login"
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// accounts refuse every log-in.
+type accounts struct{}
+
+func (accounts) LogIn(context.Context, string, string) (string, error) { return "", login.ErrWrong }
+
+// The rules of a listing have the keys of those that the generated code has, whatever
+// their options: what a wrapper has counted is found, and a reset lets it go on.
+func TestListing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	listed := exec.Command("go", "run", "./cmd/rategen", "list", "-json", "./examples/...")
+	listed.Dir = "../.."
+	out, err := listed.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.env["RATECTL_RULES"] = filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(b.env["RATECTL_RULES"], out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	service := login.NewRateLimitedAccounts(accounts{}, limiter)
+	tries := func(n int) (refused int) {
+		for range n {
+			if _, err := service.LogIn(context.Background(), "Ada:1", ""); err != login.ErrWrong {
+				refused++
+			}
+		}
+		return refused
+	}
+	if refused := tries(7); refused != 2 {
+		t.Fatalf("%d of 7 tries refused, want 2", refused)
+	}
+	b.run("keys", "login.user").wants(t, 0, `KEY.*\nada%3A1 +blocked +5/5 .*`, "")
+	b.run("reset", "-parts", "login.user", "ada:1", "-yes").wants(t, 0, ".*", "")
+	if refused := tries(5); refused != 0 {
+		t.Errorf("%d tries refused after the reset", refused)
+	}
+}
+
+// Every algorithm, storage and division of a window that a listing may have is the
+// rule that it says.
+func TestRuleOf(t *testing.T) {
+	t.Parallel()
+	base := runtime.Rule{Name: "r", Prefix: "p:", Window: time.Minute, Max: 5, Source: ": "}
+	for line, change := range map[string]func(*runtime.Rule){
+		`"algorithm":"sliding-log","storage":"list","resolution":"100ms"`: func(r *runtime.Rule) { r.Storage, r.Resolution = runtime.List, 100*time.Millisecond },
+		`"algorithm":"sliding-counter","buckets":"auto"`:                  func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.AdaptiveBuckets() },
+		`"algorithm":"sliding-counter","buckets":"6x10"`:                  func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.LayeredBuckets(6, 10) },
+		`"algorithm":"sliding-counter","buckets":"30"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.EqualBuckets(30) },
+		`"algorithm":"fixed-window","block":"1h0m0s"`:                     func(r *runtime.Rule) { r.Algorithm, r.Block = runtime.FixedWindow, time.Hour },
+		`"algorithm":"leaky-bucket","wait":"2s","burst":7,"message":"m"`: func(r *runtime.Rule) {
+			r.Algorithm, r.Wait, r.Burst, r.Message = runtime.LeakyBucket, 2*time.Second, 7, "m"
+		},
+		`"algorithm":"concurrency"`: func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
+	} {
+		want := base
+		change(&want)
+		rules, err := parseListing(strings.NewReader(`{"name":"r","prefix":"p:","window":"1m0s","max":"5","mode":"enforce",` + line + `}`))
+		if err != nil || len(rules) != 1 || fmt.Sprintf("%+v", *rules[0].Rule) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%s: got %+v, %v", line, rules, err)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Ratectl is the command of those who operate limits: it shows which callers are
+// refused, gives a caller its limit back, and changes limits while programs run.
+//
+//	go install github.com/rategen/rategen/cmd/ratectl@latest
+//	rategen list -json ./... > rules.jsonl
+//	export RATECTL_REDIS=localhost:6379 RATECTL_RULES=rules.jsonl RATECTL_OVERRIDES=orders:limits
+//	ratectl top
+//	ratectl inspect orders.Service.Create acme
+//
+// It speaks to Redis directly. The manual is docs/ratectl.md; ratectl -h lists the
+// commands, and ratectl COMMAND -h the flags of one.
+//
+// Standard output has the answer alone: a table, or with -o json a JSON object for
+// each line. Questions, progress and errors go to standard error; progress only
+// if that is a terminal.
+//
+// The exit code is
+//
+//	0  if the command did what it says
+//	1  if Redis or the page failed, or overrides are invalid; what was to be
+//	   changed in the hash is not
+//	2  if the command line is wrong: an unknown command, flag or rule, a key that
+//	   no rule has, a file that cannot be read
+//	3  if there was nothing to do it to: no such key or override
+//	4  if it was to ask first, and there was no yes
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	redis.SetLogger(silent{})
+	p := &program{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv,
+		asks: isTerminal(os.Stdin) && isTerminal(os.Stderr), shows: isTerminal(os.Stderr), clears: isTerminal(os.Stdout),
+	}
+	code := p.run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// A program is what the command is given by the system.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) string
+	asks     bool // somebody can be asked
+	shows    bool // somebody sees progress
+	clears   bool // standard output is a screen
+}
+
+// isTerminal reports whether a file is a terminal, or a device like one.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// silent drops the lines that go-redis logs: the command has its error.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+// logger returns a logger of lines on standard error.
+func (p *program) logger() *log.Logger { return log.New(p.err, "ratectl: ", 0) }

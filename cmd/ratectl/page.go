@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A rateLine is how many calls of a rule a program has decided a second.
+type rateLine struct {
+	Rule      string  `json:"rule"`
+	Admitted  float64 `json:"admitted_per_s"`
+	Refused   float64 `json:"refused_per_s"`
+	Shadow    float64 `json:"shadow_per_s"` // that would have been refused
+	Undecided float64 `json:"undecided_per_s"`
+}
+
+func (l rateLine) row() []string {
+	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+	return []string{l.Rule, n(l.Refused), n(l.Admitted), n(l.Shadow), n(l.Undecided)}
+}
+
+// A pageFrame is what a page tells of one second: calls that were admitted,
+// denied, only counted by a rule in the shadow, and undecided.
+type pageFrame struct {
+	Point *struct{ Seconds float64 }
+	Rows  []struct {
+		Name string
+		N    [4]float64
+	}
+}
+
+// maxFrame is more than a page sends at once.
+const maxFrame = 64 << 20
+
+// topOfPage prints what a live page tells.
+func (o *operator) topOfPage(ctx context.Context) error {
+	stream, err := o.openPage(ctx)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, maxFrame)
+	calls, seconds, printed, event := make(map[string][4]float64), 0.0, 0, ""
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case name == "event":
+			event = value
+			continue
+		case name != "data" || event != "frame":
+			continue
+		}
+		var f pageFrame
+		if err := json.Unmarshal([]byte(value), &f); err != nil {
+			return fmt.Errorf("page %s: not what a live page sends: %w", o.page, err)
+		}
+		if f.Point == nil {
+			continue
+		}
+		seconds += f.Point.Seconds
+		for _, row := range f.Rows {
+			sum := calls[row.Name]
+			for i, n := range row.N {
+				sum[i] += n
+			}
+			calls[row.Name] = sum
+		}
+		if seconds < o.every.Seconds()*0.9 {
+			continue
+		}
+		o.clear(fmt.Sprintf("calls a second of one program, %s", time.Now().Format(time.TimeOnly)))
+		if err := each(o, "RULE REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S", ratesOf(calls, seconds), rateLine.row); err != nil {
+			return err
+		}
+		if printed++; printed == o.count {
+			return nil
+		}
+		seconds = 0
+		clear(calls)
+	}
+	if ctx.Err() != nil {
+		return nil // interrupted: that is how it ends
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("page %s: %w", o.page, err)
+	}
+	return fmt.Errorf("page %s: the program has ended the stream", o.page)
+}
+
+// ratesOf returns calls a second, those rules first that refuse most.
+func ratesOf(calls map[string][4]float64, seconds float64) []rateLine {
+	var rates []rateLine
+	for name, n := range calls {
+		rates = append(rates, rateLine{name, n[0] / seconds, n[1] / seconds, n[2] / seconds, n[3] / seconds})
+	}
+	slices.SortFunc(rates, func(a, b rateLine) int {
+		switch {
+		case a.Refused != b.Refused:
+			return map[bool]int{true: -1, false: 1}[a.Refused > b.Refused]
+		case a.Admitted != b.Admitted:
+			return map[bool]int{true: -1, false: 1}[a.Admitted > b.Admitted]
+		}
+		return strings.Compare(a.Rule, b.Rule)
+	})
+	return rates
+}
+
+// openPage returns the stream of a live page.
+func (o *operator) openPage(ctx context.Context) (io.ReadCloser, error) {
+	parsed, err := url.Parse(o.page)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return nil, usagef("-page is no http:// or https:// URL")
+	}
+	if parsed.User != nil {
+		return nil, usagef("-page has a user: take it out, and set RATECTL_PAGE_AUTHORIZATION to the header that the page wants, such as \"Bearer …\"")
+	}
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, parsed.JoinPath("api/stream").String(), nil)
+	if err != nil {
+		return nil, usagef("-page: %v", err)
+	}
+	if header := o.getenv("RATECTL_PAGE_AUTHORIZATION"); header != "" {
+		ask.Header.Set("Authorization", header)
+	}
+	answer, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		defer answer.Body.Close()
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
+		return nil, fmt.Errorf("page %s: no live page answers there: %s %s", o.page, answer.Status, strings.TrimSpace(string(said)))
+	}
+	return answer.Body, nil
+}

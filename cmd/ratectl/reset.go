@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A resetAnswer is what reset has done.
+type resetAnswer struct {
+	Rule     string   `json:"rule"`
+	Key      string   `json:"key"`
+	RedisKey string   `json:"redis_key"`
+	Before   keyState `json:"before"`
+}
+
+// reset gives a key its whole limit back, and ends its block.
+func reset(ctx context.Context, o *operator, args []string) error {
+	d, err := o.rule(args[0])
+	if err != nil {
+		return err
+	}
+	limit, key, err := o.limit(d, args[1:])
+	if err != nil {
+		return err
+	}
+	answer := resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: o.limiter.RedisKey(limit)}
+	there, err := o.client.Exists(ctx, answer.RedisKey).Result()
+	switch {
+	case err != nil:
+		return o.explained(err)
+	case there == 0:
+		return nothingf("nothing is counted for %s of rule %s in %s, under %s: there is nothing to reset",
+			printable(answer.Key), d.Name, namespaces(o.namespace), printable(answer.RedisKey))
+	}
+	answer.Before, err = o.state(ctx, d, key)
+	if runtime.ClassOf(err) == runtime.ClassWrongType { // that is a reason for a reset
+		answer.Before, err = keyState{Rule: d.Name, Key: answer.Key, State: "broken", RetryMS: new(int64)}, nil
+	}
+	if err != nil {
+		return err
+	}
+	err = o.confirm("forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+	if err != nil {
+		return err
+	}
+	if err := o.limiter.Reset(ctx, limit); err != nil {
+		return o.explained(err)
+	}
+	if o.json() {
+		return o.printJSON(answer)
+	}
+	o.printf("%s of rule %s is whole again; it was %s, with %d used", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+	if answer.Before.RetryMS == nil {
+		o.printf("it is still blocked, by an override: see ratectl unblock")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A keyState is what is known about a key of a rule.
+type keyState struct {
+	Rule      string  `json:"rule"`
+	Key       string  `json:"key"`
+	State     string  `json:"state"` // ok, near, refused, blocked, off or broken
+	Shadow    bool    `json:"shadow"`
+	Limit     *int64  `json:"limit"` // null: none, or each call brings its own
+	Used      int64   `json:"used"`
+	Remaining *int64  `json:"remaining"`
+	Window    string  `json:"window"`
+	RetryMS   *int64  `json:"retry_after_ms"` // null: never
+	ResetMS   int64   `json:"reset_after_ms"`
+	share     float64 // used of the limit
+}
+
+// The states of a key, by how bad they are.
+var states = []string{"off", "ok", "near", "refused", "blocked", "broken"}
+
+// state returns what a call of a cost of 1 would find now.
+func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
+	found, err := o.limiter.Peek(ctx, o.limitOf(d, key))
+	if err != nil {
+		return keyState{}, o.explained(err)
+	}
+	s := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: o.shadows(d, key), Window: shortDuration(d.Window), ResetMS: found.ResetAfter.Milliseconds()}
+	if off := o.modes.Enabled; found.Rule == "" || off != nil && !*off {
+		s.State, s.RetryMS = "off", new(int64)
+		return s, nil
+	}
+	s.Used = found.Limit - found.Remaining
+	unknown := d.byCall != "" && o.max == 0 && found.Limit == runtime.MaxLog
+	if !unknown {
+		s.Limit, s.Remaining = &found.Limit, &found.Remaining
+		s.share = 1
+		if found.Limit > 0 {
+			s.share = float64(s.Used) / float64(found.Limit)
+		}
+	}
+	if found.RetryAfter != runtime.Never {
+		s.RetryMS = new(found.RetryAfter.Milliseconds())
+	}
+	switch {
+	case found.Blocked || found.RetryAfter == runtime.Never:
+		s.State = "blocked"
+	case !found.Allowed:
+		s.State = "refused"
+	case s.share >= o.near:
+		s.State = "near"
+	default:
+		s.State = "ok"
+	}
+	return s, nil
+}
+
+// shadows reports whether a rule refuses no call with a key.
+func (o *operator) shadows(d declared, key *runtime.Key) bool {
+	shadow := d.shadow
+	of := o.modes.Rules[d.Name]
+	if of.Mode != nil {
+		shadow = *of.Mode == runtime.Shadow
+	}
+	if pattern, is := matching(of.Keys, key.Pattern()); is && of.Keys[pattern].Mode != nil {
+		shadow = *of.Keys[pattern].Mode == runtime.Shadow
+	}
+	return shadow
+}
+
+// matching returns the pattern that is in force for a key: itself, or the longest
+// beginning.
+func matching[T any](patterns map[string]T, key string) (best string, is bool) {
+	if _, is := patterns[key]; is {
+		return key, true
+	}
+	for i := len(key); i >= 0; i-- {
+		if _, is := patterns[key[:i]+"*"]; is {
+			return key[:i] + "*", true
+		}
+	}
+	return "", false
+}
+
+// row returns the state as cells of a table.
+func (s keyState) row() []string {
+	state := s.State
+	if s.Shadow && s.State != "off" {
+		state += " (shadow)"
+	}
+	if s.State == "broken" { // it is not what the rule writes
+		return []string{s.Key, state, "-", "-", "-"}
+	}
+	used := strconv.FormatInt(s.Used, 10)
+	if s.Limit != nil {
+		used = fmt.Sprintf("%d/%d", s.Used, *s.Limit)
+	} else if s.State == "off" {
+		used = "-"
+	}
+	return []string{s.Key, state, used, s.retry(), shortDuration(time.Duration(s.ResetMS) * time.Millisecond)}
+}
+
+func (s keyState) retry() string {
+	switch {
+	case s.RetryMS == nil:
+		return "never"
+	case *s.RetryMS == 0 && s.State != "refused" && s.State != "blocked":
+		return "-"
+	}
+	return shortDuration(time.Duration(*s.RetryMS) * time.Millisecond)
+}
+
+// shortDuration writes a duration with no more digits than an operator reads.
+func shortDuration(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Second)
+	case d >= time.Minute:
+		d = d.Round(100 * time.Millisecond)
+	default:
+		d = d.Round(time.Millisecond)
+	}
+	text := d.String()
+	for _, zero := range []struct{ long, short string }{{"m0s", "m"}, {"h0m", "h"}} {
+		if len(text) > len(zero.long) && text[len(text)-len(zero.long):] == zero.long {
+			text = text[:len(text)-len(zero.long)] + zero.short
+		}
+	}
+	return text
+}

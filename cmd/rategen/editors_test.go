@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rategen/rategen/internal/doccheck"
+)
+
+type task struct {
+	Command        string
+	ProblemMatcher json.RawMessage
+}
+
+// tasks returns the tasks of VS Code on the page about editors.
+func tasks(t *testing.T) []task {
+	t.Helper()
+	page, err := doccheck.Read("../../docs/editors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Tasks []task }
+	for _, b := range page.Blocks {
+		if b.Language == "json" {
+			if err := json.Unmarshal([]byte(b.Text), &file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(file.Tasks) != 2 {
+		t.Fatalf("the page has %d tasks", len(file.Tasks))
+	}
+	return file.Tasks
+}
+
+// The problem matcher of the page reads errors and warnings as the command prints them.
+func TestProblemMatcher(t *testing.T) {
+	var problems struct {
+		Pattern struct {
+			Regexp                                string
+			File, Line, Column, Severity, Message int
+		}
+	}
+	if err := json.Unmarshal(tasks(t)[0].ProblemMatcher, &problems); err != nil {
+		t.Fatal(err)
+	}
+	pattern := problems.Pattern
+	matcher, err := regexp.Compile(pattern.Regexp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]string{
+		"//ratelimit:key=#ip widnow=10s":                          "a.go|4|22||unknown option",
+		"//ratelimit:max=5":                                       "a.go|4|2|warning|all callers",
+		"//ratelimit:key=#ip max=1000 storage=zset window=1":      `a.go|4|51||window: "1" is not a duration`,
+		"//ratelimit:key=#ip max=5\n\tDo2(ip string) (n int)\n//": "a.go|4|2||Do2 has no error result",
+	} {
+		dir := writeModule(t, map[string]string{
+			"go.mod": module["go.mod"],
+			"a.go":   "package m\n\ntype A interface {\n\t" + source + "\n\tDo(ip string) error\n}\n",
+		})
+		_, _, errs := rategen(dir, "-check")
+		line, _, _ := strings.Cut(errs, "\n")
+		m := matcher.FindStringSubmatch(line)
+		if m == nil {
+			t.Errorf("the matcher does not read %q", line)
+			continue
+		}
+		got := strings.Join([]string{m[pattern.File], m[pattern.Line], m[pattern.Column], m[pattern.Severity], m[pattern.Message]}, "|")
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: the matcher reads %q, want %q", source, got, want)
+		}
+	}
+}
+
+// The task that explains a line gives the command what it needs.
+func TestExplainTask(t *testing.T) {
+	dir := writeModule(t, module)
+	command, ok := strings.CutPrefix(tasks(t)[1].Command, "go tool rategen ")
+	name, place, cut := strings.Cut(command, " ")
+	if !ok || !cut {
+		t.Fatalf("command %q", command)
+	}
+	place = strings.NewReplacer("${file}", filepath.Join(dir, "a.go"), "${lineNumber}", "5", "'", "").Replace(place)
+	if code, out, errs := rategen(dir, name, place); code != done || !strings.HasPrefix(out, "a.go:4: m.A.Do\n") {
+		t.Errorf("%s %s: exit %d\n%s%s", name, place, code, out, errs)
+	}
+}

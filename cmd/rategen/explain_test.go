@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+)
+
+// TestExplain runs every testdata/explain/*.txtar: a section whose name begins with
+// "explain" holds what rategen prints for that command line, and how it ends if that is
+// not 0. The other sections are files of a module.
+func TestExplain(t *testing.T) {
+	scenarios, err := filepath.Glob("../../testdata/explain/*.txtar")
+	if err != nil || len(scenarios) < 3 {
+		t.Fatal("no scenarios", err)
+	}
+	for _, path := range scenarios {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{"go.mod": module["go.mod"]}
+			for _, f := range archive.Files {
+				if !strings.HasPrefix(f.Name, "explain ") {
+					files[f.Name] = string(f.Data)
+				}
+			}
+			dir := writeModule(t, files)
+			for i, f := range archive.Files {
+				if !strings.HasPrefix(f.Name, "explain ") {
+					continue
+				}
+				code, out, errs := rategen(dir, strings.Fields(f.Name)...)
+				got := strings.ReplaceAll(out+errs, dir+string(filepath.Separator), "")
+				if code != 0 {
+					got += fmt.Sprintf("exit %d\n", code)
+				}
+				archive.Files[i].Data = []byte(got)
+				if diff := cmp.Diff(string(f.Data), got); diff != "" && !*update {
+					t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// docs/directive.md shows what the scenario manual holds.
+func TestExplainedInManual(t *testing.T) {
+	archive, err := txtar.ParseFile("../../testdata/explain/manual.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(optionTableFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const start, end = "<!-- explained -->\n\n```text\n", "```\n\n<!-- /explained -->"
+	before, rest, started := strings.Cut(string(page), start)
+	got, after, ended := strings.Cut(rest, end)
+	if !started || !ended {
+		t.Fatalf("%s has no explanation", optionTableFile)
+	}
+	want := string(archive.Files[len(archive.Files)-1].Data)
+	if *update {
+		if err := os.WriteFile(optionTableFile, []byte(before+start+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: run go test ./cmd/rategen -update (-want +got):\n%s", optionTableFile, diff)
+	}
+}

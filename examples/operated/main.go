@@ -1,0 +1,111 @@
+// Operated is a service under load as its operators see it: customers call it, some of
+// them too often; a page shows its limits, metrics are there for Prometheus, and a
+// limit is changed while it runs.
+//
+//	go run .
+//
+// It needs no Redis, since it brings a small one; with REDIS_ADDR=host:port it uses
+// that one. Open the page that it names, and watch while it tells what it does. What
+// changes limits is a hash in Redis, as ratectl writes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rategen/rategen/examples/operated/orders"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/ratepage"
+	"github.com/rategen/rategen/runtime/rateprom"
+)
+
+// overrides is the key of the hash with the limits that are changed.
+const overrides = "operated:limits"
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8080", "`address` of the page and of the metrics")
+	length := flag.Duration("for", 0, "how `long` it runs; 0: until it is interrupted")
+	step := flag.Duration("step", 10*time.Second, "`time` between two steps of the story")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "operated: it takes no arguments, only flags: %q\n", flag.Args())
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if *length > 0 {
+		ctx, stop = context.WithTimeout(ctx, *length)
+	}
+	err := run(ctx, *listen, os.Getenv("REDIS_ADDR"), *step, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "operated:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves the page and the metrics, and tells the story, until ctx ends.
+func run(ctx context.Context, listen, redisAddr string, step time.Duration, out io.Writer) error {
+	backend, err := openBackend(redisAddr)
+	if err != nil {
+		return err
+	}
+	defer backend.close()
+	quiet := slog.New(slog.DiscardHandler) // the page and the metrics say it
+	editor := override.NewEditor(backend.client, overrides)
+	page := ratepage.New(ratepage.WithPlainKeys(), ratepage.WithLogger(quiet), ratepage.WithActions(everybody, editor))
+	registry := prometheus.NewRegistry()
+	metrics, err := rateprom.Observer(registry)
+	if err != nil {
+		return err
+	}
+	limiter := runtime.New(runtime.NewRedisStore(backend.client), runtime.WithLogger(quiet),
+		runtime.WithOverrides(override.Redis(backend.client, overrides), time.Second),
+		runtime.WithObserver(page.Observer()), runtime.WithObserver(metrics))
+	defer func() { _ = limiter.Close() }()
+	service := orders.NewRateLimitedService(orders.Shop{}, limiter)
+
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("%w: -listen names another address", err)
+	}
+	server := &http.Server{Handler: handler(page, registry), ReadHeaderTimeout: 10 * time.Second}
+	server.RegisterOnShutdown(page.Close)
+	var running sync.WaitGroup
+	var served error
+	ctx, cancel := context.WithCancel(ctx)
+	running.Go(func() {
+		defer cancel()
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			served = err
+		}
+	})
+	fmt.Fprintf(out, "redis    %s\npage     http://%s/limits/\nmetrics  http://%[2]s/metrics\n\n", backend.about, l.Addr())
+	for _, c := range customers {
+		running.Go(func() { c.call(ctx, service) })
+	}
+	told := (&story{out, editor, limiter, registry, step}).tell(ctx)
+	<-ctx.Done()
+	ending, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	err = server.Shutdown(ending)
+	cancel()
+	running.Wait()
+	return errors.Join(served, told, err)
+}
+
+// everybody may change limits: this service listens to its own machine alone.
+func everybody(*http.Request, ratepage.Action) (string, error) { return "you", nil }

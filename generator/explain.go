@@ -1,0 +1,191 @@
+package generator
+
+import (
+	"fmt"
+	"go/constant"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/generator/internal/output"
+)
+
+// An Explanation says in words what one directive means.
+type Explanation struct {
+	Rule
+	Topics []Topic
+}
+
+// A Topic is a part of an explanation. Its name is limit, key, refused, end, redis or
+// failure; parts that a directive has nothing to say about are left out.
+type Topic struct{ Name, Text string }
+
+// Explain explains the directives at a line of a file, which is relative to cfg.Dir.
+// The line is that of a directive, or one of the declaration of a method, its comment
+// included: all limits of the method are explained then. At another line of an interface
+// those that its methods share are explained. cfg.Patterns is not used.
+//
+// The error is a [Diagnostics] if the input is at fault. If there is no directive at
+// the line it names the nearest one.
+func Explain(cfg Config, file string, line int) ([]Explanation, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	path := file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(cfg.Dir, file)
+	}
+	content, err := os.ReadFile(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("nothing to explain: %w", err)
+	case output.IsOurs(content):
+		return nil, fmt.Errorf("%s is generated: name a line of the file with the directives", file)
+	}
+	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
+	cfg.Dir, cfg.Patterns = filepath.Dir(path), []string{"."}
+	program := load.List(cfg.load(), report)
+	program.Parse()
+	builder := &model.Builder{Report: report}
+	wrapped := builder.Build(program.Check())
+	if report.HasErrors() {
+		return nil, diagnosticsOf(report)
+	}
+	at := &place{report: report, name: filepath.Base(path), line: line}
+	var found []Explanation
+	for _, f := range wrapped {
+		for _, w := range f.Wrappers {
+			for _, e := range at.explain(w) {
+				e.Package = f.Pkg.PkgPath
+				found = append(found, e)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, at.nothing(file, wrapped)
+	}
+	return found, nil
+}
+
+// A place is the line that is to be explained.
+type place struct {
+	report *diag.Reporter
+	name   string // of the file: its directory is all that was loaded
+	line   int
+	empty  string // the method at the line, if it has no limits
+}
+
+// explain explains those rules of a wrapper that the line names.
+func (p *place) explain(w *model.Wrapper) []Explanation {
+	for _, r := range w.Rules {
+		if at := p.position(r.Pos); p.holds(at) && at.Line == p.line {
+			return []Explanation{p.explanation(w, r, limitedBy(w, r))}
+		}
+	}
+	var all []Explanation
+	for _, m := range w.Methods {
+		if !p.declares(w, m) {
+			continue
+		}
+		for _, l := range m.Limits {
+			all = append(all, p.explanation(w, l.Rule, []*model.Method{m}))
+		}
+		if p.empty == "" && len(all) == 0 {
+			p.empty = w.Name + "." + m.Name
+		}
+		return all
+	}
+	if p.within(w.Decl.Spec.Name.Pos(), w.Decl.Spec.Name.End()) {
+		for _, r := range w.Rules {
+			if w.IsShared(r) {
+				all = append(all, p.explanation(w, r, limitedBy(w, r)))
+			}
+		}
+	}
+	return all
+}
+
+// explanation explains a rule, as it applies to methods.
+func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Method) Explanation {
+	resolved := r.With("name", r.Name).With("prefix", r.Prefix)
+	if r.Max != nil {
+		resolved = resolved.With("max", directive.Value{Text: constant.ToInt(r.Max.Const).ExactString()})
+	}
+	e := Explanation{Rule: ruleOf(w, r)}
+	e.Pos = p.report.Position(r.Pos)
+	for _, topic := range directive.Topics {
+		sentences := resolved.Says(topic)
+		switch topic {
+		case directive.TopicKey:
+			sentences = append(sentences, exampleKey(r, methods))
+		case directive.TopicRedis:
+			sentences = append(sentences, "The key expires once it has no effect any more.")
+		case directive.TopicRefusal:
+			if !r.IsShadow() {
+				sentences = append(sentences, answers(r, methods)...)
+			}
+		}
+		if len(sentences) > 0 {
+			e.Topics = append(e.Topics, Topic{string(topic), strings.Join(sentences, " ")})
+		}
+	}
+	return e
+}
+
+// limitedBy returns the methods that a rule limits.
+func limitedBy(w *model.Wrapper, r *model.Rule) []*model.Method {
+	return slices.DeleteFunc(slices.Clone(w.Methods), func(m *model.Method) bool {
+		return !slices.ContainsFunc(m.Limits, func(l *model.Limit) bool { return l.Rule == r })
+	})
+}
+
+// declares reports whether the line belongs to the declaration of a method.
+func (p *place) declares(w *model.Wrapper, m *model.Method) bool {
+	from, to := w.Decl.MethodRange(m.Name)
+	return from.IsValid() && p.within(from, to)
+}
+
+// within reports whether the line is one from a position to another.
+func (p *place) within(from, to token.Pos) bool {
+	first, last := p.position(from), p.position(to)
+	return p.holds(first) && first.Line <= p.line && p.line <= last.Line
+}
+
+// position is like [diag.Reporter.Position] and ignores //line comments: the line is one
+// of the file itself.
+func (p *place) position(pos token.Pos) token.Position {
+	return p.report.Fset.PositionFor(pos, false)
+}
+
+// holds reports whether the file holds a position.
+func (p *place) holds(at token.Position) bool { return filepath.Base(at.Filename) == p.name }
+
+// nothing says that there is no directive at the line, and which one is nearest.
+func (p *place) nothing(file string, files []*model.File) error {
+	nearest, distance := "", -1
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			for _, r := range w.Rules {
+				at := p.position(r.Pos)
+				if n := max(at.Line-p.line, p.line-at.Line); p.holds(at) && (distance < 0 || n < distance) {
+					nearest, distance = fmt.Sprintf("%d, which is %s", at.Line, r.Name), n
+				}
+			}
+		}
+	}
+	what := fmt.Sprintf("%s:%d: there is no directive and no limited method", file, p.line)
+	if p.empty != "" {
+		what = fmt.Sprintf("%s:%d: %s has no limits", file, p.line, p.empty)
+	}
+	if distance < 0 {
+		return fmt.Errorf("%s; the file declares no limit in this build: write %smax=100 above a method of an interface, and see -tags if the file has build constraints", what, directive.Prefix)
+	}
+	return fmt.Errorf("%s; the nearest directive is at line %s", what, nearest)
+}

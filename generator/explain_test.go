@@ -1,0 +1,79 @@
+package generator_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/runtime"
+)
+
+// keys is a store that remembers the key of the last charge.
+type keys struct {
+	*runtime.MemoryStore
+	last string
+}
+
+func (k *keys) Take(ctx context.Context, calls []runtime.Call) error {
+	k.last = string(calls[0].Charges[0].Key)
+	return k.MemoryStore.Take(ctx, calls)
+}
+
+// The key that an explanation shows is the one that the runtime gives to its store.
+func TestExplainedKey(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, filepath.Join(dir, "go.mod"), "module example.com/m\n\ngo 1.26.0\n")
+	t.Setenv("GOFLAGS", "")
+	t.Setenv("GOWORK", "off")
+	rules := map[string]runtime.Rule{
+		"":                          {},
+		"storage=list":              {Storage: runtime.List},
+		"storage=packed":            {Storage: runtime.Packed},
+		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
+		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour},
+		"algorithm=fixed-window":                          {Algorithm: runtime.FixedWindow},
+		"algorithm=token-bucket":                          {Algorithm: runtime.TokenBucket},
+		"algorithm=token-bucket block=1h":                 {Algorithm: runtime.TokenBucket, Block: time.Hour},
+		"algorithm=leaky-bucket":                          {Algorithm: runtime.LeakyBucket},
+		"algorithm=leaky-bucket wait=1s":                  {Algorithm: runtime.LeakyBucket, Wait: time.Second},
+		"algorithm=concurrency":                           {Algorithm: runtime.Concurrency},
+	}
+	for _, o := range generator.Options() {
+		for value := range strings.SplitSeq(o.Value, "|") {
+			if _, tested := rules[o.Name+"="+value]; o.Name == "storage" && value != "zset" && !tested {
+				t.Errorf("no case has %s=%s", o.Name, value)
+			}
+		}
+	}
+	for options, rule := range rules {
+		for _, text := range []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"} {
+			source := fmt.Sprintf("package m\n\ntype A interface {\n\t//ratelimit:window=10s prefix=p: key=part,#n %s\n\tDo(n int) error\n}\n\nconst part = %q\n", options, text)
+			scratch.Write(t, filepath.Join(dir, "a.go"), source)
+			explanations, err := generator.Explain(generator.Config{Dir: dir}, "a.go", 4)
+			if err != nil {
+				t.Fatal(options, err)
+			}
+			shown := ""
+			for _, topic := range explanations[0].Topics {
+				if m := regexp.MustCompile(`key is (.*)$`).FindStringSubmatch(topic.Text); m != nil && topic.Name == "key" {
+					shown = m[1]
+				}
+			}
+			store := &keys{MemoryStore: runtime.NewMemoryStore()}
+			limiter := runtime.New(store)
+			rule.Name, rule.Prefix, rule.Window, rule.Max = "a", "p:", 10*time.Second, 100
+			if _, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString(text).AddInt(1001))); err != nil {
+				t.Fatal(options, err)
+			}
+			if shown != store.last {
+				t.Errorf("%s: the explanation says %q, and the key is %q", options, shown, store.last)
+			}
+		}
+	}
+}

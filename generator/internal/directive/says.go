@@ -1,0 +1,198 @@
+package directive
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Topic is what a sentence of an explanation is about.
+type Topic string
+
+// The topics of an explanation, in its order.
+const (
+	TopicLimit   Topic = "limit"   // what is admitted
+	TopicKey     Topic = "key"     // whose calls are counted together
+	TopicRefusal Topic = "refused" // what is refused, and what its caller gets
+	TopicEnd     Topic = "end"     // what changes when the call returns
+	TopicRedis   Topic = "redis"   // what Redis holds
+	TopicFailure Topic = "failure" // what happens when Redis gives no answer
+)
+
+// Topics are all topics in the order of an explanation.
+var Topics = []Topic{TopicLimit, TopicKey, TopicRefusal, TopicEnd, TopicRedis, TopicFailure}
+
+// says is what a row of [Options] says about a directive, by topic. A function
+// returns "" where there is nothing to say.
+type says map[Topic]func(*Settings) string
+
+// Says returns what the options of a directive mean, in sentences, in the order of the
+// table. Numbers should be resolved: max and cost are then literals where they are
+// constant.
+func (s *Settings) Says(about Topic) []string {
+	var all []string
+	for i := range Options {
+		o := &Options[i]
+		say := o.says[about]
+		if say == nil || !o.appliesTo(s.Algorithm()) {
+			continue
+		}
+		if text := say(s); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func keySays(s *Settings) string {
+	key := texts(s.Key())
+	switch len(key) {
+	case 0:
+		return "All callers share one budget."
+	case 1:
+		return "Calls are counted apart for each " + key[0] + "."
+	}
+	return "Calls are counted apart for each combination of " + list(key, "and") + "."
+}
+
+func maxSays(s *Settings) string {
+	window := ShortDuration(s.Window())
+	most, known := s.max()
+	limit := ""
+	switch s.Algorithm() {
+	case fixedWindow:
+		limit = "At most " + calls(most) + " in a window of " + window + ", which the first call begins."
+	case tokenBucket:
+		limit = calls(most) + " per " + window + " in the long run."
+	case leakyBucket:
+		if limit = calls(most) + " per " + window + " in the long run."; s.Waits() {
+			limit = calls(most) + " per " + window + ", evenly spaced."
+		}
+	case Concurrency:
+		limit = "At most " + calls(most) + " in flight, over all processes."
+	default:
+		limit = "At most " + calls(most) + " in " + exactly(s) + "."
+	}
+	if !known {
+		limit += " The max is evaluated for each call."
+	}
+	return limit
+}
+
+// exactly returns the time in which a log or a counter admits no more than its max.
+// Rounding takes a time slice of the window: see the page on algorithms.
+func exactly(s *Settings) string {
+	rounded := get[time.Duration](s, "resolution")
+	if rounded >= s.Window() {
+		return "each time slice of " + ShortDuration(s.Window())
+	}
+	return "any " + ShortDuration(s.Window()-rounded)
+}
+
+func algorithmSays(s *Settings) string {
+	most, known := s.max()
+	switch s.Algorithm() {
+	case SlidingLog:
+		if get[time.Duration](s, "resolution") == 0 {
+			return "The count is exact."
+		}
+	case fixedWindow:
+		twice := "twice that many"
+		if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
+			twice = strconv.FormatInt(2*n, 10)
+		}
+		return "Around the end of a window up to " + twice + " may pass within " + ShortDuration(s.Window()) + "."
+	case Concurrency:
+		return "A call holds a permit until the method returns or panics."
+	}
+	return ""
+}
+
+func resolutionSays(s *Settings) string {
+	r := get[time.Duration](s, "resolution")
+	if r == 0 {
+		return ""
+	}
+	return "Times fall to the start of their time slice of " + ShortDuration(r) + ": calls leave the window together, up to " + ShortDuration(r) + " early."
+}
+
+func bucketsSays(s *Settings) string {
+	b, n := get[buckets](s, "buckets"), 60
+	switch {
+	case b.adaptive:
+		n = 16
+	case b.fine > 0:
+		n = b.coarse * b.fine
+	case b.coarse > 0:
+		n = b.coarse
+	}
+	return "Calls are counted in buckets: one may count for up to " + ShortDuration((s.Window() / time.Duration(n)).Round(time.Microsecond)) + " longer than the window."
+}
+
+func burstSays(s *Settings) string {
+	most, _ := s.max()
+	burst := most
+	if s.Burst() > 0 {
+		burst = strconv.FormatInt(s.Burst(), 10)
+	}
+	if s.Algorithm() != leakyBucket || !s.Waits() {
+		return "After a pause a burst of up to " + calls(burst) + " passes at once."
+	}
+	if s.Burst() > 0 {
+		return "At most " + calls(burst) + " may be in line."
+	}
+	return ""
+}
+
+func costSays(s *Settings) string {
+	cost := s.Expr("cost")
+	if cost == nil || cost.Text == "1" {
+		return ""
+	}
+	return "A call counts as " + cost.Text + "."
+}
+
+func whenSays(s *Settings) string {
+	if when := s.Expr("when"); when != nil {
+		return "It is applied only to calls for which " + when.Text + " is true."
+	}
+	return ""
+}
+
+func adaptiveSays(s *Settings) string {
+	if len(s.Adaptive()) == 0 {
+		return ""
+	}
+	return "The max follows how busy the process is by " + list(s.Adaptive(), "and") + ", from half to one and a half times the one declared."
+}
+
+func exceptSays(s *Settings) string {
+	if except := texts(s.Except()); len(except) > 0 {
+		return "It leaves out " + list(except, "and") + "."
+	}
+	return ""
+}
+
+// max returns the max and whether it is a number.
+func (s *Settings) max() (text string, known bool) {
+	text = s.MaxText()
+	_, err := strconv.ParseInt(text, 10, 64)
+	return text, err == nil
+}
+
+// calls writes a number of calls.
+func calls(n string) string {
+	if n == "1" {
+		return "1 call"
+	}
+	return n + " calls"
+}
+
+// list writes words as in "a, b and c".
+func list(words []string, and string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
+}

@@ -1,0 +1,146 @@
+package directive
+
+import (
+	"strconv"
+	"time"
+)
+
+func refusalSays(s *Settings) string {
+	if s.IsShadow() {
+		return ""
+	}
+	most, _ := s.max()
+	switch s.Algorithm() {
+	case fixedWindow:
+		return "A call is refused while the window has no room for it, and then counts for nothing."
+	case leakyBucket:
+		if s.Waits() {
+			return "" // the row of wait says it
+		}
+		return "A call is refused while the bucket has no room for it, and then counts for nothing."
+	case tokenBucket:
+		return "A call is refused while the bucket has no tokens for it, and then counts for nothing."
+	case Concurrency:
+		return "A call is refused while " + calls(most) + " run."
+	}
+	return "A call is refused while the last " + ShortDuration(s.Window()) + " have no room for it, and then counts for nothing."
+}
+
+func waitSays(s *Settings) string {
+	wait := get[time.Duration](s, "wait")
+	switch {
+	case wait == 0 || s.IsShadow():
+		return ""
+	case s.Algorithm() == leakyBucket:
+		return "A call waits for its turn. It is refused at once if that comes later than " + ShortDuration(wait) + ", or than the deadline of its context."
+	}
+	return "Before that it waits for room, for up to " + ShortDuration(wait) + " and no longer than its context."
+}
+
+func blockSays(s *Settings) string {
+	if s.Block() == 0 {
+		return ""
+	}
+	return "A caller that is refused stays refused for " + ShortDuration(s.Block()) + " from then on. Further tries do not extend that."
+}
+
+func modeSays(s *Settings) string {
+	if s.IsShadow() {
+		return "Nothing is refused: in shadow mode the limit counts, and reports what it would have refused."
+	}
+	return ""
+}
+
+func refundSays(s *Settings) string {
+	if refund := s.Expr("refund"); refund != nil {
+		return "If " + refund.Text + " is true when the call returns, its charge is given back."
+	}
+	return ""
+}
+
+func settleSays(s *Settings) string {
+	settle := s.Expr("settle")
+	if settle == nil {
+		return ""
+	}
+	when := "When"
+	if s.Expr("refund") != nil {
+		when = "Otherwise, when"
+	}
+	return when + " the call returns, " + settle.Text + " is what it cost: the difference to what was reserved is given back, or charged on top and waited for by later calls."
+}
+
+// stateSays tells what Redis holds for a key. That of a log is in the row of storage.
+func stateSays(s *Settings) string {
+	switch s.Algorithm() {
+	case slidingCounter:
+		return "A string with the count of each bucket that is in use."
+	case fixedWindow:
+		return "A string with the start of the window and a count."
+	case tokenBucket, leakyBucket:
+		return "A string with a level and its time."
+	case Concurrency:
+		return "A sorted set with an entry for each permit. Those of a process that dies are free " + ShortDuration(s.Window()) + " later."
+	}
+	return ""
+}
+
+func storageSays(s *Settings) string {
+	kind := map[string]string{"": "sorted set", "zset": "sorted set", "list": "list", "packed": "string"}[s.Storage()]
+	if kind == "" {
+		return ""
+	}
+	entries := "the max"
+	if most, known := s.max(); known {
+		entries = most
+	}
+	return "A " + kind + " with the time of every call that was admitted in the last " + ShortDuration(s.Window()) + ", and so up to " + entries + " that count."
+}
+
+// failSays is about failures as [stateSays] is about Redis.
+func failSays(s *Settings) string {
+	if s.IsShadow() {
+		return "If Redis gives no answer, the call goes on and is not counted."
+	}
+	const noAnswer = "If Redis gives no answer in time, "
+	switch get[string](s, "fail") {
+	case "open":
+		return noAnswer + "the call goes on and is not counted."
+	case "closed":
+		return noAnswer + "the call is refused with an error that is runtime.ErrUnavailable."
+	case "local":
+		return noAnswer + "this process decides alone by counts of its own. All processes together may then admit the max once for each of them, unless runtime.WithReplicas divides it."
+	}
+	return noAnswer + "the limiter's policy decides. Without runtime.WithFailurePolicy the call goes on and is not counted."
+}
+
+// KeyTag returns what the Redis keys of a rule end in: rules with different states never
+// share a key.
+func (s *Settings) KeyTag() string {
+	tag := ""
+	switch s.Algorithm() {
+	case SlidingLog:
+		if storage := s.Storage(); storage != "" && storage != "zset" {
+			tag = "%" + storage
+		}
+	case slidingCounter:
+		tag = "%counter"
+		if b := get[buckets](s, "buckets"); b.fine > 0 {
+			tag = "%layered-" + b.String() + "-" + strconv.FormatInt(s.Window().Microseconds(), 10)
+		}
+	case fixedWindow:
+		tag = "%window"
+	case tokenBucket:
+		tag = "%token"
+	case leakyBucket:
+		if tag = "%leaky"; s.Waits() {
+			tag = "%queue"
+		}
+	case Concurrency:
+		tag = "%permits"
+	}
+	if s.Block() > 0 {
+		tag += "%block"
+	}
+	return tag
+}

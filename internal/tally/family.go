@@ -1,0 +1,57 @@
+package tally
+
+// A Kind says how the values of a family change.
+type Kind uint8
+
+const (
+	// Counter values only rise.
+	Counter Kind = iota
+	// Gauge values rise and fall.
+	Gauge
+	// Histogram values are distributions.
+	Histogram
+)
+
+// A Family is a metric under its name and in its unit of OpenTelemetry. In
+// Prometheus dots are underscores, and the unit and "total" end the name.
+type Family struct {
+	Name   string
+	Kind   Kind
+	Unit   string // s, By, or an annotation such as {decision}
+	Help   string
+	Labels []string
+}
+
+// The families that [Tally.Collect] emits.
+var (
+	Decisions    = &Family{"rategen.decisions", Counter, "{decision}", "Decisions about limits. A call counts once for each of its limits.", []string{"rule", "verdict", "source"}}
+	cost         = &Family{"rategen.cost", Counter, "{event}", "Cost of the calls that were decided.", []string{"rule", "verdict"}}
+	nearLimit    = &Family{"rategen.near_limit", Counter, "{decision}", "Decisions that found at least 0.8 of the limit used, denials included.", []string{"rule"}}
+	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
+	breakerOpen  = &Family{"rategen.breaker.open", Gauge, "", "1 while the circuit breaker of a node is open.", []string{"node"}}
+	overridden   = &Family{"rategen.overrides", Gauge, "{rule}", "Rules that the overrides in force are for.", nil}
+	refused      = &Family{"rategen.overrides.refused", Counter, "{refusal}", "Refused overrides. The same error counts once a minute.", nil}
+	factor       = &Family{"rategen.adaptive.factor", Gauge, "", "Factor that multiplies the max of an adaptive rule.", []string{"rule"}}
+	memoryUsed   = &Family{"rategen.redis.memory.used", Gauge, "By", "Memory that Redis uses. On a cluster it is that of the fullest master.", nil}
+	memoryMax    = &Family{"rategen.redis.memory.max", Gauge, "By", "Memory that Redis may use.", nil}
+	panics       = &Family{"rategen.panics", Counter, "{panic}", "Contained panics in functions that the limiter was given.", []string{"in"}}
+	ruleInfo     = &Family{"rategen.rule.info", Gauge, "", "1 for each registered rule, with its algorithm and its mode as declared.", []string{"rule", "algorithm", "mode"}}
+	ruleEnforced = &Family{"rategen.rule.enforced", Gauge, "", "1 while the rule denies calls, 0 while it is in shadow mode or switched off.", []string{"rule"}}
+	ruleLimit    = &Family{"rategen.rule.limit", Gauge, "", "Max of the rule, with its override and its adaptive factor.", []string{"rule"}}
+	ruleWindow   = &Family{"rategen.rule.window", Gauge, "s", "Window of the rule, with its override.", []string{"rule"}}
+	inFlight     = &Family{"rategen.permits.in_flight", Gauge, "{permit}", "Permits of concurrency limits that the calls of this process hold.", []string{"rule"}}
+)
+
+// Families are all that [Tally.Collect] emits.
+var Families = []*Family{
+	Decisions, cost, nearLimit, failures, breakerOpen, overridden, refused, factor, memoryUsed, memoryMax, panics,
+	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight,
+}
+
+// Duration is a histogram, which each adapter keeps in its own way.
+var Duration = &Family{"rategen.decision.duration", Histogram, "s",
+	"Time that decisions took which waited for the store, 10 µs or more. A call counts once for each of its limits.",
+	[]string{"source"}}
+
+// DurationBounds are the upper bounds of the buckets of [Duration] in seconds.
+var DurationBounds = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3}

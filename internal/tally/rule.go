@@ -1,0 +1,111 @@
+package tally
+
+import (
+	"sync/atomic"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// The sizes of arrays that verdicts, sources and failure policies are indices of.
+// They are powers of two, so that a mask is enough to stay within them.
+const (
+	verdicts = 8
+	sources  = 8
+	policies = 4
+)
+
+// classes is how many classes of errors there are.
+var classes = func() (n runtime.ErrorClass) {
+	for n = 1; n.String() != runtime.ClassOther.String(); {
+		n++
+	}
+	return n
+}()
+
+// A rule is what is counted under one rule name.
+type rule struct {
+	label     string // its name, fit for a label
+	decisions [verdicts][sources]atomic.Uint64
+	extra     [verdicts]atomic.Uint64 // by how much the cost exceeds the number of decisions
+	near      atomic.Uint64
+	failures  atomic.Pointer[[]atomic.Uint64] // by class and policy; nil before the first
+	factor    atomic.Pointer[float64]         // as last told; nil if never
+}
+
+// decided counts a decision.
+func (r *rule) decided(ev *runtime.DecisionEvent) {
+	v := ev.Verdict % verdicts
+	r.decisions[v][ev.Source%sources].Add(1)
+	if ev.Cost > 1 {
+		r.extra[v].Add(uint64(ev.Cost - 1))
+	}
+	// Limit and Remaining are at most runtime.MaxCount.
+	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != runtime.SourceNone {
+		r.near.Add(1)
+	}
+}
+
+// failed counts a failure.
+func (r *rule) failed(ev runtime.FailureEvent) {
+	counts := r.failures.Load()
+	if counts == nil {
+		made := make([]atomic.Uint64, int(classes)*policies)
+		r.failures.CompareAndSwap(nil, &made)
+		counts = r.failures.Load()
+	}
+	class := ev.Class
+	if class >= classes {
+		class = runtime.ClassOther
+	}
+	(*counts)[int(class)*policies+int(ev.Policy%policies)].Add(1)
+}
+
+// expected are the decisions that a rule has series for before the first one. The
+// others get theirs with their first decision.
+var expected = func() (is [verdicts][sources]bool) {
+	is[runtime.Admitted][runtime.SourceStore] = true
+	is[runtime.Admitted][runtime.SourceLocal] = true
+	is[runtime.Admitted][runtime.SourceFailure] = true
+	is[runtime.Denied][runtime.SourceStore] = true
+	is[runtime.Denied][runtime.SourceRecalled] = true
+	is[runtime.Denied][runtime.SourceLocal] = true
+	is[runtime.ShadowDenied][runtime.SourceStore] = true
+	is[runtime.NotCharged][runtime.SourceStore] = true
+	is[runtime.Unavailable][runtime.SourceFailure] = true
+	return is
+}()
+
+// collect emits what was counted.
+func (r *rule) collect(emit Emit) {
+	for v := range verdicts {
+		verdict := runtime.Verdict(v).String()
+		total, known := uint64(0), false
+		for s := range sources {
+			n := r.decisions[v][s].Load()
+			if n > 0 || expected[v][s] {
+				emit(Decisions, float64(n), r.label, verdict, runtime.Source(s).String())
+				total, known = total+n, true
+			}
+		}
+		if known {
+			emit(cost, float64(total+r.extra[v].Load()), r.label, verdict)
+		}
+	}
+	emit(nearLimit, float64(r.near.Load()), r.label)
+	if counts := r.failures.Load(); counts != nil {
+		for i := range *counts {
+			if n := (*counts)[i].Load(); n > 0 {
+				emit(failures, float64(n), r.label, runtime.ErrorClass(i/policies).String(), policyName(runtime.FailurePolicy(i%policies)))
+			}
+		}
+	}
+}
+
+// policyName returns the label of a policy. A decision that could not be settled
+// has none.
+func policyName(p runtime.FailurePolicy) string {
+	if p == runtime.FailDefault {
+		return "none"
+	}
+	return p.String()
+}

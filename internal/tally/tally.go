@@ -1,0 +1,108 @@
+// Package tally counts what limiters and their stores report, for the packages that
+// export it as metrics. Counting a decision takes a few atomic additions and
+// allocates nothing.
+package tally
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Tally counts the events of one or more limiters. It is safe for concurrent use.
+type Tally struct {
+	names *names
+	nodes nodes
+
+	overridden, refused   atomic.Int64
+	memoryUsed, memoryMax atomic.Int64
+	measured              atomic.Bool // the memory was
+
+	mu       sync.Mutex
+	limiters []*runtime.Limiter
+	panics   map[string]uint64 // by kind of function
+}
+
+// New returns a tally without events.
+func New() *Tally {
+	t := &Tally{names: newNames(), panics: map[string]uint64{}}
+	t.nodes.open = map[string]bool{"": false}
+	for _, in := range functions {
+		t.panics[in] = 0
+	}
+	return t
+}
+
+// functions are the kinds of functions that a [runtime.PanicEvent] names.
+var functions = []string{
+	"observer", "recorder", "log handler", "override source", "scaler", "kill switch", "denied", "redis client", "store",
+}
+
+// Observer returns an observer that counts everything but decisions. Its user adds
+// the function Decision, which calls [Tally.Decided].
+func (t *Tally) Observer() *runtime.Observer {
+	return &runtime.Observer{
+		Attach: t.attach,
+		Failure: func(_ context.Context, ev runtime.FailureEvent) {
+			t.names.of(ev.Rule).failed(ev)
+		},
+		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
+		Override: func(ev runtime.OverrideEvent) {
+			t.overridden.Store(int64(ev.Rules))
+			if ev.Err != nil {
+				t.refused.Add(1)
+			}
+		},
+		Scale: func(ev runtime.ScaleEvent) { t.names.of(ev.Rule).factor.Store(&ev.Factor) },
+		Memory: func(ev runtime.MemoryEvent) {
+			t.memoryUsed.Store(ev.Used)
+			t.memoryMax.Store(ev.Max)
+			t.measured.Store(true)
+		},
+		Panic: t.panicked,
+	}
+}
+
+// Decided counts a decision, and returns the label of its rule.
+func (t *Tally) Decided(ev *runtime.DecisionEvent) (rule string) {
+	r := t.names.of(ev.Rule)
+	r.decided(ev)
+	return r.label
+}
+
+// trip is the least that a decision takes which waits for a server.
+const trip = 10 * time.Microsecond
+
+// Waited reports whether a decision waited for the store, so that its duration is
+// worth measuring. Others, and those of a store in memory, take about a microsecond.
+func Waited(ev *runtime.DecisionEvent) bool {
+	return ev.Latency >= trip && int(ev.Source) < len(waits) && waits[ev.Source]
+}
+
+// Waits are the sources of decisions that may have waited for the store.
+var Waits = []runtime.Source{runtime.SourceStore, runtime.SourceLocal, runtime.SourceFailure}
+
+var waits = func() (is [sources]bool) {
+	for _, source := range Waits {
+		is[source] = true
+	}
+	return is
+}()
+
+func (t *Tally) attach(l *runtime.Limiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.limiters, l) {
+		t.limiters = append(t.limiters, l)
+	}
+}
+
+func (t *Tally) panicked(ev runtime.PanicEvent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.panics[ev.In]++
+}

@@ -1,0 +1,158 @@
+package tally_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/tally"
+	"github.com/rategen/rategen/runtime"
+)
+
+// read returns what a tally emits, by the name of the family and the labels. It fails
+// if anything is emitted twice.
+func read(t *testing.T, counted *tally.Tally) map[string]float64 {
+	t.Helper()
+	values := map[string]float64{}
+	counted.Collect(func(f *tally.Family, value float64, labels ...string) {
+		name := fmt.Sprintf("%s%q", f.Name, labels)
+		if _, twice := values[name]; twice {
+			t.Errorf("%s is emitted twice", name)
+		}
+		if len(labels) != len(f.Labels) {
+			t.Errorf("%s: labels of a family with %q", name, f.Labels)
+		}
+		values[name] = value
+	})
+	return values
+}
+
+// TestBounds counts events of more rules and nodes than have series of their own,
+// from several goroutines, and wants each counted once.
+func TestBounds(t *testing.T) {
+	counted := tally.New()
+	o := counted.Observer()
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
+	for i := range 300 {
+		limiter.Register(&runtime.Rule{Name: fmt.Sprint("rule", i*30), Window: time.Second, Max: int64(i)})
+	}
+	const rules, workers = 11_000, 2
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for i := range rules {
+				counted.Decided(&runtime.DecisionEvent{Rule: fmt.Sprint("rule", i), Source: runtime.SourceStore, Cost: 2})
+				o.Failure(context.Background(), runtime.FailureEvent{Rule: fmt.Sprint("rule", i)})
+			}
+		})
+	}
+	read(t, counted)
+	working.Wait()
+	for i := range 1500 {
+		o.Breaker(runtime.BreakerEvent{Open: true, Node: fmt.Sprint("node", i)})
+	}
+	got := read(t, counted)
+	var near, decisions, cost, failures, open float64
+	for i := range rules {
+		rule := fmt.Sprint("rule", i)
+		if _, ok := got[fmt.Sprintf("rategen.near_limit[%q]", rule)]; ok {
+			near++
+		}
+		decisions += got[fmt.Sprintf("rategen.decisions[%q %q %q]", rule, "admitted", "store")]
+		cost += got[fmt.Sprintf("rategen.cost[%q %q]", rule, "admitted")]
+		failures += got[fmt.Sprintf("rategen.failures[%q %q %q]", rule, "other", "none")]
+	}
+	decisions += got[`rategen.decisions["other" "admitted" "store"]`]
+	cost += got[`rategen.cost["other" "admitted"]`]
+	failures += got[`rategen.failures["other" "other" "none"]`]
+	if near != 10_000 || decisions != workers*rules || cost != 2*workers*rules || failures != workers*rules {
+		t.Errorf("%v rules, %v decisions, %v cost, %v failures", near, decisions, cost, failures)
+	}
+	if other := got[`rategen.decisions["other" "admitted" "store"]`]; other != workers*1000 {
+		t.Errorf("%v decisions of the others, want %d", other, workers*1000)
+	}
+	for i := range 1500 {
+		open += got[fmt.Sprintf("rategen.breaker.open[%q]", fmt.Sprint("node", i))]
+	}
+	if other := got[`rategen.breaker.open["other"]`]; open != 999 || other != 501 {
+		t.Errorf("%v breakers are open, and %v others", open, other)
+	}
+	// All close, and other nodes take their places.
+	for i := range 4000 {
+		o.Breaker(runtime.BreakerEvent{Open: i >= 3500, Node: fmt.Sprint("node", i)})
+	}
+	got = read(t, counted)
+	var nodes int
+	open = 0
+	for i := range 4000 {
+		if value, ok := got[fmt.Sprintf("rategen.breaker.open[%q]", fmt.Sprint("node", i))]; ok {
+			nodes, open = nodes+1, open+value
+		}
+	}
+	if _, others := got[`rategen.breaker.open["other"]`]; nodes != 999 || open != 500 || others {
+		t.Errorf("%d nodes, of which %v are open, others: %t", nodes, open, others)
+	}
+}
+
+// TestNearLimit tries how much of a limit is left around 0.8 of it.
+func TestNearLimit(t *testing.T) {
+	for limit := int64(-1); limit <= 50; limit++ {
+		for remaining := int64(-1); remaining <= limit+1; remaining++ {
+			counted := tally.New()
+			counted.Decided(&runtime.DecisionEvent{Rule: "a", Source: runtime.SourceStore, Limit: limit, Remaining: remaining})
+			want := 0.0
+			if limit > 0 && float64(limit-remaining)/float64(limit) >= 0.8-1e-9 {
+				want = 1
+			}
+			if got := read(t, counted)[`rategen.near_limit["a"]`]; got != want {
+				t.Errorf("%d of %d left: %v, want %v", remaining, limit, got, want)
+			}
+		}
+	}
+}
+
+// TestTwins wants one series of rules that have the same name, here and in another
+// limiter, with the numbers of the first.
+func TestTwins(t *testing.T) {
+	counted := tally.New()
+	o := counted.Observer()
+	for i := range int64(2) {
+		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o), runtime.WithObserver(o))
+		limiter.Register(
+			&runtime.Rule{Name: "a", Source: "y", Window: time.Second, Max: 30 + i},
+			&runtime.Rule{Name: "a", Source: "x", Prefix: "x", Window: time.Second, Max: 10 + i, Algorithm: runtime.FixedWindow})
+	}
+	got := read(t, counted)
+	if max := got[`rategen.rule.limit["a"]`]; max != 10 {
+		t.Errorf("max %v, want that of the first rule, 10", max)
+	}
+	if got[`rategen.rule.info["a" "fixed-window" "enforce"]`] != 1 {
+		t.Errorf("no info of the first rule: %v", got)
+	}
+}
+
+// TestUnregistered wants the factor and the permits of rules that no limiter has
+// registered.
+func TestUnregistered(t *testing.T) {
+	counted := tally.New()
+	o := counted.Observer()
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
+	rule := &runtime.Rule{Name: "a", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency}
+	d, err := limiter.Take(t.Context(), rule.Limit(nil).WithCost(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Scale(runtime.ScaleEvent{Rule: "b", Factor: 0.25})
+	got := read(t, counted)
+	if got[`rategen.permits.in_flight["a"]`] != 2 || got[`rategen.adaptive.factor["b"]`] != 0.25 {
+		t.Errorf("got %v", got)
+	}
+	if err := limiter.Refund(t.Context(), d, rule.Limit(nil).WithCost(2)); err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := read(t, counted)[`rategen.permits.in_flight["a"]`]; n != 0 || !ok {
+		t.Errorf("%v permits after the call, want 0", n)
+	}
+}

@@ -1,0 +1,351 @@
+-- Sliding log in a STRING: the same decisions as in a ZSET, in less memory and by fewer
+-- commands.
+--
+-- KEY    A byte that is 0; the end of a block in 7 bytes, the highest first, or 0; and
+--        the time of every event in microseconds, in 7 bytes, oldest event first. Events
+--        of one time stand there once each.
+--        Of a long log the first byte is 1. After the block follow, in 4 bytes each, how
+--        many slots there are, the first one that is used, and how many are; and in a
+--        byte each how many events come before these in time, and how many after, from 1
+--        to 8. Room for 8 events holds the latter at its beginning, and room for 8 more
+--        the former at its end. Then come the slots, a ring.
+-- PARAM  length of a time slice in microseconds, as for the ZSET.
+-- CALLS  If max is at most 64:
+--        look: GET; calls in a row share one MGET. charge: SET.
+--        If it is more:
+--        look: GETRANGE for the beginning. About every 8th time that an event has left,
+--        or if several have, GETRANGE for the next 8; if these have left, GETRANGE about
+--        log n times. GETRANGE for most denials. GET if max was less when the log was
+--        charged.
+--        charge: SET up to 18 events, and above that to have an eighth more slots than
+--        there are events, when they are too few or more than four times what is used;
+--        and SETRANGE beside it above 4,096 events, to have as many as max, once.
+--        Otherwise SETRANGE, and about every 8th time another; and PEXPIRE if the newest
+--        event is not of the same stretch of slack, see prelude.lua.
+--        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
+--        SETRANGE, and above 18 events GETRANGE and SETRANGE for those behind the charge
+--        in the ring, or those before it if they are fewer.
+--
+-- Lua hashes every byte of every text, so a script should see few of them. A charge
+-- removes all events that have left.
+--- gather
+if max <= 64 then
+  --- insert strings
+end
+--- shared
+--- insert numbers
+local stamp = bytes('>I7', clock) -- the time of an event now
+
+-- Reads events of the ring of a long log, from the i-th on.
+local function slots(key, rest, start, size, i, n)
+  local from = (start + i) % size
+  local upto = from + n
+  local events = call('GETRANGE', key, rest + 7 * from, rest + 7 * (upto < size and upto or size) - 1)
+  if upto > size then
+    events = events .. call('GETRANGE', key, rest, rest + 7 * (upto - size) - 1)
+  end
+  if #events ~= 7 * n then
+    error('a log that is cut off')
+  end
+  return events
+end
+--- open
+-- Reads the log under key: front events from the byte after skip on, in state; then,
+-- of a long log, ring events in slots, and back events behind the header in state.
+local state, front, ring, back, skip, start, size, newest = nil, 0, 0, 0, 0, nil, nil, nil
+-- What a log begins with, and how many bytes that are; and how many come before the
+-- slots of a long one.
+local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
+if max <= 64 then
+  --- insert read
+else
+  state = call('GETRANGE', key, '0', '134')
+  if state == '' then
+    state = nil
+  elseif #state == 135 and string.byte(state, 1, 1) == 0 then
+    state = call('GET', key)
+  end
+end
+if state then
+  local length, kind = #state, string.byte(state, 1, 1)
+  if kind == 0 and length >= base and (length - base) % 7 == 0 then
+    front, skip = (length - base) / 7, base
+    --- insert end
+    if front > 0 then
+      newest = number('>I7', state, length - 6)
+    end
+  elseif kind == 1 and length >= rest then
+    --- insert end
+    size, start, ring, front, back = number('>I4I4I4I1I1', state, base + 1)
+    skip = rest - 7 * front
+    if front < 1 or front > 8 or back < 1 or back > 8 or start >= size or ring < 1 or ring > size then
+      error('a log of another kind')
+    end
+    newest = number('>I7', state, base + 8 + 7 * back)
+  else
+    error('a text of another kind')
+  end
+end
+--- end (block)
+ends = number('>I7', state, 2)
+if ends == 0 then
+  ends = nil
+end
+--- clear (block)
+if ends then
+  log = short .. sub(log, 9)
+end
+--- look
+room, at = max, clock
+--- insert open
+local live, left, ahead = 0, front + ring + back, nil
+if newest then
+  local first = first
+  if newest > clock then
+    at = newest
+    first = at - window + 1
+  end
+  if newest >= first then
+    left = 0
+    if number('>I7', state, skip + 1) < first then
+      -- Of the events in part the one at low has left, and that at most has not.
+      local part, place, low, high, most = state, skip + 1, 0, 1, front - 1
+      if ring > 0 and number('>I7', part, place + 7 * most) < first then
+        --- insert search
+      end
+      while high < most and number('>I7', part, place + 7 * high) < first do
+        low, high = high, high * 2 + 1
+      end
+      if high > most then
+        high = most
+      end
+      while high - low > 1 do
+        local middle = math.floor((low + high) / 2)
+        if number('>I7', part, place + 7 * middle) < first then
+          low = middle
+        else
+          high = middle
+        end
+      end
+      left = left + high
+    end
+    live = front + ring + back - left
+  end
+  room = max - live
+  if cost > room then
+    local leaver = left + cost - room - 1
+    if leaver < front then
+      retry = number('>I7', state, skip + 7 * leaver + 1)
+    elseif leaver < front + ring then
+      retry = number('>I7', slots(key, rest, start, size, leaver - front, 1), 1)
+    else
+      retry = number('>I7', state, base + 15 + 7 * (leaver - front - ring))
+    end
+    retry = retry + window - clock
+  end
+  if (retry or not charging) and live > 0 then
+    reset = newest + window - clock
+  end
+end
+--- search
+-- All events in front have left: it is among the next ones that one has not.
+low, high, most, place, left = -1, 0, math.min(ring, 8) - 1, 1, front
+part = slots(key, rest, start, size, 0, most + 1)
+if number('>I7', part, 7 * most + 1) >= first then
+  ahead = part
+else
+  local before, after = most, ring
+  while after - before > 1 do
+    local middle = math.floor((before + after) / 2)
+    if number('>I7', slots(key, rest, start, size, middle, 1), 1) < first then
+      before = middle
+    else
+      after = middle
+    end
+  end
+  left = front + after
+  if after < ring then
+    most = 0 -- this is the one
+  else
+    part, place, most = state, base + 15, back - 1
+  end
+end
+--- charge
+if param > 0 then
+  at = math.max(at - at % param, newest or 0)
+end
+-- The first event of a stretch of slack sets the expiry for all of it.
+local opens = live == 0 or newest < at - at % slack
+local log = at == clock and stamp or bytes('>I7', at)
+if cost > 1 then
+  log = string.rep(log, cost)
+end
+if ring == 0 then
+  if left == 0 and live > 0 then
+    log = state .. log
+    --- insert clear
+  elseif live > 0 then
+    log = short .. sub(state, skip + 7 * left + 1) .. log
+  else
+    log = short .. log
+  end
+else
+  local head, tail = nil, sub(state, base + 15, base + 14 + 7 * back) .. log
+  if left < front then
+    front = front - left
+  else
+    if ahead then
+      head = sub(ahead, 7 * (left - front) + 1)
+      start, ring = start + #ahead / 7, ring - #ahead / 7
+    else
+      local gone = math.min(left - front, ring)
+      head, start, ring = '', start + gone, ring - gone
+      tail = sub(tail, 7 * (left - front - gone) + 1)
+    end
+    front = 0
+  end
+  --- insert join
+end
+if log then
+  --- insert set
+elseif opens then
+  call('PEXPIRE', key, lifetime(at + window + slack))
+end
+reset = at + window - clock
+--- join
+-- Writes a long log if there are as many slots as it should have, and else sets log to
+-- all of it. The last events are tail, and the first ones head, or if that is nil
+-- those front events that are there.
+if head == '' and ring > 0 then
+  local n = math.min(ring, 8)
+  head = slots(key, rest, start, size, 0, n)
+  start, ring = start + n, ring - n
+end
+if tail == '' and ring > 0 then
+  ring = ring - 1
+  tail = slots(key, rest, start, size, ring, 1)
+end
+back = #tail / 7
+local moved = back > 8 and back - 1 or 0 -- how many go to the ring
+if ring == 0 or ring + moved > size or (ring + moved) * 4 < size and ring + moved <= 2048 then
+  log = short .. (head or sub(state, rest - 7 * front + 1, rest))
+    .. (ring > 0 and slots(key, rest, start, size, 0, ring) or '') .. tail
+else
+  log = nil
+  if moved > 0 then
+    local i, events = ring, sub(tail, 1, 7 * moved)
+    --- insert store
+    ring, back, tail = ring + moved, 1, sub(tail, 7 * moved + 1)
+  end
+  if head then
+    front = #head / 7
+    tail = tail .. string.rep('\0', 112 - 7 * (back + front)) .. head
+  end
+  call('SETRANGE', key, '0', long .. bytes('>I4I4I4I1I1', size, start % size, ring, front, back) .. tail)
+end
+--- store
+-- Writes events to the ring, from the i-th on.
+local from = (start + i) % size
+local fits = 7 * (size - from)
+if #events > fits then
+  call('SETRANGE', key, rest + 7 * from, sub(events, 1, fits))
+  call('SETRANGE', key, rest, sub(events, fits + 1))
+else
+  call('SETRANGE', key, rest + 7 * from, events)
+end
+--- set
+-- Writes a log that is not long, or makes it so, and its expiry if that is to change.
+local whole -- how long the text is to become
+if max > 64 and #log > 134 then
+  -- An eighth more slots than are used, but no more than the log may hold; and all of
+  -- these for more than 4,096 events, so that none of the copies is large.
+  local ring = (#log - base) / 7 - 9
+  local size = math.floor(ring * 9 / 8) + 8
+  if ring > 4096 and ring <= max then
+    size = max + 256
+  elseif ring <= max and size > max then
+    size = max
+  end
+  whole = rest + 7 * size
+  log = long .. bytes('>I4I4I4I1I1', size, 0, ring, 8, 1) .. sub(log, -7) .. string.rep('\0', 49)
+    .. sub(log, base + 1, base + 56) .. sub(log, base + 57, -8)
+  if whole <= 131072 then -- or else SETRANGE, which may take twice the memory below 1 MB
+    log = log .. string.rep('\0', whole - #log)
+  end
+end
+if opens then
+  call('SET', key, log, 'PX', lifetime(at + window + slack))
+else
+  call('SET', key, log, 'KEEPTTL')
+end
+if whole and whole > 131072 then
+  call('SETRANGE', key, whole - 1, '\0')
+end
+--- refund
+--- insert open
+-- Where the first event stands that is not before a time.
+local function index(time)
+  local low, high = 0, front + ring + back
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local log, place = state, skip + 7 * middle + 1
+    if middle >= front + ring then
+      place = base + 15 + 7 * (middle - front - ring)
+    elseif middle >= front then
+      log, place = slots(key, rest, start, size, middle - front, 1), 1
+    end
+    if number('>I7', log, place) < time then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+local from, upto = index(at), index(at + 1)
+cost = math.min(cost, upto - from)
+local opens, log
+if cost > 0 and ring == 0 then
+  log = short .. sub(state, skip + 1, skip + 7 * from) .. sub(state, skip + 7 * (from + cost) + 1)
+elseif cost > 0 then
+  local head, tail = sub(state, skip + 1, rest), sub(state, base + 15, base + 14 + 7 * back)
+  -- Of equal events those go that take least to remove.
+  local last = math.min(cost, upto - math.max(from, front + ring))
+  if last > 0 then
+    local place = 7 * math.max(from - front - ring, 0)
+    tail, cost = sub(tail, 1, place) .. sub(tail, place + 7 * last + 1), cost - last
+  end
+  local first = math.min(cost, front - from)
+  if first > 0 then
+    head, cost = sub(head, 1, 7 * from) .. sub(head, 7 * (from + first) + 1), cost - first
+  end
+  if cost > 0 then
+    local i = math.max(from - front, 0)
+    local behind = ring - i - cost
+    if behind < i then
+      if behind > 0 then
+        local events = slots(key, rest, start, size, i + cost, behind)
+        --- insert store
+      end
+    else
+      if i > 0 then
+        local events, i = slots(key, rest, start, size, 0, i), cost
+        --- insert store
+      end
+      start = start + cost
+    end
+    ring = ring - cost
+  end
+  --- insert join
+end
+if log == short then
+  call('UNLINK', key)
+elseif log then
+  --- insert set
+end
+--- whole
+if live > 0 then
+  reset = newest + window - clock
+end
+--- mark
+local written = redis.pcall('SETRANGE', key, '1', bytes('>I7', ends))

@@ -1,0 +1,255 @@
+package override
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+func ofRule(name string) Target          { return Target{Rule: name} }
+func ofKeys(name, pattern string) Target { return Target{name, pattern, true} }
+
+func toMax(n int64) Change { return Change{KeyOverride: runtime.KeyOverride{Max: &n}} }
+
+// Changes are merged into what stands in the hash, wherever that is, and leave
+// the rest as it was written.
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	soon := time.Now().Add(time.Hour).Truncate(time.Second)
+	timed := func(c Change) Change { c.Until = soon; return c }
+	shadow := Change{KeyOverride: runtime.KeyOverride{Mode: new(runtime.Shadow)}}
+	until := `,"until":"` + soon.UTC().Format(time.RFC3339) + `"}`
+	past := `, "until": "2020-01-01T00:00:00Z"}`
+	type hash map[string]string
+	for name, test := range map[string]struct {
+		before hash
+		target Target
+		change *Change // nil: remove
+		after  hash
+		err    string // a part of it
+	}{
+		"a rule":                {nil, ofRule("r"), new(toMax(7)), hash{"r": `{"max":7}`}, ""},
+		"a mode beside a max":   {hash{"r": `{"max": 7}`}, ofRule("r"), &shadow, hash{"r": `{"max":7,"mode":"shadow"}`}, ""},
+		"a max in place":        {hash{"r": `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8}`}, ""},
+		"another spelling":      {hash{`["r"]`: `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{`["r"]`: `{"max":8}`}, ""},
+		"a key":                 {nil, ofKeys("r", "a<*"), new(toMax(7)), hash{`["r","a<*"]`: `{"max":7}`}, ""},
+		"the empty key":         {nil, ofKeys("r", ""), new(toMax(7)), hash{`["r",""]`: `{"max":7}`}, ""},
+		"a spelled key":         {hash{`["r", "a"]`: `{"mode": "shadow"}`}, ofKeys("r", "a"), new(toMax(7)), hash{`["r", "a"]`: `{"max":7,"mode":"shadow"}`}, ""},
+		"a nested key":          {hash{"r": `{"max": 2, "keys": {"a": {"mode": "shadow"}}}`}, ofKeys("r", "a"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":7,"mode":"shadow"}},"max":2}`}, ""},
+		"beside nested keys":    {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":1}},"max":7}`}, ""},
+		"a strange rule":        {nil, ofRule("[x"), new(toMax(7)), hash{`["[x"]`: `{"max":7}`}, ""},
+		"all limits":            {nil, ofRule(All), new(Change{KeyOverride: runtime.KeyOverride{Enabled: new(false)}}), hash{"*": `{"enabled":false}`}, ""},
+		"for a time":            {nil, ofRule("r"), new(timed(toMax(7))), hash{"r": `{"max":7` + until}, ""},
+		"for the same time":     {hash{"r": `{"max":7` + until}, ofRule("r"), new(timed(shadow)), hash{"r": `{"max":7,"mode":"shadow"` + until}, ""},
+		"for ever now":          {hash{"r": `{"max":7` + until}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8}`}, ""},
+		"after its end":         {hash{"r": `{"max": 7` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
+		"nested after its end":  {hash{"r": `{"keys": {"a": {"max": 7}}` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
+		"would end another":     {hash{"r": `{"max": 7}`}, ofRule("r"), new(timed(shadow)), nil, `without an end, {"max":7}`},
+		"would last on":         {hash{"r": `{"max":7` + until}, ofRule("r"), &shadow, nil, `until ` + soon.UTC().Format(time.RFC3339)},
+		"keys would end":        {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(timed(toMax(7))), nil, "keys in one field"},
+		"the rule would end it": {hash{"r": `{"keys": {"a": {"max": 1}}` + until}, ofKeys("r", "a"), new(toMax(7)), nil, "keys in one field"},
+
+		"remove a rule":          {hash{"r": `{"max": 7}`, "s": `{}`}, ofRule("r"), nil, hash{"s": `{}`}, ""},
+		"remove a key":           {hash{`["r", "a"]`: `{"max": 7}`}, ofKeys("r", "a"), nil, hash{}, ""},
+		"remove a nested key":    {hash{"r": `{"max": 2, "keys": {"a": {}, "b": {}}}`}, ofKeys("r", "a"), nil, hash{"r": `{"keys":{"b":{}},"max":2}`}, ""},
+		"remove beside keys":     {hash{"r": `{"max": 2, "keys": {"b": {}}}`}, ofRule("r"), nil, hash{"r": `{"keys":{"b":{}}}`}, ""},
+		"remove what is broken":  {hash{"r": `{`, "s": `{`}, ofRule("r"), nil, hash{"s": `{`}, ""},
+		"remove what is twice":   {hash{`["r"]`: `{}`, "r": `{}`}, ofRule("r"), nil, hash{}, ""},
+		"remove all limits":      {hash{"*": `{"enabled": false}`}, ofRule(All), nil, hash{}, ""},
+		"a rule forbids it":      {nil, ofRule("r"), new(toMax(runtime.MaxLog + 1)), nil, "the maximum of a sliding-log"},
+		"no rule could":          {nil, ofRule("other"), new(toMax(-1)), nil, "max -1 is not between"},
+		"no key is like that":    {nil, ofKeys("r", "a*b"), new(toMax(1)), nil, "a * before the end"},
+		"not UTF-8":              {nil, ofKeys("r", "\xff"), new(toMax(1)), nil, "as %XX"},
+		"another field is wrong": {hash{"s": `{"windw": "5s"}`}, ofRule("r"), new(toMax(1)), nil, `field "s": line 1: unknown field "windw"`},
+		"the field is wrong":     {hash{"r": `max`}, ofRule("r"), new(toMax(1)), nil, "remove this override first"},
+		"a max of all":           {nil, ofRule(All), new(toMax(1)), nil, "says enabled only"},
+		"no change":              {nil, ofRule("r"), new(Change{}), nil, "no field"},
+		"no rule":                {nil, ofRule(""), new(toMax(1)), nil, "no rule is named"},
+		"an end that is over":    {nil, ofRule("r"), &Change{toMax(1).KeyOverride, time.Unix(1e9, 0)}, nil, "is over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for field, value := range test.before {
+				client.HSet(ctx, name, field, value)
+			}
+			editor := NewEditor(client, name, rule)
+			want := test.after
+			var err error
+			if test.change == nil {
+				var found bool
+				if found, err = editor.Remove(ctx, test.target); !found {
+					t.Error("nothing was found")
+				}
+				if again, err := editor.Remove(ctx, test.target); again || err != nil {
+					t.Errorf("removed again: %t, %v", again, err)
+				}
+			} else {
+				_, _, err = editor.Set(ctx, test.target, *test.change)
+			}
+			if test.err != "" {
+				want = test.before
+			}
+			if err == nil != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %v, want %q", err, test.err)
+			}
+			got := hash(client.HGetAll(ctx, name).Val())
+			if want == nil {
+				want = hash{}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whatever an editor writes, the source reads back as that, beside all else.
+func TestEditorAndSource(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	editor, source := NewEditor(client, "limits"), Redis(client, "limits")
+	want := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	field := func(t *rapid.T, name string) bool { return rapid.Bool().Draw(t, name) }
+	rapid.Check(t, func(t *rapid.T) {
+		rule := rapid.SampledFrom([]string{"a", "[", `["`, "b.C#2", "规则", "<&>"}).Draw(t, "rule")
+		pattern := rapid.SampledFrom([]string{"", "*", "a", "a:*", "%2A", "%3A:x", `"]`, "键", "%FF"}).Draw(t, "pattern")
+		target := Target{Rule: rule}
+		if field(t, "keys") {
+			target.Pattern, target.Keys = pattern, true
+		}
+		var c Change
+		if field(t, "max") {
+			c.Max = new(rapid.Int64Range(0, runtime.MaxCount).Draw(t, "max"))
+		}
+		if field(t, "enabled") {
+			c.Enabled = new(field(t, "on"))
+		}
+		if field(t, "window") {
+			c.Window = new(time.Duration(rapid.Int64Range(int64(runtime.MinWindow), int64(runtime.MaxWindow)).Draw(t, "window")))
+		}
+		if c.empty() || field(t, "mode") {
+			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.Enforce, runtime.Shadow}).Draw(t, "mode"))
+		}
+		if _, _, err := editor.Set(ctx, target, c); err != nil {
+			t.Fatal(err)
+		}
+		of := want.Rules[rule]
+		all := ownOf(of)
+		if target.Keys {
+			all = of.Keys[pattern]
+		}
+		for _, f := range []func(){
+			func() {
+				if c.Max != nil {
+					all.Max = c.Max
+				}
+			},
+			func() {
+				if c.Enabled != nil {
+					all.Enabled = c.Enabled
+				}
+			},
+			func() {
+				if c.Window != nil {
+					all.Window = c.Window
+				}
+			},
+			func() {
+				if c.Mode != nil {
+					all.Mode = c.Mode
+				}
+			},
+		} {
+			f()
+		}
+		if target.Keys {
+			if of.Keys == nil {
+				of.Keys = map[string]runtime.KeyOverride{}
+			}
+			of.Keys[pattern] = all
+		} else {
+			of.Enabled, of.Max, of.Window, of.Mode = all.Enabled, all.Max, all.Window, all.Mode
+		}
+		want.Rules[rule] = of
+		got, err := source.Overrides(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		entries, err := editor.List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Target == target && e.KeyOverride.Max != nil && *e.KeyOverride.Max != *all.Max {
+				t.Errorf("listed as %v, want max %d", e, *all.Max)
+			}
+		}
+	})
+}
+
+// Many editors at the same time lose no change.
+func TestEditorsTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.StartCluster(t).Client(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 10 {
+				for {
+					_, _, err := NewEditor(client, "limits").Set(ctx, ofKeys("r", fmt.Sprint(i)), toMax(int64(n)))
+					if err == nil {
+						break
+					}
+					if !strings.Contains(err.Error(), "try again") {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	entries, err := NewEditor(client, "limits").List(ctx)
+	if err != nil || len(entries) != 4 {
+		t.Fatalf("got %v, %v", entries, err)
+	}
+	for i, e := range entries {
+		if e.Target != ofKeys("r", fmt.Sprint(i)) || *e.Max != 9 {
+			t.Errorf("entry %d is %+v", i, e)
+		}
+	}
+}
+
+// Without Redis an edit says so.
+func TestEditorWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	client.Set(context.Background(), "text", "", 0)
+	if _, _, err := NewEditor(client, "text").Set(context.Background(), ofRule("r"), toMax(1)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("a key of another type: %v", err)
+	}
+	server.Kill()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := NewEditor(client, "limits").Remove(ctx, ofRule("r")); err == nil || errors.Is(err, ErrConflict) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+package override
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/stale"
+)
+
+// What has an end is in force until then, in a file and in a hash alike, and what
+// has none stays.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	type rules = map[string]runtime.Override
+	type keys = map[string]runtime.KeyOverride
+	one := runtime.KeyOverride{Max: new(int64(1))}
+	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
+	fromHash, err := parseHash(map[string]string{
+		"*":         `{"enabled": false, "until": "2026-11-22T14:00:01Z"}`,
+		"r":         `{"max": 1, "until": "2026-11-22T15:00:02+01:00", "keys": {"n": {"max": 1}, "m": {"max": 1, "until": "2026-11-22T14:00:01Z"}}}`,
+		`["r","k"]`: `{"max": 1, "until": "2026-11-22T14:00:03.5Z"}`,
+		`["r","l"]`: `{"max": 1}`,
+		"s":         `{"max": 1, "until": "2026-11-22T14:00:03Z"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromFile, err := parseFile("a.yaml", []byte(`
+rules:
+  r:
+    max: 1
+    until: 2026-11-22T14:00:02Z
+    keys:
+      n: {max: 1}
+      m: {max: 1, until: "2026-11-22T14:00:01Z"}
+  s: {max: 1, until: 2026-11-22T14:00:03Z}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := fromHash.at(start)
+	for _, test := range []struct {
+		after    time.Duration
+		enabled  *bool
+		fromHash rules
+		fromFile rules
+	}{
+		{999 * time.Millisecond, new(false),
+			rules{"r": {Max: one.Max, Keys: keys{"n": one, "m": one, "k": one, "l": one}}, "s": {Max: one.Max}},
+			rules{"r": {Max: one.Max, Keys: keys{"n": one, "m": one}}, "s": {Max: one.Max}}},
+		{time.Second, nil,
+			rules{"r": {Max: one.Max, Keys: keys{"n": one, "k": one, "l": one}}, "s": {Max: one.Max}},
+			rules{"r": {Max: one.Max, Keys: keys{"n": one}}, "s": {Max: one.Max}}},
+		{2 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}, "s": {Max: one.Max}}, rules{"s": {Max: one.Max}}},
+		{3 * time.Second, nil, rules{"r": {Keys: keys{"k": one, "l": one}}}, rules{}},
+		{4 * time.Second, nil, rules{"r": {Keys: keys{"l": one}}}, rules{}},
+		{0, nil, rules{"r": {Keys: keys{"l": one}}}, rules{}}, // a clock that goes back brings nothing back
+	} {
+		if diff := cmp.Diff(runtime.Overrides{Enabled: test.enabled, Rules: test.fromHash}, fromHash.at(start.Add(test.after))); diff != "" {
+			t.Errorf("hash after %v (-want +got):\n%s", test.after, diff)
+		}
+		if diff := cmp.Diff(runtime.Overrides{Rules: test.fromFile}, fromFile.at(start.Add(test.after))); diff != "" {
+			t.Errorf("file after %v (-want +got):\n%s", test.after, diff)
+		}
+	}
+	if len(before.Rules["r"].Keys) != 4 || before.Rules["s"].Max == nil {
+		t.Errorf("what a limiter may be reading has changed: %+v", before)
+	}
+	for _, text := range []string{`"soon"`, `"2026-11-22"`, `7`, `"0001-01-01T00:00:00Z"`} {
+		_, err := parseHash(map[string]string{"r": `{"until": ` + text + `}`})
+		if err == nil || !strings.Contains(err.Error(), "2026-11-22T15:00:00Z") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// An override ends on time though its file has gone, for every limiter that
+// follows it, and each reports the error all the same.
+func TestUntilWithoutSource(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "limits.json")
+		until := time.Now().Add(10 * time.Second).UTC().Format(time.RFC3339)
+		text := `{"rules": {"r": {"max": 0, "until": "` + until + `"}, "s": {"max": 0}}}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source := File(path)
+		var limiters []*runtime.Limiter
+		failures := make([]int, 2)
+		for i := range failures {
+			limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithOverrides(source, time.Second),
+				runtime.WithLogger(slog.New(slog.DiscardHandler)),
+				runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+					if errors.Is(ev.Err, os.ErrNotExist) {
+						failures[i]++
+					}
+				}}))
+			defer limiter.Close()
+			limiters = append(limiters, limiter)
+		}
+		allowed := func(l *runtime.Limiter, rule string) bool {
+			d, err := l.Peek(context.Background(), (&runtime.Rule{Name: rule, Window: time.Minute, Max: 5}).Limit(nil))
+			return d.Allowed && err == nil
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(9 * time.Second)
+		for i, l := range limiters {
+			if allowed(l, "r") || allowed(l, "s") {
+				t.Errorf("limiter %d: ended too early", i)
+			}
+		}
+		time.Sleep(2500 * time.Millisecond)
+		synctest.Wait()
+		for i, l := range limiters {
+			if !allowed(l, "r") || allowed(l, "s") {
+				t.Errorf("limiter %d: r %t, s %t, want only r to be admitted", i, allowed(l, "r"), allowed(l, "s"))
+			}
+			if failures[i] != 1 {
+				t.Errorf("limiter %d: %d failures reported in a minute, want 1", i, failures[i])
+			}
+		}
+	})
+}
+
+// A source that never had an end returns nothing beside its error.
+func TestDespite(t *testing.T) {
+	t.Parallel()
+	r := reading{says: runtime.Overrides{Enabled: new(false)}}
+	if o, err := r.despite(os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	r.lasts(time.Now().Add(time.Hour), Target{Rule: "r"})
+	var last *stale.Error
+	if o, err := r.despite(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}

@@ -1,0 +1,259 @@
+package runtime_test
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/storetest"
+)
+
+func packedRule(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "packed", Window: time.Second, Max: max, Storage: runtime.Packed}
+}
+
+// TestPackedRead has calls find a log of 10,000 events, and wants no more than a
+// little of it to be read and written, wherever in the ring its edges are, whether
+// the call is admitted or denied.
+func TestPackedRead(t *testing.T) {
+	t.Parallel()
+	const events, most = 10_000, 700 // bytes; those of the log are 70,000
+	server := redistest.Start(t)
+	client := server.Client(t)
+	rule := packedRule(events + 100)
+	rule.Window = time.Hour
+	ranges := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`)
+	for _, spare := range []int{400, 1000, 4000} {
+		log := newLog(t, client, rule)
+		value := packedLog(times(log.subject.Now(), events), spare)
+		client.Set(t.Context(), log.key, value, 0)
+		log.subject.Advance(rule.Window - time.Microsecond) // none has left
+		for i, cost := range []int64{1, 8, 1, 99, runtime.MaxLogCost, 1, 1, 1} {
+			stop := monitor(t, server)
+			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: cost}}}}
+			if err := log.subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+				t.Fatal(err, calls[0].Err)
+			}
+			read := 0
+			for _, line := range stop() {
+				if !strings.Contains(line, " lua] ") || strings.Contains(line, runtime.ClockKey) {
+					continue
+				}
+				if m := ranges.FindStringSubmatch(line); m != nil {
+					from, _ := strconv.Atoi(m[1])
+					upto, _ := strconv.Atoi(m[2])
+					read += upto - from + 1
+				} else if regexp.MustCompile(`(?i)"(get|mget|set)"`).MatchString(line) {
+					t.Errorf("%d spare, call %d of cost %d: %.100s", spare, i, cost, line)
+				}
+			}
+			if read == 0 || read > most {
+				t.Errorf("%d spare, call %d of cost %d: %d bytes were read, want at most %d", spare, i, cost, read, most)
+			}
+			log.subject.Advance(5 * time.Microsecond)
+		}
+	}
+}
+
+// times returns moments that are a microsecond apart.
+func times(begin int64, n int) []int64 {
+	all := make([]int64, n)
+	for i := range all {
+		all[i] = begin + int64(i)
+	}
+	return all
+}
+
+// TestPackedEmpty gives back all of a log, and wants its key to be gone.
+func TestPackedEmpty(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient)
+	for _, block := range []time.Duration{0, time.Second} {
+		for _, n := range []int64{1, 20, 100} {
+			rule := packedRule(1000)
+			rule.Block = block
+			call := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: rule.Max, Cost: n}}}}
+			if err := store.Take(t.Context(), call); err != nil || !call[0].Charges[0].Allowed {
+				t.Fatal(call, err)
+			}
+			if err := store.Settle(t.Context(), call[0].Charges); err != nil { // at 0
+				t.Fatal(err)
+			}
+			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) {
+				t.Errorf("%d events, block %v: the key holds %x, %v", n, block, value, err)
+			}
+		}
+	}
+}
+
+// TestPackedShrinks has a log become small again after a peak, and wants its memory
+// back while it is used all the time.
+func TestPackedShrinks(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	log := newLog(t, client, packedRule(10_500))
+	rule := packedRule(10_500)
+	log.fill(rule, 2_000)
+	if n := client.StrLen(t.Context(), log.key).Val(); n > 2_000*7*9/8+700 {
+		t.Errorf("%d bytes for 2,000 events", n)
+	}
+	log.fill(rule, 8_000)
+	if n := client.StrLen(t.Context(), log.key).Val(); n < 70_000 || n > 85_000 {
+		t.Errorf("%d bytes for 10,000 events", n)
+	}
+	for range effort.Of(300, 3000) {
+		log.subject.Advance(10 * time.Millisecond)
+		log.decide(runtime.Store.Take, rule, 1)
+		inside, stored := rule.Max-log.peek(rule, 1).Remaining, log.stored(rule)
+		if stored != inside {
+			t.Fatalf("%d events are stored, and %d in the window", stored, inside)
+		}
+		if n := client.StrLen(t.Context(), log.key).Val(); n > max(4*7*inside+500, 76_000) || inside < 2000 && n > 4*7*inside+500 {
+			t.Fatalf("%d bytes for %d events", n, inside)
+		}
+	}
+}
+
+// TestPackedBytes wants servers with and without Lua's struct to keep the same bytes.
+func TestPackedBytes(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	without := func(text string) string {
+		changed := strings.Replace(text, "rawget(_G, 'struct')", "nil", 1)
+		if changed == text && strings.Contains(text, "SETRANGE") {
+			t.Error("the script has changed: it would use struct")
+		}
+		return changed
+	}
+	for _, block := range []time.Duration{0, time.Millisecond} {
+		rule := packedRule(1000)
+		rule.Block = block
+		subjects := []storetest.Subject{injected(t, client, nil), injected(t, client, without)}
+		key := storetest.Prefix(t) + block.String()
+		for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
+			var values [][]byte
+			var results []runtime.Result
+			for j, s := range subjects {
+				k := key + strconv.Itoa(j)
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(k), Max: rule.Max, Cost: cost}}}}
+				if err := s.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+					t.Fatal(err, calls[0].Err)
+				}
+				value, err := client.Get(t.Context(), k).Bytes()
+				if err != nil {
+					t.Fatal(err)
+				}
+				values, results = append(values, value), append(results, calls[0].Charges[0].Result)
+			}
+			if results[0] != results[1] || !bytes.Equal(values[0], values[1]) {
+				t.Fatalf("call %d: %+v and %x with struct, %+v and %x without", i, results[0], values[0], results[1], values[1])
+			}
+			for _, s := range subjects[:1] { // they share the clock
+				s.Advance(37 * time.Millisecond)
+			}
+		}
+	}
+}
+
+// TestPackedBroken damages logs, and wants an error that names it and no change.
+func TestPackedBroken(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	subject := injected(t, client, nil)
+	now := subject.Now()
+	long, short := packedLog(times(now-500, 200), 40), packedLog(times(now-10, 10), -1)
+	changed := func(value []byte, at int, to byte) []byte {
+		value = slices.Clone(value)
+		value[at] = to
+		return value
+	}
+	key := []byte(storetest.Prefix(t))
+	for name, value := range map[string][]byte{
+		"long, cut in the slots":  long[:packedSlots+10], // which a call of high cost looks at
+		"short by a byte":         short[:len(short)-1],
+		"longer by a byte":        append(slices.Clone(short), 1),
+		"of another kind":         changed(short, 0, 2),
+		"text":                    []byte("1234567890123456 0123456"),
+		"long, cut in the header": long[:100],
+		"starts beyond the slots": changed(long, 12, 1),
+		"more than there are":     changed(long, 16, 1),
+		"none in front":           changed(long, 20, 0),
+		"too many in front":       changed(long, 20, 9),
+		"none behind":             changed(long, 21, 0),
+		"too many behind":         changed(long, 21, 200),
+	} {
+		for max, cost := range map[int64]int64{5: 5, 1000: 900} {
+			if max == 5 && strings.HasPrefix(name, "long, cut in the slots") {
+				continue
+			}
+			client.Set(t.Context(), string(key), value, time.Hour)
+			for _, peek := range []bool{true, false} {
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: packedRule(max), Key: key, Max: max, Cost: cost}}}}
+				do := subject.Store.Take
+				if peek {
+					do = subject.Store.Peek
+				}
+				if err := do(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType {
+					t.Errorf("%s, max %d: got %+v, %v", name, max, calls[0].Charges[0].Result, calls[0].Err)
+				}
+				if got, _ := client.Get(t.Context(), string(key)).Bytes(); !bytes.Equal(got, value) {
+					t.Errorf("%s, max %d: the value was changed", name, max)
+				}
+			}
+		}
+	}
+}
+
+// TestPackedEdges lets the events of a log leave one after the other, and in steps,
+// from every form that it may have, and wants each decision to be the one in memory;
+// and it charges a log until it has become larger several times.
+func TestPackedEdges(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for _, events := range []int64{19, 20, 21, 60, 130} {
+		for _, step := range []int64{1, 3, 9, 50} {
+			log := newLog(t, client, packedRule(0))
+			few, many := packedRule(60), packedRule(events+70)
+			begin := log.subject.Now()
+			if events <= few.Max {
+				log.decideEach(few, events) // a log that is not long though it might be by now
+			} else {
+				log.decideEach(many, events)
+			}
+			log.subject.Advance(many.Window - time.Duration(log.subject.Now()-begin)*time.Microsecond)
+			for left := int64(0); left < events+step; left += step {
+				for _, cost := range []int64{1, 5, 12, 30, 55, 80, many.Max - 5, many.Max} {
+					log.peek(many, min(cost, many.Max))
+				}
+				if left%2 == 0 {
+					log.decide(runtime.Store.Take, many, 1+left%11)
+				}
+				log.subject.Advance(time.Duration(step) * time.Microsecond)
+			}
+			client.Del(t.Context(), log.key)
+		}
+	}
+}
+
+// decideEach charges n events, a microsecond after each other.
+func (l *log) decideEach(rule *runtime.Rule, n int64) {
+	l.Helper()
+	for range n {
+		l.decide(runtime.Store.Take, rule, 1)
+		l.subject.Advance(time.Microsecond)
+	}
+}

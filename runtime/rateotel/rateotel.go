@@ -1,0 +1,133 @@
+// Package rateotel exports what limiters do through OpenTelemetry: metrics, and an
+// event on the span of a call that is denied.
+//
+//	observer, err := rateotel.Observer(provider)
+//	if err != nil {
+//		return err
+//	}
+//	limiter := runtime.New(store, runtime.WithObserver(observer))
+//
+// The metrics are those of package rateprom: rategen.decisions here is
+// rategen_decisions_total there. Attributes are names of rules, which come from the
+// program, words from short lists and the addresses of at most 1,000 servers. None
+// holds a key. 10,000 rules have metrics of their own, the others share those of the
+// rule "other". docs/metrics.md describes every metric.
+package rateotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/rategen/rategen/internal/tally"
+	"github.com/rategen/rategen/runtime"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/rategen/rategen/runtime/rateotel"
+
+// Observer makes metrics of a meter provider, and returns the observer that feeds
+// them, for [runtime.WithObserver]. Several limiters may have the same observer, and
+// share its metrics then. Make one observer for each provider: two report the same
+// metrics twice. The provider keeps the observer and its limiters in memory.
+//
+// If a limit denies a call whose context has a recording span, the span gets the event
+// rategen.denied, with the attributes rategen.rule, rategen.remaining and
+// rategen.retry_after in seconds, which is left out if waiting does not help. No span
+// is started.
+//
+// The error says that the provider is nil, or that it refused a metric.
+func Observer(provider metric.MeterProvider) (*runtime.Observer, error) {
+	if provider == nil {
+		return nil, errors.New("rateotel: no meter provider: pass one, such as otel.GetMeterProvider()")
+	}
+	e := &exporter{tally: tally.New()}
+	if err := e.instrument(provider.Meter(scope)); err != nil {
+		return nil, fmt.Errorf("rateotel: %w", err)
+	}
+	observer := e.tally.Observer()
+	observer.Decision = e.decided
+	return observer, nil
+}
+
+// An exporter feeds instruments. Counting a decision in a tally, which is read when
+// metrics are collected, takes a tenth of the time that adding to an instrument does.
+type exporter struct {
+	tally       *tally.Tally
+	instruments map[*tally.Family]instrument
+	durations   metric.Float64Histogram
+	sources     [maxSources][]metric.RecordOption
+}
+
+// maxSources is a power of two, so that a mask keeps a source within an array.
+const maxSources = 8
+
+// An instrument is that of a family.
+type instrument struct {
+	count metric.Int64Observable // of a counter
+	gauge metric.Float64Observable
+	keys  []string
+}
+
+// instrument makes the instruments, and has them observed when metrics are collected.
+func (e *exporter) instrument(meter metric.Meter) (err error) {
+	e.instruments = map[*tally.Family]instrument{}
+	var all []metric.Observable
+	for _, f := range tally.Families {
+		made := instrument{keys: f.Labels}
+		if f.Kind == tally.Counter {
+			made.count, err = meter.Int64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
+			all = append(all, made.count)
+		} else {
+			made.gauge, err = meter.Float64ObservableGauge(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
+			all = append(all, made.gauge)
+		}
+		if err != nil {
+			return err
+		}
+		e.instruments[f] = made
+	}
+	d := tally.Duration
+	e.durations, err = meter.Float64Histogram(d.Name, metric.WithDescription(d.Help), metric.WithUnit(d.Unit),
+		metric.WithExplicitBucketBoundaries(tally.DurationBounds...))
+	if err != nil {
+		return err
+	}
+	for s := range e.sources {
+		set := attribute.NewSet(attribute.String(d.Labels[0], runtime.Source(s).String()))
+		e.sources[s] = []metric.RecordOption{metric.WithAttributeSet(set)}
+	}
+	_, err = meter.RegisterCallback(e.collect, all...)
+	return err
+}
+
+// collect observes everything that was counted.
+func (e *exporter) collect(_ context.Context, o metric.Observer) error {
+	e.tally.Collect(func(f *tally.Family, value float64, labels ...string) {
+		made := e.instruments[f]
+		attributes := make([]attribute.KeyValue, len(labels))
+		for i, label := range labels {
+			attributes[i] = attribute.String(made.keys[i], label)
+		}
+		with := metric.WithAttributeSet(attribute.NewSet(attributes...))
+		if made.count != nil {
+			o.ObserveInt64(made.count, int64(value), with)
+		} else {
+			o.ObserveFloat64(made.gauge, value, with)
+		}
+	})
+	return nil
+}
+
+func (e *exporter) decided(ctx context.Context, ev runtime.DecisionEvent) {
+	e.tally.Decided(&ev)
+	if tally.Waited(&ev) {
+		e.durations.Record(ctx, ev.Latency.Seconds(), e.sources[ev.Source%maxSources]...)
+	}
+	if ev.Verdict == runtime.Denied {
+		denied(ctx, &ev)
+	}
+}

@@ -1,0 +1,27 @@
+package rateotel
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// denied adds an event to the span of a call that was denied.
+func denied(ctx context.Context, ev *runtime.DecisionEvent) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("rategen.rule", strings.ToValidUTF8(ev.Rule, "\uFFFD")),
+		attribute.Int64("rategen.remaining", ev.Remaining),
+	}
+	if ev.RetryAfter != runtime.Never {
+		attributes = append(attributes, attribute.Float64("rategen.retry_after", ev.RetryAfter.Seconds()))
+	}
+	span.AddEvent("rategen.denied", trace.WithAttributes(attributes...))
+}

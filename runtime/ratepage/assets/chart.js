@@ -1,0 +1,75 @@
+// Charts, drawn as SVG by hand: x is time, y begins at 0.
+
+import { svg } from "./dom.js";
+
+const span = 120000; // ms that a chart shows
+const width = 240;
+const height = 54;
+const gap = 3500; // ms without a sample: the line is broken
+
+// areaChart returns a chart and a function that draws points [ms, value] into it,
+// up to the time now.
+export function areaChart(label) {
+  const area = svg("path", { class: "area" });
+  const line = svg("path", { class: "line" });
+  const title = svg("title");
+  const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img" }, title, area, line);
+  return {
+    element: chart,
+    draw(points, now) {
+      const peak = points.reduce((most, [, v]) => Math.max(most, v), 0);
+      const top = Math.max(peak, 1) * 1.08;
+      chart.toggleAttribute("data-flat", peak === 0);
+      title.textContent = `${label} in the last two minutes, at most ${Number(peak.toFixed(1))} per second`;
+      const x = (at) => (width * (1 - (now - at) / span)).toFixed(1);
+      const y = (v) => (height - 1 - (v / top) * (height - 4)).toFixed(1);
+      let outline = "";
+      let filled = "";
+      let run = [];
+      const close = () => {
+        if (run.length > 1) {
+          const path = run.map(([at, v]) => `${x(at)} ${y(v)}`).join("L");
+          outline += `M${path}`;
+          filled += `M${x(run[0][0])} ${height}L${path}L${x(run.at(-1)[0])} ${height}Z`;
+        }
+        run = [];
+      };
+      for (const p of points) {
+        if (run.length > 0 && p[0] - run.at(-1)[0] > gap) close();
+        run.push(p);
+      }
+      close();
+      line.setAttribute("d", outline);
+      area.setAttribute("d", filled);
+    },
+  };
+}
+
+const bars = 60;
+
+// sparkline returns a chart of one rule and a function that draws its last
+// seconds, each [admitted, denied]: denied stands on top.
+export function sparkline() {
+  const a = svg("path", { class: "a" });
+  const d = svg("path", { class: "d" });
+  const base = svg("path", { class: "base", d: `M0 27.5H${bars * 4}` });
+  const chart = svg("svg", { viewBox: `0 0 ${bars * 4} 28`, preserveAspectRatio: "none", "aria-hidden": "true" }, a, d, base);
+  return {
+    element: chart,
+    draw(seconds, mode) {
+      chart.dataset.mode = mode;
+      const most = Math.max(1, ...seconds.map(([x, y]) => x + y));
+      let below = "";
+      let above = "";
+      seconds.slice(-bars).forEach(([ok, no], i, all) => {
+        const x = (bars - all.length + i) * 4;
+        const h = (ok / most) * 27;
+        const top = ((ok + no) / most) * 27;
+        if (ok > 0) below += `M${x} 27v${-h.toFixed(1)}h3v${h.toFixed(1)}z`;
+        if (no > 0) above += `M${x} ${(27 - h).toFixed(1)}v${(h - top).toFixed(1)}h3v${(top - h).toFixed(1)}z`;
+      });
+      a.setAttribute("d", below);
+      d.setAttribute("d", above);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+// What is left for a key.
+
+import { $, bar, count, duration, el, tag } from "./dom.js";
+import { get } from "./api.js";
+import { run } from "./detail.js";
+import { named, names } from "./rules.js";
+
+let context = { actions: [] };
+let asked = null; // what the result that is shown is of
+
+export function setContext(c) { context = c; }
+
+// ask puts a rule, and a key if it is known, into the form.
+export function ask(rule, key) {
+  $("lookup-rule").value = rule;
+  $("lookup-key").value = key ?? "";
+  showMax();
+  $("lookup").scrollIntoView({ block: "center" });
+  if (key === undefined) $("lookup-key").focus();
+  else if (!$("lookup-max-row").hidden && $("lookup-max").value === "") $("lookup-max").focus();
+  else look(typed());
+}
+
+// refresh looks again: what holds for the rules has changed.
+export function refresh() {
+  if (asked) look(asked);
+}
+
+function showMax() {
+  const rule = named($("lookup-rule").value);
+  $("lookup-max-row").hidden = !rule || rule.declared.max !== 0;
+}
+
+function typed() {
+  const params = { rule: $("lookup-rule").value, key: $("lookup-key").value };
+  if (!$("lookup-max-row").hidden) params.max = $("lookup-max").value;
+  return params;
+}
+
+// look shows what is left for a key. It leaves the buttons of the same key alone,
+// which may have the focus.
+async function look(params) {
+  const same = asked && JSON.stringify(asked) === JSON.stringify(params);
+  const result = $("lookup-result");
+  asked = params;
+  try {
+    const found = await get("api/keys", params);
+    if (asked !== params) return; // something else was asked meanwhile
+    const limits = el("div", {}, ...found.limits.map((l) => resultOf(l, params)));
+    if (same && result.children.length === 2) result.firstChild.replaceWith(limits);
+    else result.replaceChildren(limits, actionsOf(params));
+  } catch (err) {
+    if (asked === params) result.replaceChildren(el("p", { class: "bad" }, err.message));
+  }
+}
+
+function resultOf(limit, { key }) {
+  const box = el("div", { class: "result" });
+  const [text, bad] = verdict(limit);
+  box.append(el("p", { class: "verdict", "data-bad": bad }, text));
+  if (!limit.counted) return box;
+  box.append(bar(limit.limit ? limit.remaining / limit.limit : 0, bad));
+  const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
+  box.append(el("dl", { class: "facts" },
+    fact("Key", el("code", {}, key === "" ? "(none)" : key)),
+    fact("Remaining", `${count(limit.remaining)} of ${count(limit.limit)}`),
+    fact("Whole again", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "now"),
+    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}`)));
+  if (limit.blocked) box.append(el("div", { class: "tags" }, tag("blocked", "blocked")));
+  if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
+  return box;
+}
+
+function verdict(limit) {
+  if (!limit.counted) return ["No limit counts this key: it is switched off.", null];
+  if (limit.blocked) return ["Blocked", true];
+  if (limit.shadow && limit.remaining <= 0) return ["Over its limit, and admitted: the rule is in shadow mode", null];
+  if (limit.allowed) return ["The next call is admitted", null];
+  return [limit.retry_after_ms === null ? "Never admitted" : "The next call is refused", true];
+}
+
+function actionsOf({ rule, key }) {
+  const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
+    if (await run({ action: kind, rule, key })) refresh();
+  } }, text);
+  return el("div", { class: "row result" },
+    button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"));
+}
+
+$("lookup").addEventListener("submit", (e) => {
+  e.preventDefault();
+  look(typed());
+});
+$("lookup-rule").addEventListener("input", () => {
+  showMax();
+  offer();
+});
+$("lookup-rule").addEventListener("focus", offer);
+
+// offer puts names that fit what is typed into the list below the field.
+function offer() {
+  const part = $("lookup-rule").value.toLowerCase();
+  const fit = [...new Set(names())].filter((n) => n.toLowerCase().includes(part)).slice(0, 50).sort();
+  $("rule-names").replaceChildren(...fit.map((n) => el("option", { value: n })));
+}

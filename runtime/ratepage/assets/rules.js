@@ -1,0 +1,174 @@
+// The table of rules.
+
+import { $, count, duration, el, rate, setText, tag } from "./dom.js";
+import { sparkline } from "./chart.js";
+import { detail } from "./detail.js";
+
+const page = 100; // rows at a time
+const keep = 60; // seconds of calls for each rule
+const recent = 5; // seconds that a rate is the mean of
+
+let rules = [];
+let shown = page;
+let calls = new Map(); // name -> seconds of [admitted, denied, shadow, undecided]
+let rows = new Map(); // rule -> its row
+let sorted = 0;
+let context = { actions: [] };
+
+const id = (rule) => `${rule.name}\n${rule.source}`;
+
+export const names = () => rules.map((r) => r.name);
+export const named = (name) => rules.find((r) => r.name === name);
+export const all = () => rules;
+
+export function setContext(c) {
+  context = c;
+  rows = new Map();
+  draw(true);
+}
+
+// replace shows other rules, update some changed ones.
+export function replace(list) {
+  rules = list;
+  draw(true);
+}
+
+export function update(changed) {
+  const byId = new Map(changed.map((r) => [id(r), r]));
+  rules = rules.map((r) => byId.get(id(r)) ?? r);
+  draw(false);
+}
+
+// add takes a second of calls in.
+export function add(list, seconds) {
+  const now = new Map(list.map((r) => [r.name, r.n.map((n) => n / seconds)]));
+  for (const name of now.keys()) if (!calls.has(name)) calls.set(name, []);
+  for (const [name, past] of calls) {
+    past.push(now.get(name) ?? [0, 0, 0, 0]);
+    if (past.length > keep) past.shift();
+    if (past.every((s) => s.every((n) => n === 0))) calls.delete(name);
+  }
+  draw(false);
+}
+
+function mean(name, column, seconds) {
+  const past = (calls.get(name) ?? []).slice(-seconds);
+  return past.length === 0 ? 0 : past.reduce((sum, s) => sum + s[column], 0) / past.length;
+}
+
+const refused = (rule, seconds) => mean(rule.name, 1, seconds) + mean(rule.name, 2, seconds);
+
+function matches(rule) {
+  const text = $("filter").value.trim().toLowerCase();
+  if (text && !rule.name.toLowerCase().includes(text) && !rule.source.toLowerCase().includes(text)) return false;
+  switch ($("show").value) {
+    case "denied": return refused(rule, keep) > 0;
+    case "changed": return rule.overridden || rule.overridden_keys > 0 || rule.factor !== 1;
+    case "shadow": return rule.mode === "shadow" || !rule.enabled;
+  }
+  return true;
+}
+
+// order sorts rules by who refuses most. It does not while the pointer or the
+// keyboard is in the table, so that nothing moves under a finger.
+function order(force) {
+  const table = $("rule-rows");
+  const busy = table.matches(":hover") || table.contains(document.activeElement);
+  if (!force && (busy || Date.now() - sorted < 5000)) return false;
+  sorted = Date.now();
+  const weight = new Map(rules.map((r) => [r, [1, 3, 2, 0].map((column) => mean(r.name, column, keep))]));
+  rules.sort((a, b) => {
+    const [x, y] = [weight.get(a), weight.get(b)];
+    const at = x.findIndex((n, i) => n !== y[i]);
+    return at < 0 ? a.name.localeCompare(b.name) : y[at] - x[at];
+  });
+  return true;
+}
+
+function draw(force) {
+  order(force);
+  const fit = rules.filter(matches);
+  const visible = fit.slice(0, shown);
+  const body = $("rule-rows");
+  const elements = visible.flatMap((rule) => {
+    const row = rows.get(id(rule)) ?? newRow(rule);
+    rows.set(id(rule), row);
+    row.draw(rule);
+    return row.elements();
+  });
+  if (elements.length !== body.children.length || elements.some((e, i) => body.children[i] !== e)) body.replaceChildren(...elements);
+  const keepRows = new Set(visible.map(id));
+  for (const key of rows.keys()) if (!keepRows.has(key) && !rows.get(key).open) rows.delete(key);
+  foot(fit.length);
+}
+
+function foot(n) {
+  const e = $("rules-foot");
+  e.hidden = n > 0 && n <= shown;
+  if (n === 0) setText(e, rules.length === 0 ? "No rule is registered yet. Generated constructors register theirs." : "No rule fits the filter.");
+  else if (n > shown) {
+    const text = `${count(shown)} of ${count(n)} rules. `;
+    if (e.firstChild?.textContent !== text) {
+      e.replaceChildren(text, el("button", { class: "plain", type: "button", onclick: () => { shown += page; draw(true); } }, "Show more"));
+    }
+  }
+}
+
+function newRow(rule) {
+  const spark = sparkline();
+  const cells = { limit: el("div", { class: "limit" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }) };
+  const more = detail(rule, context);
+  const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
+    row.open = !row.open;
+    name.setAttribute("aria-expanded", String(row.open));
+    main.classList.toggle("open", row.open);
+    draw(false);
+  } }, rule.name);
+  const main = el("tr", {},
+    el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm].filter(Boolean).join(" · "))),
+    el("td", {}, cells.limit, cells.tags), cells.ok, cells.no, el("td", { class: "spark" }, spark.element));
+  let drawn = "";
+  const row = {
+    open: false,
+    elements: () => (row.open ? [main, more.element] : [main]),
+    draw(now) {
+      const text = JSON.stringify(now);
+      if (text !== drawn) {
+        setText(cells.limit, limitText(now));
+        cells.tags.replaceChildren(...tagsOf(now));
+        if (more.draw(now)) drawn = text;
+      }
+      number(cells.ok, mean(now.name, 0, recent), "");
+      number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
+      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]), now.mode);
+    },
+  };
+  return row;
+}
+
+function number(cell, n, hot) {
+  setText(cell, rate(n));
+  cell.className = `number ${n === 0 ? "zero" : hot}`;
+}
+
+export function limitText(rule) {
+  if (rule.algorithm === "concurrency") return `${count(rule.max)} at a time`;
+  if (rule.origin === "call") return `per call, in ${duration(rule.window_ms)}`;
+  return `${count(rule.max)} per ${duration(rule.window_ms)}`;
+}
+
+function tagsOf(rule) {
+  const tags = [];
+  if (!rule.enabled) tags.push(tag("off", "off"));
+  if (rule.mode === "shadow") tags.push(tag("shadow", "shadow"));
+  if (rule.factor !== 1) tags.push(tag("adaptive", `adaptive × ${Number(rule.factor.toFixed(2))}`));
+  if (rule.overridden) tags.push(tag("override", "override"));
+  if (rule.overridden_keys > 0) tags.push(tag("override", rule.overridden_keys === 1 ? "1 key" : `${count(rule.overridden_keys)} keys`));
+  if (rule.origin === "directive") tags.push(tag("directive", "directive"));
+  if (rule.origin === "call") tags.push(tag("call", "max of each call"));
+  return tags;
+}
+
+$("filter").addEventListener("input", () => { shown = page; draw(true); });
+$("show").addEventListener("change", () => { shown = page; draw(true); });
+$("filters").addEventListener("submit", (e) => e.preventDefault());

@@ -1,0 +1,183 @@
+package ratepage
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// manyRules returns rules as a large program has them.
+func manyRules(n int) []*runtime.Rule {
+	rules := make([]*runtime.Rule, n)
+	for i := range rules {
+		name := fmt.Sprintf("service%d.Service.Method%d", i/100, i%100)
+		rules[i] = &runtime.Rule{Name: name, Source: "service.go: Service.Method", Max: 1000, Window: time.Minute}
+	}
+	return rules
+}
+
+// TestDecisionAllocates wants the observer of a page to allocate nothing for a
+// decision, and for a denied key that it knows.
+func TestDecisionAllocates(t *testing.T) {
+	page := New(WithKeys())
+	o := page.Observer()
+	ev := runtime.DecisionEvent{Rule: "r", Source: runtime.SourceStore, Latency: time.Millisecond}
+	key := runtime.KeyDeniedEvent{Rule: "r", Key: []byte("ann")}
+	for range 10 {
+		o.Decision(t.Context(), ev)
+		o.KeyDenied(t.Context(), key)
+	}
+	ctx := t.Context()
+	if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev); o.KeyDenied(ctx, key) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestNames wants rules beyond the bound to share a count, and the others to have
+// exact ones, whatever the order of their calls.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	var c counts
+	for round := range 3 {
+		for i := range maxNames + 500 {
+			c.add(fmt.Sprint(i), (i+round)%columns)
+		}
+	}
+	rows, totals := c.sample()
+	if len(rows) != maxNames+1 {
+		t.Errorf("%d rows", len(rows))
+	}
+	var sum uint64
+	for _, r := range rows {
+		n := r.N[0] + r.N[1] + r.N[2] + r.N[3]
+		if want := uint64(3); r.Name != others && n != want || r.Name == others && n != 3*500 {
+			t.Errorf("%s has %d", r.Name, n)
+		}
+		sum += n
+	}
+	if all := totals[0] + totals[1] + totals[2] + totals[3]; sum != 3*(maxNames+500) || all != sum {
+		t.Errorf("%d of %d calls", sum, all)
+	}
+	if rows, _ := c.sample(); len(rows) != 0 {
+		t.Errorf("%d rows without a call", len(rows))
+	}
+}
+
+// TestNobodyLooks wants a page that nobody looks at to do nothing but count.
+func TestNobodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page := New(WithKeys())
+		limiter := newLimiter(t, page, manyRules(100)...)
+		time.Sleep(time.Hour)
+		if page.sampler.number != 0 {
+			t.Errorf("%d samples were taken", page.sampler.number)
+		}
+		_ = limiter.Close()
+	})
+}
+
+// TestMemory wants a page with 10,000 busy rules, full of what it remembers, to
+// take less than 16 MiB beside what viewers' connections do.
+func TestMemory(t *testing.T) {
+	rules := manyRules(10_000)
+	heap := func() uint64 {
+		goruntime.GC()
+		goruntime.GC()
+		var m goruntime.MemStats
+		goruntime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet))
+	limiter.Register(rules...)
+	before := heap()
+	page := New(WithKeys())
+	page.Observer().Attach(limiter)
+	now := time.Now()
+	for second := range 40 {
+		now = now.Add(interval)
+		work(page, rules, second)
+		page.sampler.next(page, now)
+		page.sampler.rules(page, now)
+	}
+	if took := int64(heap() - before); took > 16<<20 {
+		t.Errorf("%d KiB", took>>10)
+	} else {
+		t.Logf("%d KiB", took>>10)
+	}
+	goruntime.KeepAlive(page)
+}
+
+// work makes a call of every rule, and denies a thousand keys.
+func work(page *Page, rules []*runtime.Rule, second int) {
+	o := page.Observer()
+	for _, r := range rules {
+		o.Decision(context.Background(), runtime.DecisionEvent{Rule: r.Name, Source: runtime.SourceStore, Latency: time.Millisecond})
+	}
+	for i := range 1000 {
+		o.KeyDenied(context.Background(), runtime.KeyDeniedEvent{Rule: "r", Key: fmt.Append(nil, "key", i*second)})
+	}
+}
+
+// BenchmarkDecision is what the page adds to a decision.
+func BenchmarkDecision(b *testing.B) {
+	rules := manyRules(10_000)
+	for _, source := range []runtime.Source{runtime.SourceRecalled, runtime.SourceStore} {
+		b.Run(source.String(), func(b *testing.B) {
+			page := New(WithKeys())
+			o := page.Observer()
+			work(page, rules, 0)
+			page.counts.sample()
+			b.ReportAllocs()
+			ctx, i := b.Context(), 0
+			for b.Loop() {
+				i++
+				o.Decision(ctx, runtime.DecisionEvent{Rule: rules[i%100].Name, Source: source, Latency: time.Millisecond})
+			}
+		})
+	}
+}
+
+// BenchmarkKeyDenied is what counting a denied key adds to a denial.
+func BenchmarkKeyDenied(b *testing.B) {
+	page := New(WithKeys())
+	o := page.Observer()
+	keys := make([][]byte, 1000)
+	for i := range keys {
+		keys[i] = fmt.Append(nil, "203.0.113.", i)
+	}
+	b.ReportAllocs()
+	ctx, i := b.Context(), 0
+	for b.Loop() {
+		i++
+		o.KeyDenied(ctx, runtime.KeyDeniedEvent{Rule: "r", Key: keys[i%1000]})
+	}
+}
+
+// BenchmarkSample is the second of a page with 10,000 rules, of which some have
+// calls.
+func BenchmarkSample(b *testing.B) {
+	rules := manyRules(10_000)
+	for _, busy := range []int{0, 100, 10_000} {
+		b.Run(fmt.Sprintf("busy=%d", busy), func(b *testing.B) {
+			page := New(WithKeys())
+			limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+			limiter.Register(rules...)
+			work(page, rules, 1)
+			now := time.Now()
+			page.sampler.next(page, now)
+			for b.Loop() {
+				b.StopTimer()
+				work(page, rules[:busy], 1)
+				b.StartTimer()
+				now = now.Add(interval)
+				page.sampler.next(page, now)
+			}
+			b.ReportMetric(float64(len(page.sampler.frame)), "frame-bytes")
+		})
+	}
+}

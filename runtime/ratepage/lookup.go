@@ -1,0 +1,186 @@
+package ratepage
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A namedRule is a rule and the limiter that it is registered with.
+type namedRule struct {
+	runtime.RuleState
+	limiter *runtime.Limiter
+}
+
+// named returns the rules of a name. They differ in where they are declared.
+func (p *Page) named(name string) (found []namedRule) {
+	for _, l := range p.all() {
+		for _, s := range l.Rules() {
+			if s.Rule.Name == name {
+				found = append(found, namedRule{s, l})
+			}
+		}
+	}
+	return found
+}
+
+// A keyView is what is left for a key.
+type keyView struct {
+	Rule   string      `json:"rule"`
+	Key    string      `json:"key"`
+	Limits []limitView `json:"limits"` // of each rule of the name
+}
+
+// A limitView is what one rule would decide about a call of a cost of 1 now.
+type limitView struct {
+	Source string `json:"source"`
+	// Counted is false if the key has no limit: it is switched off.
+	Counted   bool  `json:"counted"`
+	Allowed   bool  `json:"allowed"`
+	Blocked   bool  `json:"blocked"`
+	Shadow    bool  `json:"shadow"`
+	Limit     int64 `json:"limit"`
+	Remaining int64 `json:"remaining"`
+	// RetryMS and ResetMS are the times until the next call is admitted and until
+	// the limit is whole again. RetryMS is null if no call ever is.
+	RetryMS *float64 `json:"retry_after_ms"`
+	ResetMS float64  `json:"reset_after_ms"`
+}
+
+// serveKey answers with what is left for the key of a rule. It charges nothing.
+func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	for name := range q {
+		if !slices.Contains([]string{"rule", "key", "max"}, name) {
+			writeFailure(w, badRequest("unknown parameter %.80q: there are rule, key and max", name))
+			return
+		}
+	}
+	v := keyView{Rule: q.Get("rule"), Limits: []limitView{}}
+	found := p.named(v.Rule)
+	if len(found) == 0 {
+		writeFailure(w, unknownRule(v.Rule))
+		return
+	}
+	key, err := runtime.ParseKey(q.Get("key"))
+	if err != nil {
+		writeFailure(w, err)
+		return
+	}
+	v.Key = keyText(key.String())
+	for _, f := range found {
+		limit := f.Rule.Limit(key)
+		if byCall(f.Rule) {
+			n, err := strconv.ParseInt(q.Get("max"), 10, 64)
+			if err != nil || n < 0 {
+				writeFailure(w, badRequest("each call of rule %.80q brings a max of its own: say by the parameter max which one this caller has", f.Rule.Name))
+				return
+			}
+			limit = limit.WithMax(n)
+		}
+		d, err := f.limiter.Peek(r.Context(), limit)
+		if err != nil {
+			writeFailure(w, err)
+			return
+		}
+		v.Limits = append(v.Limits, limitViewOf(&f, &d))
+	}
+	writeJSON(w, http.StatusOK, encode(v))
+}
+
+func limitViewOf(f *namedRule, d *runtime.Decision) limitView {
+	if d.Rule == "" {
+		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
+	}
+	v := limitView{
+		Source: f.Rule.Source, Counted: true, Allowed: d.Allowed, Blocked: d.Blocked, Shadow: f.Mode == runtime.Shadow,
+		Limit: d.Limit, Remaining: d.Remaining, ResetMS: milliseconds(d.ResetAfter),
+	}
+	if d.RetryAfter != runtime.Never {
+		v.RetryMS = new(milliseconds(d.RetryAfter))
+	}
+	return v
+}
+
+// A deniedView is a key that was refused often.
+type deniedView struct {
+	Rule  string `json:"rule"`
+	Key   string `json:"key"`
+	Count uint64 `json:"count"`
+	Over  uint64 `json:"over"` // by how much count may be too high
+}
+
+// A deniedKeysView is the keys that are refused most.
+type deniedKeysView struct {
+	Keys []deniedView `json:"keys"`
+	Span float64      `json:"span_ms"` // Count is of the last one or two of these
+}
+
+func (p *Page) deniedKeys(now time.Time) deniedKeysView {
+	v := deniedKeysView{Keys: []deniedView{}, Span: milliseconds(sketchSpan)}
+	if p.keys == nil {
+		return v
+	}
+	for _, k := range p.keys.top(maxDenied, now) {
+		text := keyText(k.key)
+		if !p.plain {
+			text = maskKey(text)
+		}
+		v.Keys = append(v.Keys, deniedView{k.rule, text, k.count, k.over})
+	}
+	return v
+}
+
+// keyText returns a key as JSON can hold it, and as an operator may type it.
+func keyText(key string) string {
+	if utf8.ValidString(key) {
+		return key
+	}
+	if parsed, err := runtime.ParseKey(key); err == nil {
+		return parsed.Pattern()
+	}
+	return strings.ToValidUTF8(key, "\uFFFD")
+}
+
+// keysShown says how keys are shown.
+func (p *Page) keysShown() string {
+	switch {
+	case p.keys == nil:
+		return "off"
+	case p.plain:
+		return "plain"
+	}
+	return "masked"
+}
+
+// maskKey returns a key with the first and the last character of each part, so
+// that somebody who knows a caller may recognise it.
+func maskKey(key string) string {
+	const hidden = "•••"
+	parts := strings.Split(key, ":")
+	for i, part := range parts {
+		runes := []rune(part)
+		switch n := len(runes); {
+		case part == "":
+		case n < 5 || strings.Contains(part, "%"):
+			parts[i] = hidden
+		default:
+			parts[i] = string(runes[0]) + hidden + string(runes[n-1])
+		}
+	}
+	return strings.Join(parts, ":")
+}
+
+func unknownRule(name string) error {
+	return failure{http.StatusNotFound, fmt.Sprintf("no rule has the name %.200q: see api/rules", name)}
+}
+
+func badRequest(format string, args ...any) error {
+	return failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,154 @@
+package ratepage
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Page shows the limits of the limiters that have its observer. Make one with
+// [New]. It is safe for concurrent use.
+type Page struct {
+	keys    *sketch      // nil: keys are not counted
+	plain   bool         // keys are shown as they are
+	actions *actions     // nil: nothing can be changed
+	logger  *slog.Logger // nil: slog.Default as it is at the time of a line
+	viewers int          // how many may look at a time
+
+	observer  *runtime.Observer
+	counts    counts
+	latencies latencies
+	redis     redisWatch
+	history   history
+	changed   atomic.Int64 // how often what holds for rules may have changed
+
+	attached sync.Mutex
+	limiters []*runtime.Limiter
+
+	sampler sampler
+	routes  http.Handler
+	looking atomic.Int64  // streams under way
+	made    int64         // when the page was, in milliseconds since 1970
+	closed  chan struct{} // ends streams
+	once    sync.Once
+}
+
+// An Option configures a [Page].
+type Option func(*Page)
+
+// WithKeys makes the page count which keys are refused most, and show them masked:
+// the first and the last character of each part. Without this option no key is
+// kept. What counts is the last five to ten minutes, of up to 1,024 keys at a time.
+func WithKeys() Option {
+	return func(p *Page) { p.keys, p.plain = newSketch(), false }
+}
+
+// WithPlainKeys is WithKeys with keys as they are. They are made of what callers
+// send, such as names, addresses or tokens: everybody who may see the page sees
+// them.
+func WithPlainKeys() Option {
+	return func(p *Page) { p.keys, p.plain = newSketch(), true }
+}
+
+// WithViewers sets how many streams may be open at a time, [DefaultViewers] by
+// default. The next viewer is answered with 503.
+func WithViewers(n int) Option {
+	return func(p *Page) { p.viewers = n }
+}
+
+// DefaultViewers is how many may look at a page at a time.
+const DefaultViewers = 100
+
+// WithLogger sets where actions are logged. The default is [slog.Default] as it is
+// at the time of the line.
+func WithLogger(logger *slog.Logger) Option {
+	return func(p *Page) { p.logger = logger }
+}
+
+// New returns a page. It shows the limiters that are made with its [Page.Observer].
+func New(opts ...Option) *Page {
+	p := &Page{viewers: DefaultViewers, closed: make(chan struct{}), made: time.Now().UnixMilli()}
+	for _, opt := range opts {
+		opt(p)
+	}
+	p.observer = p.newObserver()
+	p.routes = p.newRoutes()
+	return p
+}
+
+// Observer returns the observer by which limiters report to the page, for
+// [runtime.WithObserver]. It is always the same one. Several limiters may have it:
+// the page then shows the rules of all.
+func (p *Page) Observer() *runtime.Observer { return p.observer }
+
+// Close ends the streams of all viewers, and later ones at once. A server that is
+// to shut down calls it, since streams do not end by themselves:
+//
+//	server.RegisterOnShutdown(page.Close)
+func (p *Page) Close() { p.once.Do(func() { close(p.closed) }) }
+
+// ServeHTTP serves the page, for requests whose prefix is stripped.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	p.routes.ServeHTTP(w, r)
+}
+
+// newObserver returns the observer of a page.
+func (p *Page) newObserver() *runtime.Observer {
+	o := &runtime.Observer{
+		Attach: func(l *runtime.Limiter) {
+			p.attached.Lock()
+			defer p.attached.Unlock()
+			p.limiters = append(p.limiters, l)
+			p.changed.Add(1)
+		},
+		Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+			if column, ok := column(&ev); ok {
+				p.counts.add(ev.Rule, column)
+			}
+			if ev.Source == runtime.SourceStore {
+				p.latencies.add(ev.Latency)
+			}
+		},
+		Failure: func(_ context.Context, ev runtime.FailureEvent) { p.redis.failure(ev) },
+		Breaker: func(ev runtime.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
+		Memory:  func(ev runtime.MemoryEvent) { p.redis.memory(ev, time.Now()) },
+		Override: func(ev runtime.OverrideEvent) {
+			p.changed.Add(1)
+			if ev.Err != nil {
+				p.history.rejected(ev.Err, time.Now())
+				return
+			}
+			p.history.overridden(ev, p.rules(), time.Now())
+		},
+	}
+	if p.keys != nil {
+		o.KeyDenied = func(_ context.Context, ev runtime.KeyDeniedEvent) {
+			if !ev.Shadow {
+				p.keys.add(ev.Rule, ev.Key, time.Now())
+			}
+		}
+	}
+	return o
+}
+
+// all returns the limiters that have the page's observer.
+func (p *Page) all() []*runtime.Limiter {
+	p.attached.Lock()
+	defer p.attached.Unlock()
+	return p.limiters[:len(p.limiters):len(p.limiters)]
+}
+
+// rules returns the rules of all limiters as they hold now.
+func (p *Page) rules() []runtime.RuleState {
+	var rules []runtime.RuleState
+	for _, l := range p.all() {
+		rules = append(rules, l.Rules()...)
+	}
+	return rules
+}

@@ -1,0 +1,156 @@
+package ratepage
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A ruleView is a rule and what holds for it now.
+type ruleView struct {
+	Name      string  `json:"name"`
+	Source    string  `json:"source"`
+	Algorithm string  `json:"algorithm"`
+	Enabled   bool    `json:"enabled"`
+	Mode      string  `json:"mode"`
+	Max       int64   `json:"max"` // with its override and its factor
+	WindowMS  float64 `json:"window_ms"`
+	Burst     int64   `json:"burst,omitempty"`
+	BlockMS   float64 `json:"block_ms,omitempty"`
+	WaitMS    float64 `json:"wait_ms,omitempty"`
+	Fail      string  `json:"fail"`
+	// Origin says where max comes from: directive, override, adaptive, or call if
+	// each call brings its own.
+	Origin     string  `json:"origin"`
+	Overridden bool    `json:"overridden"`
+	Keys       int     `json:"overridden_keys"` // patterns
+	Factor     float64 `json:"factor"`
+	// Declared is what the directive says.
+	Declared terms `json:"declared"`
+}
+
+// terms are the numbers of a rule that an override can change.
+type terms struct {
+	Max      int64   `json:"max"`
+	WindowMS float64 `json:"window_ms"`
+	Mode     string  `json:"mode"`
+}
+
+func viewOf(s *runtime.RuleState) ruleView {
+	r := s.Rule
+	v := ruleView{
+		Name: r.Name, Source: r.Source, Algorithm: r.Algorithm.String(),
+		Enabled: s.Enabled, Mode: s.Mode.String(), Max: s.Max, WindowMS: milliseconds(s.Window),
+		Burst: r.Burst, BlockMS: milliseconds(r.Block), WaitMS: milliseconds(r.Wait), Fail: r.Fail.String(),
+		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor,
+		Declared: terms{r.Max, milliseconds(r.Window), r.Mode.String()},
+	}
+	switch {
+	case s.Factor != 1:
+		v.Origin = "adaptive"
+	case s.Overridden && !(byCall(r) && s.Max == 0 && v.otherwise()):
+		v.Origin = "override"
+	case byCall(r):
+		v.Origin = "call"
+	default:
+		v.Origin = "directive"
+	}
+	return v
+}
+
+// otherwise reports whether the override changes something beside the max. One of a
+// rule whose calls bring their max then has no max of its own: a max of 0 with
+// another change is rare.
+func (v *ruleView) otherwise() bool {
+	return !v.Enabled || v.Mode != v.Declared.Mode || v.WindowMS != v.Declared.WindowMS
+}
+
+// byCall reports whether each call brings a max of its own: a directive has none
+// of 0.
+func byCall(r *runtime.Rule) bool { return r.Max == 0 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// A rulesView is all rules. Its version is another one after each change.
+type rulesView struct {
+	Version int64      `json:"version"`
+	Rules   []ruleView `json:"rules"`
+}
+
+// A ruleSet is the rules as they held when they were last read.
+type ruleSet struct {
+	version int64
+	views   []ruleView
+	json    []byte // of a rulesView, made when it is first asked for
+
+	seen    int64     // what changed was
+	read    time.Time // when
+	enabled bool
+}
+
+const (
+	// rulesAge is after how long rules are read again though nothing has told of a
+	// change. A new rule, a factor and a kill switch do not.
+	rulesAge = 10 * time.Second
+	// maxRows is how many rules a frame has: those with the most calls, and those
+	// that have changed.
+	maxRows = 100
+)
+
+// refresh reads the rules again if they may have changed, and returns those that
+// have. If these are many, or rules have come or gone, all is true.
+func (s *ruleSet) refresh(p *Page, now time.Time) (changed []ruleView, all bool) {
+	seen, enabled := p.changed.Load(), p.enabled()
+	if s.version > 0 && seen == s.seen && enabled == s.enabled && now.Sub(s.read) < rulesAge {
+		return nil, false
+	}
+	s.seen, s.enabled, s.read = seen, enabled, now
+	states := p.rules()
+	all = len(states) != len(s.views)
+	views := make([]ruleView, len(states))
+	for i := range states {
+		views[i] = viewOf(&states[i])
+		if !all && views[i] != s.views[i] {
+			all = views[i].Name != s.views[i].Name || views[i].Source != s.views[i].Source
+			changed = append(changed, views[i])
+		}
+	}
+	if all = all || len(changed) > maxRows || s.version == 0; all || len(changed) > 0 {
+		s.version, s.views, s.json = s.version+1, views, nil
+	}
+	return changed, all
+}
+
+// encoded returns all rules as JSON.
+func (s *ruleSet) encoded() []byte {
+	if s.json == nil {
+		s.json = encode(rulesView{s.version, s.views})
+	}
+	return s.json
+}
+
+// enabled reports whether the limiters' kill switches are on.
+func (p *Page) enabled() bool {
+	for _, l := range p.all() {
+		if !l.Enabled() {
+			return false
+		}
+	}
+	return true
+}
+
+// serveRules answers with all rules.
+func (p *Page) serveRules(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, p.sampler.rules(p, time.Now()))
+}
+
+// encode returns v as JSON. Every value of this package can be encoded.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("ratepage: " + err.Error())
+	}
+	return b
+}

@@ -1,0 +1,224 @@
+package ratepage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// interval is the time between two samples.
+	interval = time.Second
+	// maxPoints is how many samples charts go back.
+	maxPoints = 120
+	// maxDenied is how many keys are shown.
+	maxDenied = 20
+)
+
+// A sampler reads the counts once a second while somebody looks, for all viewers
+// together: the first of them to ask in a second takes the sample.
+type sampler struct {
+	mu     sync.Mutex
+	set    ruleSet
+	taken  time.Time // when the last sample was
+	number int64     // of the last frame
+	frame  []byte    // it is the difference to the one before
+	points []point
+	totals [columns]uint64
+	first  [sections]json.RawMessage // as they were sent last
+}
+
+// A point is one sample of all rules together: calls since the sample before.
+type point struct {
+	At      int64           `json:"at"`      // milliseconds since 1970
+	Seconds float64         `json:"seconds"` // since the sample before
+	N       [columns]uint64 `json:"n"`       // admitted, denied, shadow, undecided
+	Latency latencyView     `json:"latency"`
+}
+
+// A row is the calls of the rules of a name since the sample before.
+type row struct {
+	Name string          `json:"name"`
+	N    [columns]uint64 `json:"n"`
+}
+
+// The sections of a state that a frame has only if they have changed.
+const (
+	redisSection = iota
+	historySection
+	keysSection
+	sections
+)
+
+// A frame is what happened in a second. In a state it is what there is to know to
+// begin with.
+type frame struct {
+	Version int64      `json:"version"` // of the rules
+	Reload  bool       `json:"reload,omitempty"`
+	Enabled bool       `json:"enabled"`
+	Changed []ruleView `json:"changed,omitempty"`
+	Point   *point     `json:"point,omitempty"`
+	Rows    []row      `json:"rows,omitempty"`
+	Quiet   int        `json:"left_out,omitempty"` // rules with calls that have no row
+
+	Redis   json.RawMessage `json:"redis,omitempty"`
+	History json.RawMessage `json:"history,omitempty"`
+	Denied  json.RawMessage `json:"denied_keys,omitempty"`
+}
+
+// A stateView is all there is to see, but for the rules.
+type stateView struct {
+	frame
+	Made    int64           `json:"made"`   // when the page was, to tell one process from the next
+	Totals  [columns]uint64 `json:"totals"` // since then
+	Points  []point         `json:"points"`
+	Actions []string        `json:"actions"`  // that the page offers
+	Keys    string          `json:"keys"`     // off, masked or plain
+	Columns [columns]string `json:"columns"`  // what the numbers count
+	Viewers int64           `json:"viewers"`  // streams under way
+	Every   int64           `json:"every_ms"` // between two frames
+}
+
+// next returns the frame that is due at a time, and its number. It takes a sample
+// if nobody has in this interval.
+func (s *sampler) next(p *Page, now time.Time) (number int64, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Timers are late or early by a little.
+	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
+		s.sample(p, now)
+	}
+	return s.number, s.frame
+}
+
+// state returns what a viewer needs to know to begin with, and the number of the
+// frame that it includes.
+func (s *sampler) state(p *Page, now time.Time) (number int64, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
+		s.sample(p, now)
+	}
+	v := stateView{
+		frame: frame{
+			Version: s.set.version, Enabled: s.set.enabled,
+			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
+		},
+		Made: p.made, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
+		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
+		Viewers: p.looking.Load(), Every: interval.Milliseconds(),
+	}
+	return s.number, encode(v)
+}
+
+// rules returns all rules as JSON, as they hold now.
+func (s *sampler) rules(p *Page, now time.Time) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.set.version == 0 || now.Sub(s.taken) >= interval*9/10 || now.Before(s.taken) {
+		s.sample(p, now)
+	}
+	return s.set.encoded()
+}
+
+// sample takes a sample and makes the next frame. The caller holds mu.
+func (s *sampler) sample(p *Page, now time.Time) {
+	passed := now.Sub(s.taken)
+	// After a pause nobody knows when the calls were.
+	resumed := passed > 3*interval || passed < 0
+	s.taken = now
+	s.number++
+	f := frame{}
+	f.Changed, f.Reload = s.set.refresh(p, now)
+	if f.Reload {
+		f.Changed = nil
+	}
+	f.Version, f.Enabled = s.set.version, s.set.enabled
+
+	at := point{At: now.UnixMilli(), Seconds: passed.Seconds()}
+	rows, totals := p.counts.sample()
+	s.totals = totals
+	if resumed {
+		p.latencies.restart()
+		rows = nil
+	} else {
+		p.latencies.sample()
+		for _, r := range rows {
+			for i, n := range r.N {
+				at.N[i] += n
+			}
+		}
+		at.Latency = p.latencies.view()
+		s.points = append(s.points, at)
+		if over := len(s.points) - maxPoints; over > 0 {
+			s.points = slices.Delete(s.points, 0, over)
+		}
+		f.Point = &at
+	}
+	f.Rows, f.Quiet = busiest(rows)
+
+	for i, section := range [sections]json.RawMessage{
+		redisSection:   encode(p.redis.view()),
+		historySection: encode(p.history.view()),
+		keysSection:    encode(p.deniedKeys(now)),
+	} {
+		if bytes.Equal(section, s.first[i]) {
+			continue
+		}
+		s.first[i] = section
+		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied}[i] = section
+	}
+	s.frame = encode(f)
+}
+
+// sample returns the calls of each rule since the last sample, and those of all
+// since the program started.
+func (c *counts) sample() (rows []row, totals [columns]uint64) {
+	c.each(func(rule *ruleCount) {
+		r, called := row{Name: rule.name}, false
+		for i := range rule.n {
+			n := rule.n[i].Load()
+			if n != rule.last[i] {
+				r.N[i], rule.last[i], called = n-rule.last[i], n, true
+			}
+			totals[i] += n
+		}
+		if called {
+			rows = append(rows, r)
+		}
+	})
+	return rows, totals
+}
+
+// busiest returns the rows of a frame, refused calls first, and how many are left
+// out.
+func busiest(rows []row) ([]row, int) {
+	// Sorting a few of them again and again is quicker than sorting all.
+	best := make([]row, 0, min(len(rows), 2*maxRows))
+	full := false
+	for i := range rows {
+		if full && compareRows(&rows[i], &best[maxRows-1]) > 0 {
+			continue
+		}
+		if best = append(best, rows[i]); len(best) == 2*maxRows {
+			slices.SortFunc(best, func(a, b row) int { return compareRows(&a, &b) })
+			best, full = best[:maxRows], true
+		}
+	}
+	slices.SortFunc(best, func(a, b row) int { return compareRows(&a, &b) })
+	n := min(len(best), maxRows)
+	return best[:n], len(rows) - n
+}
+
+// compareRows orders rows: who refuses most is first.
+func compareRows(a, b *row) int {
+	for _, column := range [columns]int{denied, undecided, shadow, admitted} {
+		if c := cmp.Compare(b.N[column], a.N[column]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a.Name, b.Name)
+}

@@ -1,0 +1,136 @@
+package ratepage
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestSketch counts keys of which some are frequent among a great many that are
+// not, and compares with exact counts.
+func TestSketch(t *testing.T) {
+	t.Parallel()
+	s := newSketch()
+	exact := make(map[string]uint64)
+	now := time.Unix(1_000_000_200, 0)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 200_000 {
+		key := fmt.Sprint("rare-", i)
+		if hot := r.IntN(40); hot < 10 {
+			key = fmt.Sprint("hot-", min(hot, r.IntN(10)))
+		}
+		exact[key]++
+		s.add("rule", []byte(key), now)
+	}
+	top := s.top(8, now)
+	for _, k := range top {
+		if is := exact[k.key]; k.rule != "rule" || k.count < is || k.count-k.over > is || is < 1000 {
+			t.Errorf("%+v, in truth %d", k, is)
+		}
+	}
+	if len(top) != 8 {
+		t.Errorf("%d keys", len(top))
+	}
+	for i := range s.shards {
+		if n := len(s.shards[i].current.counters); n > shardKeys || n != len(s.shards[i].current.byName) {
+			t.Errorf("shard %d has %d counters", i, n)
+		}
+	}
+}
+
+// TestSketchForgets wants denials to be forgotten after one to two spans, and the
+// keys of rules to be told apart.
+func TestSketchForgets(t *testing.T) {
+	t.Parallel()
+	s := newSketch()
+	now := time.Unix(0, 100*int64(sketchSpan))
+	top := func() (all []string) {
+		for _, k := range s.top(10, now) {
+			all = append(all, fmt.Sprint(k.rule, " ", k.key, " ", k.count))
+		}
+		return all
+	}
+	check := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, top()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	s.add("a", []byte("x"), now)
+	s.add("a", []byte("x"), now)
+	s.add("b", []byte("x"), now)
+	check("a x 2", "b x 1")
+	now = now.Add(sketchSpan)
+	s.add("b", []byte("x"), now)
+	s.add("b", []byte("x"), now)
+	check("b x 3", "a x 2")
+	now = now.Add(sketchSpan)
+	check("b x 2")
+	now = now.Add(sketchSpan)
+	check()
+	s.add("b", []byte("y"), now)
+	now = now.Add(10 * sketchSpan)
+	check()
+}
+
+func TestMaskKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"": "", "ann": "•••", "anna": "•••", "annabel": "a•••l", "acme:robot:7": "•••:r•••t:•••",
+		"203.0.113.7": "2•••7", "a%3Aabc": "•••", "日本語日本": "日•••本", "::": "::", "%sha256-00aa": "•••",
+	} {
+		if got := maskKey(key); got != want {
+			t.Errorf("%q: %q, want %q", key, got, want)
+		}
+	}
+}
+
+// TestKeysShown denies a key and one that is no text, and reads what a page shows of
+// them: nothing, masked, or what can be looked up.
+func TestKeysShown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		options []Option
+		keys    []string
+	}{
+		"off":    {nil, nil},
+		"masked": {[]Option{WithKeys()}, []string{"a•••l:•••", "•••"}},
+		"plain":  {[]Option{WithPlainKeys()}, []string{"annabel:7", "%FF%FE"}},
+	} {
+		page := New(test.options...)
+		rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
+		limiter := newLimiter(t, page, rule)
+		for range 4 {
+			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("annabel").AddInt(7)))
+		}
+		for range 3 {
+			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
+		}
+		state := decoded[stateView](t, ask(page, "GET", "/api/state", ""))
+		var shown deniedKeysView
+		if err := json.Unmarshal(state.Denied, &shown); err != nil {
+			t.Fatal(err)
+		}
+		var keys []string
+		for _, k := range shown.Keys {
+			keys = append(keys, k.Key)
+		}
+		if diff := cmp.Diff(test.keys, keys); diff != "" || state.Keys != name {
+			t.Errorf("%s, which says %s: %s", name, state.Keys, diff)
+		}
+	}
+	page := New(WithPlainKeys())
+	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
+	limiter := newLimiter(t, page, rule)
+	_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("\xff\xfe")))
+	v := decoded[keyView](t, ask(page, "GET", "/api/keys?rule=r&key=%25FF%25FE", ""))
+	if v.Key != "%FF%FE" || v.Limits[0].Remaining != 0 {
+		t.Errorf("a key that is no text: %+v", v)
+	}
+}

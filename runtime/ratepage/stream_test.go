@@ -1,0 +1,223 @@
+package ratepage
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A viewer follows a stream.
+type viewer struct {
+	t       *testing.T
+	lines   *bufio.Scanner
+	leave   context.CancelFunc
+	status  int
+	headers http.Header
+}
+
+func open(t *testing.T, server *httptest.Server) *viewer {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	t.Cleanup(leave)
+	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/api/stream", nil)
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	return &viewer{t, lines, leave, answer.StatusCode, answer.Header}
+}
+
+// next returns the next event, or false when the stream has ended.
+func (v *viewer) next() (event string, f frame, ok bool) {
+	v.t.Helper()
+	for v.lines.Scan() {
+		name, value, _ := strings.Cut(v.lines.Text(), ": ")
+		switch name {
+		case "event":
+			event = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &f); err != nil {
+				v.t.Fatalf("%v: %s", err, value)
+			}
+			return event, f, true
+		}
+	}
+	return "", f, false
+}
+
+// until reads events until one is as wanted.
+func (v *viewer) until(what string, wanted func(frame) bool) {
+	v.t.Helper()
+	for {
+		_, f, ok := v.next()
+		if !ok {
+			v.t.Fatalf("the stream ended before %s", what)
+		}
+		if wanted(f) {
+			return
+		}
+	}
+}
+
+func serve(t *testing.T, page *Page) *httptest.Server {
+	server := httptest.NewServer(page)
+	t.Cleanup(server.Close)
+	t.Cleanup(page.Close)
+	return server
+}
+
+// TestStream follows the calls of two rules, a denied key, a new rule and an
+// action.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	page := New(WithPlainKeys())
+	rule := &runtime.Rule{Name: "r", Max: 2, Window: time.Hour}
+	limiter := newLimiter(t, page, rule)
+	v := open(t, serve(t, page))
+	if v.status != 200 || v.headers.Get("Content-Type") != "text/event-stream; charset=utf-8" || v.headers.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", v.status, v.headers)
+	}
+	event, first, _ := v.next()
+	if event != "state" || first.Version == 0 || !first.Enabled || first.Redis == nil || first.History == nil || first.Denied == nil {
+		t.Fatalf("%s %+v", event, first)
+	}
+	v.until("a sample", func(f frame) bool { return f.Point != nil })
+	for range 5 {
+		_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("ann")))
+	}
+	var sum [columns]uint64
+	listed := false
+	v.until("all calls and the key", func(f frame) bool {
+		for _, r := range f.Rows {
+			for i := range sum {
+				sum[i] += r.N[i]
+			}
+		}
+		listed = listed || strings.Contains(string(f.Denied), `{"rule":"r","key":"ann","count":3,"over":0}`)
+		return sum == [columns]uint64{admitted: 2, denied: 3} && listed
+	})
+	limiter.Register(&runtime.Rule{Name: "s", Max: 2, Window: time.Hour})
+	v.until("a new rule", func(f frame) bool { return f.Reload && f.Version > first.Version })
+	page.history.add(historyEntry{Note: "hello"})
+	v.until("an entry of the history", func(f frame) bool { return strings.Contains(string(f.History), "hello") })
+}
+
+// TestViewers wants the next viewer to be refused, one that leaves to make room,
+// and all streams to end when the page is closed.
+func TestViewers(t *testing.T) {
+	t.Parallel()
+	page := New(WithViewers(2))
+	newLimiter(t, page)
+	server := serve(t, page)
+	first, second := open(t, server), open(t, server)
+	if _, _, ok := second.next(); !ok {
+		t.Fatal("no state")
+	}
+	if third := open(t, server); third.status != 503 || third.headers.Get("Retry-After") == "" {
+		t.Fatalf("a third viewer: %d", third.status)
+	}
+	first.leave()
+	for page.looking.Load() > 1 {
+		time.Sleep(time.Millisecond)
+	}
+	if third := open(t, server); third.status != 200 {
+		t.Fatalf("after one has left: %d", third.status)
+	}
+	page.Close()
+	page.Close()
+	for {
+		if _, _, ok := second.next(); !ok {
+			break
+		}
+	}
+	for page.looking.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestBusiest compares the rows of a frame with all rows sorted.
+func TestBusiest(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, maxRows - 1, maxRows, maxRows + 1, 2*maxRows - 1, 2 * maxRows, 5 * maxRows} {
+		rows := make([]row, n)
+		for i := range rows {
+			rows[i] = row{fmt.Sprint("r", i), [columns]uint64{r.Uint64N(9), r.Uint64N(3), r.Uint64N(3), r.Uint64N(2)}}
+		}
+		got, out := busiest(slices.Clone(rows))
+		slices.SortFunc(rows, func(a, b row) int { return compareRows(&a, &b) })
+		if want := rows[:min(n, maxRows)]; !slices.Equal(got, want) || out != n-len(want) {
+			t.Errorf("of %d: %d and %d left out", n, len(got), out)
+		}
+	}
+}
+
+// TestSampler takes samples at times of the test's: a pause makes no rate, and
+// viewers at the same moment share a sample.
+func TestSampler(t *testing.T) {
+	t.Parallel()
+	page := New()
+	rule := &runtime.Rule{Name: "r", Max: 1000, Window: time.Hour}
+	limiter := newLimiter(t, page, rule)
+	take := func(n int) {
+		for range n {
+			_, _ = limiter.Take(t.Context(), rule.Limit(nil))
+		}
+	}
+	at := time.Now()
+	next := func(after time.Duration) (int64, frame) {
+		t.Helper()
+		at = at.Add(after)
+		number, data := page.sampler.next(page, at)
+		var f frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			t.Fatal(err)
+		}
+		return number, f
+	}
+	take(3)
+	one, f := next(0)
+	if f.Point != nil || len(f.Rows) != 0 {
+		t.Errorf("before the first sample nobody knows when calls were: %+v", f)
+	}
+	take(5)
+	if again, _ := next(time.Millisecond); again != one {
+		t.Error("two samples at one moment")
+	}
+	two, f := next(time.Second)
+	if two != one+1 || f.Point == nil || f.Point.N[admitted] != 5 || f.Rows[0] != (row{"r", [columns]uint64{admitted: 5}}) || f.Redis != nil || f.History != nil {
+		t.Errorf("frame %d: %+v", two, f)
+	}
+	if _, f = next(time.Second); len(f.Rows) != 0 || f.Point.N != [columns]uint64{} {
+		t.Errorf("a quiet second: %+v", f)
+	}
+	take(7)
+	if _, f = next(time.Minute); f.Point != nil {
+		t.Errorf("after a pause: %+v", f)
+	}
+	if _, f = next(-time.Hour); f.Point != nil {
+		t.Errorf("after the clock was set back: %+v", f)
+	}
+	if _, data := page.sampler.state(page, at); !strings.Contains(string(data), `"totals":[15,0,0,0]`) {
+		t.Errorf("state: %s", data)
+	}
+	for range 2 * maxPoints {
+		next(time.Second)
+	}
+	if n := len(page.sampler.points); n != maxPoints {
+		t.Errorf("%d points, want %d", n, maxPoints)
+	}
+}

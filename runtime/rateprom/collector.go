@@ -1,0 +1,99 @@
+package rateprom
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rategen/rategen/internal/tally"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A collector turns a tally into metrics when it is scraped.
+type collector struct {
+	tally     *tally.Tally
+	created   time.Time
+	durations [maxSources]durations
+	exemplars exemplars
+	observer  *runtime.Observer
+
+	descs    map[*tally.Family]*prometheus.Desc
+	duration *prometheus.Desc
+}
+
+// maxSources is a power of two, so that a mask keeps a source within an array.
+const maxSources = 8
+
+func newCollector(opts []Option) *collector {
+	c := &collector{tally: tally.New(), created: time.Now(), descs: map[*tally.Family]*prometheus.Desc{}, duration: descOf(tally.Duration)}
+	for _, f := range tally.Families {
+		c.descs[f] = descOf(f)
+	}
+	for _, opt := range opts {
+		opt(c)
+	}
+	c.observer = c.tally.Observer()
+	c.observer.Decision = c.decided
+	return c
+}
+
+// descOf describes a family.
+func descOf(f *tally.Family) *prometheus.Desc {
+	name := strings.ReplaceAll(f.Name, ".", "_")
+	switch f.Unit {
+	case "s":
+		name += "_seconds"
+	case "By":
+		name += "_bytes"
+	}
+	if f.Kind == tally.Counter {
+		name += "_total"
+	}
+	return prometheus.NewDesc(name, f.Help, f.Labels, nil)
+}
+
+func (c *collector) decided(ctx context.Context, ev runtime.DecisionEvent) {
+	rule := c.tally.Decided(&ev)
+	if tally.Waited(&ev) {
+		c.durations[ev.Source%maxSources].add(ev.Latency)
+	}
+	if c.exemplars.labels != nil {
+		c.exemplars.decided(ctx, rule, &ev)
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(descs chan<- *prometheus.Desc) {
+	for _, f := range tally.Families {
+		descs <- c.descs[f]
+	}
+	descs <- c.duration
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(metrics chan<- prometheus.Metric) {
+	c.tally.Collect(func(f *tally.Family, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if f.Kind == tally.Counter {
+			kind = prometheus.CounterValue
+		}
+		metric, err := prometheus.NewConstMetric(c.descs[f], kind, value, labels...)
+		if err != nil {
+			metric = prometheus.NewInvalidMetric(c.descs[f], err)
+		} else if f == tally.Decisions {
+			metric = c.exemplars.onCount(metric, labels)
+		}
+		metrics <- metric
+	})
+	for _, source := range tally.Waits {
+		metric, err := c.durations[source].metric(c.duration, c.created, source.String())
+		if err != nil {
+			metric = prometheus.NewInvalidMetric(c.duration, err)
+		} else {
+			metric = c.exemplars.onDurations(metric, source)
+		}
+		metrics <- metric
+	}
+}

@@ -1,0 +1,152 @@
+package rateprom_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateprom"
+)
+
+// TestOverrideMakesNoSeries overrides everything that can be, and wants the same
+// series with other values.
+func TestOverrideMakesNoSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		var overrides atomic.Pointer[runtime.Overrides]
+		overrides.Store(new(runtime.Overrides))
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(t, registry)),
+			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *overrides.Load(), nil }), time.Second))
+		defer func() { _ = limiter.Close() }()
+		limiter.Register(&runtime.Rule{Name: "a", Window: time.Second, Max: 10}, &runtime.Rule{Name: "b", Window: time.Second, Max: 10})
+		before := values(scrape(t, registry, text))
+		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
+			"a": {Max: new(int64(7)), Window: new(time.Minute), Mode: new(runtime.Shadow)}, "b": {Enabled: new(false)},
+		}})
+		time.Sleep(2 * time.Second)
+		after := values(scrape(t, registry, text))
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after))); diff != "" {
+			t.Errorf("other series (-before +after):\n%s", diff)
+		}
+		for series, want := range map[string]string{
+			`rategen_rule_limit{rule="a"}`: "7", `rategen_rule_window_seconds{rule="a"}`: "60",
+			`rategen_rule_enforced{rule="a"}`: "0", `rategen_rule_enforced{rule="b"}`: "0",
+			`rategen_rule_limit{rule="b"}`: "10", `rategen_overrides`: "2",
+		} {
+			if after[series] != want {
+				t.Errorf("%s is %q, want %s", series, after[series], want)
+			}
+		}
+	})
+}
+
+// values returns the values of a scrape by their series.
+func values(text string) map[string]string {
+	of := map[string]string{}
+	for line := range strings.Lines(text) {
+		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
+			of[line[:i]] = strings.TrimSpace(line[i:])
+		}
+	}
+	return of
+}
+
+// TestSecondObserver wants limiters on one registerer to share its metrics, and those
+// on wrapped ones to have their own.
+func TestSecondObserver(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	wrapped := func(name string) prometheus.Registerer {
+		return prometheus.WrapRegistererWith(prometheus.Labels{"limiter": name}, registry)
+	}
+	first := observer(t, wrapped("internal"))
+	if observer(t, wrapped("internal")) != first {
+		t.Error("a second observer for the same registerer")
+	}
+	rule := &runtime.Rule{Name: "a", Window: time.Hour, Max: 10, Algorithm: runtime.Concurrency}
+	var limiters []*runtime.Limiter
+	for _, o := range []*runtime.Observer{first, first, observer(t, wrapped("public"))} {
+		limiters = append(limiters, runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(o)))
+	}
+	for _, l := range limiters {
+		l.Register(rule)
+		d, err := l.Take(t.Context(), rule.Limit(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Refund(context.Background(), d, rule.Limit(nil)) }()
+	}
+	got := values(scrape(t, registry, text))
+	for series, want := range map[string]string{
+		`rategen_permits_in_flight{limiter="internal",rule="a"}`: "2", `rategen_permits_in_flight{limiter="public",rule="a"}`: "1",
+		`rategen_decisions_total{limiter="internal",rule="a",source="store",verdict="admitted"}`: "2",
+		`rategen_rule_limit{limiter="internal",rule="a"}`:                                        "10",
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %q, want %s", series, got[series], want)
+		}
+	}
+}
+
+// TestErrors wants an error that says what is wrong, and no panic.
+func TestErrors(t *testing.T) {
+	if _, err := rateprom.Observer(nil); err == nil || !strings.Contains(err.Error(), "no registerer") {
+		t.Errorf("without a registerer: %v", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rategen_decisions_total", Help: "?"}, []string{"user"}))
+	if _, err := rateprom.Observer(registry); err == nil || !strings.Contains(err.Error(), "rategen_decisions_total") {
+		t.Errorf("where the name is taken: %v", err)
+	}
+}
+
+// TestHostileNames gives rules all kinds of names, while others scrape.
+func TestHostileNames(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	o := observer(t, registry)
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(o))
+	var scrapes sync.WaitGroup
+	for range 2 {
+		scrapes.Go(func() {
+			for range 50 {
+				if _, err := registry.Gather(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i, name := range []string{
+		"", "other", "\xff", "\xfe", "a\nb", `a"b\`, "a}b{c=\"d\"}", "\x00", "规则", "le", "__name__",
+		strings.Repeat("é", 5000), strings.Repeat("x", 1<<20) + "1", strings.Repeat("x", 1<<20) + "2", strings.Repeat("\xc3", 300),
+	} {
+		if i%2 == 0 {
+			limiter.Register(&runtime.Rule{Name: name, Prefix: "p", Window: time.Second, Max: 1, Algorithm: runtime.Concurrency})
+		}
+		o.Decision(t.Context(), runtime.DecisionEvent{Rule: name, Source: runtime.SourceStore, Cost: 1, Limit: 1})
+		o.Failure(t.Context(), runtime.FailureEvent{Rule: name, Class: 200, Policy: 100})
+		o.Breaker(runtime.BreakerEvent{Open: true, Node: name})
+	}
+	o.Decision(t.Context(), runtime.DecisionEvent{Rule: "le", Verdict: 200, Source: 100, Cost: -1, Limit: -1, Remaining: -1, Latency: -1})
+	scrapes.Wait()
+	got := values(scrape(t, registry, text))
+	for series, want := range map[string]string{
+		`rategen_near_limit_total{rule="` + "\uFFFD" + `"}`:                 "3",
+		`rategen_near_limit_total{rule="` + strings.Repeat("x", 256) + `"}`: "2",
+		`rategen_near_limit_total{rule="a\nb"}`:                             "1",
+		`rategen_near_limit_total{rule="a\"b\\"}`:                           "1",
+		`rategen_breaker_open{node="other"}`:                                "1",
+	} {
+		if got[series] != want {
+			t.Errorf("%s is %q, want %s", series, got[series], want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package ratetest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Check compares what was decided about a rule with what a test expects. Each
+// method fails the test if they differ, with a list of what has happened, and returns
+// the Check for more. All calls since [New] count.
+type Check struct {
+	limiter *Limiter
+	rule    string
+}
+
+// Check begins the checks of a rule, by its name in errors and logs. A name that no
+// call has met and no constructor has registered fails the test.
+func (l *Limiter) Check(rule string) *Check {
+	l.store.t.Helper()
+	names := l.names()
+	s := l.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checked[rule] = true
+	if !names[rule] {
+		s.t.Errorf("ratetest: there is no rule %q; %s%s", rule, known(names), s.history())
+	}
+	return &Check{l, rule}
+}
+
+// NothingElse fails the test if calls have met a rule that [Limiter.Check] was not
+// called for.
+func (l *Limiter) NothingElse() {
+	s := l.store
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, rule := range slices.Sorted(maps.Keys(s.rules)) {
+		if !s.checked[rule] {
+			s.t.Errorf("ratetest: calls have met rule %q too, which was not checked\n%s", rule, s.history())
+		}
+	}
+}
+
+// Admitted checks how many calls the limit let pass, those included that its failure
+// policy let pass.
+func (c *Check) Admitted(n int) *Check {
+	c.limiter.store.t.Helper()
+	return c.Verdict(runtime.Admitted, n)
+}
+
+// Denied checks how many calls the limit denied.
+func (c *Check) Denied(n int) *Check {
+	c.limiter.store.t.Helper()
+	return c.Verdict(runtime.Denied, n)
+}
+
+// Verdict checks how many calls had this outcome.
+func (c *Check) Verdict(v runtime.Verdict, n int) *Check {
+	s := c.limiter.store
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := 0
+	if t := s.rules[c.rule]; t != nil {
+		got = t.verdicts[v]
+	}
+	if got != n {
+		s.t.Errorf("ratetest: rule %q: %d calls were %v, want %d\n%s", c.rule, got, v, n, s.history())
+	}
+	return c
+}
+
+// Cost checks how much the calls were charged together. What was refunded does not
+// count, what was settled counts as settled, and permits count while they are held. A
+// call that the limiter decided alone, because its rule fails locally, counts as it was
+// charged at first.
+func (c *Check) Cost(n int64) *Check {
+	s := c.limiter.store
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := int64(0)
+	if t := s.rules[c.rule]; t != nil {
+		got = t.cost
+	}
+	if got != n {
+		s.t.Errorf("ratetest: rule %q: the calls cost %d, want %d\n%s", c.rule, got, n, s.history())
+	}
+	return c
+}
+
+// Keys checks by which keys the calls were counted, denied ones included, in any
+// order. A key reads as after the prefix in Redis: its parts are escaped and joined by
+// colons, see [runtime.Key].
+func (c *Check) Keys(keys ...string) *Check {
+	s := c.limiter.store
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var got []string
+	if t := s.rules[c.rule]; t != nil {
+		got = slices.Sorted(maps.Keys(t.keys))
+	}
+	want := slices.Compact(slices.Sorted(slices.Values(keys)))
+	if !slices.Equal(got, want) {
+		s.t.Errorf("ratetest: rule %q: the keys are %q, want %q\n%s", c.rule, got, want, s.history())
+	}
+	return c
+}

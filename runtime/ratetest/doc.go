@@ -1,0 +1,52 @@
+// Package ratetest helps to test code that is rate-limited: without Redis, without
+// sleeping, and with limits that count exactly.
+//
+// [New] returns a limiter for a test. The code under test is given its
+// [runtime.Limiter]; the test moves its time with [Limiter.Advance], scripts answers
+// of its rules with [Limiter.Next], and looks at what was decided with
+// [Limiter.Check]:
+//
+//	limiter := ratetest.New(t)
+//	greeter := NewRateLimitedGreeter(plainGreeter{}, limiter.Limiter)
+//
+//	// … call greeter four times …
+//	limiter.Check("hello.Greeter.Greet").Admitted(3).Denied(1)
+//
+//	limiter.Advance(10 * time.Second)
+//	// … call it again …
+//	limiter.Check("hello.Greeter.Greet").Admitted(4)
+//
+// [Unlimited] is for tests in which limits do not matter. Package ratetestredis has a
+// Redis within the process, for code that makes its own store.
+//
+// # Time
+//
+// In a bubble of testing/synctest the limiter goes by the clock of the bubble.
+// Advance then sleeps in the bubble, and calls that wait for their turn take no real
+// time:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		limiter := ratetest.New(t)
+//		begin := limiter.Now()
+//		// … make calls that wait …
+//		if took := limiter.Now().Sub(begin); took != 30*time.Second {
+//			t.Errorf("the calls took %v", took)
+//		}
+//	})
+//
+// Outside of a bubble the limiter has a clock of its own. It begins in the year 2100
+// and stands still until Advance moves it, so that a result does not depend on how
+// fast the test runs. Where the time of the machine gets in, the test fails:
+//
+//   - A call that has to wait for its turn fails it, because nothing would wake the
+//     call. It is decided without the wait. Such a test belongs in a bubble.
+//   - A [Slow] answer cannot be scripted.
+//   - A decision that was made by another clock, and is settled or refunded here, fails
+//     it. This is so in a bubble too.
+//
+// Scalers, the polling of overrides and the deadlines of contexts go by the clock of
+// the machine there, and by that of the bubble within one.
+//
+// A permit of a concurrency limit does not lapse while its call runs, however far
+// Advance moves the clock.
+package ratetest

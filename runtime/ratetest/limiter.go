@@ -1,0 +1,101 @@
+package ratetest
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Limiter is a limiter for a test. Its methods may be called from several
+// goroutines, except for Advance.
+type Limiter struct {
+	// Limiter is what the code under test is given. It counts in memory.
+	*runtime.Limiter
+
+	store *store
+}
+
+// start is when clocks begin that are not a bubble's.
+var start = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// bubbles is after the times of all bubbles of testing/synctest, which begin in the
+// year 2000, and before all others.
+var bubbles = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// New returns a limiter with the options of a [runtime.Limiter]. Its log goes to the
+// output of the test. It is closed when the test ends. In a bubble, t is that of the
+// bubble.
+func New(t testing.TB, opts ...runtime.Option) *Limiter {
+	t.Helper()
+	s := newStore(t)
+	logger := runtime.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	l := &Limiter{runtime.New(s, append([]runtime.Option{logger}, opts...)...), s}
+	t.Cleanup(func() {
+		t.Helper()
+		if err := l.Close(); err != nil {
+			t.Errorf("ratetest: the limiter cannot be closed: %v", err)
+		}
+		s.end(l.names())
+	})
+	return l
+}
+
+// Unlimited returns a limiter that admits every call and counts nothing.
+func Unlimited() *runtime.Limiter {
+	return runtime.New(nil, runtime.WithEnabled(func() bool { return false }))
+}
+
+// Now returns the time by which the limiter counts.
+func (l *Limiter) Now() time.Time { return l.store.now() }
+
+// Advance moves the limiter's clock by d, which is not negative. In a bubble it
+// sleeps for d, and returns when all other goroutines of the bubble are blocked.
+func (l *Limiter) Advance(d time.Duration) {
+	l.store.t.Helper()
+	if d < 0 {
+		l.store.t.Fatalf("ratetest: Advance(%v): a clock does not go back", d)
+	}
+	l.store.advance(d)
+}
+
+// names returns the names of all rules that are registered or were met.
+func (l *Limiter) names() map[string]bool {
+	names := l.store.met()
+	for _, state := range l.Rules() {
+		names[state.Rule.Name] = true
+	}
+	return names
+}
+
+// A clock tells how far the time of a test was moved.
+type clock struct {
+	begin  time.Time
+	bubble bool
+	moved  atomic.Int64 // by Advance, outside of a bubble
+}
+
+func (c *clock) now() time.Time {
+	if c.bubble {
+		return time.Now()
+	}
+	return c.begin.Add(time.Duration(c.moved.Load()))
+}
+
+// since returns how long ago the clock began.
+func (c *clock) since() time.Duration { return c.now().Sub(c.begin) }
+
+// sleep waits for d in a bubble, or until the context ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,96 @@
+// Package ratetestredis has a Redis within the process of a test, for code that makes
+// a store of its own, and for tests that look at its keys. It is a miniredis whose
+// clock, script time and expiries are moved together, by [Redis.Advance].
+//
+// Only programs that import this package depend on miniredis. It is good for tests of
+// your code, and no proof that scripts are right: rategen's own tests run on real
+// servers.
+package ratetestredis
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Redis is a miniredis for a test. Its time is moved by Advance alone: not by
+// SetTime and not by FastForward. Its methods may be called from several goroutines.
+type Redis struct {
+	*miniredis.Miniredis
+
+	t     testing.TB
+	moved atomic.Int64 // by Advance
+}
+
+// start is when the clock begins: far from today, so that times of other clocks are
+// noticed.
+var start = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// bubbles is after the times of all bubbles of testing/synctest, which begin in the
+// year 2000, and before all others.
+var bubbles = time.Date(2020, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// patience is how long a store waits for an answer, so that a busy machine does not
+// look like a Redis that is gone.
+const patience = 30 * time.Second
+
+// New starts a Redis, which listens at Addr and is closed when the test ends. Its
+// clock begins in the year 2100 and stands still until Advance moves it. In a bubble
+// of testing/synctest, which cannot wait for the network, it fails the test: use
+// [github.com/rategen/rategen/runtime/ratetest.New] there.
+func New(t testing.TB) *Redis {
+	t.Helper()
+	if time.Now().Before(bubbles) {
+		t.Fatalf("ratetestredis: a bubble of testing/synctest cannot wait for the network: use ratetest.New, or leave the bubble")
+	}
+	r := &Redis{Miniredis: miniredis.NewMiniRedis(), t: t}
+	r.SetTime(start)
+	r.ClockTTL(true)
+	if err := r.Start(); err != nil {
+		t.Fatalf("ratetestredis: %v", err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// Store returns a store on a client of its own, both closed when the test ends. It
+// asks Redis about every call, since by the process's clock it could not tell when a
+// denial is over, and it waits 30 s for an answer. A store that the code under test
+// makes itself needs the same:
+//
+//	runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(30*time.Second))
+func (r *Redis) Store(opts ...runtime.RedisOption) *runtime.RedisStore {
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{
+		Addr: r.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}))
+	store := runtime.NewRedisStore(client, append([]runtime.RedisOption{
+		runtime.WithDenialMemory(0), runtime.WithTimeout(patience),
+	}, opts...)...)
+	r.t.Cleanup(func() {
+		_ = store.Close()
+		_ = client.Close()
+	})
+	return store
+}
+
+// Now returns the time by which Redis counts.
+func (r *Redis) Now() time.Time { return start.Add(time.Duration(r.moved.Load())) }
+
+// Advance moves the clock of Redis by d, which is not negative. Keys whose time to
+// live is over are gone.
+//
+// Processes renew the permits of a concurrency limit by their own clocks. So permits
+// lapse when Advance moves on by a window, as if their process had died. A call that
+// waits for its turn does so in real time.
+func (r *Redis) Advance(d time.Duration) {
+	r.t.Helper()
+	if d < 0 {
+		r.t.Fatalf("ratetestredis: Advance(%v): a clock does not go back", d)
+	}
+	r.SetTime(start.Add(time.Duration(r.moved.Add(int64(d)))))
+}

@@ -1,0 +1,245 @@
+package ratetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A store counts in memory, by the clock of a test. It gives scripted answers, and
+// writes down what happens.
+type store struct {
+	*runtime.MemoryStore
+	clock
+	t testing.TB
+
+	mu      sync.Mutex
+	ended   bool // t must not be used any more
+	scripts map[string]*script
+	held    map[permit]runtime.Charge
+	record
+}
+
+// A permit is that of a call which runs.
+type permit struct {
+	key string
+	at  int64
+}
+
+func newStore(t testing.TB) *store {
+	s := &store{
+		clock: clock{begin: start}, t: t, scripts: map[string]*script{}, held: map[permit]runtime.Charge{},
+		record: record{rules: map[string]*tally{}, checked: map[string]bool{}},
+	}
+	if now := time.Now(); now.Before(bubbles) {
+		s.clock.begin, s.bubble = now, true
+		s.MemoryStore = runtime.NewMemoryStore()
+	} else {
+		s.MemoryStore = runtime.NewMemoryStore(runtime.WithClock(s.now))
+	}
+	return s
+}
+
+// Take implements [runtime.Store].
+func (s *store) Take(ctx context.Context, calls []runtime.Call) error {
+	return s.decide(ctx, calls, true)
+}
+
+// Peek implements [runtime.Store].
+func (s *store) Peek(ctx context.Context, calls []runtime.Call) error {
+	return s.decide(ctx, calls, false)
+}
+
+func (s *store) decide(ctx context.Context, calls []runtime.Call, commit bool) error {
+	replies := make([]reply, len(calls))
+	slow := time.Duration(0)
+	s.mu.Lock()
+	for i := range calls {
+		replies[i] = s.reply(&calls[i], commit)
+		slow = max(slow, replies[i].slow)
+	}
+	s.mu.Unlock()
+	if slow > 0 && commit {
+		if err := sleep(ctx, slow); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range calls {
+		call := &calls[i]
+		switch r := replies[i]; {
+		case r.unavailable:
+			call.Err = errUnavailable
+			s.stay(call) // also where this process decides alone
+		case r.refused != nil:
+			call.Err = s.refuse(ctx, call, r.refused, commit)
+		default:
+			call.Err = s.count(ctx, call, commit)
+		}
+		if call.Err == nil && commit {
+			s.reportWait(call)
+			s.hold(call)
+		}
+	}
+	return nil
+}
+
+// count has a call decided by its counts.
+func (s *store) count(ctx context.Context, call *runtime.Call, commit bool) error {
+	one := []runtime.Call{*call}
+	do := s.MemoryStore.Take
+	if !commit {
+		do = s.MemoryStore.Peek
+	}
+	if err := do(ctx, one); err != nil {
+		return err
+	}
+	return one[0].Err
+}
+
+// refuse decides a call of which some charges are refused for a time, and the others
+// by their counts.
+func (s *store) refuse(ctx context.Context, call *runtime.Call, refused []time.Duration, commit bool) error {
+	var others runtime.Call
+	for i, retryAfter := range refused {
+		c := &call.Charges[i]
+		if retryAfter == 0 {
+			others.Charges = append(others.Charges, *c)
+			continue
+		}
+		c.Result = runtime.Result{RetryAfter: retryAfter}
+		if retryAfter != runtime.Never {
+			c.ResetAfter = retryAfter
+		}
+		commit = commit && c.Rule.Mode == runtime.Shadow // nothing else is charged
+	}
+	if err := s.count(ctx, &others, commit); err != nil {
+		return err
+	}
+	for i := range call.Charges {
+		if refused[i] == 0 {
+			call.Charges[i].Result = others.Charges[0].Result
+			others.Charges = others.Charges[1:]
+		}
+	}
+	return nil
+}
+
+// hold notes the permits that a call was given.
+func (s *store) hold(call *runtime.Call) {
+	for i := range call.Charges {
+		if c := call.Charges[i]; c.Rule.Algorithm == runtime.Concurrency && c.At != 0 {
+			id := permit{string(c.Key), c.At}
+			c.Key = []byte(id.key) // the call's own is used again
+			s.held[id] = c
+		}
+	}
+}
+
+// Settle implements [runtime.Store].
+func (s *store) Settle(ctx context.Context, charges []runtime.Charge) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range charges {
+		c := &charges[i]
+		s.checkTime(c)
+		id := permit{string(c.Key), c.At}
+		_, held := s.held[id]
+		delete(s.held, id)
+		if held || c.Rule.Algorithm != runtime.Concurrency {
+			s.settled(s.since(), c)
+		}
+	}
+	return s.MemoryStore.Settle(ctx, charges)
+}
+
+// Renew implements [runtime.Store].
+func (s *store) Renew(ctx context.Context, calls []runtime.Call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.renew(ctx, calls)
+}
+
+func (s *store) renew(ctx context.Context, calls []runtime.Call) error {
+	var ids []permit
+	for i := range calls {
+		c := &calls[i].Charges[0]
+		s.checkTime(c)
+		ids = append(ids, permit{string(c.Key), c.At})
+	}
+	err := s.MemoryStore.Renew(ctx, calls)
+	for i := range calls {
+		if calls[i].Charges[0].At == 0 {
+			delete(s.held, ids[i]) // it was reset
+		}
+	}
+	return err
+}
+
+// renewHeld renews the permits of the calls that run.
+func (s *store) renewHeld() {
+	var calls []runtime.Call
+	for _, c := range s.held {
+		calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})
+	}
+	_ = s.renew(context.Background(), calls) // memory does not fail
+}
+
+// advance moves the clock. The limiter renews permits by the process's clock, which
+// does not move along outside of a bubble, so it is done here: also before, since the
+// store remembers for a window only that a permit was reset.
+func (s *store) advance(d time.Duration) {
+	if s.bubble {
+		synctest.Wait()
+		time.Sleep(d)
+		synctest.Wait()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.bubble {
+		s.renewHeld()
+		s.moved.Add(int64(d))
+		s.renewHeld()
+	}
+	s.note(s.since(), "", "", "the clock was moved", "by "+period(d))
+}
+
+// Reset implements [runtime.Store].
+func (s *store) Reset(ctx context.Context, charges []runtime.Charge) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range charges {
+		c := &charges[i]
+		s.note(s.since(), c.Rule.Name, partsOf(c.Rule, string(c.Key)), "reset", "")
+	}
+	return s.MemoryStore.Reset(ctx, charges)
+}
+
+// Decided receives every limit of a call that was decided, however it was.
+func (s *store) Decided(r *runtime.Rule, key string, at int64, ev runtime.DecisionEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decided(s.since(), partsOf(r, key), at != 0, ev)
+	if !s.bubble && ev.Source == runtime.SourceLocal && ev.Verdict == runtime.Denied && ev.RetryAfter <= r.Wait {
+		s.reportWaiting(r.Name, "for "+period(ev.RetryAfter))
+	}
+}
+
+// end is called when the test has ended.
+func (s *store) end(names map[string]bool) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.t.Failed() || s.t.Skipped() {
+		return
+	}
+	for _, line := range s.unmet() {
+		s.t.Errorf("ratetest: %s\n%s%s", line, known(names), s.history())
+	}
+}
