@@ -23,7 +23,7 @@ func work(ctx context.Context, socket string, t traffic, p plan) error {
 	defer client.Close()
 	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	defer func() { _ = limiter.Close() }()
-	rule := &runtime.Rule{Name: "capacity", Window: p.Window, Max: p.Max}
+	rule := &runtime.Rule{Name: "capacity", Window: p.Window, Max: p.Max, Lease: p.Lease}
 	var admitted, refused, undecided, local atomic.Int64
 	var wait sync.WaitGroup
 	calls := t.calls(rand.New(rand.NewPCG(p.Seed, 2)), 1/float64(p.Processes))
@@ -44,7 +44,7 @@ func work(ctx context.Context, socket string, t traffic, p plan) error {
 			default:
 				undecided.Add(1)
 			}
-			if d.Source == runtime.SourceRecalled {
+			if d.Source == runtime.SourceRecalled || d.Source == runtime.SourceLease {
 				local.Add(1)
 			}
 		})
