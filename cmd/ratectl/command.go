@@ -145,6 +145,9 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		return usagef("-o %q: write table or json", o.format)
 	}
 	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if o.most < 0 || o.max < 0 || o.given["max"] && o.max == 0 && slices.Contains(c.flags, "max") {
+		return usagef("-max is 1 or more, and -limit not negative")
+	}
 	if c.text != nil {
 		text, err := c.text(args)
 		fmt.Fprint(p.out, text)

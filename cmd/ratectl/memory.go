@@ -46,7 +46,7 @@ func fixExpiry(ctx context.Context, o *operator, args []string) error {
 		endless += l.Endless
 	}
 	if endless > 0 {
-		if err := o.confirm("give %d keys an expiry", endless); err != nil {
+		if err := o.confirm(ctx, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
 		lines, err = o.survey(ctx, args, o.expiry, true)
