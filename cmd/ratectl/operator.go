@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +25,8 @@ type operator struct {
 	store   *runtime.RedisStore
 	limiter *runtime.Limiter // with the overrides in force, but for their modes
 	modes   runtime.Overrides
+	scans   scans    // of the walk under way
+	counted sync.Map // clients whose scans they are
 }
 
 // open connects to Redis, and reads the overrides if the hash is named.
