@@ -33,6 +33,7 @@ const (
 	needRedis need = 1 << iota
 	needRules
 	mayRules // it uses them if there are some
+	judges   // by the overrides in force; the others go on if these are broken
 )
 
 // ownFlags are the flags of single commands.
@@ -163,7 +164,7 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 	}
 	if c.needs&needRedis != 0 && o.page == "" {
 		defer o.close()
-		if err := o.open(ctx); err != nil {
+		if err := o.open(ctx, c.needs&judges != 0); err != nil {
 			return err
 		}
 	}

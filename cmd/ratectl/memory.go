@@ -26,6 +26,9 @@ func (l memoryLine) row() []string {
 // memory counts the keys of rules, and the memory that they take.
 func memory(ctx context.Context, o *operator, args []string) error {
 	lines, err := o.survey(ctx, args, 0, false)
+	if lines == nil {
+		return err // not one key was looked at
+	}
 	if printed := each(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
 		err = printed
 	}

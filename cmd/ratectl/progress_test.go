@@ -21,7 +21,7 @@ func TestScansOfWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.close()
-	if err := o.open(t.Context()); err != nil {
+	if err := o.open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	var first int64

@@ -24,7 +24,7 @@ func TestTopInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.close()
-	if err := o.open(t.Context()); err != nil {
+	if err := o.open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -23,6 +23,7 @@ func TestNumbers(t *testing.T) {
 	} {
 		b.run(args...).wants(t, 2, "", "ratectl: -max is 1 or more, and -limit not negative\n")
 	}
+	b.run("memory", "").wants(t, 2, "", "ratectl: a PREFIX is empty: .*")
 	b.run("keys", "login.user", "-limit", "0").wants(t, 0, "KEY.*\n", "ratectl: these are the first 0 of 1 keys, .*")
 
 	if err := b.client.Persist(context.Background(), "orders:rate_limit:login:user-1%block").Err(); err != nil {
