@@ -29,6 +29,9 @@ func TestBrokenOverrides(t *testing.T) {
 		{"*", `{"enabled":1}`, []string{"*"}},
 		{`["login.user","user-1"]`, `{"window":"soon"}`, []string{"login.user", "-keys", "user-1"}},
 		{"gone", `{"maximum":1}`, []string{"gone"}},
+		{"null", `null`, []string{"null"}},
+		{`["login.user"`, `{"max":1}`, []string{`["login.user"`}},
+		{`["*","x"]`, `{"max":1}`, []string{`["*","x"]`}},
 	} {
 		set(broken.field, broken.value)
 		b.run("override", "ls").wants(t, 1, "", `ratectl: overrides in "orders:limits": field .*\n`)
