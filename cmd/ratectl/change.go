@@ -61,7 +61,7 @@ func (o *operator) end(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, o.explained(err)
 		}
-		return now.Add(o.duration).Truncate(time.Second), nil
+		return now.Add(o.duration + time.Second - 1).Truncate(time.Second), nil // no earlier
 	case o.until != "":
 		end, err := time.Parse(time.RFC3339, o.until)
 		if err != nil || !time.Now().Before(end) {

@@ -33,6 +33,7 @@ const (
 	needRedis need = 1 << iota
 	needRules
 	mayRules // it uses them if there are some
+	judges   // by the overrides in force; the others go on if these are broken
 )
 
 // ownFlags are the flags of single commands.
@@ -145,6 +146,9 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		return usagef("-o %q: write table or json", o.format)
 	}
 	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if o.most < 0 || o.max < 0 || o.given["max"] && o.max == 0 && slices.Contains(c.flags, "max") {
+		return usagef("-max is 1 or more, and -limit not negative")
+	}
 	if c.text != nil {
 		text, err := c.text(args)
 		fmt.Fprint(p.out, text)
@@ -160,7 +164,7 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 	}
 	if c.needs&needRedis != 0 && o.page == "" {
 		defer o.close()
-		if err := o.open(ctx); err != nil {
+		if err := o.open(ctx, c.needs&judges != 0); err != nil {
 			return err
 		}
 	}

@@ -10,29 +10,29 @@ func init() { // the commands of help and completion are made from the table its
 		{
 			name: "rules", short: "list the rules, with the overrides in force",
 			long:  "Lists the rules of the listing. With -overrides it reads the hash, and shows what holds now: that of the rule itself, and how many patterns of keys have an override.",
-			needs: needRedis | needRules, run: rules,
+			needs: needRedis | needRules | judges, run: rules,
 		},
 		{
 			name: "top", short: "show the rules live, those that refuse most first", flags: []string{"every", "count", "near", "page"},
 			long: "With -page it shows the calls a second that the program behind a live page admits and refuses. The page's own log-in, if it has one, is passed in RATECTL_PAGE_AUTHORIZATION, " +
 				"which becomes the header Authorization. Without a page it counts the callers in Redis which are refused, blocked or near their limits at this moment, over all programs: Redis does not count refused calls. " +
 				"That looks at every key of the rules, so choose -every accordingly.",
-			needs: needRedis | needRules, run: top,
+			needs: needRedis | needRules | judges, run: top,
 		},
 		{
 			name: "keys", args: "RULE", short: "list the callers of a rule, the most refused first", flags: []string{"state", "limit", "near", "max"},
 			long:  "Walks over the database in steps of some 200 keys, on a cluster over all masters, and asks for each key of the rule what a call would find. Nothing is charged. A rule in the shadow is shown as if it refused.",
-			needs: needRedis | needRules, min: 1, max: 1, run: keys,
+			needs: needRedis | needRules | judges, min: 1, max: 1, run: keys,
 		},
 		{
 			name: "inspect", args: "RULE [KEY]", short: "show all that is known about one caller", flags: []string{"parts", "near", "max"},
 			long:  "Shows what a call of a cost of 1 would find now, without charging it; the key in Redis; and the overrides that hold for it.",
-			needs: needRedis | needRules, min: 1, max: 2, run: inspect,
+			needs: needRedis | needRules | judges, min: 1, max: 2, run: inspect,
 		},
 		{
 			name: "reset", args: "RULE [KEY]", short: "give one caller its whole limit back", flags: []string{"parts", "yes"},
 			long:  "Forgets what is counted for one key, and ends its block. It asks first, or -yes; without a terminal and -yes it does nothing. A process that has refused the caller may do so for up to a second more, see runtime.WithDenialMemory.",
-			needs: needRedis | needRules, min: 1, max: 2, run: reset,
+			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
 		},
 		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for"},

@@ -42,7 +42,10 @@ func inspect(ctx context.Context, o *operator, args []string) error {
 		return o.explained(err)
 	}
 	if s.Exists = expiry != -2; s.Exists {
-		s.ExpiryMS = max(expiry.Milliseconds(), -1)
+		s.ExpiryMS = expiry.Milliseconds()
+		if expiry < 0 { // -1 ns says that there is none
+			s.ExpiryMS = -1
+		}
 		s.Bytes, _ = o.client.MemoryUsage(ctx, s.RedisKey).Result() // not every user may ask
 	}
 	if s.Overrides, err = o.inForce(ctx, d, key); err != nil {

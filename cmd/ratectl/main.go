@@ -58,10 +58,15 @@ type program struct {
 	clears   bool // standard output is a screen
 }
 
-// isTerminal reports whether a file is a terminal, or a device like one.
+// isTerminal reports whether a file is a terminal, or a device like one; not the
+// one that swallows all.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // silent drops the lines that go-redis logs: the command has its error.

@@ -26,6 +26,9 @@ func (l memoryLine) row() []string {
 // memory counts the keys of rules, and the memory that they take.
 func memory(ctx context.Context, o *operator, args []string) error {
 	lines, err := o.survey(ctx, args, 0, false)
+	if lines == nil {
+		return err // not one key was looked at
+	}
 	if printed := each(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
 		err = printed
 	}
@@ -46,7 +49,7 @@ func fixExpiry(ctx context.Context, o *operator, args []string) error {
 		endless += l.Endless
 	}
 	if endless > 0 {
-		if err := o.confirm("give %d keys an expiry", endless); err != nil {
+		if err := o.confirm(ctx, "give %d keys an expiry", endless); err != nil {
 			return err
 		}
 		lines, err = o.survey(ctx, args, o.expiry, true)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,10 +25,13 @@ type operator struct {
 	store   *runtime.RedisStore
 	limiter *runtime.Limiter // with the overrides in force, but for their modes
 	modes   runtime.Overrides
+	scans   scans    // of the walk under way
+	counted sync.Map // clients whose scans they are
 }
 
-// open connects to Redis, and reads the overrides if the hash is named.
-func (o *operator) open(ctx context.Context) (err error) {
+// open connects to Redis, and reads the overrides if the hash is named and the
+// command judges by them.
+func (o *operator) open(ctx context.Context, judges bool) (err error) {
 	if err := o.secrets(o.getenv); err != nil {
 		return err
 	}
@@ -35,21 +39,27 @@ func (o *operator) open(ctx context.Context) (err error) {
 		return err
 	}
 	o.store = runtime.NewRedisStore(o.client, runtime.WithTimeout(o.timeout), runtime.WithDenialMemory(0))
+	if !judges {
+		o.renew()
+		return nil
+	}
 	return o.follow(ctx)
+}
+
+// renew makes another limiter.
+func (o *operator) renew(more ...runtime.Option) {
+	if o.limiter != nil {
+		_ = o.limiter.Close()
+	}
+	settings := []runtime.Option{runtime.WithNamespace(o.namespace), runtime.WithLogger(slog.New(slog.DiscardHandler))}
+	o.limiter = runtime.New(o.store, append(settings, more...)...)
 }
 
 // follow makes a limiter with the overrides as they are now. What a rule in the
 // shadow would refuse is told as a refusal, so the modes are kept apart.
 func (o *operator) follow(ctx context.Context) error {
-	settings := []runtime.Option{runtime.WithNamespace(o.namespace), runtime.WithLogger(slog.New(slog.DiscardHandler))}
-	renew := func(more ...runtime.Option) {
-		if o.limiter != nil {
-			_ = o.limiter.Close()
-		}
-		o.limiter = runtime.New(o.store, append(settings, more...)...)
-	}
 	if o.overrides == "" {
-		renew()
+		o.renew()
 		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, o.timeout)
@@ -64,11 +74,11 @@ func (o *operator) follow(ctx context.Context) error {
 	o.modes = says
 	without := withoutModes(says)
 	if without.Enabled == nil && len(without.Rules) == 0 {
-		renew()
+		o.renew()
 		return nil
 	}
 	inForce := make(chan error, 1)
-	renew(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return without, nil }), 24*time.Hour),
+	o.renew(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return without, nil }), 24*time.Hour),
 		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
 			select {
 			case inForce <- ev.Err:

@@ -96,7 +96,7 @@ func overrideSet(ctx context.Context, o *operator, args []string) error {
 		return err
 	}
 	if target.Rule == override.All && c.Enabled != nil && !*c.Enabled {
-		if err := o.confirm("take all limits away in every program that reads %q", o.overrides); err != nil {
+		if err := o.confirm(ctx, "take all limits away in every program that reads %q", o.overrides); err != nil {
 			return err
 		}
 	}

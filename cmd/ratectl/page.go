@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -88,9 +90,6 @@ func (o *operator) topOfPage(ctx context.Context) error {
 		seconds = 0
 		clear(calls)
 	}
-	if ctx.Err() != nil {
-		return nil // interrupted: that is how it ends
-	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("page %s: %w", o.page, err)
 	}
@@ -131,8 +130,12 @@ func (o *operator) openPage(ctx context.Context) (io.ReadCloser, error) {
 	if header := o.getenv("RATECTL_PAGE_AUTHORIZATION"); header != "" {
 		ask.Header.Set("Authorization", header)
 	}
-	answer, err := http.DefaultClient.Do(ask)
-	if err != nil {
+	answer, err := o.pageClient().Do(ask)
+	var timed net.Error
+	switch {
+	case errors.As(err, &timed) && timed.Timeout():
+		return nil, fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", o.page, o.timeout, err)
+	case err != nil:
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
@@ -141,4 +144,14 @@ func (o *operator) openPage(ctx context.Context) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("page %s: no live page answers there: %s %s", o.page, answer.Status, strings.TrimSpace(string(said)))
 	}
 	return answer.Body, nil
+}
+
+// pageClient returns a client that waits for the beginning of an answer as long as
+// -timeout says. The stream itself has no end.
+func (o *operator) pageClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = (&net.Dialer{Timeout: o.timeout}).DialContext
+	transport.TLSHandshakeTimeout, transport.ResponseHeaderTimeout = o.timeout, o.timeout
+	transport.DisableKeepAlives = true // nothing else is asked
+	return &http.Client{Transport: transport}
 }

@@ -17,10 +17,12 @@ func (o *operator) progress(ctx context.Context) (stop func()) {
 	if !o.shows {
 		return func() {}
 	}
-	counted := new(scans)
+	o.scans.n.Store(0)
 	var total atomic.Int64
 	_ = o.masters(ctx, func(ctx context.Context, c *redis.Client) error {
-		c.AddHook(counted)
+		if _, counted := o.counted.LoadOrStore(c, true); !counted { // a client keeps its hooks, and top walks again and again
+			c.AddHook(&o.scans)
+		}
 		total.Add(c.DBSize(ctx).Val())
 		return nil
 	})
@@ -32,7 +34,7 @@ func (o *operator) progress(ctx context.Context) (stop func()) {
 		for {
 			select {
 			case <-tick.C:
-				fmt.Fprintf(o.err, "\rlooked at about %d of %d keys ", min(counted.n.Load()*surveyBatch, total.Load()), total.Load())
+				fmt.Fprintf(o.err, "\rlooked at about %d of %d keys ", min(o.scans.n.Load()*surveyBatch, total.Load()), total.Load())
 			case <-ended:
 				fmt.Fprint(o.err, "\r\033[K")
 				return

@@ -40,7 +40,7 @@ func reset(ctx context.Context, o *operator, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = o.confirm("forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+	err = o.confirm(ctx, "forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ func (l topLine) row() []string {
 	return []string{l.Rule, n(l.Blocked), n(l.Refused), n(l.Near), n(l.Keys), l.Worst}
 }
 
-// top prints the rules again and again, those that refuse most first.
+// top prints the rules again and again, those that refuse most first. An interrupt
+// is how it ends.
 func top(ctx context.Context, o *operator, _ []string) error {
 	if o.every < 100*time.Millisecond || o.count < 0 {
 		return usagef("-every is at least 100ms, and -count not negative")
@@ -33,9 +34,18 @@ func top(ctx context.Context, o *operator, _ []string) error {
 	if o.count == 0 && !o.clears {
 		o.count = 1
 	}
+	show := o.topOfRedis
 	if o.page != "" {
-		return o.topOfPage(ctx)
+		show = o.topOfPage
 	}
+	if err := show(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// topOfRedis prints what is counted in Redis.
+func (o *operator) topOfRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
 		lines, err := o.callers(ctx)
 		if err != nil {
@@ -49,7 +59,7 @@ func top(ctx context.Context, o *operator, _ []string) error {
 			return nil
 		}
 		if !o.pause(ctx) {
-			return nil // interrupted: that is how it ends
+			return nil
 		}
 		if err := o.follow(ctx); err != nil {
 			return err

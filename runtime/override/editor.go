@@ -125,12 +125,19 @@ func (e *Editor) Set(ctx context.Context, t Target, c Change) (before, after Cha
 }
 
 // Remove takes the override of a target away, and reports whether there was one.
-// That of a rule leaves those of its keys.
+// That of a rule leaves those of its keys. A field of the hash that names no target
+// is removed by its own name as the Rule.
 func (e *Editor) Remove(ctx context.Context, t Target) (found bool, err error) {
 	err = e.edit(ctx, func(fields map[string]string) error {
 		found = false
 		for _, p := range placesIn(fields) { // a broken hash may have several
 			found = p.target == t && p.remove(fields) || found
+		}
+		if _, err := targetOf(t.Rule); err != nil && !t.Keys {
+			if _, is := fields[t.Rule]; is {
+				delete(fields, t.Rule)
+				found = true
+			}
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ const (
 	Change Kind = "override"
 	// Restore takes the override of a rule back. Those of its keys stay.
 	Restore Kind = "restore"
-	// Block gives a key a max of 0.
+	// Block gives a key a max of 0, and refuses its calls in shadow mode too.
 	Block Kind = "block"
 	// Unblock takes the override of a key back: what holds for the rule then holds
 	// for the key. A key that the rule itself blocks needs a Reset.
@@ -118,7 +118,7 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key) error {
 	case Change:
 		return edit(&runtime.KeyOverride{Max: act.Max, Window: act.Window})
 	case Block:
-		return edit(&runtime.KeyOverride{Enabled: new(true), Max: new(int64(0))})
+		return edit(&runtime.KeyOverride{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.Enforce)})
 	case ShadowOn:
 		return edit(&runtime.KeyOverride{Mode: new(runtime.Shadow)})
 	case ShadowOff:

@@ -77,7 +77,7 @@ func TestActions(t *testing.T) {
 	want := []string{
 		`r {"Enabled":null,"Max":7,"Window":1500000000,"Mode":null}`,
 		`r {"Enabled":null,"Max":0,"Window":null,"Mode":null}`,
-		`r key "a%3Ab%2A" {"Enabled":true,"Max":0,"Window":null,"Mode":null}`,
+		`r key "a%3Ab%2A" {"Enabled":true,"Max":0,"Window":null,"Mode":0}`,
 		`r key "" removed`,
 		`r {"Enabled":null,"Max":null,"Window":null,"Mode":1}`,
 		`r {"Enabled":null,"Max":null,"Window":null,"Mode":0}`,
@@ -129,6 +129,7 @@ func TestRefusedActions(t *testing.T) {
 		{"a form", "action=reset", append(right, "Content-Type", "application/x-www-form-urlencoded"), 415, "application/json"},
 		{"text", good, append(right, "Content-Type", "text/plain"), 415, "application/json"},
 		{"no JSON", "{", right, 400, "body of the action"},
+		{"bytes that are no text", `{"action":"reset","rule":"r","key":"caf` + "\xff" + `"}`, right, 400, "%XX"},
 		{"two values", good + good, right, 400, "something follows"},
 		{"an unknown field", `{"action":"reset","rule":"r","key":"x","force":true}`, right, 400, "unknown field"},
 		{"a long body", `{"rule":"` + strings.Repeat("x", maxBody) + `"}`, right, 400, "too large"},

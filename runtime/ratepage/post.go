@@ -1,6 +1,7 @@
 package ratepage
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -69,9 +71,17 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 		return act, nil, failure{http.StatusUnsupportedMediaType, "the body of an action is application/json"}
 	}
 	var body actionRequest
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err = decoder.Decode(&body); err == nil {
+	switch {
+	case err != nil:
+	case !utf8.Valid(text): // the decoder would put another character, and so another key
+		err = errors.New("it is not UTF-8: write a byte above 0x7F of a key as %XX")
+	default:
+		err = decoder.Decode(&body)
+	}
+	if err == nil {
 		if _, more := decoder.Token(); more != io.EOF {
 			err = errors.New("something follows the JSON value")
 		}

@@ -29,6 +29,10 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no") // or nginx sends nothing for long
+	if rc.Flush() != nil {           // or a viewer would begin anew all the time
+		writeError(w, http.StatusInternalServerError, "the page cannot send a stream: what wraps its http.ResponseWriter needs a method Unwrap or Flush, see http.ResponseController")
+		return
+	}
 	send := func(event string, data []byte) error {
 		_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every server has one
 		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -145,6 +146,30 @@ func TestViewers(t *testing.T) {
 	}
 	for page.looking.Load() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// A hidden is a writer as middleware may wrap it: without Flush and Unwrap.
+type hidden struct{ w http.ResponseWriter }
+
+func (h hidden) Header() http.Header         { return h.w.Header() }
+func (h hidden) Write(b []byte) (int, error) { return h.w.Write(b) }
+func (h hidden) WriteHeader(status int)      { h.w.WriteHeader(status) }
+
+// TestHiddenFlush wants an error that says why there is no stream.
+func TestHiddenFlush(t *testing.T) {
+	t.Parallel()
+	page := New()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { page.ServeHTTP(hidden{w}, r) }))
+	defer server.Close()
+	answer, err := server.Client().Get(server.URL + "/api/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != 500 || !strings.HasPrefix(kind, "application/json") || !strings.Contains(string(body), "Unwrap") {
+		t.Errorf("%d %s %s", answer.StatusCode, kind, body)
 	}
 }
 

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rategen/rategen/internal/redistest"
+)
+
+// Numbers that make no sense are refused, and a key without an expiry is told from
+// one that is about to go.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 3, "login", 0, "user-1")
+	b.take(t, 3, "reports", 10, "x")
+	for _, args := range [][]string{
+		{"keys", "login.user", "-limit", "-1"},
+		{"keys", "login.user", "-limit", "-2000"},
+		{"keys", "reports", "-max", "-5"},
+		{"inspect", "reports", "x", "-max", "0"},
+	} {
+		b.run(args...).wants(t, 2, "", "ratectl: -max is 1 or more, and -limit not negative\n")
+	}
+	b.run("memory", "").wants(t, 2, "", "ratectl: a PREFIX is empty: .*")
+	b.run("keys", "login.user", "-limit", "0").wants(t, 0, "KEY.*\n", "ratectl: these are the first 0 of 1 keys, .*")
+
+	if err := b.client.Persist(context.Background(), "orders:rate_limit:login:user-1%block").Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*redis +\d+ bytes, without an expiry: see ratectl fix-expiry\n`, "")
+	b.run("inspect", "login.user", "user-1", "-o", "json").wants(t, 0, `.*"expiry_ms":-1,.*`, "")
+}

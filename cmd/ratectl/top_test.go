@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+)
+
+// An interrupt is how top ends, whatever it is at.
+func TestTopInterrupted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 1, "login", 0, "user-1")
+	o := &operator{program: &program{out: new(strings.Builder)}, options: &options{redis: server.Addr, timeout: time.Minute, rules: b.env["RATECTL_RULES"], every: time.Second, count: 5, format: "table"}}
+	o.getenv = func(name string) string { return b.env[name] }
+	var err error
+	if o.known, err = o.readListing(o.rules); err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	if err := o.open(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := top(ctx, o, nil); err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// A page that accepts and says nothing is waited for no longer than -timeout says.
+func TestSilentPage(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	(&bench{}).run("top", "-page", "http://"+listener.Addr().String(), "-timeout", "200ms").
+		wants(t, 1, "", "ratectl: page .* gave no answer within 200ms, see -timeout: .*\n")
+}
+
+// An override holds for no less than -for says, also if that is short.
+func TestForIsNoLess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	for _, d := range []time.Duration{time.Minute, 90 * time.Second, 61100 * time.Millisecond} {
+		begin, err := b.client.Time(context.Background()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := b.run("block", "login.user", "user-1", "-for", d.String(), "-o", "json")
+		var said edited
+		if err := json.Unmarshal([]byte(a.out), &said); err != nil || said.After == nil || said.After.Until == nil {
+			t.Fatalf("%v: %+v", err, a)
+		}
+		if end := *said.After.Until; end.Before(begin.Add(d)) || !end.Equal(end.Truncate(time.Second)) {
+			t.Errorf("-for %v from %v on ends at %v", d, begin, end)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package ratepage
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// An inForce is an editor of overrides that a limiter follows.
+type inForce chan runtime.Overrides
+
+func (f inForce) Edit(_ ctx, rule string, pattern *string, change *runtime.KeyOverride) error {
+	f <- runtime.Overrides{Rules: map[string]runtime.Override{rule: {Keys: map[string]runtime.KeyOverride{*pattern: *change}}}}
+	return nil
+}
+
+// TestBlockInShadow blocks a key of a rule that refuses nobody else.
+func TestBlockInShadow(t *testing.T) {
+	t.Parallel()
+	edits := make(inForce, 1)
+	page := New(WithLogger(quiet), WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, edits))
+	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Mode: runtime.Shadow}
+	newLimiter(t, page, rule)
+	if status, answer := post(page, `{"action":"block","rule":"r","key":"mallory"}`); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	says, told := <-edits, make(chan error, 1)
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet),
+		runtime.WithOverrides(runtime.OverrideFunc(func(ctx) (runtime.Overrides, error) { return says, nil }), time.Hour),
+		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+	defer limiter.Close()
+	if err := <-told; err != nil {
+		t.Fatal(err)
+	}
+	take := func(key string) error {
+		_, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString(key)))
+		return err
+	}
+	if err := take("mallory"); !errors.Is(err, runtime.ErrLimited) {
+		t.Errorf("the blocked key: %v", err)
+	}
+	for range 3 {
+		if err := take("ada"); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+	}
+}
