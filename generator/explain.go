@@ -46,6 +46,8 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("nothing to explain: %w", err)
+	case len(content) == 0:
+		return nil, fmt.Errorf("%s is empty: name a line of the file with the directives", file)
 	case output.IsOurs(content):
 		return nil, fmt.Errorf("%s is generated: name a line of the file with the directives", file)
 	}

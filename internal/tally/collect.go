@@ -2,6 +2,7 @@ package tally
 
 import (
 	"slices"
+	"weak"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -48,9 +49,13 @@ func (t *Tally) Collect(emit Emit) {
 
 // states returns the registered rules of limiters, and how many permits their calls
 // hold. It makes the rules known, so that they have series before their first call.
-func (t *Tally) states(limiters []*runtime.Limiter) (map[*rule]runtime.RuleState, map[*rule]int64) {
+func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) (map[*rule]runtime.RuleState, map[*rule]int64) {
 	states, held := map[*rule]runtime.RuleState{}, map[*rule]int64{}
-	for _, l := range limiters {
+	for _, p := range limiters {
+		l := p.Value()
+		if l == nil {
+			continue // it is gone
+		}
 		registered := l.Rules()
 		t.names.learn(registered)
 		for _, state := range registered {

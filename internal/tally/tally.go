@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -23,8 +24,8 @@ type Tally struct {
 	measured              atomic.Bool // the memory was
 
 	mu       sync.Mutex
-	limiters []*runtime.Limiter
-	panics   map[string]uint64 // by kind of function
+	limiters []weak.Pointer[runtime.Limiter] // a tally does not keep them in memory
+	panics   map[string]uint64               // by kind of function
 }
 
 // New returns a tally without events.
@@ -96,10 +97,13 @@ var waits = func() (is [sources]bool) {
 func (t *Tally) attach(l *runtime.Limiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !slices.Contains(t.limiters, l) {
-		t.limiters = append(t.limiters, l)
+	if p := weak.Make(l); !slices.Contains(t.limiters, p) {
+		t.limiters = append(slices.DeleteFunc(t.limiters, isGone), p)
 	}
 }
+
+// isGone reports whether a limiter is not in memory any more.
+func isGone(p weak.Pointer[runtime.Limiter]) bool { return p.Value() == nil }
 
 func (t *Tally) panicked(ev runtime.PanicEvent) {
 	t.mu.Lock()

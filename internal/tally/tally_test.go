@@ -3,6 +3,7 @@ package tally_test
 import (
 	"context"
 	"fmt"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -120,6 +121,7 @@ func TestTwins(t *testing.T) {
 	o := counted.Observer()
 	for i := range int64(2) {
 		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o), runtime.WithObserver(o))
+		defer goruntime.KeepAlive(limiter)
 		limiter.Register(
 			&runtime.Rule{Name: "a", Source: "y", Window: time.Second, Max: 30 + i},
 			&runtime.Rule{Name: "a", Source: "x", Prefix: "x", Window: time.Second, Max: 10 + i, Algorithm: runtime.FixedWindow})

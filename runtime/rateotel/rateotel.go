@@ -32,7 +32,7 @@ const scope = "github.com/rategen/rategen/runtime/rateotel"
 // Observer makes metrics of a meter provider, and returns the observer that feeds
 // them, for [runtime.WithObserver]. Several limiters may have the same observer, and
 // share its metrics then. Make one observer for each provider: two report the same
-// metrics twice. The provider keeps the observer and its limiters in memory.
+// metrics twice. The provider keeps the observer in memory, and not its limiters.
 //
 // If a limit denies a call whose context has a recording span, the span gets the event
 // rategen.denied, with the attributes rategen.rule, rategen.remaining and

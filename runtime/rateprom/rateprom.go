@@ -48,7 +48,8 @@ func WithExemplar(labels func(context.Context) prometheus.Labels) Option {
 // first one, and its options have no effect. To tell limiters apart, wrap the
 // registerer of each with a value of the same label, as in
 // prometheus.WrapRegistererWith(prometheus.Labels{"limiter": "public"}, registry). The
-// metrics keep the limiters in memory.
+// metrics do not keep a limiter in memory: what it declares of its rules goes with it,
+// and what was counted stays.
 //
 // The error says that the registerer is nil, or has metrics of another kind with the
 // same names.

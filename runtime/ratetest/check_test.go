@@ -3,6 +3,7 @@ package ratetest_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -135,6 +136,10 @@ func TestChecks(t *testing.T) {
 		{name: "a clock that goes back", do: func(t testing.TB, l *ratetest.Limiter) {
 			l.Advance(-1)
 		}, want: []string{"a clock does not go back"}},
+		{name: "a clock that goes too far", do: func(t testing.TB, l *ratetest.Limiter) {
+			l.Advance(99 * 365 * 24 * time.Hour)
+			l.Advance(math.MaxInt64)
+		}, want: []string{"at most 100 years in all, and this one has moved by 867240h0m0s"}},
 	}
 	for _, c := range cases {
 		both(t, c.name, func(t *testing.T) {
@@ -176,4 +181,20 @@ func TestKeys(t *testing.T) {
 		_, _ = take(t, l, orders.Limit(key(long)))
 		l.Check("orders").Keys(fmt.Sprintf("%%sha256-%x", sha256.Sum256([]byte(long))))
 	})
+}
+
+// TestOuterTest makes a limiter in a bubble with the t of the test around it, whose
+// cleanups run outside of the bubble. It holds a permit, so that it has a timer.
+func TestOuterTest(t *testing.T) {
+	outer := &fake{TB: t}
+	synctest.Test(t, func(t *testing.T) {
+		rule := &runtime.Rule{Name: "permits", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}
+		if _, err := ratetest.New(outer).Take(t.Context(), rule.Limit(nil)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range outer.cleanups {
+		c()
+	}
+	wantFailures(t, outer.failures, "with the t of a test outside")
 }

@@ -36,12 +36,23 @@ func New(t testing.TB, opts ...runtime.Option) *Limiter {
 	l := &Limiter{runtime.New(s, append([]runtime.Option{logger}, opts...)...), s}
 	t.Cleanup(func() {
 		t.Helper()
+		if s.bubble && !inBubble() { // its timers can only be stopped in their bubble
+			t.Errorf("ratetest: the limiter was made in a bubble of testing/synctest, with the t of a test outside: call New with the t that synctest.Test passes on")
+			return
+		}
 		if err := l.Close(); err != nil {
 			t.Errorf("ratetest: the limiter cannot be closed: %v", err)
 		}
 		s.end(l.names())
 	})
 	return l
+}
+
+// inBubble reports whether the caller is in a bubble of testing/synctest, also when the
+// clock there has been moved past [bubbles]: its times have no monotonic clock reading.
+func inBubble() bool {
+	now := time.Now()
+	return now == now.Round(0)
 }
 
 // Unlimited returns a limiter that admits every call and counts nothing.
@@ -52,12 +63,20 @@ func Unlimited() *runtime.Limiter {
 // Now returns the time by which the limiter counts.
 func (l *Limiter) Now() time.Time { return l.store.now() }
 
-// Advance moves the limiter's clock by d, which is not negative. In a bubble it
-// sleeps for d, and returns when all other goroutines of the bubble are blocked.
+// farthest is how far Advance moves a clock in all. Twice as far, a time in
+// nanoseconds would no longer fit into 64 bits.
+const farthest = 100 * 365 * 24 * time.Hour
+
+// Advance moves the limiter's clock by d, which is not negative, and by at most 100
+// years in all. In a bubble it sleeps for d, and returns when all other goroutines of
+// the bubble are blocked.
 func (l *Limiter) Advance(d time.Duration) {
 	l.store.t.Helper()
 	if d < 0 {
 		l.store.t.Fatalf("ratetest: Advance(%v): a clock does not go back", d)
+	}
+	if d > farthest-l.store.since() {
+		l.store.t.Fatalf("ratetest: Advance(%v): a clock moves by at most 100 years in all, and this one has moved by %v", d, l.store.since())
 	}
 	l.store.advance(d)
 }

@@ -81,8 +81,12 @@ func (r *Redis) Store(opts ...runtime.RedisOption) *runtime.RedisStore {
 // Now returns the time by which Redis counts.
 func (r *Redis) Now() time.Time { return start.Add(time.Duration(r.moved.Load())) }
 
-// Advance moves the clock of Redis by d, which is not negative. Keys whose time to
-// live is over are gone.
+// farthest is how far Advance moves the clock in all. Twice as far, a time in
+// nanoseconds would no longer fit into 64 bits.
+const farthest = 100 * 365 * 24 * time.Hour
+
+// Advance moves the clock of Redis by d, which is not negative, and by at most 100
+// years in all. Keys whose time to live is over are gone.
 //
 // Processes renew the permits of a concurrency limit by their own clocks. So permits
 // lapse when Advance moves on by a window, as if their process had died. A call that
@@ -91,6 +95,9 @@ func (r *Redis) Advance(d time.Duration) {
 	r.t.Helper()
 	if d < 0 {
 		r.t.Fatalf("ratetestredis: Advance(%v): a clock does not go back", d)
+	}
+	if moved := time.Duration(r.moved.Load()); d > farthest-moved {
+		r.t.Fatalf("ratetestredis: Advance(%v): a clock moves by at most 100 years in all, and this one has moved by %v", d, moved)
 	}
 	r.SetTime(start.Add(time.Duration(r.moved.Add(int64(d)))))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -125,6 +126,11 @@ func TestMisuse(t *testing.T) {
 	}
 	misused(t, "ratetestredis: Advance(-1s): a clock does not go back", func(t testing.TB) {
 		ratetestredis.New(t).Advance(-time.Second)
+	})
+	misused(t, "ratetestredis: Advance(2562047h47m16.854775807s): a clock moves by at most 100 years in all, and this one has moved by 1h0m0s", func(t testing.TB) {
+		r := ratetestredis.New(t)
+		r.Advance(time.Hour)
+		r.Advance(math.MaxInt64)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		misused(t, "ratetestredis: a bubble of testing/synctest cannot wait for the network: use ratetest.New, or leave the bubble",
