@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 	"sync"
@@ -107,5 +108,13 @@ func run(ctx context.Context, listen, redisAddr string, step time.Duration, out 
 	return errors.Join(served, told, err)
 }
 
-// everybody may change limits: this service listens to its own machine alone.
-func everybody(*http.Request, ratepage.Action) (string, error) { return "you", nil }
+// everybody who opens the page by an address may change limits: the service listens to
+// its own machine alone. By a name it may be a site of somebody else's that has its name
+// lead here.
+func everybody(r *http.Request, _ ratepage.Action) (string, error) {
+	host, _, err := net.SplitHostPort(r.Host)
+	if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && host != "localhost" {
+		return "", errors.New("open the page by its address to change limits")
+	}
+	return "you", nil
+}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/rategen/rategen/runtime/ratepage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,6 +102,18 @@ func get(url string) (string, error) {
 		err = fmt.Errorf("status %s", resp.Status)
 	}
 	return string(text), err
+}
+
+// TestEverybody wants nobody to change limits who has come by a foreign name.
+func TestEverybody(t *testing.T) {
+	for host, want := range map[string]bool{
+		"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true,
+		"evil.example:8080": false, "127.0.0.1.evil.example:8080": false, "evil.example": false, "": false,
+	} {
+		if _, err := everybody(&http.Request{Host: host}, ratepage.Action{}); (err == nil) != want {
+			t.Errorf("host %q: %v", host, err)
+		}
+	}
 }
 
 // TestAddressInUse wants an address that is taken to be an error that says what helps.
