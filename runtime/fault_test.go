@@ -1,7 +1,9 @@
 package runtime_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,10 @@ import (
 // that has come back, or that somebody has taken over from.
 const comeback = 25 * time.Second
 
+// faultTries is how often a fault happens if something takes too long: on a machine
+// that is busy with other tests a Redis that is well may be as slow as one that is not.
+const faultTries = 3
+
 // TestFaults has every fault happen to a Redis under load, and judges what the
 // callers saw by each failure policy. A quick run has only some happen.
 func TestFaults(t *testing.T) {
@@ -25,8 +31,19 @@ func TestFaults(t *testing.T) {
 		test := func(tuned bool) func(*testing.T) {
 			return func(t *testing.T) {
 				t.Parallel()
-				for _, seen := range faults.Run(t, fault, 600*time.Millisecond, tuned) {
-					judge(t, fault, &seen)
+				for try := 1; ; try++ {
+					var late []string
+					for _, seen := range faults.Run(t, fault, 600*time.Millisecond, tuned) {
+						late = append(late, judge(t, fault, &seen)...)
+					}
+					switch {
+					case len(late) == 0:
+						return
+					case try == faultTries:
+						t.Error(strings.Join(late, "\n"))
+						return
+					}
+					t.Logf("try %d: %s", try, strings.Join(late, "\n"))
 				}
 			}
 		}
@@ -37,58 +54,68 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func judge(t *testing.T, fault faults.Fault, s *faults.Seen) {
-	complain := func(format string, args ...any) {
-		t.Helper()
-		t.Errorf("%v: "+format+"\n%+v", append(append([]any{s.Policy}, args...), *s)...)
+// judge fails the test for what is wrong on any machine, and returns what may be
+// because this one is busy.
+func judge(t *testing.T, fault faults.Fault, s *faults.Seen) (late []string) {
+	said := func(format string, args ...any) string {
+		return fmt.Sprintf("%v: "+format+"\n%+v", append(append([]any{s.Policy}, args...), *s)...)
 	}
-	if complaint := s.Complaint(); complaint != "" {
-		complain("%s", complaint)
+	wrong := func(format string, args ...any) {
+		t.Helper()
+		t.Error(said(format, args...))
+	}
+	slow := func(format string, args ...any) { late = append(late, said(format, args...)) }
+	if complaint := s.Wrong(); complaint != "" {
+		wrong("%s", complaint)
+	}
+	if complaint := s.Late(); complaint != "" {
+		slow("%s", complaint)
 	}
 	if s.Calls == 0 {
-		complain("nobody called")
+		slow("nobody called")
 	}
 	if s.Max > runtime.DefaultTimeout+2*slack {
-		complain("a call took %v", s.Max)
+		slow("a call took %v", s.Max)
 	}
 	if s.Back > comeback {
-		complain("the store decides again after %v", s.Back)
+		slow("the store decides again after %v", s.Back)
 	}
 
 	undecided := s.Calls - s.Store
 	switch {
 	case len(fault.Classes) > 0 && undecided == 0:
-		complain("the store has decided everything")
+		slow("the store has decided everything")
 	case len(fault.Classes) == 0 && s.Store == 0:
-		complain("the store has decided nothing")
+		slow("the store has decided nothing")
 	}
 	// On a busy machine the time of a few may be over before it is. TestScriptFlush
 	// has the time, and wants all to be decided.
 	if s.Classes["noscript"] > s.Calls/10 {
-		complain("a script that is not there has not been loaded")
+		slow("a script that is not there has not been loaded")
 	}
 	if len(fault.Classes) > 0 && !slices.ContainsFunc(fault.Classes, func(class string) bool { return s.Classes[class] > 0 }) {
-		complain("failures have none of the classes %v", fault.Classes)
+		slow("failures have none of the classes %v", fault.Classes)
 	}
 	if slices.Equal(fault.Classes, []string{"timeout"}) && s.Classes[runtime.ClassBreakerOpen.String()] == 0 {
-		complain("a Redis that gives no answer is asked all the time")
+		slow("a Redis that gives no answer is asked all the time")
 	}
 	switch s.Policy {
 	case runtime.FailOpen:
 		if s.Admitted != undecided {
-			complain("%d of %d calls that the store did not decide were admitted", s.Admitted, undecided)
+			wrong("%d of %d calls that the store did not decide were admitted", s.Admitted, undecided)
 		}
 	case runtime.FailClosed:
 		if s.Refused != undecided {
-			complain("%d of %d calls that the store did not decide were refused", s.Refused, undecided)
+			wrong("%d of %d calls that the store did not decide were refused", s.Refused, undecided)
 		}
 	case runtime.FailLocal:
 		if s.Local != undecided {
-			complain("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
+			wrong("%d of %d calls that the store did not decide were decided here", s.Local, undecided)
 		}
 		// With fewer calls, or slow ones, there may be room for all.
 		if undecided > 200 && (s.Admitted == 0 || s.Denied == 0 && s.Alone >= s.AloneBound) {
-			complain("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
+			wrong("of calls decided here %d were admitted and %d denied", s.Admitted, s.Denied)
 		}
 	}
+	return late
 }

@@ -155,7 +155,12 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		return err
 	}
 	if c.needs&needRules != 0 && o.page == "" || c.needs&mayRules != 0 && o.rules != "" {
-		if o.known, err = p.readListing(o.rules); err != nil {
+		if isPage(o.rules) {
+			o.known, err = o.rulesOfPage(ctx)
+		} else {
+			o.known, err = p.readListing(o.rules)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -19,10 +19,11 @@ type declared struct {
 	shadow        bool     // it refuses none
 	place         string   // file and line
 	parts         []string // of the key, as they are written
+	anyKey        bool     // the parts of the key are not known
 	byCall        string   // the expression that is the max of a call, or empty
 }
 
-// A listed rule is a line of rategen list -json.
+// A listed rule is a line of rategen list -json, or of a page's api/listing.
 type listed struct {
 	File, Package, Interface               string
 	Line                                   int
@@ -32,6 +33,7 @@ type listed struct {
 	Max, Algorithm, Storage, Buckets, Mode string
 	Burst                                  int64
 	Message                                string
+	AnyKey                                 bool `json:"any_key"`
 }
 
 // readListing returns the rules of a file, or of standard input.
@@ -79,11 +81,14 @@ func parseListing(in io.Reader) (rules []declared, err error) {
 
 // rule returns the rule that a line describes.
 func (l *listed) rule() (declared, error) {
-	if l.Name == "" || l.Prefix == "" || l.Window == "" {
+	if l.Name == "" || l.Prefix == "" && !l.AnyKey || l.Window == "" {
 		return declared{}, errors.New("it has no name, prefix or window")
 	}
 	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
-	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key}
+	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key, anyKey: l.AnyKey}
+	if l.AnyKey {
+		d.place, r.Source = l.File, l.File // it names the method
+	}
 	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block, &l.Lease: &r.Lease} {
 		if *text == "" {
 			continue

@@ -206,7 +206,7 @@ func (o *operator) fits(d declared, key *runtime.Key, args []string) error {
 		n = 1 + strings.Count(text, ":")
 	}
 	switch {
-	case strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) == 0:
+	case d.anyKey, strings.HasPrefix(text, "%sha256-") || n == len(d.parts) || text == "" && len(d.parts) == 0:
 		return nil
 	case len(d.parts) == 0:
 		return usagef("rule %s has one limit for all callers: leave the KEY out", d.Name)

@@ -66,7 +66,7 @@ func (o *options) redisFlags(f *flag.FlagSet, getenv func(string) string) {
 
 // ruleFlags are those of every command that knows rules.
 func (o *options) ruleFlags(f *flag.FlagSet, getenv func(string) string) {
-	f.StringVar(&o.rules, "rules", getenv("RATECTL_RULES"), "`file` that rategen list -json has printed, - for standard input (RATECTL_RULES)")
+	f.StringVar(&o.rules, "rules", getenv("RATECTL_RULES"), "`file` that rategen list -json has printed, - for standard input, or the address of a live page (RATECTL_RULES)")
 }
 
 func (o *options) outputFlags(f *flag.FlagSet) {

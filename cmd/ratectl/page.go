@@ -116,16 +116,46 @@ func ratesOf(calls map[string][4]float64, seconds float64) []rateLine {
 
 // openPage returns the stream of a live page.
 func (o *operator) openPage(ctx context.Context) (io.ReadCloser, error) {
-	parsed, err := url.Parse(o.page)
+	return o.askPage(ctx, "-page", o.page, "api/stream", "text/event-stream")
+}
+
+// isPage reports whether rules are to be read from a page.
+func isPage(rules string) bool {
+	return strings.HasPrefix(rules, "http://") || strings.HasPrefix(rules, "https://")
+}
+
+// rulesOfPage returns the rules of the program that serves a page.
+func (o *operator) rulesOfPage(ctx context.Context) ([]declared, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	lines, err := o.askPage(ctx, "-rules", o.rules, "api/listing", "application/jsonl")
+	if err != nil {
+		return nil, err
+	}
+	defer lines.Close()
+	rules, err := parseListing(lines)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("page %s: %w", o.rules, err)
+	case len(rules) == 0:
+		return nil, fmt.Errorf("page %s: the program has no rules: constructors of generated code, or Limiter.Register, make them known", o.rules)
+	}
+	return rules, nil
+}
+
+// askPage returns what a page answers to a path of its own, if that is of a type. The
+// name is that of the flag with the page's address.
+func (o *operator) askPage(ctx context.Context, name, page, path, contentType string) (io.ReadCloser, error) {
+	parsed, err := url.Parse(page)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		return nil, usagef("-page is no http:// or https:// URL")
+		return nil, usagef("%s is no http:// or https:// URL", name)
 	}
 	if parsed.User != nil {
-		return nil, usagef("-page has a user: take it out, and set RATECTL_PAGE_AUTHORIZATION to the header that the page wants, such as \"Bearer …\"")
+		return nil, usagef("%s has a user: take it out, and set RATECTL_PAGE_AUTHORIZATION to the header that the page wants, such as \"Bearer …\"", name)
 	}
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, parsed.JoinPath("api/stream").String(), nil)
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, parsed.JoinPath(path).String(), nil)
 	if err != nil {
-		return nil, usagef("-page: %v", err)
+		return nil, usagef("%s: %v", name, err)
 	}
 	if header := o.getenv("RATECTL_PAGE_AUTHORIZATION"); header != "" {
 		ask.Header.Set("Authorization", header)
@@ -134,14 +164,14 @@ func (o *operator) openPage(ctx context.Context) (io.ReadCloser, error) {
 	var timed net.Error
 	switch {
 	case errors.As(err, &timed) && timed.Timeout():
-		return nil, fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", o.page, o.timeout, err)
+		return nil, fmt.Errorf("page %s gave no answer within %v, see -timeout: %w", page, o.timeout, err)
 	case err != nil:
 		return nil, err
 	}
-	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), contentType) {
 		defer answer.Body.Close()
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, 300))
-		return nil, fmt.Errorf("page %s: no live page answers there: %s %s", o.page, answer.Status, strings.TrimSpace(string(said)))
+		return nil, fmt.Errorf("page %s: no live page answers there: %s %s", page, answer.Status, strings.TrimSpace(string(said)))
 	}
 	return answer.Body, nil
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,10 +211,12 @@ func quantiles(took []time.Duration) (p50, p99, max time.Duration) {
 	return took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
 }
 
-// Complaint says what is wrong with what was seen, if something is: more was
-// admitted than the formula allows, an error that nobody should see, or limits
-// that are not enforced again.
-func (s *Seen) Complaint() string {
+// Complaint says what is wrong with what was seen, if something is: Wrong or Late.
+func (s *Seen) Complaint() string { return cmp.Or(s.Wrong(), s.Late()) }
+
+// Wrong says what must not be seen on any machine: more was admitted than the formula
+// allows, or an error that nobody should see.
+func (s *Seen) Wrong() string {
 	switch {
 	case s.Healthy > s.HealthyBound:
 		return fmt.Sprintf("the store admitted %d in a window, which holds %d", s.Healthy, s.HealthyBound)
@@ -223,6 +226,13 @@ func (s *Seen) Complaint() string {
 		return fmt.Sprintf("%d were admitted in a window, which holds %d", s.Worst, s.Bound)
 	case s.Strange > 0:
 		return fmt.Sprintf("%d calls saw an error that is none of the limiter's", s.Strange)
+	}
+	return ""
+}
+
+// Late says what took too long: limits that are not enforced again.
+func (s *Seen) Late() string {
+	switch {
 	case s.Back < 0:
 		return "the store does not decide again"
 	case s.Enforced < 0:

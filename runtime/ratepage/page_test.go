@@ -69,6 +69,7 @@ func TestPaths(t *testing.T) {
 		"/limits/page.js":        {200, "text/javascript; charset=utf-8", `from "./dom.js"`},
 		"/limits/base.css":       {200, "text/css; charset=utf-8", "prefers-color-scheme"},
 		"/limits/icon.svg":       {200, "image/svg+xml", "<svg"},
+		"/limits/api/listing":    {200, "application/jsonl; charset=utf-8", ""}, // no rule, no line
 		"/limits/api/rules":      {200, "application/json; charset=utf-8", `"rules":`},
 		"/limits/api/state":      {200, "application/json; charset=utf-8", `"totals":`},
 		"/a/b/c/":                {200, "text/html; charset=utf-8", `src="page.js"`},

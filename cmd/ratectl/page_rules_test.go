@@ -1,0 +1,60 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratepage"
+)
+
+// TestRulesOfLivePage finds keys by the rules of a running program, of every kind that
+// differs in how Redis holds its keys.
+func TestRulesOfLivePage(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	page := ratepage.New()
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(time.Minute)),
+		runtime.WithObserver(page.Observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	defer limiter.Close()
+	rules := []*runtime.Rule{
+		{Name: "log", Prefix: "p:", Source: "a.go: A.B", Window: time.Hour, Max: 3},
+		{Name: "bare", Window: time.Hour, Max: 3},
+		{Name: "list", Window: time.Hour, Max: 3, Storage: runtime.List},
+		{Name: "packed", Window: time.Hour, Max: 3, Storage: runtime.Packed, Resolution: time.Second},
+		{Name: "block", Window: time.Hour, Max: 3, Block: time.Minute},
+		{Name: "lease", Window: time.Hour, Max: 3, Lease: time.Second},
+		{Name: "layers", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+		{Name: "auto", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Name: "bucket", Window: time.Hour, Max: 300, Algorithm: runtime.TokenBucket, Burst: 3},
+		{Name: "queue", Window: time.Hour, Max: 3, Algorithm: runtime.LeakyBucket, Wait: time.Hour},
+		{Name: "permits", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
+	}
+	limiter.Register(rules...)
+	for _, rule := range rules {
+		if _, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("a").AddString("b"))); err != nil {
+			t.Fatal(rule.Name, err)
+		}
+	}
+	web := httptest.NewServer(http.StripPrefix("/limits", page))
+	defer web.Close()
+	defer page.Close()
+	b := &bench{env: map[string]string{"RATECTL_REDIS": server.Addr, "RATECTL_RULES": web.URL + "/limits/"}}
+	for _, rule := range rules {
+		b.run("keys", rule.Name, "-o", "json").wants(t, 0, `\{.*"key":"a:b".*\}\n`, "")
+		b.run("inspect", rule.Name, "a:b", "-o", "json").wants(t, 0, `(?s).*"rule":"`+rule.Name+`".*`, "")
+	}
+	b.run("inspect", "log", "a:b", "-o", "json").wants(t, 0, `(?s).*"remaining":2.*`, "")
+	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
+	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "")
+	b.run("keys", "log", "-o", "json").wants(t, 3, "", `ratectl: no key of rule log .*\n`)
+
+	b.env["RATECTL_RULES"] = web.URL + "/elsewhere/"
+	b.run("rules").wants(t, 1, "", `ratectl: page http.*: no live page answers there: 404.*\n`)
+	b.env["RATECTL_RULES"] = "http://me:hunter2@localhost/"
+	b.run("rules").wants(t, 2, "", `ratectl: -rules has a user.*RATECTL_PAGE_AUTHORIZATION.*\n`)
+}
