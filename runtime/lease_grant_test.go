@@ -10,7 +10,6 @@ import (
 // A grant admits calls before its end, by the clock of each call: also in a process
 // that was stopped, whose timers come late.
 func TestGrantEnds(t *testing.T) {
-	t.Parallel()
 	g := &grant{end: 10, units: 5}
 	g.left.Store(5)
 	for _, test := range []struct {
@@ -31,7 +30,6 @@ func TestGrantEnds(t *testing.T) {
 // However calls take units and put some back while a grant is closed, those that
 // were taken and those that are left are never more than it had.
 func TestGrantCloses(t *testing.T) {
-	t.Parallel()
 	const units, callers = 2000, 8
 	for range 300 {
 		g := &grant{end: time.Hour}

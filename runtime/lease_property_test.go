@@ -210,14 +210,12 @@ var leasedRules = map[string]runtime.Rule{
 // No window ever holds more than max, whatever the lease, the load, the number of
 // processes, the network and the clocks are.
 func TestLeaseNeverExceeds(t *testing.T) {
-	t.Parallel()
 	trials := 8
 	if os.Getenv("RATEGEN_TEST_FULL") != "" {
 		trials = 300
 	}
 	for name, rule := range leasedRules {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			admitted, leased := 0, 0
 			for i := range trials {
 				seed := rand.Uint64()
@@ -289,7 +287,6 @@ func lateUse(rule runtime.Rule, change func(*runtime.Rule) *runtime.Rule) float6
 // A lease that is used late is what the longer window, or the lower burst, is for.
 // Without it limits would not hold.
 func TestLeaseUsedLate(t *testing.T) {
-	t.Parallel()
 	for name, rule := range leasedRules {
 		if rule.Algorithm == runtime.FixedWindow {
 			continue // has no longer window
@@ -298,7 +295,6 @@ func TestLeaseUsedLate(t *testing.T) {
 			rule.Name, rule.Window = "r", time.Second
 			rule.Lease, rule.Max = rule.Window/part, 400*int64(part) // so a bucket drains 400 in a lease
 			t.Run(fmt.Sprint(name, " ", rule.Lease), func(t *testing.T) {
-				t.Parallel()
 				plain := rule
 				plain.Lease = 0
 				synctest.Test(t, func(t *testing.T) {

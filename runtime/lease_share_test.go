@@ -52,7 +52,6 @@ func shares(rule *runtime.Rule, loads []float64, windows int) []int {
 // it is exceeded, and those with few calls do not starve beside one with many. All of
 // the limit is used but for the part that the lease is of its window.
 func TestLeaseShares(t *testing.T) {
-	t.Parallel()
 	for load, loads := range map[string][]float64{
 		"equal":         {0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3},
 		"nearly enough": {0.11, 0.11, 0.11, 0.11, 0.11, 0.11, 0.11, 0.11},
@@ -63,7 +62,6 @@ func TestLeaseShares(t *testing.T) {
 			rule := leasedRules[name]
 			for _, part := range []time.Duration{2, 20} {
 				t.Run(fmt.Sprint(load, " ", name, " ", time.Second/part), func(t *testing.T) {
-					t.Parallel()
 					windows := 3
 					if os.Getenv("RATEGEN_TEST_FULL") != "" {
 						windows = 30

@@ -91,7 +91,6 @@ func leaseTest(t *testing.T, test func(t *testing.T, s *leasedStore, l *runtime.
 
 // A key with few calls is decided by the store, each call by itself.
 func TestLeaseOfRareKey(t *testing.T) {
-	t.Parallel()
 	for _, calls := range []time.Duration{1, 2, 3} { // in the time of a lease
 		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 			rule := leasedRule()
@@ -108,7 +107,6 @@ func TestLeaseOfRareKey(t *testing.T) {
 
 // A hot key is decided by leases, nearly always without a trip; nothing is lost.
 func TestLeaseOfHotKey(t *testing.T) {
-	t.Parallel()
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		rule := leasedRule()
 		limit := rule.Limit(key("k"))
@@ -135,7 +133,6 @@ func TestLeaseOfHotKey(t *testing.T) {
 // Units are used in the lease's time only, which runs from before they were asked for,
 // and what is left goes back.
 func TestLeaseEnds(t *testing.T) {
-	t.Parallel()
 	for _, close := range []bool{false, true} {
 		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 			rule := leasedRule()
@@ -168,7 +165,6 @@ func TestLeaseEnds(t *testing.T) {
 // What a call of a lease gives back goes into the lease, once, and to the store when
 // the lease has ended. What it cost beyond its reservation is charged to the store.
 func TestLeaseSettle(t *testing.T) {
-	t.Parallel()
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k")).WithCost(2)
@@ -219,7 +215,6 @@ func TestLeaseSettle(t *testing.T) {
 
 // All limits of a call are charged or none, whether by a lease or by the store.
 func TestLeaseBesideOthers(t *testing.T) {
-	t.Parallel()
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		hot := rule.Limit(key("k"))
@@ -257,7 +252,6 @@ func TestLeaseBesideOthers(t *testing.T) {
 
 // While the store is away units are used up; then the failure policy decides.
 func TestLeaseFailures(t *testing.T) {
-	t.Parallel()
 	for policy, admits := range map[runtime.FailurePolicy]bool{runtime.FailOpen: true, runtime.FailClosed: false, runtime.FailLocal: true} {
 		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 			rule := leasedRule()
@@ -295,7 +289,6 @@ func TestLeaseFailures(t *testing.T) {
 
 // A reset forgets the lease, and a peek knows of it.
 func TestLeaseResetAndPeek(t *testing.T) {
-	t.Parallel()
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k"))
@@ -330,7 +323,6 @@ func TestLeaseResetAndPeek(t *testing.T) {
 
 // Overrides and the kill switch hold for the next call, whatever is leased.
 func TestLeaseOverrides(t *testing.T) {
-	t.Parallel()
 	var now atomic.Pointer[runtime.Overrides]
 	now.Store(&runtime.Overrides{})
 	source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *now.Load(), nil })
@@ -370,7 +362,6 @@ func TestLeaseOverrides(t *testing.T) {
 
 // Observers and recorders learn of every call.
 func TestLeaseEvents(t *testing.T) {
-	t.Parallel()
 	var sources [10]atomic.Int64
 	observer := &runtime.Observer{Decision: func(_ context.Context, e runtime.DecisionEvent) {
 		if e.Verdict == runtime.Admitted && e.Window == time.Second && e.Max == 10_000 {
@@ -402,7 +393,6 @@ func TestLeaseEvents(t *testing.T) {
 
 // A shadow limit, a wait and a process cap go with leases.
 func TestLeaseKinds(t *testing.T) {
-	t.Parallel()
 	for name, change := range map[string]func(*runtime.Rule){
 		"shadow": func(r *runtime.Rule) { r.Mode = runtime.Shadow },
 		"wait":   func(r *runtime.Rule) { r.Wait = time.Second },
@@ -450,7 +440,6 @@ func TestLeaseKinds(t *testing.T) {
 // Where a trip takes longer than a lease little is charged in vain, though a bucket
 // takes nothing back.
 func TestLeaseShorterThanTrip(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rule := leasedRule()
 		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 10*time.Millisecond
@@ -479,7 +468,6 @@ func TestLeaseShorterThanTrip(t *testing.T) {
 
 // Callers that try many keys fill no memory, and keep no hot key from its lease.
 func TestLeaseTableIsBounded(t *testing.T) {
-	t.Parallel()
 	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
 		rule := leasedRule()
 		hot := rule.Limit(key("hot"))
@@ -523,7 +511,6 @@ func testLeaseAllocates(t *testing.T, opts ...runtime.Option) {
 
 // A rule whose lease cannot be is an error that says why.
 func TestLeaseOfInvalidRule(t *testing.T) {
-	t.Parallel()
 	for want, change := range map[string]func(*runtime.Rule){
 		"from 1ms to less than the window": func(r *runtime.Rule) { r.Lease = time.Microsecond },
 		"to less than the window":          func(r *runtime.Rule) { r.Lease = r.Window },

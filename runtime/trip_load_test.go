@@ -129,7 +129,7 @@ func (l *tripLoad) run(t *testing.T, faults []fault) {
 // await waits until a counter is at n.
 func (l *tripLoad) await(t *testing.T, what string, counter *atomic.Int64, n int64) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); counter.Load() < n; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(3 * time.Minute); counter.Load() < n; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("%s: callers are stuck", what)
 		}

@@ -24,6 +24,9 @@ const (
 	calm = window
 	// settleLimit is how long it may take until all is well again.
 	settleLimit = 30 * time.Second
+	// warmLimit is how long it may take until the store decides before the fault, on a
+	// machine that is busy with other tests.
+	warmLimit = time.Minute
 	// answerLimit is how long the last calls may take.
 	answerLimit = 10 * time.Second
 )

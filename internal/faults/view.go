@@ -50,7 +50,7 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 // warm calls until the store decides on every key: connections have to be
 // dialed and scripts to be loaded once.
 func (v *view) warm() error {
-	for until := time.Now().Add(answerLimit); ; time.Sleep(pause) {
+	for until := time.Now().Add(warmLimit); ; time.Sleep(pause) {
 		var failed error
 		for _, limiter := range v.limiters {
 			for _, limit := range v.limits {
