@@ -19,11 +19,9 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // tests kill servers all the time
-	// Most tests wait for most of their time, so more run than there are
-	// processors. In a full run more of them compute.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(effort.Of(4, 2) * goruntime.GOMAXPROCS(0)))
+		_ = parallel.Value.Set(strconv.Itoa(perProcessor() * goruntime.GOMAXPROCS(0)))
 	}
 	if checks := flag.Lookup("rapid.checks"); !effort.Full() && checks.Value.String() == checks.DefValue {
 		_ = checks.Value.Set("25")

@@ -13,9 +13,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// slack is what a busy machine may add to a bound in time.
-const slack = time.Second
-
 // testAway wants every failure policy to decide within the store's timeout
 // while the server gives no answer. The client has its default options, with
 // which go-redis itself would take seconds.
