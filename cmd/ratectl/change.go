@@ -97,13 +97,9 @@ func unblock(ctx context.Context, o *operator, args []string) error {
 	if err != nil {
 		return err
 	}
-	edit, err := o.editor()
+	entries, err := o.entries(ctx)
 	if err != nil {
 		return err
-	}
-	entries, err := edit.List(ctx)
-	if err != nil {
-		return o.explained(err)
 	}
 	for _, e := range entries {
 		if e.Target != target {
@@ -143,11 +139,7 @@ func shadow(ctx context.Context, o *operator, args []string) error {
 
 // keyTarget returns the target that is one key.
 func (o *operator) keyTarget(args []string) (override.Target, declared, error) {
-	d, err := o.rule(args[0])
-	if err != nil {
-		return override.Target{}, d, err
-	}
-	_, key, err := o.limit(d, args[1:])
+	d, _, key, err := o.limitNamed(args)
 	if err != nil {
 		return override.Target{}, d, err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/internal/progress"
 )
 
 // An interrupt at a question ends the command, and changes nothing.
@@ -50,7 +52,7 @@ func TestNullIsNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if isTerminal(null) {
+	if progress.IsTerminal(null) {
 		t.Error("the null device is taken for a terminal")
 	}
 }

@@ -25,11 +25,7 @@ type inspected struct {
 
 // inspect prints what is known about a key.
 func inspect(ctx context.Context, o *operator, args []string) error {
-	d, err := o.rule(args[0])
-	if err != nil {
-		return err
-	}
-	limit, key, err := o.limit(d, args[1:])
+	d, limit, key, err := o.limitNamed(args)
 	if err != nil {
 		return err
 	}
@@ -96,13 +92,9 @@ func (o *operator) inForce(ctx context.Context, d declared, key *runtime.Key) ([
 	if o.overrides == "" {
 		return found, nil
 	}
-	edit, err := o.editor()
+	entries, err := o.entries(ctx)
 	if err != nil {
 		return nil, err
-	}
-	entries, err := edit.List(ctx)
-	if err != nil {
-		return nil, o.explained(err)
 	}
 	entries = slices.DeleteFunc(entries, func(e override.Entry) bool { return !e.Until.IsZero() && !time.Now().Before(e.Until) })
 	patterns := make(map[string]bool)

@@ -34,6 +34,8 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/progress"
 )
 
 func main() {
@@ -41,7 +43,7 @@ func main() {
 	redis.SetLogger(silent{})
 	p := &program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv,
-		asks: isTerminal(os.Stdin) && isTerminal(os.Stderr), shows: isTerminal(os.Stderr), clears: isTerminal(os.Stdout),
+		asks: progress.IsTerminal(os.Stdin) && progress.IsTerminal(os.Stderr), shows: progress.IsTerminal(os.Stderr), clears: progress.IsTerminal(os.Stdout),
 	}
 	code := p.run(ctx, os.Args[1:])
 	stop()
@@ -56,17 +58,6 @@ type program struct {
 	asks     bool // somebody can be asked
 	shows    bool // somebody sees progress
 	clears   bool // standard output is a screen
-}
-
-// isTerminal reports whether a file is a terminal, or a device like one; not the
-// one that swallows all.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
 }
 
 // silent drops the lines that go-redis logs: the command has its error.

@@ -159,6 +159,15 @@ func (o *operator) unknown(name string) error {
 	return usagef("no rule has the name %q%s; ratectl rules lists them", name, suggest(name, names))
 }
 
+// limitNamed returns the rule that the first argument names, and its limit for the key
+// that the others name.
+func (o *operator) limitNamed(args []string) (d declared, limit runtime.Limit, key *runtime.Key, err error) {
+	if d, err = o.rule(args[0]); err == nil {
+		limit, key, err = o.limit(d, args[1:])
+	}
+	return d, limit, key, err
+}
+
 // limit returns the limit of a rule for the key that the other arguments name.
 func (o *operator) limit(d declared, args []string) (runtime.Limit, *runtime.Key, error) {
 	text := ""

@@ -68,15 +68,24 @@ type edited struct {
 	After  *overrideEntry `json:"after"`
 }
 
-// overrideList prints the overrides in the hash.
-func overrideList(ctx context.Context, o *operator, _ []string) error {
+// entries returns the overrides in the hash.
+func (o *operator) entries(ctx context.Context) ([]override.Entry, error) {
 	edit, err := o.editor()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	entries, err := edit.List(ctx)
 	if err != nil {
-		return o.explained(err)
+		return nil, o.explained(err)
+	}
+	return entries, nil
+}
+
+// overrideList prints the overrides in the hash.
+func overrideList(ctx context.Context, o *operator, _ []string) error {
+	entries, err := o.entries(ctx)
+	if err != nil {
+		return err
 	}
 	shown := make([]overrideEntry, len(entries))
 	for i, e := range entries {

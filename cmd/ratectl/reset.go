@@ -16,11 +16,7 @@ type resetAnswer struct {
 
 // reset gives a key its whole limit back, and ends its block.
 func reset(ctx context.Context, o *operator, args []string) error {
-	d, err := o.rule(args[0])
-	if err != nil {
-		return err
-	}
-	limit, key, err := o.limit(d, args[1:])
+	d, limit, key, err := o.limitNamed(args)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type Line struct {
 
 // New returns a line on a file, or nil if the file is no terminal.
 func New(file *os.File) *Line {
-	if os.Getenv("TERM") == "dumb" || !isTerminal(file) {
+	if os.Getenv("TERM") == "dumb" || !IsTerminal(file) {
 		return nil
 	}
 	return On(file)

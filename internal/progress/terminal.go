@@ -2,9 +2,13 @@ package progress
 
 import "os"
 
-// isTerminal reports whether a file is a character device. Others than terminals
-// are, such as /dev/null, and take what is written to them without harm.
-func isTerminal(file *os.File) bool {
+// IsTerminal reports whether a file is a terminal, or a device like one; not the one
+// that swallows all.
+func IsTerminal(file *os.File) bool {
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
