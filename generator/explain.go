@@ -11,7 +11,6 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
-	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/output"
 )
@@ -53,12 +52,9 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
 	cfg.Dir, cfg.Patterns = filepath.Dir(path), []string{"."}
-	program := load.List(cfg.load(), report)
-	program.Parse()
-	builder := &model.Builder{Report: report}
-	wrapped := builder.Build(program.Check())
-	if report.HasErrors() {
-		return nil, diagnosticsOf(report)
+	wrapped, err := cfg.wrapped(report)
+	if err != nil {
+		return nil, err
 	}
 	at := &place{report: report, name: filepath.Base(path), line: line}
 	var found []Explanation

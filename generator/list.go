@@ -44,12 +44,9 @@ func List(cfg Config) ([]Rule, error) {
 		return nil, err
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
-	program := load.List(cfg.load(), report)
-	program.Parse()
-	builder := &model.Builder{Report: report}
-	wrapped := builder.Build(program.Check())
-	if report.HasErrors() {
-		return nil, diagnosticsOf(report)
+	wrapped, err := cfg.wrapped(report)
+	if err != nil {
+		return nil, err
 	}
 	var rules []Rule
 	for _, f := range wrapped {
@@ -62,6 +59,19 @@ func List(cfg Config) ([]Rule, error) {
 		}
 	}
 	return rules, nil
+}
+
+// wrapped returns the files of the packages that cfg names with their wrappers, and
+// writes nothing. The error is a [Diagnostics].
+func (cfg Config) wrapped(report *diag.Reporter) ([]*model.File, error) {
+	program := load.List(cfg.load(), report)
+	program.Parse()
+	builder := &model.Builder{Report: report}
+	files := builder.Build(program.Check())
+	if report.HasErrors() {
+		return nil, diagnosticsOf(report)
+	}
+	return files, nil
 }
 
 // ruleOf describes a rule of a wrapper.
