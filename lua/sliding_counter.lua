@@ -25,7 +25,7 @@
 local state
 --- insert read
 local used, newest, start, stop, count = 0, 0, nil, 0, 0
--- What a counter begins with, and how many bytes come before older buckets.
+-- The first bytes of a counter, and the number of bytes before its older buckets.
 local kind, older = '\2\0\0\0\0\0\0\0', 43
 if state then
   if string.byte(state, 1, 1) ~= 2 or #state ~= #kind and (#state < older or (#state - older) % 14 ~= 0) then

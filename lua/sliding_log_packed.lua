@@ -53,8 +53,8 @@ end
 -- Reads the log under key: front events from the byte after skip on, in state; then,
 -- of a long log, ring events in slots, and back events behind the header in state.
 local state, front, ring, back, skip, start, size, newest = nil, 0, 0, 0, 0, nil, nil, nil
--- What a log begins with, and how many bytes that are; and how many come before the
--- slots of a long one.
+-- The first bytes of a short and of a long log, the number of these bytes, and the
+-- number of bytes before the slots of a long log.
 local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
 if max <= 64 then
   --- insert read
@@ -108,7 +108,7 @@ if newest then
   if newest >= first then
     left = 0
     if number('>I7', state, skip + 1) < first then
-      -- Of the events in part the one at low has left, and that at most has not.
+      -- In part, the event at low has left the window, and the event at most has not.
       local part, place, low, high, most = state, skip + 1, 0, 1, front - 1
       if ring > 0 and number('>I7', part, place + 7 * most) < first then
         --- insert search
@@ -309,7 +309,7 @@ if cost > 0 and ring == 0 then
   log = short .. sub(state, skip + 1, skip + 7 * from) .. sub(state, skip + 7 * (from + cost) + 1)
 elseif cost > 0 then
   local head, tail = sub(state, skip + 1, rest), sub(state, base + 15, base + 14 + 7 * back)
-  -- Of equal events those go that take least to remove.
+  -- Equal events are removed where that takes the least work.
   local last = math.min(cost, upto - math.max(from, front + ring))
   if last > 0 then
     local place = 7 * math.max(from - front - ring, 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// What a process does, in the terms of package runtime's documentation.
+// These are the times and bounds of a process, as package runtime documents them.
 const (
 	timeout      = runtime.DefaultTimeout      // of a call
 	trusted      = runtime.DefaultDenialMemory // of a denial

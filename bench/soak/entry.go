@@ -29,8 +29,8 @@ type entry struct {
 	Recalled   bool
 	Limit      int64
 
-	// Of an exact call: see [judge.SharedRecord]. Of permits At is when their call
-	// began to return them.
+	// An exact call has these as [judge.SharedRecord] describes them. The At of
+	// permits is when their call began to return them.
 	At, Wait, Left int64
 }
 
