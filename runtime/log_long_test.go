@@ -34,7 +34,7 @@ func TestManyValues(t *testing.T) {
 // be dropped as a whole and no event of it to be looked at.
 func TestIdleLog(t *testing.T) {
 	t.Parallel()
-	events := effort.Of(80_000, 800_000)
+	events := effort.Choose(80_000, 800_000)
 	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(time.Hour, 1_000_000) {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 // has left: a number of events that grows as the logarithm does.
 func TestLooksOfLongLog(t *testing.T) {
 	t.Parallel()
-	events := effort.Of(20_000, 200_000)
+	events := effort.Choose(20_000, 200_000)
 	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(time.Hour, 1_000_000) {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func TestTrimInPieces(t *testing.T) {
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	max, calls := effort.Of[int64](3_000, 10_000), effort.Of(510, 1700)
+	max, calls := effort.Choose[int64](3_000, 10_000), effort.Choose(510, 1700)
 	for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
 		for name, rule := range logRules(time.Second, max) {
 			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {

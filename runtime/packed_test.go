@@ -112,7 +112,7 @@ func TestPackedShrinks(t *testing.T) {
 	if n := client.StrLen(t.Context(), log.key).Val(); n < 70_000 || n > 85_000 {
 		t.Errorf("%d bytes for 10,000 events", n)
 	}
-	for range effort.Of(300, 3000) {
+	for range effort.Choose(300, 3000) {
 		log.subject.Advance(10 * time.Millisecond)
 		log.decide(runtime.Store.Take, rule, 1)
 		inside, stored := rule.Max-log.peek(rule, 1).Remaining, log.stored(rule)

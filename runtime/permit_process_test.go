@@ -324,7 +324,7 @@ func TestPermitProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	server := redistest.Start(t)
-	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Of(1, 2))
+	testPermitProcesses(t, permitSpec{Addrs: []string{server.Addr}}, effort.Choose(1, 2))
 }
 
 // TestPermitProcessesOnCluster does so on a cluster.
@@ -337,11 +337,11 @@ func TestPermitProcessesOnCluster(t *testing.T) {
 }
 
 func testPermitProcesses(t *testing.T, spec permitSpec, rounds int) {
-	spec.Window, spec.Max = effort.Of(1200*time.Millisecond, 2*time.Second), 6
+	spec.Window, spec.Max = effort.Choose(1200*time.Millisecond, 2*time.Second), 6
 	for range rounds {
 		for try := 0; ; try++ {
 			spec.Seed, spec.Renew = rand.Uint64(), true
-			most, stalled := permitProcesses(t, spec, effort.Of(2.0, 6.0), effort.Of(2, 5))
+			most, stalled := permitProcesses(t, spec, effort.Choose(2.0, 6.0), effort.Choose(2, 5))
 			if most <= spec.Max && most > spec.Max-2 {
 				break
 			}
@@ -355,7 +355,7 @@ func testPermitProcesses(t *testing.T, spec permitSpec, rounds int) {
 	}
 	spec.Renew = false
 	for range 5 {
-		if most, _ := permitProcesses(t, spec, effort.Of(1.5, 4.0), 0); most > spec.Max {
+		if most, _ := permitProcesses(t, spec, effort.Choose(1.5, 4.0), 0); most > spec.Max {
 			return
 		}
 	}

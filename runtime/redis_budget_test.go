@@ -19,7 +19,7 @@ import (
 // each is answered within the store's timeout.
 func TestCrowdOnFrozenRedis(t *testing.T) {
 	// The race detector follows no more than 8128 goroutines.
-	calls := effort.Of(2000, 5000)
+	calls := effort.Choose(2000, 5000)
 	t.Run("cold pool", func(t *testing.T) {
 		server := redistest.Start(t)
 		client := server.Client(t)

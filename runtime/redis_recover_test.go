@@ -56,7 +56,7 @@ func TestLimitsAreBack(t *testing.T) {
 					<-turns
 				}
 				test.stop(server, proxy)
-				away := effort.Of(700*time.Millisecond, 3*time.Second)
+				away := effort.Choose(700*time.Millisecond, 3*time.Second)
 				for start := time.Now(); time.Since(start) < away || len(turns) == 0 && time.Since(start) < comeback; time.Sleep(time.Millisecond) {
 					if take() == runtime.SourceStore {
 						t.Fatal("a Redis that is away has decided")

@@ -13,4 +13,4 @@ const slack = time.Second
 
 // perProcessor is how many tests run for each processor. Most of them wait for most of
 // their time. In a full run more of them compute.
-func perProcessor() int { return effort.Of(4, 2) }
+func perProcessor() int { return effort.Choose(4, 2) }

@@ -10,8 +10,8 @@ const Variable = "RATEGEN_TEST_FULL"
 // Full reports whether tests try everything, however long it takes.
 func Full() bool { return os.Getenv(Variable) == "1" }
 
-// Of returns its first argument in a quick run and its second in a full run.
-func Of[T any](quick, full T) T {
+// Choose returns quick in a quick run, and full in a full run.
+func Choose[T any](quick, full T) T {
 	if Full() {
 		return full
 	}

@@ -61,9 +61,9 @@ func pauseOf(callers int) time.Duration {
 // the breaker to stay closed.
 func TestEveryDelay(t *testing.T) {
 	for _, punctual := range []bool{false, true} {
-		step := effort.Of(10*time.Millisecond, time.Millisecond)
+		step := effort.Choose(10*time.Millisecond, time.Millisecond)
 		for delay := time.Duration(0); delay <= 40*time.Millisecond; delay += step {
-			for _, callers := range effort.Of([]int{1, 3, 8, 64}, []int{1, 2, 3, 8, 64, 256}) {
+			for _, callers := range effort.Choose([]int{1, 3, 8, 64}, []int{1, 2, 3, 8, 64, 256}) {
 				synctest.Test(t, func(t *testing.T) {
 					server := &server{delay: delay, punctual: punctual}
 					s := newSubject(t, server)
