@@ -107,17 +107,3 @@ if limit.retry and not limit.blocked and block > 1 then
 end
 --- told
 blocked = limit.blocked
---- unblock
--- The end of a block stands in front of a STRING, after a "-".
-if state and sub(state, 1, 1) == '-' then
-  ends, state = sub(state, 2, 17) + 0, sub(state, 18)
-  if state == '' then
-    state = nil
-  end
-end
---- string mark
-local state = call('GET', key) or '' -- it may have expired just now
-if sub(state, 1, 1) == '-' then
-  state = sub(state, 18)
-end
-local written = redis.pcall('SET', key, '-' .. text(ends) .. state, 'KEEPTTL')

@@ -3,26 +3,40 @@
 -- full is what a leaky bucket holds.
 -- (Turner, "New directions in communications", IEEE Communications 24, 1986.)
 --
--- KEY    a STRING, "expires since level": until when the key lives and the time
---        that the level was true at, both in microseconds and 16 digits; and
---        the level in millionths of an event. It is a whole number, rounded up,
---        so that rounding never admits what should be denied: short integers
---        are what takes Redis and Lua least time to write and to read. Before
---        all that, if there is a block, "-" and its end in 16 digits.
+-- KEY    a STRING: a byte that is 3, and then numbers of 7 bytes, the highest byte
+--        first: the end of a block, or 0; until when the key lives; the time that the
+--        level was true at; and, in 8 bytes, the level in millionths of an event. It is
+--        a whole number, rounded up, so that rounding never admits what should be
+--        denied. A key that holds no more than a block ends behind that.
 -- PARAM  the burst.
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
--- CALLS  look: GET. charge: SET, which keeps the expiry while that is late
---        enough and at most slack later than need be. Calls in a row share one
---        MGET; what it does not find, or is no STRING, GET looks at.
+-- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE while the key lives
+--        long enough and at most slack longer than need be, or else SET.
 --- gather
 --- insert strings
---- look
-at = clock
---- insert string
-local stored, since, expires, level = 0, clock, nil, 0
+--- shared
+--- insert numbers
+--- open
+local state
+--- insert read
+local expires, since, stored
 if state then
-  expires, since, stored = sub(state, 1, 16), sub(state, 18, 33) + 0, sub(state, 34) + 0
+  local kind, ended
+  if #state == 30 then
+    kind, ended, expires, since, stored = number('>I1I7I7I7I8', state, 1)
+    --- insert ended
+  --- insert short
+  end
+  if kind ~= 3 then
+    error('a text of another kind')
+  end
+end
+--- look
+--- insert open
+at = clock
+local level = 0
+if stored then
   -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one
   -- that max was lowered for by far may not take longer, so that all times are
   -- exact.
@@ -37,6 +51,8 @@ if state then
   if level < 0 then
     level = 0
   end
+else
+  since, stored = clock, 0
 end
 local most = (param - cost) * 1000000
 room = (param * 1000000 - level) / 1000000
@@ -75,13 +91,12 @@ elseif level > param * 1000000 then -- a debt; what would take longer to drain i
 end
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1
-local state = ' ' .. (at == clock and clock_text or text(at))
-  .. format(level < 2 ^ 31 and ' %d' or ' %.0f', level)
 local spare = expires and expires - stop
 if spare and spare >= 0 and spare <= slack then
-  call('SET', key, expires .. state, 'KEEPTTL')
+  call('SETRANGE', key, '15', bytes('>I7I8', at, level))
 else
-  call('SET', key, text(stop + slack) .. state, 'PX', lifetime(stop + slack))
+  expires = stop + slack
+  call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level), 'PX', lifetime(expires))
 end
 reset = stop - clock
 if more >= 0 then
@@ -90,11 +105,13 @@ end
 --- refund
 cost = -cost
 --- insert look
-if state then
+if expires then
   --- insert charge
 end
 --- mark
---- insert string mark
+local written = redis.pcall('SETRANGE', key, '0', '\3' .. bytes('>I7', ends))
+--- drop
+--- insert unmark
 --- whole
 if level > 0 then
   reset = since + ceil(stored * window / (max * 1000000)) - clock

@@ -1,22 +1,40 @@
 -- Fixed window that starts with its first event.
 --
--- KEY    a STRING, "start count": when the window began, in microseconds and 16
---        digits, and how much of it is used. Before that, if there is a block, "-"
---        and its end in 16 digits.
--- CALLS  look: GET. charge: SET. Calls in a row share an MGET, as of buckets.
+-- KEY    a STRING: a byte that is 4, and then numbers of 7 bytes, the highest byte
+--        first: the end of a block, or 0; when the window began; until when the key
+--        lives; and when that was set; and, in 8 bytes, how much of the window is used.
+--        A key that holds no more than a block ends behind that.
+-- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE, or SET for a new
+--        window and if the expiry was set slack ago.
 --- gather
 --- insert strings
---- look
-at = clock
---- insert string
-local began, start, used = clock_text, clock, 0
+--- shared
+--- insert numbers
+--- open
+local state
+--- insert read
+local start, stop, set, used
 if state then
-  local from, count = sub(state, 1, 16), sub(state, 17) + 0
-  if clock < from + window then
-    began, start, used = from, from + 0, count
-    at = math.max(clock, start)
-    reset = start + window - clock
+  local kind, ended
+  if #state == 37 then
+    kind, ended, start, stop, set, used = number('>I1I7I7I7I7I8', state, 1)
+    --- insert ended
+  --- insert short
   end
+  if kind ~= 4 then
+    error('a text of another kind')
+  end
+end
+--- look
+--- insert open
+at = clock
+if start and clock < start + window then
+  if start > clock then
+    at = start
+  end
+  reset = start + window - clock
+else
+  start, stop, used = clock, nil, 0
 end
 room = max - used
 if cost > room then
@@ -24,17 +42,22 @@ if cost > room then
 end
 --- charge
 used = used + cost
-local count = format(used < 2 ^ 31 and ' %d' or ' %.0f', used)
-call('SET', key, began .. count, 'PX', lifetime(start + window))
-reset = start + window - clock
+--- insert write
+reset = stop - clock
+--- write
+if stop == start + window and set > clock - slack then
+  call('SETRANGE', key, '29', bytes('>I8', used))
+else
+  stop = start + window
+  call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used), 'PX', lifetime(stop))
+end
 --- refund
---- insert string
-if state then
-  local began, used = sub(state, 1, 16), sub(state, 17) + 0
-  local stop = began + window
-  if at >= began + 0 and at < stop and clock < stop then
-    call('SET', key, began .. format(' %.0f', math.max(0, used - cost)), 'PX', lifetime(stop))
-  end
+--- insert open
+if start and at >= start and at < start + window and clock < start + window then
+  used = math.max(0, used - cost)
+  --- insert write
 end
 --- mark
---- insert string mark
+local written = redis.pcall('SETRANGE', key, '0', '\4' .. bytes('>I7', ends))
+--- drop
+--- insert unmark

@@ -122,7 +122,7 @@ else
   --- insert tell
 end
 --- strings
--- Reads what is a STRING under the keys of a run, for string to find.
+-- Reads what is a STRING under the keys of a run, for read to find.
 if last > place then
   states = {}
   local found = redis.pcall('MGET', unpack(KEYS, place, last))
@@ -138,10 +138,16 @@ if state then
 else
   state = call('GET', key)
 end
---- string
-local state
---- insert read
---- insert unblock
+--- ended (block)
+if ended > 0 then
+  ends = ended
+end
+--- short (block)
+elseif #state == 8 then
+  kind, ended = number('>I1I7', state, 1)
+  --- insert ended
+--- unmark
+call('SETRANGE', key, '1', '\0\0\0\0\0\0\0')
 --- numbers
 -- Numbers in bytes, the highest first: number reads those that a format names, from a
 -- text and a place, and bytes writes them. The format is ">" and, for each, "I" and

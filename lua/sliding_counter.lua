@@ -4,15 +4,15 @@
 -- long. Layered buckets decide as equal ones of the fine width do, and are these.
 --
 -- KEY    a STRING: a byte that is 2, and then numbers of 7 bytes, the highest byte
---        first: the end of a block, or 0; what all buckets together have counted; the
---        time of the newest event; where the newest bucket starts, the first
---        microsecond after it, and its count; and for each older bucket, oldest first,
---        the first microsecond after it and its count.
+--        first: the end of a block, or 0; until when the key lives; what all buckets
+--        together have counted; the time of the newest event; where the newest bucket
+--        starts, the first microsecond after it, and its count; and for each older
+--        bucket, oldest first, the first microsecond after it and its count.
 -- PARAM  the width of a bucket in microseconds; 0 adapts it.
--- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE and PEXPIRE, or SET
---        for a new bucket, or if one has left. refund: GET, SETRANGE, and SETRANGE
---        again for an older bucket. There are at most 1,000 buckets in a window, or
---        1,024 adaptive ones.
+-- CALLS  look: GET; calls in a row share one MGET. charge: SETRANGE, and PEXPIRE if
+--        another window charged the bucket before; or SET for a new bucket, or if one
+--        has left. refund: GET, SETRANGE, and SETRANGE again for an older bucket. There
+--        are at most 1,000 buckets in a window, or 1,024 adaptive ones.
 --
 -- Adaptive: a new bucket is half as wide as the one before if that holds an
 -- eighth of max, twice if it holds less than a 32nd, from a 1024th to a 16th of
@@ -24,16 +24,16 @@
 --- open
 local state
 --- insert read
-local used, newest, start, stop, count = 0, 0, nil, 0, 0
+local expires, used, newest, start, stop, count = nil, 0, 0, nil, 0, 0
 -- The first bytes of a counter, and the number of bytes before its older buckets.
-local kind, older = '\2\0\0\0\0\0\0\0', 43
+local kind, older = '\2\0\0\0\0\0\0\0', 50
 if state then
   if string.byte(state, 1, 1) ~= 2 or #state ~= #kind and (#state < older or (#state - older) % 14 ~= 0) then
     error('a text of another kind')
   end
   --- insert end
   if #state > #kind then
-    used, newest, start, stop, count = number('>I7I7I7I7I7', state, #kind + 1)
+    expires, used, newest, start, stop, count = number('>I7I7I7I7I7I7', state, #kind + 1)
   end
 end
 --- end (block)
@@ -99,13 +99,15 @@ if stop <= at then
 elseif place > older + 1 then
   log = sub(state, place)
 end
-local head = kind .. bytes('>I7I7I7I7I7', used + cost, at, start, stop, count + cost)
-local life = lifetime(stop - 1 + window)
+local leaves = stop - 1 + window
+local head = kind .. bytes('>I7I7I7I7I7I7', leaves, used + cost, at, start, stop, count + cost)
 if log then
-  call('SET', key, head .. log, 'PX', life)
+  call('SET', key, head .. log, 'PX', lifetime(leaves))
 else
   call('SETRANGE', key, '0', head)
-  call('PEXPIRE', key, life)
+  if expires ~= leaves then
+    call('PEXPIRE', key, lifetime(leaves))
+  end
 end
 reset = stop - 1 + window - clock
 at = stop - 1
@@ -114,14 +116,14 @@ at = stop - 1
 if at + 1 == stop then
   local back = math.min(cost, count)
   if back > 0 then
-    call('SETRANGE', key, '0', kind .. bytes('>I7I7I7I7I7', used - back, newest, start, stop, count - back))
+    call('SETRANGE', key, #kind + 7, bytes('>I7I7I7I7I7', used - back, newest, start, stop, count - back))
   end
 elseif state then
   for place = older + 1, #state, 14 do
     local stop, count = number('>I7I7', state, place)
     local back = math.min(cost, count)
     if stop == at + 1 and back > 0 then
-      call('SETRANGE', key, #kind, bytes('>I7', used - back))
+      call('SETRANGE', key, #kind + 7, bytes('>I7', used - back))
       call('SETRANGE', key, place + 6, bytes('>I7', count - back))
     end
   end

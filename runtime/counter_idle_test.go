@@ -60,22 +60,26 @@ func TestCounterEdge(t *testing.T) {
 	}
 }
 
-// TestForeignCounter damages counters, and wants an error and no change.
-func TestForeignCounter(t *testing.T) {
+// TestForeignNumbers damages states of numbers, and wants an error and no change.
+func TestForeignNumbers(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	for name, rule := range serverRules(time.Hour, 100) {
-		if rule.Algorithm != runtime.SlidingCounter {
+		if rule.Algorithm == runtime.SlidingLog || rule.Algorithm == runtime.Concurrency {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			log := newLog(t, client, rule)
+			pause := time.Second
+			if rule.Algorithm == runtime.SlidingCounter {
+				pause = 20 * time.Minute // several buckets
+			}
 			for range 3 {
 				log.decide(runtime.Store.Take, rule, 1)
-				log.subject.Advance(20 * time.Minute)
+				log.subject.Advance(pause)
 			}
 			whole := client.Get(t.Context(), log.key).Val()
-			for _, value := range []string{"", "\x01", "\x03" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
+			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
 				client.Set(t.Context(), log.key, value, 0)
 				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
 				if err := log.subject.Store.Take(t.Context(), calls); err != nil {
@@ -89,13 +93,13 @@ func TestForeignCounter(t *testing.T) {
 	}
 }
 
-// TestRaisedCounter charges a bucket by a longer window than before, and wants the key
-// to live for as long as that.
-func TestRaisedCounter(t *testing.T) {
+// TestRaisedKeyLives charges a key by a longer window than before, and wants it to live
+// for as long as that.
+func TestRaisedKeyLives(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	for name, rule := range serverRules(time.Second, 100) {
-		if rule.Algorithm != runtime.SlidingCounter {
+		if rule.Algorithm != runtime.SlidingCounter && rule.Algorithm != runtime.FixedWindow {
 			continue
 		}
 		log := newLog(t, client, rule)

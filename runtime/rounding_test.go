@@ -1,7 +1,7 @@
 package runtime_test
 
 import (
-	"fmt"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -31,7 +31,7 @@ func TestBucketRounding(t *testing.T) {
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
 	at := now.Add(time.Minute).UnixMicro()
-	if err := client.Set(ctx, "rounding", fmt.Sprintf("%016d %016d %d", at, at, level), time.Hour).Err(); err != nil {
+	if err := client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
 	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
@@ -41,4 +41,14 @@ func TestBucketRounding(t *testing.T) {
 	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
 		t.Errorf("got %+v, %v; want it admitted with nothing left", r, calls[0].Err)
 	}
+}
+
+// packedBucket returns a bucket that has a level at a time, in bytes as in bucket.lua.
+func packedBucket(at, level int64) []byte {
+	value := make([]byte, 8, 30)
+	value[0] = 3
+	for range 2 { // until when the key lives, and the time
+		value = append(value, binary.BigEndian.AppendUint64(nil, uint64(at))[1:]...)
+	}
+	return binary.BigEndian.AppendUint64(value, uint64(level))
 }
