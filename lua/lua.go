@@ -33,14 +33,19 @@ const (
 	Renew
 	// Block stands for block.lua.
 	Block
+	// One stands for take_one.lua, with one algorithm and none of the three above.
+	One
+	// Sets is how many sets there are.
+	Sets
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
 // that it knows more than to take calls with one limit each, [Settle] and [Renew]
-// that it does that and nothing else, and [Block] that it knows limits with a block,
-// beside others: Redis sets every function of a script up anew for each execution,
-// so a script should know no more than it needs.
+// that it does that and nothing else, [Block] that it knows limits with a block,
+// beside others, and [One] that it knows no more than to take one call: Redis sets
+// every function of a script up anew for each execution, so a script should know no
+// more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
@@ -62,6 +67,10 @@ func Take(set uint) string {
 			q := maps.Clone(p)
 			q.read(sources[i])
 			q.choose(set&Block != 0)
+			if set&One != 0 {
+				q["shared"] = q.expand(q["shared"])
+				return q.expand(source("take_one.lua"))
+			}
 			if text := q.expand(q["shared"]); !strings.Contains(shared.String(), text) {
 				shared.WriteString(text)
 			}

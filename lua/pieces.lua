@@ -1,4 +1,16 @@
 -- What take.lua is made of besides the algorithms.
+--- time
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+--
+-- A time is written as 16 digits. (Redis itself would write a number that is an
+-- argument of redis.call with 17 digits, which is exact, and not scientific for
+-- an integer below 2^53, but slow. And texts are not compared, since that takes
+-- long where Redis has a locale.)
+local time = redis.call('TIME')
+local clock, clock_text = time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)
+replies[1] = clock
+
 --- terms
 -- Makes the terms hold whose number is which.
 if which ~= used then
@@ -6,19 +18,7 @@ if which ~= used then
   if t then
     algorithm, window, max, param, more, shadow, slack, first, first_text = unpack(t)
   else
-    local i = 3 + (which - 1) * 6
-    algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
-    more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
-    slack = ceil(window / 4)
-    if slack < 100000 then
-      slack = window < 100000 and window or 100000
-    elseif slack > 800000 then
-      slack = 800000
-    end
-    first = clock - window + 1
-    if algorithm == 'zset' then
-      first_text = text(first)
-    end
+    --- insert term
     if ARGV[2] ~= '1' then
       known = known or {}
       known[which] = { algorithm, window, max, param, more, shadow, slack, first, first_text }
@@ -26,6 +26,21 @@ if which ~= used then
   end
   used = which
   --- insert duration
+end
+--- term
+-- Reads the terms whose number is which.
+local i = 3 + (which - 1) * 6
+algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+slack = ceil(window / 4)
+if slack < 100000 then
+  slack = window < 100000 and window or 100000
+elseif slack > 800000 then
+  slack = 800000
+end
+first = clock - window + 1
+if algorithm == 'zset' then
+  first_text = text(first)
 end
 --- loop
 --- insert gather
@@ -101,6 +116,31 @@ for i = place, last do
   --- insert renew
   replies[n + 1], replies[n + 2] = held, 0
   n = n + 2
+end
+--- failure
+-- A call's failure, a key of a foreign type say, is not another's: the next
+-- is decided as if it had not been there.
+--
+-- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+-- it is about a command that may not be called at all, that text then begins
+-- with "@user_script: 7: " in place of a word in capitals. What is no error of
+-- Redis is one of Lua about a value that no limit can have written.
+if type(err) == 'table' then
+  err = err.err
+end
+err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
+err = string.match(err, '(%u%u+ .*)$')
+  or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+-- But a demoted master has written nothing for any call, and the client
+-- must learn that it talks to the wrong server.
+if string.match(err, '^%-?READONLY') then
+  return redis.error_reply(err)
+end
+local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+local n = #replies
+replies[n + 1], replies[n + 2] = -1, #bytes
+for i = 1, #bytes do
+  replies[n + 2 + i] = bytes[i]
 end
 --- heal
 -- Somebody may have removed the expiry of a key, and it would stay for ever; or

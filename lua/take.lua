@@ -41,17 +41,7 @@ local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
 local place, last = 1, 0 -- the next key, and the last one of that run
 
--- Redis's own clock, in microseconds. It may step back, and a promoted replica
--- may be behind: no algorithm lets time run before the newest event of a key.
---
--- A time is written as 16 digits. (Redis itself would write a number that is an
--- argument of redis.call with 17 digits, which is exact, and not scientific for
--- an integer below 2^53, but slow. And texts are not compared, since that takes
--- long where Redis has a locale.)
-local time = redis.call('TIME')
-local clock, clock_text = time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)
-replies[1] = clock
-
+--- insert time
 -- Decides as many calls as it can. If one fails it ends with the error, and
 -- decides the calls after that one when it is called again.
 local function decide()
@@ -76,30 +66,7 @@ end
 repeat
   local ok, err = pcall(decide)
   if not ok then
-    -- A call's failure, a key of a foreign type say, is not another's: the next
-    -- is decided as if it had not been there.
-    --
-    -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
-    -- it is about a command that may not be called at all, that text then begins
-    -- with "@user_script: 7: " in place of a word in capitals. What is no error of
-    -- Redis is one of Lua about a value that no limit can have written.
-    if type(err) == 'table' then
-      err = err.err
-    end
-    err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
-    err = string.match(err, '(%u%u+ .*)$')
-      or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
-    -- But a demoted master has written nothing for any call, and the client
-    -- must learn that it talks to the wrong server.
-    if string.match(err, '^%-?READONLY') then
-      return redis.error_reply(err)
-    end
-    local bytes = { string.byte(err, 1, math.min(#err, 200)) }
-    local n = #replies
-    replies[n + 1], replies[n + 2] = -1, #bytes
-    for i = 1, #bytes do
-      replies[n + 2 + i] = bytes[i]
-    end
+    --- insert failure
   end
 until ok
 return replies

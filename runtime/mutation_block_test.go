@@ -39,8 +39,7 @@ var blockMutations = []scriptMutation{
 	{"block, packed: none is one of the year 1970", "packed", "if ends == 0 then", "if false then", "^TestPackedEmpty$"},
 	{"block, packed: stays when it is over", "packed", "log = short .. sub(log, 9)", "", "^TestBlockLeavesNothing$"},
 	{"block, counter: not read", "counter", "ends = number('>I7', state, 2)", "ends = 0", bySuite("equal_buckets", "block")},
-	{"block, fixed: an old one stays beside a new one", "fixed", "state = sub(state, 18)\n", "state = state\n", bySuite("fixed_window", "block_again")},
-	{"block, fixed: the expiry is forgotten", "fixed", "'-' .. text(ends) .. state, 'KEEPTTL')", "'-' .. text(ends) .. state)", "^TestBlockInSharedTrips$"},
-	{"block, fixed: ended by a refund", "fixed", "if ends then -- and a refund has written what comes behind it", "if false then", bySuite("fixed_window", "block_and_refund")},
+	{"block, fixed: not read", "fixed", "ends = ended", "", bySuite("fixed_window", "block")},
+	{"block, fixed: stays when it is over", "fixed", `call('SETRANGE', key, '1', '\0\0\0\0\0\0\0')`, "", "^TestBlockLeavesNothing$"},
 	{"block, bucket: reset of a limit with room", "bucket", "reset = since + ceil(stored * window / (max * 1000000)) - clock", "", byModel("token_short_block")},
 }

@@ -72,6 +72,10 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 		r.set = lua.Settle
 	case Renew:
 		r.set = lua.Renew
+	case Take:
+		if len(r.keys) == 1 && times[0] == 1 {
+			r.set = lua.One
+		}
 	}
 	limits := len(r.numbers)
 	r.names = r.names[:0]
