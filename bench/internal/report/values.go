@@ -1,6 +1,8 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/rategen/rategen/bench/internal/contest"
 	"github.com/rategen/rategen/bench/internal/limiters"
 )
@@ -109,17 +111,15 @@ func added(result *contest.Result) (float64, bool) {
 	return wrapped - plain, ok && found
 }
 
-// eventSize returns how many bytes an event takes in the largest of a limiter's
-// keys with so many.
-func eventSize(name string, events int) value {
-	return func(result *contest.Result) (largest float64, ok bool) {
+// eventSize returns how many bytes of a limiter's key an event takes.
+func eventSize(name string, f contest.Filling) value {
+	return func(result *contest.Result) (float64, bool) {
+		i := slices.Index(contest.Fillings, f)
 		for _, s := range result.Sizes {
-			for i, f := range contest.Fillings {
-				if s.Name == name && f.Events == events {
-					largest, ok = max(largest, float64(s.Bytes[i])/float64(events)), true
-				}
+			if s.Name == name && i >= 0 {
+				return float64(s.Bytes[i]) / float64(f.Events), true
 			}
 		}
-		return largest, ok
+		return 0, false
 	}
 }
