@@ -12,7 +12,7 @@
 //
 //	go run . [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
 //
-// It takes about four minutes. With -cores n this program and redis-server share n
+// It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
 // docs/benchmarks.md and docs/benchmarks.svg of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
