@@ -13,9 +13,9 @@ import (
 
 // The measures of the chart in pixels.
 const (
-	width  = 990
-	left   = 300 // of the bars
-	right  = 810 // where the longest bar ends
+	width  = 1060
+	left   = 370 // of the bars
+	right  = 880 // where the longest bar ends
 	bar    = 14
 	line   = 21 // from one bar to the next
 	header = 62
