@@ -81,12 +81,18 @@ func run(ctx context.Context, o options) error {
 		runs   []*contest.Result
 		faults []string
 	)
-	for range o.runs {
+	for i := range o.runs {
 		result, err := measure(ctx, o.plan)
 		if err != nil {
 			return err
 		}
-		runs, faults = append(runs, result), append(faults, result.Faults()...)
+		runs = append(runs, result)
+		for _, fault := range result.Faults() {
+			if o.runs > 1 {
+				fault = fmt.Sprintf("run %d: %s", i+1, fault)
+			}
+			faults = append(faults, fault)
+		}
 	}
 	style := report.Text
 	if o.markdown {
