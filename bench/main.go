@@ -10,12 +10,23 @@
 //
 // Usage:
 //
-//	go run . [-quick] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run . [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
 //
-// It takes about four minutes. With -cores n this program and redis-server share n
+// It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
 // docs/benchmarks.md and docs/benchmarks.svg of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
+//
+// With -runs n all is measured n times, one run after the other. The tables are those
+// of the last run. The targets are told of all runs: the median, and the least and
+// the most. The median is what counts.
+//
+// With -only and -cases a part is measured, in seconds: the limiters whose names match
+// one regular expression, beside those that all are compared with, in the cases whose
+// headings match the other. Targets that need more say that they were not measured.
+// For example:
+//
+//	go run . -runs 5 -only 'packed|list' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
 import (
@@ -43,26 +54,21 @@ import (
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "one short round")
-	cores := flag.Int("cores", 0, "cores for this program and redis-server together, 0 for all")
-	markdown := flag.Bool("markdown", false, "print Markdown")
-	write := flag.String("write", "", "checkout to write the numbers into")
-	connections := flag.Int("connections", 0, "connections that each client may have, 0 for 64")
-	flag.Parse()
-	plan := contest.Whole
-	if *quick {
-		plan = contest.Quick
+	o, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return
 	}
-	if *connections > 0 {
-		plan.Connections = *connections
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
 	}
-	if *cores > 0 {
-		if err := pin(*cores); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: only this program keeps to %d cores, redis-server does not: %v\n", *cores, err)
+	if o.cores > 0 {
+		if err := pin(o.cores); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: only this program keeps to %d cores, redis-server does not: %v\n", o.cores, err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, plan, *markdown, *write)
+	err = run(ctx, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -70,23 +76,36 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, plan contest.Plan, markdown bool, checkout string) error {
-	result, err := measure(ctx, plan)
-	if err != nil {
-		return err
+func run(ctx context.Context, o options) error {
+	var (
+		runs   []*contest.Result
+		faults []string
+	)
+	for i := range o.runs {
+		result, err := measure(ctx, o.plan)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, result)
+		for _, fault := range result.Faults() {
+			if o.runs > 1 {
+				fault = fmt.Sprintf("run %d: %s", i+1, fault)
+			}
+			faults = append(faults, fault)
+		}
 	}
 	style := report.Text
-	if markdown {
+	if o.markdown {
 		style = report.Markdown
 	}
-	report.Write(os.Stdout, style, result)
-	if faults := result.Faults(); len(faults) > 0 {
+	report.Write(os.Stdout, style, runs)
+	if len(faults) > 0 {
 		return errors.New("rategen did not do what it had to:\n" + strings.Join(faults, "\n"))
 	}
-	if checkout == "" {
+	if o.checkout == "" {
 		return nil
 	}
-	return publish(checkout, result)
+	return publish(o.checkout, runs)
 }
 
 // measure starts a redis-server and has everything measured.
@@ -124,12 +143,13 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 }
 
 // publish writes what was found into the documentation.
-func publish(checkout string, result *contest.Result) error {
-	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(result), 0o644); err != nil {
+func publish(checkout string, runs []*contest.Result) error {
+	last := runs[len(runs)-1]
+	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(last), 0o644); err != nil {
 		return err
 	}
 	var measured bytes.Buffer
-	report.Summary(&measured, result)
-	report.Write(&measured, report.Markdown, result)
+	report.Summary(&measured, last)
+	report.Write(&measured, report.Markdown, runs)
 	return page.Insert(filepath.Join(checkout, "docs", "benchmarks.md"), measured.Bytes())
 }

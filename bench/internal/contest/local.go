@@ -14,8 +14,12 @@ import (
 func (p Plan) Local(ctx context.Context, line *progress.Line, server limiters.Server) ([]Table, error) {
 	var tables []Table
 	for i, c := range LocalCases {
-		line.Steps(i, len(LocalCases), fmt.Sprintf("in memory, %v", c))
-		table, err := p.localCase(ctx, c, limiters.Locals(server))
+		heading := inMemory + c.String()
+		if !p.Part.heading(heading) {
+			continue
+		}
+		line.Steps(i, len(LocalCases), heading)
+		table, err := p.localCase(ctx, c, p.Part.local(limiters.Locals(server)))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}

@@ -12,8 +12,10 @@ import (
 	"github.com/rategen/rategen/bench/internal/server"
 )
 
-// A Plan says how long to measure.
+// A Plan says what to measure, and for how long.
 type Plan struct {
+	// Part is what of all there is.
+	Part Part
 	// Rounds is how often each limiter has its turn in each case.
 	Rounds int
 	// Warm is how long it is asked in each turn before that counts, and

@@ -28,6 +28,7 @@ const (
 type Row struct {
 	Name, Note string
 	Own        bool
+	Floor      bool // is no limiter, but a bare command to Redis
 	// Fault says why the numbers do not count; it is empty if they do.
 	Fault string
 	// GaveUp is the share of calls that had no decision.
@@ -109,7 +110,7 @@ func (t *Table) Row(name string) *Row {
 type Size struct {
 	Name, Note string
 	Own        bool
-	Bytes      []int64 // for each of Events
+	Bytes      []int64 // for each of Fillings
 }
 
 // Result is all that was found.

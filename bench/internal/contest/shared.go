@@ -19,15 +19,19 @@ import (
 func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
 	var tables []Table
 	for i, c := range SharedCases {
+		heading := overRedis + c.String()
+		if !p.Part.heading(heading) {
+			continue
+		}
 		contestants := append(limiters.Rategen(), limiters.Peers()...)
 		if c.Kind == Hot {
 			contestants = append(limiters.Leased(), contestants...)
 		}
-		line.Steps(i, len(SharedCases), fmt.Sprintf("over Redis, %v", c))
+		line.Steps(i, len(SharedCases), heading)
 		if err := client.FlushAll(ctx).Err(); err != nil {
 			return nil, err
 		}
-		table, err := p.sharedCase(ctx, client, server, c, contestants)
+		table, err := p.sharedCase(ctx, client, server, c, p.Part.shared(contestants))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}
@@ -41,7 +45,7 @@ func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limit
 	takes := make([]load.Take, len(contestants))
 	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys)}
 	for i, l := range contestants {
-		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own}
+		table.Rows[i] = Row{Name: l.Name, Note: l.Note, Own: l.Own, Floor: l.Floor}
 		var err error
 		if takes[i], err = l.New(server, c.shared()); err != nil {
 			return Table{}, fmt.Errorf("%s: %w", l.Name, err)

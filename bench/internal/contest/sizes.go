@@ -11,34 +11,53 @@ import (
 	"github.com/rategen/rategen/bench/internal/load"
 )
 
-// Events are how many events the keys hold whose size is measured.
-var Events = []int{100, 10_000}
+// A Filling is what a key holds whose size is measured.
+type Filling struct {
+	Events int
+	Limits limiters.Limits
+}
+
+// String returns the filling as a heading has it.
+func (f Filling) String() string {
+	return fmt.Sprintf("%s events, max=%s", thousands(f.Events), thousands(int(f.Limits.Log.Max)))
+}
+
+// Fillings are what the keys hold whose size is measured: a key may be larger
+// where more is to come.
+var Fillings = []Filling{{100, limiters.Long}, {10_000, limiters.Long}, {10_000, limiters.Tight}}
 
 // Sizes has limiters over Redis count events on some keys, evenly spread over
 // a time, and asks Redis how large the keys are then.
 func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.Server) ([]Size, error) {
+	if !p.Part.heading(sizeOfKey) {
+		return nil, nil
+	}
 	if err := client.FlushAll(ctx).Err(); err != nil {
 		return nil, err
 	}
 	var (
 		sizes []Size
-		takes []load.Take
+		takes [][]load.Take // for each of Fillings
 	)
-	for _, l := range append(limiters.Rategen(), limiters.Peers()...) {
+	for _, l := range p.Part.shared(append(limiters.Rategen(), limiters.Peers()...)) {
 		if l.Floor {
 			continue
 		}
-		take, err := l.New(server, limiters.Long)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", l.Name, err)
+		fillers := make([]load.Take, len(Fillings))
+		for j, f := range Fillings {
+			var err error
+			if fillers[j], err = l.New(server, f.Limits); err != nil {
+				return nil, fmt.Errorf("%s: %w", l.Name, err)
+			}
 		}
-		sizes, takes = append(sizes, Size{Name: l.Name, Note: l.Note, Own: l.Own, Bytes: make([]int64, len(Events))}), append(takes, take)
+		sizes = append(sizes, Size{Name: l.Name, Note: l.Note, Own: l.Own, Bytes: make([]int64, len(Fillings))})
+		takes = append(takes, fillers)
 	}
 	// All limiters have their events in the same time, each one its own.
 	errs := make(chan error, len(takes))
-	for i, take := range takes {
+	for i, fillers := range takes {
 		go func() {
-			if err := spread(ctx, p.Fill, func(event int) string { return sizeKey(i, event) }, take); err != nil {
+			if err := spread(ctx, p.Fill, i, fillers); err != nil {
 				errs <- fmt.Errorf("%s: %w", sizes[i].Name, err)
 				return
 			}
@@ -55,9 +74,9 @@ func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.S
 		return nil, failed
 	}
 	for i := range sizes {
-		for j, n := range Events {
+		for j := range Fillings {
 			var err error
-			if sizes[i].Bytes[j], err = sizeOf(ctx, client, sizeKey(i, n)); err != nil {
+			if sizes[i].Bytes[j], err = sizeOf(ctx, client, sizeKey(i, j)); err != nil {
 				return nil, fmt.Errorf("%s: %w", sizes[i].Name, err)
 			}
 		}
@@ -65,19 +84,20 @@ func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.S
 	return sizes, nil
 }
 
-// sizeKey is the key for so many events of the i-th limiter.
-func sizeKey(i, events int) string { return fmt.Sprintf("size%02dof%06d", i, events) }
+// sizeKey is the i-th limiter's key for the j-th of Fillings.
+func sizeKey(i, j int) string { return fmt.Sprintf("size%02dfilling%02d", i, j) }
 
-// spread asks about the keys of all Events over a time d.
-func spread(ctx context.Context, d time.Duration, key func(int) string, take load.Take) error {
+// spread asks the i-th limiter about its keys for all Fillings over a time d.
+func spread(ctx context.Context, d time.Duration, i int, fillers []load.Take) error {
 	const ticks = 100
 	ticker := time.NewTicker(d / ticks)
 	defer ticker.Stop()
 	for tick := range ticks {
-		for _, n := range Events {
-			for range n*(tick+1)/ticks - n*tick/ticks {
-				if answer := take(ctx, key(n)); answer != load.Admitted {
-					return fmt.Errorf("a call was not admitted, after %d %% of %d", tick, n)
+		for j, f := range Fillings {
+			key := sizeKey(i, j)
+			for range f.Events*(tick+1)/ticks - f.Events*tick/ticks {
+				if answer := fillers[j](ctx, key); answer != load.Admitted {
+					return fmt.Errorf("a call was not admitted, after %d %% of %v", tick, f)
 				}
 			}
 		}

@@ -41,6 +41,8 @@ var (
 	NoRoom = Limits{Level: Limit{time.Hour, 10}, Log: Limit{time.Hour, 10}}
 	// Long forgets no call while the program runs.
 	Long = Limits{Level: Limit{24 * time.Hour, 20_000}, Log: Limit{24 * time.Hour, 20_000}}
+	// Tight is Long with half the room.
+	Tight = Limits{Level: Limit{24 * time.Hour, 10_000}, Log: Limit{24 * time.Hour, 10_000}}
 
 	short = Limit{100 * time.Millisecond, 1_000_000}
 )

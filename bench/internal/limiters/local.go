@@ -20,6 +20,8 @@ import (
 const (
 	LocalBase      = "sethvargo/go-limiter"
 	LocalBucket    = "rategen token-bucket"
+	LocalLog       = "rategen sliding-log"
+	LocalFixed     = "rategen fixed-window"
 	LocalGenerated = "rategen token-bucket, generated wrapper"
 	LocalRecalled  = "rategen denial known of Redis"
 )
@@ -34,7 +36,7 @@ func Locals(s Server) []Local {
 		}
 		name := "rategen " + w.name
 		if w.rule.Algorithm == runtime.SlidingLog {
-			name = "rategen sliding-log"
+			name = LocalLog
 		}
 		all = append(all, Local{Name: name, Note: w.note, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
 			return w.ask(quiet(newMemoryStore(keys)), l), none, nil

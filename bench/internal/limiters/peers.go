@@ -15,11 +15,12 @@ import (
 	"github.com/rategen/rategen/bench/internal/load"
 )
 
-// The names of what others are compared with: the limiter, and the trip to
-// Redis without one.
+// The names of what others are compared with: the limiter, the trip to Redis
+// without one, and the trip with the least that a limiter can do there.
 const (
-	Base  = "redis_rate"
-	Floor = "PING"
+	Base        = "redis_rate"
+	Floor       = "PING"
+	ScriptFloor = "EVALSHA of TIME, GET and SET"
 )
 
 // Peers returns limiters over Redis that others have made.
@@ -30,6 +31,7 @@ func Peers() []Shared {
 		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
 		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
 		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
+		{Name: ScriptFloor, Note: "no limit", Floor: true, New: newScriptFloor},
 		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
 	}
 }

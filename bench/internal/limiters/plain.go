@@ -34,9 +34,3 @@ func newPlain(s Server, limits Limits) (load.Take, error) {
 		return told(allowed == 1, err)
 	}, nil
 }
-
-func newPing(s Server, _ Limits) (load.Take, error) {
-	return func(ctx context.Context, _ string) load.Answer {
-		return told(true, s.Client.Ping(ctx).Err())
-	}, nil
-}

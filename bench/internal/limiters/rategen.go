@@ -27,11 +27,19 @@ var ways = []way{
 
 // The names of rategen's limiters.
 const (
-	RategenZSET   = "rategen sliding-log zset"
-	RategenList   = "rategen sliding-log list"
-	RategenBucket = "rategen token-bucket"
-	RategenLease  = "rategen token-bucket lease=50ms"
+	RategenZSET        = "rategen sliding-log zset"
+	RategenList        = "rategen sliding-log list"
+	RategenPacked      = "rategen sliding-log packed"
+	RategenCounter     = "rategen sliding-counter"
+	RategenFixed       = "rategen fixed-window"
+	RategenBucket      = "rategen token-bucket"
+	RategenConcurrency = "rategen concurrency"
+	RategenLease       = "rategen token-bucket lease=50ms window=1s"
 )
+
+// LeaseWindow is the window of the limiter that leases, whatever the limits of
+// the case: a process holds units for a part of it.
+const LeaseWindow = time.Second
 
 // Rategen returns rategen's own limiters over Redis.
 func Rategen() []Shared {
@@ -53,18 +61,24 @@ func Leased() []Shared {
 	return []Shared{{
 		Name: RategenLease, Note: "GCRA", Own: true, Leases: true,
 		New: func(s Server, l Limits) (load.Take, error) {
-			rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.at(l)
-			rule.Window, rule.Lease = time.Second, 50*time.Millisecond
-			return ask(quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), rule), nil
+			return ask(quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), leased(l)), nil
 		},
 	}}
 }
 
+// leased returns the rule of the limiter that leases. Its max is that of the
+// limits.
+func leased(l Limits) *runtime.Rule {
+	rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.at(l)
+	rule.Window, rule.Lease = LeaseWindow, 50*time.Millisecond
+	return rule
+}
+
 // ask asks about calls on one of the limits. Permits come back where there is
-// room: nobody would ask for so many at a time.
+// room, unless a key is to be filled: nobody would ask for so many at a time.
 func (w way) ask(limiter *runtime.Limiter, l Limits) load.Take {
 	rule := w.at(l)
-	if rule.Algorithm == runtime.Concurrency && l != NoRoom && l != Long {
+	if rule.Algorithm == runtime.Concurrency && l != NoRoom && l != Long && l != Tight {
 		return (&asker{limiter, rule}).takeAndReturn
 	}
 	return ask(limiter, rule)

@@ -13,9 +13,9 @@ import (
 
 // The measures of the chart in pixels.
 const (
-	width  = 900
-	left   = 210 // of the bars
-	right  = 720 // where the longest bar ends
+	width  = 1060
+	left   = 370 // of the bars
+	right  = 880 // where the longest bar ends
 	bar    = 14
 	line   = 21 // from one bar to the next
 	header = 62
@@ -98,7 +98,7 @@ func draw(b *bytes.Buffer, r *contest.Row, y int, longest, base float64) {
 	if r.Own {
 		class, label = "rategen", "own"
 	}
-	if r.Name == limiters.Floor {
+	if r.Floor {
 		class = "floor"
 	}
 	text(b, left-8, y+bar-2, label, "end", r.Name)

@@ -44,19 +44,6 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
-	least, most := target{least: true, want: 5}, target{want: 5}
-	for _, test := range []struct {
-		t     target
-		value float64
-		want  bool
-	}{{least, 5, true}, {least, 4.9, false}, {most, 5, true}, {most, 5.1, false}} {
-		if got := test.t.reached(test.value); got != test.want {
-			t.Errorf("%v of %v: %v", test.value, test.t, got)
-		}
-	}
-}
-
 func TestGrid(t *testing.T) {
 	g := &grid{title: "T", head: []string{"name", "a", "µs"}}
 	g.add("x", "1", "23")
@@ -79,7 +66,7 @@ func result() *contest.Result {
 	for _, c := range contest.SharedCases {
 		table := contest.Table{Case: c}
 		for _, l := range append(limiters.Rategen(), limiters.Peers()...) {
-			row := contest.Row{Name: l.Name, Own: l.Own}
+			row := contest.Row{Name: l.Name, Own: l.Own, Floor: l.Floor}
 			rate := 1e5
 			if l.Own {
 				rate = 5e5
@@ -139,32 +126,49 @@ func TestChart(t *testing.T) {
 	if len(widths["rategen"]) != 3*len(limiters.Rategen()) || slices.ContainsFunc(widths["rategen"], func(w string) bool { return w != "510.0" }) {
 		t.Errorf("rategen's bars: %v", widths["rategen"])
 	}
+	if len(widths["floor"]) != 2*3 {
+		t.Errorf("the bars of floors: %v", widths["floor"])
+	}
 	if len(widths["peer"]) != 12 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
 		t.Errorf("the bars of others: %v", widths["peer"])
 	}
 }
 
 func TestWrite(t *testing.T) {
-	var text bytes.Buffer
-	Write(&text, Text, result())
-	lines := map[string]bool{}
-	for line := range strings.Lines(text.String()) {
-		lines[strings.Join(strings.Fields(line), " ")] = true
-	}
+	lines := linesOf(result())
 	for _, want := range []string{
+		"Counts in Redis",
 		"throttled denied 3 of <4>",
-		"decisions/s, 256 callers, 1,000 keys, sliding-log list ≥ 5 × redis_rate 5.00 yes",
-		"decisions/s, 256 callers, hot key, sliding-log list ≥ 15 × redis_rate 5.00 no",
-		"p99, 256 callers, 1,000 keys, sliding-log list ≤ 0.5 × redis_rate 0.200 yes",
+		"target wanted reached",
+		"decisions/s, 256 callers, 1,000 keys, sliding-counter ≥ 5 × redis_rate 5.00 yes",
 		"a denial known of Redis ≤ 100 ns not measured",
 	} {
 		if !lines[want] {
 			t.Errorf("there is no line %q", want)
 		}
 	}
+	for _, empty := range []string{"Size of a key in Redis", "Counts in memory"} {
+		if lines[empty] {
+			t.Errorf("there is a heading %q over nothing", empty)
+		}
+	}
 	var summary bytes.Buffer
 	Summary(&summary, result())
-	if want := "| rategen token-bucket | 500,000 (5.0×) |"; !strings.Contains(summary.String(), want) {
-		t.Errorf("there is no %q in\n%s", want, summary.String())
+	for _, want := range []string{"| rategen token-bucket | 500,000 (5.0×) |", "| rategen sliding-log packed | 500,000 (5.0×) |"} {
+		if !strings.Contains(summary.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, summary.String())
+		}
 	}
+}
+
+// linesOf returns the lines that are written about some runs, with one blank
+// where there are several.
+func linesOf(runs ...*contest.Result) map[string]bool {
+	var text bytes.Buffer
+	Write(&text, Text, runs)
+	lines := map[string]bool{}
+	for line := range strings.Lines(text.String()) {
+		lines[strings.Join(strings.Fields(line), " ")] = true
+	}
+	return lines
 }

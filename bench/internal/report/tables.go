@@ -9,8 +9,10 @@ import (
 	"github.com/rategen/rategen/bench/internal/limiters"
 )
 
-// Write writes all that was found.
-func Write(w io.Writer, style Style, result *contest.Result) {
+// Write writes all that was found in the last of some runs, and how the targets
+// were reached in all of them.
+func Write(w io.Writer, style Style, runs []*contest.Result) {
+	result := runs[len(runs)-1]
 	for _, fact := range result.Facts {
 		if style == Markdown {
 			fact = "- " + fact
@@ -18,19 +20,29 @@ func Write(w io.Writer, style Style, result *contest.Result) {
 		fmt.Fprintln(w, fact)
 	}
 	fmt.Fprintln(w)
-	heading(w, style, "Counts in Redis")
+	if len(result.Shared) > 0 {
+		heading(w, style, "Counts in Redis")
+	}
 	for i := range result.Shared {
 		shared(&result.Shared[i]).write(w, style)
 	}
-	heading(w, style, "Size of a key in Redis")
-	sizes(result.Sizes).write(w, style)
-	heading(w, style, "Counts in memory")
+	if len(result.Sizes) > 0 {
+		heading(w, style, "Size of a key in Redis")
+		sizes(result.Sizes).write(w, style)
+	}
+	if len(result.Local) > 0 {
+		heading(w, style, "Counts in memory")
+	}
 	for i := range result.Local {
 		local(&result.Local[i]).write(w, style)
 	}
 	heading(w, style, "Targets")
-	targets(result).write(w, style)
-	fmt.Fprintf(w, "All of this was measured in one run of %v; the load average after it was %s.\n", result.Took.Round(time.Second), result.Busy)
+	targets(runs).write(w, style)
+	measured := "All of this was measured in one run"
+	if len(runs) > 1 {
+		measured = fmt.Sprintf("The targets are those of %d runs, one after the other. All else was measured in the last, a run", len(runs))
+	}
+	fmt.Fprintf(w, "%s of %v; the load average after it was %s.\n", measured, result.Took.Round(time.Second), result.Busy)
 }
 
 func heading(w io.Writer, style Style, s string) {
@@ -99,13 +111,13 @@ func name(r *contest.Row) string {
 
 func sizes(all []contest.Size) *grid {
 	g := &grid{head: []string{"limiter"}}
-	for _, n := range contest.Events {
-		g.head = append(g.head, count(float64(n))+" events", "bytes an event")
+	for _, f := range contest.Fillings {
+		g.head = append(g.head, f.String(), "bytes an event")
 	}
 	for _, s := range all {
 		cells := []string{s.Name}
 		for i, bytes := range s.Bytes {
-			cells = append(cells, count(float64(bytes)), few(float64(bytes)/float64(contest.Events[i])))
+			cells = append(cells, count(float64(bytes)), few(float64(bytes)/float64(contest.Fillings[i].Events)))
 		}
 		g.add(cells...)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rategen/rategen/bench/internal/contest"
 	"github.com/rategen/rategen/bench/internal/limiters"
@@ -13,14 +14,14 @@ type target struct {
 	least bool // that much or more; otherwise that much or less
 	want  float64
 	unit  string
-	value func(*contest.Result) (float64, bool)
+	value value
 }
 
 // The cases that targets speak of.
 var (
 	distinct = contest.Case{Callers: 256, Keys: 1000, Kind: contest.Distinct}
-	some     = contest.Case{Callers: 64, Keys: 1000, Kind: contest.Distinct}
 	alone    = contest.Case{Callers: 1, Keys: 1000, Kind: contest.Distinct}
+	some     = contest.Case{Callers: 64, Keys: 1000, Kind: contest.Distinct}
 	hot      = contest.Case{Callers: 256, Keys: 1, Kind: contest.Hot}
 	full     = contest.Case{Callers: 256, Keys: 1000, Kind: contest.Full}
 
@@ -28,37 +29,49 @@ var (
 	localFull = contest.Case{Callers: 1, Keys: 1000, Kind: contest.Full}
 )
 
-const overBase = "× " + limiters.Base
+const (
+	overBase  = "× " + limiters.Base
+	overFloor = "× " + limiters.ScriptFloor
+	overList  = "× sliding-log list"
+	overLocal = "× " + limiters.LocalBase
+)
 
 var goals = []target{
-	{"decisions/s, 256 callers, 1,000 keys, sliding-log list", true, 5, overBase, ratio(distinct, limiters.RategenList, contest.Rate)},
-	{"decisions/s, 256 callers, 1,000 keys, sliding-log zset", true, 3, overBase, ratio(distinct, limiters.RategenZSET, contest.Rate)},
-	{"decisions/s, 256 callers, 1,000 keys, token-bucket", true, 4, overBase, ratio(distinct, limiters.RategenBucket, contest.Rate)},
+	{"decisions/s, 256 callers, 1,000 keys, sliding-log packed", true, 6, overBase, ratio(distinct, limiters.RategenPacked, contest.Rate)},
+	{"decisions/s, 256 callers, 1,000 keys, token-bucket", true, 6, overBase, ratio(distinct, limiters.RategenBucket, contest.Rate)},
+	{"decisions/s, 256 callers, 1,000 keys, sliding-counter", true, 5, overBase, ratio(distinct, limiters.RategenCounter, contest.Rate)},
+	{"decisions/s, 256 callers, 1,000 keys, sliding-log zset", true, 3.5, overBase, ratio(distinct, limiters.RategenZSET, contest.Rate)},
+	{"Redis CPU, 256 callers, 1,000 keys, sliding-log packed", false, 0.6, overList, beside(distinct, limiters.RategenPacked, limiters.RategenList, contest.ServerCPU)},
 	{"decisions/s, 256 callers, hot key, token-bucket", true, 15, overBase, ratio(hot, limiters.RategenBucket, contest.Rate)},
-	{"decisions/s, 256 callers, hot key, sliding-log list", true, 15, overBase, ratio(hot, limiters.RategenList, contest.Rate)},
-	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
-	{"p50, 256 callers, hot key, token-bucket lease=50ms", false, 1, "µs", microseconds(hot, limiters.RategenLease, contest.P50)},
-	{"decisions/s, 256 callers, all denied, the slowest of rategen", true, 100, overBase, slowest(full)},
-	{"asked of Redis, a key a second, all denied, the most of rategen", false, 1, "", most(full, contest.Asked)},
-	{"p50, 1 caller, token-bucket", false, 1.1, overBase, ratio(alone, limiters.RategenBucket, contest.P50)},
-	{"p50, 1 caller, sliding-log list", false, 1.1, overBase, ratio(alone, limiters.RategenList, contest.P50)},
-	{"p50, 1 caller, sliding-log zset", false, 1.1, overBase, ratio(alone, limiters.RategenZSET, contest.P50)},
-	{"Redis CPU, 256 callers, 1,000 keys, sliding-log list", false, 0.4, overBase, ratio(distinct, limiters.RategenList, contest.ServerCPU)},
-	{"p99, 256 callers, 1,000 keys, sliding-log list", false, 0.5, overBase, ratio(distinct, limiters.RategenList, contest.P99)},
+	{"decisions/s, 256 callers, hot key, sliding-log packed", true, 15, overBase, ratio(hot, limiters.RategenPacked, contest.Rate)},
+	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms window=1s", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
+	{"p50, 256 callers, hot key, token-bucket lease=50ms window=1s", false, 1, "µs", microseconds(hot, limiters.RategenLease, contest.P50)},
+	{"decisions/s, 256 callers, all denied, the slowest of rategen but concurrency", true, 200, overBase, slowest(full, limiters.RategenConcurrency)},
+	{"p50, 1 caller, 1,000 keys, sliding-log packed", false, 1.2, overFloor, beside(alone, limiters.RategenPacked, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, token-bucket", false, 1.2, overFloor, beside(alone, limiters.RategenBucket, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, fixed-window", false, 1.2, overFloor, beside(alone, limiters.RategenFixed, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-log zset", false, 1.4, overFloor, beside(alone, limiters.RategenZSET, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-log list", false, 1.4, overFloor, beside(alone, limiters.RategenList, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-counter", false, 1.4, overFloor, beside(alone, limiters.RategenCounter, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, to take a permit of concurrency", false, 1.4, overFloor, beside(alone, limiters.RategenConcurrency, limiters.ScriptFloor, contest.P50)},
+	{"p99, 256 callers, 1,000 keys, sliding-log packed", false, 0.5, overBase, ratio(distinct, limiters.RategenPacked, contest.P99)},
 	{"p99, 256 callers, 1,000 keys, sliding-log zset", false, 0.5, overBase, ratio(distinct, limiters.RategenZSET, contest.P99)},
 	{"p99, 256 callers, 1,000 keys, token-bucket", false, 0.5, overBase, ratio(distinct, limiters.RategenBucket, contest.P99)},
+	{"p99, 256 callers, 1,000 keys, sliding-counter", false, 0.5, overBase, ratio(distinct, limiters.RategenCounter, contest.P99)},
 	{"allocs, 64 callers, 1,000 keys, the most of rategen", false, 4, "", most(some, contest.Allocs)},
-	{"bytes an event, sliding-log list of 10,000", false, 6, "", eventSize(limiters.RategenList, 10_000)},
-	{"in memory, 1 caller, 100,000 keys, token-bucket", false, 1, overLocal, localRatio(1, contest.Distinct)},
-	{"in memory, 64 callers, 100,000 keys, token-bucket", false, 1, overLocal, localRatio(64, contest.Distinct)},
-	{"in memory, 1 caller, 100,000 keys denied, token-bucket", false, 1, overLocal, localRatio(1, contest.Full)},
-	{"in memory, 64 callers, 100,000 keys denied, token-bucket", false, 1, overLocal, localRatio(64, contest.Full)},
+	{"bytes an event, sliding-log packed, 10,000 events, max=10,000", false, 8.5, "", eventSize(limiters.RategenPacked, contest.Filling{Events: 10_000, Limits: limiters.Tight})},
+	{"bytes an event, sliding-log packed, 10,000 events, max=20,000", false, 8.5, "", eventSize(limiters.RategenPacked, contest.Filling{Events: 10_000, Limits: limiters.Long})},
+	{"in memory, the worst of all cases admitted, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Distinct)},
+	{"in memory, the worst of all cases admitted, sliding-log", false, 1, overLocal, worstLocal(limiters.LocalLog, contest.Distinct)},
+	{"in memory, the worst of all cases admitted, fixed-window", false, 1, overLocal, worstLocal(limiters.LocalFixed, contest.Distinct)},
+	{"in memory, the worst of all cases denied, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Full)},
+	{"in memory, the worst of all cases denied, sliding-log", false, 1, overLocal, worstLocal(limiters.LocalLog, contest.Full)},
+	{"in memory, the worst of all cases denied, fixed-window", false, 1, overLocal, worstLocal(limiters.LocalFixed, contest.Full)},
 	{"what the generated wrapper adds in memory", false, 25, "ns", added},
 	{"allocs of the generated wrapper in memory", false, 0.01, "", localValue(localOne, limiters.LocalGenerated, contest.Allocs, 1)},
 	{"a denial known of Redis", false, 100, "ns", localValue(localFull, limiters.LocalRecalled, contest.PerOp, 1e9)},
+	{"allocs of a denial known of Redis", false, 0.01, "", localValue(localFull, limiters.LocalRecalled, contest.Allocs, 1)},
 }
-
-const overLocal = "× " + limiters.LocalBase
 
 // reached reports whether a value is what the target wants.
 func (t target) reached(value float64) bool {
@@ -68,117 +81,41 @@ func (t target) reached(value float64) bool {
 	return value <= t.want
 }
 
-// targets returns the table of all targets.
-func targets(result *contest.Result) *grid {
-	g := &grid{head: []string{"target", "wanted", "reached", ""}}
+// targets returns the table of all targets. Of several runs the median counts.
+func targets(runs []*contest.Result) *grid {
+	reached := "reached"
+	if len(runs) > 1 {
+		reached = "median (least to most)"
+	}
+	g := &grid{head: []string{"target", "wanted", reached, ""}}
 	for _, t := range goals {
 		sign := "≤"
 		if t.least {
 			sign = "≥"
 		}
 		wanted := fmt.Sprintf("%s %v %s", sign, t.want, t.unit)
-		value, ok := t.value(result)
-		switch {
-		case !ok:
-			g.add(t.what, wanted, "", "not measured")
-		case t.reached(value):
-			g.add(t.what, wanted, significant(value), "yes")
-		default:
-			g.add(t.what, wanted, significant(value), "no")
+		var values []float64
+		for _, result := range runs {
+			if value, ok := t.value(result); ok {
+				values = append(values, value)
+			}
 		}
+		if len(values) == 0 {
+			g.add(t.what, wanted, "", "not measured")
+			continue
+		}
+		middle, verdict := contest.Median(values), "no"
+		if t.reached(middle) {
+			verdict = "yes"
+		}
+		if n := len(values); n < len(runs) {
+			verdict = fmt.Sprintf("measured in %d of %d runs", n, len(runs))
+		}
+		figure := significant(middle)
+		if len(runs) > 1 {
+			figure += fmt.Sprintf(" (%s to %s)", significant(slices.Min(values)), significant(slices.Max(values)))
+		}
+		g.add(t.what, wanted, figure, verdict)
 	}
 	return g
-}
-
-// ratio returns how a metric of a limiter over Redis compares with the base.
-func ratio(c contest.Case, name string, m contest.Metric) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (float64, bool) {
-		return compare(contest.Find(result.Shared, c, name), contest.Find(result.Shared, c, limiters.Base), m)
-	}
-}
-
-// microseconds returns a time of a limiter over Redis.
-func microseconds(c contest.Case, name string, m contest.Metric) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (float64, bool) {
-		row := contest.Find(result.Shared, c, name)
-		if row == nil || row.Fault != "" {
-			return 0, false
-		}
-		return 1e6 * row.Value(m), true
-	}
-}
-
-func localRatio(callers int, kind contest.Kind) func(*contest.Result) (float64, bool) {
-	c := contest.Case{Callers: callers, Keys: 100_000, Kind: kind}
-	return func(result *contest.Result) (float64, bool) {
-		return compare(contest.Find(result.Local, c, limiters.LocalBucket), contest.Find(result.Local, c, limiters.LocalBase), contest.PerOp)
-	}
-}
-
-func compare(row, base *contest.Row, m contest.Metric) (float64, bool) {
-	if row == nil || base == nil || row.Fault != "" || base.Value(m) == 0 {
-		return 0, false
-	}
-	return row.Value(m) / base.Value(m), true
-}
-
-// slowest returns how the slowest of rategen's limiters compares with the base.
-func slowest(c contest.Case) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (least float64, ok bool) {
-		for _, l := range limiters.Rategen() {
-			value, found := ratio(c, l.Name, contest.Rate)(result)
-			if !found {
-				return 0, false
-			}
-			if !ok || value < least {
-				least, ok = value, true
-			}
-		}
-		return least, ok
-	}
-}
-
-// most returns the largest value of a metric of rategen's limiters.
-func most(c contest.Case, m contest.Metric) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (largest float64, ok bool) {
-		for _, l := range limiters.Rategen() {
-			row := contest.Find(result.Shared, c, l.Name)
-			if row == nil || row.Fault != "" {
-				return 0, false
-			}
-			largest, ok = max(largest, row.Value(m)), true
-		}
-		return largest, ok
-	}
-}
-
-func localValue(c contest.Case, name string, m contest.Metric, scale float64) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (float64, bool) {
-		row := contest.Find(result.Local, c, name)
-		if row == nil || row.Fault != "" {
-			return 0, false
-		}
-		return scale * row.Value(m), true
-	}
-}
-
-// added returns how many nanoseconds a call by the generated wrapper takes
-// longer than one by hand.
-func added(result *contest.Result) (float64, bool) {
-	wrapped, ok := localValue(localOne, limiters.LocalGenerated, contest.PerOp, 1e9)(result)
-	plain, found := localValue(localOne, limiters.LocalBucket, contest.PerOp, 1e9)(result)
-	return wrapped - plain, ok && found
-}
-
-func eventSize(name string, events int) func(*contest.Result) (float64, bool) {
-	return func(result *contest.Result) (float64, bool) {
-		for _, s := range result.Sizes {
-			for i, n := range contest.Events {
-				if s.Name == name && n == events {
-					return float64(s.Bytes[i]) / float64(n), true
-				}
-			}
-		}
-		return 0, false
-	}
 }

@@ -1,0 +1,86 @@
+package contest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/rategen/rategen/bench/internal/limiters"
+)
+
+// A Part is what is measured of all there is. The zero value is all of it.
+type Part struct {
+	// Only is what the names of limiters match. Those that others are compared
+	// with have their turn even so.
+	Only *regexp.Regexp
+	// Cases is what the headings of cases match.
+	Cases *regexp.Regexp
+}
+
+// The headings of cases: the first two stand before the case.
+const (
+	overRedis = "over Redis, "
+	inMemory  = "in memory, "
+	sizeOfKey = "size of a key in Redis"
+)
+
+// Whole reports whether nothing is left out.
+func (p Part) Whole() bool { return p.Only == nil && p.Cases == nil }
+
+// Check returns an error if the part is empty: a misspelt name must not look
+// like a measurement.
+func (p Part) Check() error {
+	var names, headings []string
+	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Peers()) {
+		names = append(names, l.Name)
+	}
+	for _, l := range limiters.Locals(limiters.Server{}) {
+		names = append(names, l.Name)
+	}
+	for _, c := range SharedCases {
+		headings = append(headings, overRedis+c.String())
+	}
+	for _, c := range LocalCases {
+		headings = append(headings, inMemory+c.String())
+	}
+	headings = append(headings, sizeOfKey)
+	switch {
+	case p.Only != nil && !slices.ContainsFunc(names, p.Only.MatchString):
+		return fmt.Errorf("no limiter's name matches %q", p.Only)
+	case p.Cases != nil && !slices.ContainsFunc(headings, p.Cases.MatchString):
+		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", p.Cases, headings[0], headings[len(SharedCases)], sizeOfKey)
+	}
+	return nil
+}
+
+// String says what is left out.
+func (p Part) String() string {
+	s := "Only a part"
+	if p.Only != nil {
+		s += fmt.Sprintf(", limiters that match %q and those that they are compared with", p.Only)
+	}
+	if p.Cases != nil {
+		s += fmt.Sprintf(", cases that match %q", p.Cases)
+	}
+	return s
+}
+
+// heading reports whether a case is measured.
+func (p Part) heading(s string) bool { return p.Cases == nil || p.Cases.MatchString(s) }
+
+// limiter reports whether a limiter has its turns.
+func (p Part) limiter(name string) bool { return p.Only == nil || p.Only.MatchString(name) }
+
+// shared returns which of the limiters over Redis have their turns.
+func (p Part) shared(all []limiters.Shared) []limiters.Shared {
+	return slices.DeleteFunc(all, func(l limiters.Shared) bool {
+		return !l.Floor && l.Name != limiters.Base && !p.limiter(l.Name)
+	})
+}
+
+// local returns which of the limiters in memory have their turns.
+func (p Part) local(all []limiters.Local) []limiters.Local {
+	return slices.DeleteFunc(all, func(l limiters.Local) bool {
+		return l.Name != limiters.LocalBase && !p.limiter(l.Name)
+	})
+}

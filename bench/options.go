@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/rategen/rategen/bench/internal/contest"
+)
+
+// options are what the command line asks for.
+type options struct {
+	plan     contest.Plan
+	runs     int
+	cores    int
+	markdown bool
+	checkout string // to write into, or empty
+}
+
+// parse reads a command line. It writes what is wrong with a flag, and the flags
+// that there are, to w.
+func parse(args []string, w io.Writer) (options, error) {
+	o := options{plan: contest.Whole}
+	var part contest.Part
+	flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
+	flags.SetOutput(w)
+	quick := flags.Bool("quick", false, "one short round")
+	connections := flags.Int("connections", 0, "connections that each client may have, 0 for 64")
+	flags.IntVar(&o.runs, "runs", 1, "how often to measure all of it; the targets are the medians of all runs")
+	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
+	flags.BoolVar(&o.markdown, "markdown", false, "print Markdown")
+	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
+	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
+	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all denied\" and \"size of a key in Redis\"", set(&part.Cases))
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	if *quick {
+		o.plan = contest.Quick
+	}
+	if *connections > 0 {
+		o.plan.Connections = *connections
+	}
+	o.plan.Part = part
+	switch {
+	case flags.NArg() > 0:
+		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.runs < 1:
+		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
+	case o.checkout != "" && !part.Whole():
+		return options{}, errors.New("-write needs all numbers: leave out -only and -cases")
+	}
+	return o, part.Check()
+}
+
+// set returns what sets a regular expression from a flag.
+func set(to **regexp.Regexp) func(string) error {
+	return func(s string) (err error) {
+		*to, err = regexp.Compile(s)
+		return err
+	}
+}

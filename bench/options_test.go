@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/rategen/rategen/bench/internal/contest"
+)
+
+func TestParse(t *testing.T) {
+	var told bytes.Buffer
+	o, err := parse([]string{"-quick", "-runs", "3", "-cores", "2", "-connections", "7", "-only", "packed|list", "-cases", "1 caller, 1,000 keys"}, &told)
+	if err != nil || told.Len() > 0 {
+		t.Fatal(err, told.String())
+	}
+	if o.runs != 3 || o.cores != 2 || o.plan.Connections != 7 || o.plan.Rounds != contest.Quick.Rounds {
+		t.Errorf("%+v", o)
+	}
+	if part := o.plan.Part; part.Only.String() != "packed|list" || part.Cases.String() != "1 caller, 1,000 keys" {
+		t.Errorf("%v", part)
+	}
+	o, err = parse(nil, &told)
+	if err != nil || o.plan != contest.Whole || o.runs != 1 {
+		t.Errorf("without flags: %+v, %v", o, err)
+	}
+	o, err = parse([]string{"-runs", "5", "-write", ".."}, &told)
+	if err != nil || o.checkout != ".." || o.runs != 5 {
+		t.Errorf("all of it five times: %+v, %v", o, err)
+	}
+}
+
+func TestParseFaults(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"-write .. -only packed", "-write needs all numbers: leave out -only and -cases"},
+		{"-write .. -cases hot", "-write needs all numbers: leave out -only and -cases"},
+		{"-runs 0", "-runs 0: at least one run is needed"},
+		{"-only packt", `no limiter's name matches "packt"`},
+		{"-cases warm", `no case's heading matches "warm"`},
+		{"-cases (", `invalid value "(" for flag -cases: error parsing regexp`},
+		{"quick", `unexpected argument "quick"`},
+	} {
+		_, err := parse(strings.Fields(test.args), new(bytes.Buffer))
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", test.args, err, test.want)
+		}
+	}
+}
