@@ -52,48 +52,42 @@ end
 --- open
 -- Reads the log under key: front events from the byte after skip on, in state; then,
 -- of a long log, ring events in slots, and back events behind the header in state.
-local state, front, ring, back, skip, start, size, newest = nil, 0, 0, 0, 0, nil, nil, nil
+local state, front, ring, back, skip, start, size, oldest, newest = nil, 0, 0, 0, 0, nil, nil, nil, nil
 -- The first bytes of a short and of a long log, the number of these bytes, and the
 -- number of bytes before the slots of a long log.
 local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
 if max <= 64 then
   --- insert read
 else
-  state = call('GETRANGE', key, '0', '134')
+  state = call('GETRANGE', key, '0', '232')
   if state == '' then
     state = nil
-  elseif #state == 135 and string.byte(state, 1, 1) == 0 then
+  elseif #state == 233 and string.byte(state, 1, 1) == 0 then
     state = call('GET', key)
   end
 end
 if state then
-  local length, kind = #state, string.byte(state, 1, 1)
-  if kind == 0 and length >= base and (length - base) % 7 == 0 then
-    front, skip = (length - base) / 7, base
-    --- insert end
-    if front > 0 then
-      newest = number('>I7', state, length - 6)
+  local length, kind, ended = #state, nil, nil
+  if length > base + 6 then
+    kind, ended, oldest = number('>I1I7I7', state, 1)
+    if kind == 0 then
+      front, skip, newest = (length - base) / 7, base, number('>I7', state, length - 6)
+    elseif kind == 1 and length >= rest then
+      size, start, ring, front, back = number('>I4I4I4I1I1', state, base + 1)
+      if front < 1 or front > 8 or back < 1 or back > 8 or start >= size or ring < 1 or ring > size then
+        error('a log of another kind')
+      end
+      skip = rest - 7 * front
+      oldest, newest = number('>I7', state, skip + 1), number('>I7', state, base + 8 + 7 * back)
+    else
+      kind = nil
     end
-  elseif kind == 1 and length >= rest then
-    --- insert end
-    size, start, ring, front, back = number('>I4I4I4I1I1', state, base + 1)
-    skip = rest - 7 * front
-    if front < 1 or front > 8 or back < 1 or back > 8 or start >= size or ring < 1 or ring > size then
-      error('a log of another kind')
-    end
-    newest = number('>I7', state, base + 8 + 7 * back)
-  else
+    --- insert ended
+  --- insert short
+  end
+  if not kind or front % 1 > 0 then
     error('a text of another kind')
   end
-end
---- end (block)
-ends = number('>I7', state, 2)
-if ends == 0 then
-  ends = nil
-end
---- clear (block)
-if ends then
-  log = short .. sub(log, 9)
 end
 --- look
 room, at = max, clock
@@ -107,12 +101,23 @@ if newest then
   end
   if newest >= first then
     left = 0
-    if number('>I7', state, skip + 1) < first then
+    if oldest < first then
       -- In part, the event at low has left the window, and the event at most has not.
-      local part, place, low, high, most = state, skip + 1, 0, 1, front - 1
+      local part, place, low, most = state, skip + 1, 0, front - 1
       if ring > 0 and number('>I7', part, place + 7 * most) < first then
         --- insert search
       end
+      -- Few have left, unless the key was idle for a while.
+      if most - low > 4 then
+        local one, two, three, four = number('>I7I7I7I7', part, place + 7 * (low + 1))
+        if four < first then
+          low = low + 4
+        else
+          low = low + (one >= first and 0 or two >= first and 1 or three >= first and 2 or 3)
+          most = low + 1
+        end
+      end
+      local high = low + 1
       while high < most and number('>I7', part, place + 7 * high) < first do
         low, high = high, high * 2 + 1
       end
@@ -120,7 +125,8 @@ if newest then
         high = most
       end
       while high - low > 1 do
-        local middle = math.floor((low + high) / 2)
+        local middle = (low + high) / 2
+        middle = middle - middle % 1
         if number('>I7', part, place + 7 * middle) < first then
           low = middle
         else
@@ -149,7 +155,7 @@ if newest then
 end
 --- search
 -- All events in front have left: it is among the next ones that one has not.
-low, high, most, place, left = -1, 0, math.min(ring, 8) - 1, 1, front
+low, most, place, left = -1, math.min(ring, 8) - 1, 1, front
 part = slots(key, rest, start, size, 0, most + 1)
 if number('>I7', part, 7 * most + 1) >= first then
   ahead = part
@@ -180,14 +186,18 @@ local log = at == clock and stamp or bytes('>I7', at)
 if cost > 1 then
   log = string.rep(log, cost)
 end
+-- To remove events takes longer than to read a few that have left.
+if left <= 4 and live > 0 and (max <= 64 or left + live + cost <= 32) then
+  left = 0
+end
 if ring == 0 then
-  if left == 0 and live > 0 then
-    log = state .. log
-    --- insert clear
-  elseif live > 0 then
-    log = short .. sub(state, skip + 7 * left + 1) .. log
-  else
+  if live == 0 then
     log = short .. log
+  elseif left == 0 and (max <= 64 or front + cost <= 32) then
+    call('APPEND', key, log)
+    log = nil
+  else
+    log = short .. sub(state, skip + 7 * left + 1) .. log
   end
 else
   local head, tail = nil, sub(state, base + 15, base + 14 + 7 * back) .. log
@@ -256,12 +266,12 @@ end
 --- set
 -- Writes a log that is not long, or makes it so, and its expiry if that is to change.
 local whole -- how long the text is to become
-if max > 64 and #log > 134 then
+if max > 64 and #log > 232 then
   -- An eighth more slots than are used, but no more than the log may hold; and all of
-  -- these for more than 4,096 events, so that none of the copies is large.
+  -- these for more than 16,384 events, so that none of the copies is large.
   local ring = (#log - base) / 7 - 9
   local size = math.floor(ring * 9 / 8) + 8
-  if ring > 4096 and ring <= max then
+  if ring > 16384 and ring <= max then
     size = max + 256
   elseif ring <= max and size > max then
     size = max
@@ -269,17 +279,21 @@ if max > 64 and #log > 134 then
   whole = rest + 7 * size
   log = long .. bytes('>I4I4I4I1I1', size, 0, ring, 8, 1) .. sub(log, -7) .. string.rep('\0', 49)
     .. sub(log, base + 1, base + 56) .. sub(log, base + 57, -8)
-  if whole <= 131072 then -- or else SETRANGE, which may take twice the memory below 1 MB
+  if whole <= 131072 then
     log = log .. string.rep('\0', whole - #log)
   end
 end
-if opens then
+if whole and whole > 131072 then
+  -- Redis makes a new text as long as it must be, and one that grows up to twice as long.
+  local lives = opens and -1 or call('PTTL', key)
+  call('UNLINK', key)
+  call('SETRANGE', key, whole - 1, '\0')
+  call('SETRANGE', key, '0', log)
+  call('PEXPIRE', key, lifetime(lives < 0 and at + window + slack or clock + lives * 1000 - 100000))
+elseif opens then
   call('SET', key, log, 'PX', lifetime(at + window + slack))
 else
   call('SET', key, log, 'KEEPTTL')
-end
-if whole and whole > 131072 then
-  call('SETRANGE', key, whole - 1, '\0')
 end
 --- refund
 --- insert open
@@ -349,3 +363,5 @@ if live > 0 then
 end
 --- mark
 local written = redis.pcall('SETRANGE', key, '1', bytes('>I7', ends))
+--- drop
+--- insert unmark

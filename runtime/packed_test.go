@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -125,7 +126,8 @@ func TestPackedShrinks(t *testing.T) {
 	}
 }
 
-// TestPackedBytes wants servers with and without Lua's struct to keep the same bytes.
+// TestPackedBytes wants servers with and without Lua's struct to keep the same bytes of
+// every state that is a text.
 func TestPackedBytes(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
@@ -136,33 +138,46 @@ func TestPackedBytes(t *testing.T) {
 		}
 		return changed
 	}
-	for _, block := range []time.Duration{0, time.Millisecond} {
-		rule := packedRule(1000)
-		rule.Block = block
-		subjects := []storetest.Subject{injected(t, client, nil), injected(t, client, without)}
-		key := storetest.Prefix(t) + block.String()
-		for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
-			var values [][]byte
-			var results []runtime.Result
-			for j, s := range subjects {
-				k := key + strconv.Itoa(j)
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(k), Max: rule.Max, Cost: cost}}}}
-				if err := s.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
-					t.Fatal(err, calls[0].Err)
-				}
-				value, err := client.Get(t.Context(), k).Bytes()
-				if err != nil {
-					t.Fatal(err)
-				}
-				values, results = append(values, value), append(results, calls[0].Charges[0].Result)
-			}
-			if results[0] != results[1] || !bytes.Equal(values[0], values[1]) {
-				t.Fatalf("call %d: %+v and %x with struct, %+v and %x without", i, results[0], values[0], results[1], values[1])
-			}
-			for _, s := range subjects[:1] { // they share the clock
-				s.Advance(37 * time.Millisecond)
-			}
+	for name, rule := range serverRules(100*time.Millisecond, 1000) {
+		if rule.Algorithm == runtime.Concurrency || rule.Algorithm == runtime.SlidingLog && rule.Storage != runtime.Packed {
+			continue
 		}
+		for _, block := range []time.Duration{0, time.Millisecond} {
+			if rule.Wait > 0 && block > 0 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, block=%v", name, block), func(t *testing.T) {
+				rule := *rule
+				rule.Block = block
+				equalBytes(t, client, &rule, injected(t, client, nil), injected(t, client, without))
+			})
+		}
+	}
+}
+
+// equalBytes has two stores that share a clock decide the same calls, each on a key of
+// its own, and wants the same results and the same bytes.
+func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, subjects ...storetest.Subject) {
+	key := storetest.Prefix(t)
+	for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
+		var values [][]byte
+		var results []runtime.Result
+		for j, s := range subjects {
+			k := key + strconv.Itoa(j)
+			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(k), Max: 1000, Cost: cost}}}}
+			if err := s.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+				t.Fatal(err, calls[0].Err)
+			}
+			value, err := client.Get(t.Context(), k).Bytes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			values, results = append(values, value), append(results, calls[0].Charges[0].Result)
+		}
+		if results[0] != results[1] || !bytes.Equal(values[0], values[1]) {
+			t.Fatalf("call %d: %+v and %x with struct, %+v and %x without", i, results[0], values[0], results[1], values[1])
+		}
+		subjects[0].Advance(37 * time.Millisecond)
 	}
 }
 

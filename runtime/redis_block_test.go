@@ -52,7 +52,7 @@ func (c *argumentCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // writes are the commands of the scripts that write.
-var writes = []string{"zadd", "zrem", "zremrangebyrank", "rpush", "ltrim", "lrem", "set", "setrange", "unlink", "pexpire"}
+var writes = []string{"zadd", "zrem", "zremrangebyrank", "rpush", "ltrim", "lrem", "append", "set", "setrange", "unlink", "pexpire"}
 
 // TestBlockWrites wants a block to be written once, by the denial that begins it,
 // and to cost callers who are not blocked neither a command nor an argument.

@@ -31,19 +31,19 @@ func TestTrim(t *testing.T) {
 				if !calls[0].Charges[0].Allowed {
 					t.Fatalf("got %+v", calls[0].Charges[0])
 				}
-				var elements int64
+				elements, most := int64(0), int64(10)
 				switch client.Type(ctx, redisKey).Val() {
 				case "zset":
 					elements = client.ZCard(ctx, redisKey).Val()
 				case "list":
 					elements = client.LLen(ctx, redisKey).Val()
 				case "string":
-					if elements = client.StrLen(ctx, redisKey).Val()/7 - 5; rule.Storage == runtime.Packed {
-						elements = packedLen(t, client, redisKey)
+					if elements = client.StrLen(ctx, redisKey).Val()/7 - 6; rule.Storage == runtime.Packed {
+						elements, most = packedLen(t, client, redisKey), 14 // a few may stay
 					}
 				}
-				if elements < 1 || elements > 10 {
-					t.Fatalf("%d elements after %d calls, want at most 10", elements, i+1)
+				if elements < 1 || elements > most {
+					t.Fatalf("%d elements after %d calls, want at most %d", elements, i+1, most)
 				}
 				if i < 25 {
 					subject.Advance(600 * time.Millisecond) // some have left

@@ -74,8 +74,11 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 		if v.count == l.count || newest < at-at%slack {
 			l.kept = at + c.Window + slack
 		}
-		if c.Algorithm == terms.LogList {
+		switch {
+		case c.Algorithm == terms.LogList:
 			left = min(left, c.Cost+10_000)
+		case left <= 4 && (c.Max <= 64 || l.count+c.Cost <= 32):
+			left = 0 // They stay in Redis, see sliding_log_packed.lua.
 		}
 	} else {
 		if v.count == l.count {
