@@ -222,7 +222,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				}
 			}
 		case "settle", "renew":
-			if len(charged) == 0 {
+			if len(charged) == 0 || op == "renew" && base.Algorithm != runtime.Concurrency {
 				continue
 			}
 			var charges []runtime.Charge
@@ -246,7 +246,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					if err := s.Settle(ctx, charges); err != nil {
 						return err
 					}
-				case base.Algorithm == runtime.Concurrency:
+				default:
 					var calls []runtime.Call
 					for _, c := range charges {
 						calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})

@@ -112,6 +112,30 @@ func TestLifetime(t *testing.T) {
 	}
 }
 
+// TestLifetimeWhileBusy charges keys so often that most charges leave the expiry alone,
+// and wants every one to find a key that lives long enough.
+func TestLifetimeWhileBusy(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(200*time.Millisecond, 1000) {
+		t.Run(name, func(t *testing.T) {
+			subject := injected(t, client, nil)
+			key := storetest.Prefix(t)
+			for i := range 100 {
+				subject.Advance(7 * time.Millisecond)
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: 1, Wait: rule.Wait}}}}
+				if err := subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+					t.Fatal(err, calls[0].Err)
+				}
+				lives := expireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond
+				if more := lives - calls[0].Charges[0].ResetAfter; more < 0 || more > time.Second {
+					t.Fatalf("charge %d: lives %v longer than until it is whole again", i, more)
+				}
+			}
+		})
+	}
+}
+
 // TestRaisedMember charges a key whose only event has left the window, and whose
 // member was raised above the time: the charge sets the expiry of what is a new
 // key.
