@@ -10,24 +10,25 @@
 --        to 8. Room for 8 events holds the latter at its beginning, and room for 8 more
 --        the former at its end. Then come the slots, a ring.
 -- PARAM  length of a time slice in microseconds, as for the ZSET.
--- CALLS  If max is at most 64:
---        look: GET; calls in a row share one MGET. charge: SET.
---        If it is more:
---        look: GETRANGE for the beginning. About every 8th time that an event has left,
---        or if several have, GETRANGE for the next 8; if these have left, GETRANGE about
---        log n times. GETRANGE for most denials. GET if max was less when the log was
---        charged.
---        charge: SET up to 18 events, and above that to have an eighth more slots than
---        there are events, when they are too few or more than four times what is used;
---        and SETRANGE beside it above 4,096 events, to have as many as max, once.
---        Otherwise SETRANGE, and about every 8th time another; and PEXPIRE if the newest
---        event is not of the same stretch of slack, see prelude.lua.
+-- CALLS  look: if max is at most 64, GET; calls in a row share one MGET. If it is more,
+--        GETRANGE for the beginning; and of a long log, about every 8th time that an
+--        event has left, or if several have, GETRANGE for the next 8; if these have
+--        left, GETRANGE about log n times. GETRANGE for most denials of a long log. GET
+--        if max was less when the log was charged.
+--        charge: APPEND; SET if more than four events have left, or all have. If max is
+--        above 64, a log of more than 32 events becomes a long one by SET, and so does
+--        one that has too few slots or more than four times what is used: it gets an
+--        eighth more than it needs. Above 16,384 events it gets as many as max, once, by
+--        UNLINK and SETRANGE. Otherwise SETRANGE for a long log, and about every 8th
+--        time another. PEXPIRE if the newest event is not of the same stretch of slack,
+--        see prelude.lua.
 --        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
---        SETRANGE, and above 18 events GETRANGE and SETRANGE for those behind the charge
+--        SETRANGE, and for a long log GETRANGE and SETRANGE for those behind the charge
 --        in the ring, or those before it if they are fewer.
 --
 -- Lua hashes every byte of every text, so a script should see few of them. A charge
--- removes all events that have left.
+-- removes all events that have left, but up to four of them stay in a log that is not
+-- long, and nothing counts them.
 --- gather
 if max <= 64 then
   --- insert strings
@@ -237,7 +238,7 @@ if tail == '' and ring > 0 then
 end
 back = #tail / 7
 local moved = back > 8 and back - 1 or 0 -- how many go to the ring
-if ring == 0 or ring + moved > size or (ring + moved) * 4 < size and ring + moved <= 2048 then
+if ring == 0 or ring + moved > size or (ring + moved) * 4 < size and ring + moved <= 4096 then
   log = short .. (head or sub(state, rest - 7 * front + 1, rest))
     .. (ring > 0 and slots(key, rest, start, size, 0, ring) or '') .. tail
 else

@@ -116,7 +116,7 @@ var logMutations = []scriptMutation{
 	{"packed: the ring is read to its end only", "packed", "if upto > size then", "if false then", "^TestModelOfLongLogs$/^log_packed$"},
 	{"packed: the ring is written over its end", "packed", "if #events > fits then", "if false then", "^TestModelOfLongLogs$/^log_packed$"},
 	{"packed: more events than slots", "packed", "ring + moved > size", "ring + moved > size + 8", "^TestPackedEdges$"},
-	{"packed: never smaller", "packed", "or (ring + moved) * 4 < size and ring + moved <= 2048", "", "^TestPackedShrinks$"},
+	{"packed: never smaller", "packed", "or (ring + moved) * 4 < size and ring + moved <= 4096", "", "^TestPackedShrinks$"},
 	{"packed: twice as many slots as events", "packed", "math.floor(ring * 9 / 8) + 8", "ring * 2", "^TestPackedShrinks$"},
 	{"packed: all is read", "packed", "max <= 64", "max <= 1000000", "^TestPackedRead$"},
 	{"packed: short logs of a high max are cut off", "packed", "elseif #state == 233 and", "elseif false and", "^TestPackedEdges$"},

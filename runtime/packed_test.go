@@ -120,7 +120,7 @@ func TestPackedShrinks(t *testing.T) {
 		if stored != inside {
 			t.Fatalf("%d events are stored, and %d in the window", stored, inside)
 		}
-		if n := client.StrLen(t.Context(), log.key).Val(); n > max(4*7*inside+500, 76_000) || inside < 2000 && n > 4*7*inside+500 {
+		if n := client.StrLen(t.Context(), log.key).Val(); n > max(4*7*inside+500, 76_000) || inside < 4000 && n > 4*7*inside+500 {
 			t.Fatalf("%d bytes for %d events", n, inside)
 		}
 	}
