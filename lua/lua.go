@@ -35,8 +35,6 @@ const (
 	Block
 	// One stands for take_one.lua, with one algorithm and none of the three above.
 	One
-	// Sets is how many sets there are.
-	Sets
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,

@@ -29,7 +29,7 @@ func TestIdleCounter(t *testing.T) {
 			if commands["set"] != 1 {
 				t.Errorf("commands %v, want one SET", commands)
 			}
-			if n := client.StrLen(t.Context(), log.key).Val(); n != 43 {
+			if n := client.StrLen(t.Context(), log.key).Val(); n != 50 {
 				t.Errorf("%d bytes, want those of one bucket", n)
 			}
 		})

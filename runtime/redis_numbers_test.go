@@ -18,6 +18,10 @@ import (
 // read them.
 var scientific = regexp.MustCompile(`"[^"]*[0-9](\.[0-9]+)?[eE][+-]?[0-9]+[^"]*"`)
 
+// packed is an argument that holds bytes, as MONITOR shows it: no number is to be read
+// in it.
+var packed = regexp.MustCompile(`"[^"]*\\x(\\.|[^"\\])*"`)
+
 // monitor returns what the server executes until stop is called, a line for
 // each command.
 func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
@@ -100,7 +104,7 @@ func TestNumbers(t *testing.T) {
 		if name == `"evalsha"` {
 			command = regexp.MustCompile(`^"evalsha" "[0-9a-f]*"`).ReplaceAllString(command, "")
 		}
-		if scientific.MatchString(command) {
+		if command = packed.ReplaceAllString(command, ""); scientific.MatchString(command) {
 			t.Errorf("%.300s", command)
 		}
 	}

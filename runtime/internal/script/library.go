@@ -42,7 +42,7 @@ type text struct{ source, hash string }
 // A Library holds the scripts for all sets of algorithms, each made when it is
 // first needed. The zero Library makes them of package lua.
 type Library struct {
-	texts [lua.Sets]atomic.Pointer[text]
+	texts [2 * lua.One]atomic.Pointer[text]
 
 	// Change, if not nil, changes every script, for tests.
 	Change func(string) string
