@@ -28,6 +28,8 @@
 --
 -- RetryAfter cannot be known, since it depends on how long calls take: it is what
 -- the mean makes likely, but at most the time until enough permits lapse.
+--- shared
+--- insert texts
 --- look
 room, at = max, clock
 local number, mean, oldest, newest, live = nil, 0, nil, 0, 0

@@ -15,7 +15,7 @@ func TestBlock(t *testing.T) {
 		if name == "permits" {
 			continue // which a caller gives back, so none is blocked
 		}
-		for _, kind := range []uint{0, Several, Settle} {
+		for _, kind := range []uint{0, Several, Settle, One} {
 			with := comment.ReplaceAllString(Take(Block|kind|1<<i), "")
 			for _, piece := range []string{`ends(, \w+)? = `, `active = ends`, `local written = redis\.pcall\(`} { // reads, tells, writes
 				if !regexp.MustCompile(piece).MatchString(with) {

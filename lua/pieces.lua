@@ -2,13 +2,8 @@
 --- time
 -- Redis's own clock, in microseconds. It may step back, and a promoted replica
 -- may be behind: no algorithm lets time run before the newest event of a key.
---
--- A time is written as 16 digits. (Redis itself would write a number that is an
--- argument of redis.call with 17 digits, which is exact, and not scientific for
--- an integer below 2^53, but slow. And texts are not compared, since that takes
--- long where Redis has a locale.)
 local time = redis.call('TIME')
-local clock, clock_text = time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)
+local clock = time[1] * 1000000 + time[2]
 replies[1] = clock
 
 --- terms
@@ -16,15 +11,15 @@ replies[1] = clock
 if which ~= used then
   local t = known and known[which]
   if t then
-    algorithm, window, max, param, more, shadow, slack, first, first_text = unpack(t)
+    algorithm, window, max, param, more, shadow, slack, first = unpack(t)
   else
     --- insert term
     if ARGV[2] ~= '1' then
       known = known or {}
-      known[which] = { algorithm, window, max, param, more, shadow, slack, first, first_text }
+      known[which] = { algorithm, window, max, param, more, shadow, slack, first }
     end
   end
-  used = which
+  used, first_text = which, nil
   --- insert duration
 end
 --- term
@@ -39,9 +34,6 @@ elseif slack > 800000 then
   slack = 800000
 end
 first = clock - window + 1
-if algorithm == 'zset' then
-  first_text = text(first)
-end
 --- loop
 --- insert gather
 -- Takes calls with one limit up to that of the last key. Each stands for times
@@ -188,6 +180,15 @@ elseif #state == 8 then
   --- insert ended
 --- unmark
 call('SETRANGE', key, '1', '\0\0\0\0\0\0\0')
+--- texts
+-- A time is written as text, 16 digits. (Redis itself would write a number that is
+-- an argument of redis.call with 17 digits, which is exact, and not scientific for
+-- an integer below 2^53, but slow. And texts are not compared, since that takes
+-- long where Redis has a locale.)
+local clock_text = time[1] .. sub('00000' .. time[2], -6)
+local function text(at)
+  return format('%010d%06d', at / 1000000, at % 1000000)
+end
 --- numbers
 -- Numbers in bytes, the highest first: number reads those that a format names, from a
 -- text and a place, and bytes writes them. The format is ">" and, for each, "I" and

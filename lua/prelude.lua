@@ -51,11 +51,6 @@ local first, first_text
 -- taken out when a key is decided: what is written then is not in it.
 local states
 
--- A time as text, 16 digits.
-local function text(at)
-  return format('%010d%06d', at / 1000000, at % 1000000)
-end
-
 -- How many milliseconds a key lives on that means something until a time. It is
 -- counted from now, and is a little more than that: Redis would drop a key at
 -- once that is to expire in its past, which a short window is when the script

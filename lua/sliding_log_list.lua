@@ -18,6 +18,8 @@
 --
 -- A charge removes at most 10,000 events more than it adds: Redis drops them by
 -- hundreds. Those that stay have left all the same: nothing counts them.
+--- shared
+--- insert texts
 --- look
 room, at = max, clock
 local live, left = 0, nil

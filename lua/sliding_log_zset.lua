@@ -23,8 +23,11 @@
 -- A charge removes at most 128 events more than it adds. Those that stay have
 -- left all the same: nothing counts them. In a stretch, or 17 charges, a set
 -- gains fewer than that, so it shrinks again after a peak.
+--- shared
+--- insert texts
 --- look
 room, at = max, clock
+first_text = first_text or text(first)
 local first, first_text, live, number, newest = first, first_text, 0, nil, nil
 local member = call('ZREVRANGE', key, '0', '0')[1]
 --- insert newest

@@ -28,9 +28,9 @@ var takeMutations = []scriptMutation{
 	{"settle: a run is one key", "", "last = place + ARGV[arg + 3] - 1", "last = place", "^TestSettleLaterOnRedis$"},
 	{"prelude: expires early", "", "(at - clock) / 1000) + 100", "(at - clock) / 1000) - 1", byModel("log_zset")},
 	{"prelude: expiry in scientific notation", "", "format(life < 2 ^ 31 and '%d' or '%.0f', life)", "math.ceil(at) .. ''", byModel("log_zset")},
-	{"prelude: times of few digits", "", "'%010d%06d'", "'%010d%d'", byModel("log_zset")},
-	{"take: a clock of few digits", "", "string.sub('00000' .. time[2], -6)", "time[2]", byModel("log_zset")},
-	{"take: whole seconds", "", "time[1] * 1000000 + time[2], time[1] .. string.sub('00000' .. time[2], -6)", "time[1] * 1000000, time[1] .. '000000'", "^TestRedisStore$/^zset$/^window$"},
+	{"texts: times of few digits", "", "'%010d%06d'", "'%010d%d'", byModel("log_zset")},
+	{"texts: a clock of few digits", "", "sub('00000' .. time[2], -6)", "time[2]", byModel("log_zset")},
+	{"take: whole seconds", "", "time[1] * 1000000 + time[2]", "time[1] * 1000000", "^TestRedisStore$/^zset$/^window$"},
 }
 
 var logMutations = []scriptMutation{
