@@ -247,8 +247,8 @@ not meant:
     one rule.
 
   - A log in a sorted set has more than 128 events. Redis then needs about 130
-    bytes for each, and about 20 for each of up to 128. Write storage=list, or
-    storage=zset if you mean that.
+    bytes for each, and about 20 for each of up to 128. Write storage=packed,
+    or storage=zset if you mean that.
 
   - All callers share the limits of a method that has a parameter called id, ip,
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you

@@ -184,7 +184,7 @@ func TestWarningsAndJSON(t *testing.T) {
 	}
 	code, out, errs = rategen(dir, "-json", "-v")
 	if code != 0 || errs != "" || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"severity":"warning"`) ||
-		!strings.Contains(out, `"fix":{"message":"add storage=list","line":4,"column":29,"endLine":4,"endColumn":29,"newText":" storage=list"}`) {
+		!strings.Contains(out, `"fix":{"message":"add storage=packed","line":4,"column":29,"endLine":4,"endColumn":29,"newText":" storage=packed"}`) {
 		t.Errorf("-json: exit %d\nstdout: %sstderr: %s", code, out, errs)
 	}
 	os.WriteFile(filepath.Join(dir, "a_ratelimit.go"), nil, 0o644)

@@ -88,9 +88,9 @@ func (b *Builder) warnLog(r *Rule) {
 		return
 	}
 	v := r.Expr("max")
-	b.Report.Warn(v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=list, or storage=zset if that is meant",
+	b.Report.Warn(v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
 		n, byteSize(n*largeZSetEvent), largeZSetEvent, smallZSet, smallZSetEvent).
-		Over(v.Tail(0)).Replace(r.End, 0, " storage=list", "add storage=list")
+		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
 }
 
 // warnShared warns of a limit that all callers share though the method is told
