@@ -32,9 +32,9 @@ const usualCharges = 8
 // Its methods take the time from their caller, in microseconds since 1970. The
 // time may step back.
 type Map struct {
+	shards [shardCount]shard // first, so that each begins with a cache line
 	seed   maphash.Seed
 	max    int // keys in a shard
-	shards [shardCount]shard
 }
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
