@@ -28,12 +28,17 @@ func (l *Limiter) planOf(limit *Limit) *plan {
 	if rule == nil {
 		return nil
 	}
-	if l.overrides.Load() != nil || rule.Adaptive != nil {
-		effective, scaled, on, err := l.effective(limit)
-		if err != nil || !on {
+	if l.overrides.Load() != nil {
+		on := true
+		if rule, max, on = l.overridden(limit); !on {
 			return nil
 		}
-		rule, max = effective, scaled
+	}
+	if rule.Adaptive != nil { // Its scaled max has a plan, if its own is valid.
+		if max <= 0 || rule.check(max, limit.cost) != nil {
+			return nil
+		}
+		max = l.scaled(limit.rule, rule, max, limit.cost)
 	}
 	k := planKey{rule, max}
 	hash := k.hash()
