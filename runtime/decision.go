@@ -3,6 +3,8 @@ package runtime
 import (
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/receipts"
 )
 
 // A Decision is the answer to one call. It is a plain value: copies of a charged
@@ -34,7 +36,7 @@ type Decision struct {
 	ResetAfter time.Duration
 
 	charged [MaxLimits]int64 // when each limit was charged, for Settle
-	page    *receiptPage     // nil if nothing was charged
+	page    *receipts.Page   // nil if nothing was charged
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
 	// and a copy of the copy, as in d, err := Take(...), waits for both. So the

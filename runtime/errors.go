@@ -64,17 +64,6 @@ type LimitedError struct {
 	rule *Rule
 }
 
-func newLimitedError(c *Charge) *LimitedError {
-	return &LimitedError{
-		Rule:       c.Rule.Name,
-		Limit:      c.capacity(),
-		Remaining:  c.Remaining,
-		RetryAfter: c.RetryAfter,
-		Blocked:    c.Blocked,
-		rule:       c.Rule,
-	}
-}
-
 // Error returns the rule's message.
 func (e *LimitedError) Error() string {
 	if e.rule == nil {

@@ -107,7 +107,7 @@ func (c *Charge) decider(source Source, recalled bool) Source {
 // unsatisfiable reports a shadow limit that could never admit the call, and is
 // left out of its decision for that.
 func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
-	e.log.denied(c, SourceNone, instant())
+	e.log.shadowDenied(c, SourceNone, instant())
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		ev := newDecisionEvent(c)
 		ev.Verdict = ShadowDenied

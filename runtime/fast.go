@@ -9,7 +9,7 @@ import (
 )
 
 // fastKey is the longest key in bytes that a call on the fast path may have.
-const fastKey = 128
+const fastKey = 144
 
 // A fastPath is a part of a store that decides a charge without leaving the
 // process and without keeping the charge. The charge is then on the caller's
@@ -36,58 +36,55 @@ func (l *Limiter) takeFast(ctx context.Context, limit *Limit, d *Decision) (bool
 	if l.fast.denials != nil && l.fast.denials.Empty() {
 		return false, nil // nobody is over a limit
 	}
-	rule, max, on, err := l.effective(limit)
-	if err != nil || !on || limit.cost == 0 || limit.key.rare != nil || rule.Wait > 0 || rule.Mode != Enforce ||
-		len(l.namespace)+rule.prefixLen()+len(limit.key.bytes()) > fastKey || ctx.Err() != nil {
+	p := l.planOf(limit)
+	if p == nil || !p.takes(limit) || ctx.Err() != nil {
 		return false, nil
 	}
-	var array [fastKey + 32]byte
-	charges := [1]Charge{{Rule: rule, Max: max, Cost: limit.cost}}
-	c := &charges[0]
-	if c.unsatisfiable() {
-		return false, nil
-	}
-	key := appendKey(array[:0], l.namespace, rule, &limit.key)
+	var array [fastKey]byte
+	var c terms.Charge // set in place, since a copy waits for what was just written
+	c.Terms, c.Key, c.Cost = p.terms, p.key(&array, &limit.key), limit.cost
 	arrived := instant()
-	if m := l.fast.denials; m != nil {
-		plain := terms.Charge{Cost: c.Cost}
-		rule.setTerms(&plain.Terms, max, 0)
-		if !m.Denies(key, &plain, arrived, denials.Renewed) {
-			return false, nil
-		}
-		c.Result = Result(plain.Result)
+	if m := l.fast.denials; m != nil && !m.Denies(c.Key, &c, arrived, denials.Renewed) {
+		return false, nil
 	}
 	if l.cap != nil {
-		return l.cap.takeFast(ctx, l, key, &charges, arrived, d)
+		return l.cap.takeFast(ctx, l, p, &c, arrived, d)
 	}
-	return l.decideFast(ctx, key, &charges, arrived, d)
+	return l.decideFast(ctx, p, &c, arrived, d)
 }
 
 // decideFast decides a charge in memory, unless it is denied already. It
 // returns false, and has done nothing, if that cannot be.
-func (l *Limiter) decideFast(ctx context.Context, key []byte, charges *[1]Charge, arrived time.Duration, d *Decision) (bool, error) {
-	c := &charges[0]
+func (l *Limiter) decideFast(ctx context.Context, p *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
 	if memory := l.fast.memory; memory != nil {
-		if memory.decideOne(memory.time(arrived), key, c, true) != nil {
+		page, receipt, ok := memory.states.Take(memory.time(arrived), c)
+		if !ok {
 			return false, nil
 		}
-		if d.charged[0], d.Source = c.At, SourceStore; c.At != 0 {
-			issueReceipt(d)
-			if c.Rule.Algorithm == Concurrency {
-				l.permits.hold(c.Rule, key, c.Max, c.Cost, c.At, false)
-			}
+		d.Source, d.charged[0], d.page, d.receipt = SourceStore, c.At, page, receipt
+		if c.Algorithm == terms.Permits && c.At != 0 {
+			l.permits.hold(p.rule, c.Key, p.max, c.Cost, c.At, false)
 		}
 	}
-	d.of(c)
+	if c.Recalled {
+		d.Source = SourceRecalled
+	}
+	d.Allowed, d.Rule, d.Limit, d.Remaining, d.ResetAfter = c.Allowed, p.name, p.capacity, c.Remaining, c.ResetAfter
 	if l.events.decides() {
-		l.events.decided(ctx, charges[:], arrived, d.Source, nil)
+		l.decidedFast(ctx, p, c, arrived, d.Source)
 	}
 	if c.Allowed {
 		return true, nil
 	}
+	d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
 	if l.events.keys {
-		l.keyDenied(ctx, c.Rule, key)
+		l.keyDenied(ctx, p.rule, c.Key)
 	}
-	l.events.log.denied(c, d.Source, arrived)
-	return true, newLimitedError(c)
+	return true, l.events.log.deny(p.rule, c.Cost, d, arrived)
+}
+
+// decidedFast reports the decision about a planned charge.
+func (l *Limiter) decidedFast(ctx context.Context, p *plan, c *terms.Charge, arrived time.Duration, source Source) {
+	charges := [1]Charge{p.charge(c)}
+	l.events.decided(ctx, charges[:], arrived, source, nil)
 }

@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/receipts"
 )
 
 // leased reports whether the limit may have a lease.
@@ -30,7 +32,7 @@ func (l *Limiter) takeLeased(ctx context.Context, limit *Limit, d *Decision) boo
 	}
 	d.Allowed, d.Source, d.Rule, d.Limit = true, SourceLease, rule.Name, rule.capacity(max)
 	d.Remaining, d.ResetAfter, d.charged[0] = g.remaining(left, d.Limit), g.resetAfter(now), g.at
-	issueReceipt(d)
+	d.page, d.receipt = receipts.Issue()
 	if l.events.decides() {
 		c := Charge{Rule: rule, Max: max, Cost: limit.cost, Result: g.result(left, d.Limit, now)}
 		l.events.decided(ctx, []Charge{c}, now, SourceLease, nil)

@@ -15,6 +15,7 @@ import (
 type Limiter struct {
 	store     Store
 	fast      fastPath
+	plans     planTable
 	local     *MemoryStore
 	namespace string
 	fail      FailurePolicy
@@ -144,41 +145,53 @@ func (l *Limiter) switchedOn() (on bool) {
 // A limit in [Shadow] mode causes none of these, and no wait. Without limits
 // every call may go on.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
+	err = l.takeInto(ctx, limits, &d)
+	return d, err
+}
+
+// takeInto is Take for a decision of its caller's. Take is inlined for it, which saves
+// a copy of every decision.
+func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (err error) {
 	if !l.Enabled() {
 		d.Allowed = true
-		return d, nil
+		return nil
 	}
 	if l == nil {
 		l = withoutStore
 	}
-	if l.leases != nil && len(limits) == 1 && limits[0].leased() && l.takeLeased(ctx, &limits[0], &d) {
-		return d, nil
+	if l.leases != nil && len(limits) == 1 && limits[0].leased() && l.takeLeased(ctx, &limits[0], d) {
+		return nil
 	}
 	if len(limits) == 1 && l.fast != (fastPath{}) {
-		if done, err := l.takeFast(ctx, &limits[0], &d); done {
+		if done, err := l.takeFast(ctx, &limits[0], d); done {
 			if err != nil {
 				err = l.refused(ctx, err)
 			}
-			return d, err
+			return err
 		}
 	}
+	return l.takeGeneral(ctx, limits, d)
+}
+
+// takeGeneral is Take for all calls, by way of a request.
+func (l *Limiter) takeGeneral(ctx context.Context, limits []Limit, d *Decision) (err error) {
 	req := newRequest()
 	defer req.free()
 	if err := req.fill(ctx, l, limits); err != nil {
-		return d, l.refused(ctx, err)
+		return l.refused(ctx, err)
 	}
 	switch {
 	case l.cap != nil:
-		err = l.takeCapped(ctx, req, limits, &d)
+		err = l.takeCapped(ctx, req, limits, d)
 	case len(req.charges) == 0:
 		d.Allowed = true
 	default:
-		err = l.take(ctx, req, limits, &d)
+		err = l.take(ctx, req, limits, d)
 	}
 	if err != nil {
 		err = l.refused(ctx, err)
 	}
-	return d, err
+	return err
 }
 
 // take has a request decided, and decided again after a wait where its rules
@@ -278,7 +291,7 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {
-		req.receipts.issue(d)
+		d.page, d.receipt = req.receipts.Issue()
 		l.permits.holdAll(req.charges, source == SourceLocal)
 	}
 	return err
@@ -290,12 +303,11 @@ func (l *Limiter) answer(charges []Charge, arrived time.Duration, d *Decision) e
 	charge := d.ofAll(charges)
 	for i := range charges {
 		if c := &charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
-			l.events.log.denied(c, d.Source, arrived)
+			l.events.log.shadowDenied(c, d.Source, arrived)
 		}
 	}
 	if !d.Allowed {
-		l.events.log.denied(charge, d.Source, arrived)
-		return newLimitedError(charge)
+		return l.events.log.deny(charge.Rule, charge.Cost, d, arrived)
 	}
 	return nil
 }

@@ -98,22 +98,3 @@ func TestRecordersOf(t *testing.T) {
 	}
 	recording.Store(was)
 }
-
-// A page of receipts is shared by that many decisions, and each has one bit.
-func TestReceiptBook(t *testing.T) {
-	t.Parallel()
-	var b receiptBook
-	seen := map[*receiptPage]int{}
-	for range 3 * pageReceipts {
-		var d Decision
-		b.issue(&d)
-		if seen[d.page]++; !d.page.use(d.receipt) || d.page.use(d.receipt) {
-			t.Fatal("a receipt is not used once")
-		}
-	}
-	for _, n := range seen {
-		if n != pageReceipts {
-			t.Errorf("%d decisions of a page", n)
-		}
-	}
-}

@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// logInterval is the least time between two log lines of one rule and kind.
-const logInterval = time.Second
-
 // A limitedLog writes one line a second for each rule and kind, so that a flood
 // of calls is not also a flood of lines. A line never holds a key: keys are
 // made of what callers send.
@@ -22,9 +19,10 @@ type limitedLog struct {
 }
 
 type ruleLog struct {
-	rule                        *Rule // as declared
-	degraded, denied, unsettled throttle
-	emptyPart                   atomic.Bool // a line was written
+	rule                *Rule // as declared
+	degraded, unsettled throttle
+	emptyPart           atomic.Bool // a line was written
+	denied              floodThrottle
 }
 
 // newLimitedLog returns a log that calls panicked when a handler has panicked.
@@ -46,21 +44,25 @@ func (l *limitedLog) unsettled(r *Rule, err error) {
 	}
 }
 
-// denied reports a denial of a call that arrived at an instant.
-func (l *limitedLog) denied(c *Charge, source Source, arrived time.Duration) {
-	rule := l.of(c.Rule)
-	if skipped, ok := rule.denied.due(arrived); ok {
-		l.recent.Store(rule)
-		attrs := []slog.Attr{
-			slog.String("rule", c.Rule.Name), slog.String("mode", c.Rule.Mode.String()),
-			slog.Int64("limit", c.capacity()), slog.Int64("cost", c.Cost),
-			retryAfter(c.RetryAfter), slog.String("source", source.String()),
-		}
-		if c.Blocked {
-			attrs = append(attrs, slog.Bool("blocked", true))
-		}
-		l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
+// shadowDenied reports a denial by a shadow limit, of a call that arrived at an instant.
+func (l *limitedLog) shadowDenied(c *Charge, source Source, arrived time.Duration) {
+	if skipped, ok := l.of(c.Rule).denied.due(arrived, 0); ok {
+		l.denied(c.Rule, c.Cost, &Decision{Source: source, Limit: c.capacity(), RetryAfter: c.RetryAfter, Blocked: c.Blocked}, skipped)
 	}
+}
+
+// denied writes the line about a denial.
+func (l *limitedLog) denied(rule *Rule, cost int64, d *Decision, skipped int64) {
+	l.recent.Store(l.of(rule))
+	attrs := []slog.Attr{
+		slog.String("rule", rule.Name), slog.String("mode", rule.Mode.String()),
+		slog.Int64("limit", d.Limit), slog.Int64("cost", cost),
+		retryAfter(d.RetryAfter), slog.String("source", d.Source.String()),
+	}
+	if d.Blocked {
+		attrs = append(attrs, slog.Bool("blocked", true))
+	}
+	l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
 }
 
 // retryAfter returns the attribute of a denial's RetryAfter.
@@ -95,24 +97,6 @@ func (l *limitedLog) of(r *Rule) *ruleLog {
 		return found
 	}
 	return &l.others
-}
-
-// A throttle lets one line pass in every logInterval.
-type throttle struct {
-	last    atomic.Int64 // instant of the last line; 0: there was none
-	skipped atomic.Int64
-}
-
-// due reports whether a line may be written at an instant, and how many lines
-// were left out since the last one.
-func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
-	// A call that arrived later may get here first.
-	last := t.last.Load()
-	if last != 0 && (now-time.Duration(last)).Abs() < logInterval || !t.last.CompareAndSwap(last, int64(now)) {
-		t.skipped.Add(1)
-		return 0, false
-	}
-	return t.skipped.Swap(0), true
 }
 
 // write writes a line to every logger. A handler that panics keeps the line

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // WithProcessCap puts a limit in memory before the store: r bounds how many
@@ -64,28 +66,29 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 // takeFast is takeCapped for a charge that the limiter decides on its caller's
 // stack, or has found to be denied. It returns false, and has done nothing, if
 // the cap needs the general path.
-func (p *processCap) takeFast(ctx context.Context, l *Limiter, key []byte, charges *[1]Charge, arrived time.Duration, d *Decision) (bool, error) {
+func (p *processCap) takeFast(ctx context.Context, l *Limiter, plan *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
 	limit := p.rule.Limit(nil)
-	rule, max, on, err := l.effective(&limit)
-	paid := [1]Charge{{Rule: rule, Max: max, Cost: 1}}
-	if err != nil || !on || rule.Algorithm == Concurrency || rule.Mode != Enforce || paid[0].unsatisfiable() || len(l.namespace)+rule.prefixLen() > fastKey {
+	own := l.planOf(&limit)
+	if own == nil || !own.takes(&limit) || own.terms.Algorithm == terms.Permits {
 		return false, nil
 	}
-	var array [fastKey + 32]byte
-	capKey := appendKey(array[:0], l.namespace, rule, &limit.key)
-	if err := p.store.decideOne(p.store.time(arrived), capKey, &paid[0], true); err != nil {
+	var array [fastKey]byte
+	paid := terms.Charge{Terms: own.terms, Key: own.key(&array, &limit.key), Cost: limit.cost}
+	if !p.store.states.Decide(p.store.time(arrived), &paid, true) {
 		return false, nil
 	}
 	if l.events.decides() {
-		l.events.decided(ctx, paid[:], arrived, SourceProcess, nil)
+		l.decidedFast(ctx, own, &paid, arrived, SourceProcess)
 	}
-	if !paid[0].Allowed {
+	if !paid.Allowed {
+		charges := [1]Charge{own.charge(&paid)}
 		*d = Decision{Source: SourceProcess}
-		return true, l.answer(paid[:], arrived, d)
+		return true, l.answer(charges[:], arrived, d)
 	}
-	done, err := l.decideFast(ctx, key, charges, arrived, d)
+	done, err := l.decideFast(ctx, plan, c, arrived, d)
 	if !done || err != nil {
-		_ = p.store.settleOne(p.store.time(instant()), capKey, &paid[0]) // at 0
+		paid.Cost = -paid.Cost
+		p.store.states.Settle(p.store.time(instant()), &paid)
 	}
 	return done, err
 }

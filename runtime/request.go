@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"github.com/rategen/rategen/runtime/internal/receipts"
 )
 
 // A request is the memory that one call needs on its way to the store and
@@ -15,7 +17,7 @@ type request struct {
 	keys     []byte
 	peeking  bool     // nothing is decided, so nothing is reported
 	whole    []Charge // the originals of charges that have this process's share
-	receipts receiptBook
+	receipts receipts.Book
 	turn     *turn // in a line for permits, or nil
 }
 

@@ -126,7 +126,7 @@ func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
 		s.charges = s.charges[:0]
 		return errNoStore
 	}
-	if d.page != nil && !d.page.use(d.receipt) {
+	if d.page != nil && !d.page.Use(d.receipt) {
 		s.charges = s.charges[:0]
 		return ErrSettled
 	}

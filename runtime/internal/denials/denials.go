@@ -105,13 +105,10 @@ func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup L
 		}
 		runtime.Gosched() // a flood of denied calls must not keep the renewing one from its answer
 	}
-	c.Result = terms.Result{
-		Remaining:  min(n.remaining, c.Max),
-		RetryAfter: n.fits - now,
-		ResetAfter: n.whole - now,
-		Recalled:   true,
-		Blocked:    n.blocked,
-	}
+	r := &c.Result // set in place, since a copy waits for what was just written
+	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
+	r.Remaining, r.RetryAfter, r.ResetAfter = min(n.remaining, c.Max), n.fits-now, n.whole-now
+	r.Delay, r.At = 0, 0
 	return true
 }
 

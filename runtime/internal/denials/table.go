@@ -50,8 +50,9 @@ func (t *table) find(key []byte) *record {
 	if slots == nil {
 		return nil
 	}
+	set := setOf(*slots, hash)
 	for i := range uint64(setSize) {
-		r := (*slots)[place(hash, i, len(*slots))].Load()
+		r := set[place(hash, i)].Load()
 		if r != nil && r.hash == hash && r.key == string(key) {
 			return r
 		}
@@ -59,12 +60,15 @@ func (t *table) find(key []byte) *record {
 	return nil
 }
 
-// place returns the slot that a hash tries as its i-th. All that it tries are in
-// one set; hashes seldom begin at the same slot of it.
-func place(hash, i uint64, slots int) int {
-	set, first := hash/shards/setSize, hash/shards
-	return int(set*setSize+(first+i)%setSize) & (slots - 1)
+// setOf returns the slots that a hash tries.
+func setOf(slots []slot, hash uint64) *[setSize]slot {
+	first := hash / shards & uint64(len(slots)-1) &^ (setSize - 1)
+	return (*[setSize]slot)(slots[first : first+setSize])
 }
+
+// place returns which slot of its set a hash tries as its i-th. Hashes seldom begin at
+// the same one.
+func place(hash, i uint64) uint64 { return (hash/shards + i) % setSize }
 
 // add adds a denial, for which Redis was asked at an instant, to those of its
 // key. The record of the key takes the slot of another one of its set if there
@@ -122,8 +126,9 @@ func (r *record) with(hash uint64, key string, n *denial, now time.Duration) *re
 func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration) *slot {
 	var victim *slot
 	soonest := time.Duration(0)
+	set := setOf(slots, hash)
 	for i := range uint64(setSize) {
-		slot := &slots[place(hash, i, len(slots))]
+		slot := &set[place(hash, i)]
 		until, old := now, slot.Load()
 		if old != nil {
 			if old.hash == hash && old.key == key {
@@ -156,9 +161,9 @@ func (t *table) drop(r *record) {
 	s := &t.shards[r.hash%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slots := *s.slots.Load()
-	for i := range uint64(setSize) {
-		slots[place(r.hash, i, len(slots))].CompareAndSwap(r, nil)
+	set := setOf(*s.slots.Load(), r.hash)
+	for i := range set {
+		set[i].CompareAndSwap(r, nil)
 	}
 }
 
@@ -174,8 +179,9 @@ func (t *table) forget(key []byte, now time.Duration) {
 	if slots == nil {
 		return
 	}
-	for i := range uint64(setSize) {
-		slot := &(*slots)[place(hash, i, len(*slots))]
+	set := setOf(*slots, hash)
+	for i := range set {
+		slot := &set[i]
 		if r := slot.Load(); r != nil && r.hash == hash && r.key == string(key) {
 			slot.Store(nil)
 		}

@@ -13,6 +13,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 
+	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -31,9 +32,9 @@ const usualCharges = 8
 // Its methods take the time from their caller, in microseconds since 1970. The
 // time may step back.
 type Map struct {
+	shards [shardCount]shard // first, so that each begins with a cache line
 	seed   maphash.Seed
 	max    int // keys in a shard
-	shards [shardCount]shard
 }
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
@@ -54,6 +55,18 @@ func (m *Map) Decide(clock int64, c *terms.Charge, commit bool) bool {
 	ok := s.decide(clock, hash, c, commit, m.max)
 	s.mu.Unlock() // A deferred unlock would take as long as the lock.
 	return ok
+}
+
+// Take is Decide for a charge that is to be made, and gives it a receipt if it was. The
+// book of receipts is behind the lock that the charge takes anyway.
+func (m *Map) Take(clock int64, c *terms.Charge) (page *receipts.Page, receipt uint16, ok bool) {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	if ok = s.decide(clock, hash, c, true, m.max); c.At != 0 {
+		page, receipt = s.receipts.Issue()
+	}
+	s.mu.Unlock()
+	return page, receipt, ok
 }
 
 // DecideAll decides a call with any number of charges, of which the keys differ:

@@ -3,14 +3,16 @@ package memstate
 import (
 	"sync"
 
+	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A shard is a part of the keys behind a lock of its own.
 type shard struct {
-	mu   sync.Mutex
-	keys table
-	_    [64]byte // keeps the cache lines of two shards apart
+	mu       sync.Mutex
+	keys     table
+	receipts receipts.Book
+	_        [64]byte // keeps the cache lines of two shards apart
 }
 
 // decide decides a call with one charge, see take.lua.

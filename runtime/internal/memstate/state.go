@@ -61,7 +61,9 @@ func (s *state) heal(clock, window int64, v *view) {
 }
 
 // forgotten reports whether Redis would have dropped the key by now.
-func (s *state) forgotten(clock int64) bool { return s.dies() <= clock/1000 }
+func (s *state) forgotten(clock int64) bool {
+	return s.kept <= clock && s.dies() <= clock/1000 // the first is quicker to find out
+}
 
 // dies returns when Redis drops the key, in milliseconds: rounded up and 100 of
 // them later than needed. See lifetime in prelude.lua.

@@ -1,0 +1,58 @@
+package runtime
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// logInterval is the least time between two log lines of one rule and kind.
+const logInterval = time.Second
+
+// A throttle lets one line pass in every logInterval.
+type throttle struct {
+	last    lastLine
+	skipped atomic.Int64
+}
+
+// due reports whether a line may be written at an instant, and how many lines
+// were left out since the last one.
+func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
+	if !t.last.due(now) {
+		t.skipped.Add(1)
+		return 0, false
+	}
+	return t.skipped.Swap(0), true
+}
+
+// A lastLine is the instant of the last line; 0: there was none.
+type lastLine struct{ at atomic.Int64 }
+
+// due reports whether a line may be written at an instant.
+func (l *lastLine) due(now time.Duration) bool {
+	// A call that arrived later may get here first.
+	last := l.at.Load()
+	return (last == 0 || (now-time.Duration(last)).Abs() >= logInterval) && l.at.CompareAndSwap(last, int64(now))
+}
+
+// A floodThrottle is a throttle for what happens on all processors at once. They
+// would wait for each other if they counted in one place, so each caller counts in
+// its lane, which is any number.
+type floodThrottle struct {
+	last    lastLine
+	_       [56]byte
+	skipped [8]struct {
+		atomic.Int64
+		_ [56]byte // keeps the cache lines of two lanes apart
+	}
+}
+
+func (t *floodThrottle) due(now time.Duration, lane uint32) (skipped int64, ok bool) {
+	if !t.last.due(now) {
+		t.skipped[lane%uint32(len(t.skipped))].Add(1)
+		return 0, false
+	}
+	for i := range t.skipped {
+		skipped += t.skipped[i].Swap(0)
+	}
+	return skipped, true
+}
