@@ -13,15 +13,15 @@ const pageErrors = 36
 // from the heap. A page of errors lives as long as any of them. A book is used by
 // one goroutine at a time.
 type errorBook struct {
-	page *[pageErrors]LimitedError
-	next int    // error on the page
-	lane uint32 // of its users in a floodThrottle
+	page   *[pageErrors]LimitedError
+	next   int    // error on the page
+	stripe uint32 // of its users in a stripedThrottle
 }
 
 // errorBooks has about one book for each processor.
-var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, lane: lastLane.Add(1)} }}
+var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
 
-var lastLane atomic.Uint32
+var lastStripe atomic.Uint32
 
 // issue returns an error that nobody else has.
 func (b *errorBook) issue() *LimitedError {
@@ -37,7 +37,7 @@ func (b *errorBook) issue() *LimitedError {
 // and returns its caller's error.
 func (l *limitedLog) deny(rule *Rule, cost int64, d *Decision, arrived time.Duration) error {
 	b := errorBooks.Get().(*errorBook)
-	if skipped, ok := l.of(rule).denied.due(arrived, b.lane); ok {
+	if skipped, ok := l.of(rule).denied.due(arrived, b.stripe); ok {
 		l.denied(rule, cost, d, skipped)
 	}
 	e := b.issue()

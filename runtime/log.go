@@ -22,7 +22,7 @@ type ruleLog struct {
 	rule                *Rule // as declared
 	degraded, unsettled throttle
 	emptyPart           atomic.Bool // a line was written
-	denied              floodThrottle
+	denied              stripedThrottle
 }
 
 // newLimitedLog returns a log that calls panicked when a handler has panicked.

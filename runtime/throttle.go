@@ -34,21 +34,21 @@ func (l *lastLine) due(now time.Duration) bool {
 	return (last == 0 || (now-time.Duration(last)).Abs() >= logInterval) && l.at.CompareAndSwap(last, int64(now))
 }
 
-// A floodThrottle is a throttle for what happens on all processors at once. They
+// A stripedThrottle is a throttle for what happens on all processors at once. They
 // would wait for each other if they counted in one place, so each caller counts in
-// its lane, which is any number.
-type floodThrottle struct {
+// its stripe, which is any number.
+type stripedThrottle struct {
 	last    lastLine
 	_       [56]byte
 	skipped [8]struct {
 		atomic.Int64
-		_ [56]byte // keeps the cache lines of two lanes apart
+		_ [56]byte // keeps the cache lines of two stripes apart
 	}
 }
 
-func (t *floodThrottle) due(now time.Duration, lane uint32) (skipped int64, ok bool) {
+func (t *stripedThrottle) due(now time.Duration, stripe uint32) (skipped int64, ok bool) {
 	if !t.last.due(now) {
-		t.skipped[lane%uint32(len(t.skipped))].Add(1)
+		t.skipped[stripe%uint32(len(t.skipped))].Add(1)
 		return 0, false
 	}
 	for i := range t.skipped {
