@@ -20,8 +20,8 @@
 --        one that has too few slots or more than four times what is used: it gets an
 --        eighth more than it needs. Above 16,384 events it gets as many as max, once, by
 --        UNLINK and SETRANGE; or SET if Redis allows no text that long. Otherwise
---        SETRANGE for a long log, and about every 8th time another. PEXPIRE if the newest event is not of the same stretch of slack,
---        see prelude.lua.
+--        SETRANGE for a long log, and about every 8th time another. PEXPIRE if the
+--        newest event is not of the same stretch of slack, see prelude.lua.
 --        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
 --        SETRANGE, and for a long log GETRANGE and SETRANGE for those behind the charge
 --        in the ring, or those before it if they are fewer.
