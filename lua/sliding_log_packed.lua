@@ -19,9 +19,9 @@
 --        above 64, a log of more than 32 events becomes a long one by SET, and so does
 --        one that has too few slots or more than four times what is used: it gets an
 --        eighth more than it needs. Above 16,384 events it gets as many as max, once, by
---        UNLINK and SETRANGE. Otherwise SETRANGE for a long log, and about every 8th
---        time another. PEXPIRE if the newest event is not of the same stretch of slack,
---        see prelude.lua.
+--        UNLINK and SETRANGE; or SET if Redis allows no text that long. Otherwise
+--        SETRANGE for a long log, and about every 8th time another. PEXPIRE if the
+--        newest event is not of the same stretch of slack, see prelude.lua.
 --        refund: GET or GETRANGE as above, and GETRANGE about 2 log n times; SET or
 --        SETRANGE, and for a long log GETRANGE and SETRANGE for those behind the charge
 --        in the ring, or those before it if they are fewer.
@@ -86,7 +86,7 @@ if state then
     --- insert ended
   --- insert short
   end
-  if not kind or front % 1 > 0 then
+  if not kind or kind > ring or front % 1 > 0 then
     error('a text of another kind')
   end
 end
@@ -287,10 +287,16 @@ end
 if whole and whole > 131072 then
   -- Redis makes a new text as long as it must be, and one that grows up to twice as long.
   local lives = opens and -1 or call('PTTL', key)
+  lives = lifetime(lives < 0 and at + window + slack or clock + lives * 1000 - 100000)
+  call('PEXPIRE', key, lives) -- what may fail does so before the old text is gone
   call('UNLINK', key)
-  call('SETRANGE', key, whole - 1, '\0')
-  call('SETRANGE', key, '0', log)
-  call('PEXPIRE', key, lifetime(lives < 0 and at + window + slack or clock + lives * 1000 - 100000))
+  if type(redis.pcall('SETRANGE', key, whole - 1, '\0')) == 'table' then
+    -- Longer than proto-max-bulk-len allows: the text grows as far as it is used.
+    call('SET', key, log)
+  else
+    call('SETRANGE', key, '0', log)
+  end
+  call('PEXPIRE', key, lives)
 elseif opens then
   call('SET', key, log, 'PX', lifetime(at + window + slack))
 else
@@ -353,11 +359,15 @@ elseif cost > 0 then
   end
   --- insert join
 end
-if log == short then
+local empty = log == short
+--- insert hold
+if empty then
   call('UNLINK', key)
 elseif log then
   --- insert set
 end
+--- hold (block)
+empty = empty and not ends -- the key stays for the block, and expires as it would have
 --- whole
 if live > 0 then
   reset = newest + window - clock

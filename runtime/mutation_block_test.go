@@ -37,6 +37,7 @@ var blockMutations = []scriptMutation{
 	{"block, list: stays below later events", "list", "call('LTRIM', key, '0', '-2')", "", byModel("log_list_short_block")},
 	{"block, packed: not read", "packed", "ends = ended", "", bySuite("packed", "block")},
 	{"block, packed: none is one of the year 1970", "packed", "if ended > 0 then", "if true then", "^TestPackedEmpty$"},
+	{"block, packed: the key of one that is over stays for ever", "packed", "empty = empty and not ends", "", "^TestEndedBlockExpires$"},
 	{"block, packed: stays when it is over", "packed", `call('SETRANGE', key, '1', '\0\0\0\0\0\0\0')`, "", "^TestBlockLeavesNothing$"},
 	{"block, counter: not read", "counter", "ends = number('>I7', state, 2)", "ends = 0", bySuite("equal_buckets", "block")},
 	{"block, fixed: not read", "fixed", "ends = ended", "", bySuite("fixed_window", "block")},

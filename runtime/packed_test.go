@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -152,6 +153,55 @@ func TestPackedLarge(t *testing.T) {
 		if lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond; lives < rule.Window || lives > rule.Window+time.Second {
 			t.Errorf("%d events expire in %v", step.events, lives)
 		}
+	}
+}
+
+// TestPackedRefused has a server refuse what makes a log a very long one, and wants the
+// log to be as it was, or longer by what was charged.
+func TestPackedRefused(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(context.Context, *redis.Client) error{
+		"longer than a text may be": func(ctx context.Context, client *redis.Client) error {
+			return client.ConfigSet(ctx, "proto-max-bulk-len", "1048576").Err()
+		},
+		"no expiry": func(ctx context.Context, client *redis.Client) error {
+			return client.Do(ctx, "ACL", "SETUSER", "default", "-pexpire", "-pexpireat").Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := redistest.Start(t).Client(t)
+			rule := packedRule(200_000) // 1.4 MB
+			rule.Window = 1000 * time.Hour
+			log := newLog(t, client, rule)
+			log.fill(rule, 16_500)
+			if err := refuse(t.Context(), client); err != nil {
+				t.Fatal(err)
+			}
+			charged := int64(16_500)
+			for range 12 { // there are no slots for as many
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: runtime.MaxLogCost}}}}
+				if err := log.subject.Store.Take(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if calls[0].Err == nil {
+					charged += runtime.MaxLogCost
+				}
+				calls[0].Err = nil
+				if err := log.subject.Store.Peek(t.Context(), calls); err != nil || calls[0].Err != nil {
+					t.Fatal(err, calls[0].Err)
+				}
+				if used := rule.Max - calls[0].Charges[0].Remaining; used != charged {
+					t.Fatalf("%d events are counted, want %d", used, charged)
+				}
+				if expireTime(t.Context(), client, log.key) <= 0 {
+					t.Fatal("the log lives for ever")
+				}
+			}
+			if name == "longer than a text may be" && charged != 16_500+12*runtime.MaxLogCost {
+				t.Errorf("%d events were charged", charged)
+			}
+		})
 	}
 }
 

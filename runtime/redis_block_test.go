@@ -348,3 +348,35 @@ func TestBlockLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedBlockExpires gives back all that was charged before a block that is over,
+// and wants what stays of the key to expire.
+func TestEndedBlockExpires(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range blockingRules(time.Hour, 10) {
+		rule.Block = time.Millisecond
+		call := func(do func(context.Context, []runtime.Call) error) runtime.Call {
+			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(name), Max: 10, Cost: 10}}}}
+			if err := do(t.Context(), calls); err != nil || calls[0].Err != nil {
+				t.Fatal(name, err, calls[0].Err)
+			}
+			return calls[0]
+		}
+		charged := call(store.Take)
+		if denied := call(store.Take); !denied.Charges[0].Blocked {
+			t.Fatalf("%s: got %+v, want it blocked", name, denied)
+		}
+		for call(store.Peek).Charges[0].Blocked {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
+		if err := store.Settle(t.Context(), charged.Charges); err != nil {
+			t.Fatal(err)
+		}
+		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {
+			t.Errorf("%s: %q lives for ever", name, client.Dump(t.Context(), name).Val())
+		}
+	}
+}

@@ -121,3 +121,29 @@ func TestKeysInRow(t *testing.T) {
 		})
 	}
 }
+
+// TestForeignBlock finds somebody else's texts that are as long as a key which holds
+// no more than a block, and wants an error and no change.
+func TestForeignBlock(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range blockingRules(time.Hour, 5) {
+		if stored(rule) && rule.Storage != runtime.Packed {
+			continue
+		}
+		rule.Block = time.Second
+		for _, max := range []int64{5, 500} {
+			for _, value := range []string{"12345678", "\x01\x00\x00\x00\x00\x00\x00\x00", "\x05\x00\x00\x00\x00\x00\x00\x01"} {
+				client.Set(t.Context(), name, value, 0)
+				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(name), Max: max, Cost: 1}}}}
+				if err := store.Take(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), name).Val() != value {
+					t.Errorf("%s, max %d, %x: got %+v, %v", name, max, value, calls[0].Charges[0].Result, calls[0].Err)
+				}
+			}
+		}
+	}
+}
