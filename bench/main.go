@@ -18,8 +18,8 @@
 // short round: it shows that everything works, and its numbers mean little.
 //
 // With -runs n all is measured n times, one run after the other. The tables are those
-// of the last run. The targets are told of all runs: the median, and the least and
-// the most. The median is what counts.
+// of the last run. Each target has the median of all runs, the least and the most. The
+// median is what counts.
 //
 // With -only and -cases a part is measured, in seconds: the limiters whose names match
 // one regular expression, beside those that all are compared with, in the cases whose

@@ -86,6 +86,7 @@ if state then
     --- insert ended
   --- insert short
   end
+  -- Only a long log begins with 1, and its ring is never empty.
   if not kind or kind > ring or front % 1 > 0 then
     error('a text of another kind')
   end
