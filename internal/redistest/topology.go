@@ -139,3 +139,24 @@ func (c *Cluster) Master(slot int) *Server {
 	}
 	return master
 }
+
+// Masters waits until the cluster is ready and returns the addresses of its masters. They
+// are the same as before unless a replica has taken the place of one.
+func (c *Cluster) Masters() []string {
+	c.tb.Helper()
+	c.WaitReady()
+	var masters []string
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		v, err := c.view(node)
+		if err != nil {
+			c.tb.Fatalf("masters: %v", err)
+		}
+		if v.info["role"] == "master" {
+			masters = append(masters, node.Addr)
+		}
+	}
+	return masters
+}
