@@ -80,8 +80,6 @@ if state then
       end
       skip = rest - 7 * front
       oldest, newest = number('>I7', state, skip + 1), number('>I7', state, base + 8 + 7 * back)
-    else
-      kind = nil
     end
     --- insert ended
   --- insert short

@@ -147,7 +147,7 @@ var logMutations = []scriptMutation{
 	{"packed: all given back, and the key stays", "packed", "local empty = log == short", "local empty = false", "^TestPackedEmpty$"},
 	{"packed: any length is a log's", "packed", "front % 1 > 0", "false", "^TestPackedBroken$"},
 	{"packed: the first byte before a block is any", "packed", "kind > ring", "false", "^TestForeignBlock$"},
-	{"packed: any first byte is a log's", "packed", "if kind == 0 then", "if kind ~= 1 then", "^TestPackedBroken$"},
+	{"packed: any first byte is a log's", "packed", "kind > ring", "false", "^TestPackedBroken$"},
 	{"packed: a broken header is a log's", "packed", "if front < 1 or front > 8 or back < 1 or back > 8 or start >= size or ring < 1 or ring > size then", "if false then", "^TestPackedBroken$"},
 	{"packed: other bytes without struct", "packed", "part, value = string.char(value % 256) .. part", "part, value = part .. string.char(value % 256)", "^TestPackedBytes$"},
 
