@@ -76,7 +76,7 @@ func (s *MemoryStore) Settle(_ context.Context, charges []Charge) error {
 	clock := s.time(instant())
 	var failed error
 	for i := range charges {
-		failed = errors.Join(failed, s.settleOne(clock, charges[i].Key, &charges[i]))
+		failed = errors.Join(failed, s.settleOne(clock, &charges[i]))
 	}
 	return failed
 }
@@ -140,18 +140,16 @@ func (s *MemoryStore) decide(calls []Call, commit bool) {
 	clock := s.time(instantOf(calls))
 	for i := range calls {
 		if call := &calls[i]; len(call.Charges) == 1 {
-			call.Err = s.decideOne(clock, call.Charges[0].Key, &call.Charges[0], commit)
+			call.Err = s.decideOne(clock, &call.Charges[0], commit)
 		} else {
 			call.Err = s.decideAll(clock, call.Charges, commit)
 		}
 	}
 }
 
-// decideOne decides a call with one charge. The key is an argument of its own, so
-// that it may be on the caller's stack: the rule of a charge reaches the heap, and
-// the compiler assumes the same of its key.
-func (s *MemoryStore) decideOne(clock int64, key []byte, c *Charge, commit bool) error {
-	plain := terms.Charge{Key: key, Cost: c.Cost}
+// decideOne decides a call with one charge.
+func (s *MemoryStore) decideOne(clock int64, c *Charge, commit bool) error {
+	plain := terms.Charge{Key: c.Key, Cost: c.Cost}
 	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
 	if !s.states.Decide(clock, &plain, commit) {
 		return errOtherState(c.Rule)
@@ -190,10 +188,10 @@ func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Char
 	return nil
 }
 
-// settleOne settles one charge. The key is not the charge's, see decideOne.
-func (s *MemoryStore) settleOne(clock int64, key []byte, c *Charge) error {
+// settleOne settles one charge.
+func (s *MemoryStore) settleOne(clock int64, c *Charge) error {
 	plain := c.difference()
-	plain.Key = key
+	plain.Key = c.Key
 	if !s.states.Settle(clock, &plain) {
 		return errOtherState(c.Rule)
 	}
