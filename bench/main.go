@@ -26,7 +26,7 @@
 // headings match the other. Targets that need more say that they were not measured.
 // For example:
 //
-//	go run . -runs 5 -only 'packed|list' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
+//	go run . -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
 import (

@@ -10,14 +10,14 @@ import (
 
 func TestParse(t *testing.T) {
 	var told bytes.Buffer
-	o, err := parse([]string{"-quick", "-runs", "3", "-cores", "2", "-connections", "7", "-only", "packed|list", "-cases", "1 caller, 1,000 keys"}, &told)
+	o, err := parse([]string{"-quick", "-runs", "3", "-cores", "2", "-connections", "7", "-only", "packed|zset", "-cases", "1 caller, 1,000 keys"}, &told)
 	if err != nil || told.Len() > 0 {
 		t.Fatal(err, told.String())
 	}
 	if o.runs != 3 || o.cores != 2 || o.plan.Connections != 7 || o.plan.Rounds != contest.Quick.Rounds {
 		t.Errorf("%+v", o)
 	}
-	if part := o.plan.Part; part.Only.String() != "packed|list" || part.Cases.String() != "1 caller, 1,000 keys" {
+	if part := o.plan.Part; part.Only.String() != "packed|zset" || part.Cases.String() != "1 caller, 1,000 keys" {
 		t.Errorf("%v", part)
 	}
 	o, err = parse(nil, &told)

@@ -33,7 +33,6 @@ func TestExplainedKey(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	rules := map[string]runtime.Rule{
 		"":                          {},
-		"storage=list":              {Storage: runtime.List},
 		"storage=packed":            {Storage: runtime.Packed},
 		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
 		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour},

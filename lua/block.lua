@@ -7,11 +7,10 @@
 -- blocked as long as its time, which look calls at, is before that end; it does not
 -- matter which limit began the block, or with which terms.
 --
--- CALLS  what look reads holds the block, if there is one; a ZSET and a LIST are read
---        once more then. The denial that begins it: one write, by ZADD, RPUSH, SETRANGE
---        or GET and SET; PTTL, and PEXPIRE if the key would go before the block ends.
---        Later denials write nothing. The first charge after the end: ZREM or LTRIM,
---        unless the state is a STRING.
+-- CALLS  what look reads holds the block, if there is one; a ZSET is read once more
+--        then. The denial that begins it: one write, by ZADD, SETRANGE or GET and SET; PTTL, and PEXPIRE if the key would go before the block ends.
+--        Later denials write nothing. The first charge after the end: ZREM, unless
+--        the state is a STRING.
 --
 -- An algorithm has these pieces, besides those that it puts into its own:
 --   mark   writes the block that ends at ends, and sets written to the reply

@@ -16,10 +16,10 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "list", "packed", "counter", "fixed", "bucket", "permits"}
+var Algorithms = [...]string{"zset", "packed", "counter", "fixed", "bucket", "permits"}
 
 var sources = [...]string{
-	"sliding_log_zset.lua", "sliding_log_list.lua", "sliding_log_packed.lua", "sliding_counter.lua",
+	"sliding_log_zset.lua", "sliding_log_packed.lua", "sliding_counter.lua",
 	"fixed_window.lua", "bucket.lua", "concurrency.lua",
 }
 

@@ -63,8 +63,6 @@ const (
 	// ZSET keeps events in a sorted set: easy to read by hand, 20 bytes an event
 	// up to 128 events, about 130 beyond.
 	ZSET Storage = iota
-	// List keeps events in a list: about 10 bytes an event.
-	List
 	// Packed keeps events in a string: 7 to 9 bytes an event, and the least work
 	// for Redis. Nothing but a program can read it.
 	Packed
@@ -75,8 +73,6 @@ func (s Storage) String() string {
 	switch s {
 	case ZSET:
 		return "zset"
-	case List:
-		return "list"
 	case Packed:
 		return "packed"
 	}

@@ -30,7 +30,6 @@ type counting struct {
 // when the program starts.
 var countings = [terms.Algorithms]counting{
 	terms.LogZSet:        {"", MaxLog, MaxLogCost, logNumbers},
-	terms.LogList:        {"%list", MaxLog, MaxLogCost, logNumbers},
 	terms.LogPacked:      {"%packed", MaxLog, MaxLogCost, logNumbers},
 	terms.Counter:        {"%counter", MaxCount, MaxCount, counterNumbers},
 	terms.LayeredCounter: {"%layered", MaxCount, MaxCount, counterNumbers},
@@ -59,10 +58,7 @@ func init() {
 func (r *Rule) counted() terms.Algorithm {
 	switch r.Algorithm {
 	case SlidingLog:
-		switch r.Storage {
-		case List:
-			return terms.LogList
-		case Packed:
+		if r.Storage == Packed {
 			return terms.LogPacked
 		}
 		return terms.LogZSet

@@ -112,7 +112,7 @@ func TestErrorTextOfForbidden(t *testing.T) {
 				}
 			}
 			switch rules {
-			case "resetkeys", "-evalsha -eval", "-unlink", "-scan", "-time", "-get", "-set", "-zadd", "-rpush", "-pexpire":
+			case "resetkeys", "-evalsha -eval", "-unlink", "-scan", "-time", "-get", "-set", "-zadd", "-setrange", "-pexpire":
 				if len(seen) == 0 {
 					t.Error("nothing failed")
 				}
@@ -130,7 +130,7 @@ func TestErrorTextOfForeignType(t *testing.T) {
 	for name, rule := range serverRules(time.Minute, 3) {
 		rule.Prefix = "{x}" + name + ":"
 		group := limiter.KeysOf(rule)
-		for _, tag := range []string{"", "%window", "%token", "%leaky", "%queue", "%counter", "%layered", "%list"} {
+		for _, tag := range []string{"", "%window", "%token", "%leaky", "%queue", "%counter", "%layered", "%packed"} {
 			client.SAdd(ctx, group.Prefix+caller+tag, "x")
 		}
 	}

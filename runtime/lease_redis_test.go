@@ -23,7 +23,7 @@ func TestLeaseOnRedis(t *testing.T) {
 	clients["cluster"] = func() redis.UniversalClient { return cluster.Client(t) }
 	for where, client := range clients {
 		for name, rule := range leasedRules {
-			for _, storage := range []runtime.Storage{runtime.ZSET, runtime.List, runtime.Packed} {
+			for _, storage := range []runtime.Storage{runtime.ZSET, runtime.Packed} {
 				if rule.Storage = storage; storage != runtime.ZSET && (rule.Algorithm != runtime.SlidingLog || where == "cluster") {
 					continue
 				}

@@ -30,7 +30,6 @@ func TestLogCost(t *testing.T) {
 		"more than a max":     {small.Limit(nil).WithCost(most + 1), runtime.ErrCostExceedsLimit},
 		"a max of the call's": {small.Limit(nil).WithMax(most + 1).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"a max of 0":          {log.Limit(nil).WithMax(0).WithCost(most + 1), runtime.ErrCostExceedsLimit},
-		"list":                {with(func(r *runtime.Rule) { r.Storage = runtime.List }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"packed":              {with(func(r *runtime.Rule) { r.Storage = runtime.Packed }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"slices":              {with(func(r *runtime.Rule) { r.Resolution = time.Second }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		// A limit in the shadow is left out, and harms no call.

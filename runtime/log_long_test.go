@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"math/bits"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,9 +83,7 @@ func TestIdleSlices(t *testing.T) {
 // store stores events, a microsecond after each other, as the script does.
 func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, begin int64, events int) {
 	t.Helper()
-	command := "ZADD"
-	switch rule.Storage {
-	case runtime.Packed:
+	if rule.Storage == runtime.Packed {
 		times := make([]int64, events)
 		for i := range times {
 			times[i] = begin + int64(i)
@@ -95,18 +92,14 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 			t.Fatal(err)
 		}
 		return
-	case runtime.List:
-		command = "RPUSH"
 	}
 	const piece = 2000
 	for i := 0; i < events; i += piece {
 		args := make([]any, 0, 2*piece+2)
-		args = append(args, command, key)
+		args = append(args, "ZADD", key)
 		for j := range int64(piece) {
 			at := strconv.FormatInt(begin+int64(i)+j, 10)
-			if args = append(args, at); rule.Storage == runtime.ZSET {
-				args = append(args, at)
-			}
+			args = append(args, at, at)
 		}
 		// One by one, or a busy Redis has no time to read before the client gives up.
 		if err := client.Do(t.Context(), args...).Err(); err != nil {
@@ -155,8 +148,7 @@ func TestLooksOfLongLog(t *testing.T) {
 // that the script searches for them, also such as there are not any more.
 func TestRefundOfLongLog(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t)
+	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(time.Hour, 10_000) {
 		if rule.Resolution > 0 {
 			continue
@@ -172,20 +164,9 @@ func TestRefundOfLongLog(t *testing.T) {
 			}
 			times = append(times, log.subject.Now()+1)
 			for i, at := range times {
-				stop := monitor(t, server)
 				log.refund(rule, 30, at)
-				want := "30"               // from the end that is nearer
-				if 100*(40-i) < 70*(i-1) { // more events before it than after
-					want = "-30"
-				}
 				if i > 0 && i < len(times)-1 {
 					left += 30
-				} else {
-					want = ""
-				}
-				removed := regexp.MustCompile(`(?i)"lrem" "[^"]*" "(-?\d+)"`).FindStringSubmatch(strings.Join(stop(), "\n"))
-				if rule.Storage == runtime.List && (removed == nil) != (want == "") || removed != nil && removed[1] != want {
-					t.Errorf("charge %d: LREM %q, want it to remove %q", i, removed, want)
 				}
 				if r := log.peek(rule, 1); r.Remaining != left {
 					t.Fatalf("charge %d: %d left, want %d", i, r.Remaining, left)

@@ -86,10 +86,7 @@ func (l *log) refund(rule *runtime.Rule, cost, at int64) {
 
 // stored returns how many events the key holds, with those that have left.
 func (l *log) stored(rule *runtime.Rule) int64 {
-	switch rule.Storage {
-	case runtime.List:
-		return l.client.LLen(l.Context(), l.key).Val()
-	case runtime.Packed:
+	if rule.Storage == runtime.Packed {
 		return packedLen(l, l.client, l.key)
 	}
 	return l.client.ZCard(l.Context(), l.key).Val()

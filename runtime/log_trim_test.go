@@ -10,13 +10,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// trims returns how many events more than it adds a charge removes at most.
-func trims(rule *runtime.Rule) int64 {
-	if rule.Storage == runtime.List {
-		return 10_000
-	}
-	return 128
-}
+// trims is how many events more than it adds a charge removes at most.
+const trims = 128
 
 // TestTrimInPieces lets most of a long log leave at once, and wants every charge
 // to remove a bounded piece of that, more than it adds, until it is gone: while
@@ -37,7 +32,7 @@ func TestTrimInPieces(t *testing.T) {
 			log.subject.Advance(window / 2)
 			log.fill(rule, 3)
 			log.subject.Advance(window / 2)
-			piece, inside, before := trims(rule), int64(3), log.stored(rule)
+			inside, before := int64(3), log.stored(rule)
 			for cost := int64(1); before > inside; cost = cost*7%runtime.MaxLogCost + 1 {
 				if max-inside < cost {
 					t.Fatalf("%d events have not gone when the log is full", before-inside)
@@ -45,7 +40,7 @@ func TestTrimInPieces(t *testing.T) {
 				inside += cost
 				log.take(rule, cost, max-inside)
 				after := log.stored(rule)
-				if removed := before + cost - after; removed > cost+piece || removed <= cost && after > inside && (cost > 16 || rule.Storage == runtime.List) {
+				if removed := before + cost - after; removed > cost+trims || removed <= cost && after > inside && cost > 16 {
 					t.Fatalf("cost %d: %d of %d events were removed, %d are stored", cost, removed, before, after)
 				}
 				log.peek(&longer, runtime.MaxLogCost)

@@ -23,10 +23,8 @@ func modelRules() map[string]*runtime.Rule {
 	const window = 100 * time.Millisecond
 	return map[string]*runtime.Rule{
 		"log zset":     {Window: window},
-		"log list":     {Window: window, Storage: runtime.List},
 		"log packed":   {Window: window, Storage: runtime.Packed},
 		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
-		"list slice":   {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.List},
 		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.Packed},
 		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
 		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},

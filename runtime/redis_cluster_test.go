@@ -164,7 +164,7 @@ func testHashTag(t *testing.T, limiter *runtime.Limiter, count *commands) {
 
 // testClusterBatch decides a batch over many slots, in order for each key.
 func testClusterBatch(t *testing.T, limiter *runtime.Limiter) {
-	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2, Storage: runtime.List}
+	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2, Storage: runtime.Packed}
 	var limits []runtime.Limit
 	for i := range 300 {
 		limits = append(limits, rule.Limit(runtime.NewKey().AddInt(int64(i%100))))

@@ -64,10 +64,6 @@ func foreignValues(rule *runtime.Rule) []func(*redis.Client, string) {
 		for _, text := range []string{"", "hello", "7", `{"id": 7, "name": "a name that is rather long"}`, strings.Repeat("7 ", 30)} {
 			add(func(c *redis.Client, key string) { c.Set(ctx, key, text, 0) })
 		}
-	case rule.Storage == runtime.List:
-		for _, text := range []string{"", "hello", "-1x", "17 and more"} {
-			add(func(c *redis.Client, key string) { c.RPush(ctx, key, text, text) })
-		}
 	default:
 		for _, member := range []string{"", "anna", "10.0.0.1", "1700000000 or so"} {
 			add(func(c *redis.Client, key string) { c.ZAdd(ctx, key, redis.Z{Score: 12, Member: member}) })

@@ -39,7 +39,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 				}
 			},
 		}))
-		one := &runtime.Rule{Name: "one", Prefix: tag + "one:", Window: time.Hour, Max: max, Storage: runtime.List}
+		one := &runtime.Rule{Name: "one", Prefix: tag + "one:", Window: time.Hour, Max: max, Storage: runtime.Packed}
 		two := &runtime.Rule{Name: "two", Prefix: tag + "two:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 		var admitted [keys]atomic.Int64
 		var calls, undecided atomic.Int64
@@ -62,7 +62,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 		finish := cluster.StartMove(slot, to)
 		var moved []string
 		for i := 0; i < keys; i += 2 {
-			moved = append(moved, fmt.Sprintf("%sone:%d%%list", tag, i))
+			moved = append(moved, fmt.Sprintf("%sone:%d%%packed", tag, i))
 		}
 		cluster.MoveKeys(from, to, moved...)
 		var wait sync.WaitGroup

@@ -20,7 +20,7 @@ func BenchmarkSettle(b *testing.B) {
 	const callers, keys = 256, 1000
 	server := redistest.Start(b)
 	for _, algorithm := range []*runtime.Rule{
-		{Name: "zset"}, {Name: "list", Storage: runtime.List},
+		{Name: "zset"}, {Name: "packed", Storage: runtime.Packed},
 		{Name: "bucket", Algorithm: runtime.TokenBucket}, {Name: "fixed", Algorithm: runtime.FixedWindow},
 	} {
 		rule := *algorithm

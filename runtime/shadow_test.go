@@ -24,7 +24,7 @@ func (s *frozenStore) Take(ctx context.Context, _ []runtime.Call) error {
 func shadowRules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{Algorithm: runtime.SlidingLog},
-		{Algorithm: runtime.SlidingLog, Storage: runtime.List},
+		{Algorithm: runtime.SlidingLog, Storage: runtime.Packed},
 		{Algorithm: runtime.SlidingCounter},
 		{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
 		{Algorithm: runtime.FixedWindow},

@@ -35,8 +35,6 @@ func TestTrim(t *testing.T) {
 				switch client.Type(ctx, redisKey).Val() {
 				case "zset":
 					elements = client.ZCard(ctx, redisKey).Val()
-				case "list":
-					elements = client.LLen(ctx, redisKey).Val()
 				case "string":
 					if elements = client.StrLen(ctx, redisKey).Val()/7 - 6; rule.Storage == runtime.Packed {
 						elements, most = packedLen(t, client, redisKey), 14 // a few may stay

@@ -77,9 +77,9 @@ func newTripLoad(client redis.UniversalClient, tag string) *tripLoad {
 		singles: map[int64]single{},
 	}
 	for i, rule := range []runtime.Rule{
-		{Max: 1_000_000, Storage: runtime.List},
+		{Max: 1_000_000, Storage: runtime.Packed},
 		{Max: 1_000_000},
-		{Max: 700, Storage: runtime.List},
+		{Max: 700, Storage: runtime.Packed},
 		{Max: 1_000_000, Algorithm: runtime.FixedWindow},
 		{Max: 1_000_000, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(60)},
 		{Max: 300, Algorithm: runtime.FixedWindow},

@@ -28,7 +28,6 @@ type way struct {
 
 var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
-	{"`sliding-log` `storage=list`", runtime.Rule{Storage: runtime.List}},
 	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.Packed}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"`fixed-window`", runtime.Rule{Algorithm: runtime.FixedWindow}},

@@ -30,10 +30,10 @@ type algorithm struct {
 
 // order is the order in which the algorithms run.
 var order = []string{
-	"zset", "list", "packed", "fixed-window", "token-bucket", "leaky-bucket", "queue",
+	"zset", "packed", "fixed-window", "token-bucket", "leaky-bucket", "queue",
 	"counter-60", "counter-6x10", "counter-auto",
-	"zset shared", "list shared", "packed shared", "fixed shared",
-	"zset settled", "list settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
+	"zset shared", "packed shared", "fixed shared",
+	"zset settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
 	"log leased", "counter leased", "bucket leased",
 }
 
@@ -41,7 +41,6 @@ const controlName = "control"
 
 var algorithms = map[string]*algorithm{
 	"zset":         {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
-	"list":         {set: list, check: judge.NewLogCheck},
 	"packed":       {set: packed, check: judge.NewLogCheck},
 	"fixed-window": {set: fixed, check: judge.NewFixedCheck},
 	"token-bucket": {set: func(r *runtime.Rule) {
@@ -58,12 +57,10 @@ var algorithms = map[string]*algorithm{
 	"counter-auto":  {set: counter(runtime.AdaptiveBuckets()), check: judge.NewCounterCheck(16)},
 	controlName:     {set: func(*runtime.Rule) {}, check: judge.NewLogCheck},
 	"zset shared":   {set: func(*runtime.Rule) {}, history: judge.NewLogHistory},
-	"list shared":   {set: list, history: judge.NewLogHistory},
 	"packed shared": {set: packed, history: judge.NewLogHistory},
 	"fixed shared":  {set: fixed, history: judge.NewFixedHistory},
 
 	"zset settled":    {set: func(*runtime.Rule) {}, settled: true},
-	"list settled":    {set: list, settled: true},
 	"packed settled":  {set: packed, settled: true},
 	"fixed settled":   {set: fixed, settled: true},
 	"bucket settled":  {set: func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }, settled: true},
@@ -79,8 +76,6 @@ var algorithms = map[string]*algorithm{
 	}, leased: true},
 	unlengthened: {set: counter(runtime.EqualBuckets(1000)), leased: true},
 }
-
-func list(r *runtime.Rule) { r.Storage = runtime.List }
 
 func packed(r *runtime.Rule) { r.Storage = runtime.Packed }
 

@@ -118,8 +118,8 @@ func TestSweep(t *testing.T) {
 // TestSweepLost wants the sweep to notice that decisions are missing, or were
 // made twice.
 func TestSweepLost(t *testing.T) {
-	limits := newLimits("list", 2)
-	good := simulate(t, "list", limits)
+	limits := newLimits("packed", 2)
+	good := simulate(t, "packed", limits)
 	// Half way, and not the last call of its batch.
 	half := len(good) / 2
 	for good[half].Batch() != good[half+1].Batch() {
@@ -132,7 +132,7 @@ func TestSweepLost(t *testing.T) {
 		"twice":       slices.Insert(slices.Clone(good), half, good[half]),
 		"whole batch": slices.DeleteFunc(slices.Clone(good), func(r judge.Record) bool { return r.Batch() == batch }),
 	} {
-		if _, err := judge.Sweep(algorithms["list"].check, rulesOf(limits), slices.Clone(bad)); err == nil {
+		if _, err := judge.Sweep(algorithms["packed"].check, rulesOf(limits), slices.Clone(bad)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -36,7 +36,6 @@ type way struct {
 
 var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
-	{"`sliding-log` `storage=list`", runtime.Rule{Storage: runtime.List}},
 	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.Packed}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}},

@@ -30,8 +30,6 @@ const half = runtime.MaxCount / 2
 var extremes = []extreme{
 	{"`sliding-log` `storage=zset`", "1,000,000 events", runtime.Rule{}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
-	{"`sliding-log` `storage=list`", "1,000,000 events", runtime.Rule{Storage: runtime.List}, runtime.MaxLogCost, fillLog},
-	{"`sliding-log` `storage=list` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.List, Resolution: time.Second}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed}, runtime.MaxLogCost, fillPacked},
 	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
 	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},

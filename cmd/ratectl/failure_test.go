@@ -78,7 +78,7 @@ func TestFailures(t *testing.T) {
 		{"reset login.user -yes", 2, "rule login.user has a limit for each #user: name the KEY", nil},
 		{"reset model.all x -yes", 2, "rule model.all has one limit for all callers: leave the KEY out", nil},
 		{"reset -parts model.tokens a -yes", 2, "give 2 parts, not 1", nil},
-		{"reset login.user orders:rate_limit:login:user-1%list -yes", 2, "it counts by another algorithm", nil},
+		{"reset login.user orders:rate_limit:login:user-1%packed -yes", 2, "it counts by another algorithm", nil},
 		{"block login.user %sha256-" + strings.Repeat("0", 64), 2, "cannot name a key by its hash", nil},
 
 		{"override set login.user", 2, "what is to change? Say -max, -window, -mode or -enabled", nil},

@@ -24,7 +24,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	rules := []*runtime.Rule{
 		{Name: "log", Prefix: "p:", Source: "a.go: A.B", Window: time.Hour, Max: 3},
 		{Name: "bare", Window: time.Hour, Max: 3},
-		{Name: "list", Window: time.Hour, Max: 3, Storage: runtime.List},
+		{Name: "packed", Window: time.Hour, Max: 3, Storage: runtime.Packed},
 		{Name: "packed", Window: time.Hour, Max: 3, Storage: runtime.Packed, Resolution: time.Second},
 		{Name: "block", Window: time.Hour, Max: 3, Block: time.Minute},
 		{Name: "lease", Window: time.Hour, Max: 3, Lease: time.Second},

@@ -103,8 +103,8 @@ The options are:
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log)
-  - storage=zset|list|packed: how Redis keeps a sliding-log: packed is smallest
-    and least work, a list small, a zset easy to look at (default: zset)
+  - storage=zset|packed: how Redis keeps a sliding-log: zset is easy to look
+    at, packed is smallest and least work (default: zset)
   - resolution=DURATION: times in a sliding-log fall to the start of a time
     slice of this length, and leave the window together (default: exact)
   - buckets=N|NxM|auto: how a sliding-counter divides its window: 60 equal

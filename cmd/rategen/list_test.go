@@ -10,12 +10,12 @@ import (
 
 const listed = `package m
 
-//ratelimit:max=1000 window=24h except=Name storage=list
+//ratelimit:max=1000 window=24h except=Name storage=packed
 type Service interface {
 	//ratelimit:key=#id window=10s max=5 prefix=rate_limit:emp: adaptive=memory message="查询太快啦，喝杯茶再来"
 	GetByID(id string) error
 	//ratelimit:key=#tenant.ID,clientIP(#tenant),#tenant.Region.Name max=#tenant.PerMinute algorithm=token-bucket burst=20 adaptive=cpu,latency
-	//ratelimit:max=perDay window=1h30m mode=shadow name="服务的一个特别长的名字服务的一个特别长的名字" storage=list
+	//ratelimit:max=perDay window=1h30m mode=shadow name="服务的一个特别长的名字服务的一个特别长的名字" storage=packed
 	Import(tenant *Tenant) error
 	Name() string
 }
@@ -93,7 +93,7 @@ out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 	if diff := cmp.Diff(map[string]any{
 		"file": "a.go", "line": 3.0, "column": 1.0, "package": "example.com/m", "interface": "Service",
 		"methods": []any{"GetByID", "Import"}, "shared": true, "name": "m.Service", "prefix": "rate_limit:m.Service:", "key": []any{},
-		"max": "1000", "window": "24h0m0s", "algorithm": "sliding-log", "storage": "list", "cost": "1", "mode": "enforce",
+		"max": "1000", "window": "24h0m0s", "algorithm": "sliding-log", "storage": "packed", "cost": "1", "mode": "enforce",
 		"except": []any{"Name"},
 	}, rules[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -91,7 +91,7 @@ func ids(t *trial) {
 	limiter := runtime.New(t.Store, runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	keys := []*runtime.Key{runtime.NewKey(), runtime.NewKey().AddString("a").AddString("b"), runtime.NewKey().AddString("").AddString("")}
 	for _, id := range []string{
-		"}x", "{a}b", "*", "a", "{a}", "%7Ba%7D", ":", "a:b", "\x00", "\n", "%", "%list", "é",
+		"}x", "{a}b", "*", "a", "{a}", "%7Ba%7D", ":", "a:b", "\x00", "\n", "%", "%packed", "é",
 		strings.Repeat("x", 1<<20), strings.Repeat("x", 1<<20-1) + "y", strings.Repeat("{", 1<<20),
 	} {
 		keys = append(keys, runtime.NewKey().AddString(id))

@@ -118,10 +118,8 @@ var tests = []struct {
 func Rules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{Name: "zset"},
-		{Name: "list", Storage: runtime.List},
 		{Name: "packed", Storage: runtime.Packed},
 		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
-		{Name: "list in slices", Resolution: 10 * time.Millisecond, Storage: runtime.List},
 		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.Packed},
 		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
 		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},

@@ -80,7 +80,7 @@ func TestNames(t *testing.T) {
 		names[l.Name] = true
 	}
 	for _, name := range []string{
-		RategenZSET, RategenList, RategenPacked, RategenCounter, RategenFixed, RategenBucket, RategenConcurrency, Base, Floor, ScriptFloor,
+		RategenZSET, RategenPacked, RategenCounter, RategenFixed, RategenBucket, RategenConcurrency, Base, Floor, ScriptFloor,
 		LocalBase, LocalBucket, LocalLog, LocalFixed, LocalGenerated, LocalRecalled,
 	} {
 		if !names[name] {

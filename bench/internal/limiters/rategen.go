@@ -17,7 +17,6 @@ type way struct {
 
 var ways = []way{
 	{"sliding-log zset", "exact", runtime.Rule{}},
-	{"sliding-log list", "exact", runtime.Rule{Storage: runtime.List}},
 	{"sliding-log packed", "exact", runtime.Rule{Storage: runtime.Packed}},
 	{"sliding-counter", "60 buckets", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"fixed-window", "counter", runtime.Rule{Algorithm: runtime.FixedWindow}},
@@ -28,7 +27,6 @@ var ways = []way{
 // The names of rategen's limiters.
 const (
 	RategenZSET        = "rategen sliding-log zset"
-	RategenList        = "rategen sliding-log list"
 	RategenPacked      = "rategen sliding-log packed"
 	RategenCounter     = "rategen sliding-counter"
 	RategenFixed       = "rategen fixed-window"

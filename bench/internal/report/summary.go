@@ -15,7 +15,7 @@ func Summary(w io.Writer, result *contest.Result) {
 		g.head = append(g.head, c.String())
 	}
 	for _, name := range []string{
-		limiters.RategenZSET, limiters.RategenList, limiters.RategenPacked, limiters.RategenBucket, limiters.RategenLease, limiters.Base, "throttled",
+		limiters.RategenZSET, limiters.RategenPacked, limiters.RategenBucket, limiters.RategenLease, limiters.Base, "throttled",
 		"ulule/limiter", "sethvargo/go-redisstore", "plain ZSET script",
 	} {
 		cells := []string{name}

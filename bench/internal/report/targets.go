@@ -32,7 +32,6 @@ var (
 const (
 	overBase  = "× " + limiters.Base
 	overFloor = "× " + limiters.ScriptFloor
-	overList  = "× sliding-log list"
 	overLocal = "× " + limiters.LocalBase
 )
 
@@ -41,7 +40,6 @@ var goals = []target{
 	{"decisions/s, 256 callers, 1,000 keys, token-bucket", true, 6, overBase, ratio(distinct, limiters.RategenBucket, contest.Rate)},
 	{"decisions/s, 256 callers, 1,000 keys, sliding-counter", true, 5, overBase, ratio(distinct, limiters.RategenCounter, contest.Rate)},
 	{"decisions/s, 256 callers, 1,000 keys, sliding-log zset", true, 3.5, overBase, ratio(distinct, limiters.RategenZSET, contest.Rate)},
-	{"Redis CPU, 256 callers, 1,000 keys, sliding-log packed", false, 0.6, overList, beside(distinct, limiters.RategenPacked, limiters.RategenList, contest.ServerCPU)},
 	{"decisions/s, 256 callers, hot key, token-bucket", true, 15, overBase, ratio(hot, limiters.RategenBucket, contest.Rate)},
 	{"decisions/s, 256 callers, hot key, sliding-log packed", true, 15, overBase, ratio(hot, limiters.RategenPacked, contest.Rate)},
 	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms window=1s", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
@@ -51,7 +49,6 @@ var goals = []target{
 	{"p50, 1 caller, 1,000 keys, token-bucket", false, 1.2, overFloor, beside(alone, limiters.RategenBucket, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, fixed-window", false, 1.2, overFloor, beside(alone, limiters.RategenFixed, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, sliding-log zset", false, 1.4, overFloor, beside(alone, limiters.RategenZSET, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, sliding-log list", false, 1.4, overFloor, beside(alone, limiters.RategenList, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, sliding-counter", false, 1.4, overFloor, beside(alone, limiters.RategenCounter, limiters.ScriptFloor, contest.P50)},
 	{"p50, 1 caller, 1,000 keys, to take a permit of concurrency", false, 1.4, overFloor, beside(alone, limiters.RategenConcurrency, limiters.ScriptFloor, contest.P50)},
 	{"p99, 256 callers, 1,000 keys, sliding-log packed", false, 0.5, overBase, ratio(distinct, limiters.RategenPacked, contest.P99)},

@@ -73,6 +73,15 @@ func otherAlgorithms() string {
 	return "`" + strings.Join(algorithms[1:last], "`, `") + "` or `" + algorithms[last] + "`"
 }
 
+var storages = []string{"zset", "packed"}
+
+func parseStorage(name string) (string, error) {
+	if name == "list" {
+		return name, &choiceError{`"list" is no storage any more: use packed, which decides alike and takes less memory`, storages}
+	}
+	return name, checkChoice(name, storages)
+}
+
 func parseAlgorithm(name string) (string, error) {
 	if slices.Contains(algorithms, name) {
 		return name, nil

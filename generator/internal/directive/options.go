@@ -32,14 +32,11 @@ var Options = []Option{{
 	field: "Algorithm", code: algorithmCode,
 	says: says{TopicLimit: algorithmSays, TopicRefusal: refusalSays, TopicRedis: stateSays},
 }, {
-	Name: "storage", Value: "zset|list|packed",
-	Doc:     "how Redis keeps a `sliding-log`: `packed` is smallest and least work, a `list` small, a `zset` easy to look at",
+	Name: "storage", Value: "zset|packed",
+	Doc:     "how Redis keeps a `sliding-log`: `zset` is easy to look at, `packed` is smallest and least work",
 	Default: "`zset`", algorithms: []string{SlidingLog},
-	parse: oneOf("zset", "list", "packed"), unset: "zset",
-	field: "Storage", code: names{
-		"list":   {naming.RuntimePath, "List"},
-		"packed": {naming.RuntimePath, "Packed"},
-	}.code,
+	parse: text(parseStorage), unset: "zset",
+	field: "Storage", code: names{"packed": {naming.RuntimePath, "Packed"}}.code,
 	says: says{TopicRedis: storageSays},
 }, {
 	Name: "resolution", Value: "DURATION",

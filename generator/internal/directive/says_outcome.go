@@ -86,7 +86,7 @@ func stateSays(s *Settings) string {
 }
 
 func storageSays(s *Settings) string {
-	kind := map[string]string{"": "sorted set", "zset": "sorted set", "list": "list", "packed": "string"}[s.Storage()]
+	kind := map[string]string{"": "sorted set", "zset": "sorted set", "packed": "string"}[s.Storage()]
 	if kind == "" {
 		return ""
 	}

@@ -23,7 +23,6 @@ const (
 // a new kind a case in do.
 var kinds = [terms.Algorithms]kind{
 	terms.LogZSet:        logKind,
-	terms.LogList:        logKind,
 	terms.LogPacked:      logKind,
 	terms.Counter:        counterKind,
 	terms.LayeredCounter: counterKind,

@@ -3,7 +3,7 @@ package memstate
 import "github.com/rategen/rategen/runtime/internal/terms"
 
 // A log is a state that keeps the time of every event, in a ring, oldest first.
-// See sliding_log_zset.lua, sliding_log_list.lua and sliding_log_packed.lua.
+// See sliding_log_zset.lua and sliding_log_packed.lua.
 //
 //   - list is the ring; its length is a power of two or 0;
 //   - count is the number of events;
@@ -74,10 +74,7 @@ func (l *log) charge(clock int64, c *terms.Charge, v *view) {
 		if v.count == l.count || newest < at-at%slack {
 			l.kept = at + c.Window + slack
 		}
-		switch {
-		case c.Algorithm == terms.LogList:
-			left = min(left, c.Cost+10_000)
-		case left <= 4 && (c.Max <= 64 || l.count+c.Cost <= 32):
+		if left <= 4 && (c.Max <= 64 || l.count+c.Cost <= 32) {
 			left = 0 // They stay in Redis, see sliding_log_packed.lua.
 		}
 	} else {

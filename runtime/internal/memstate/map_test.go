@@ -123,11 +123,11 @@ func TestDecideAll(t *testing.T) {
 	full, ghost := chargeOf(terms.TokenBucket, "full"), chargeOf(terms.FixedWindow, "ghost")
 	full.Cost, ghost.Cost, ghost.Shadow = 2, 2, true
 	for i, want := range [][]bool{{true, true, true}, {false, false, false}} {
-		if got := decide(chargeOf(terms.LogList, "k"), full, ghost); !slices.Equal(got, want) {
+		if got := decide(chargeOf(terms.LogPacked, "k"), full, ghost); !slices.Equal(got, want) {
 			t.Errorf("call %d: charged %v, want %v", i+1, got, want)
 		}
 	}
-	if got, want := decide(chargeOf(terms.LogList, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
+	if got, want := decide(chargeOf(terms.LogPacked, "k"), ghost), []bool{true, false}; !slices.Equal(got, want) {
 		t.Errorf("beside a shadow without room: charged %v, want %v", got, want)
 	}
 }

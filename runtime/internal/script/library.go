@@ -15,7 +15,6 @@ import (
 // algorithms.
 var scriptNames = [terms.Algorithms]string{
 	terms.LogZSet:        "zset",
-	terms.LogList:        "list",
 	terms.LogPacked:      "packed",
 	terms.Counter:        "counter",
 	terms.LayeredCounter: "counter",

@@ -14,7 +14,6 @@ type Algorithm uint8
 
 const (
 	LogZSet        Algorithm = iota // every event, in a sorted set
-	LogList                         // every event, in a list
 	LogPacked                       // every event, in a string
 	Counter                         // buckets of equal or of adaptive width
 	LayeredCounter                  // coarse buckets of fine ones
@@ -31,7 +30,7 @@ func (a Algorithm) Bucket() bool { return a >= TokenBucket && a <= Queue }
 
 // Log reports whether the algorithm keeps every event or permit, so that the work of a
 // charge grows with its cost.
-func (a Algorithm) Log() bool { return a == LogZSet || a == LogList || a == LogPacked || a == Permits }
+func (a Algorithm) Log() bool { return a == LogZSet || a == LogPacked || a == Permits }
 
 // Terms say how to count. Charges of equal Terms and key are charges to the same
 // limit. Times are in microseconds.
