@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"math"
-	"net/http"
 	"time"
 )
 
@@ -80,7 +79,7 @@ func (e *LimitedError) Is(target error) bool {
 
 // StatusCode returns 429, the HTTP status of a caller over a limit. Frameworks
 // that ask an error for its status find it.
-func (e *LimitedError) StatusCode() int { return http.StatusTooManyRequests }
+func (e *LimitedError) StatusCode() int { return 429 }
 
 // An unavailableError is the [ErrUnavailable] of a call. It wraps that and the
 // store's own error.
@@ -89,4 +88,4 @@ type unavailableError struct{ error }
 func (e unavailableError) Unwrap() error { return e.error }
 
 // StatusCode returns 503.
-func (e unavailableError) StatusCode() int { return http.StatusServiceUnavailable }
+func (e unavailableError) StatusCode() int { return 503 }

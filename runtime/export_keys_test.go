@@ -11,20 +11,14 @@ func ParsePattern(s string) (text string, prefix bool, err error) {
 // A KeyTable finds patterns, by their places in a list.
 type KeyTable struct{ t *keyTable }
 
-// NewKeyTable returns a table of patterns without escapes. Alike makes the hashes
-// of most of them the same.
-func NewKeyTable(written []string, alike bool) KeyTable {
-	patterns := make([]pattern, len(written))
+// NewKeyTable returns a table of patterns without escapes.
+func NewKeyTable(written []string) KeyTable {
+	patterns, places := make([]pattern, len(written)), make([]uint32, len(written))
 	for i, s := range written {
 		patterns[i].text, patterns[i].prefix = strings.CutSuffix(s, "*")
+		places[i] = uint32(i)
 	}
-	return KeyTable{newKeyTable(patterns, func(i int) uint32 { return uint32(i) }, func(shortest int) keyHash {
-		h := newKeyHash(shortest)
-		if alike {
-			h.step, h.last = 0, 0
-		}
-		return h
-	})}
+	return KeyTable{newKeyTable(patterns, places)}
 }
 
 // Find returns the pattern for a key, or -1.

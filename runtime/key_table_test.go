@@ -93,10 +93,10 @@ func longest(patterns []string, key string) (found int) {
 
 // checkTable compares a table with the model, for keys and all that is near the
 // patterns.
-func checkTable(t interface{ Fatalf(string, ...any) }, patterns, keys []string, alike bool) {
+func checkTable(t interface{ Fatalf(string, ...any) }, patterns, keys []string) {
 	slices.Sort(patterns)
 	patterns = slices.Compact(patterns)
-	table := runtime.NewKeyTable(patterns, alike)
+	table := runtime.NewKeyTable(patterns)
 	for _, p := range patterns {
 		text := strings.TrimSuffix(p, "*")
 		keys = append(keys, text, text+"a", text+":", text+strings.Repeat("b", 9), text[:len(text)/2])
@@ -117,7 +117,7 @@ func checkTable(t interface{ Fatalf(string, ...any) }, patterns, keys []string, 
 }
 
 // A table finds what the model does, also where many prefixes are the beginnings
-// of others, and where all hashes are alike.
+// of others.
 func TestKeyTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -132,15 +132,14 @@ func TestKeyTable(t *testing.T) {
 			return text.Draw(t, "text") + rapid.SampledFrom([]string{"", "*"}).Draw(t, "star")
 		})
 		checkTable(t, rapid.SliceOfN(pattern, 1, 200).Draw(t, "patterns"),
-			rapid.SliceOfN(text, 0, 50).Draw(t, "keys"), rapid.Bool().Draw(t, "alike"))
+			rapid.SliceOfN(text, 0, 50).Draw(t, "keys"))
 	})
 }
 
-// The search for one of many lengths takes rounds, in each of which it may turn
-// the wrong way.
+// Of many lengths the longest prefix holds, however the patterns are nested.
 func TestKeyTableOfManyLengths(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{1, 6, 7, 8, 9, 62, 63, 64, 65, 200, 511, 512, 513, 1000} {
+	for _, n := range []int{1, 2, 9, 200, 1000} {
 		var nested, spread []string
 		for i := range n {
 			nested = append(nested, strings.Repeat("x", i)+"*")
@@ -150,21 +149,16 @@ func TestKeyTableOfManyLengths(t *testing.T) {
 		for i := 0; i < n+3; i += 1 + n/70 {
 			keys = append(keys, strings.Repeat("x", i), strings.Repeat("x", i)+"y", fmt.Sprintf("%d%s", i%max(n, 1), strings.Repeat("x", i/2)))
 		}
-		for _, alike := range []bool{false, true} {
-			if alike && n > 65 {
-				continue // every lookup compares with all of them
-			}
-			checkTable(t, slices.Clone(nested), slices.Clone(keys), alike)
-			checkTable(t, slices.Clone(spread), slices.Clone(keys), alike)
-			checkTable(t, slices.Concat(nested, spread), slices.Clone(keys), alike)
-		}
+		checkTable(t, slices.Clone(nested), slices.Clone(keys))
+		checkTable(t, slices.Clone(spread), slices.Clone(keys))
+		checkTable(t, slices.Concat(nested, spread), slices.Clone(keys))
 	}
 }
 
 func FuzzKeyTable(f *testing.F) {
-	f.Add("a*\nab\nabc*", "abcd", false)
-	f.Add("*\ntenant-1\ntenant-*\ntenant-12:*", "tenant-12:x", true)
-	f.Fuzz(func(t *testing.T, lines, key string, alike bool) {
+	f.Add("a*\nab\nabc*", "abcd")
+	f.Add("*\ntenant-1\ntenant-*\ntenant-12:*", "tenant-12:x")
+	f.Fuzz(func(t *testing.T, lines, key string) {
 		var patterns []string
 		for p := range strings.SplitSeq(lines, "\n") {
 			if len(p) <= 1000 && !strings.Contains(strings.TrimSuffix(p, "*"), "*") {
@@ -174,6 +168,6 @@ func FuzzKeyTable(f *testing.F) {
 		if len(patterns) == 0 || len(patterns) > 200 || strings.Contains(key, "*") {
 			t.Skip()
 		}
-		checkTable(t, patterns, []string{key}, alike)
+		checkTable(t, patterns, []string{key})
 	})
 }

@@ -121,7 +121,7 @@ func newRuleKeys(of map[string]KeyOverride) (*ruleKeys, error) {
 		}
 	}
 	k.changes = slices.Clip(k.changes)
-	k.table = newKeyTable(patterns, func(i int) uint32 { return values[i] }, newKeyHash)
+	k.table = newKeyTable(patterns, values)
 	return k, nil
 }
 

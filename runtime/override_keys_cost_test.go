@@ -116,7 +116,7 @@ func BenchmarkOverrideKeys(b *testing.B) {
 				patterns[i] = strings.NewReplacer("#", fmt.Sprintf("%08d", i), "?", fmt.Sprint(i), "_", strings.Repeat("x", i%60)).Replace(kind.pattern)
 			}
 			slices.Sort(patterns)
-			table := runtime.NewKeyTable(patterns, false)
+			table := runtime.NewKeyTable(patterns)
 			callers := func(of int, miss bool) (all [][]byte) {
 				which := rand.Perm(n)[:min(n, of)]
 				var text []byte
