@@ -125,7 +125,10 @@ func (p pieces) expand(text string) string {
 		}
 		indent := line[:len(line)-len(insert)-len(name)]
 		for inner := range strings.Lines(p.expand(p[strings.TrimSpace(name)])) {
-			out.WriteString(indent + inner)
+			if inner != "\n" {
+				out.WriteString(indent)
+			}
+			out.WriteString(inner)
 		}
 	}
 	return out.String()

@@ -1,0 +1,256 @@
+-- Decides one call that has one limit and stands for itself, as most calls are when few
+-- come at a time. KEYS, ARGV and the reply are those of take.lua. It does the same as
+-- that, without what only more calls need.
+local replies = {}
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+replies[1] = clock
+
+
+local function decide()
+  -- What every algorithm shares.
+  --
+  -- Redis makes every function of a script anew for each execution, and each
+  -- variable that one shares with another; a call of a function takes as long as
+  -- several lines of it. So an algorithm is no function but pieces of text, which
+  -- package lua puts where they are wanted: into a loop over keys, or, for calls
+  -- that no loop decides, into functions.
+  --
+  --   gather   reads what look wants of all the keys of a run, if one command can
+  --   look     reads key, to learn whether cost fits, and sets
+  --     room    how much could be charged now, below 0 if max was lowered
+  --     retry   if cost does not fit: microseconds until it will
+  --     reset   microseconds until the limit is whole again, unless it is. It may
+  --             be left out when charging is true and cost fits
+  --     at      the time now, never before the newest event
+  --   charge   writes what look found to fit, and sets
+  --     reset   as above
+  --     at      the time that the charge counts as
+  --     delay   microseconds that the caller must wait for its turn, if any
+  --   refund   takes back up to cost of what was charged as of at. It may use the
+  --            other pieces
+  --   renew    keeps what was charged as of at from lapsing for a window more, and
+  --            sets held to 1, unless it was reset since; only of an algorithm
+  --            whose charges lapse
+  --
+  -- What look keeps in locals of its own, charge may use. A piece neither returns
+  -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
+  -- fails if it is none: tonumber would take twice as long. So what is no number
+  -- where one should be shows that a key is somebody else's. Likewise x - x % 1
+  -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
+  local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
+  local KEYS, ARGV = KEYS, ARGV
+
+  -- The terms of the limit that is being decided, see take.lua, and their number;
+  -- and all terms so far by their numbers. Times are in microseconds.
+  local used, known, algorithm, window, max, param, more, shadow
+
+  -- For how much longer than need be a key may live: a quarter of the window, but
+  -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
+  -- takes as long as writing an event. So an algorithm that can tell from what it
+  -- has read that a charge shortly before set one sets it for slack longer, and
+  -- leaves it until that is used up.
+  local slack
+
+  -- The first microsecond inside the window, if time has not stepped back; and as
+  -- text, if it is wanted.
+  local first, first_text
+
+  -- What one command has read of many keys, by their names. It is read once, and
+  -- taken out when a key is decided: what is written then is not in it.
+  local states
+
+  -- How many milliseconds a key lives on that means something until a time. It is
+  -- counted from now, and is a little more than that: Redis would drop a key at
+  -- once that is to expire in its past, which a short window is when the script
+  -- has run for long, and calls later in the script would find it empty.
+  local function lifetime(at)
+    local life = ceil((at - clock) / 1000) + 100
+    return format(life < 2 ^ 31 and '%d' or '%.0f', life)
+  end
+  -- Numbers in bytes, the highest first: number reads those that a format names, from a
+  -- text and a place, and bytes writes them. The format is ">" and, for each, "I" and
+  -- how many bytes it has.
+  local number, bytes
+  local struct = rawget(_G, 'struct')
+  if struct then
+    number, bytes = struct.unpack, struct.pack
+  else
+    -- Redis has it; servers that stand for it in tests may not.
+    number = function(form, text, place)
+      local found = {}
+      for size in string.gmatch(form, '%d') do
+        local value = 0
+        for _ = 1, size + 0 do
+          value, place = value * 256 + string.byte(text, place, place), place + 1
+        end
+        found[#found + 1] = value
+      end
+      return unpack(found)
+    end
+    bytes = function(form, ...)
+      local text, values, n = '', { ... }, 0
+      for size in string.gmatch(form, '%d') do
+        n = n + 1
+        local part, value = '', values[n]
+        for _ = 1, size + 0 do
+          part, value = string.char(value % 256) .. part, math.floor(value / 256)
+        end
+        text = text .. part
+      end
+      return text
+    end
+  end
+  local which, n, key, cost, charging, times = 1, 1, KEYS[1], ARGV[10] + 0, true, 1
+  -- Reads the terms whose number is which.
+  local i = 3 + (which - 1) * 6
+  algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+  slack = ceil(window / 4)
+  if slack < 100000 then
+    slack = window < 100000 and window or 100000
+  elseif slack > 800000 then
+    slack = 800000
+  end
+  first = clock - window + 1
+  local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+  local state
+  -- Reads the STRING under key, once: what is written then is not in states.
+  state = states and states[key]
+  if state then
+    states[key] = nil
+  else
+    state = call('GET', key)
+  end
+  local expires, used, newest, start, stop, count = nil, 0, 0, nil, 0, 0
+  -- The first bytes of a counter, and the number of bytes before its older buckets.
+  local kind, older = '\2\0\0\0\0\0\0\0', 50
+  if state then
+    if string.byte(state, 1, 1) ~= 2 or #state ~= #kind and (#state < older or (#state - older) % 14 ~= 0) then
+      error('a text of another kind')
+    end
+    if #state > #kind then
+      expires, used, newest, start, stop, count = number('>I7I7I7I7I7I7', state, #kind + 1)
+    end
+  end
+  at = clock
+  if newest > clock then
+    at = newest
+  end
+  local first, place = at - window + 1, older + 1 -- the window's first microsecond; the first bucket in it
+  if stop <= first then -- all have left
+    used = 0
+  else
+    while place < #state do
+      local leaves, count = number('>I7I7', state, place)
+      if leaves > first then
+        break
+      end
+      used, place = used - count, place + 14
+    end
+  end
+  if used > 0 then
+    reset = stop - 1 + window - clock
+  end
+  room = max - used
+  if cost > room then
+    -- Until the buckets that leave first make room.
+    local free, leaver = room, stop
+    for place = place, #state, 14 do
+      local leaves, count = number('>I7I7', state, place)
+      free = free + count
+      if free >= cost then
+        leaver = leaves
+        break
+      end
+    end
+    retry = leaver - 1 + window - clock
+  end
+  if retry then
+    -- Somebody may have removed the expiry of a key, and it would stay for ever; or
+    -- the key was charged by a shorter window, and would go too early.
+    if reset and call('PTTL', key) < reset / 1000 then
+      call('PEXPIRE', key, lifetime(clock + reset + slack))
+    end
+    at = 0
+  else
+    allowed = 1
+    local log
+    if stop <= at then
+      local inside = stop > first -- the newest bucket is in the window
+      log = inside and sub(state, place) .. bytes('>I7I7', stop, count) or ''
+      local width = param
+      if width == 0 then
+        width = window / 64
+        if inside then
+          width = stop - start
+          if count * 8 >= max then
+            width = width / 2
+          elseif count * 32 < max then
+            width = width * 2
+          end
+        end
+        width = math.max(1, math.floor(math.min(math.max(width, window / 1024), window / 16)))
+      end
+      start, count = at - at % width, 0
+      stop = start + width
+    elseif place > older + 1 then
+      log = sub(state, place)
+    end
+    local leaves = stop - 1 + window
+    local head = kind .. bytes('>I7I7I7I7I7I7', leaves, used + cost, at, start, stop, count + cost)
+    if log then
+      call('SET', key, head .. log, 'PX', lifetime(leaves))
+    else
+      call('SETRANGE', key, '0', head)
+      if expires ~= leaves then
+        call('PEXPIRE', key, lifetime(leaves))
+      end
+    end
+    reset = stop - 1 + window - clock
+    at = stop - 1
+    room = room - cost
+  end
+  if room < 0 then
+    room = 0
+  end
+  if at == clock and not retry and not delay then
+    replies[n + 1], replies[n + 2] = room, reset
+    n = n + 2
+  else
+    replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
+    replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
+    n = n + 7
+  end
+end
+
+local ok, err = pcall(decide)
+if not ok then
+  -- A call's failure, a key of a foreign type say, is not another's: the next
+  -- is decided as if it had not been there.
+  --
+  -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+  -- it is about a command that may not be called at all, that text then begins
+  -- with "@user_script: 7: " in place of a word in capitals. What is no error of
+  -- Redis is one of Lua about a value that no limit can have written.
+  if type(err) == 'table' then
+    err = err.err
+  end
+  err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
+  err = string.match(err, '(%u%u+ .*)$')
+    or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+  -- But a demoted master has written nothing for any call, and the client
+  -- must learn that it talks to the wrong server.
+  if string.match(err, '^%-?READONLY') then
+    return redis.error_reply(err)
+  end
+  local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+  local n = #replies
+  replies[n + 1], replies[n + 2] = -1, #bytes
+  for i = 1, #bytes do
+    replies[n + 2 + i] = bytes[i]
+  end
+end
+return replies

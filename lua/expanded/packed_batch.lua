@@ -1,0 +1,526 @@
+-- Decides calls: each is charged to all its limits, or to none.
+--
+-- KEYS   one for every limit, in the order of the calls; all in one slot on a
+--        cluster. The keys of one call differ.
+-- ARGV   the operation, "take", "peek", "settle" or "renew"; the number of terms,
+--        and for each the six values
+--          algorithm window max param more mode
+--        (times in microseconds; what param and more mean is the algorithm's;
+--        mode is 1 for a limit that is counted but denies nobody, and above
+--        that for how long a denied caller stays denied, see block.lua); then
+--        for every run of limits, in the order of KEYS,
+--          terms  which of them hold, from 1 on; below 0 if another limit of
+--                 the same call follows
+--          cost   to settle, what to charge however little room there is; below
+--                 0, what to give back of a charge
+--          times  how many calls in a row this stands for, each of that cost:
+--                 only for a call with one limit. To settle, the time that the
+--                 charge counts as, if it is given back; and to renew
+--          keys   how many keys in a row, each of them a call of its own, this
+--                 holds for: 1 if it is one of several limits of a call, and
+--                 to peek
+-- REPLY  integers, since a reply takes Redis and the client as long as it is
+--        long. The time first, and then for every limit
+--          left     how much is left, after the charges; to renew, 1, or 0 for
+--                   what was reset since
+--          reset    microseconds until the limit is whole again
+--        if all the calls were charged as of that time; or else -2 and
+--          allowed  how many of the calls had room. They were charged if
+--                   every limit of the call that is not a shadow had room
+--          left
+--          retry    microseconds until there is room; 0 if there is
+--          reset
+--          at       the time that the charge counts as: its own, that of its
+--                   slice, or the last of its bucket; 0 if there was none
+--          delay    microseconds that the caller must wait for its turn
+--        That begins with -3 if a block denies the caller, from now on at the
+--        latest. For a call that failed -1, the length of the error, and its
+--        bytes.
+-- Time is read once, so all calls happen at the same moment, in order.
+local replies = {}
+local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
+local place, last = 1, 0 -- the next key, and the last one of that run
+
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+replies[1] = clock
+
+-- Decides as many calls as it can. If one fails it ends with the error, and
+-- decides the calls after that one when it is called again.
+local function decide()
+  -- What every algorithm shares.
+  --
+  -- Redis makes every function of a script anew for each execution, and each
+  -- variable that one shares with another; a call of a function takes as long as
+  -- several lines of it. So an algorithm is no function but pieces of text, which
+  -- package lua puts where they are wanted: into a loop over keys, or, for calls
+  -- that no loop decides, into functions.
+  --
+  --   gather   reads what look wants of all the keys of a run, if one command can
+  --   look     reads key, to learn whether cost fits, and sets
+  --     room    how much could be charged now, below 0 if max was lowered
+  --     retry   if cost does not fit: microseconds until it will
+  --     reset   microseconds until the limit is whole again, unless it is. It may
+  --             be left out when charging is true and cost fits
+  --     at      the time now, never before the newest event
+  --   charge   writes what look found to fit, and sets
+  --     reset   as above
+  --     at      the time that the charge counts as
+  --     delay   microseconds that the caller must wait for its turn, if any
+  --   refund   takes back up to cost of what was charged as of at. It may use the
+  --            other pieces
+  --   renew    keeps what was charged as of at from lapsing for a window more, and
+  --            sets held to 1, unless it was reset since; only of an algorithm
+  --            whose charges lapse
+  --
+  -- What look keeps in locals of its own, charge may use. A piece neither returns
+  -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
+  -- fails if it is none: tonumber would take twice as long. So what is no number
+  -- where one should be shows that a key is somebody else's. Likewise x - x % 1
+  -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
+  local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
+  local KEYS, ARGV = KEYS, ARGV
+
+  -- The terms of the limit that is being decided, see take.lua, and their number;
+  -- and all terms so far by their numbers. Times are in microseconds.
+  local used, known, algorithm, window, max, param, more, shadow
+
+  -- For how much longer than need be a key may live: a quarter of the window, but
+  -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
+  -- takes as long as writing an event. So an algorithm that can tell from what it
+  -- has read that a charge shortly before set one sets it for slack longer, and
+  -- leaves it until that is used up.
+  local slack
+
+  -- The first microsecond inside the window, if time has not stepped back; and as
+  -- text, if it is wanted.
+  local first, first_text
+
+  -- What one command has read of many keys, by their names. It is read once, and
+  -- taken out when a key is decided: what is written then is not in it.
+  local states
+
+  -- How many milliseconds a key lives on that means something until a time. It is
+  -- counted from now, and is a little more than that: Redis would drop a key at
+  -- once that is to expire in its past, which a short window is when the script
+  -- has run for long, and calls later in the script would find it empty.
+  local function lifetime(at)
+    local life = ceil((at - clock) / 1000) + 100
+    return format(life < 2 ^ 31 and '%d' or '%.0f', life)
+  end
+  -- Numbers in bytes, the highest first: number reads those that a format names, from a
+  -- text and a place, and bytes writes them. The format is ">" and, for each, "I" and
+  -- how many bytes it has.
+  local number, bytes
+  local struct = rawget(_G, 'struct')
+  if struct then
+    number, bytes = struct.unpack, struct.pack
+  else
+    -- Redis has it; servers that stand for it in tests may not.
+    number = function(form, text, place)
+      local found = {}
+      for size in string.gmatch(form, '%d') do
+        local value = 0
+        for _ = 1, size + 0 do
+          value, place = value * 256 + string.byte(text, place, place), place + 1
+        end
+        found[#found + 1] = value
+      end
+      return unpack(found)
+    end
+    bytes = function(form, ...)
+      local text, values, n = '', { ... }, 0
+      for size in string.gmatch(form, '%d') do
+        n = n + 1
+        local part, value = '', values[n]
+        for _ = 1, size + 0 do
+          part, value = string.char(value % 256) .. part, math.floor(value / 256)
+        end
+        text = text .. part
+      end
+      return text
+    end
+  end
+  local stamp = bytes('>I7', clock) -- the time of an event now
+
+  -- Reads events of the ring of a long log, from the i-th on.
+  local function slots(key, rest, start, size, i, n)
+    local from = (start + i) % size
+    local upto = from + n
+    local events = call('GETRANGE', key, rest + 7 * from, rest + 7 * (upto < size and upto or size) - 1)
+    if upto > size then
+      events = events .. call('GETRANGE', key, rest, rest + 7 * (upto - size) - 1)
+    end
+    if #events ~= 7 * n then
+      error('a log that is cut off')
+    end
+    return events
+  end
+  local n = #replies
+  while true do
+    if place > last then
+      arg = arg + 4
+      if arg > #ARGV then
+        return
+      end
+      last = place + ARGV[arg + 3] - 1
+    end
+    local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
+    -- Makes the terms hold whose number is which.
+    if which ~= used then
+      local t = known and known[which]
+      if t then
+        algorithm, window, max, param, more, shadow, slack, first = unpack(t)
+      else
+        -- Reads the terms whose number is which.
+        local i = 3 + (which - 1) * 6
+        algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+        more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+        slack = ceil(window / 4)
+        if slack < 100000 then
+          slack = window < 100000 and window or 100000
+        elseif slack > 800000 then
+          slack = 800000
+        end
+        first = clock - window + 1
+        if ARGV[2] ~= '1' then
+          known = known or {}
+          known[which] = { algorithm, window, max, param, more, shadow, slack, first }
+        end
+      end
+      used, first_text = which, nil
+    end
+    if algorithm == 'packed' then
+      if max <= 64 then
+        -- Reads what is a STRING under the keys of a run, for read to find.
+        if last > place then
+          states = {}
+          local found = redis.pcall('MGET', unpack(KEYS, place, last))
+          for i = place, last do
+            states[KEYS[i]] = found[i - place + 1]
+          end
+        end
+      end
+      -- Takes calls with one limit up to that of the last key. Each stands for times
+      -- calls in a row, of which as many as there is room for are charged at once.
+      for i = place, last do
+        place = i + 1
+        local key, cost, charging = KEYS[i], each, true
+        local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+        local charged, turn -- at and delay of those calls that fit, if not all do
+        repeat
+          local again = false
+          room, at = max, clock
+          -- Reads the log under key: front events from the byte after skip on, in state; then,
+          -- of a long log, ring events in slots, and back events behind the header in state.
+          local state, front, ring, back, skip, start, size, oldest, newest = nil, 0, 0, 0, 0, nil, nil, nil, nil
+          -- The first bytes of a short and of a long log, the number of these bytes, and the
+          -- number of bytes before the slots of a long log.
+          local short, long, base, rest = '\0\0\0\0\0\0\0\0', '\1\0\0\0\0\0\0\0', 8, 134
+          if max <= 64 then
+            -- Reads the STRING under key, once: what is written then is not in states.
+            state = states and states[key]
+            if state then
+              states[key] = nil
+            else
+              state = call('GET', key)
+            end
+          else
+            state = call('GETRANGE', key, '0', '232')
+            if state == '' then
+              state = nil
+            elseif #state == 233 and string.byte(state, 1, 1) == 0 then
+              state = call('GET', key)
+            end
+          end
+          if state then
+            local length, kind, ended = #state, nil, nil
+            if length > base + 6 then
+              kind, ended, oldest = number('>I1I7I7', state, 1)
+              if kind == 0 then
+                front, skip, newest = (length - base) / 7, base, number('>I7', state, length - 6)
+              elseif kind == 1 and length >= rest then
+                size, start, ring, front, back = number('>I4I4I4I1I1', state, base + 1)
+                if front < 1 or front > 8 or back < 1 or back > 8 or start >= size or ring < 1 or ring > size then
+                  error('a log of another kind')
+                end
+                skip = rest - 7 * front
+                oldest, newest = number('>I7', state, skip + 1), number('>I7', state, base + 8 + 7 * back)
+              end
+            end
+            -- Only a long log begins with 1, and its ring is never empty.
+            if not kind or kind > ring or front % 1 > 0 then
+              error('a text of another kind')
+            end
+          end
+          local live, left, ahead = 0, front + ring + back, nil
+          if newest then
+            local first = first
+            if newest > clock then
+              at = newest
+              first = at - window + 1
+            end
+            if newest >= first then
+              left = 0
+              if oldest < first then
+                -- In part, the event at low has left the window, and the event at most has not.
+                local part, place, low, most = state, skip + 1, 0, front - 1
+                if ring > 0 and number('>I7', part, place + 7 * most) < first then
+                  -- All events in front have left: it is among the next ones that one has not.
+                  low, most, place, left = -1, math.min(ring, 8) - 1, 1, front
+                  part = slots(key, rest, start, size, 0, most + 1)
+                  if number('>I7', part, 7 * most + 1) >= first then
+                    ahead = part
+                  else
+                    local before, after = most, ring
+                    while after - before > 1 do
+                      local middle = math.floor((before + after) / 2)
+                      if number('>I7', slots(key, rest, start, size, middle, 1), 1) < first then
+                        before = middle
+                      else
+                        after = middle
+                      end
+                    end
+                    left = front + after
+                    if after < ring then
+                      most = 0 -- this is the one
+                    else
+                      part, place, most = state, base + 15, back - 1
+                    end
+                  end
+                end
+                -- Few have left, unless the key was idle for a while.
+                if most - low > 4 then
+                  local one, two, three, four = number('>I7I7I7I7', part, place + 7 * (low + 1))
+                  if four < first then
+                    low = low + 4
+                  else
+                    low = low + (one >= first and 0 or two >= first and 1 or three >= first and 2 or 3)
+                    most = low + 1
+                  end
+                end
+                local high = low + 1
+                while high < most and number('>I7', part, place + 7 * high) < first do
+                  low, high = high, high * 2 + 1
+                end
+                if high > most then
+                  high = most
+                end
+                while high - low > 1 do
+                  local middle = (low + high) / 2
+                  middle = middle - middle % 1
+                  if number('>I7', part, place + 7 * middle) < first then
+                    low = middle
+                  else
+                    high = middle
+                  end
+                end
+                left = left + high
+              end
+              live = front + ring + back - left
+            end
+            room = max - live
+            if cost > room then
+              local leaver = left + cost - room - 1
+              if leaver < front then
+                retry = number('>I7', state, skip + 7 * leaver + 1)
+              elseif leaver < front + ring then
+                retry = number('>I7', slots(key, rest, start, size, leaver - front, 1), 1)
+              else
+                retry = number('>I7', state, base + 15 + 7 * (leaver - front - ring))
+              end
+              retry = retry + window - clock
+            end
+            if (retry or not charging) and live > 0 then
+              reset = newest + window - clock
+            end
+          end
+          if not charging then
+            retry, at, delay = retry or 1, charged, turn
+          elseif retry then
+            -- Somebody may have removed the expiry of a key, and it would stay for ever; or
+            -- the key was charged by a shorter window, and would go too early.
+            if reset and call('PTTL', key) < reset / 1000 then
+              call('PEXPIRE', key, lifetime(clock + reset + slack))
+            end
+            at = 0
+          else
+            allowed = 1
+            if times > 1 then
+              -- At least one fits, even if the rounding of a large level hides it.
+              allowed = math.max(1, math.min(times, math.floor(room / cost)))
+              cost = cost * allowed
+            end
+            if param > 0 then
+              at = math.max(at - at % param, newest or 0)
+            end
+            -- The first event of a stretch of slack sets the expiry for all of it.
+            local opens = live == 0 or newest < at - at % slack
+            local log = at == clock and stamp or bytes('>I7', at)
+            if cost > 1 then
+              log = string.rep(log, cost)
+            end
+            -- To remove events takes longer than to read a few that have left.
+            if left <= 4 and live > 0 and (max <= 64 or left + live + cost <= 32) then
+              left = 0
+            end
+            if ring == 0 then
+              if live == 0 then
+                log = short .. log
+              elseif left == 0 and (max <= 64 or front + cost <= 32) then
+                call('APPEND', key, log)
+                log = nil
+              else
+                log = short .. sub(state, skip + 7 * left + 1) .. log
+              end
+            else
+              local head, tail = nil, sub(state, base + 15, base + 14 + 7 * back) .. log
+              if left < front then
+                front = front - left
+              else
+                if ahead then
+                  head = sub(ahead, 7 * (left - front) + 1)
+                  start, ring = start + #ahead / 7, ring - #ahead / 7
+                else
+                  local gone = math.min(left - front, ring)
+                  head, start, ring = '', start + gone, ring - gone
+                  tail = sub(tail, 7 * (left - front - gone) + 1)
+                end
+                front = 0
+              end
+              -- Writes a long log if there are as many slots as it should have, and else sets log to
+              -- all of it. The last events are tail, and the first ones head, or if that is nil
+              -- those front events that are there.
+              if head == '' and ring > 0 then
+                local n = math.min(ring, 8)
+                head = slots(key, rest, start, size, 0, n)
+                start, ring = start + n, ring - n
+              end
+              if tail == '' and ring > 0 then
+                ring = ring - 1
+                tail = slots(key, rest, start, size, ring, 1)
+              end
+              back = #tail / 7
+              local moved = back > 8 and back - 1 or 0 -- how many go to the ring
+              if ring == 0 or ring + moved > size or (ring + moved) * 4 < size and ring + moved <= 4096 then
+                log = short .. (head or sub(state, rest - 7 * front + 1, rest))
+                  .. (ring > 0 and slots(key, rest, start, size, 0, ring) or '') .. tail
+              else
+                log = nil
+                if moved > 0 then
+                  local i, events = ring, sub(tail, 1, 7 * moved)
+                  -- Writes events to the ring, from the i-th on.
+                  local from = (start + i) % size
+                  local fits = 7 * (size - from)
+                  if #events > fits then
+                    call('SETRANGE', key, rest + 7 * from, sub(events, 1, fits))
+                    call('SETRANGE', key, rest, sub(events, fits + 1))
+                  else
+                    call('SETRANGE', key, rest + 7 * from, events)
+                  end
+                  ring, back, tail = ring + moved, 1, sub(tail, 7 * moved + 1)
+                end
+                if head then
+                  front = #head / 7
+                  tail = tail .. string.rep('\0', 112 - 7 * (back + front)) .. head
+                end
+                call('SETRANGE', key, '0', long .. bytes('>I4I4I4I1I1', size, start % size, ring, front, back) .. tail)
+              end
+            end
+            if log then
+              -- Writes a log that is not long, or makes it so, and its expiry if that is to change.
+              local whole -- how long the text is to become
+              if max > 64 and #log > 232 then
+                -- An eighth more slots than are used, but no more than the log may hold; and all of
+                -- these for more than 16,384 events, so that none of the copies is large.
+                local ring = (#log - base) / 7 - 9
+                local size = math.floor(ring * 9 / 8) + 8
+                if ring > 16384 and ring <= max then
+                  size = max + 256
+                elseif ring <= max and size > max then
+                  size = max
+                end
+                whole = rest + 7 * size
+                log = long .. bytes('>I4I4I4I1I1', size, 0, ring, 8, 1) .. sub(log, -7) .. string.rep('\0', 49)
+                  .. sub(log, base + 1, base + 56) .. sub(log, base + 57, -8)
+                if whole <= 131072 then
+                  log = log .. string.rep('\0', whole - #log)
+                end
+              end
+              if whole and whole > 131072 then
+                -- Redis makes a new text as long as it must be, and one that grows up to twice as long.
+                local lives = opens and -1 or call('PTTL', key)
+                lives = lifetime(lives < 0 and at + window + slack or clock + lives * 1000 - 100000)
+                call('PEXPIRE', key, lives) -- what may fail does so before the old text is gone
+                call('UNLINK', key)
+                if type(redis.pcall('SETRANGE', key, whole - 1, '\0')) == 'table' then
+                  -- Longer than proto-max-bulk-len allows: the text grows as far as it is used.
+                  call('SET', key, log)
+                else
+                  call('SETRANGE', key, '0', log)
+                end
+                call('PEXPIRE', key, lives)
+              elseif opens then
+                call('SET', key, log, 'PX', lifetime(at + window + slack))
+              else
+                call('SET', key, log, 'KEEPTTL')
+              end
+            elseif opens then
+              call('PEXPIRE', key, lifetime(at + window + slack))
+            end
+            reset = at + window - clock
+            room = room - cost
+            if allowed < times then
+              charged, turn = at, delay
+              again, cost, charging = true, each, false
+            end
+          end
+        until not again
+        if room < 0 then
+          room = 0
+        end
+        if at == clock and not retry and not delay then
+          replies[n + 1], replies[n + 2] = room, reset
+          n = n + 2
+        else
+          replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
+          replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
+          n = n + 7
+        end
+      end
+    end
+  end
+end
+
+repeat
+  local ok, err = pcall(decide)
+  if not ok then
+    -- A call's failure, a key of a foreign type say, is not another's: the next
+    -- is decided as if it had not been there.
+    --
+    -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+    -- it is about a command that may not be called at all, that text then begins
+    -- with "@user_script: 7: " in place of a word in capitals. What is no error of
+    -- Redis is one of Lua about a value that no limit can have written.
+    if type(err) == 'table' then
+      err = err.err
+    end
+    err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
+    err = string.match(err, '(%u%u+ .*)$')
+      or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+    -- But a demoted master has written nothing for any call, and the client
+    -- must learn that it talks to the wrong server.
+    if string.match(err, '^%-?READONLY') then
+      return redis.error_reply(err)
+    end
+    local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+    local n = #replies
+    replies[n + 1], replies[n + 2] = -1, #bytes
+    for i = 1, #bytes do
+      replies[n + 2 + i] = bytes[i]
+    end
+  end
+until ok
+return replies

@@ -1,0 +1,224 @@
+-- Decides one call that has one limit and stands for itself, as most calls are when few
+-- come at a time. KEYS, ARGV and the reply are those of take.lua. It does the same as
+-- that, without what only more calls need.
+local replies = {}
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+replies[1] = clock
+
+
+local function decide()
+  -- What every algorithm shares.
+  --
+  -- Redis makes every function of a script anew for each execution, and each
+  -- variable that one shares with another; a call of a function takes as long as
+  -- several lines of it. So an algorithm is no function but pieces of text, which
+  -- package lua puts where they are wanted: into a loop over keys, or, for calls
+  -- that no loop decides, into functions.
+  --
+  --   gather   reads what look wants of all the keys of a run, if one command can
+  --   look     reads key, to learn whether cost fits, and sets
+  --     room    how much could be charged now, below 0 if max was lowered
+  --     retry   if cost does not fit: microseconds until it will
+  --     reset   microseconds until the limit is whole again, unless it is. It may
+  --             be left out when charging is true and cost fits
+  --     at      the time now, never before the newest event
+  --   charge   writes what look found to fit, and sets
+  --     reset   as above
+  --     at      the time that the charge counts as
+  --     delay   microseconds that the caller must wait for its turn, if any
+  --   refund   takes back up to cost of what was charged as of at. It may use the
+  --            other pieces
+  --   renew    keeps what was charged as of at from lapsing for a window more, and
+  --            sets held to 1, unless it was reset since; only of an algorithm
+  --            whose charges lapse
+  --
+  -- What look keeps in locals of its own, charge may use. A piece neither returns
+  -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
+  -- fails if it is none: tonumber would take twice as long. So what is no number
+  -- where one should be shows that a key is somebody else's. Likewise x - x % 1
+  -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
+  local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
+  local KEYS, ARGV = KEYS, ARGV
+
+  -- The terms of the limit that is being decided, see take.lua, and their number;
+  -- and all terms so far by their numbers. Times are in microseconds.
+  local used, known, algorithm, window, max, param, more, shadow
+
+  -- For how much longer than need be a key may live: a quarter of the window, but
+  -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
+  -- takes as long as writing an event. So an algorithm that can tell from what it
+  -- has read that a charge shortly before set one sets it for slack longer, and
+  -- leaves it until that is used up.
+  local slack
+
+  -- The first microsecond inside the window, if time has not stepped back; and as
+  -- text, if it is wanted.
+  local first, first_text
+
+  -- What one command has read of many keys, by their names. It is read once, and
+  -- taken out when a key is decided: what is written then is not in it.
+  local states
+
+  -- How many milliseconds a key lives on that means something until a time. It is
+  -- counted from now, and is a little more than that: Redis would drop a key at
+  -- once that is to expire in its past, which a short window is when the script
+  -- has run for long, and calls later in the script would find it empty.
+  local function lifetime(at)
+    local life = ceil((at - clock) / 1000) + 100
+    return format(life < 2 ^ 31 and '%d' or '%.0f', life)
+  end
+  -- A time is written as text, 16 digits. (Redis itself would write a number that is
+  -- an argument of redis.call with 17 digits, which is exact, and not scientific for
+  -- an integer below 2^53, but slow. And texts are not compared, since that takes
+  -- long where Redis has a locale.)
+  local clock_text = time[1] .. sub('00000' .. time[2], -6)
+  local function text(at)
+    return format('%010d%06d', at / 1000000, at % 1000000)
+  end
+  local which, n, key, cost, charging, times = 1, 1, KEYS[1], ARGV[10] + 0, true, 1
+  -- Reads the terms whose number is which.
+  local i = 3 + (which - 1) * 6
+  algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+  more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+  slack = ceil(window / 4)
+  if slack < 100000 then
+    slack = window < 100000 and window or 100000
+  elseif slack > 800000 then
+    slack = 800000
+  end
+  first = clock - window + 1
+  local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+  room, at = max, clock
+  first_text = first_text or text(first)
+  local first, first_text, live, number, newest = first, first_text, 0, nil, nil
+  local member = call('ZREVRANGE', key, '0', '0')[1]
+  if member then
+    number = member + 0
+    if number >= clock or param > 0 or not charging then
+      newest = call('ZSCORE', key, member) + 0
+      if newest > clock then
+        at = newest
+        first = at - window + 1
+        first_text = text(first)
+      end
+    end
+    if number >= first then
+      live = call('ZCOUNT', key, first_text, '+inf')
+    end
+    room = max - live
+    if cost > room then
+      local leaver = live + room - cost
+      retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] + window - clock
+    end
+    if (retry or not charging) and live > 0 then
+      newest = newest or call('ZSCORE', key, member) + 0
+      reset = newest + window - clock
+    end
+  end
+  if retry then
+    -- Somebody may have removed the expiry of a key, and it would stay for ever; or
+    -- the key was charged by a shorter window, and would go too early.
+    if reset and call('PTTL', key) < reset / 1000 then
+      call('PEXPIRE', key, lifetime(clock + reset + slack))
+    end
+    at = 0
+  else
+    allowed = 1
+    local event, last, name = clock_text, clock, clock_text
+    if cost > 1 or number and number >= clock then
+      last = math.max(at, (live > 0 and number or 0) + cost)
+      name = text(last)
+    end
+    if param > 0 then
+      at = math.max(at - at % param, newest or 0)
+    end
+    if at ~= clock then
+      event = text(at)
+    end
+    -- The first charge of a stretch of slack sets the expiry for all of it.
+    local opens = live == 0 or number < last - last % slack
+    if member and (opens or (live + cost) * 2 > max or live + cost > 64 and (clock + live) % 17 < cost) then
+      -- First, so that a key of 128 events stays in Redis's compact encoding;
+      -- and only if there is something to remove, so that otherwise ZADD is the
+      -- first write and a Redis out of memory refuses it with nothing changed.
+      if live == 0 then
+        call('UNLINK', key)
+      else
+        local left = call('ZCARD', key) - live
+        if left > cost + 128 then
+          left = cost + 128
+        end
+        if left > 0 then
+          call('ZREMRANGEBYRANK', key, '0', left == 1 and '0' or left - 1)
+        end
+      end
+    end
+    if cost == 1 then
+      call('ZADD', key, event, name)
+    else
+      -- unpack is safe up to 7,999 values. The names of a second differ in their last
+      -- digits only.
+      local names
+      for i = last - cost, last - 1, 2000 do
+        local events, n = {}, 0
+        for j = i + 1, math.min(i + 2000, last) do
+          local digits = j % 1000000
+          if not names or digits == 0 then
+            names = sub(text(j), 1, 10) .. '%06d'
+          end
+          events[n + 1], events[n + 2] = event, format(names, digits)
+          n = n + 2
+        end
+        call('ZADD', key, unpack(events))
+      end
+    end
+    if opens then
+      call('PEXPIRE', key, lifetime(last + window + slack))
+    end
+    reset = at + window - clock
+    room = room - cost
+  end
+  if room < 0 then
+    room = 0
+  end
+  if at == clock and not retry and not delay then
+    replies[n + 1], replies[n + 2] = room, reset
+    n = n + 2
+  else
+    replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
+    replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
+    n = n + 7
+  end
+end
+
+local ok, err = pcall(decide)
+if not ok then
+  -- A call's failure, a key of a foreign type say, is not another's: the next
+  -- is decided as if it had not been there.
+  --
+  -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+  -- it is about a command that may not be called at all, that text then begins
+  -- with "@user_script: 7: " in place of a word in capitals. What is no error of
+  -- Redis is one of Lua about a value that no limit can have written.
+  if type(err) == 'table' then
+    err = err.err
+  end
+  err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
+  err = string.match(err, '(%u%u+ .*)$')
+    or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+  -- But a demoted master has written nothing for any call, and the client
+  -- must learn that it talks to the wrong server.
+  if string.match(err, '^%-?READONLY') then
+    return redis.error_reply(err)
+  end
+  local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+  local n = #replies
+  replies[n + 1], replies[n + 2] = -1, #bytes
+  for i = 1, #bytes do
+    replies[n + 2 + i] = bytes[i]
+  end
+end
+return replies
