@@ -29,6 +29,7 @@ type shown struct {
 const operating = "TestOperatingPage of cmd/ratectl compares it with what the command prints"
 
 var shownBlocks = []shown{
+	{page: "ARCHITECTURE.md", has: "flowchart LR", reason: "TestDiagram of internal/check/imports compares it with the imports"},
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
 	{page: "README.zh-CN.md", has: "enough greetings", reason: "TestTranslation compares it with README.md"},
 	{page: "docs/directive.md", has: "limits    EmployeeService.GetByID", reason: "a test of cmd/rategen compares it with the golden file"},

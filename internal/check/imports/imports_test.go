@@ -1,0 +1,109 @@
+// Package imports checks that the packages of the module import each other one way, and
+// that the diagram in ARCHITECTURE.md shows them as they are.
+package imports
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rategen/rategen/"
+
+// imports returns what each package that users build imports of the module. Paths are
+// those within the module.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./generator/...", "./lua/...", "./runtime/...")
+	cmd.Dir = "../../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(line)
+		from := strings.TrimPrefix(paths[0], module)
+		all[from] = []string{}
+		for _, path := range paths[1:] {
+			if to, ok := strings.CutPrefix(path, module); ok {
+				all[from] = append(all[from], to)
+			}
+		}
+	}
+	return all
+}
+
+// TestOneWay wants imports to run one way.
+func TestOneWay(t *testing.T) {
+	t.Parallel()
+	forbidden := []struct{ from, to string }{
+		{"generator", "runtime"},
+		{"generator", "lua"},
+		{"runtime", "generator"},
+		{"lua", "runtime"},
+	}
+	all := imports(t)
+	if len(all["runtime"]) == 0 || len(all["generator"]) == 0 {
+		t.Fatal("the packages were not found")
+	}
+	for from, tos := range all {
+		for _, to := range tos {
+			for _, f := range forbidden {
+				if within(from, f.from) && within(to, f.to) {
+					t.Errorf("%s imports %s", from, to)
+				}
+			}
+			if within(from, "runtime/internal") && !within(to, "runtime/internal") && to != "lua" {
+				t.Errorf("%s imports %s: the engine knows nothing outside of it", from, to)
+			}
+			if from == "runtime" && within(to, "runtime") && !within(to, "runtime/internal") {
+				t.Errorf("%s imports %s: all programs would link it", from, to)
+			}
+		}
+	}
+}
+
+// within reports whether a package is in a directory or below it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// TestDiagram wants the diagram to show every package of the engine and of the
+// generator, and no arrow that is no import.
+func TestDiagram(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	diagram := regexp.MustCompile("(?s)```mermaid\n(.*?)```").FindSubmatch(page)
+	if diagram == nil {
+		t.Fatal("ARCHITECTURE.md has no diagram")
+	}
+	all, paths := imports(t), map[string]string{} // by the name of a box
+	for _, box := range regexp.MustCompile(`(\w+)\["([^"]+)"\]`).FindAllStringSubmatch(string(diagram[1]), -1) {
+		if paths[box[1]] = box[2]; all[box[2]] == nil {
+			t.Errorf("%s is no package", box[2])
+		}
+	}
+	for _, arrow := range regexp.MustCompile(`(?m)^\s*(\w+(?: & \w+)*) --> (\w+(?: & \w+)*)$`).FindAllStringSubmatch(string(diagram[1]), -1) {
+		for from := range strings.SplitSeq(arrow[1], " & ") {
+			for to := range strings.SplitSeq(arrow[2], " & ") {
+				if !slices.Contains(all[paths[from]], paths[to]) {
+					t.Errorf("%s does not import %s", from, to)
+				}
+			}
+		}
+	}
+	shown := map[string]bool{}
+	for _, path := range paths {
+		shown[path] = true
+	}
+	for path := range all {
+		if (within(path, "runtime/internal") || within(path, "generator/internal")) && !shown[path] {
+			t.Errorf("%s is not in the diagram", path)
+		}
+	}
+}
