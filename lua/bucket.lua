@@ -7,7 +7,21 @@
 --        first: the end of a block, or 0; until when the key lives; the time that the
 --        level was true at; and, in 8 bytes, the level in millionths of an event. It is
 --        a whole number, rounded up, so that rounding never admits what should be
---        denied. A key that holds no more than a block ends behind that.
+--        denied. Then, unless the bucket was empty before the last charge, since when
+--        it was not; and the share, in 2 bytes how often it was halved and in 5 bytes
+--        the rest. A key that holds no more than a block ends before the second number.
+--
+-- What a bucket holds drains evenly: when the level drains, all charges in it lose the
+-- same share of themselves. So share is what is left by now of a charge that was made
+-- when the bucket was last empty, and what is left of a later one is the share now by
+-- the share then. So what is left of all charges together is the level, and they can be
+-- given back in any order. A share is rest / 2^(40 + halvings), with a rest below 2^40,
+-- and is rounded down. What is given back is rounded to a millionth of an event: down,
+-- but up while nothing drains, so that room for whole events stays so.
+--
+-- AT     the time of the charge; of a queue, the end of the call's turn.
+-- MARK   the share when the charge was made, as a number that grows while the share
+--        falls: (halvings + 1) * 2^40 - 1 - rest. 0 is all of it.
 -- PARAM  the burst.
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
@@ -20,11 +34,15 @@
 --- open
 local state
 --- insert read
-local expires, since, stored
+local expires, since, stored, begun, halvings, rest
 if state then
   local kind, ended
-  if #state == 30 then
+  if #state == 44 then
+    kind, ended, expires, since, stored, begun, halvings, rest = number('>I1I7I7I7I8I7I2I5', state, 1)
+    --- insert ended
+  elseif #state == 30 then
     kind, ended, expires, since, stored = number('>I1I7I7I7I8', state, 1)
+    begun, halvings, rest = since, 0, 2 ^ 40 - 1
     --- insert ended
   --- insert short
   end
@@ -32,10 +50,16 @@ if state then
     error('a text of another kind')
   end
 end
+--- share
+local mark = 0
 --- look
 --- insert open
 at = clock
-local level = 0
+local level, held = 0, stored
+mark = 0
+if stored and since > clock + window then
+  expires, stored = nil, nil -- from before the clock stepped back
+end
 if stored then
   -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one
   -- that max was lowered for by far may not take longer, so that all times are
@@ -48,8 +72,20 @@ if stored then
   end
   local drained = (at - since) * max * 1000000 / window
   level = stored - (drained - drained % 1)
-  if level < 0 then
+  if level <= 0 then
     level = 0
+  else
+    if level < held then
+      rest = rest * (level / held)
+      while rest < 2 ^ 39 do
+        rest, halvings = rest * 2, halvings + 1
+      end
+      rest = rest - rest % 1 - 1
+      if halvings >= 8192 then -- of what was charged before next to nothing is left
+        begun, halvings, rest = at, 0, 2 ^ 40 - 1
+      end
+    end
+    mark = (halvings + 1) * 2 ^ 40 - 1 - rest
   end
 else
   since, stored = clock, 0
@@ -83,30 +119,74 @@ if level > most or more >= 0 or not charging then
   end
 end
 --- charge
+local fresh = level == 0 -- the bucket was empty
 level = level + cost * 1000000
-if level < 0 then
-  level = 0
-elseif level > param * 1000000 then -- a debt; what would take longer to drain is never owed
+if level > param * 1000000 then -- a debt; what would take longer to drain is never owed
   level = math.min(level, 2 ^ 62, math.floor(2 ^ 52 * max * 1000000 / window))
 end
+--- insert write
+reset = stop - clock
+if more >= 0 then
+  delay = math.max(empty, at) - clock
+  at, mark = stop, 0
+end
+--- write
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1
 local spare = expires and expires - stop
 if spare and spare >= 0 and spare <= slack then
-  call('SETRANGE', key, '15', bytes('>I7I8', at, level))
+  if fresh then
+    begun, halvings, rest = at, 0, 2 ^ 40 - 1
+  end
+  call('SETRANGE', key, '15', bytes('>I7I8I7I2I5', at, level, begun, halvings, rest))
 else
   expires = stop + slack
-  call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level), 'PX', lifetime(expires))
-end
-reset = stop - clock
-if more >= 0 then
-  delay = math.max(empty, at) - clock
+  call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level)
+    .. (fresh and '' or bytes('>I7I2I5', begun, halvings, rest)), 'PX', lifetime(expires))
 end
 --- refund
-cost = -cost
+local back, made = cost * 1000000, at
+cost = 0
 --- insert look
-if expires then
-  --- insert charge
+if level == 0 then
+  back = 0
+elseif more >= 0 then
+  -- A turn comes back if nobody is behind it: the line ends where it does, but for
+  -- what rounding has added since.
+  local behind = empty - made
+  if behind < 0 or behind * 2 * max > window then
+    back = 0
+  end
+elseif made < begun or made > since or made_mark > mark then
+  back = 0
+elseif made ~= since or charged * 1000000 ~= held then -- others are in the bucket
+  local lost = made_mark % 2 ^ 40
+  local ratio = rest / (2 ^ 40 - 1 - lost) * 2 ^ ((made_mark - lost) / 2 ^ 40 - halvings)
+  local most = ceil(charged * 1000000 * ratio)
+  if most < level and level < held then
+    most = most - 1 -- rounded down
+  end
+  back = math.min(back, most)
+end
+if back > 0 then
+  local fresh = false
+  level = back < level and level - back or 0
+  --- insert write
+end
+--- outcome
+return reset, at, delay, mark
+--- charged
+if mark == 0 then
+  replies[n + 1], replies[n + 2] = room, reset
+  n = n + 2
+else
+  replies[n + 1], replies[n + 2], replies[n + 3] = room, -reset, mark
+  n = n + 3
+end
+--- long mark
+if mark > 0 and at and at > 0 then
+  replies[n - 1], replies[n + 1] = -at, mark
+  n = n + 1
 end
 --- mark
 local written = redis.pcall('SETRANGE', key, '0', '\3' .. bytes('>I7', ends))

@@ -51,7 +51,7 @@ func Take(set uint) string {
 		p.read("several.lua")
 	}
 	if set&Settle != 0 {
-		p["loop"] = p["settle"]
+		p["loop"], p["run"] = p["settle"], p["run to settle"]
 	}
 	if set&Renew != 0 {
 		p["loop"] = p["renewal"]

@@ -44,6 +44,7 @@ for i = place, last do
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   local charged, turn -- at and delay of those calls that fit, if not all do
   --- insert blocked
+  --- insert share
   repeat
     local again = false
     --- insert ends
@@ -83,8 +84,10 @@ end
 for i = place, last do
   place = i + 1
   local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
+  local charged, made_mark = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
   local charging, room, retry, reset, delay = false, nil, nil, nil, nil
   --- insert ends
+  --- insert share
   if cost > 0 then
     --- insert refund
     --- insert stay
@@ -145,14 +148,21 @@ if room < 0 then
   room = 0
 end
 if at == clock and not retry and not delay then
-  replies[n + 1], replies[n + 2] = room, reset
-  n = n + 2
+  --- insert charged
 else
   replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
   replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
   n = n + 7
   --- insert tell
+  --- insert long mark
 end
+--- charged
+replies[n + 1], replies[n + 2] = room, reset
+n = n + 2
+--- run
+arg = arg + 4
+--- run to settle
+arg = arg + 6
 --- strings
 -- Reads what is a STRING under the keys of a run, for read to find.
 if last > place then

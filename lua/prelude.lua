@@ -17,8 +17,10 @@
 --     reset   as above
 --     at      the time that the charge counts as
 --     delay   microseconds that the caller must wait for its turn, if any
---   refund   takes back up to cost of what was charged as of at. It may use the
---            other pieces
+--   refund   takes back up to cost of the charge that was made as of at. Charged is
+--            what that was, and made_mark its mark. It may use the other pieces
+--   share    declares mark, if charges have one: what refund must know of a charge
+--            besides its time. An algorithm that has it says so to reply, too
 --   renew    keeps what was charged as of at from lapsing for a window more, and
 --            sets held to 1, unless it was reset since; only of an algorithm
 --            whose charges lapse

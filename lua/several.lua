@@ -15,9 +15,15 @@ local function heal(key, reset)
   --- insert heal
 end
 
-local function reply(allowed, room, retry, reset, at, delay)
+local function reply(allowed, room, retry, reset, at, delay, mark)
   local n = #replies
+  if mark and mark > 0 then
+    delay = delay or 0 -- the long form
+  end
   --- insert reply
+  if mark and mark > 0 then
+    replies[n - 1], replies[n + 1] = -at, mark
+  end
 end
 
 local function take_all(limits)
@@ -30,7 +36,7 @@ local function take_all(limits)
   for _, limit in ipairs(limits) do
     use(limit.terms)
     if admitted and not limit.retry then
-      limit.reset, limit.at, limit.delay = limit.charge()
+      limit.reset, limit.at, limit.delay, limit.mark = limit.charge()
       limit.room = limit.room - limit.cost
     else
       --- insert denied
@@ -39,7 +45,7 @@ local function take_all(limits)
   end
   for _, limit in ipairs(limits) do
     --- insert told
-    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay)
+    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay, limit.mark)
   end
 end
 
@@ -72,16 +78,19 @@ end
 looks.ALGORITHM = function(key, cost)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
   --- insert ends
+  --- insert share
   --- insert look
   --- insert see
   return room, retry, reset, function()
     --- insert lift
     --- insert charge
     --- insert keep
-    return reset, at, delay
+    --- insert outcome
   end
   --- insert begins
 end
+--- outcome
+return reset, at, delay
 --- looked
 limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
 --- peeked

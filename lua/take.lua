@@ -19,12 +19,14 @@
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek
+--        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges; to renew, 1, or 0 for
 --                   what was reset since
 --          reset    microseconds until the limit is whole again
---        if all the calls were charged as of that time; or else -2 and
+--        if all the calls were charged as of that time, and then its mark if that is
+--        above 0: reset is then sent as -reset. Or else -2 and
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
@@ -33,6 +35,7 @@
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
+--        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
 --        bytes.
@@ -51,7 +54,7 @@ local function decide()
   while true do
     if place > last then
       --- insert together
-      arg = arg + 4
+      --- insert run
       if arg > #ARGV then
         return
       end

@@ -12,6 +12,7 @@ local function decide()
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   --- insert blocked
   --- insert ends
+  --- insert share
   --- insert look
   --- insert deny
   if retry then

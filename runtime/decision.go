@@ -35,7 +35,8 @@ type Decision struct {
 	// arrived.
 	ResetAfter time.Duration
 
-	charged [MaxLimits]int64 // when each limit was charged, for Settle
+	charged [MaxLimits]int64 // when each limit was charged, for Settle,
+	marks   [MaxLimits]int64 // and the marks of these charges
 	page    *receipts.Page   // nil if nothing was charged
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
@@ -102,7 +103,7 @@ func (d *Decision) ofAll(charges []Charge) *Charge {
 		if i > 0 && c.tighterThan(w) {
 			w = c
 		}
-		d.charged[c.limit] = c.At
+		d.charged[c.limit], d.marks[c.limit] = c.At, c.Mark
 	}
 	d.of(w)
 	return w

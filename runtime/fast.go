@@ -61,7 +61,7 @@ func (l *Limiter) decideFast(ctx context.Context, p *plan, c *terms.Charge, arri
 		if !ok {
 			return false, nil
 		}
-		d.Source, d.charged[0], d.page, d.receipt = SourceStore, c.At, page, receipt
+		d.Source, d.charged[0], d.marks[0], d.page, d.receipt = SourceStore, c.At, c.Mark, page, receipt
 		if c.Algorithm == terms.Permits && c.At != 0 {
 			l.permits.hold(p.rule, c.Key, p.max, c.Cost, c.At, false)
 		}

@@ -36,7 +36,8 @@ type grant struct {
 	end   time.Duration // instant until which it admits calls
 	ahead time.Duration // instant from which the next one is asked for,
 	low   int64         // or from so few units on
-	at    int64         // the time that its charge counts as
+	at    int64         // the time that its charge counts as,
+	mark  int64         // and the charge's mark
 	rest  int64         // what was left of the limit after that charge
 	whole time.Duration // the instant at which the limit was going to be whole
 	next  atomic.Pointer[grant]
@@ -125,7 +126,7 @@ func (e *lease) retire(t *leases, g *grant) {
 	left := g.close()
 	e.count(g, left, instant())
 	if left > 0 && !e.dropped {
-		t.giveBack(e.rule, []byte(e.key), e.max, left, g.at)
+		t.giveBack(e.rule, []byte(e.key), e.max, left, g.at, g.mark)
 	}
 }
 

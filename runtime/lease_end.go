@@ -2,16 +2,11 @@ package runtime
 
 import "time"
 
-// giveBack has units given back to the store that were charged to a key at a time,
-// together with others. They stay charged until they leave the window if too much waits for that already.
-// So do those of a bucket: it does not know what of a charge has drained since, and
-// so cannot give back the rest of it alone.
-func (t *leases) giveBack(rule *Rule, key []byte, max, units, at int64) {
-	if rule.Algorithm == TokenBucket || rule.Algorithm == LeakyBucket {
-		return
-	}
+// giveBack has units of a charge given back to the store, together with others. They
+// stay charged until they leave the window if too much waits for that already.
+func (t *leases) giveBack(rule *Rule, key []byte, max, units, at, mark int64) {
 	s := settlements.Get().(*settlement)
-	s.add(Charge{Rule: rule, Key: key, Max: max, Cost: units, Result: Result{At: at}})
+	s.add(Charge{Rule: rule, Key: key, Max: max, Cost: units, Result: Result{At: at, Mark: mark}})
 	t.limiter.unsettled.add(t.limiter, s)
 	s.free()
 }

@@ -171,7 +171,7 @@ func (e *lease) keep(t *leases, c *Charge, asked, now time.Duration) {
 	lead := min(length/2, max(length/leaseShare, 2*(now-asked)))
 	g := &grant{
 		end: asked + length, ahead: asked + length - lead,
-		low: c.Cost / 4, units: c.Cost, at: c.At, rest: c.Remaining, whole: asked + c.ResetAfter,
+		low: c.Cost / 4, units: c.Cost, at: c.At, mark: c.Mark, rest: c.Remaining, whole: asked + c.ResetAfter,
 	}
 	g.left.Store(c.Cost)
 	switch last := e.current.Load(); {

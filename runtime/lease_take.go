@@ -31,7 +31,7 @@ func (l *Limiter) takeLeased(ctx context.Context, limit *Limit, d *Decision) boo
 		return false
 	}
 	d.Allowed, d.Source, d.Rule, d.Limit = true, SourceLease, rule.Name, rule.capacity(max)
-	d.Remaining, d.ResetAfter, d.charged[0] = g.remaining(left, d.Limit), g.resetAfter(now), g.at
+	d.Remaining, d.ResetAfter, d.charged[0], d.marks[0] = g.remaining(left, d.Limit), g.resetAfter(now), g.at, g.mark
 	d.page, d.receipt = receipts.Issue()
 	if l.events.decides() {
 		c := Charge{Rule: rule, Max: max, Cost: limit.cost, Result: g.result(left, d.Limit, now)}
@@ -47,7 +47,7 @@ func (g *grant) resetAfter(now time.Duration) time.Duration { return max(0, g.wh
 
 // result returns the result of a charge that the grant has admitted.
 func (g *grant) result(left, capacity int64, now time.Duration) Result {
-	return Result{Allowed: true, Remaining: g.remaining(left, capacity), ResetAfter: g.resetAfter(now), At: g.at}
+	return Result{Allowed: true, Remaining: g.remaining(left, capacity), ResetAfter: g.resetAfter(now), At: g.at, Mark: g.mark}
 }
 
 // leased reports whether any limit of the request may have a lease.
@@ -104,7 +104,7 @@ func (t *leases) release(held []Charge) {
 	for i := range held {
 		c := &held[i]
 		if !t.put(c, c.Cost, now) {
-			t.giveBack(c.Rule, c.Key, c.Max, c.Cost, c.At)
+			t.giveBack(c.Rule, c.Key, c.Max, c.Cost, c.At, c.Mark)
 		}
 		c.At = 0
 	}

@@ -131,7 +131,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	type charge struct {
 		key  string
 		cost int64
-		at   int64
+		at   runtime.Result
 		rule *runtime.Rule
 		max  int64
 	}
@@ -162,6 +162,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(90_000, 110_000),
 			rapid.Int64Range(-20_000, 0),
 			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
+			rapid.SampledFrom([]int64{-100_000, -100_001, -300_000, -3_600_000_000}),
 		).Draw(t, "step")
 		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew"}).Draw(t, "op"); op {
 		case "take", "peek":
@@ -215,7 +216,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			for _, call := range got {
 				for _, c := range call.Charges {
 					if c.At != 0 {
-						charged = append(charged, charge{string(c.Key), c.Cost, c.At, c.Rule, c.Max})
+						charged = append(charged, charge{string(c.Key), c.Cost, c.Result, c.Rule, c.Max})
 					}
 				}
 			}
@@ -229,7 +230,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					return err
 				}
 				charges = append(charges, runtime.Charge{
-					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at},
+					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at.At, Mark: c.at.Mark},
 					Settled: rapid.OneOf(
 						rapid.Just(int64(0)),
 						rapid.Int64Range(0, c.cost),

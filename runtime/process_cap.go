@@ -87,7 +87,7 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, plan *plan, c *te
 	}
 	done, err := l.decideFast(ctx, plan, c, arrived, d)
 	if !done || err != nil {
-		paid.Cost = -paid.Cost
+		paid.GiveBack()
 		p.store.states.Settle(p.store.time(instant()), &paid)
 	}
 	return done, err

@@ -69,7 +69,7 @@ func (c *Charge) engine() (plain terms.Charge) {
 // engine's terms and without its key.
 func (c *Charge) difference() (plain terms.Charge) {
 	c.Rule.setTerms(&plain.Terms, c.Max, c.Wait)
-	plain.Cost, plain.At = c.Settled-c.Cost, c.At
+	plain.Cost, plain.Charged, plain.At, plain.Mark = c.Settled-c.Cost, c.Cost, c.At, c.Mark
 	return plain
 }
 

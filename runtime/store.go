@@ -23,11 +23,13 @@ type Store interface {
 	// that it would get if it alone arrived now.
 	Peek(ctx context.Context, calls []Call) error
 
-	// Settle makes each charge, which was made at the time At, one of Settled in
-	// place of Cost. If Settled is less, the difference is given back, up to what
-	// is still counted of charges made to Key at that time: no limit ever has more
-	// left than its max. If it is more, the difference is charged as of now,
-	// however little room there is.
+	// Settle makes each charge, which was made at the time At and has the Mark of
+	// its Result, one of Settled in place of Cost. If Settled is less, the difference
+	// is given back, up to what is still counted of charges made to Key at that time,
+	// of a [TokenBucket] or [LeakyBucket] up to what has not drained of this one: no
+	// limit ever has more left than its max. In a queue it is given back only if no
+	// later charge is in line. If Settled is more, the difference is charged as of
+	// now, however little room there is.
 	Settle(ctx context.Context, charges []Charge) error
 
 	// Renew keeps the permits that were charged to the key of each call at the
@@ -120,10 +122,14 @@ type Result struct {
 	// [LeakyBucket].
 	Delay time.Duration
 	// At is the time that the charge counts as, by the store's clock in
-	// microseconds since 1970: its own, that of its time slice, or the last of
-	// its bucket, and for permits a number of about that time which no others of
-	// the key have. It is 0 if no charge was made.
+	// microseconds since 1970: its own, that of its time slice, the last of its
+	// bucket, or in a queue the end of its turn; and for permits a number of about
+	// that time which no others of the key have. It is 0 if no charge was made.
 	At int64
+	// Mark is what a bucket must know besides At to tell how much of the charge has
+	// drained: 0 if nothing had since the bucket was last empty, and more from then
+	// on. It is 0 for other algorithms.
+	Mark int64
 	// Recalled reports that the store did not read the count again but repeated
 	// an earlier denial, see [WithDenialMemory].
 	Recalled bool

@@ -236,7 +236,7 @@ func blockAndRefund(t *trial) {
 			t.admit(t.charge(name, 10-cost), 0)
 		}
 		t.blocked(t.charge(name, 1))
-		t.refund(t.charge(name, cost), first.At)
+		t.refund(t.charge(name, cost), first)
 		t.blocked(t.charge(name, 1))
 		t.Advance(time.Minute)
 		if rest := t.blocked(t.charge(name, 1)); rest > time.Hour-time.Minute+time.Second {
@@ -275,17 +275,17 @@ func blockAndSettle(t *trial) {
 	t.rule.Block = time.Minute
 	first := t.admit(t.charge("less", 8), 2)
 	t.blocked(t.charge("less", 3))
-	t.settle(t.charge("less", 8), first.At, 1)
+	t.settle(t.charge("less", 8), first, 1)
 	t.blocked(t.charge("less", 1))
 	first = t.admit(t.charge("more", 2), 8)
 	t.blocked(t.charge("more", 9))
-	t.settle(t.charge("more", 2), first.At, 5)
+	t.settle(t.charge("more", 2), first, 5)
 	t.blocked(t.charge("more", 1)) // there is room for it
 	t.Advance(time.Minute)
 	t.free("less", 9)
 	t.free("more", 5)
 	first = t.admit(t.charge("debt", 2), 8)
-	t.settle(t.charge("debt", 2), first.At, 50)
+	t.settle(t.charge("debt", 2), first, 50)
 	if rest := t.blocked(t.charge("debt", 1)); rest <= t.rule.Block {
 		t.Errorf("retry after %v, before the debt is paid", rest)
 	}

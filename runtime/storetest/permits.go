@@ -43,7 +43,7 @@ func permitsAreRenewed(t *trial) {
 		t.renew(few, first.At)
 		t.left("k", 7)
 	}
-	t.refund(many, second.At)
+	t.refund(many, second)
 	t.left("k", 7)
 	t.Advance(time.Second - time.Microsecond)
 	t.left("k", 7)
@@ -64,11 +64,11 @@ func permitsAreWrittenAgain(t *trial) {
 	}
 	t.renew(t.charge("k", 5), at-100)
 	t.left("k", 0)
-	t.refund(t.charge("k", 6), at)
+	t.refund(t.charge("k", 6), runtime.Result{At: at})
 	t.left("k", 1)
-	t.refund(t.charge("k", 5), at-100)
+	t.refund(t.charge("k", 5), runtime.Result{At: at - 100})
 	t.left("k", 6)
-	t.refund(t.charge("k", 4), second.At)
+	t.refund(t.charge("k", 4), second)
 	t.left("k", 10)
 
 	t.admit(t.charge("late", 2), 8)
@@ -96,11 +96,11 @@ func permitsAreReset(t *trial) {
 	}
 	t.left("k", 10)
 	second := t.admit(t.charge("k", 7), 3)
-	t.refund(t.charge("k", 6), first.At)
+	t.refund(t.charge("k", 6), first)
 	t.left("k", 3)
 	t.renew(t.charge("k", 7), second.At)
 	t.left("k", 3)
-	t.refund(t.charge("k", 7), second.At)
+	t.refund(t.charge("k", 7), second)
 	t.left("k", 10)
 }
 
@@ -120,7 +120,7 @@ func permitHint(t *trial) {
 	hint(10, 30*time.Second)
 	t.Advance(200 * time.Millisecond)
 	hint(3, 29800*time.Millisecond)
-	t.refund(whole, charged.At)
+	t.refund(whole, charged)
 
 	charged = t.admit(whole, 0)
 	hint(1, 20*time.Millisecond)
@@ -128,14 +128,14 @@ func permitHint(t *trial) {
 	hint(10, 200*time.Millisecond)
 	t.Advance(600 * time.Millisecond)
 	hint(1, 20*time.Millisecond)
-	t.refund(whole, charged.At)
+	t.refund(whole, charged)
 
 	charged = t.admit(whole, 0)
 	hint(10, 250*time.Millisecond) // an eighth on the way from 200 ms to 600 ms
 	t.Advance(30*time.Second - 10*time.Millisecond)
 	hint(1, 10*time.Millisecond) // until it lapses
 	for range 60 {
-		t.refund(whole, charged.At)
+		t.refund(whole, charged)
 		charged = t.admit(whole, 0)
 		t.Advance(time.Microsecond)
 	}

@@ -10,9 +10,9 @@ func refund(t *trial) {
 	first := t.admit(t.charge("k", 4), 6)
 	t.Advance(time.Millisecond)
 	second := t.admit(t.charge("k", 6), 0)
-	t.refund(t.charge("k", 4), first.At)
+	t.refund(t.charge("k", 4), first)
 	t.left("k", 4)
-	t.refund(t.charge("k", 2), second.At) // a part of it
+	t.refund(t.charge("k", 2), second) // a part of it
 	t.left("k", 6)
 	t.admit(t.charge("k", 6), 0)
 	t.deny(t.charge("k", 1), 0)
@@ -21,7 +21,7 @@ func refund(t *trial) {
 func refundIsClamped(t *trial) {
 	r := t.admit(t.charge("k", 3), 7)
 	for range 3 {
-		t.refund(t.charge("k", 10), r.At)
+		t.refund(t.charge("k", 10), r)
 		t.left("k", 10)
 	}
 	t.admit(t.charge("k", 10), 0)
@@ -33,7 +33,7 @@ func refundTwice(t *trial) {
 	t.Advance(20 * time.Millisecond) // into another slice
 	t.admit(t.charge("k", 3), 5)
 	for range 3 {
-		t.refund(t.charge("k", 2), first.At)
+		t.refund(t.charge("k", 2), first)
 		t.left("k", 7)
 	}
 }
@@ -43,7 +43,7 @@ func refundOfWhatHasLeft(t *trial) {
 	t.rule.Window = 100 * time.Millisecond
 	r := t.admit(t.charge("k", 5), 5)
 	t.Advance(2 * t.rule.Window)
-	t.refund(t.charge("k", 5), r.At)
+	t.refund(t.charge("k", 5), r)
 	t.left("k", 10)
 	t.admit(t.charge("k", 10), 0)
 	t.rule.Window = 10 * time.Hour
@@ -51,7 +51,7 @@ func refundOfWhatHasLeft(t *trial) {
 }
 
 func refundOfNothing(t *trial) {
-	t.refund(t.charge("k", 5), t.Now())
+	t.refund(t.charge("k", 5), runtime.Result{At: t.Now()})
 	if r := t.peek(t.charge("k", 1))[0]; r != (runtime.Result{Allowed: true, Remaining: 10}) {
 		t.Errorf("got %+v, want a whole limit", r)
 	}

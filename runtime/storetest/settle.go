@@ -10,7 +10,7 @@ func settleForLess(t *trial) {
 	first := t.admit(t.charge("k", 6), 4)
 	t.Advance(time.Millisecond)
 	t.admit(t.charge("k", 4), 0)
-	t.settle(t.charge("k", 6), first.At, 2)
+	t.settle(t.charge("k", 6), first, 2)
 	t.left("k", 4)
 	t.admit(t.charge("k", 4), 0)
 	t.deny(t.charge("k", 1), 0)
@@ -18,7 +18,7 @@ func settleForLess(t *trial) {
 
 func settleForMore(t *trial) {
 	first := t.admit(t.charge("k", 2), 8)
-	t.settle(t.charge("k", 2), first.At, 7)
+	t.settle(t.charge("k", 2), first, 7)
 	t.left("k", 3)
 	t.admit(t.charge("k", 3), 0)
 	t.deny(t.charge("k", 1), 0)
@@ -27,7 +27,7 @@ func settleForMore(t *trial) {
 
 func settleForTheSame(t *trial) {
 	first := t.admit(t.charge("k", 5), 5)
-	t.settle(t.charge("k", 5), first.At, 5)
+	t.settle(t.charge("k", 5), first, 5)
 	t.left("k", 5)
 }
 
@@ -38,7 +38,7 @@ func settleIntoDebt(t *trial) {
 		name := "k" + string(rune('a'+owed%26))
 		first := t.admit(t.charge(name, 10), 0)
 		t.Advance(time.Millisecond)
-		t.settle(t.charge(name, 10), first.At, 10+owed)
+		t.settle(t.charge(name, 10), first, 10+owed)
 		denied := t.deny(t.charge(name, 1), 0)
 		if drain := t.rule.Window / time.Duration(t.rule.Max) * time.Duration(owed); isMeter(&t.rule) && denied.RetryAfter < drain {
 			t.Fatalf("owed %d: RetryAfter is %v, and draining takes %v", owed, denied.RetryAfter, drain)
@@ -66,7 +66,7 @@ func settleIntoEndlessDebt(t *trial) {
 			c.Rule.Window = runtime.MaxWindow
 		}
 		for range 3 {
-			t.settle(c, first.At, runtime.MaxCount)
+			t.settle(c, first, runtime.MaxCount)
 			denied := t.peek(c)[0]
 			if denied.Allowed || denied.Remaining != 0 || denied.RetryAfter <= 0 || denied.RetryAfter > 143*366*24*time.Hour {
 				if window >= time.Second || c.Rule.Algorithm != runtime.SlidingCounter { // else it may have left the window
@@ -88,7 +88,7 @@ func settleAfterTheWindow(t *trial) {
 	first := t.admit(t.charge("k", 2), 8)
 	t.Advance(2 * t.rule.Window)
 	t.left("k", 10)
-	t.settle(t.charge("k", 2), first.At, 6)
+	t.settle(t.charge("k", 2), first, 6)
 	t.left("k", 6)
 }
 
@@ -98,6 +98,6 @@ func settleWhatIsGone(t *trial) {
 	if err := t.Store.Reset(t.Context(), []runtime.Charge{t.charge("k", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	t.settle(t.charge("k", 2), first.At, 5)
+	t.settle(t.charge("k", 2), first, 5)
 	t.left("k", 7)
 }

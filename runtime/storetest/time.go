@@ -11,6 +11,9 @@ import (
 // the definition of the rule's algorithm, if nothing else was charged.
 func (t *trial) leaves(c runtime.Charge, at int64) int64 {
 	window := c.Rule.Window.Microseconds()
+	if isQueue(c.Rule) {
+		return at // the end of its turn
+	}
 	if isBucket(c.Rule) {
 		return at + (c.Cost*window+c.Max-1)/c.Max
 	}
@@ -165,7 +168,7 @@ func clockStepsBack(t *trial) {
 		t.Errorf("charged at %d, after a charge at %d", second.At, first.At)
 	}
 	whole := t.charge("early", 10)
-	t.Advance(time.Duration(second.At+1_000_000-1-t.Now()) * time.Microsecond)
+	t.Advance(time.Duration(t.leaves(whole, second.At)-1-t.Now()) * time.Microsecond)
 	t.deny(whole, t.peek(whole)[0].Remaining)
 	t.Advance(time.Microsecond)
 	t.admit(whole, 0)

@@ -137,7 +137,7 @@ func (b *Batcher) giveBack(slot int, permits []terms.Charge) {
 	for i := range permits {
 		c := w.Charge()
 		*c = permits[i]
-		c.Cost = -c.Cost
+		c.GiveBack()
 		w.SetKey(permits[i].Key)
 		w.EndCall(false)
 	}

@@ -12,7 +12,9 @@ import (
 //
 //   - count is the level in millionths of an event;
 //   - at is the time of that level;
-//   - from is until when Redis keeps the key, unless heal has changed that.
+//   - from is until when Redis keeps the key, unless heal has changed that;
+//   - list is empty if the bucket was empty before the last charge; otherwise it holds
+//     since when it was not, and the mark of a charge that is made at the time at.
 type bucket state
 
 // levelUnit is in how many parts a bucket's level divides an event.
@@ -31,6 +33,7 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 	v.at = max(clock, since)
 	level := func(at int64) float64 { return left(stored, d.drained(at-since)) }
 	v.level, v.stop = level(v.at), since+d.time(stored)
+	v.from, v.mark = b.drainedTo(v.level, v.at)
 	v.room = int64(math.Floor((float64(capacity*levelUnit) - v.level) / levelUnit))
 	v.retry, v.reset = 0, 0
 	if v.level > 0 {
@@ -55,18 +58,49 @@ func (b *bucket) look(clock int64, c *terms.Charge, v *view) {
 }
 
 func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
-	if v.delay = 0; c.Algorithm == terms.Queue {
+	b.keepMark(v)
+	stop := b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.at)
+	v.reset, v.delay = stop-clock, 0
+	if c.Algorithm == terms.Queue {
 		v.delay = max(v.stop, v.at) - clock
+		v.at, v.mark = stop, 0
 	}
-	v.reset = b.set(&c.Terms, v.level+float64(float64(c.Cost)*levelUnit), v.at) - clock
 }
 
 func (b *bucket) refund(clock int64, c *terms.Charge) {
-	if b.kept != 0 {
-		d, at := drainOf(&c.Terms), max(clock, b.at)
-		level := left(b.stored(d), d.drained(at-b.at))
-		b.set(&c.Terms, left(level, float64(float64(c.Cost)*levelUnit)), at)
+	if b.kept == 0 || (*state)(b).ahead(clock, c.Window) {
+		return
 	}
+	var v view
+	b.look(clock, &terms.Charge{Terms: c.Terms}, &v)
+	if back := b.undrained(c, &v); back > 0 {
+		b.keepMark(&v)
+		b.set(&c.Terms, left(v.level, back), v.at)
+	}
+}
+
+// undrained returns how much of c.Cost is given back of a charge, in the unit of
+// levels.
+func (b *bucket) undrained(c *terms.Charge, v *view) float64 {
+	back, whole := float64(float64(c.Cost)*levelUnit), float64(float64(c.Charged)*levelUnit)
+	switch behind := v.stop - c.At; {
+	case v.level == 0:
+		return 0
+	case c.Algorithm == terms.Queue:
+		// Not if somebody is behind it in line, see bucket.lua.
+		if behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
+			return 0
+		}
+	case c.At < v.from || c.At > b.at || c.Mark > v.mark:
+		return 0
+	case c.At != b.at || whole != float64(b.count): // others are in the bucket
+		most := math.Ceil(float64(whole * shareSince(c.Mark, v.mark)))
+		if most < v.level && v.level < float64(b.count) {
+			most--
+		}
+		return min(back, most)
+	}
+	return back
 }
 
 // stored returns the level at the time at, or less if that takes too long to

@@ -110,7 +110,7 @@ func init() {
 // if a step does nothing, as it does without a row in kinds or a case in do.
 func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view)) error {
 	const clock, max = 1_000_000, 3
-	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1}
+	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1, Charged: 1}
 	if a.Bucket() {
 		c.Param = max
 	}

@@ -175,6 +175,6 @@ func TestDecideAllocates(t *testing.T) {
 // backOf returns what gives a charge back.
 func backOf(c *terms.Charge) *terms.Charge {
 	back := *c
-	back.Cost = -c.Cost
+	back.GiveBack()
 	return &back
 }

@@ -40,7 +40,9 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 		if !e.become(c.Algorithm) {
 			return nil, false
 		}
-		state = &e.state
+		if !e.ahead(clock, c.Window) {
+			state = &e.state
+		}
 	}
 	state.do(look, clock, c, v)
 	if v.blocked = false; c.Block > 0 {
@@ -55,7 +57,7 @@ func (v *view) tell(r *terms.Result) {
 	r.Allowed = v.retry == 0
 	r.Remaining = max(0, v.room)
 	r.RetryAfter, r.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
-	r.Delay, r.At, r.Recalled, r.Blocked = 0, 0, false, v.blocked
+	r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, false, v.blocked
 }
 
 // charge makes a charge that has just been found to fit. A key without an entry
@@ -66,13 +68,16 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 		e = s.keys.add(hash, c.Key)
 		e.become(c.Algorithm)
 	}
+	if e.ahead(clock, c.Window) {
+		e.state.clear()
+	}
 	at := v.at
 	e.do(charge, clock, c, v)
 	if c.Block > 0 {
 		e.lift(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
-	c.At, c.ResetAfter, c.Delay = v.at, terms.Micros(v.reset), terms.Micros(v.delay)
+	c.At, c.Mark, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.reset), terms.Micros(v.delay)
 }
 
 // find returns the entry of a key, or nil if there is none. It clears a state

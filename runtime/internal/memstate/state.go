@@ -37,6 +37,9 @@ type view struct {
 	// blocked says that a block denies the charge.
 	blocked bool
 
+	// mark is the mark of the charge, of a bucket.
+	mark int64
+
 	from, stop, count int64 // each kind has a meaning of its own for these
 	level             float64
 }
@@ -58,6 +61,19 @@ func (s *state) heal(clock, window int64, v *view) {
 	if v.reset > 0 {
 		s.outlive(clock, window, clock+v.reset)
 	}
+}
+
+// ahead reports whether the state is of a time that lies more than a window ahead of the
+// clock, which must have stepped back since. It then counts no more, as if Redis had lost
+// the key: otherwise nothing would leave it for as long as the clock has stepped back.
+func (s *state) ahead(clock, window int64) bool {
+	switch s.kind {
+	case logKind:
+		return (*log)(s).newest() > clock+window
+	case permitKind:
+		return false // which lapse each by itself
+	}
+	return s.at > clock+window
 }
 
 // forgotten reports whether Redis would have dropped the key by now.

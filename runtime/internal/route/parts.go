@@ -148,10 +148,10 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 		for j := range calls[i].Charges {
 			if c := &calls[i].Charges[j]; c.At != 0 {
 				back := *c
-				back.Cost = -c.Cost
+				back.GiveBack()
 				settled = append(settled, terms.Call{Charges: []terms.Charge{back}})
 				c.Remaining += c.Cost
-				c.At, c.Delay = 0, 0
+				c.At, c.Mark, c.Delay = 0, 0, 0
 			}
 		}
 	}

@@ -73,8 +73,11 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 	n := r.rest
 	switch {
 	case len(n) >= 2 && n[0] >= 0:
-		r.rest = n[2:]
 		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
+		if r.rest = n[2:]; n[1] < 0 {
+			result.ResetAfter = terms.Micros(-n[1])
+			return times, r.mark(result)
+		}
 		return times, nil
 	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times:
 		r.rest = n[longFields:]
@@ -87,7 +90,20 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 			Delay:      terms.Micros(n[6]),
 			Blocked:    n[0] == replyBlocked,
 		}
+		if result.At < 0 {
+			result.At = -result.At
+			return n[1], r.mark(result)
+		}
 		return n[1], nil
 	}
 	return 0, ErrReply
+}
+
+// mark decodes the mark that follows.
+func (r *reply) mark(result *terms.Result) error {
+	if len(r.rest) == 0 || r.rest[0] <= 0 {
+		return ErrReply
+	}
+	result.Mark, r.rest = r.rest[0], r.rest[1:]
+	return nil
 }

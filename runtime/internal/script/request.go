@@ -1,6 +1,8 @@
 package script
 
 import (
+	"slices"
+
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -15,12 +17,8 @@ const (
 	Renew  Operation = "renew"
 )
 
-// How many integers follow the algorithm of the terms on the wire, and how many
-// a run of limits has.
-const (
-	termNumbers = 5
-	runNumbers  = 4
-)
+// termNumbers is how many integers follow the algorithm of the terms on the wire.
+const termNumbers = 5
 
 // A request is the memory for the arguments of one execution of take.lua. The
 // arguments point into it, so that they cost no allocation each: it must not be
@@ -55,16 +53,18 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			if j+1 < len(charges) {
 				which = -which
 			}
-			third := times[i]
-			if op == Renew {
-				third = c.At
-			} else if op == Settle {
-				if third = 0; c.Cost < 0 {
-					third = c.At
-				}
-			}
 			r.keys = append(r.keys, c.Key)
-			r.limit(which, c.Cost, third, op != Peek && len(charges) == 1)
+			alone := op != Peek && len(charges) == 1
+			switch {
+			case op == Settle && c.Cost < 0:
+				r.run(alone, c.Charged, c.Mark, which, c.Cost, c.At)
+			case op == Settle:
+				r.run(alone, 0, 0, which, c.Cost, 0)
+			case op == Renew:
+				r.run(alone, which, c.Cost, c.At)
+			default:
+				r.run(alone, which, c.Cost, times[i])
+			}
 		}
 	}
 	switch op {
@@ -115,15 +115,14 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 	}
 }
 
-// limit adds a limit to the runs: to the last one if that is equal, and both are
-// the only limits of their calls.
-func (r *request) limit(which, cost, third int64, alone bool) {
-	if n := len(r.numbers) - runNumbers; alone && r.alone &&
-		r.numbers[n] == which && r.numbers[n+1] == cost && r.numbers[n+2] == third {
-		r.numbers[n+3]++
+// run adds a limit to the runs: to the last one if that is equal, and both are the
+// only limits of their calls.
+func (r *request) run(alone bool, numbers ...int64) {
+	if n := len(r.numbers) - len(numbers) - 1; alone && r.alone && slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
+		r.numbers[n+len(numbers)]++
 		return
 	}
-	r.numbers, r.alone = append(r.numbers, which, cost, third, 1), alone
+	r.numbers, r.alone = append(append(r.numbers, numbers...), 1), alone
 	if !alone {
 		r.set |= lua.Several
 	}

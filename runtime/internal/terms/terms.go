@@ -92,6 +92,8 @@ type Charge struct {
 	// Cost is how many events the call stands for. To settle, it is by how many
 	// the charge at At is to grow, or to shrink if it is below 0.
 	Cost int64
+	// Charged is how many events were charged at At. Only to settle uses it.
+	Charged int64
 	Result
 	// Renews marks a charge that finds out whether a denial still holds, see
 	// package denials.
@@ -120,9 +122,13 @@ type Result struct {
 	ResetAfter time.Duration
 	Delay      time.Duration
 	At         int64
+	Mark       int64
 	Recalled   bool
 	Blocked    bool
 }
+
+// GiveBack makes a charge that was made one that gives all of it back.
+func (c *Charge) GiveBack() { c.Charged, c.Cost = c.Cost, -c.Cost }
 
 // Micros returns a number of microseconds as a duration.
 func Micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
