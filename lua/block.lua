@@ -20,6 +20,8 @@
 --- block
 -- For how long a denial by the limit blocks; 0 and 1 are none.
 local block
+--- forget
+ends = nil
 --- duration
 block = ARGV[2 + which * 6] + 0
 --- ends

@@ -58,7 +58,8 @@ at = clock
 local level, held = 0, stored
 mark = 0
 if stored and since > clock + window then
-  expires, stored = nil, nil -- from before the clock stepped back
+  expires, stored = nil, nil -- from before the clock stepped back, see prelude.lua
+  --- insert forget
 end
 if stored then
   -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one

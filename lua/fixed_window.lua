@@ -28,6 +28,10 @@ end
 --- look
 --- insert open
 at = clock
+if start and start > clock + window then
+  start = nil -- from before the clock stepped back, see prelude.lua
+  --- insert forget
+end
 if start and clock < start + window then
   if start > clock then
     at = start

@@ -25,6 +25,11 @@
 --            sets held to 1, unless it was reset since; only of an algorithm
 --            whose charges lapse
 --
+-- Time stands still for a key while Redis's clock is behind its newest event. If that is
+-- more than a window ahead, the clock has stepped back by more than that, and look finds
+-- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+-- A charge then writes the key anew.
+--
 -- What look keeps in locals of its own, charge may use. A piece neither returns
 -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
 -- fails if it is none: tonumber would take twice as long. So what is no number

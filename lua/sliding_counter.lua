@@ -44,7 +44,10 @@ end
 --- look
 --- insert open
 at = clock
-if newest > clock then
+if newest > clock + window then
+  newest, start, stop, count = 0, nil, 0, 0 -- from before the clock stepped back, see prelude.lua
+  --- insert forget
+elseif newest > clock then
   at = newest
 end
 local first, place = at - window + 1, older + 1 -- the window's first microsecond; the first bucket in it

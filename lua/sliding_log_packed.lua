@@ -95,7 +95,10 @@ room, at = max, clock
 local live, left, ahead = 0, front + ring + back, nil
 if newest then
   local first = first
-  if newest > clock then
+  if newest > clock + window then
+    newest = 0 -- from before the clock stepped back, see prelude.lua
+    --- insert forget
+  elseif newest > clock then
     at = newest
     first = at - window + 1
   end

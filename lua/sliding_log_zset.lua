@@ -35,7 +35,10 @@ if member then
   number = member + 0
   if number >= clock or param > 0 or not charging then
     newest = call('ZSCORE', key, member) + 0
-    if newest > clock then
+    if newest > clock + window then
+      number, newest = 0, 0 -- from before the clock stepped back, see prelude.lua
+      --- insert forget
+    elseif newest > clock then
       at = newest
       first = at - window + 1
       first_text = text(first)

@@ -45,7 +45,7 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 		}
 	}
 	state.do(look, clock, c, v)
-	if v.blocked = false; c.Block > 0 {
+	if v.blocked = false; c.Block > 0 && state != &empty {
 		e.see(clock, c, v)
 	}
 	v.tell(&c.Result)
@@ -69,7 +69,7 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 		e.become(c.Algorithm)
 	}
 	if e.ahead(clock, c.Window) {
-		e.state.clear()
+		e.clear()
 	}
 	at := v.at
 	e.do(charge, clock, c, v)
