@@ -13,7 +13,8 @@
 -- AT     the number of the charge's last permit.
 -- CALLS  look: ZRANGE for these and the permit that lapses first; ZREVRANGE
 --        for the one that lapses last, and ZCOUNT, if there are permits; ZREVRANGE
---        for a denial.
+--        for a denial. After a step of the clock ZCOUNT and ZREVRANGE once more, and
+--        a charge makes ZREMRANGEBYRANK.
 --        charge: ZADD; ZCARD ZREMRANGEBYRANK before it if permits have lapsed; and
 --        PEXPIRE if the permit that lapses last is not of the same stretch of
 --        slack, see prelude.lua.
@@ -21,7 +22,9 @@
 --        renew: ZRANGE, ZREVRANGE, ZADD, and PEXPIRE as for a charge; a reset,
 --        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
 --
--- A permit has lapsed at the time that is its score, and counts no more. A charge
+-- A permit has lapsed at the time that is its score, and counts no more. Nor does one
+-- whose score is more than two windows ahead, until it is renewed: the clock has stepped
+-- back since, and nobody knows whether its process lives. A charge
 -- removes at most 128 lapsed permits more than it adds. A renewal writes permits
 -- that are gone again: Redis has lost them, or they have lapsed while their process
 -- was cut off. It does not bring back those of before a reset.
@@ -32,7 +35,7 @@
 --- insert texts
 --- look
 room, at = max, clock
-local number, mean, oldest, newest, live = nil, 0, nil, 0, 0
+local number, mean, oldest, newest, live, far = nil, 0, nil, 0, 0, 0
 local found = call('ZRANGE', key, '0', '3', 'WITHSCORES')
 if found[1] then
   if found[1] ~= 'last' or found[5] ~= 'mean' then
@@ -45,10 +48,18 @@ if found[1] then
     if newest > clock then
       live = call('ZCOUNT', key, '(' .. clock_text, '+inf')
     end
+    if newest > clock + 2 * window then
+      -- From before the clock stepped back, see prelude.lua: until they are renewed.
+      far = call('ZCOUNT', key, '(' .. text(clock + 2 * window), '+inf')
+      live, newest = live - far, clock
+      if live > 0 then
+        newest = call('ZREVRANGE', key, far, far, 'WITHSCORES')[2] + 0
+      end
+    end
   end
   room = max - live
   if cost > room then
-    local leaver = max - cost
+    local leaver = max - cost + far
     retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] - clock
     if mean > 0 then
       retry = math.min(retry, math.max(1000, math.floor(mean * (cost - room) / live)))
@@ -62,6 +73,9 @@ end
 local last, stop = clock, clock + window
 if number and number + cost > clock then
   last = number + cost
+end
+if far > 0 then
+  call('ZREMRANGEBYRANK', key, -far, '-1')
 end
 if oldest and oldest <= clock then
   local lapsed = math.min(call('ZCARD', key) - 3 - live, cost + 128)

@@ -26,12 +26,14 @@ const (
 const maxHeld = 1 << 44
 
 func (p *permits) look(clock int64, c *terms.Charge, v *view) {
-	held := int64(len(p.list) / pair)
 	v.count = p.lapsed(clock)
+	// Those beyond are from before the clock stepped back, and count when they are renewed.
+	held := p.lapsed(clock + 2*c.Window)
+	v.stop = held
 	live := held - v.count
 	v.at, v.room, v.retry, v.reset = clock, c.Max-live, 0, 0
 	if live > 0 {
-		v.reset = p.newest() - clock
+		v.reset = p.list[(held-1)*pair+lapse] - clock
 	}
 	if c.Cost > v.room {
 		v.retry = p.list[(held-1-(c.Max-c.Cost))*pair+lapse] - clock
@@ -42,9 +44,9 @@ func (p *permits) look(clock int64, c *terms.Charge, v *view) {
 	}
 }
 
-// lapsed returns how many permits have lapsed.
-func (p *permits) lapsed(clock int64) int64 {
-	return int64(sort.Search(len(p.list)/pair, func(i int) bool { return p.list[i*pair+lapse] > clock }))
+// lapsed returns how many permits will have lapsed at a time.
+func (p *permits) lapsed(at int64) int64 {
+	return int64(sort.Search(len(p.list)/pair, func(i int) bool { return p.list[i*pair+lapse] > at }))
 }
 
 // newest returns when the last permit lapses, or 0.
@@ -56,6 +58,7 @@ func (p *permits) newest() int64 {
 }
 
 func (p *permits) charge(clock int64, c *terms.Charge, v *view) {
+	p.list = p.list[:v.stop*pair]
 	newest := p.newest()
 	if gone := min(v.count, c.Cost+128); gone > 0 {
 		p.list = append(p.list[:0], p.list[gone*pair:]...)

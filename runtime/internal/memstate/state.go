@@ -71,7 +71,7 @@ func (s *state) ahead(clock, window int64) bool {
 	case logKind:
 		return (*log)(s).newest() > clock+window
 	case permitKind:
-		return false // which lapse each by itself
+		return false // each lapses by itself
 	}
 	return s.at > clock+window
 }
