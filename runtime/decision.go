@@ -18,6 +18,7 @@ type Decision struct {
 	// Blocked reports that the call is denied by a block, which this denial or an
 	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked bool
+	left    bool // the call has left a queue before its turn
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.

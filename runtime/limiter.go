@@ -225,6 +225,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 			return err
 		}
 		if err := sleep(ctx, req.delay()); err != nil {
+			d.left = true
 			_ = l.Refund(ctx, *d, limits...)
 			*d = Decision{}
 			return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -195,12 +196,16 @@ func (s *RedisStore) settle(ctx context.Context, charges []Charge) []error {
 func (s *RedisStore) Renew(ctx context.Context, calls []Call) error {
 	arrived := instantOf(calls)
 	return translated(calls, func(calls []terms.Call) error {
-		err := s.execute(ctx, script.Renew, calls, arrived)
+		// What the script finds goes to copies: At is what the next renewal needs.
+		renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
 		for i := range calls {
-			for j := range calls[i].Charges {
-				if c := &calls[i].Charges[j]; err == nil && calls[i].Err == nil && c.Remaining == 0 {
-					c.At = 0
-				}
+			held = append(held, calls[i].Charges[0])
+			renewed[i].Charges = held[i : i+1 : i+1]
+		}
+		err := s.execute(ctx, script.Renew, renewed, arrived)
+		for i := range calls {
+			if calls[i].Err = renewed[i].Err; err == nil && calls[i].Err == nil && held[i].Remaining == 0 {
+				calls[i].Charges[0].At = 0
 			}
 		}
 		return err

@@ -43,7 +43,10 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 // The charges of the other limits stay.
 //
 // Events that are given back no longer count. Those that have left the window since
-// are passed over. Missing events are charged as of now, even if the limit has no room
+// are passed over, and of a bucket those that have drained: what it holds drains evenly,
+// so a call gives back what is left of its own charge, and at once all of it. In a queue,
+// a [LeakyBucket] with a Wait, a call gives back time in line only if nobody is behind it,
+// and one event's time stays taken, since its turn has begun. Missing events are charged as of now, even if the limit has no room
 // for them. Then the caller is in debt: its next calls are denied until the limit has
 // room again, and their RetryAfter says when. A bucket drains a debt at its rate, and never owes
 // more than drains in 142 years. In a window a debt counts until it leaves the window
@@ -162,6 +165,9 @@ func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found
 			continue
 		}
 		found = true
+		if rule.queues() && !d.left {
+			settled = max(settled, 1) // its turn has begun, so that the next one is window/max away
+		}
 		if settled == limit.cost {
 			continue
 		}

@@ -6,7 +6,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// renew renews the permits of a charge that was made at a time.
+// renew renews the permits of a charge that was made at a time, which the next renewal
+// of the same call still knows.
 func (t *trial) renew(c runtime.Charge, at int64) {
 	t.Helper()
 	c.At = at
@@ -14,7 +15,7 @@ func (t *trial) renew(c runtime.Charge, at int64) {
 	if err := t.Store.Renew(t.Context(), calls); err != nil {
 		t.Fatalf("renew: %v", err)
 	}
-	if err := calls[0].Err; err != nil || calls[0].Charges[0].At == 0 {
+	if err := calls[0].Err; err != nil || calls[0].Charges[0].At != at {
 		t.Fatalf("renew: got %+v, %v", calls[0].Charges[0].Result, err)
 	}
 }
