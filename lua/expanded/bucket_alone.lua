@@ -29,11 +29,18 @@ local function decide()
   --     reset   as above
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
-  --   refund   takes back up to cost of what was charged as of at. It may use the
-  --            other pieces
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
   --   renew    keeps what was charged as of at from lapsing for a window more, and
   --            sets held to 1, unless it was reset since; only of an algorithm
   --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
   --
   -- What look keeps in locals of its own, charge may use. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -116,6 +123,7 @@ local function decide()
   end
   first = clock - window + 1
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+  local mark = 0
   local state
   -- Reads the STRING under key, once: what is written then is not in states.
   state = states and states[key]
@@ -124,18 +132,25 @@ local function decide()
   else
     state = call('GET', key)
   end
-  local expires, since, stored
+  local expires, since, stored, begun, halvings, rest
   if state then
     local kind, ended
-    if #state == 30 then
+    if #state == 44 then
+      kind, ended, expires, since, stored, begun, halvings, rest = number('>I1I7I7I7I8I7I2I5', state, 1)
+    elseif #state == 30 then
       kind, ended, expires, since, stored = number('>I1I7I7I7I8', state, 1)
+      begun, halvings, rest = since, 0, 2 ^ 40 - 1
     end
     if kind ~= 3 then
       error('a text of another kind')
     end
   end
   at = clock
-  local level = 0
+  local level, held = 0, stored
+  mark = 0
+  if stored and since > clock + window then
+    expires, stored = nil, nil -- from before the clock stepped back, see prelude.lua
+  end
   if stored then
     -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one
     -- that max was lowered for by far may not take longer, so that all times are
@@ -148,8 +163,20 @@ local function decide()
     end
     local drained = (at - since) * max * 1000000 / window
     level = stored - (drained - drained % 1)
-    if level < 0 then
+    if level <= 0 then
       level = 0
+    else
+      if level < held then
+        rest = rest * (level / held)
+        while rest < 2 ^ 39 do
+          rest, halvings = rest * 2, halvings + 1
+        end
+        rest = rest - rest % 1 - 1
+        if halvings >= 8192 then -- of what was charged before next to nothing is left
+          begun, halvings, rest = at, 0, 2 ^ 40 - 1
+        end
+      end
+      mark = (halvings + 1) * 2 ^ 40 - 1 - rest
     end
   else
     since, stored = clock, 0
@@ -191,24 +218,28 @@ local function decide()
     at = 0
   else
     allowed = 1
+    local fresh = level == 0 -- the bucket was empty
     level = level + cost * 1000000
-    if level < 0 then
-      level = 0
-    elseif level > param * 1000000 then -- a debt; what would take longer to drain is never owed
+    if level > param * 1000000 then -- a debt; what would take longer to drain is never owed
       level = math.min(level, 2 ^ 62, math.floor(2 ^ 52 * max * 1000000 / window))
     end
     local drain = level * window / (max * 1000000)
     local stop = at + drain + -drain % 1
     local spare = expires and expires - stop
     if spare and spare >= 0 and spare <= slack then
-      call('SETRANGE', key, '15', bytes('>I7I8', at, level))
+      if fresh then
+        begun, halvings, rest = at, 0, 2 ^ 40 - 1
+      end
+      call('SETRANGE', key, '15', bytes('>I7I8I7I2I5', at, level, begun, halvings, rest))
     else
       expires = stop + slack
-      call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level), 'PX', lifetime(expires))
+      call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level)
+        .. (fresh and '' or bytes('>I7I2I5', begun, halvings, rest)), 'PX', lifetime(expires))
     end
     reset = stop - clock
     if more >= 0 then
       delay = math.max(empty, at) - clock
+      at, mark = stop, 0
     end
     room = room - cost
   end
@@ -216,12 +247,21 @@ local function decide()
     room = 0
   end
   if at == clock and not retry and not delay then
-    replies[n + 1], replies[n + 2] = room, reset
-    n = n + 2
+    if mark == 0 then
+      replies[n + 1], replies[n + 2] = room, reset
+      n = n + 2
+    else
+      replies[n + 1], replies[n + 2], replies[n + 3] = room, -reset, mark
+      n = n + 3
+    end
   else
     replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
     replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
     n = n + 7
+    if mark > 0 and at and at > 0 then
+      replies[n - 1], replies[n + 1] = -at, mark
+      n = n + 1
+    end
   end
 end
 

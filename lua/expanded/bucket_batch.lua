@@ -19,12 +19,14 @@
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek
+--        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges; to renew, 1, or 0 for
 --                   what was reset since
 --          reset    microseconds until the limit is whole again
---        if all the calls were charged as of that time; or else -2 and
+--        if all the calls were charged as of that time, and then its mark if that is
+--        above 0: reset is then sent as -reset. Or else -2 and
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
@@ -33,6 +35,7 @@
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
+--        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
 --        bytes.
@@ -69,11 +72,18 @@ local function decide()
   --     reset   as above
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
-  --   refund   takes back up to cost of what was charged as of at. It may use the
-  --            other pieces
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
   --   renew    keeps what was charged as of at from lapsing for a window more, and
   --            sets held to 1, unless it was reset since; only of an algorithm
   --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
   --
   -- What look keeps in locals of its own, charge may use. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -193,6 +203,7 @@ local function decide()
         local key, cost, charging = KEYS[i], each, true
         local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
         local charged, turn -- at and delay of those calls that fit, if not all do
+        local mark = 0
         repeat
           local again = false
           local state
@@ -203,18 +214,25 @@ local function decide()
           else
             state = call('GET', key)
           end
-          local expires, since, stored
+          local expires, since, stored, begun, halvings, rest
           if state then
             local kind, ended
-            if #state == 30 then
+            if #state == 44 then
+              kind, ended, expires, since, stored, begun, halvings, rest = number('>I1I7I7I7I8I7I2I5', state, 1)
+            elseif #state == 30 then
               kind, ended, expires, since, stored = number('>I1I7I7I7I8', state, 1)
+              begun, halvings, rest = since, 0, 2 ^ 40 - 1
             end
             if kind ~= 3 then
               error('a text of another kind')
             end
           end
           at = clock
-          local level = 0
+          local level, held = 0, stored
+          mark = 0
+          if stored and since > clock + window then
+            expires, stored = nil, nil -- from before the clock stepped back, see prelude.lua
+          end
           if stored then
             -- A bucket is empty after 2^52 microseconds, 142 years, at the latest: one
             -- that max was lowered for by far may not take longer, so that all times are
@@ -227,8 +245,20 @@ local function decide()
             end
             local drained = (at - since) * max * 1000000 / window
             level = stored - (drained - drained % 1)
-            if level < 0 then
+            if level <= 0 then
               level = 0
+            else
+              if level < held then
+                rest = rest * (level / held)
+                while rest < 2 ^ 39 do
+                  rest, halvings = rest * 2, halvings + 1
+                end
+                rest = rest - rest % 1 - 1
+                if halvings >= 8192 then -- of what was charged before next to nothing is left
+                  begun, halvings, rest = at, 0, 2 ^ 40 - 1
+                end
+              end
+              mark = (halvings + 1) * 2 ^ 40 - 1 - rest
             end
           else
             since, stored = clock, 0
@@ -277,24 +307,28 @@ local function decide()
               allowed = math.max(1, math.min(times, math.floor(room / cost)))
               cost = cost * allowed
             end
+            local fresh = level == 0 -- the bucket was empty
             level = level + cost * 1000000
-            if level < 0 then
-              level = 0
-            elseif level > param * 1000000 then -- a debt; what would take longer to drain is never owed
+            if level > param * 1000000 then -- a debt; what would take longer to drain is never owed
               level = math.min(level, 2 ^ 62, math.floor(2 ^ 52 * max * 1000000 / window))
             end
             local drain = level * window / (max * 1000000)
             local stop = at + drain + -drain % 1
             local spare = expires and expires - stop
             if spare and spare >= 0 and spare <= slack then
-              call('SETRANGE', key, '15', bytes('>I7I8', at, level))
+              if fresh then
+                begun, halvings, rest = at, 0, 2 ^ 40 - 1
+              end
+              call('SETRANGE', key, '15', bytes('>I7I8I7I2I5', at, level, begun, halvings, rest))
             else
               expires = stop + slack
-              call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level), 'PX', lifetime(expires))
+              call('SET', key, '\3\0\0\0\0\0\0\0' .. bytes('>I7I7I8', expires, at, level)
+                .. (fresh and '' or bytes('>I7I2I5', begun, halvings, rest)), 'PX', lifetime(expires))
             end
             reset = stop - clock
             if more >= 0 then
               delay = math.max(empty, at) - clock
+              at, mark = stop, 0
             end
             room = room - cost
             if allowed < times then
@@ -307,12 +341,21 @@ local function decide()
           room = 0
         end
         if at == clock and not retry and not delay then
-          replies[n + 1], replies[n + 2] = room, reset
-          n = n + 2
+          if mark == 0 then
+            replies[n + 1], replies[n + 2] = room, reset
+            n = n + 2
+          else
+            replies[n + 1], replies[n + 2], replies[n + 3] = room, -reset, mark
+            n = n + 3
+          end
         else
           replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
           replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
           n = n + 7
+          if mark > 0 and at and at > 0 then
+            replies[n - 1], replies[n + 1] = -at, mark
+            n = n + 1
+          end
         end
       end
     end

@@ -29,11 +29,18 @@ local function decide()
   --     reset   as above
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
-  --   refund   takes back up to cost of what was charged as of at. It may use the
-  --            other pieces
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
   --   renew    keeps what was charged as of at from lapsing for a window more, and
   --            sets held to 1, unless it was reset since; only of an algorithm
   --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
   --
   -- What look keeps in locals of its own, charge may use. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -136,7 +143,9 @@ local function decide()
     end
   end
   at = clock
-  if newest > clock then
+  if newest > clock + window then
+    newest, start, stop, count = 0, nil, 0, 0 -- from before the clock stepped back, see prelude.lua
+  elseif newest > clock then
     at = newest
   end
   local first, place = at - window + 1, older + 1 -- the window's first microsecond; the first bucket in it

@@ -29,11 +29,18 @@ local function decide()
   --     reset   as above
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
-  --   refund   takes back up to cost of what was charged as of at. It may use the
-  --            other pieces
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
   --   renew    keeps what was charged as of at from lapsing for a window more, and
   --            sets held to 1, unless it was reset since; only of an algorithm
   --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
   --
   -- What look keeps in locals of its own, charge may use. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -92,7 +99,7 @@ local function decide()
   first = clock - window + 1
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   room, at = max, clock
-  local number, mean, oldest, newest, live = nil, 0, nil, 0, 0
+  local number, mean, oldest, newest, live, far = nil, 0, nil, 0, 0, 0
   local found = call('ZRANGE', key, '0', '3', 'WITHSCORES')
   if found[1] then
     if found[1] ~= 'last' or found[5] ~= 'mean' then
@@ -105,10 +112,18 @@ local function decide()
       if newest > clock then
         live = call('ZCOUNT', key, '(' .. clock_text, '+inf')
       end
+      if newest > clock + 2 * window then
+        -- From before the clock stepped back, see prelude.lua: until they are renewed.
+        far = call('ZCOUNT', key, '(' .. text(clock + 2 * window), '+inf')
+        live, newest = live - far, clock
+        if live > 0 then
+          newest = call('ZREVRANGE', key, far, far, 'WITHSCORES')[2] + 0
+        end
+      end
     end
     room = max - live
     if cost > room then
-      local leaver = max - cost
+      local leaver = max - cost + far
       retry = call('ZREVRANGE', key, leaver, leaver, 'WITHSCORES')[2] - clock
       if mean > 0 then
         retry = math.min(retry, math.max(1000, math.floor(mean * (cost - room) / live)))
@@ -130,6 +145,9 @@ local function decide()
     local last, stop = clock, clock + window
     if number and number + cost > clock then
       last = number + cost
+    end
+    if far > 0 then
+      call('ZREMRANGEBYRANK', key, -far, '-1')
     end
     if oldest and oldest <= clock then
       local lapsed = math.min(call('ZCARD', key) - 3 - live, cost + 128)

@@ -19,12 +19,14 @@
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek
+--        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges; to renew, 1, or 0 for
 --                   what was reset since
 --          reset    microseconds until the limit is whole again
---        if all the calls were charged as of that time; or else -2 and
+--        if all the calls were charged as of that time, and then its mark if that is
+--        above 0: reset is then sent as -reset. Or else -2 and
 --          allowed  how many of the calls had room. They were charged if
 --                   every limit of the call that is not a shadow had room
 --          left
@@ -33,6 +35,7 @@
 --          at       the time that the charge counts as: its own, that of its
 --                   slice, or the last of its bucket; 0 if there was none
 --          delay    microseconds that the caller must wait for its turn
+--        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
 --        bytes.
@@ -69,11 +72,18 @@ local function decide()
   --     reset   as above
   --     at      the time that the charge counts as
   --     delay   microseconds that the caller must wait for its turn, if any
-  --   refund   takes back up to cost of what was charged as of at. It may use the
-  --            other pieces
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
   --   renew    keeps what was charged as of at from lapsing for a window more, and
   --            sets held to 1, unless it was reset since; only of an algorithm
   --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
   --
   -- What look keeps in locals of its own, charge may use. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
@@ -170,7 +180,9 @@ local function decide()
             number = member + 0
             if number >= clock or param > 0 or not charging then
               newest = call('ZSCORE', key, member) + 0
-              if newest > clock then
+              if newest > clock + window then
+                number, newest = 0, 0 -- from before the clock stepped back, see prelude.lua
+              elseif newest > clock then
                 at = newest
                 first = at - window + 1
                 first_text = text(first)
