@@ -21,6 +21,7 @@ type events struct {
 	keys      bool     // an observer has a KeyDenied function
 	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
+	steps     throttle // of lines about a clock that stepped back
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
@@ -182,6 +183,19 @@ func (e *events) breaker(node string, open bool) {
 	for _, o := range e.observers {
 		notify(e, o.Breaker, BreakerEvent{open, node})
 	}
+}
+
+// steppedBack reports that the clock of a node has stepped back, at most once a second.
+func (e *events) steppedBack(node string, by time.Duration) {
+	skipped, ok := e.steps.due(instant())
+	if !ok {
+		return
+	}
+	attrs := []slog.Attr{slog.Duration("by", by)}
+	if node != "" {
+		attrs = append(attrs, slog.String("node", node))
+	}
+	e.log.write(slog.LevelWarn, "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew", skipped, attrs...)
 }
 
 func (e *events) override(ev OverrideEvent) {

@@ -108,6 +108,11 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 			e.breaker(node, open)
 		}
 	}
+	s.cfg.SteppedBack = func(node string, by time.Duration) {
+		if e := s.listeners.Load(); e != nil {
+			e.steppedBack(node, by)
+		}
+	}
 	s.cfg.Panicked = func(value any) {
 		if e := s.listeners.Load(); e != nil {
 			e.panicked("redis client", value)

@@ -25,6 +25,7 @@ type batch struct {
 	// The batcher guards these while the batch is under way.
 	waiters []*Waiter
 	sent    time.Duration // when it was sent; 0: it was not yet
+	clock   int64         // the server's latest time that was known then
 	overdue bool          // it has had no answer within the timeout
 	yielded bool          // others do not wait for it to return
 

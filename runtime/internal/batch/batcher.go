@@ -105,6 +105,8 @@ type Config struct {
 	Moved func(b *Batcher, slot int, err error)
 	// Changed is called when a breaker opens or closes.
 	Changed func(node string, open bool)
+	// SteppedBack is called when a server's clock is found to have stepped back.
+	SteppedBack func(node string, by time.Duration)
 	// Shared is called with two keys of the first batch that has several, and
 	// of the first one whose keys have different hash tags: at most twice. Nil:
 	// nobody wants to know.
@@ -147,6 +149,7 @@ type Batcher struct {
 	slow    atomic.Int32 // how many batches in a row took longer than linger
 	shared  atomic.Int32 // what Shared was told
 	warming atomic.Int64 // when connections were last made ahead of need
+	clock   atomic.Int64 // the server's latest time in microseconds
 }
 
 // New returns a batcher for a server.
@@ -278,7 +281,7 @@ func (b *Batcher) start() {
 
 // depart registers a batch that is about to be sent.
 func (b *Batcher) depart(own *batch, now time.Duration) {
-	own.sent, own.overdue, own.yielded = now, false, false
+	own.sent, own.overdue, own.yielded, own.clock = now, false, false, b.clock.Load()
 	b.batches = append(b.batches, own)
 	b.schedule(now+b.cfg.Timeout, now)
 }

@@ -122,6 +122,9 @@ func (b *batch) newestPermit() (newest breaker.Permit) {
 // tell tells the callers of a group what became of their calls. What was denied
 // is known to all before: whoever was told finds it out without Redis.
 func (b *Batcher) tell(own *batch, g *group) {
+	for _, e := range g.executions {
+		b.watchClock(own.clock, e.Clock)
+	}
 	if m := b.cfg.Denials; m != nil && own.op == script.Take && g.learn(m, own.sent) {
 		m.Publish()
 	}

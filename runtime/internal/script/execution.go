@@ -34,6 +34,9 @@ type Execution struct {
 	WithText bool
 	// Err says why none of the calls was decided, or is nil.
 	Err error
+	// Clock is the server's time in microseconds when it executed the script; 0: it is
+	// not known.
+	Clock int64
 
 	routed  bool // the client finds the server by the first key
 	op      Operation
@@ -140,8 +143,10 @@ func send(ctx context.Context, client redis.UniversalClient, executions []*Execu
 func (e *Execution) decode(numbers []int64, err error) {
 	e.Err = err
 	var reply reply
+	e.Clock = 0
 	if e.Err == nil {
 		reply, e.Err = newReply(numbers)
+		e.Clock = reply.clock
 	}
 	for i := 0; i < len(e.calls) && e.Err == nil; i++ {
 		var admitted int64
