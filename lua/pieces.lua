@@ -117,18 +117,20 @@ end
 -- is decided as if it had not been there.
 --
 -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
--- it is about a command that may not be called at all, that text then begins
--- with "@user_script: 7: " in place of a word in capitals. What is no error of
--- Redis is one of Lua about a value that no limit can have written.
+-- it is about a command that was not called, that text then begins with
+-- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
+-- "@user_script: 7: ". What is no error of Redis is one of Lua about a value that
+-- no limit can have written.
 if type(err) == 'table' then
   err = err.err
 end
+err = string.gsub(err, '^[@=].-: %-?%d+: %-', '')
 err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
 err = string.match(err, '(%u%u+ .*)$')
   or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
 -- But a demoted master has written nothing for any call, and the client
 -- must learn that it talks to the wrong server.
-if string.match(err, '^%-?READONLY') then
+if string.match(err, '^READONLY') then
   return redis.error_reply(err)
 end
 local bytes = { string.byte(err, 1, math.min(#err, 200)) }
