@@ -7,14 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 const (
 	// maxUnsettled is how many charges wait to be settled at most: about 1 MiB.
 	maxUnsettled = 4096
 	// settledTogether is how many are settled in one request to a [RedisStore].
-	settledTogether = batch.MaxCalls
+	settledTogether = terms.MaxWork / terms.Work
 	// closeTimeout is how long Close waits for them.
 	closeTimeout = 2 * SettleTimeout
 )

@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,17 +12,12 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-const (
-	// MaxCalls is how many calls a batch takes. A call is a few microseconds'
-	// work for Redis, which nobody else can use meanwhile.
-	MaxCalls = 128
-	// maxWaiters is how many callers a batch takes, however little work they
-	// are: equal calls on one key are next to none.
-	maxWaiters = 1024
-)
+// maxWaiters is how many callers a batch takes, however little work they are:
+// equal calls on one key are next to none.
+const maxWaiters = 1024
 
-// A batch is what goes to Redis together: one script, or on a cluster one for
-// each slot.
+// A batch is what goes to Redis together: a script for each operation, and on a
+// cluster for each slot.
 type batch struct {
 	// The batcher guards these while the batch is under way.
 	waiters []*Waiter
@@ -31,21 +28,22 @@ type batch struct {
 
 	denied []*Waiter // see dropDenied
 
-	op     script.Operation
 	permit breaker.Permit // the newest of the waiters'
 	room   int64          // for more work
+	mixed  bool           // the groups are of several operations
 	groups []*group
 	spare  []*group
-	at     map[int]*group // by slot
+	at     map[groupKey]*group
 	send   []*script.Execution
 	last   index
 }
 
-var batches = sync.Pool{New: func() any { return &batch{at: make(map[int]*group)} }}
+var batches = sync.Pool{New: func() any { return &batch{at: make(map[groupKey]*group)} }}
 
-// load makes groups of the waiters from the front and returns how many fit: all
-// of a batch is one operation, and no more work than MaxCalls calls of a small
-// cost. The first waiter always fits. Callers that have given up stay behind.
+// load makes groups of the waiters from the front and returns how many fit: a batch
+// is no more work than terms.MaxWork, but the first waiter always fits. Callers that
+// have given up stay behind. What is given back comes before what is taken: a caller
+// that did not wait for the one finds room for the other.
 func (b *batch) load() int {
 	b.unload()
 	taken := len(b.waiters)
@@ -55,8 +53,11 @@ func (b *batch) load() int {
 			break
 		}
 	}
+	if b.mixed {
+		slices.SortStableFunc(b.groups, func(x, y *group) int { return cmp.Compare(order[x.op], order[y.op]) })
+	}
 	for _, g := range b.groups {
-		g.fill(b.op)
+		g.fill()
 		b.send = append(b.send, g.executions[0])
 	}
 	return taken
@@ -65,11 +66,9 @@ func (b *batch) load() int {
 func (b *batch) take(w *Waiter) bool {
 	room := b.room
 	if len(b.groups) == 0 {
-		b.op, room = w.op, w.work
-	} else if w.op != b.op {
-		return false
+		room = w.work
 	}
-	g := b.groupAt(w.slot)
+	g := b.groupFor(w)
 	if g == nil {
 		if len(b.groups) > 0 {
 			if room -= terms.Work; w.work > room {
@@ -77,7 +76,7 @@ func (b *batch) take(w *Waiter) bool {
 			}
 			b.room -= terms.Work
 		}
-		g = b.newGroup(w.slot)
+		g = b.newGroup(w)
 	}
 	work, ok := g.add(w, &b.last, room)
 	if ok {
@@ -87,24 +86,25 @@ func (b *batch) take(w *Waiter) bool {
 	return ok
 }
 
-// groupAt returns the group of a slot, or nil.
-func (b *batch) groupAt(slot int) *group {
-	if len(b.groups) == 1 && b.groups[0].slot == slot {
+// groupFor returns the group that a waiter belongs to, or nil.
+func (b *batch) groupFor(w *Waiter) *group {
+	if len(b.groups) == 1 && b.groups[0].groupKey == w.groupKey {
 		return b.groups[0]
 	}
-	return b.at[slot]
+	return b.at[w.groupKey]
 }
 
-func (b *batch) newGroup(slot int) *group {
+func (b *batch) newGroup(w *Waiter) *group {
 	var g *group
 	if n := len(b.spare); n > 0 {
 		g, b.spare = b.spare[n-1], b.spare[:n-1]
 	} else {
 		g = new(group)
 	}
-	g.slot = slot
+	g.groupKey = w.groupKey
+	b.mixed = b.mixed || len(b.groups) > 0 && g.op != b.groups[0].op
 	b.groups = append(b.groups, g)
-	b.at[slot] = g
+	b.at[g.groupKey] = g
 	return g
 }
 
@@ -128,7 +128,7 @@ func (b *batch) unload() {
 	clear(b.at)
 	clear(b.send)
 	b.last.clear()
-	b.groups, b.send, b.room, b.permit = b.groups[:0], b.send[:0], MaxCalls*terms.Work, 0
+	b.groups, b.send, b.room, b.mixed, b.permit = b.groups[:0], b.send[:0], terms.MaxWork, false, 0
 }
 
 // free gives the batch back.

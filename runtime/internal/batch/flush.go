@@ -125,23 +125,26 @@ func (b *Batcher) tell(own *batch, g *group) {
 	for _, e := range g.executions {
 		b.watchClock(own.clock, e.Clock)
 	}
-	if m := b.cfg.Denials; m != nil && own.op == script.Take && g.learn(m, own.sent) {
+	if m := b.cfg.Denials; m != nil && g.op == script.Take && g.learn(m, own.sent) {
 		m.Publish()
 	}
-	if unwanted := g.finish(); own.op == script.Take && len(unwanted) > 0 {
-		b.giveBack(g.slot, unwanted)
+	unwanted := g.finish()
+	for g.op == script.Take && len(unwanted) > 0 {
+		n, _ := terms.Fit(unwanted)
+		b.giveBack(g.slot, unwanted[:n])
+		unwanted = unwanted[n:]
 	}
 }
 
 // giveBack returns permits of callers who have given up: nobody else would, and
 // they would count until they lapse. If that fails they do.
-func (b *Batcher) giveBack(slot int, permits []terms.Charge) {
+func (b *Batcher) giveBack(slot int, permits []terms.Call) {
 	w := NewWaiter(script.Settle, clock.Now())
 	for i := range permits {
-		c := w.Charge()
-		*c = permits[i]
+		held, c := &permits[i].Charges[0], w.Charge()
+		*c = *held
 		c.GiveBack()
-		w.SetKey(permits[i].Key)
+		w.SetKey(held.Key)
 		w.EndCall(false)
 	}
 	w.Seal()

@@ -9,10 +9,19 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A group is the part of a batch whose keys lie in one slot: all of it, if there
-// is one server. One script decides it, unless it had to be split.
+// A groupKey is what the calls of a group have in common.
+type groupKey struct {
+	op   script.Operation
+	slot int // of all keys; 0 if that does not matter
+}
+
+// order is the order in which a server does the operations of a batch.
+var order = map[script.Operation]int{script.Renew: 0, script.Settle: 1, script.Take: 2, script.Peek: 3}
+
+// A group is the part of a batch that does one operation with keys in one slot. One
+// script does it, unless it had to be split.
 type group struct {
-	slot    int
+	groupKey
 	waiters []*Waiter
 	calls   []terms.Call     // to execute
 	times   []int64          // for how many callers each of calls stands
@@ -42,7 +51,7 @@ func (g *group) clear() {
 }
 
 // add adds a waiter and returns how much work it is, or false if that is more
-// than there is room for. A call is merged into the last one on its key if both
+// than there is room for. A call that takes is merged into the last one on its key if both
 // are to the same one limit at the same cost: so calls on a key stay in the
 // order of their arrival.
 func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
@@ -54,7 +63,7 @@ func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
 	}
 	for i := range w.Calls {
 		charges := w.Calls[i].Charges
-		for j := range charges {
+		for j := 0; g.op == script.Take && j < len(charges); j++ {
 			last.set(last.entry(&charges[j]), &charges[j], len(g.calls))
 		}
 		g.append(w.Calls[i])
@@ -66,8 +75,11 @@ func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
 // addOne adds a waiter of one charge.
 func (g *group) addOne(w *Waiter, last *index, room int64) (work int64, ok bool) {
 	charge, work := &w.charges[0], w.work
-	entry := last.entry(charge)
-	merged := w.op == script.Take && last.holds(entry) && equal(&g.calls[entry.call], charge)
+	var entry *indexEntry
+	if g.op == script.Take {
+		entry = last.entry(charge)
+	}
+	merged := last.holds(entry) && equal(&g.calls[entry.call], charge)
 	if merged {
 		work -= terms.Work
 	}
@@ -101,11 +113,11 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 }
 
 // fill prepares one script for all calls.
-func (g *group) fill(op script.Operation) {
+func (g *group) fill() {
 	for len(g.found) < len(g.calls) {
 		g.found = append(g.found, script.Outcome{})
 	}
-	g.execution().Fill(op, g.calls, g.times, g.found[:len(g.calls)])
+	g.execution().Fill(g.op, g.calls, g.times, g.found[:len(g.calls)])
 }
 
 // execution adds an execution.
@@ -158,7 +170,7 @@ func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
 
 // finish tells everybody in the group what became of their calls. It returns the
 // permits of those who have given up.
-func (g *group) finish() (unwanted []terms.Charge) {
+func (g *group) finish() (unwanted []terms.Call) {
 	origin, err := g.origin, g.err()
 	for _, w := range g.waiters {
 		for i := range w.Calls {

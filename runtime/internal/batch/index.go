@@ -7,7 +7,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// An index finds the last call of a batch on a key. Clearing it takes constant
+// An index finds the last call of a batch that takes from a key. Clearing it takes constant
 // time.
 type index struct {
 	entries []indexEntry // a power of two of them

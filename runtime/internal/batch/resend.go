@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -87,13 +88,12 @@ func remedyFor(err error, calls int, routed bool) remedy {
 }
 
 // prepare collects the scripts to send again, and reports whether one of them
-// goes to another server. The first that a server does not know brings its text
-// along. One that names a key which is forbidden is bisected, for the calls that
+// goes to another server. The first of those that a server does not know brings its
+// text along. One that names a key which is forbidden is bisected, for the calls that
 // name none; one whose keys lie on two servers is split into single calls, for
 // each of which there is one server.
 func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 	own.send = own.send[:0]
-	text := false
 	for _, g := range own.groups {
 		for _, e := range g.executions {
 			err := e.Err
@@ -101,9 +101,7 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 			if how == none {
 				continue
 			}
-			if e.WithText = script.Unknown(err) && !text; e.WithText {
-				text = true
-			}
+			e.WithText = script.Unknown(err) && !slices.ContainsFunc(own.send, e.Told)
 			switch {
 			case how == redirect:
 				elsewhere = true

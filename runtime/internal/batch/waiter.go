@@ -24,8 +24,7 @@ type Waiter struct {
 	err   error
 	done  chan struct{} // receives a value when there is something to see in state
 
-	op      script.Operation
-	slot    int            // of all keys; 0 if that does not matter
+	groupKey
 	charges []terms.Charge // of all calls
 	ended   int            // how many of them belong to Calls
 	keys    []byte         // of all charges
@@ -123,16 +122,16 @@ func (w *Waiter) finish(err error, late bool) bool {
 }
 
 // permits appends copies of the permits that were charged for a caller who has
-// given up.
-func (w *Waiter) permits(charges []terms.Charge) []terms.Charge {
+// given up, each as a call.
+func (w *Waiter) permits(calls []terms.Call) []terms.Call {
 	for i := range w.Calls {
 		for j := range w.Calls[i].Charges {
 			if c := &w.Calls[i].Charges[j]; c.Algorithm == terms.Permits && c.At != 0 && w.Calls[i].Err == nil {
-				charges = append(charges, *c)
+				calls = append(calls, terms.Call{Charges: []terms.Charge{*c}})
 			}
 		}
 	}
-	return charges
+	return calls
 }
 
 // wake has the caller look at the state. It may do so once too often, and

@@ -8,7 +8,6 @@ package route
 import (
 	"context"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,15 +100,18 @@ func (r *Router) Decide(ctx context.Context, op script.Operation, calls []terms.
 	return r.retryHalfMoved(ctx, op, calls, r.share(ctx, b, op, r.groupOf(slot), calls, arrived))
 }
 
-// share has calls executed in batches that other callers share, MaxCalls of them
-// at a time so that Redis is free for others in between. Once the caller has
+// share has calls executed in batches that other callers share, as many at a time as
+// are a batch's work, so that Redis is free for others in between. Once the caller has
 // gone, or has waited in vain, Redis is not asked about the rest.
 func (r *Router) share(ctx context.Context, b *batch.Batcher, op script.Operation, slot int, calls []terms.Call, arrived time.Duration) error {
-	if len(calls) <= batch.MaxCalls {
+	n, _ := terms.Fit(calls)
+	if n == len(calls) {
 		return do(ctx, b, op, slot, calls, arrived)
 	}
 	decided, over, last := false, error(nil), error(nil)
-	for part := range slices.Chunk(calls, batch.MaxCalls) {
+	for ; n > 0; n, _ = terms.Fit(calls) {
+		part := calls[:n]
+		calls = calls[n:]
 		err := over
 		if err == nil {
 			err = ctx.Err()

@@ -68,6 +68,12 @@ func (e *Execution) Route(client redis.UniversalClient) {
 	e.request.fill(e.op, e.calls, e.times, true)
 }
 
+// Told reports whether another execution, sent before, brings the text that this one
+// needs.
+func (e *Execution) Told(other *Execution) bool {
+	return other.WithText && other.request.set == e.request.set && other.Client == e.Client
+}
+
 // Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 

@@ -28,10 +28,6 @@ const (
 // Bucket reports whether the algorithm is a level that drains.
 func (a Algorithm) Bucket() bool { return a >= TokenBucket && a <= Queue }
 
-// Log reports whether the algorithm keeps every event or permit, so that the work of a
-// charge grows with its cost.
-func (a Algorithm) Log() bool { return a == LogZSet || a == LogPacked || a == Permits }
-
 // Terms say how to count. Charges of equal Terms and key are charges to the same
 // limit. Times are in microseconds.
 type Terms struct {
@@ -100,17 +96,39 @@ type Charge struct {
 	Renews bool
 }
 
-// Work is the unit of work: a charge is this many, and so is every script of a
-// batch after the first.
-const Work = 16
+// How much work something is for Redis, in quarters of a microsecond on an idle
+// machine, and rather too many of them.
+const (
+	// Work is that of a charge, and of every script of a batch after the first.
+	Work = 32
+	// MaxWork is that of a batch, during which nobody else can use Redis: a
+	// millisecond, or 128 charges.
+	MaxWork = 128 * Work
+)
+
+// eventWork is the work of each further event that a charge to a log writes or removes.
+var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 8}
 
 // Work returns how much work the charge is for Redis. A charge to a log writes
 // as many events as it costs.
 func (c *Charge) Work() int64 {
-	if c.Algorithm.Log() {
-		return Work + max(c.Cost, -c.Cost)
+	return Work + eventWork[c.Algorithm]*max(c.Cost-1, -c.Cost-1, 0)
+}
+
+// Fit returns how many of some calls, from the first on, are no more than MaxWork
+// together, and how much: the first in any case.
+func Fit(calls []Call) (n int, work int64) {
+	for n < len(calls) {
+		one := int64(0)
+		for i := range calls[n].Charges {
+			one += calls[n].Charges[i].Work()
+		}
+		if n > 0 && work+one > MaxWork {
+			break
+		}
+		n, work = n+1, work+one
 	}
-	return Work
+	return n, work
 }
 
 // A Result is what a store found about one charge. Its fields are those of

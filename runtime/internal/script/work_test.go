@@ -1,0 +1,150 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// workTime is how long terms.MaxWork may take: a millisecond where it was measured, and
+// twice that on slower machines.
+const workTime = 2 * time.Millisecond
+
+// TestWork has Redis do as much as is a batch's work, of every kind, and wants that to be
+// done soon, since nobody else can use Redis meanwhile.
+func TestWork(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	s := &stopwatch{tb: t, client: client}
+	for a := range terms.Algorithms {
+		var most time.Duration
+		for _, stored := range []int64{0, 20_000} {
+			for _, limits := range []int{1, 8} {
+				for _, cost := range []int64{1, 5, 50, 250} {
+					for name, took := range s.kinds(a, stored, limits, cost) {
+						most = max(most, took)
+						if took > workTime {
+							t.Errorf("algorithm %d, %d stored, %d limits, cost %d: to %s took %v", a, stored, limits, cost, name, took)
+						}
+					}
+				}
+			}
+		}
+		t.Logf("algorithm %d: at most %v", a, most)
+	}
+}
+
+// A stopwatch measures scripts by Redis's own clock.
+type stopwatch struct {
+	tb      testing.TB
+	client  *redis.Client
+	library script.Library
+}
+
+// kinds returns the least that the operations took of a few times, for as many calls as
+// are the work of a batch.
+func (s *stopwatch) kinds(a terms.Algorithm, stored int64, limits int, cost int64) map[string]time.Duration {
+	least := map[string]time.Duration{}
+	measure := func(name string, op script.Operation, calls []terms.Call) {
+		took := s.execute(op, calls)
+		if before, ok := least[name]; ok {
+			took = min(took, before)
+		}
+		least[name] = took
+	}
+	for range 3 {
+		s.client.FlushAll(s.tb.Context())
+		calls := callsOf(a, limits, cost)
+		if stored > 0 {
+			s.execute(script.Take, callsOf(a, limits, stored)[:1]) // the first call's keys
+		}
+		if calls = fitting(calls); len(calls) == 1 {
+			return nil // a call that is alone may be more
+		}
+		measure("take", script.Take, calls)
+		settled := func(cost func(int64) int64) []terms.Call {
+			var all []terms.Call
+			for i := range calls {
+				for _, c := range calls[i].Charges {
+					c.Cost = cost(c.Cost)
+					all = append(all, terms.Call{Charges: []terms.Charge{c}})
+				}
+			}
+			return fitting(all)
+		}
+		measure("charge more", script.Settle, settled(func(n int64) int64 { return n }))
+		if a == terms.Permits {
+			measure("renew", script.Renew, settled(func(n int64) int64 { return n }))
+		}
+		measure("give back", script.Settle, settled(func(n int64) int64 { return -n }))
+	}
+	return least
+}
+
+func fitting(calls []terms.Call) []terms.Call {
+	n, _ := terms.Fit(calls)
+	return calls[:n]
+}
+
+// callsOf returns calls on keys of their own, as many as are a batch's work if they cost 1.
+func callsOf(a terms.Algorithm, limits int, cost int64) []terms.Call {
+	t := terms.Terms{Algorithm: a, Window: time.Hour.Microseconds(), Max: 100_000}
+	switch a {
+	case terms.Counter:
+		t.Param = time.Minute.Microseconds()
+	case terms.LayeredCounter:
+		t.Param, t.More = time.Minute.Microseconds(), 10
+	case terms.TokenBucket, terms.LeakyBucket:
+		t.Param, t.More = t.Max, -1
+	case terms.Queue:
+		t.Param, t.More = t.Max, t.Window
+	}
+	calls := make([]terms.Call, 128/limits)
+	for i := range calls {
+		for j := range limits {
+			calls[i].Charges = append(calls[i].Charges, terms.Charge{Terms: t, Cost: cost, Key: fmt.Appendf(nil, "work:of:a:rule:%d:%d", i, j)})
+		}
+	}
+	return calls
+}
+
+var executed = regexp.MustCompile(`cmdstat_evalsha:calls=1,usec=(\d+)`)
+
+// execute executes a script, which every call must pass, and returns how long it took.
+func (s *stopwatch) execute(op script.Operation, calls []terms.Call) time.Duration {
+	s.tb.Helper()
+	ctx := context.Background()
+	times := make([]int64, len(calls))
+	for i := range times {
+		times[i] = 1
+	}
+	for {
+		e := new(script.Execution)
+		e.Fill(op, calls, times, make([]script.Outcome, len(calls)))
+		s.client.ConfigResetStat(ctx)
+		s.library.Send(ctx, s.client, []*script.Execution{e})
+		if script.Unknown(e.Err) {
+			s.client.ScriptLoad(ctx, s.library.Source(e))
+			continue
+		}
+		for i := range calls {
+			if e.Err != nil || calls[i].Err != nil {
+				s.tb.Fatal(e.Err, calls[i].Err)
+			}
+		}
+		found := executed.FindStringSubmatch(s.client.Info(ctx, "commandstats").Val())
+		if found == nil {
+			s.tb.Fatal("Redis has not counted the script")
+		}
+		n, _ := strconv.Atoi(found[1])
+		return time.Duration(n) * time.Microsecond
+	}
+}
