@@ -82,7 +82,8 @@ func WithTimeout(d time.Duration) RedisOption {
 // the key by itself. Then one call asks Redis again, and the others go by the
 // denial until that is answered. So for d, and one more answer, the store may
 // miss that another process has reset the key or refunded a charge; its own
-// resets and refunds, and a raised max, it sees at once. While Redis does not
+// resets and refunds, and a raised max, it sees at once. On a cluster or ring, where
+// what denied a call may be given back in a moment, d is 50 ms at most. While Redis does not
 // respond a denial holds until its RetryAfter is over, whatever the failure
 // policy. The default is [DefaultDenialMemory]; with 0 Redis is asked about
 // every call.
@@ -138,8 +139,8 @@ func (s *RedisStore) attach(e *events) {
 // detach ends what attach began.
 func (s *RedisStore) detach(e *events) { s.listeners.remove(e) }
 
-// Close ends what the store has started, the watch of [WithMemoryWatch] and a
-// check whether keys are sharded, and returns when they have ended: at once, or
+// Close ends what the store has started, the watch of [WithMemoryWatch], a check
+// whether keys are sharded and a look for nodes that have left, and returns when they have ended: at once, or
 // when they have given up on a Redis that does not respond, which takes a second
 // or two, and longer on a cluster whose client waits longer. Calls are decided as
 // before; the client stays open.
@@ -147,6 +148,7 @@ func (s *RedisStore) Close() error {
 	if s.watch != nil {
 		s.watch.close()
 	}
+	s.router.Close()
 	if s.sharding != nil {
 		s.sharding.close()
 	}

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -108,4 +109,41 @@ func TestNodeWithoutSlots(t *testing.T) {
 	}
 	old.Resume()
 	cluster.WaitReady()
+}
+
+// TestReservedShare has one process find no room, since another has reserved it as a part
+// of a call, and gives it back. It finds the room within a tenth of a second.
+func TestReservedShare(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster := redistest.StartCluster(t)
+	process := func() *runtime.RedisStore { return runtime.NewRedisStore(cluster.Client(t), patient) }
+	one, other := process(), process()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
+	take := func(store *runtime.RedisStore, id int) runtime.Charge {
+		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
+		if err := errors.Join(store.Take(ctx, calls), calls[0].Err); err != nil {
+			t.Fatal(err)
+		}
+		return calls[0].Charges[0]
+	}
+	for id := range 10 {
+		reserved := take(one, id)
+		if take(other, id).Allowed {
+			t.Fatal("there was room")
+		}
+		if err := one.Settle(ctx, []runtime.Charge{reserved}); err != nil { // at 0: given back
+			t.Fatal(err)
+		}
+		given := time.Now()
+		for !take(other, id).Allowed {
+			if time.Since(given) > 10*time.Second {
+				t.Fatal("still denied")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if passed := time.Since(given); passed > 100*time.Millisecond {
+			t.Errorf("denied for %v although the limit was whole", passed)
+		}
+	}
 }

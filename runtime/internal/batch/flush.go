@@ -145,7 +145,7 @@ func (b *Batcher) giveBack(slot int, permits []terms.Call) {
 		*c = *held
 		c.GiveBack()
 		w.SetKey(held.Key)
-		w.EndCall(false)
+		w.EndCall()
 	}
 	w.Seal()
 	w.SetSlot(slot)

@@ -83,8 +83,8 @@ func (w *Waiter) SetKey(key []byte) {
 }
 
 // EndCall makes a call of the charges that were added since the last one.
-func (w *Waiter) EndCall(part bool) {
-	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:], Part: part})
+func (w *Waiter) EndCall() {
+	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:]})
 	w.ended = len(w.charges)
 }
 

@@ -51,6 +51,7 @@ type Breaker struct {
 	probeAt atomic.Int64 // from when on the next probe may pass, while open
 
 	mu       sync.Mutex // guards changes of the state, and what follows
+	retired  bool       // it stays closed
 	failures int        // in a row
 	lateAt   int64      // when the last late answer came
 	next     int64      // from when on the next probe may pass if this one has ended
@@ -164,6 +165,22 @@ func (b *Breaker) Cancel(p Permit) {
 	}
 }
 
+// Retire says that the server has nothing to decide any more: the breaker closes, and
+// stays closed.
+func (b *Breaker) Retire() {
+	b.mu.Lock()
+	closed := b.Open()
+	b.retired = true
+	b.failing.Store(0)
+	if closed {
+		b.state.Add(1)
+	}
+	b.mu.Unlock()
+	if closed && b.changed != nil {
+		b.changed(false)
+	}
+}
+
 // Check opens the breaker if Redis has been silent for too long.
 func (b *Breaker) Check(now time.Duration) {
 	if b.open(int64(now)) && b.changed != nil {
@@ -175,7 +192,7 @@ func (b *Breaker) open(now int64) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first := b.failing.Load()
-	if b.state.Load()%2 == 1 || first == 0 || b.failures < minFailures {
+	if b.retired || b.state.Load()%2 == 1 || first == 0 || b.failures < minFailures {
 		return false
 	}
 	silence := int64(b.silence)

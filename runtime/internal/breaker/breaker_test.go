@@ -269,6 +269,27 @@ func TestProbeCanceled(t *testing.T) {
 	})
 }
 
+// TestRetired wants the breaker of a server that has nothing to decide any more to close,
+// and to stay closed.
+func TestRetired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newSubject(t)
+		b.open()
+		time.Sleep(lastProbe)
+		probe := b.mustAllow()
+		b.Retire()
+		b.Retire()
+		b.wantTurns(true, false)
+		b.Failure(probe, clock.Now())
+		for range 2 * minFailures {
+			b.Failure(b.mustAllow(), clock.Now())
+			time.Sleep(minSilence)
+			b.Check(clock.Now())
+		}
+		b.wantTurns(true, false)
+	})
+}
+
 // BenchmarkOpen is a call while the breaker is open.
 func BenchmarkOpen(b *testing.B) {
 	open := New(time.Hour, nil)

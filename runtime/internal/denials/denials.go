@@ -23,9 +23,7 @@ import (
 const (
 	// maxCosts is how many denials a key may have, by cost and terms.
 	maxCosts = 4
-	// partTrust bounds the trust in a denial of one part of a call whose keys
-	// lie in several slots: what denied it may have been the part of another
-	// call that is given back in a moment.
+	// partTrust bounds the trust in a denial where calls may be charged in parts.
 	partTrust = 50 * time.Millisecond
 	// permitTrust bounds the trust in a denial for lack of permits: another
 	// process may return one at any time.
@@ -35,6 +33,7 @@ const (
 // A Memory remembers denials. It is safe for concurrent use.
 type Memory struct {
 	trust  time.Duration
+	parts  bool // see Parts
 	newest atomic.Int64 // instant at which the newest denial was added
 	table  table
 }
@@ -60,6 +59,11 @@ func New(trust time.Duration) *Memory { return NewSeeded(trust, maphash.MakeSeed
 func NewSeeded(trust time.Duration, seed maphash.Seed) *Memory {
 	return &Memory{trust: trust, table: table{seed: seed}}
 }
+
+// Parts says that calls may be charged in parts. What denies a call may then be a part,
+// by any process, that is given back in a moment, so a denial is trusted for a moment only.
+// A block is not given back. It must be called before the memory is used.
+func (m *Memory) Parts() { m.parts = true }
 
 // A Lookup says which denials may answer a charge.
 type Lookup uint8
@@ -202,8 +206,7 @@ func (m *Memory) Release(call *terms.Call) {
 // Learn remembers what Redis, asked at an instant, has denied a call, and
 // forgets denials that no longer hold. It reports whether a denial is new; then
 // Publish is due. The time that a queue takes depends on who waits, so queues
-// are not remembered. A call that is a part of one in several slots is trusted
-// for a moment only, unless it is blocked: a block is not given back.
+// are not remembered.
 func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
@@ -213,7 +216,7 @@ func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 			remaining = 0
 		case c.Algorithm == terms.Permits:
 			trust = min(trust, permitTrust)
-		case call.Part:
+		case m.parts:
 			trust = min(trust, partTrust)
 		}
 		switch {

@@ -71,12 +71,13 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestPart wants a denial of a part of a call to be trusted for a moment only.
+// TestPart wants a denial to be trusted for a moment only where calls are charged in parts.
 func TestPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Hour)
+		m.Parts()
 		c := call(1, 10)
-		c.Part, c.Charges[0].RetryAfter = true, time.Minute
+		c.Charges[0].RetryAfter = time.Minute
 		m.Learn(c, clock.Now())
 		if !m.Recall(call(1, 10), clock.Now()) {
 			t.Fatal("the denial is not known")
@@ -114,13 +115,13 @@ func TestRefuted(t *testing.T) {
 }
 
 // TestBlocked wants the denial by a block to answer with the rest of the block and
-// nothing left, and to be trusted also if it is of a part of a call.
+// nothing left, and to be trusted also where calls are charged in parts.
 func TestBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, part := range []bool{false, true} {
 			m := New(time.Hour)
+			m.parts = part
 			c := call(2, 10)
-			c.Part = part
 			r := &c.Charges[0].Result
 			r.Blocked, r.Remaining, r.RetryAfter, r.ResetAfter = true, 1, time.Minute, time.Minute
 			if !m.Learn(c, clock.Now()) {

@@ -39,6 +39,7 @@ type Router struct {
 	mu       sync.Mutex
 	byServer map[*redis.Client]*batch.Batcher
 	search   *search // under way
+	leaving  leaving
 
 	cluster  *redis.ClusterClient // nil: the client is of no cluster
 	reloadAt atomic.Int64         // from when on the topology may be loaded again
@@ -66,7 +67,16 @@ func New(client redis.UniversalClient, cfg *batch.Config) *Router {
 		r.only = batch.New(cfg, client)
 		return r
 	}
+	if cfg.Denials != nil {
+		cfg.Denials.Parts()
+	}
 	r.byServer = make(map[*redis.Client]*batch.Batcher)
+	changed := cfg.Changed
+	cfg.Changed = func(node string, open bool) {
+		if changed(node, open); open {
+			r.watchLeaving()
+		}
+	}
 	return r
 }
 
@@ -174,7 +184,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 			*w.Charge() = calls[i].Charges[j]
 			w.SetKey(calls[i].Charges[j].Key)
 		}
-		w.EndCall(calls[i].Part)
+		w.EndCall()
 	}
 	w.Seal()
 	w.SetSlot(slot)

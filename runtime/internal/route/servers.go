@@ -3,7 +3,6 @@ package route
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"github.com/redis/go-redis/v9"
 
@@ -62,16 +61,18 @@ func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batch.Batc
 
 // of returns the batcher of a server.
 func (r *Router) of(client *redis.Client) *batch.Batcher {
+	var unused []*batch.Batcher
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	b := r.byServer[client]
 	if b == nil {
 		if len(r.byServer) >= maxBatchers {
-			r.prune()
+			unused = r.unused()
 		}
 		b = batch.New(r.cfg, client)
 		r.byServer[client] = b
 	}
+	r.mu.Unlock()
+	r.forget(unused...)
 	return b
 }
 
@@ -118,17 +119,22 @@ func (r *Router) Load() (waiting, batches int) {
 	return waiting, batches
 }
 
-// prune forgets the batchers that no slot is known to be on. What is under way
-// there goes on. The servers of a ring are few and seldom replaced.
-func (r *Router) prune() {
+// unused returns the batchers that no slot is known to be on. The servers of a ring are
+// few and seldom replaced.
+func (r *Router) unused() (unused []*batch.Batcher) {
 	if r.bySlot == nil {
-		return
+		return nil
 	}
 	used := make(map[*batch.Batcher]bool)
 	for i := range r.bySlot {
 		used[r.bySlot[i].Load()] = true
 	}
-	maps.DeleteFunc(r.byServer, func(_ *redis.Client, b *batch.Batcher) bool { return !used[b] })
+	for _, b := range r.byServer {
+		if !used[b] {
+			unused = append(unused, b)
+		}
+	}
+	return unused
 }
 
 // moved makes the next calls on a slot look where it is, after an error of a
@@ -138,9 +144,7 @@ func (r *Router) moved(b *batch.Batcher, slot int, err error) {
 		r.bySlot[slot].CompareAndSwap(b, nil)
 	}
 	if errors.Is(err, redis.ErrClosed) {
-		r.mu.Lock()
-		maps.DeleteFunc(r.byServer, func(_ *redis.Client, other *batch.Batcher) bool { return other == b })
-		r.mu.Unlock()
+		r.forget(b)
 	}
 }
 

@@ -66,9 +66,6 @@ type Call struct {
 	Charges []Charge
 	// Err says why this call alone could not be decided.
 	Err error
-	// Part marks a part of a call whose keys lie in several slots. It is given
-	// back if another part has no room.
-	Part bool
 }
 
 // Admitted reports whether every limit that may deny the call has room.
