@@ -6,6 +6,19 @@ local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 replies[1] = clock
 
+--- check
+-- If it is asked to, a script looks first whether the server can count. The library struct
+-- keeps a number in a C long: on a server of 32 bits that cuts the times that limits keep,
+-- and nothing would be limited.
+if #ARGV[1] > 6 then
+  ARGV[1] = string.sub(ARGV[1], 7)
+  local struct = rawget(_G, 'struct')
+  if struct and struct.unpack('>I7', struct.pack('>I7', clock)) ~= clock then
+    return redis.error_reply('UNFIT the server cannot keep what limits count: its library'
+      .. ' struct cuts numbers to 32 bits; use a build of 64 bits')
+  end
+end
+
 --- terms
 -- Makes the terms hold whose number is which.
 if which ~= used then

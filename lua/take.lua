@@ -2,8 +2,9 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek", "settle" or "renew"; the number of terms,
---        and for each the six values
+-- ARGV   the operation, "take", "peek", "settle" or "renew", with "check " before it
+--        if the server may be one that cannot count; the number of terms, and for
+--        each the six values
 --          algorithm window max param more mode
 --        (times in microseconds; what param and more mean is the algorithm's;
 --        mode is 1 for a limit that is counted but denies nobody, and above
@@ -45,6 +46,7 @@ local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
 local place, last = 1, 0 -- the next key, and the last one of that run
 
 --- insert time
+--- insert check
 -- Decides as many calls as it can. If one fails it ends with the error, and
 -- decides the calls after that one when it is called again.
 local function decide()

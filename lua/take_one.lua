@@ -3,6 +3,7 @@
 -- that, without what only more calls need.
 local replies = {}
 --- insert time
+--- insert check
 
 local function decide()
   --- insert prelude

@@ -71,6 +71,9 @@ const (
 	// ClassSharded: the server is a proxy that shards keys, so that limits would
 	// not hold. The store decides nothing then.
 	ClassSharded
+	// ClassUnfit: the server cannot count. It is a build of 32 bits, whose scripts cut
+	// the numbers that limits keep, or it forbids scripts the keys that they name.
+	ClassUnfit
 
 	classes = iota
 )
@@ -78,7 +81,7 @@ const (
 var classNames = [classes]string{
 	"other", "timeout", "dial", "pool", "connection", "closed", "breaker_open", "crowded",
 	"oom", "busy", "loading", "readonly", "auth", "wrongtype", "script", "noscript",
-	"clusterdown", "tryagain", "masterdown", "moved", "key", "sharded",
+	"clusterdown", "tryagain", "masterdown", "moved", "key", "sharded", "unfit",
 }
 
 // String returns the class in lower case, "timeout" for instance.
@@ -101,7 +104,7 @@ func ClassOf(err error) ErrorClass {
 	}
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		return classOfReply(reply.Error())
+		return classOfReply(reply)
 	}
 	var dial *net.OpError
 	var timeout interface{ Timeout() bool }
@@ -144,7 +147,7 @@ var replyClasses = map[string]ErrorClass{
 	"OOM": ClassOOM, "BUSY": ClassBusy, "LOADING": ClassLoading,
 	"READONLY": ClassReadOnly, "MISCONF": ClassReadOnly, "NOREPLICAS": ClassReadOnly,
 	"NOAUTH": ClassAuth, "WRONGPASS": ClassAuth, "NOPERM": ClassAuth,
-	"WRONGTYPE": ClassWrongType, "NOSCRIPT": ClassNoScript,
+	"WRONGTYPE": ClassWrongType, "NOSCRIPT": ClassNoScript, "UNFIT": ClassUnfit,
 	"CLUSTERDOWN": ClassClusterDown, "TRYAGAIN": ClassTryAgain, "MASTERDOWN": ClassMasterDown,
 	"MOVED": ClassMoved, "ASK": ClassMoved,
 }
@@ -156,8 +159,8 @@ var place = regexp.MustCompile(`^(Error running script \(call to \w+\): )?(@user
 // classOfReply returns the class of an error that Redis replied. A command that
 // the user may not call is told of with NOPERM, and in a script with other words:
 // one sentence before Redis 7.2, another from then on and in Valkey.
-func classOfReply(text string) ErrorClass {
-	text = strings.TrimPrefix(text, "ERR ")
+func classOfReply(err redis.Error) ErrorClass {
+	text := strings.TrimPrefix(err.Error(), "ERR ")
 	cause := strings.TrimPrefix(text[len(place.FindString(text)):], "ERR ")
 	word, _, _ := strings.Cut(cause, " ")
 	switch class, ok := replyClasses[word]; {
@@ -170,6 +173,10 @@ func classOfReply(text string) ErrorClass {
 		return ClassAuth
 	case strings.HasPrefix(cause, "max number of clients"):
 		return ClassDial
+	case script.Undeclared(err):
+		return ClassUnfit
+	case script.Unscripted(err):
+		return ClassNoScript
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
 		strings.Contains(text, "user_script"), strings.Contains(text, "command called from"):
 		return ClassScript

@@ -148,6 +148,7 @@ type Batcher struct {
 	recent  atomic.Int64 // how long the last batch took; 0: it failed
 	slow    atomic.Int32 // how many batches in a row took longer than linger
 	shared  atomic.Int32 // what Shared was told
+	fit     atomic.Bool  // the server has shown that it can count
 	warming atomic.Int64 // when connections were last made ahead of need
 	clock   atomic.Int64 // the server's latest time in microseconds
 }

@@ -70,8 +70,14 @@ func (b *Batcher) handOver(own *batch, kept bool) {
 	own.free()
 }
 
-// send has a client execute scripts.
+// send has a client execute scripts, which look whether the server can count as long as
+// that is not known.
 func (b *Batcher) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
+	if !b.fit.Load() {
+		for _, e := range executions {
+			e.Check = true
+		}
+	}
 	if panicked := b.cfg.Library.Send(ctx, client, executions); panicked != nil {
 		b.cfg.Panicked(panicked)
 	}
@@ -89,6 +95,9 @@ func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 		how = elsewhere
 	case script.Answered(err):
 		how = answered
+		if err == nil && !b.fit.Load() {
+			b.fit.Store(true)
+		}
 	}
 	kept, overdue := b.release(own, how, took)
 	if err != nil {

@@ -124,7 +124,7 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 func (b *Batcher) direct(ctx context.Context, e *script.Execution) {
 	if address, ask := script.Redirection(e.Err); address != "" {
 		if server := b.cfg.Server(ctx, address); server != nil {
-			e.Client, e.Asking = server, ask
+			e.Client, e.Asking, e.Check = server, ask, true
 			return
 		}
 	}

@@ -33,7 +33,7 @@ const (
 // A Memory remembers denials. It is safe for concurrent use.
 type Memory struct {
 	trust  time.Duration
-	parts  bool // see Parts
+	parts  bool         // see Parts
 	newest atomic.Int64 // instant at which the newest denial was added
 	table  table
 }

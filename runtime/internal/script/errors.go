@@ -83,3 +83,32 @@ func Clean(err error) error {
 	}
 	return err
 }
+
+// Unscripted reports whether the server runs no Lua scripts: it does not know the command,
+// or the language.
+func Unscripted(err error) bool {
+	if !Replied(err) {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "unknown command") && strings.Contains(text, "eval") ||
+		strings.Contains(text, "could not find scripting engine")
+}
+
+// Undeclared reports whether the server forbids scripts keys that the script names.
+func Undeclared(err error) bool {
+	return Replied(err) && strings.Contains(err.Error(), "undeclared key")
+}
+
+// explained adds to an error what follows from it, where the server's words do not tell.
+func explained(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case Unscripted(err):
+		return replyError(err.Error() + ": the server runs no Lua scripts, which decide limits")
+	case Undeclared(err):
+		return replyError(err.Error() + ": the server does not let scripts use the keys that they name")
+	}
+	return err
+}

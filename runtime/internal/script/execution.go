@@ -32,6 +32,9 @@ type Execution struct {
 	// WithText sends the text of the script along, for a server that does not
 	// know it.
 	WithText bool
+	// Check has the script look first whether the server can count. If it cannot, that is
+	// the error, and nothing was charged.
+	Check bool
 	// Err says why none of the calls was decided, or is nil.
 	Err error
 	// Clock is the server's time in microseconds when it executed the script; 0: it is
@@ -57,7 +60,7 @@ func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found 
 }
 
 func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
-	e.WithText, e.Err, e.cmd = false, nil, redis.IntSliceCmd{}
+	e.WithText, e.Check, e.Err, e.cmd = false, false, nil, redis.IntSliceCmd{}
 	e.calls, e.times, e.found = calls, times, found
 	e.request.fill(e.op, calls, times, e.routed)
 }
@@ -108,6 +111,9 @@ var ErrPanicked = errors.New("the redis client panicked, in one of its hooks per
 func (l *Library) Send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
 	for _, e := range executions {
 		text, args := l.text(e.request.set), e.request.args
+		if e.request.op = string(e.op); e.Check {
+			e.request.op = check + e.request.op
+		}
 		args[0], args[1] = "evalsha", &text.hash
 		if e.WithText {
 			args[0], args[1] = "eval", &text.source
@@ -123,7 +129,7 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 			err = context.Cause(ctx)
 		}
-		e.decode(numbers, Clean(err))
+		e.decode(numbers, explained(Clean(err)))
 	}
 	return panicked
 }

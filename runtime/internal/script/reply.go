@@ -52,7 +52,7 @@ func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 			text[i] = byte(r.rest[2+i])
 		}
 		r.rest = r.rest[2+n:]
-		c.Err = Clean(replyError(text))
+		c.Err = explained(Clean(replyError(text)))
 		return 0, nil
 	}
 	c.Err = nil

@@ -17,6 +17,9 @@ const (
 	Renew  Operation = "renew"
 )
 
+// check stands before an operation of a script that looks first whether the server can count.
+const check = "check "
+
 // termNumbers is how many integers follow the algorithm of the terms on the wire.
 const termNumbers = 5
 
@@ -44,7 +47,7 @@ func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 // fill builds the arguments for calls, of which the i-th stands for times[i]
 // equal ones. If routed, the client picks a node by the first key.
 func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed bool) {
-	r.op, r.terms, r.keys, r.numbers, r.alone, r.set = string(op), r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
+	r.terms, r.keys, r.numbers, r.alone, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
 	for i := range calls {
 		charges := calls[i].Charges
 		for j := range charges {

@@ -3,7 +3,9 @@ package script_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -50,7 +52,8 @@ type stopwatch struct {
 }
 
 // kinds returns the least that the operations took of a few times, for as many calls as
-// are the work of a batch.
+// are the work of a batch. What else the machine does only adds to it, so it tries again
+// while something seems to take too long.
 func (s *stopwatch) kinds(a terms.Algorithm, stored int64, limits int, cost int64) map[string]time.Duration {
 	least := map[string]time.Duration{}
 	measure := func(name string, op script.Operation, calls []terms.Call) {
@@ -60,7 +63,7 @@ func (s *stopwatch) kinds(a terms.Algorithm, stored int64, limits int, cost int6
 		}
 		least[name] = took
 	}
-	for range 3 {
+	for try := 0; try < 3 || try < 30 && slices.Max(slices.Collect(maps.Values(least))) > workTime; try++ {
 		s.client.FlushAll(s.tb.Context())
 		calls := callsOf(a, limits, cost)
 		if stored > 0 {
