@@ -12,8 +12,8 @@ replies[1] = clock
 -- and nothing would be limited.
 if #ARGV[1] > 6 then
   ARGV[1] = string.sub(ARGV[1], 7)
-  local struct = rawget(_G, 'struct')
-  if struct and struct.unpack('>I7', struct.pack('>I7', clock)) ~= clock then
+  local library = rawget(_G, 'struct')
+  if library and library.unpack('>I7', library.pack('>I7', clock)) ~= clock then
     return redis.error_reply('UNFIT the server cannot keep what limits count: its library'
       .. ' struct cuts numbers to 32 bits; use a build of 64 bits')
   end

@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -125,18 +124,15 @@ return reply`),
 			}
 			follow(t, old.Client(t), next)
 			address.Store(&next.Addr)
-			begin := time.Now()
-			var err error
-			for n := 0; time.Since(begin) < 2*time.Second; time.Sleep(5 * time.Millisecond) {
-				if err = take(); err == nil {
-					if n++; n == 20 {
-						return
-					}
-				} else {
-					n = 0
+			begin, inRow := time.Now(), 0
+			eventually(t, func() bool {
+				if err := take(); err == nil {
+					inRow++
+				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == runtime.ClassReadOnly {
+					t.Fatalf("after %v: %v; %v", time.Since(begin), err, store.Failures())
 				}
-			}
-			t.Errorf("no twenty calls in a row were decided within 2s: %v; %v", err, fmt.Sprint(store.Failures()))
+				return inRow == 20
+			})
 		})
 	}
 }

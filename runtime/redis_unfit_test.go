@@ -67,7 +67,7 @@ func TestFitServer(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	counted := runtime.Change(func(text string) string {
-		return strings.Replace(text, "if struct and", "redis.call('INCR', 'looked')\n  if struct and", 1)
+		return strings.Replace(text, "if library and", "redis.call('INCR', 'looked')\n  if library and", 1)
 	})
 	rules := serverRules(time.Minute, 1000)
 	for n := 1; n < 4; n++ {
