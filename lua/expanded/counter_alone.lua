@@ -8,6 +8,18 @@ local time = redis.call('TIME')
 local clock = time[1] * 1000000 + time[2]
 replies[1] = clock
 
+-- If it is asked to, a script looks first whether the server can count. The library struct
+-- keeps a number in a C long: on a server of 32 bits that cuts the times that limits keep,
+-- and nothing would be limited.
+if #ARGV[1] > 6 then
+  ARGV[1] = string.sub(ARGV[1], 7)
+  local library = rawget(_G, 'struct')
+  if library and library.unpack('>I7', library.pack('>I7', clock)) ~= clock then
+    return redis.error_reply('UNFIT the server cannot keep what limits count: its library'
+      .. ' struct cuts numbers to 32 bits; use a build of 64 bits')
+  end
+end
+
 
 local function decide()
   -- What every algorithm shares.
@@ -241,18 +253,20 @@ if not ok then
   -- is decided as if it had not been there.
   --
   -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
-  -- it is about a command that may not be called at all, that text then begins
-  -- with "@user_script: 7: " in place of a word in capitals. What is no error of
-  -- Redis is one of Lua about a value that no limit can have written.
+  -- it is about a command that was not called, that text then begins with
+  -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
+  -- "@user_script: 7: ". What is no error of Redis is one of Lua about a value that
+  -- no limit can have written.
   if type(err) == 'table' then
     err = err.err
   end
+  err = string.gsub(err, '^[@=].-: %-?%d+: %-', '')
   err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
   err = string.match(err, '(%u%u+ .*)$')
     or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
   -- But a demoted master has written nothing for any call, and the client
   -- must learn that it talks to the wrong server.
-  if string.match(err, '^%-?READONLY') then
+  if string.match(err, '^READONLY') then
     return redis.error_reply(err)
   end
   local bytes = { string.byte(err, 1, math.min(#err, 200)) }
