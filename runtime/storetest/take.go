@@ -152,7 +152,7 @@ func batchInOrder(t *trial) {
 		runtime.Call{Charges: []runtime.Charge{t.charge("a", 8), t.charge("b", 1)}},
 		runtime.Call{Charges: []runtime.Charge{t.charge("b", 9), t.charge("c", 1)}},
 		runtime.Call{Charges: []runtime.Charge{t.charge("c", 1), t.charge("a", 3)}},
-		runtime.Call{Charges: []runtime.Charge{t.charge("a", 2), t.charge("c", 1)}})
+		runtime.Call{Charges: []runtime.Charge{t.charge("a", 2), t.charge("d", 1)}})
 	for i, want := range []bool{true, true, false, true} {
 		r := t.results(calls[i])
 		if (r[0].Allowed && r[1].Allowed) != want {
@@ -161,7 +161,8 @@ func batchInOrder(t *trial) {
 	}
 	t.left("a", 0)
 	t.left("b", 0)
-	t.left("c", 8)
+	t.left("c", 9)
+	t.left("d", 9)
 }
 
 // noCharges puts calls without charges to a store, alone and beside others.
