@@ -34,8 +34,9 @@ const (
 // can span. Then each part of the call is charged by a script of its own, all at
 // the same time, and given back if another part has no room. Another caller may
 // be denied by a part that is given back a moment later, and a [Rule.Block] then
-// blocks it; nobody is admitted too much. If the process dies in that moment the part stays charged until it
-// leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
+// blocks it; and a turn in a line is not given back once somebody is behind it.
+// Nobody is admitted too much. If the process dies in that moment the part stays
+// charged until it leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
 // of a rule in one slot, and so in one script.
 //
 // On a cluster or ring the clients of the single servers send the scripts: add
