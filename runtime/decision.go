@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -102,7 +103,9 @@ func (d *Decision) ofAll(charges []Charge) *Charge {
 		if i > 0 && c.tighterThan(w) {
 			w = c
 		}
-		d.charged[c.limit] = c.At
+		for set := c.limits; c.At != 0 && set != 0; set &= set - 1 {
+			d.charged[bits.TrailingZeros8(set)] = c.At
+		}
 	}
 	d.of(w)
 	return w

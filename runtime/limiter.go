@@ -197,34 +197,35 @@ func (l *Limiter) takeGeneral(ctx context.Context, limits []Limit, d *Decision) 
 // take has a request decided, and decided again after a wait where its rules
 // have one. It returns when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
+	*d = Decision{}
 	start := req.start()
-	if !start.IsZero() {
-		req.limitWait(ctx, start)
-		if err := l.permits.follow(ctx, req); err != nil {
-			*d = Decision{}
+	req.limitWait(ctx, start)
+	waited, err := l.permits.follow(ctx, req)
+	for {
+		if waited && err == nil {
+			err = l.renew(ctx, req, limits)
+		}
+		if err != nil || len(req.charges) == 0 {
+			req.leaveLine(err == nil)
+			d.Allowed = err == nil // nothing is left to decide
 			return err
 		}
-	}
-	for {
 		req.limitWait(ctx, start)
 		req.call[0].arrived = instant()
-		source, err := l.decide(ctx, req)
-		if err == nil && !req.call[0].admitted() {
+		source, failure := l.decide(ctx, req)
+		if failure == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
-				if err := l.pause(ctx, req, pause); err != nil {
-					*d = Decision{}
-					return err
-				}
+				waited, err = true, l.pause(ctx, req, limits, pause)
 				continue
 			}
 		}
 		if req.turn != nil {
-			req.leaveLine(err != nil || req.leftOver())
+			req.leaveLine(failure != nil || req.leftOver())
 		}
-		if err := l.finish(ctx, req, source, err, d); err != nil {
+		if err := l.finish(ctx, req, source, failure, d); err != nil {
 			return err
 		}
-		if err := sleep(ctx, req.delay()); err != nil {
+		if err := l.awaitTurn(ctx, req, limits); err != nil {
 			_ = l.Refund(ctx, *d, limits...)
 			*d = Decision{}
 			return err
@@ -235,7 +236,6 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 
 // decide has a request decided once.
 func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
-	req.undoFailure()
 	if req.denyUnsatisfiable() {
 		return SourceNone, nil
 	}

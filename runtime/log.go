@@ -22,6 +22,7 @@ type ruleLog struct {
 	rule                *Rule // as declared
 	degraded, unsettled throttle
 	emptyPart           atomic.Bool // a line was written
+	sharedKey           atomic.Bool // likewise
 	denied              stripedThrottle
 }
 
@@ -79,6 +80,15 @@ func retryAfter(d time.Duration) slog.Attr {
 func (l *limitedLog) emptyPart(r *Rule) {
 	if l.of(r).emptyPart.CompareAndSwap(false, true) {
 		l.write(slog.LevelWarn, "a part of a rate limit's key is empty: all callers that lack it share one limit", 0, slog.String("rule", r.Name))
+	}
+}
+
+// sharedKey reports that a limit in shadow mode is left out of calls that have
+// another limit on its key, once for each rule.
+func (l *limitedLog) sharedKey(shadow, other *Rule) {
+	if l.of(shadow).sharedKey.CompareAndSwap(false, true) {
+		l.write(slog.LevelWarn, "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own", 0,
+			slog.String("rule", shadow.Name), slog.String("other", other.Name))
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Durat
 		plain.Cost = c.Cost
 		w.SetKey(c.Key)
 	}
-	w.EndCall(false)
+	w.EndCall(false, call.again)
 	w.Seal()
 	m := s.cfg.Denials
 	if m != nil && !m.Empty() {

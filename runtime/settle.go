@@ -169,7 +169,7 @@ func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found
 		s.keys = appendKey(s.keys, l.namespace, rule, &limit.key)
 		c := Charge{
 			Rule: rule, Max: max(1, limited), Cost: limit.cost, Settled: settled,
-			Result: Result{At: d.charged[i]}, Key: s.keys[start:len(s.keys):len(s.keys)], limit: uint8(i),
+			Result: Result{At: d.charged[i]}, Key: s.keys[start:len(s.keys):len(s.keys)],
 		}
 		if d.Source == SourceLocal {
 			c = l.share(c)

@@ -54,6 +54,7 @@ type Call struct {
 	Err error
 
 	arrived time.Duration // the instant at which it reached the limiter; 0: unknown
+	again   bool          // it has waited: only the store can say whether it is still denied
 }
 
 // enforces reports whether any limit of the call may deny it.
@@ -94,7 +95,8 @@ type Charge struct {
 
 	Result
 
-	limit     uint8  // the index of the limit in the call
+	limits    uint8  // those of the call that the charge is for: bit i stands for the i-th
+	own       int64  // the max before overrides and load have changed it
 	source    Source // who decided this limit, if not all limits of the call were decided alike
 	emptyPart bool   // a part of the key is empty
 }

@@ -139,7 +139,7 @@ func (b *Batcher) giveBack(slot int, permits []terms.Charge) {
 		*c = permits[i]
 		c.Cost = -c.Cost
 		w.SetKey(permits[i].Key)
-		w.EndCall(false)
+		w.EndCall(false, false)
 	}
 	w.Seal()
 	w.SetSlot(slot)

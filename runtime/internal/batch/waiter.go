@@ -84,8 +84,8 @@ func (w *Waiter) SetKey(key []byte) {
 }
 
 // EndCall makes a call of the charges that were added since the last one.
-func (w *Waiter) EndCall(part bool) {
-	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:], Part: part})
+func (w *Waiter) EndCall(part, again bool) {
+	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:], Part: part, Again: again})
 	w.ended = len(w.charges)
 }
 

@@ -35,7 +35,7 @@ func (r *Router) parts(calls []terms.Call, single bool) map[int]*part {
 				parts[slot] = p
 			}
 			if n := len(p.origin); single || n == 0 || p.origin[n-1] != i {
-				p.calls = append(p.calls, terms.Call{Part: true})
+				p.calls = append(p.calls, terms.Call{Part: true, Again: calls[i].Again})
 				p.origin = append(p.origin, i)
 				p.places = append(p.places, nil)
 			}

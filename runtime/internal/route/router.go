@@ -172,7 +172,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 			*w.Charge() = calls[i].Charges[j]
 			w.SetKey(calls[i].Charges[j].Key)
 		}
-		w.EndCall(calls[i].Part)
+		w.EndCall(calls[i].Part, calls[i].Again)
 	}
 	w.Seal()
 	w.SetSlot(slot)

@@ -73,6 +73,9 @@ type Call struct {
 	// Part marks a part of a call whose keys lie in several slots. It is given
 	// back if another part has no room.
 	Part bool
+	// Again marks a call that has waited: what was denied before says nothing about
+	// it, as long as Redis answers.
+	Again bool
 }
 
 // Admitted reports whether every limit that may deny the call has room.
