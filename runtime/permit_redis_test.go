@@ -276,3 +276,46 @@ func TestPermitsOfOtherCost(t *testing.T) {
 		t.Errorf("%d of 3 left", n)
 	}
 }
+
+// A call that waits for permits gets one that another process has returned within 60 ms,
+// though its own process has just been denied by the store.
+func TestPermitOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limit := func(wait time.Duration) runtime.Limit {
+		rule := permitRule(1)
+		rule.Wait = wait
+		return rule.Limit(nil)
+	}
+	process := func() *runtime.Limiter {
+		l := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	holder, other := process(), process()
+	const rounds = 40
+	late := 0
+	for range rounds {
+		d := taken(t, holder, limit(0))
+		var seen time.Time
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			mine, err := other.Take(t.Context(), limit(time.Minute))
+			seen = time.Now()
+			if err != nil {
+				t.Error(err)
+			}
+			settled(t, other, mine, limit(time.Minute))
+		})
+		time.Sleep(100*time.Millisecond + rand.N(60*time.Millisecond))
+		settled(t, holder, d, limit(0))
+		returned := time.Now()
+		wait.Wait()
+		if seen.Sub(returned) > 60*time.Millisecond {
+			late++
+		}
+	}
+	if late > rounds/20 { // a machine may be busy
+		t.Errorf("%d of %d permits were seen later", late, rounds)
+	}
+}
