@@ -35,7 +35,8 @@
 --          delay    microseconds that the caller must wait for its turn
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
---        bytes.
+--        bytes; and -4 and these for a limit in shadow mode that failed alone,
+--        beside others.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows

@@ -124,7 +124,12 @@ func (l *Limiter) decideLeased(ctx context.Context, req *request) (Source, error
 	}
 	held := l.leases.hold(req)
 	asked := req.call[0].Charges
-	if len(asked) == 0 {
+	if beside := len(asked) > 0 && !enforces(asked) && enforces(held); beside || len(asked) == 0 {
+		if beside {
+			l.askBeside(ctx, req)
+			l.shadowsDecided(ctx, req)
+			l.leases.learnAll(asked)
+		}
 		req.call[0].Charges = req.charges
 		return SourceLease, nil
 	}
@@ -140,11 +145,18 @@ func (l *Limiter) decideLeased(ctx context.Context, req *request) (Source, error
 		}
 	}
 	if source == SourceStore {
-		for i := range asked {
-			l.leases.learn(&asked[i])
-		}
+		l.leases.learnAll(asked)
 	}
 	return source, err
+}
+
+// learnAll learns what the store has found about charges.
+func (t *leases) learnAll(charges []Charge) {
+	for i := range charges {
+		if c := &charges[i]; c.source != SourceFailure {
+			t.learn(c)
+		}
+	}
 }
 
 // returned puts units that are given back into the leases that they are of, and

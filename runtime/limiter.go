@@ -30,6 +30,7 @@ type Limiter struct {
 	overrides  atomic.Pointer[overrideSet]
 	scaling    scaling
 	shares     ruleTable[share]
+	rests      ruleTable[shadowRest]
 	registered ruleTable[struct{}]
 	unsettled  settleQueue
 	permits    permits
@@ -266,6 +267,7 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 	}
 	switch {
 	case err == nil:
+		l.shadowsDecided(ctx, req)
 		return SourceStore, nil
 	case ctx.Err() == nil:
 		return l.failed(ctx, req, err)

@@ -84,10 +84,7 @@ type share struct{ of, part *Rule }
 // shareOf returns a rule with this process's part of its burst. It returns the
 // same one each time until an override changes the rule.
 func (l *Limiter) shareOf(r *Rule) *Rule {
-	declared := r
-	if r.declared != nil {
-		declared = r.declared
-	}
+	declared := r.declaration()
 	if found := l.shares.of(declared); found != nil && found.of == r {
 		return found.part
 	}

@@ -93,9 +93,7 @@ func (l *limitedLog) sharedKey(shadow, other *Rule) {
 }
 
 func (l *limitedLog) of(r *Rule) *ruleLog {
-	if r.declared != nil {
-		r = r.declared
-	}
+	r = r.declaration()
 	if recent := l.recent.Load(); recent != nil && recent.rule == r {
 		return recent
 	}

@@ -47,6 +47,11 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err != nil {
 		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
+	for i := range req.charges {
+		if c := &req.charges[i]; c.Err != nil {
+			c.pass()
+		}
+	}
 	if l.leases != nil {
 		l.leases.peek(req.charges)
 	}

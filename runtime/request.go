@@ -79,6 +79,12 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if !on || limit.cost == 0 {
 		return nil
 	}
+	if rule.Mode == Shadow && !r.peeking {
+		if err := l.resting(rule); err != nil {
+			r.failed(ctx, l, rule, err)
+			return nil
+		}
+	}
 	if err := limit.key.invalid(); err != nil {
 		r.failed(ctx, l, rule, err)
 		switch l.policy(rule) {

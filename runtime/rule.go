@@ -116,6 +116,14 @@ type Rule struct {
 	declared *Rule // the rule that an override was applied to, or nil
 }
 
+// declaration returns the rule as it was declared, without its override.
+func (r *Rule) declaration() *Rule {
+	if r.declared != nil {
+		return r.declared
+	}
+	return r
+}
+
 // A Mode says whether a limit denies calls.
 type Mode uint8
 

@@ -48,7 +48,8 @@ type Store interface {
 // A Call is one caller's charges: one or several limits, all or none. Its keys
 // differ from each other.
 type Call struct {
-	// Charges may be empty. The call is then admitted and charges nothing.
+	// Charges may be empty. The call is then admitted and charges nothing. Those of
+	// limits in [Shadow] mode stand behind the others.
 	Charges []Charge
 	// Err is set by the store when this call alone could not be decided.
 	Err error
@@ -58,9 +59,11 @@ type Call struct {
 }
 
 // enforces reports whether any limit of the call may deny it.
-func (c *Call) enforces() bool {
-	for i := range c.Charges {
-		if c.Charges[i].Rule.Mode == Enforce {
+func (c *Call) enforces() bool { return enforces(c.Charges) }
+
+func enforces(charges []Charge) bool {
+	for i := range charges {
+		if charges[i].Rule.Mode == Enforce {
 			return true
 		}
 	}
@@ -134,6 +137,10 @@ type Result struct {
 	// RetryAfter is then its rest or, if the limit has no room for longer, the time
 	// until it has; Remaining is 0.
 	Blocked bool
+	// Err is why a limit in [Shadow] mode was not decided, although the call was:
+	// a store sets it for what concerns that limit alone, so that the others are
+	// decided as if it was not there. The rest of the Result then means nothing.
+	Err error
 }
 
 // admitted reports whether every limit that may deny the call has room.

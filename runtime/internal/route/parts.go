@@ -3,6 +3,8 @@ package route
 import (
 	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -10,8 +12,16 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
+// ShadowTime is how much longer a call waits for limits in shadow mode that lie apart
+// from its others.
+const ShadowTime = time.Millisecond
+
+// errUnknownServer is the error of such a limit while it is not known where any key is.
+var errUnknownServer = errors.New("it is not known yet which server has the key")
+
 // A part is the share of some calls whose keys lie in one slot.
 type part struct {
+	beside bool // it is of limits in shadow mode: nobody waits for them for long
 	calls  []terms.Call
 	origin []int   // the call that each of calls is a part of
 	places [][]int // which of its charges the charges are
@@ -22,17 +32,39 @@ type part struct {
 	err       error
 }
 
+// A place says which part a charge belongs to.
+type place struct {
+	slot   int
+	beside bool
+}
+
+// placeOf returns the part of a call's j-th charge. One in shadow mode that no script
+// can span together with an enforced one is beside them.
+func (r *Router) placeOf(call *terms.Call, j int, single bool) place {
+	at, enforced := place{slot: r.slot(call.Charges[j].Key)}, call.Enforced()
+	if j < enforced || enforced == 0 {
+		return at
+	}
+	for k := range enforced {
+		if !single && r.slot(call.Charges[k].Key) == at.slot {
+			return at
+		}
+	}
+	at.beside = true
+	return at
+}
+
 // parts divides calls by slot, or if single by charge. The charges of the parts
 // are copies.
-func (r *Router) parts(calls []terms.Call, single bool) map[int]*part {
-	parts := make(map[int]*part)
+func (r *Router) parts(calls []terms.Call, single bool) map[place]*part {
+	parts := make(map[place]*part)
 	for i := range calls {
 		for j := range calls[i].Charges {
-			slot := r.slot(calls[i].Charges[j].Key)
-			p := parts[slot]
+			at := r.placeOf(&calls[i], j, single)
+			p := parts[at]
 			if p == nil {
-				p = new(part)
-				parts[slot] = p
+				p = &part{beside: at.beside}
+				parts[at] = p
 			}
 			if n := len(p.origin); single || n == 0 || p.origin[n-1] != i {
 				p.calls = append(p.calls, terms.Call{Part: true, Again: calls[i].Again})
@@ -61,12 +93,20 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 	}
 	for _, p := range parts {
 		for i, origin := range p.origin {
-			if err := p.calls[i].Err; err != nil {
+			err := p.calls[i].Err
+			if err != nil && !p.beside {
 				calls[origin].Err = err
 				continue
 			}
 			for k, j := range p.places[i] {
-				calls[origin].Charges[j].Result = p.calls[i].Charges[k].Result
+				found := p.calls[i].Charges[k].Result
+				if err != nil {
+					found = terms.Result{Err: err}
+				}
+				calls[origin].Charges[j].Result = found
+			}
+			if _, late := err.(batch.LateError); !late {
+				r.Doubt(err)
 			}
 		}
 	}
@@ -77,44 +117,77 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 }
 
 // executeParts has the parts executed, all at the same time, but of a part only
-// MaxCalls calls.
-func (r *Router) executeParts(ctx context.Context, op script.Operation, parts map[int]*part) {
+// MaxCalls calls. It waits for those beside the others no longer than ShadowTime.
+func (r *Router) executeParts(ctx context.Context, op script.Operation, parts map[place]*part) {
 	for rest := len(parts); rest > 0; {
-		var lost error // why it is not known where any key is: to wait for that once is enough
-		for slot, p := range parts {
-			if p.now = p.todo[:min(len(p.todo), batch.MaxCalls)]; len(p.now) == 0 {
-				continue
-			}
-			if p.err = lost; lost == nil {
-				p.batcher, p.err = r.batcher(ctx, p.now[0].Charges[0].Key, slot)
-			}
-			if p.err != nil && !r.ready.Load() {
-				lost = p.err
-			}
-			if p.err == nil {
-				p.waiter = newWaiter(op, r.groupOf(slot), p.now, clock.Now())
-				p.err = p.batcher.Start(ctx, p.waiter, false)
-			}
+		lost := r.startParts(ctx, op, parts, false, nil)
+		// Without an end of its context a part can be left at any time, see batch.
+		_ = r.startParts(context.WithoutCancel(ctx), op, parts, true, cmp.Or(lost, r.unready()))
+		rest = waitParts(ctx, parts, false)
+		beside, cancel := context.WithTimeoutCause(ctx, ShadowTime, batch.LateError(ShadowTime))
+		rest += waitParts(beside, parts, true)
+		cancel()
+	}
+}
+
+// unready returns an error if to find out where a key is may take a while.
+func (r *Router) unready() error {
+	if r.ready.Load() {
+		return nil
+	}
+	return errUnknownServer
+}
+
+// startParts sends the next calls of the parts, or of those beside them. Lost is why it
+// is not known where any key is, or nil: to wait for that once is enough. It is returned
+// as it is by then.
+func (r *Router) startParts(ctx context.Context, op script.Operation, parts map[place]*part, beside bool, lost error) error {
+	for at, p := range parts {
+		if p.beside != beside {
+			continue
 		}
-		rest = 0
-		for _, p := range parts {
-			if len(p.now) == 0 {
-				continue
-			}
-			if p.err == nil {
-				p.err = p.batcher.Wait(ctx, p.waiter)
-			}
-			if p.err == nil {
-				copyResults(p.now, p.waiter)
-			} else {
-				for i := range p.now {
-					p.now[i].Err = p.err
-				}
-			}
-			p.todo = p.todo[len(p.now):]
-			rest += len(p.todo)
+		if p.now = p.todo[:min(len(p.todo), batch.MaxCalls)]; len(p.now) == 0 {
+			continue
+		}
+		if p.err = lost; lost == nil {
+			p.batcher, p.err = r.batcher(ctx, p.now[0].Charges[0].Key, at.slot)
+		}
+		if p.err != nil && !r.ready.Load() {
+			lost = p.err
+		}
+		if p.err == nil {
+			p.waiter = newWaiter(op, r.groupOf(at.slot), p.now, clock.Now())
+			p.err = p.batcher.Start(ctx, p.waiter, false)
 		}
 	}
+	return lost
+}
+
+// waitParts waits for what was sent of the parts, or of those beside them. It returns of
+// how many something is left to send.
+func waitParts(ctx context.Context, parts map[place]*part, beside bool) (rest int) {
+	for _, p := range parts {
+		if p.beside != beside || len(p.now) == 0 {
+			continue
+		}
+		if p.err == nil {
+			p.err = p.batcher.Wait(ctx, p.waiter)
+		}
+		if p.err == nil {
+			copyResults(p.now, p.waiter)
+		} else {
+			if beside && ctx.Err() != nil {
+				p.err = context.Cause(ctx)
+			}
+			for i := range p.now {
+				p.now[i].Err = p.err
+			}
+		}
+		if p.todo = p.todo[len(p.now):]; len(p.todo) > 0 {
+			rest++
+		}
+	}
+	return rest
 }
 
 // retryHalfMoved decides calls in parts for which a script got an error, since

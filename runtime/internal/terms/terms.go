@@ -78,6 +78,17 @@ type Call struct {
 	Again bool
 }
 
+// Enforced returns how many charges of the call come before the first one in shadow
+// mode.
+func (c *Call) Enforced() int {
+	for i := range c.Charges {
+		if c.Charges[i].Shadow {
+			return i
+		}
+	}
+	return len(c.Charges)
+}
+
 // Admitted reports whether every limit that may deny the call has room.
 func (c *Call) Admitted() bool {
 	for i := range c.Charges {
@@ -125,6 +136,7 @@ type Result struct {
 	At         int64
 	Recalled   bool
 	Blocked    bool
+	Err        error
 }
 
 // Micros returns a number of microseconds as a duration.
