@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,8 @@ const (
 
 // A shadowRest is the time for which a shadow limit is left out, since the store has
 // refused a whole trip for one, and that trip had to be made again. It may have been
-// another limit's fault: the one whose fault it was is left out for longer and longer.
+// another limit's fault. So the times differ: the one whose fault it was fails whenever
+// it is back, and is left out for longer and longer, and the others do not.
 type shadowRest struct {
 	until atomic.Int64 // an instant
 	last  atomic.Int64 // how long it was; 0: the limit was counted since
@@ -74,7 +76,7 @@ func (l *Limiter) rest(declared *Rule, err error) {
 		return // a call that was under way
 	}
 	pause := min(max(int64(shortRest), 2*rest.last.Load()), int64(longRest))
-	if rest.until.CompareAndSwap(until, now+pause) {
+	if rest.until.CompareAndSwap(until, now+pause/2+rand.N(pause/2)) {
 		rest.last.Store(pause)
 		rest.err.Store(&err)
 	}
