@@ -14,11 +14,13 @@ type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
 	// Source is who decided.
-	Source  Source
-	receipt uint16 // on page
+	Source Source
 	// Blocked reports that the call is denied by a block, which this denial or an
 	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked bool
+	// receipt is that on page and, above it, what tells the limits that were charged
+	// from others.
+	receipt uint32
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.

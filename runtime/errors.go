@@ -34,6 +34,11 @@ var (
 	// [Shadow] mode is reported and left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
+	// ErrNotCharged is the error of [Limiter.Settle] and [Limiter.Refund] for limits
+	// other than those that the decision has charged, fewer ones, or a decision of
+	// another [Limiter]. Nothing has changed: the decision can still be settled.
+	ErrNotCharged = errors.New("these are not the limits that the decision has charged, at the costs that it has charged, or another limiter has made it")
+
 	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
 	// decision that was settled or refunded before. Nothing has changed.
 	ErrSettled = errors.New("the decision was settled or refunded before")

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 // policy.
 type Limiter struct {
 	store     Store
+	seed      maphash.Seed // of the marks of decisions
 	fast      fastPath
 	plans     planTable
 	local     *MemoryStore
@@ -72,7 +74,7 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. [Limiter.Close] ends
 // the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, seed: maphash.MakeSeed(), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
 	l.permits.limiter = l
 	for _, opt := range opts {
 		opt(l)
@@ -223,7 +225,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 		if req.turn != nil {
 			req.leaveLine(failure != nil || req.leftOver())
 		}
-		if err := l.finish(ctx, req, source, failure, d); err != nil {
+		if err := l.finish(ctx, req, limits, source, failure, d); err != nil {
 			return err
 		}
 		if err := l.awaitTurn(ctx, req, limits); err != nil {
@@ -279,8 +281,8 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 	}
 }
 
-// finish reports the decision about a request and returns its caller's error.
-func (l *Limiter) finish(ctx context.Context, req *request, source Source, err error, d *Decision) error {
+// finish reports the decision about a request for limits and returns its caller's error.
+func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, source Source, err error, d *Decision) error {
 	if l.events.decides() {
 		l.events.decided(ctx, req.charges, req.call[0].arrived, source, err)
 	}
@@ -293,7 +295,8 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {
-		d.page, d.receipt = req.receipts.Issue()
+		page, receipt := req.receipts.Issue()
+		l.issue(d, limits, page, receipt)
 		l.permits.holdAll(req.charges, source == SourceLocal)
 	}
 	return err

@@ -183,7 +183,7 @@ func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Char
 		return errOtherState(charges[i].Rule)
 	}
 	for i := range charges {
-		charges[i].Result = Result(plain[i].Result)
+		charges[i].Result, charges[i].Err = Result(plain[i].Result), plain[i].Err
 	}
 	return nil
 }

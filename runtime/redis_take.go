@@ -48,7 +48,7 @@ func translated(calls []Call, do func([]terms.Call) error) error {
 		}
 		calls[i].Err = decided[0].Err
 		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result = Result(decided[0].Charges[j].Result)
+			calls[i].Charges[j].Result, calls[i].Charges[j].Err = Result(decided[0].Charges[j].Result), decided[0].Charges[j].Err
 		}
 		decided = decided[1:]
 	}

@@ -190,7 +190,7 @@ func (r *request) pass() {
 }
 
 // pass is the result of a charge that nobody makes.
-func (c *Charge) pass() { c.Result = Result{Allowed: true, Remaining: c.capacity()} }
+func (c *Charge) pass() { c.Result, c.Err = Result{Allowed: true, Remaining: c.capacity()}, nil }
 
 // chargeOf returns the charge of which the i-th limit of the call is the first, or nil.
 func (r *request) chargeOf(i int) *Charge {

@@ -96,7 +96,7 @@ func (l *Limiter) askBeside(ctx context.Context, req *request) {
 			err = context.Cause(soon)
 		}
 		for i := range req.call[0].Charges {
-			req.call[0].Charges[i].Result = Result{Err: err}
+			req.call[0].Charges[i].Err = err
 		}
 	}
 }

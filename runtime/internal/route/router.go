@@ -184,7 +184,7 @@ func copyResults(calls []terms.Call, w *batch.Waiter) {
 	for i := range calls {
 		calls[i].Err = w.Calls[i].Err
 		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result = w.Calls[i].Charges[j].Result
+			calls[i].Charges[j].Result, calls[i].Charges[j].Err = w.Calls[i].Charges[j].Result, w.Calls[i].Charges[j].Err
 		}
 	}
 	w.Free()

@@ -49,7 +49,14 @@ func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 	}
 	c.Err = nil
 	for i := range c.Charges {
-		allowed, err := r.charge(&c.Charges[i].Result, times)
+		charge := &c.Charges[i]
+		if charge.Err = nil; len(r.rest) >= 2 && r.rest[0] == replyShadow {
+			if charge.Err, err = r.failure(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		allowed, err := r.charge(&charge.Result, times)
 		if err != nil {
 			return 0, err
 		}
@@ -94,10 +101,6 @@ func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err er
 			Blocked:    n[0] == replyBlocked,
 		}
 		return n[1], nil
-	case len(n) >= 2 && n[0] == replyShadow:
-		*result = terms.Result{}
-		result.Err, err = r.failure()
-		return 0, err
 	}
 	return 0, ErrReply
 }

@@ -107,6 +107,9 @@ type Charge struct {
 	// the charge at At is to grow, or to shrink if it is below 0.
 	Cost int64
 	Result
+	// Err says why the charge, of a limit in shadow mode, was not decided although its
+	// call was. The result then means nothing.
+	Err error
 	// Renews marks a charge that finds out whether a denial still holds, see
 	// package denials.
 	Renews bool
@@ -136,7 +139,6 @@ type Result struct {
 	At         int64
 	Recalled   bool
 	Blocked    bool
-	Err        error
 }
 
 // Micros returns a number of microseconds as a duration.
