@@ -29,9 +29,10 @@ var (
 
 	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative
 	// cost or max, a cost above [MaxLogCost] to a log, a window out of bounds, a
-	// rule with neither a Prefix nor a Name, one key charged twice. It is returned
-	// whatever the failure policy is, and nothing is charged. An invalid limit in
-	// [Shadow] mode is reported and left out instead.
+	// rule with neither a Prefix nor a Name, two limits of a call that have one key and
+	// count in different ways. It is returned whatever the failure policy is, and
+	// nothing is charged. An invalid limit in [Shadow] mode is reported and left out
+	// instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
 	// ErrNotCharged is the error of [Limiter.Settle] and [Limiter.Refund] for limits

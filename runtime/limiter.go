@@ -147,6 +147,15 @@ func (l *Limiter) switchedOn() (on bool) {
 //
 // A limit in [Shadow] mode causes none of these, and no wait. Without limits
 // every call may go on.
+//
+// A call that waits is decided by the overrides, the load and the kill switch that hold
+// at each try.
+//
+// Limits with one key, which is that of rules with one Prefix and of equal parts, are
+// charged together: what both cost, but no more than could ever be admitted, under the
+// lower max and the first one's Name. Their rules must be equal but for Max, Name,
+// Message, Mode, Fail and Wait, or it is [ErrInvalidLimit]. One in [Shadow] mode is left
+// out.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	err = l.takeInto(ctx, limits, &d)
 	return d, err
