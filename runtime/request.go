@@ -31,7 +31,7 @@ func newRequest() *request { return requests.Get().(*request) }
 func (r *request) free() {
 	r.leaveLine(false)
 	r.clear()
-	r.peeking, r.again, r.terms = false, false, nil
+	r.call[0], r.peeking, r.again, r.terms = Call{}, false, false, nil
 	if cap(r.keys) <= 16*maxKey {
 		requests.Put(r)
 	}
@@ -39,7 +39,7 @@ func (r *request) free() {
 
 func (r *request) clear() {
 	clear(r.charges)
-	r.charges, r.keys, r.call[0] = r.charges[:0], r.keys[:0], Call{}
+	r.charges, r.keys, r.call[0].Charges, r.call[0].Err = r.charges[:0], r.keys[:0], nil, nil
 }
 
 // fill turns limits into charges by what holds now. It leaves out what needs no
