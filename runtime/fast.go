@@ -64,7 +64,7 @@ func (l *Limiter) decideFast(ctx context.Context, limit *Limit, p *plan, c *term
 		}
 		d.Source, d.charged[0], d.page = SourceStore, c.At, page
 		if page != nil {
-			d.receipt = uint32(receipt) | limit.mark(l.seed, p.nameHash)&^receipts.Mask
+			d.receipt = uint32(receipt) | limit.mark(p.nameHash)&^receipts.Mask
 		}
 		if c.Algorithm == terms.Permits && c.At != 0 {
 			l.permits.hold(p.rule, c.Key, p.max, c.Cost, c.At, false)

@@ -34,7 +34,7 @@ func (l *Limiter) takeLeased(ctx context.Context, limit *Limit, d *Decision) boo
 	d.Allowed, d.Source, d.Rule, d.Limit = true, SourceLease, rule.Name, rule.capacity(max)
 	d.Remaining, d.ResetAfter, d.charged[0] = g.remaining(left, d.Limit), g.resetAfter(now), g.at
 	page, receipt := receipts.Issue()
-	d.page, d.receipt = page, uint32(receipt)|limit.mark(l.seed, maphash.String(l.seed, rule.Name))&^receipts.Mask
+	d.page, d.receipt = page, uint32(receipt)|limit.mark(maphash.String(l.seed, rule.Name))&^receipts.Mask
 	if l.events.decides() {
 		c := Charge{Rule: rule, Max: max, Cost: limit.cost, Result: g.result(left, d.Limit, now)}
 		l.events.decided(ctx, []Charge{c}, now, SourceLease, nil)

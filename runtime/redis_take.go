@@ -48,7 +48,7 @@ func translated(calls []Call, do func([]terms.Call) error) error {
 		}
 		calls[i].Err = decided[0].Err
 		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result, calls[i].Charges[j].Err = Result(decided[0].Charges[j].Result), decided[0].Charges[j].Err
+			calls[i].Charges[j].Result, calls[i].Charges[j].Err = Result(decided[0].Charges[j].Result), decided[0].FailureOf(j)
 		}
 		decided = decided[1:]
 	}
@@ -98,7 +98,7 @@ func takeRecalled(ctx context.Context, m *denials.Memory, store decider, calls [
 	err := store.decide(ctx, asked, arrived)
 	decided := len(calls) - len(asked)
 	for k, i := range places {
-		calls[i].Err = cmp.Or(err, asked[k].Err)
+		calls[i].Err, calls[i].Failure = cmp.Or(err, asked[k].Err), asked[k].Failure
 		m.Release(&calls[i])
 		if calls[i].Err == nil || ctx.Err() == nil && m.Call(&calls[i], clock.Now(), denials.Unanswered) {
 			decided++

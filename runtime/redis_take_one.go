@@ -70,7 +70,7 @@ func (s *RedisStore) do(ctx context.Context, w *batch.Waiter) (done bool, err er
 func (c *Call) fill(found *terms.Call) {
 	c.Err = found.Err
 	for i := range c.Charges {
-		c.Charges[i].Result, c.Charges[i].Err = Result(found.Charges[i].Result), found.Charges[i].Err
+		c.Charges[i].Result, c.Charges[i].Err = Result(found.Charges[i].Result), found.FailureOf(i)
 	}
 }
 

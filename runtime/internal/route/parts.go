@@ -99,8 +99,10 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 				continue
 			}
 			for k, j := range p.places[i] {
-				found := &p.calls[i].Charges[k]
-				calls[origin].Charges[j].Result, calls[origin].Charges[j].Err = found.Result, cmp.Or(err, found.Err)
+				calls[origin].Charges[j].Result = p.calls[i].Charges[k].Result
+				if err := cmp.Or(err, p.calls[i].FailureOf(k)); err != nil {
+					calls[origin].Fail(j, err)
+				}
 			}
 			if _, late := err.(batch.LateError); !late {
 				r.Doubt(err)

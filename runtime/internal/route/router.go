@@ -182,10 +182,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 // copyResults copies what a waiter was told, and frees it.
 func copyResults(calls []terms.Call, w *batch.Waiter) {
 	for i := range calls {
-		calls[i].Err = w.Calls[i].Err
-		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result, calls[i].Charges[j].Err = w.Calls[i].Charges[j].Result, w.Calls[i].Charges[j].Err
-		}
+		calls[i].Copy(&w.Calls[i])
 	}
 	w.Free()
 }

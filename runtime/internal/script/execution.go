@@ -85,7 +85,7 @@ func (e *Execution) DropShadows(err error) {
 		call := &e.calls[i]
 		if n := call.Enforced(); n > 0 {
 			for j := n; j < len(call.Charges); j++ {
-				call.Charges[j].Err = err
+				call.Fail(j, err)
 			}
 			call.Charges = call.Charges[:n]
 		}

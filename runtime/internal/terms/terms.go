@@ -70,12 +70,33 @@ type Call struct {
 	Charges []Charge
 	// Err says why this call alone could not be decided.
 	Err error
+	// Failure says why charges that are marked as Failed were not decided.
+	Failure error
 	// Part marks a part of a call whose keys lie in several slots. It is given
 	// back if another part has no room.
 	Part bool
 	// Again marks a call that has waited: what was denied before says nothing about
 	// it, as long as Redis answers.
 	Again bool
+}
+
+// Fail marks the j-th charge as one that was not decided.
+func (c *Call) Fail(j int, err error) { c.Charges[j].Failed, c.Failure = true, err }
+
+// FailureOf returns why the j-th charge was not decided, or nil.
+func (c *Call) FailureOf(j int) error {
+	if c.Charges[j].Failed {
+		return c.Failure
+	}
+	return nil
+}
+
+// Copy copies what was found about a call with equal charges.
+func (c *Call) Copy(found *Call) {
+	c.Err, c.Failure = found.Err, found.Failure
+	for j := range c.Charges {
+		c.Charges[j].Result, c.Charges[j].Failed = found.Charges[j].Result, found.Charges[j].Failed
+	}
 }
 
 // Enforced returns how many charges of the call come before the first one in shadow
@@ -107,9 +128,9 @@ type Charge struct {
 	// the charge at At is to grow, or to shrink if it is below 0.
 	Cost int64
 	Result
-	// Err says why the charge, of a limit in shadow mode, was not decided although its
-	// call was. The result then means nothing.
-	Err error
+	// Failed marks a charge of a limit in shadow mode that was not decided although its
+	// call was, see Call.Failure. The result then means nothing.
+	Failed bool
 	// Renews marks a charge that finds out whether a denial still holds, see
 	// package denials.
 	Renews bool
