@@ -128,7 +128,15 @@ end
 --- failure
 -- A call's failure, a key of a foreign type say, is not another's: the next
 -- is decided as if it had not been there.
---
+--- insert cause
+-- But a demoted master has written nothing for any call, and the client
+-- must learn that it talks to the wrong server.
+if string.match(err, '^READONLY') then
+  return redis.error_reply(err)
+end
+local failed, n = -1, #replies
+--- insert fail
+--- cause
 -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
 -- it is about a command that was not called, that text then begins with
 -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
@@ -141,14 +149,9 @@ err = string.gsub(err, '^[@=].-: %-?%d+: %-', '')
 err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
 err = string.match(err, '(%u%u+ .*)$')
   or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
--- But a demoted master has written nothing for any call, and the client
--- must learn that it talks to the wrong server.
-if string.match(err, '^READONLY') then
-  return redis.error_reply(err)
-end
+--- fail
 local bytes = { string.byte(err, 1, math.min(#err, 200)) }
-local n = #replies
-replies[n + 1], replies[n + 2] = -1, #bytes
+replies[n + 1], replies[n + 2] = failed, #bytes
 for i = 1, #bytes do
   replies[n + 2 + i] = bytes[i]
 end

@@ -26,38 +26,65 @@ local function reply(allowed, room, retry, reset, at, delay, mark)
   end
 end
 
-local function take_all(limits)
-  local admitted = true
-  for _, limit in ipairs(limits) do
-    use(limit.terms)
-    --- insert looked
-    admitted = admitted and (shadow or not limit.retry)
-  end
-  for _, limit in ipairs(limits) do
-    use(limit.terms)
-    if admitted and not limit.retry then
-      limit.reset, limit.at, limit.delay, limit.mark = limit.charge()
-      limit.room = limit.room - limit.cost
-    else
-      --- insert denied
-      heal(limit.key, limit.reset)
-    end
-  end
-  for _, limit in ipairs(limits) do
-    --- insert told
-    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay, limit.mark)
+local function look(limit)
+  --- insert looked
+end
+
+local function peek(limit)
+  --- insert peeked
+end
+
+local function finish(limit, admitted)
+  if admitted and not limit.retry then
+    limit.reset, limit.at, limit.delay, limit.mark = limit.charge()
+    limit.room = limit.room - limit.cost
+  else
+    --- insert denied
+    heal(limit.key, limit.reset)
   end
 end
 
-local function peek_all(limits)
+-- Does a step for each limit of a call. A failure of one in shadow mode is its own, as
+-- long as there are others.
+local function each(limits, step, admitted)
   for _, limit in ipairs(limits) do
     use(limit.terms)
-    --- insert peeked
+    limit.shadow = shadow
+    if not shadow or not limits[2] then
+      step(limit, admitted)
+    elseif not limit.err then
+      local ok, err = pcall(step, limit, admitted)
+      limit.err = not ok and err
+    end
   end
+end
+
+local function tell(limits)
   for _, limit in ipairs(limits) do
-    --- insert told
-    reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset)
+    if limit.err then
+      local err, failed, n = limit.err, -4, #replies
+      --- insert cause
+      --- insert fail
+    else
+      --- insert told
+      reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay, limit.mark)
+    end
   end
+end
+
+local function take_all(limits)
+  each(limits, look)
+  local admitted = true
+  for _, limit in ipairs(limits) do
+    admitted = admitted and (limit.shadow or not limit.retry)
+  end
+  each(limits, finish, admitted)
+  tell(limits)
+end
+
+local function peek_all(limits)
+  each(limits, peek)
+  tell(limits)
 end
 
 local act = operation == 'take' and take_all or peek_all

@@ -39,7 +39,8 @@
 --        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
---        bytes.
+--        bytes; and -4 and these for a limit in shadow mode that failed alone,
+--        beside others.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows

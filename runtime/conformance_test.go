@@ -57,7 +57,7 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 	ctx := context.Background()
 	key := runtime.ClockKey + t.Name()
 	now := century.UnixMicro()
-	store := runtime.NewRedisStore(client, patient)
+	store := runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute))
 	store.SetScript(func(text string) string {
 		if change != nil {
 			text = change(text)
@@ -110,7 +110,7 @@ func onServerTime(t *testing.T, client redis.UniversalClient, clock *redis.Clien
 		return at.UnixMicro()
 	}
 	return storetest.Subject{
-		Store: runtime.NewRedisStore(client, patient),
+		Store: runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute)),
 		Now:   now,
 		Advance: func(d time.Duration) {
 			for until := now() + d.Microseconds(); ; {

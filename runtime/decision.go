@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"math/bits"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -13,12 +14,14 @@ type Decision struct {
 	// Allowed reports whether the call may go on.
 	Allowed bool
 	// Source is who decided.
-	Source  Source
-	receipt uint16 // on page
+	Source Source
 	// Blocked reports that the call is denied by a block, which this denial or an
 	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked bool
 	left    bool // the call has left a queue before its turn
+	// receipt is that on page and, above it, what tells the limits that were charged
+	// from others.
+	receipt uint32
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.
@@ -104,7 +107,10 @@ func (d *Decision) ofAll(charges []Charge) *Charge {
 		if i > 0 && c.tighterThan(w) {
 			w = c
 		}
-		d.charged[c.limit], d.marks[c.limit] = c.At, c.Mark
+		for set := c.limits; c.At != 0 && set != 0; set &= set - 1 {
+			i := bits.TrailingZeros8(set)
+			d.charged[i], d.marks[i] = c.At, c.Mark
+		}
 	}
 	d.of(w)
 	return w

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,4 +254,61 @@ func TestDenialOutlastsRedis(t *testing.T) {
 	if d, err := limiter.Take(ctx, short.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
 		t.Errorf("at the time that the denial named: got %+v, %v; want the policy to let it through", d, err)
 	}
+}
+
+// TestDenialsOfEach has callers who are over their limits come several at a time while
+// Redis fails, for a call of its own or for all: as one by one, they are let through no
+// sooner for it.
+func TestDenialsOfEach(t *testing.T) {
+	t.Parallel()
+	const callers = 300 // more than a batch takes
+	rule := &runtime.Rule{Name: "r", Prefix: "each:", Window: time.Hour, Max: 1}
+	limits := make([]runtime.Limit, callers)
+	for i := range limits {
+		limits[i] = rule.Limit(runtime.NewKey().AddInt(int64(i)))
+	}
+	const trust = 500 * time.Millisecond
+	forgetful, timeout := runtime.WithDenialMemory(trust), runtime.WithTimeout(200*time.Millisecond)
+	check := func(t *testing.T, limiter *runtime.Limiter, fail func(), n int) {
+		t.Helper()
+		for range 2 {
+			limiter.TakeEach(t.Context(), limits...)
+		}
+		time.Sleep(trust)
+		fail()
+		for round := range 3 {
+			for i, o := range limiter.TakeEach(t.Context(), limits[:n]...) {
+				if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
+					t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
+				}
+			}
+			if _, err := limiter.Take(t.Context(), limits[round]); !errors.Is(err, runtime.ErrLimited) {
+				t.Fatalf("alone: got %v", err)
+			}
+		}
+	}
+	t.Run("killed", func(t *testing.T) {
+		server := redistest.Start(t)
+		check(t, runtime.New(runtime.NewRedisStore(server.Client(t), timeout, forgetful), quiet), server.Kill, callers)
+	})
+	t.Run("another's value", func(t *testing.T) {
+		server := redistest.Start(t)
+		client := server.Client(t)
+		check(t, runtime.New(runtime.NewRedisStore(client, timeout, forgetful), quiet), func() {
+			for i := range 3 {
+				if err := client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 3)
+	})
+	t.Run("slots", func(t *testing.T) {
+		cluster := redistest.StartCluster(t)
+		store := runtime.NewRedisStore(cluster.Client(t), timeout, forgetful)
+		check(t, runtime.New(store, quiet), func() {
+			for i := range 3 {
+				cluster.Master(i * 6000).Pause()
+			}
+		}, 20)
+	})
 }

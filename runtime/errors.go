@@ -29,10 +29,16 @@ var (
 
 	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative
 	// cost or max, a cost above [MaxLogCost] to a log, a window out of bounds, a
-	// rule with neither a Prefix nor a Name, one key charged twice. It is returned
-	// whatever the failure policy is, and nothing is charged. An invalid limit in
-	// [Shadow] mode is reported and left out instead.
+	// rule with neither a Prefix nor a Name, two limits of a call that have one key and
+	// count in different ways. It is returned whatever the failure policy is, and
+	// nothing is charged. An invalid limit in [Shadow] mode is reported and left out
+	// instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
+
+	// ErrNotCharged is the error of [Limiter.Settle] and [Limiter.Refund] for limits
+	// other than those that the decision has charged, fewer ones, or a decision of
+	// another [Limiter]. Nothing has changed: the decision can still be settled.
+	ErrNotCharged = errors.New("these are not the limits that the decision has charged, at the costs that it has charged, or another limiter has made it")
 
 	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
 	// decision that was settled or refunded before. Nothing has changed.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -48,20 +49,23 @@ func (l *Limiter) takeFast(ctx context.Context, limit *Limit, d *Decision) (bool
 		return false, nil
 	}
 	if l.cap != nil {
-		return l.cap.takeFast(ctx, l, p, &c, arrived, d)
+		return l.cap.takeFast(ctx, l, limit, p, &c, arrived, d)
 	}
-	return l.decideFast(ctx, p, &c, arrived, d)
+	return l.decideFast(ctx, limit, p, &c, arrived, d)
 }
 
 // decideFast decides a charge in memory, unless it is denied already. It
 // returns false, and has done nothing, if that cannot be.
-func (l *Limiter) decideFast(ctx context.Context, p *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
+func (l *Limiter) decideFast(ctx context.Context, limit *Limit, p *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
 	if memory := l.fast.memory; memory != nil {
 		page, receipt, ok := memory.states.Take(memory.time(arrived), c)
 		if !ok {
 			return false, nil
 		}
-		d.Source, d.charged[0], d.marks[0], d.page, d.receipt = SourceStore, c.At, c.Mark, page, receipt
+		d.Source, d.charged[0], d.marks[0], d.page = SourceStore, c.At, c.Mark, page
+		if page != nil {
+			d.receipt = uint32(receipt) | limit.mark(p.nameHash)&^receipts.Mask
+		}
 		if c.Algorithm == terms.Permits && c.At != 0 {
 			l.permits.hold(p.rule, c.Key, p.max, c.Cost, c.At, false)
 		}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"hash/maphash"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -32,7 +33,8 @@ func (l *Limiter) takeLeased(ctx context.Context, limit *Limit, d *Decision) boo
 	}
 	d.Allowed, d.Source, d.Rule, d.Limit = true, SourceLease, rule.Name, rule.capacity(max)
 	d.Remaining, d.ResetAfter, d.charged[0], d.marks[0] = g.remaining(left, d.Limit), g.resetAfter(now), g.at, g.mark
-	d.page, d.receipt = receipts.Issue()
+	page, receipt := receipts.Issue()
+	d.page, d.receipt = page, uint32(receipt)|limit.mark(maphash.String(l.seed, rule.Name))&^receipts.Mask
 	if l.events.decides() {
 		c := Charge{Rule: rule, Max: max, Cost: limit.cost, Result: g.result(left, d.Limit, now)}
 		l.events.decided(ctx, []Charge{c}, now, SourceLease, nil)
@@ -124,7 +126,12 @@ func (l *Limiter) decideLeased(ctx context.Context, req *request) (Source, error
 	}
 	held := l.leases.hold(req)
 	asked := req.call[0].Charges
-	if len(asked) == 0 {
+	if beside := len(asked) > 0 && !enforces(asked) && enforces(held); beside || len(asked) == 0 {
+		if beside {
+			l.askBeside(ctx, req)
+			l.shadowsDecided(ctx, req)
+			l.leases.learnAll(asked)
+		}
 		req.call[0].Charges = req.charges
 		return SourceLease, nil
 	}
@@ -140,11 +147,18 @@ func (l *Limiter) decideLeased(ctx context.Context, req *request) (Source, error
 		}
 	}
 	if source == SourceStore {
-		for i := range asked {
-			l.leases.learn(&asked[i])
-		}
+		l.leases.learnAll(asked)
 	}
 	return source, err
+}
+
+// learnAll learns what the store has found about charges.
+func (t *leases) learnAll(charges []Charge) {
+	for i := range charges {
+		if c := &charges[i]; c.source != SourceFailure {
+			t.learn(c)
+		}
+	}
 }
 
 // returned puts units that are given back into the leases that they are of, and

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 // policy.
 type Limiter struct {
 	store     Store
+	seed      maphash.Seed // of the marks of decisions
 	fast      fastPath
 	plans     planTable
 	local     *MemoryStore
@@ -30,6 +32,7 @@ type Limiter struct {
 	overrides  atomic.Pointer[overrideSet]
 	scaling    scaling
 	shares     ruleTable[share]
+	rests      ruleTable[shadowRest]
 	registered ruleTable[struct{}]
 	unsettled  settleQueue
 	permits    permits
@@ -71,7 +74,7 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. [Limiter.Close] ends
 // the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, seed: maphash.MakeSeed(), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
 	l.permits.limiter = l
 	for _, opt := range opts {
 		opt(l)
@@ -144,6 +147,15 @@ func (l *Limiter) switchedOn() (on bool) {
 //
 // A limit in [Shadow] mode causes none of these, and no wait. Without limits
 // every call may go on.
+//
+// A call that waits is decided by the overrides, the load and the kill switch that hold
+// at each try.
+//
+// Limits with one key, which is that of rules with one Prefix and of equal parts, are
+// charged together: what both cost, but no more than could ever be admitted, under the
+// lower max and the first one's Name. Their rules must be equal but for Max, Name,
+// Message, Mode, Fail and Wait, or it is [ErrInvalidLimit]. One in [Shadow] mode is left
+// out.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	err = l.takeInto(ctx, limits, &d)
 	return d, err
@@ -197,34 +209,35 @@ func (l *Limiter) takeGeneral(ctx context.Context, limits []Limit, d *Decision) 
 // take has a request decided, and decided again after a wait where its rules
 // have one. It returns when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
+	*d = Decision{}
 	start := req.start()
-	if !start.IsZero() {
-		req.limitWait(ctx, start)
-		if err := l.permits.follow(ctx, req); err != nil {
-			*d = Decision{}
+	req.limitWait(ctx, start)
+	waited, err := l.permits.follow(ctx, req)
+	for {
+		if waited && err == nil {
+			err = l.renew(ctx, req, limits)
+		}
+		if err != nil || len(req.charges) == 0 {
+			req.leaveLine(err == nil)
+			d.Allowed = err == nil // nothing is left to decide
 			return err
 		}
-	}
-	for {
 		req.limitWait(ctx, start)
 		req.call[0].arrived = instant()
-		source, err := l.decide(ctx, req)
-		if err == nil && !req.call[0].admitted() {
+		source, failure := l.decide(ctx, req)
+		if failure == nil && !req.call[0].admitted() {
 			if pause, ok := req.pause(); ok {
-				if err := l.pause(ctx, req, pause); err != nil {
-					*d = Decision{}
-					return err
-				}
+				waited, err = true, l.pause(ctx, req, limits, pause)
 				continue
 			}
 		}
 		if req.turn != nil {
-			req.leaveLine(err != nil || req.leftOver())
+			req.leaveLine(failure != nil || req.leftOver())
 		}
-		if err := l.finish(ctx, req, source, err, d); err != nil {
+		if err := l.finish(ctx, req, limits, source, failure, d); err != nil {
 			return err
 		}
-		if err := sleep(ctx, req.delay()); err != nil {
+		if err := l.awaitTurn(ctx, req, limits); err != nil {
 			d.left = true
 			_ = l.Refund(ctx, *d, limits...)
 			*d = Decision{}
@@ -236,7 +249,6 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 
 // decide has a request decided once.
 func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
-	req.undoFailure()
 	if req.denyUnsatisfiable() {
 		return SourceNone, nil
 	}
@@ -267,6 +279,7 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 	}
 	switch {
 	case err == nil:
+		l.shadowsDecided(ctx, req)
 		return SourceStore, nil
 	case ctx.Err() == nil:
 		return l.failed(ctx, req, err)
@@ -278,8 +291,8 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 	}
 }
 
-// finish reports the decision about a request and returns its caller's error.
-func (l *Limiter) finish(ctx context.Context, req *request, source Source, err error, d *Decision) error {
+// finish reports the decision about a request for limits and returns its caller's error.
+func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, source Source, err error, d *Decision) error {
 	if l.events.decides() {
 		l.events.decided(ctx, req.charges, req.call[0].arrived, source, err)
 	}
@@ -292,7 +305,8 @@ func (l *Limiter) finish(ctx context.Context, req *request, source Source, err e
 	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
 	if d.isCharged() {
-		d.page, d.receipt = req.receipts.Issue()
+		page, receipt := req.receipts.Issue()
+		l.issue(d, limits, page, receipt)
 		l.permits.holdAll(req.charges, source == SourceLocal)
 	}
 	return err

@@ -27,7 +27,7 @@ func TestInvalidLimit(t *testing.T) {
 		"cost -1 is negative":       {good.Limit(key("k")), good.Limit(key("l")).WithCost(-1)},
 		"max -1 is negative":        {good.Limit(key("k")), good.Limit(key("l")).WithMax(-1)},
 		"the maximum is 8":          many,
-		"same prefix and key":       {good.Limit(key("k")), good.Limit(key("k"))},
+		"same prefix and key":       {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Prefix: "good:", Window: time.Minute, Max: 1})},
 		"no rule":                   {good.Limit(key("k")), {}},
 		"window 1µs":                {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Microsecond, Max: 1})},
 		"window 8785h0m0s":          {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: 8785 * time.Hour, Max: 1})},

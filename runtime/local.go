@@ -22,6 +22,7 @@ var errNoStore = errors.New("the limiter has no store")
 // process, the others admit it.
 func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source, error) {
 	var local Call
+	var shared []*Charge // those of the call that local has a share of
 	var closed *Rule
 	req.pass()
 	for i := range req.call[0].Charges {
@@ -33,7 +34,7 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 		case FailClosed:
 			closed = c.Rule
 		case FailLocal:
-			local.Charges = append(local.Charges, l.share(*c))
+			local.Charges, shared = append(local.Charges, l.share(*c)), append(shared, c)
 		}
 	}
 	switch {
@@ -46,10 +47,8 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 	if err := errors.Join(l.local.Take(ctx, calls), calls[0].Err); err != nil {
 		return SourceFailure, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
-	for i := range local.Charges {
-		c, part := req.chargeOf(local.Charges[i].limit), &local.Charges[i]
-		req.whole = append(req.whole, *c)
-		c.Result, c.Max, c.Rule, c.source = part.Result, part.Max, part.Rule, SourceLocal
+	for i, c := range shared {
+		c.Rule, c.Max, c.Result, c.source = local.Charges[i].Rule, local.Charges[i].Max, local.Charges[i].Result, SourceLocal
 	}
 	return SourceLocal, nil
 }
@@ -65,19 +64,6 @@ func (l *Limiter) policy(r *Rule) FailurePolicy {
 		return FailOpen
 	}
 	return policy
-}
-
-// undoFailure undoes the changes of failed to the request, before it is decided
-// again.
-func (r *request) undoFailure() {
-	for i := range r.charges {
-		r.charges[i].source = SourceNone
-	}
-	for i := range r.whole {
-		c := r.chargeOf(r.whole[i].limit)
-		c.Max, c.Rule = r.whole[i].Max, r.whole[i].Rule
-	}
-	r.whole = r.whole[:0]
 }
 
 // share returns a charge with this process's share of its limit.
@@ -98,10 +84,7 @@ type share struct{ of, part *Rule }
 // shareOf returns a rule with this process's part of its burst. It returns the
 // same one each time until an override changes the rule.
 func (l *Limiter) shareOf(r *Rule) *Rule {
-	declared := r
-	if r.declared != nil {
-		declared = r.declared
-	}
+	declared := r.declaration()
 	if found := l.shares.of(declared); found != nil && found.of == r {
 		return found.part
 	}

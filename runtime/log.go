@@ -22,6 +22,7 @@ type ruleLog struct {
 	rule                *Rule // as declared
 	degraded, unsettled throttle
 	emptyPart           atomic.Bool // a line was written
+	sharedKey           atomic.Bool // likewise
 	denied              stripedThrottle
 }
 
@@ -82,10 +83,17 @@ func (l *limitedLog) emptyPart(r *Rule) {
 	}
 }
 
-func (l *limitedLog) of(r *Rule) *ruleLog {
-	if r.declared != nil {
-		r = r.declared
+// sharedKey reports that a limit in shadow mode is left out of calls that have
+// another limit on its key, once for each rule.
+func (l *limitedLog) sharedKey(shadow, other *Rule) {
+	if l.of(shadow).sharedKey.CompareAndSwap(false, true) {
+		l.write(slog.LevelWarn, "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own", 0,
+			slog.String("rule", shadow.Name), slog.String("other", other.Name))
 	}
+}
+
+func (l *limitedLog) of(r *Rule) *ruleLog {
+	r = r.declaration()
 	if recent := l.recent.Load(); recent != nil && recent.rule == r {
 		return recent
 	}

@@ -183,7 +183,9 @@ func (s *MemoryStore) decideIn(plain []terms.Charge, clock int64, charges []Char
 		return errOtherState(charges[i].Rule)
 	}
 	for i := range charges {
-		charges[i].Result = Result(plain[i].Result)
+		if charges[i].Result, charges[i].Err = Result(plain[i].Result), nil; plain[i].Failed {
+			charges[i].Err = errOtherState(charges[i].Rule)
+		}
 	}
 	return nil
 }

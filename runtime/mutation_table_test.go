@@ -1,7 +1,7 @@
 package runtime_test
 
 var takeMutations = []scriptMutation{
-	{"take: shadow denies", "", "(shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
+	{"take: shadow denies", "", "(limit.shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
 	{"take: shadow charged without room", "", "if admitted and not limit.retry then", "if admitted then", bySuite("zset", "shadow")},
 	{"take: charged despite a denial", "", "if admitted and not limit.retry then", "if not limit.retry then", bySuite("zset", "all_or_none")},
 	{"take: written before all is checked", "", "admitted = admitted and", "if not limit.retry then limit.charge() end\nadmitted = admitted and", bySuite("zset", "all_or_none")},

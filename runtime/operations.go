@@ -47,6 +47,11 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err != nil {
 		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
 	}
+	for i := range req.charges {
+		if c := &req.charges[i]; c.Err != nil {
+			c.pass()
+		}
+	}
 	if l.leases != nil {
 		l.leases.peek(req.charges)
 	}
@@ -90,7 +95,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			continue
 		}
 		if req.denyUnsatisfiable() {
-			out.Err = l.finish(ctx, req, SourceNone, nil, &out.Decision)
+			out.Err = l.finish(ctx, req, limits[i:i+1], SourceNone, nil, &out.Decision)
 			continue
 		}
 		if l.cap != nil {
@@ -105,7 +110,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			continue
 		}
 		if l.leases != nil && ctx.Err() == nil && l.leases.charge(&req.charges[0]) {
-			out.Err = l.finish(ctx, req, SourceLease, nil, &out.Decision)
+			out.Err = l.finish(ctx, req, limits[i:i+1], SourceLease, nil, &out.Decision)
 			continue
 		}
 		calls, asked = append(calls, req.call[0]), append(asked, i)
@@ -120,7 +125,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		if l.leases != nil && source == SourceStore {
 			l.leases.learn(&reqs[i].charges[0])
 		}
-		outcomes[i].Err = l.finish(ctx, reqs[i], source, err, &outcomes[i].Decision)
+		outcomes[i].Err = l.finish(ctx, reqs[i], limits[i:i+1], source, err, &outcomes[i].Decision)
 		if outcomes[i].Err != nil && l.cap != nil {
 			l.cap.giveBack(paid[i])
 		}

@@ -124,6 +124,32 @@ type overrideSet struct {
 	Overrides // without their keys
 	keys      map[string]*ruleKeys
 	rules     ruleTable[effectiveRule]
+
+	replaced chan struct{} // closed when others have come into force
+	until    time.Duration // the instant of that
+}
+
+func newOverrideSet(o Overrides, keys map[string]*ruleKeys) *overrideSet {
+	return &overrideSet{Overrides: o, keys: keys, replaced: make(chan struct{})}
+}
+
+// ended returns a channel that is closed when other overrides have come into force. There
+// are never any for nil.
+func (s *overrideSet) ended() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.replaced
+}
+
+// end returns the instant at which other overrides came into force, or now.
+func (s *overrideSet) end(now time.Duration) time.Duration {
+	select {
+	case <-s.ended():
+		return s.until
+	default:
+		return now
+	}
 }
 
 // An effectiveRule is a rule with its overrides applied.
@@ -194,7 +220,7 @@ func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 // names a known rule that they do not fit. A rule whose override is unchanged
 // keeps its effectiveRule, and with it its remembered denials.
 func (s *overrideSet) next(o Overrides, keys map[string]*ruleKeys) (next *overrideSet, err error) {
-	next = &overrideSet{Overrides: o, keys: keys}
+	next = newOverrideSet(o, keys)
 	s.rules.all(func(declared *Rule, e *effectiveRule) bool {
 		name := declared.Name
 		before, was := s.Rules[name]

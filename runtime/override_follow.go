@@ -66,7 +66,7 @@ type follower struct {
 // start polls the source in a goroutine of its own. It returns after the first
 // answer, or firstOverrides.
 func (f *follower) start(l *Limiter) {
-	l.overrides.Store(new(overrideSet))
+	l.overrides.Store(newOverrideSet(Overrides{}, nil))
 	if l.cap != nil {
 		l.overrides.Load().effective(l, l.cap.rule)
 	}
@@ -167,6 +167,8 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		return err
 	}
 	l.overrides.Store(next)
+	current.until = instant()
+	close(current.replaced)
 	l.overridesInForce(next)
 	return nil
 }

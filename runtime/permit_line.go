@@ -15,12 +15,13 @@ const (
 )
 
 // A line is where calls of this process wait for permits of one key under one
-// max, in the order of their arrival. Only the first of them asks the store: at
-// once when this process returns a permit, and else now and then. Once it is
-// admitted and something is left the next one asks at once.
+// max of their own, in the order of their arrival. What they are decided by may change
+// while they wait. Only the first of them asks the store: at once when this process
+// returns a permit, and else now and then. Once it is admitted and something is left the
+// next one asks at once.
 type line struct {
 	key   string
-	max   int64
+	own   int64 // the max before overrides and load have changed it
 	turns []*turn
 }
 
@@ -58,18 +59,18 @@ func (p *permits) wakeKey(key []byte) {
 }
 
 // follow has a call that arrives wait behind those that wait for the same
-// permits already. It returns at once if there are none, or if the call can never
-// be admitted.
-func (p *permits) follow(ctx context.Context, req *request) error {
+// permits already. It returns at once, and false, if there are none, or if the call can
+// never be admitted.
+func (p *permits) follow(ctx context.Context, req *request) (waited bool, err error) {
 	if p.waiting.Load() == 0 || req.denyUnsatisfiable() {
-		return nil
+		return false, nil
 	}
 	for i := range req.charges {
 		if c := &req.charges[i]; c.Rule.Algorithm == Concurrency && c.Rule.Mode == Enforce && c.Wait > 0 && p.join(req, c, true) {
-			return p.await(ctx, req, c.Wait)
+			return true, p.await(ctx, req, c.Wait)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // again waits until a call that was denied permits should ask the store again:
@@ -91,7 +92,7 @@ func (p *permits) again(ctx context.Context, req *request) error {
 }
 
 // of reports whether the line is for the permits of a charge.
-func (n *line) of(c *Charge) bool { return n.key == string(c.Key) && n.max == c.Max }
+func (n *line) of(c *Charge) bool { return n.key == string(c.Key) && n.own == c.own }
 
 // join gives a request a turn in the line of a charge, if it has not got one, and
 // takes it out of another one. If behind is true it joins only a line that is
@@ -112,7 +113,7 @@ func (p *permits) join(req *request, c *Charge, behind bool) bool {
 	}
 	t := &turn{permits: p, changed: make(chan struct{}, 1), pause: shortPause}
 	if i < 0 {
-		t.line = &line{key: string(c.Key), max: c.Max}
+		t.line = &line{key: string(c.Key), own: c.own}
 		if p.lines == nil {
 			p.lines = map[string][]*line{}
 		}
@@ -141,7 +142,7 @@ func (p *permits) await(ctx context.Context, req *request, wait time.Duration) e
 			return err
 		}
 		if first && pause == nil {
-			timer := time.NewTimer(t.pause*3/4 + rand.N(t.pause/2))
+			timer := time.NewTimer(t.pause*3/4 + rand.N(t.pause/4))
 			defer timer.Stop()
 			pause = timer.C
 			t.pause = min(2*t.pause, longPause)
@@ -192,12 +193,12 @@ func (t *turn) leave(ask bool) {
 }
 
 // leftOver reports whether an admitted request has left permits for the next call
-// in its line.
+// in its line, or is no longer bound by them.
 func (r *request) leftOver() bool {
 	for i := range r.charges {
-		if c := &r.charges[i]; r.turn != nil && r.turn.line.of(c) {
-			return c.Remaining > 0
+		if c := &r.charges[i]; r.turn.line.of(c) {
+			return c.Remaining > 0 || c.Rule.Mode == Shadow
 		}
 	}
-	return false
+	return true
 }

@@ -254,8 +254,8 @@ func TestPermitsThroughFaults(t *testing.T) {
 	_ = limiter.Close()
 }
 
-// Redis is not kept from its work by a decision that is settled with another limit
-// than it was made with, at a cost that no call can hold.
+// Permits stay held when their decision is settled with another limit than it was made
+// with, or at another cost, and come back with the right one.
 func TestPermitsOfOtherCost(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
@@ -263,16 +263,53 @@ func TestPermitsOfOtherCost(t *testing.T) {
 	limit, other := permitRule(3).Limit(key("k")), permitRule(3).Limit(key("other"))
 	holding := taken(t, limiter, other)
 	for _, cost := range []int64{0, 1, runtime.MaxLogCost, runtime.MaxLog, runtime.MaxCount} {
+		limit := limit.WithCost(2)
 		d := taken(t, limiter, limit)
-		settled(t, limiter, d, other.WithCost(cost))
-		d = taken(t, limiter, limit)
-		settled(t, limiter, d, limit.WithCost(max(1, cost))) // it is known how many are held
-		if err := limiter.Reset(t.Context(), limit); err != nil {
-			t.Fatal(err)
+		for _, wrong := range []runtime.Limit{other.WithCost(cost), limit.WithCost(cost), other} {
+			if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrNotCharged) {
+				t.Errorf("cost %d: %v", cost, err)
+			}
+		}
+		if n := left(t, limiter, limit); n != 1 {
+			t.Errorf("cost %d: %d of 3 left", cost, n)
+		}
+		settled(t, limiter, d, limit)
+		if n := left(t, limiter, limit); n != 3 {
+			t.Errorf("cost %d: %d of 3 left at the end", cost, n)
 		}
 	}
 	settled(t, limiter, holding, other)
 	if n := left(t, limiter, other); n != 3 {
 		t.Errorf("%d of 3 left", n)
 	}
+}
+
+// A call that waits for permits looks within 60 ms whether another process has returned
+// one: it asks Redis, though its own process knows of a denial that is not as old.
+func TestPermitOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	const wait, tries = time.Second, 10 // a machine may be busy
+	server := redistest.Start(t)
+	rule := permitRule(1)
+	rule.Wait = wait
+	holder := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	defer func() { _ = holder.Close() }()
+	d := taken(t, holder, rule.Limit(nil))
+	var count commands
+	client := server.Client(t)
+	client.AddHook(&count)
+	most := 0
+	for n := 0; n < tries && most <= int(wait/(60*time.Millisecond)); n++ {
+		other := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		count.sent()
+		if _, err := other.Take(t.Context(), rule.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
+			t.Errorf("got %v", err)
+		}
+		most = max(most, len(count.sent()))
+		_ = other.Close()
+	}
+	if most <= int(wait/(60*time.Millisecond)) {
+		t.Errorf("a call asked %d times in %v", most, wait)
+	}
+	settled(t, holder, d, rule.Limit(nil))
 }

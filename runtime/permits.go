@@ -115,8 +115,7 @@ func (p *permits) withdraw(charges []Charge, local bool) (back []withdrawal) {
 			}
 			m.crossed = m.renewing
 			c.Rule, c.Max, c.Cost = m.rule, m.max, m.cost
-		} else { // a decision of another limiter, or another limit than that of the decision
-			c.Cost = min(c.Cost, MaxLogCost) // no call holds more, and Redis would look for each
+		} else { // they were reset since
 			m = &permit{permitID: id, rule: c.Rule, max: c.Max, cost: c.Cost}
 		}
 		p.mu.Unlock()

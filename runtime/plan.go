@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"hash/maphash"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -18,6 +19,7 @@ type plan struct {
 	name     string        // of the rule
 	start    string        // of the rule's keys
 	tag      string        // ends them
+	nameHash uint64        // see Limit.mark
 	made     time.Duration // an instant
 }
 
@@ -45,17 +47,18 @@ func (l *Limiter) planOf(limit *Limit) *plan {
 	if p := l.plans.find(k, hash); p != nil {
 		return p
 	}
-	return l.plans.add(k, hash, func() *plan { return newPlan(k, l.namespace) })
+	return l.plans.add(k, hash, func() *plan { return newPlan(k, l.namespace, l.seed) })
 }
 
 // newPlan makes the plan of a rule.
-func newPlan(k planKey, namespace string) *plan {
+func newPlan(k planKey, namespace string, seed maphash.Seed) *plan {
 	p, rule := &plan{planKey: k}, k.rule
 	if rule.Wait > 0 || rule.Mode != Enforce || k.max <= 0 || rule.check(k.max, 1) != nil {
 		return p
 	}
 	rule.setTerms(&p.terms, k.max, 0)
 	p.capacity, p.name, p.tag = rule.capacity(k.max), rule.Name, rule.keyTag()
+	p.nameHash = maphash.String(seed, p.name)
 	p.most = min(p.capacity, countings[p.terms.Algorithm].cost)
 	key := appendKey(nil, namespace, rule, new(Key))
 	p.start = string(key[:len(key)-len(p.tag)])

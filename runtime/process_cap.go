@@ -66,7 +66,7 @@ func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, 
 // takeFast is takeCapped for a charge that the limiter decides on its caller's
 // stack, or has found to be denied. It returns false, and has done nothing, if
 // the cap needs the general path.
-func (p *processCap) takeFast(ctx context.Context, l *Limiter, plan *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
+func (p *processCap) takeFast(ctx context.Context, l *Limiter, taken *Limit, plan *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
 	limit := p.rule.Limit(nil)
 	own := l.planOf(&limit)
 	if own == nil || !own.takes(&limit) || own.terms.Algorithm == terms.Permits {
@@ -85,7 +85,7 @@ func (p *processCap) takeFast(ctx context.Context, l *Limiter, plan *plan, c *te
 		*d = Decision{Source: SourceProcess}
 		return true, l.answer(charges[:], arrived, d)
 	}
-	done, err := l.decideFast(ctx, plan, c, arrived, d)
+	done, err := l.decideFast(ctx, taken, plan, c, arrived, d)
 	if !done || err != nil {
 		paid.GiveBack()
 		p.store.states.Settle(p.store.time(instant()), &paid)
@@ -107,7 +107,7 @@ func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Dec
 	if !req.denyUnsatisfiable() {
 		_ = p.store.Take(context.Background(), req.call[:]) // one call, with an error of its own
 	}
-	return l.finish(ctx, req, SourceProcess, req.call[0].Err, d)
+	return l.finish(ctx, req, limit[:], SourceProcess, req.call[0].Err, d)
 }
 
 // giveBack undoes admit.

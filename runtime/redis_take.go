@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ func translated(calls []Call, do func([]terms.Call) error) error {
 	rest := e.charges
 	for i := range calls {
 		if n := len(calls[i].Charges); n > 0 {
-			e.calls = append(e.calls, terms.Call{Charges: rest[:n:n]})
+			e.calls = append(e.calls, terms.Call{Charges: rest[:n:n], Again: calls[i].again})
 			rest = rest[n:]
 		}
 	}
@@ -47,7 +48,7 @@ func translated(calls []Call, do func([]terms.Call) error) error {
 		}
 		calls[i].Err = decided[0].Err
 		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result = Result(decided[0].Charges[j].Result)
+			calls[i].Charges[j].Result, calls[i].Charges[j].Err = Result(decided[0].Charges[j].Result), decided[0].FailureOf(j)
 		}
 		decided = decided[1:]
 	}
@@ -82,25 +83,9 @@ type decider interface {
 // Redis does not respond denials hold until their RetryAfter is over: a caller
 // that was over its limit before is let through no sooner for it.
 func takeRecalled(ctx context.Context, m *denials.Memory, store decider, calls []terms.Call, arrived time.Duration) error {
-	switch {
-	case m == nil:
+	if m == nil {
 		return store.decide(ctx, calls, arrived)
-	case len(calls) > 1:
-		return takeEachRecalled(ctx, m, store, calls, arrived)
-	case m.Recall(&calls[0], arrived):
-		return nil
-	default:
-		err := store.decide(ctx, calls, arrived)
-		m.Release(&calls[0])
-		if (err != nil || calls[0].Err != nil) && ctx.Err() == nil && m.Call(&calls[0], clock.Now(), denials.Unanswered) {
-			return nil
-		}
-		return err
 	}
-}
-
-// takeEachRecalled is takeRecalled for several calls.
-func takeEachRecalled(ctx context.Context, m *denials.Memory, store decider, calls []terms.Call, arrived time.Duration) error {
 	asked, places := make([]terms.Call, 0, len(calls)), make([]int, 0, len(calls))
 	for i := range calls {
 		if !m.Recall(&calls[i], arrived) {
@@ -113,13 +98,10 @@ func takeEachRecalled(ctx context.Context, m *denials.Memory, store decider, cal
 	err := store.decide(ctx, asked, arrived)
 	decided := len(calls) - len(asked)
 	for k, i := range places {
-		calls[i].Err = asked[k].Err
+		calls[i].Err, calls[i].Failure = cmp.Or(err, asked[k].Err), asked[k].Failure
 		m.Release(&calls[i])
-		switch {
-		case err != nil && ctx.Err() == nil && m.Call(&calls[i], clock.Now(), denials.Unanswered):
+		if calls[i].Err == nil || ctx.Err() == nil && m.Call(&calls[i], clock.Now(), denials.Unanswered) {
 			decided++
-		case err != nil:
-			calls[i].Err = err
 		}
 	}
 	if decided > 0 {

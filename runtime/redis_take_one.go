@@ -21,7 +21,7 @@ func (s *RedisStore) takeOne(ctx context.Context, call *Call, arrived time.Durat
 		plain.Cost = c.Cost
 		w.SetKey(c.Key)
 	}
-	w.EndCall()
+	w.EndCall(call.again)
 	w.Seal()
 	m := s.cfg.Denials
 	if m != nil && !m.Empty() {
@@ -70,7 +70,7 @@ func (s *RedisStore) do(ctx context.Context, w *batch.Waiter) (done bool, err er
 func (c *Call) fill(found *terms.Call) {
 	c.Err = found.Err
 	for i := range c.Charges {
-		c.Charges[i].Result = Result(found.Charges[i].Result)
+		c.Charges[i].Result, c.Charges[i].Err = Result(found.Charges[i].Result), found.FailureOf(i)
 	}
 }
 

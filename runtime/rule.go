@@ -116,6 +116,14 @@ type Rule struct {
 	declared *Rule // the rule that an override was applied to, or nil
 }
 
+// declaration returns the rule as it was declared, without its override.
+func (r *Rule) declaration() *Rule {
+	if r.declared != nil {
+		return r.declared
+	}
+	return r
+}
+
 // A Mode says whether a limit denies calls.
 type Mode uint8
 
@@ -125,7 +133,9 @@ const (
 	// Shadow counts calls but denies none, to try a limit on real traffic. A
 	// call that the limit has no room for goes on uncounted, as if it was denied.
 	// A shadow limit never delays or refuses a call, whatever its Wait and
-	// failure policy, its key, and its numbers are.
+	// failure policy, its key, and its numbers are, and changes nothing for the other
+	// limits of the call, whatever fails. If its key is in another slot of a cluster
+	// than theirs the call may wait a millisecond longer for it.
 	Shadow
 )
 

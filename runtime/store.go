@@ -50,18 +50,22 @@ type Store interface {
 // A Call is one caller's charges: one or several limits, all or none. Its keys
 // differ from each other.
 type Call struct {
-	// Charges may be empty. The call is then admitted and charges nothing.
+	// Charges may be empty. The call is then admitted and charges nothing. Those of
+	// limits in [Shadow] mode stand behind the others.
 	Charges []Charge
 	// Err is set by the store when this call alone could not be decided.
 	Err error
 
 	arrived time.Duration // the instant at which it reached the limiter; 0: unknown
+	again   bool          // it has waited: only the store can say whether it is still denied
 }
 
 // enforces reports whether any limit of the call may deny it.
-func (c *Call) enforces() bool {
-	for i := range c.Charges {
-		if c.Charges[i].Rule.Mode == Enforce {
+func (c *Call) enforces() bool { return enforces(c.Charges) }
+
+func enforces(charges []Charge) bool {
+	for i := range charges {
+		if charges[i].Rule.Mode == Enforce {
 			return true
 		}
 	}
@@ -95,8 +99,13 @@ type Charge struct {
 	Wait time.Duration
 
 	Result
+	// Err is why a limit in [Shadow] mode was not decided although its call was: a
+	// store sets it for what concerns that limit alone, and decides the others as if
+	// it was not there. The Result then means nothing.
+	Err error
 
-	limit     uint8  // the index of the limit in the call
+	limits    uint8  // those of the call that the charge is for: bit i stands for the i-th
+	own       int64  // the max before overrides and load have changed it
 	source    Source // who decided this limit, if not all limits of the call were decided alike
 	emptyPart bool   // a part of the key is empty
 }

@@ -205,7 +205,6 @@ local ok, err = pcall(decide)
 if not ok then
   -- A call's failure, a key of a foreign type say, is not another's: the next
   -- is decided as if it had not been there.
-  --
   -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
   -- it is about a command that was not called, that text then begins with
   -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
@@ -223,9 +222,9 @@ if not ok then
   if string.match(err, '^READONLY') then
     return redis.error_reply(err)
   end
+  local failed, n = -1, #replies
   local bytes = { string.byte(err, 1, math.min(#err, 200)) }
-  local n = #replies
-  replies[n + 1], replies[n + 2] = -1, #bytes
+  replies[n + 1], replies[n + 2] = failed, #bytes
   for i = 1, #bytes do
     replies[n + 2 + i] = bytes[i]
   end

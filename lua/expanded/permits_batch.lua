@@ -39,7 +39,8 @@
 --        and the mark of the charge, if that is above 0: at is then sent as -at.
 --        That begins with -3 if a block denies the caller, from now on at the
 --        latest. For a call that failed -1, the length of the error, and its
---        bytes.
+--        bytes; and -4 and these for a limit in shadow mode that failed alone,
+--        beside others.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
 local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
@@ -300,7 +301,6 @@ repeat
   if not ok then
     -- A call's failure, a key of a foreign type say, is not another's: the next
     -- is decided as if it had not been there.
-    --
     -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
     -- it is about a command that was not called, that text then begins with
     -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
@@ -318,9 +318,9 @@ repeat
     if string.match(err, '^READONLY') then
       return redis.error_reply(err)
     end
+    local failed, n = -1, #replies
     local bytes = { string.byte(err, 1, math.min(#err, 200)) }
-    local n = #replies
-    replies[n + 1], replies[n + 2] = -1, #bytes
+    replies[n + 1], replies[n + 2] = failed, #bytes
     for i = 1, #bytes do
       replies[n + 2 + i] = bytes[i]
     end

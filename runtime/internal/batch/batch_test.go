@@ -14,7 +14,7 @@ func waiting(op script.Operation, key string, cost int64) *Waiter {
 	w := NewWaiter(op, 0)
 	*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.LogZSet, Window: 1e6, Max: 1e6}, Cost: cost}
 	w.SetKey([]byte(key))
-	w.EndCall()
+	w.EndCall(false)
 	w.Seal()
 	return w
 }

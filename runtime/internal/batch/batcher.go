@@ -113,6 +113,9 @@ type Config struct {
 	Shared func(key, other string)
 	// Panicked is called with the value of a panic in the client.
 	Panicked func(value any)
+	// Beside is how much longer a call waits for limits in shadow mode that lie apart
+	// from its others. 0 means package route's ShadowTime.
+	Beside time.Duration
 	// Linger is how long a call waits before one more batch is sent for it. 0
 	// means a tenth of the timeout, and at most 5 ms.
 	Linger time.Duration

@@ -154,7 +154,7 @@ func (b *Batcher) giveBack(slot int, permits []terms.Call) {
 		*c = *held
 		c.GiveBack()
 		w.SetKey(held.Key)
-		w.EndCall()
+		w.EndCall(false)
 	}
 	w.Seal()
 	w.SetSlot(slot)

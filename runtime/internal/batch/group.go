@@ -187,7 +187,7 @@ func (g *group) finish() (unwanted []terms.Call) {
 // share fills in the results of a caller's call. If it was merged with others,
 // those that came first were admitted.
 func (g *group) share(call *terms.Call, at place) {
-	call.Err = g.calls[at.call].Err
+	call.Err, call.Failure = g.calls[at.call].Err, g.calls[at.call].Failure
 	if g.times[at.call] == 1 || call.Err != nil {
 		return // the results are in place: calls shares them with the waiter
 	}

@@ -55,7 +55,7 @@ func (b *Batcher) resend(ctx context.Context, own *batch) (redirected bool) {
 func (b *Batcher) remedy(own *batch) (how remedy, err error) {
 	for _, g := range own.groups {
 		for _, e := range g.executions {
-			if one := remedyFor(e.Err, e.Calls(), b.routed(e)); one != none && (how == none || one < how) {
+			if one := remedyFor(e.Err, e.Calls(), e.Shadows(), b.routed(e)); one != none && (how == none || one < how) {
 				how, err = one, e.Err
 			}
 		}
@@ -69,12 +69,16 @@ func (b *Batcher) routed(e *script.Execution) bool {
 	return b.cfg.Router == nil || e.Client == b.cfg.Router
 }
 
-// remedyFor returns how to send a script again that was for so many calls.
-func remedyFor(err error, calls int, routed bool) remedy {
+// refused reports whether a server has refused a whole script because of one of its keys.
+func refused(err error) bool { return script.Forbidden(err) || script.TryAgain(err) }
+
+// remedyFor returns how to send a script again that was for so many calls, and for limits
+// in shadow mode beside others.
+func remedyFor(err error, calls int, shadows, routed bool) remedy {
 	switch {
 	case err == nil:
 		return none
-	case script.Unknown(err), calls > 1 && (script.Forbidden(err) || script.TryAgain(err)):
+	case script.Unknown(err), refused(err) && (calls > 1 || shadows):
 		return atOnce
 	case !routed && (script.Moved(err) || errors.Is(err, redis.ErrClosed)):
 		return redirect
@@ -89,15 +93,16 @@ func remedyFor(err error, calls int, routed bool) remedy {
 
 // prepare collects the scripts to send again, and reports whether one of them
 // goes to another server. The first of those that a server does not know brings its
-// text along. One that names a key which is forbidden is bisected, for the calls that
-// name none; one whose keys lie on two servers is split into single calls, for
-// each of which there is one server.
+// text along. One that names a key which is forbidden, or keys on two servers, goes
+// without the limits in shadow mode that stand beside others: it may be for one of
+// them. If it was not it is bisected, for the calls that name no forbidden key, or
+// split into single calls, for each of which there is one server.
 func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 	own.send = own.send[:0]
 	for _, g := range own.groups {
 		for _, e := range g.executions {
 			err := e.Err
-			how := remedyFor(err, e.Calls(), b.routed(e))
+			how := remedyFor(err, e.Calls(), e.Shadows(), b.routed(e))
 			if how == none {
 				continue
 			}
@@ -106,6 +111,8 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 			case how == redirect:
 				elsewhere = true
 				b.direct(ctx, e)
+			case refused(err) && e.Shadows():
+				e.DropShadows(err)
 			case script.Forbidden(err):
 				own.send = append(own.send, g.split(e, e.Calls()/2))
 			case script.TryAgain(err):

@@ -171,7 +171,7 @@ func (s *subject) take(ctx context.Context, key string) error {
 	w := NewWaiter(script.Take, clock.Now())
 	*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Cost: 1}
 	w.SetKey([]byte(key))
-	w.EndCall()
+	w.EndCall(false)
 	w.Seal()
 	err := s.Do(ctx, w)
 	if err == nil {

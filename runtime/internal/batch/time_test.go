@@ -240,7 +240,7 @@ func TestLateInline(t *testing.T) {
 			w := NewWaiter(script.Take, clock.Now())
 			*w.Charge() = terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Cost: 1}
 			w.SetKey([]byte("k"))
-			w.EndCall()
+			w.EndCall(false)
 			w.Seal()
 			w.permit, _ = s.Breaker.Allow(w.arrived)
 			w.due = w.arrived + timeout

@@ -83,8 +83,8 @@ func (w *Waiter) SetKey(key []byte) {
 }
 
 // EndCall makes a call of the charges that were added since the last one.
-func (w *Waiter) EndCall() {
-	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:]})
+func (w *Waiter) EndCall(again bool) {
+	w.Calls = append(w.Calls, terms.Call{Charges: w.charges[w.ended:], Again: again})
 	w.ended = len(w.charges)
 }
 

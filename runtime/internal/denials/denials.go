@@ -152,7 +152,7 @@ func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 		if m.Denies(c.Key, c, now, lookup) {
 			known = true
 		} else {
-			c.Result = terms.Result{Allowed: true, Remaining: c.Max}
+			c.Result, c.Failed = terms.Result{Allowed: true, Remaining: c.Max}, false
 		}
 	}
 	if known {
@@ -164,7 +164,7 @@ func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 // Recall reports whether a call is denied without asking Redis, and then fills
 // in its results. Otherwise the call must be released when Redis was asked.
 func (m *Memory) Recall(call *terms.Call, now time.Duration) bool {
-	if m.Empty() {
+	if m.Empty() || call.Again {
 		return false
 	}
 	if !m.Call(call, now, Renewed) {
@@ -268,7 +268,7 @@ func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
 	}
 	now := clock.Now()
 	for i := range calls {
-		if !m.Call(&calls[i], now, Fresh) {
+		if calls[i].Again || !m.Call(&calls[i], now, Fresh) {
 			return false
 		}
 	}

@@ -75,7 +75,8 @@ func (m *Map) Take(clock int64, c *terms.Charge) (page *receipts.Page, receipt u
 //
 // DecideAll returns the index of the first charge whose key holds the state of
 // an algorithm that counts in another way, and -1 if there is none. It has
-// charged nothing if there is one.
+// charged nothing if there is one. A charge in shadow mode, beside others, is marked as
+// failed instead, and the others are decided as if it was not there.
 func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (conflict int) {
 	var array [usualCharges]uint64
 	hashes := array[:0]
@@ -92,10 +93,14 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	var v view
 	for i, hash := range hashes {
 		c := &charges[i]
-		if _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); !ok {
+		switch _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); {
+		case ok:
+			admitted = admitted && (c.Allowed || c.Shadow)
+		case c.Shadow && len(charges) > 1:
+			c.Failed = true
+		default:
 			return i
 		}
-		admitted = admitted && (c.Allowed || c.Shadow)
 	}
 	if !commit {
 		return -1
@@ -104,6 +109,9 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		// A charge before this one may have dropped its key to make room, so it
 		// looks again.
 		c, s := &charges[i], &m.shards[hash%shardCount]
+		if c.Failed {
+			continue
+		}
 		e, ok := s.look(clock, hash, c, &v)
 		switch {
 		case !ok:

@@ -3,7 +3,6 @@ package route
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -13,11 +12,11 @@ import (
 
 // A part is the share of some calls whose keys lie in one slot.
 type part struct {
+	place
 	calls  []terms.Call
 	origin []int   // the call that each of calls is a part of
 	places [][]int // which of its charges the charges are
 
-	slot    int
 	batcher *batch.Batcher
 	err     error         // why it is not known where the slot is
 	todo    []terms.Call  // not executed yet
@@ -25,23 +24,42 @@ type part struct {
 	waiter  *batch.Waiter // of those; nil: they have failed
 }
 
-// maxAhead is how much work for one server a caller has under way.
-const maxAhead = 4 * terms.MaxWork
+// A place says which part a charge belongs to.
+type place struct {
+	slot   int
+	beside bool // it is of limits in shadow mode: nobody waits for them for long
+}
+
+// placeOf returns the part of a call's j-th charge. One in shadow mode that no script
+// can span together with an enforced one is beside them.
+func (r *Router) placeOf(call *terms.Call, j int, single bool) place {
+	at, enforced := place{slot: r.slot(call.Charges[j].Key)}, call.Enforced()
+	if j < enforced || enforced == 0 {
+		return at
+	}
+	for k := range enforced {
+		if !single && r.slot(call.Charges[k].Key) == at.slot {
+			return at
+		}
+	}
+	at.beside = true
+	return at
+}
 
 // parts divides calls by slot, or if single by charge. The charges of the parts
 // are copies.
-func (r *Router) parts(calls []terms.Call, single bool) map[int]*part {
-	parts := make(map[int]*part)
+func (r *Router) parts(calls []terms.Call, single bool) map[place]*part {
+	parts := make(map[place]*part)
 	for i := range calls {
 		for j := range calls[i].Charges {
-			slot := r.slot(calls[i].Charges[j].Key)
-			p := parts[slot]
+			at := r.placeOf(&calls[i], j, single)
+			p := parts[at]
 			if p == nil {
-				p = &part{slot: slot}
-				parts[slot] = p
+				p = &part{place: at}
+				parts[at] = p
 			}
 			if n := len(p.origin); single || n == 0 || p.origin[n-1] != i {
-				p.calls = append(p.calls, terms.Call{})
+				p.calls = append(p.calls, terms.Call{Again: calls[i].Again})
 				p.origin = append(p.origin, i)
 				p.places = append(p.places, nil)
 			}
@@ -81,12 +99,19 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 	r.executeParts(ctx, op, parts)
 	for _, p := range parts {
 		for i, origin := range p.origin {
-			if err := p.calls[i].Err; err != nil {
+			err := p.calls[i].Err
+			if err != nil && !p.beside {
 				calls[origin].Err = err
 				continue
 			}
 			for k, j := range p.places[i] {
 				calls[origin].Charges[j].Result = p.calls[i].Charges[k].Result
+				if err := cmp.Or(err, p.calls[i].FailureOf(k)); err != nil {
+					calls[origin].Fail(j, err)
+				}
+			}
+			if _, late := err.(batch.LateError); !late {
+				r.Doubt(err)
 			}
 		}
 	}
@@ -94,97 +119,6 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 		r.giveBack(ctx, calls)
 	}
 	return nil
-}
-
-// executeParts has the parts executed, all at the same time. But those whose servers may
-// not respond come first, and what they leave undecided is left out of the others: else
-// each call would be charged on a server that is well, and given back.
-func (r *Router) executeParts(ctx context.Context, op script.Operation, parts map[int]*part) {
-	var well, doubtful []*part
-	var lost error // why it is not known where any key is: to wait for that once is enough
-	for slot, p := range parts {
-		if p.err = lost; lost == nil {
-			p.batcher, p.err = r.batcher(ctx, p.calls[0].Charges[0].Key, slot)
-		}
-		if p.err != nil && !r.ready.Load() {
-			lost = p.err
-		}
-		if p.err != nil || p.batcher.Breaker.Open() {
-			doubtful = append(doubtful, p)
-		} else {
-			well = append(well, p)
-		}
-	}
-	arrived := clock.Now()
-	if len(doubtful) > 0 {
-		r.execute(ctx, op, doubtful, arrived)
-		undecided := make(map[int]bool)
-		for _, p := range doubtful {
-			for i, origin := range p.origin {
-				if p.calls[i].Err != nil {
-					undecided[origin] = true
-				}
-			}
-		}
-		if len(undecided) > 0 {
-			arrived = clock.Now() // the other calls do not wait for these
-		}
-		for _, p := range well {
-			p.drop(undecided)
-		}
-	}
-	r.execute(ctx, op, well, arrived)
-}
-
-// execute has parts executed at the same time, but on each server no more than a few
-// batches' work: the others have their time from when they are sent. A server that did not
-// answer in time is not asked about the rest.
-func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part, arrived time.Duration) {
-	for _, p := range parts {
-		p.todo = p.calls
-	}
-	late := make(map[*batch.Batcher]error)
-	for rest := true; rest; arrived = clock.Now() {
-		rest = false
-		ahead := make(map[*batch.Batcher]int64)
-		for _, p := range parts {
-			p.waiter = nil
-			n, work := terms.Fit(p.todo)
-			if n == 0 || ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
-				continue
-			}
-			rest = true
-			ahead[p.batcher] += work
-			p.now, p.todo = p.todo[:n], p.todo[n:]
-			err := cmp.Or(p.err, late[p.batcher], ctx.Err())
-			if err == nil {
-				w := newWaiter(op, r.groupOf(p.slot), p.now, arrived)
-				if err = p.batcher.Start(ctx, w, false); err == nil {
-					p.waiter = w
-				}
-			}
-			p.fail(err)
-		}
-		for _, p := range parts {
-			if p.waiter == nil {
-				continue
-			}
-			err := p.batcher.Wait(ctx, p.waiter)
-			if err == nil {
-				copyResults(p.now, p.waiter)
-			} else if _, ok := err.(batch.LateError); ok {
-				late[p.batcher] = err
-			}
-			p.fail(err)
-		}
-	}
-}
-
-// fail notes why the calls under way are not decided, if that is so.
-func (p *part) fail(err error) {
-	for i := 0; err != nil && i < len(p.now); i++ {
-		p.now[i].Err = err
-	}
 }
 
 // retryHalfMoved decides calls in parts for which a script got an error, since

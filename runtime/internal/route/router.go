@@ -184,7 +184,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 			*w.Charge() = calls[i].Charges[j]
 			w.SetKey(calls[i].Charges[j].Key)
 		}
-		w.EndCall()
+		w.EndCall(calls[i].Again)
 	}
 	w.Seal()
 	w.SetSlot(slot)
@@ -194,10 +194,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 // copyResults copies what a waiter was told, and frees it.
 func copyResults(calls []terms.Call, w *batch.Waiter) {
 	for i := range calls {
-		calls[i].Err = w.Calls[i].Err
-		for j := range calls[i].Charges {
-			calls[i].Charges[j].Result = w.Calls[i].Charges[j].Result
-		}
+		calls[i].Copy(&w.Calls[i])
 	}
 	w.Free()
 }

@@ -80,6 +80,31 @@ func (e *Execution) Told(other *Execution) bool {
 // Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 
+// Shadows reports whether any of the calls has limits in shadow mode behind others.
+func (e *Execution) Shadows() bool {
+	for i := range e.calls {
+		if n := e.calls[i].Enforced(); n > 0 && n < len(e.calls[i].Charges) {
+			return true
+		}
+	}
+	return false
+}
+
+// DropShadows takes the limits in shadow mode that stand behind others out of their
+// calls, with an error of their own. The execution may then be sent again.
+func (e *Execution) DropShadows(err error) {
+	for i := range e.calls {
+		call := &e.calls[i]
+		if n := call.Enforced(); n > 0 {
+			for j := n; j < len(call.Charges); j++ {
+				call.Fail(j, err)
+			}
+			call.Charges = call.Charges[:n]
+		}
+	}
+	e.fill(e.calls, e.times, e.found)
+}
+
 // Split prepares part for the calls from the i-th on and leaves the execution
 // those before. Both may then be sent again, as the execution was.
 func (e *Execution) Split(part *Execution, i int) {

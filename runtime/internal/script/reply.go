@@ -23,6 +23,7 @@ const (
 	replyFailed  = -1
 	replyLong    = -2
 	replyBlocked = -3 // long, and the caller is blocked
+	replyShadow  = -4 // a limit in shadow mode failed beside others
 	longFields   = 7
 )
 
@@ -43,21 +44,21 @@ func newReply(numbers []int64) (reply, error) {
 // many of them had room for their first limit.
 func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
-		n := r.rest[1]
-		if n < 0 || n > int64(len(r.rest))-2 {
-			return 0, ErrReply
-		}
-		text := make([]byte, n)
-		for i := range text {
-			text[i] = byte(r.rest[2+i])
-		}
-		r.rest = r.rest[2+n:]
-		c.Err = explained(Clean(replyError(text)))
-		return 0, nil
+		c.Err, err = r.failure()
+		return 0, err
 	}
 	c.Err = nil
 	for i := range c.Charges {
-		allowed, err := r.charge(&c.Charges[i].Result, times)
+		charge := &c.Charges[i]
+		if charge.Failed = false; len(r.rest) >= 2 && r.rest[0] == replyShadow {
+			failure, err := r.failure()
+			if err != nil {
+				return 0, err
+			}
+			c.Fail(i, failure)
+			continue
+		}
+		allowed, err := r.charge(&charge.Result, times)
 		if err != nil {
 			return 0, err
 		}
@@ -66,6 +67,20 @@ func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 		}
 	}
 	return admitted, nil
+}
+
+// failure decodes an error, whose first number says of what it is.
+func (r *reply) failure() (failure, err error) {
+	n := r.rest[1]
+	if n < 0 || n > int64(len(r.rest))-2 {
+		return nil, ErrReply
+	}
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte(r.rest[2+i])
+	}
+	r.rest = r.rest[2+n:]
+	return explained(Clean(replyError(text))), nil
 }
 
 // charge decodes the part about one limit.

@@ -66,6 +66,41 @@ type Call struct {
 	Charges []Charge
 	// Err says why this call alone could not be decided.
 	Err error
+	// Failure says why charges that are marked as Failed were not decided.
+	Failure error
+	// Again marks a call that has waited: what was denied before says nothing about
+	// it, as long as Redis answers.
+	Again bool
+}
+
+// Fail marks the j-th charge as one that was not decided.
+func (c *Call) Fail(j int, err error) { c.Charges[j].Failed, c.Failure = true, err }
+
+// FailureOf returns why the j-th charge was not decided, or nil.
+func (c *Call) FailureOf(j int) error {
+	if c.Charges[j].Failed {
+		return c.Failure
+	}
+	return nil
+}
+
+// Copy copies what was found about a call with equal charges.
+func (c *Call) Copy(found *Call) {
+	c.Err, c.Failure = found.Err, found.Failure
+	for j := range c.Charges {
+		c.Charges[j].Result, c.Charges[j].Failed = found.Charges[j].Result, found.Charges[j].Failed
+	}
+}
+
+// Enforced returns how many charges of the call come before the first one in shadow
+// mode.
+func (c *Call) Enforced() int {
+	for i := range c.Charges {
+		if c.Charges[i].Shadow {
+			return i
+		}
+	}
+	return len(c.Charges)
 }
 
 // Admitted reports whether every limit that may deny the call has room.
@@ -88,6 +123,9 @@ type Charge struct {
 	// Charged is how many events were charged at At. Only to settle uses it.
 	Charged int64
 	Result
+	// Failed marks a charge of a limit in shadow mode that was not decided although its
+	// call was, see Call.Failure. The result then means nothing.
+	Failed bool
 	// Renews marks a charge that finds out whether a denial still holds, see
 	// package denials.
 	Renews bool

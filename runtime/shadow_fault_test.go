@@ -1,0 +1,318 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// shadowCase is two limits of a call, of which one is in shadow mode and fails.
+type shadowCase struct {
+	enforced, shadow *runtime.Rule
+	policy           runtime.FailurePolicy
+	first            bool // the shadow limit is
+}
+
+// shadowCases returns every algorithm in the shadow of each enforced one.
+func shadowCases(enforcedPrefix, shadowPrefix string) (cases []shadowCase) {
+	for i, shadow := range shadowRules() {
+		for j, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
+			enforced := serverRule((i + j) % 4)
+			enforced.Prefix, enforced.Fail = fmt.Sprint(enforcedPrefix, len(cases), ":"), policy
+			shadow.Prefix, shadow.Fail = fmt.Sprint(shadowPrefix, len(cases), ":"), policy
+			cases = append(cases, shadowCase{enforced, new(shadow), policy, len(cases)%2 == 0})
+		}
+	}
+	return cases
+}
+
+// serverRule returns a rule that admits two calls an hour.
+func serverRule(i int) *runtime.Rule {
+	rule := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 2}
+	rule.Algorithm = []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket, runtime.Concurrency}[i]
+	return rule
+}
+
+func (c *shadowCase) limits(id string) []runtime.Limit {
+	if c.first {
+		return []runtime.Limit{c.shadow.Limit(key(id)), c.enforced.Limit(key(id))}
+	}
+	return []runtime.Limit{c.enforced.Limit(key(id)), c.shadow.Limit(key(id))}
+}
+
+// check has a limiter decide three calls, of which the enforced limit admits two, and
+// returns how long each took.
+func (c *shadowCase) check(t *testing.T, limiter *runtime.Limiter, id string) (took []time.Duration) {
+	t.Helper()
+	for i := range 3 {
+		start := time.Now()
+		d, err := limiter.Take(context.Background(), c.limits(id)...)
+		took = append(took, time.Since(start))
+		want := runtime.SourceStore
+		if d.Source == runtime.SourceRecalled {
+			want = d.Source
+		}
+		if d.Allowed != (i < 2) || errors.Is(err, runtime.ErrLimited) != (i == 2) || d.Rule != "enforced" || d.Source != want || d.Remaining != max(0, int64(1-i)) {
+			t.Errorf("%v beside %v in the shadow, %v, call %d: got %+v, %v", c.enforced.Algorithm, c.shadow.Algorithm, c.policy, i, d, err)
+		}
+	}
+	if d, err := limiter.Peek(context.Background(), c.limits(id)...); err != nil || d.Allowed || d.Rule != "enforced" {
+		t.Errorf("%v beside %v: peek: got %+v, %v", c.enforced.Algorithm, c.shadow.Algorithm, d, err)
+	}
+	return took
+}
+
+// failures counts what observers hear of.
+func failures(heard *atomic.Int64) runtime.Option {
+	return runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
+		if strings.HasPrefix(ev.Rule, "shadow") {
+			heard.Add(1)
+		}
+	}})
+}
+
+// TestShadowOfWrongType has another program's value under the key of a shadow limit.
+func TestShadowOfWrongType(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	var heard atomic.Int64
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, failures(&heard))
+	cases := shadowCases("e", "s")
+	for i := range cases {
+		c := &cases[i]
+		theirs := &redis.XAddArgs{Stream: limiter.RedisKey(c.shadow.Limit(key("k"))), Values: []string{"a", "b"}}
+		if err := client.XAdd(t.Context(), theirs).Err(); err != nil {
+			t.Fatal(err)
+		}
+		c.check(t, limiter, "k")
+	}
+	if heard.Load() < int64(len(cases)) {
+		t.Errorf("%d failures were reported, of %d limits", heard.Load(), len(cases))
+	}
+}
+
+// In memory, too, a key of another kind is the shadow limit's own affair.
+func TestShadowOfOtherKind(t *testing.T) {
+	t.Parallel()
+	store := runtime.NewMemoryStore()
+	log, counter := &runtime.Rule{Name: "e", Window: time.Hour, Max: 2}, *shadowRule()
+	counter.Algorithm = runtime.SlidingCounter
+	charge := func(r *runtime.Rule, key string) runtime.Charge {
+		return runtime.Charge{Rule: r, Key: []byte(key), Max: r.Max, Cost: 1}
+	}
+	take := func(charges ...runtime.Charge) runtime.Call {
+		calls := []runtime.Call{{Charges: charges}}
+		if err := store.Take(t.Context(), calls); err != nil {
+			t.Fatal(err)
+		}
+		return calls[0]
+	}
+	take(charge(log, "theirs"))
+	for i := range 3 {
+		got := take(charge(log, "mine"), charge(&counter, "theirs"))
+		if got.Err != nil || got.Charges[0].Allowed != (i < 2) || got.Charges[1].Err == nil {
+			t.Errorf("call %d: got %+v", i, got)
+		}
+	}
+	if got := take(charge(&counter, "theirs")); got.Err == nil {
+		t.Error("alone the charge was made")
+	}
+}
+
+func shadowRule() *runtime.Rule {
+	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+}
+
+// forbidding starts a server that lets the client's user touch keys that begin with
+// "free:", and returns it and such a client.
+func forbidding(t *testing.T) *redis.Client {
+	server := redistest.Start(t)
+	if err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// TestShadowForbidden has a user who may not touch the keys of a new shadow limit.
+func TestShadowForbidden(t *testing.T) {
+	t.Parallel()
+	client := forbidding(t)
+	var count commands
+	client.AddHook(&count)
+	var heard atomic.Int64
+	cases := shadowCases("free:", "forbidden:")
+	for i := range cases {
+		limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, failures(&heard))
+		cases[i].check(t, limiter, "k")
+		_ = count.sent()
+		for n := range 10 {
+			if _, err := limiter.Take(t.Context(), cases[i].limits(fmt.Sprint(n))...); err != nil {
+				t.Error(err)
+			}
+		}
+		if trips := len(count.sent()); trips > 15 { // a rest may end meanwhile
+			t.Errorf("case %d: %d scripts for 10 calls", i, trips)
+		}
+	}
+	if heard.Load() < int64(len(cases)) {
+		t.Errorf("%d failures were reported, of %d limits", heard.Load(), len(cases))
+	}
+}
+
+// TestShadowForbiddenBesideOthers has callers share trips of whom a few have a shadow
+// limit that Redis forbids, while others have one that it does not: that comes to count
+// most of their calls, and no enforced limit notices.
+func TestShadowForbiddenBesideOthers(t *testing.T) {
+	t.Parallel()
+	limiter := runtime.New(runtime.NewRedisStore(forbidding(t), patient, atOnce), quiet, closed)
+	enforced := &runtime.Rule{Name: "enforced", Prefix: "free:e:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.FixedWindow}
+	innocent, guilty := *enforced, *enforced
+	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.Shadow
+	guilty.Name, guilty.Prefix, guilty.Mode = "guilty", "forbidden:", runtime.Shadow
+	used := func(r *runtime.Rule) int64 {
+		d, err := limiter.Peek(t.Context(), r.Limit(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Max - d.Remaining
+	}
+	var wait sync.WaitGroup
+	var calls, innocents atomic.Int64
+	var stop atomic.Bool
+	for i := range 16 {
+		wait.Go(func() {
+			for !stop.Load() {
+				shadow := &guilty
+				if i%4 > 0 {
+					shadow = &innocent
+					innocents.Add(1)
+				}
+				if _, err := limiter.Take(context.Background(), shadow.Limit(nil), enforced.Limit(nil)); err != nil {
+					t.Error(err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	itComes(t, "the other shadow limit is counted", func() bool {
+		before, counted := innocents.Load(), used(&innocent)
+		time.Sleep(time.Second)
+		return used(&innocent)-counted > (innocents.Load()-before)*3/4
+	})
+	stop.Store(true)
+	wait.Wait()
+	if got := used(enforced); got != calls.Load() {
+		t.Errorf("%d charges for %d calls", got, calls.Load())
+	}
+}
+
+// testShadowSlots has the master of a shadow limit's slot freeze and die, and wants calls
+// to be decided as before, and no more than a little later.
+func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
+	cluster := redistest.StartCluster(t)
+	lost := cluster.Master(0)
+	const timeout = 3 * time.Second
+	cases := shadowCases("e", "s")
+	limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(timeout), atOnce), quiet)
+	defer func() { _ = limiter.Close() }()
+	ids := make([]string, len(cases))
+	onLost := func(limit runtime.Limit) bool { return cluster.Master(cluster.Slot(limiter.RedisKey(limit))) == lost }
+	for i := range cases {
+		for n := 0; ids[i] == ""; n++ {
+			id := fmt.Sprint("k", n)
+			if onLost(cases[i].shadow.Limit(key(id))) && !onLost(cases[i].enforced.Limit(key(id))) {
+				ids[i] = id
+			}
+		}
+		if _, err := limiter.Take(t.Context(), cases[i].limits("warm"+ids[i])...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail(lost)
+	var took []time.Duration
+	for i := range cases {
+		took = append(took, cases[i].check(t, limiter, ids[i])...)
+	}
+	slices.Sort(took)
+	if median, last := took[len(took)/2], took[len(took)-1]; median > 10*time.Millisecond || last > timeout/2 {
+		t.Errorf("calls took %v, and %v at most", median, last)
+	}
+}
+
+func TestShadowOfFrozenMaster(t *testing.T) {
+	t.Parallel()
+	testShadowSlots(t, (*redistest.Server).Pause)
+}
+
+func TestShadowOfDeadMaster(t *testing.T) {
+	t.Parallel()
+	testShadowSlots(t, (*redistest.Server).Kill)
+}
+
+// TestShadowBesideLease has a call that a lease admits, and a shadow limit that only
+// Redis decides, which freezes.
+func TestShadowBesideLease(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	const timeout = time.Second
+	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(timeout)), quiet)
+	defer func() { _ = limiter.Close() }()
+	enforced := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.SlidingCounter, Lease: time.Minute}
+	limits := []runtime.Limit{enforced.Limit(nil), shadowRule().Limit(nil)}
+	leased := false
+	itComes(t, "a lease admits calls", func() bool {
+		d, err := limiter.Take(t.Context(), limits...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leased = d.Source == runtime.SourceLease
+		return leased
+	})
+	for range 1000 { // so that it has enough
+		if _, err := limiter.Take(t.Context(), limits...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Pause()
+	defer server.Resume()
+	for i := range 5 {
+		start := time.Now()
+		d, err := limiter.Take(t.Context(), limits...)
+		if took := time.Since(start); err != nil || d.Source != runtime.SourceLease || took > timeout/4 {
+			t.Errorf("call %d: got %+v, %v after %v", i, d, err, took)
+		}
+	}
+}
+
+// A shadow limit with the key of another one is left out, in whatever order they come, and
+// that is said once.
+func TestShadowOfSameKey(t *testing.T) {
+	t.Parallel()
+	for _, first := range []bool{true, false} {
+		var out lines
+		limiter := runtime.New(runtime.NewMemoryStore(), out.logger())
+		c := shadowCase{enforced: &runtime.Rule{Name: "enforced", Prefix: "p:", Window: time.Hour, Max: 2}, shadow: shadowRule(), first: first}
+		c.shadow.Prefix = "p:"
+		c.check(t, limiter, "k")
+		if n := strings.Count(out.String(), "shadow mode is not counted"); n != 1 {
+			t.Errorf("first %v: said %d times:\n%s", first, n, out.String())
+		}
+		if d, err := limiter.Take(t.Context(), c.shadow.Limit(key("a")), c.shadow.Limit(key("a")), c.enforced.Limit(key("b"))); err != nil || d.Rule != "enforced" {
+			t.Errorf("two shadow limits: got %+v, %v", d, err)
+		}
+	}
+}
