@@ -97,6 +97,10 @@ func (s *RedisStore) SetScript(change func(string) string) {
 	}
 }
 
+// Wide gives the store scripts that know all algorithms, as it has for mixtures that
+// come after many others.
+func (s *RedisStore) Wide() { s.cfg.Library.Wide = true }
+
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
 
