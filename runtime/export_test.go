@@ -101,6 +101,9 @@ func (s *RedisStore) SetScript(change func(string) string) {
 // come after many others.
 func (s *RedisStore) Wide() { s.cfg.Library.Wide = true }
 
+// TellBreaker has the limiter report the circuit breaker of a node.
+func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
+
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // SettleTimeout is how long it may take to settle a decision on a [Store] of your
@@ -209,7 +211,7 @@ func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charg
 	if s, ok := store.(*RedisStore); ok {
 		errs = s.settle(ctx, charges)
 	} else if err := store.Settle(ctx, charges); err != nil {
-		errs = slices.Repeat([]error{err}, len(charges))
+		errs = slices.Repeat([]error{private.Hide(err)}, len(charges))
 	}
 	l.permits.returned(back, func(i int) error {
 		if errs == nil {

@@ -32,6 +32,7 @@ type orders struct {
 	Until      time.Time // when to leave, at the end of a round or in its middle
 	Rate       float64   // calls a second
 	Exact      bool      // whether to make calls that are judged exactly
+	Profiles   string    // directory for a heap profile of each round, "": none
 }
 
 // callers is how many goroutines of a process make calls.
@@ -53,10 +54,14 @@ type process struct {
 
 // A site is a process's limiter on one Redis.
 type site struct {
+	client  redis.UniversalClient
 	store   runtime.Store
 	limiter *runtime.Limiter
 	close   func() error
 }
+
+// buffer is the size of each of the two buffers of a connection, in bytes.
+const buffer = 32 << 10
 
 // serve is a process from its begin to its end. It fails if a goroutine is left.
 func serve(ctx context.Context, text string, out io.Writer) error {
@@ -65,6 +70,9 @@ func serve(ctx context.Context, text string, out io.Writer) error {
 		return err
 	}
 	redis.SetLogger(silence{})
+	if p.Profiles != "" {
+		goruntime.MemProfileRate = 1
+	}
 	before := goruntime.NumGoroutine()
 	p.open()
 	for round := p.First; round < p.Rounds && ctx.Err() == nil; round++ {
@@ -99,8 +107,8 @@ func gone(before int) error {
 // open makes a limiter on each Redis.
 func (p *process) open() {
 	for _, client := range []redis.UniversalClient{
-		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone})),
-		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster})),
+		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone, ReadBufferSize: buffer, WriteBufferSize: buffer})),
+		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster, ReadBufferSize: buffer, WriteBufferSize: buffer})),
 	} {
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 		limiter := runtime.New(store,
@@ -108,7 +116,7 @@ func (p *process) open() {
 			runtime.WithReplicas(replicas),
 			runtime.WithOverrides(override.File(p.Overrides), 0),
 			runtime.WithLogger(slog.New(slog.DiscardHandler)))
-		p.sites = append(p.sites, &site{store, limiter, func() error {
+		p.sites = append(p.sites, &site{client, store, limiter, func() error {
 			return errors.Join(limiter.Close(), store.Close(), client.Close())
 		}})
 	}
@@ -141,7 +149,10 @@ func (p *process) round(ctx context.Context, round uint32, end time.Time) {
 	wait.Go(func() { p.guest(ctx, round) })
 	wait.Wait()
 	e := entry{What: over, Round: round, Process: p.Process}
-	e.setReport(lookAtSelf())
+	e.setReport(p.lookAtSelf())
+	if p.Profiles != "" {
+		p.fail(p.profile(round))
+	}
 	p.tell(&e)
 }
 
@@ -162,12 +173,19 @@ func (p *process) guest(ctx context.Context, round uint32) {
 	p.fail(g.failed)
 }
 
-// lookAtSelf measures this process when it rests, after a collection.
-func lookAtSelf() report {
+// lookAtSelf measures this process when it rests, after a collection. The heap is
+// that without the buffers of connections: a client opens some at every fault, up to
+// the size of its pool, and keeps them.
+func (p *process) lookAtSelf() report {
 	debug.FreeOSMemory()
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
-	return report{int64(m.HeapAlloc), residentMemory(), int64(goruntime.NumGoroutine())}
+	r := report{Resident: residentMemory(), Goroutines: int64(goruntime.NumGoroutine())}
+	for _, s := range p.sites {
+		r.Connections += int64(s.client.PoolStats().TotalConns)
+	}
+	r.Heap = int64(m.HeapAlloc) - r.Connections*2*buffer
+	return r
 }
 
 func (p *process) tell(e *entry) {
