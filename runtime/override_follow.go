@@ -168,6 +168,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		return err
 	}
 	l.overrides.Store(next)
+	l.plans.clear()
 	l.overridesInForce(next)
 	return nil
 }

@@ -56,14 +56,12 @@ const (
 
 // A report is what an entry says that is told when a round is over.
 type report struct {
-	Heap, Resident, Goroutines, Connections int64
+	Heap, Resident, Goroutines int64
 }
 
-func (e *entry) report() report { return report{e.At, e.Wait, e.Left, e.Limit} }
+func (e *entry) report() report { return report{e.At, e.Wait, e.Left} }
 
-func (e *entry) setReport(r report) {
-	e.At, e.Wait, e.Left, e.Limit = r.Heap, r.Resident, r.Goroutines, r.Connections
-}
+func (e *entry) setReport(r report) { e.At, e.Wait, e.Left = r.Heap, r.Resident, r.Goroutines }
 
 // write writes an entry by one write, so that a process that is killed leaves
 // whole ones.

@@ -40,8 +40,8 @@ func (t *table) add(r row) {
 func (t *table) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %d rounds of %v from %s on, about %.0f calls a second. %d processes came and went, %d more were killed.\n\n",
 		t.product, len(t.rows), t.round, t.begin.UTC().Format("2006-01-02 15:04 UTC"), t.rate, t.visits-t.kills, t.kills)
-	fmt.Fprintln(w, "| until | calls | judged exactly | by bounds | undecided | over | spurious | wrong | heap kB | connections | resident MB | goroutines | Redis MB | keys | what happened |")
-	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
+	fmt.Fprintln(w, "| until | calls | judged exactly | by bounds | undecided | over | spurious | wrong | heap kB | resident MB | goroutines | Redis MB | keys | what happened |")
+	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
 	each := (len(t.rows) + lines - 1) / lines
 	for i := 0; i < len(t.rows); i += each {
 		part := t.rows[i:min(i+each, len(t.rows))]
@@ -78,9 +78,9 @@ func (t *table) line(w io.Writer, until time.Duration, part []row) {
 		}
 	}
 	last := part[len(part)-1]
-	fmt.Fprintf(w, "| %v | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f | %d | %.1f | %d | %s |\n",
+	fmt.Fprintf(w, "| %v | %d | %d | %d | %d | %d | %d | %d | %d | %.1f | %d | %.1f | %d | %s |\n",
 		until, v.Calls, v.Exact, v.Bounds, v.Undecided, v.Over, v.Spurious, v.Wrong,
-		last.Heap/1000, last.Connections, float64(last.Resident)/1e6, last.Goroutines, float64(last.memory)/1e6, last.keys, strings.Join(happened, ", "))
+		last.Heap/1000, float64(last.Resident)/1e6, last.Goroutines, float64(last.memory)/1e6, last.keys, strings.Join(happened, ", "))
 }
 
 // growth says how much the medians of the last third of the rounds differ from those

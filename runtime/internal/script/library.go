@@ -44,7 +44,7 @@ type text struct{ source, hash string }
 // A Library holds the scripts for sets of algorithms, each made when it is first
 // needed. How many it has is bounded, for each stays in memory here and, on most
 // servers, in Redis: programs whose trips mix many algorithms would otherwise get one
-// for every mixture that ever occurs. The zero Library makes them of package lua.
+// for every mixture that ever occurs. Zero Libraries share the scripts of package lua.
 type Library struct {
 	texts [2 * lua.One]atomic.Pointer[text]
 
@@ -58,6 +58,8 @@ type Library struct {
 	Wide bool
 }
 
+var shared Library
+
 // maxMixed is how many scripts of several algorithms there may be. Every other mixture
 // has the script that knows all of them.
 const maxMixed = 32
@@ -68,6 +70,9 @@ const all = 1<<len(lua.Algorithms) - 1
 // text returns a script for a set, see lua.Take: one that knows no more than it needs,
 // or one that knows everything.
 func (l *Library) text(set uint) *text {
+	if l.Change == nil && !l.Wide {
+		l = &shared
+	}
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
