@@ -25,7 +25,7 @@ func requested() (sets []uint) {
 // TestLibraryIsBounded asks for the scripts of every mixture of algorithms. They
 // stay few and small, and each knows what it was asked for.
 func TestLibraryIsBounded(t *testing.T) {
-	const most = 3 << 20 // bytes of all of them
+	const most = 3 << 20                                           // bytes of all of them
 	l := Library{Change: func(text string) string { return text }} // shares nothing
 	known, size := map[string]bool{}, 0
 	for _, set := range requested() {
