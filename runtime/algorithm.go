@@ -11,7 +11,8 @@ type Algorithm uint8
 
 const (
 	// SlidingLog keeps the time of every event and is exact: no window of any
-	// position holds more than Max, and no call is denied while it holds fewer.
+	// position holds more than Max, and no call is denied while it holds fewer. With
+	// a Resolution that holds for the times that events are given, see [Rule].
 	SlidingLog Algorithm = iota
 	// SlidingCounter counts events in [Buckets]. No window holds more than
 	// Max; an event may count for up to one bucket longer than the window.
@@ -19,7 +20,8 @@ const (
 	// FixedWindow counts from the first event on and starts anew when the
 	// window is over. Around that moment up to twice Max pass in one window.
 	FixedWindow
-	// TokenBucket admits a Burst at once and Max a window in the long run.
+	// TokenBucket admits a Burst at once and Max a window in the long run: no window
+	// holds more than Burst and Max together.
 	TokenBucket
 	// LeakyBucket is a [TokenBucket] by another name, unless the rule has a
 	// Wait: then it is a queue which calls leave evenly spaced.

@@ -19,9 +19,13 @@
 //
 // # Guarantees of every algorithm and store
 //
-//   - The window at the time t is (t-Window, t]: an event exactly one Window
-//     old has left it. Time is the store's own, in microseconds, and never runs
-//     before the newest event of a key. Clocks of clients have no effect.
+//   - Time is the store's own, in microseconds, and never runs before the newest
+//     event of a key. Clocks of clients have no effect.
+//   - No window holds more than its [Algorithm] says: Max of a [SlidingLog] without a
+//     Resolution and of a [SlidingCounter], Burst and Max of a bucket, twice Max of a
+//     [FixedWindow]. The window of a log at the time t is (t-Window, t]: an event
+//     exactly one Window old has left it. A [Concurrency] has no more than Max calls
+//     in flight.
 //   - A denied call changes nothing, except that a rule with a Block keeps the caller
 //     out from the first denial on.
 //   - Several limits on a call are charged all or none. The error names the limit
@@ -30,7 +34,7 @@
 //     [ErrCostExceedsLimit], a cost of 0 passes, and a negative cost or max is
 //     [ErrInvalidLimit].
 //   - RetryAfter is the time until the same call would be admitted if no other
-//     call arrived, and never 0.
+//     call arrived, and never 0. That of a [Concurrency] is an estimate.
 //   - A call is charged at most once, whatever the client retries. A decision is
 //     refunded at most once.
 //   - A limit in [Shadow] mode counts calls. It delays and refuses none.

@@ -152,7 +152,7 @@ func testErrorTextOfCluster(t *testing.T, cluster *redistest.Cluster) {
 		a := &runtime.Rule{Name: "a", Prefix: "{a}:", Window: time.Minute, Max: 3}
 		b := &runtime.Rule{Name: "b", Prefix: "{b}:", Window: time.Minute, Max: 3}
 		_, err := limiter.Take(t.Context(), a.Limit(key(caller)), b.Limit(key(caller)))
-		if err == nil || !strings.Contains(err.Error(), "CROSSSLOT") || strings.Contains(err.Error(), caller) {
+		if err == nil || !strings.Contains(causes(err), "CROSSSLOT") || strings.Contains(causes(err), caller) {
 			t.Errorf("two slots: got %v", err)
 		}
 	}

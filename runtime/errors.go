@@ -18,8 +18,9 @@ var (
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit, the call can never be admitted")
 
 	// ErrUnavailable is the error of a call that the store did not decide while
-	// the failure policy is [FailClosed]. The error that a call gets wraps the
-	// store's own, and has a method StatusCode() int that returns 503.
+	// the failure policy is [FailClosed]. Its text is this one's, so that a client may
+	// read it. It wraps the store's own, which names rules and servers and which
+	// [errors.Unwrap] returns, and it has a method StatusCode() int that returns 503.
 	ErrUnavailable = errors.New("rate limit store unavailable")
 
 	// ErrInvalidKey is the error of a key that could not be built, for
@@ -87,11 +88,15 @@ func (e *LimitedError) Is(target error) bool {
 // that ask an error for its status find it.
 func (e *LimitedError) StatusCode() int { return 429 }
 
-// An unavailableError is the [ErrUnavailable] of a call. It wraps that and the
-// store's own error.
-type unavailableError struct{ error }
+// An unavailableError is the [ErrUnavailable] of a call.
+type unavailableError struct{ cause error }
 
-func (e unavailableError) Unwrap() error { return e.error }
+func (e unavailableError) Error() string { return ErrUnavailable.Error() }
+
+func (e unavailableError) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap returns why the store did not decide.
+func (e unavailableError) Unwrap() error { return e.cause }
 
 // StatusCode returns 503.
 func (e unavailableError) StatusCode() int { return 503 }

@@ -3,13 +3,14 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // events reports what happens in a limiter, or in the store of several, to the
@@ -153,7 +154,7 @@ func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err
 	e.log.degraded(r, policy, err)
 	for _, o := range e.observers {
 		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Policy: policy})
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Policy: policy, Err: err})
 		}
 	}
 }
@@ -163,7 +164,7 @@ func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
 	e.log.unsettled(r, err)
 	for _, o := range e.observers {
 		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true})
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true, Err: err})
 		}
 	}
 }
@@ -177,7 +178,7 @@ func (e *events) breaker(node string, open bool) {
 	}
 	var attrs []slog.Attr
 	if node != "" {
-		attrs = append(attrs, slog.String("node", node))
+		attrs = append(attrs, slog.String("server", "one of several"))
 	}
 	e.log.write(level, msg, 0, attrs...)
 	for _, o := range e.observers {
@@ -274,7 +275,7 @@ func (e *events) handlerPanicked(broken *slog.Logger, value any) {
 const panicLine = "panic in a function that the rate limiter was given"
 
 func panicAttrs(in string, value any) []slog.Attr {
-	return []slog.Attr{slog.String("in", in), slog.String("panic", fmt.Sprint(value)), slog.String("stack", string(debug.Stack()))}
+	return []slog.Attr{slog.String("in", in), slog.String("panic", private.TextOfPanic(value)), slog.String("stack", string(debug.Stack()))}
 }
 
 // panicDue reports whether a line about a kind of function may be written now.

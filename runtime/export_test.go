@@ -97,6 +97,13 @@ func (s *RedisStore) SetScript(change func(string) string) {
 	}
 }
 
+// Wide gives the store scripts that know all algorithms, as it has for mixtures that
+// come after many others.
+func (s *RedisStore) Wide() { s.cfg.Library.Wide = true }
+
+// TellBreaker has the limiter report the circuit breaker of a node.
+func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
+
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
 

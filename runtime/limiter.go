@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // A Limiter has a [Store] decide calls and turns its answers into errors. It is
@@ -65,8 +67,9 @@ func WithEnabled(enabled func() bool) Option {
 
 // WithLogger sets where the limiter reports denials and the store's failures:
 // at most one line a second for each rule and kind, with the number of lines
-// left out, and never with a key in it. The default is [slog.Default] as it is
-// at the time of the line.
+// left out. No line has a caller's key or a server's address in it, see
+// [BreakerEvent] for the latter. The default is [slog.Default] as it is at the time of
+// the line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(l *Limiter) { l.events.log.loggers = []*slog.Logger{logger} }
 }
@@ -282,7 +285,7 @@ func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Sourc
 		l.shadowsDecided(ctx, req)
 		return SourceStore, nil
 	case ctx.Err() == nil:
-		return l.failed(ctx, req, err)
+		return l.failed(ctx, req, private.Hide(err))
 	case req.call[0].enforces():
 		return SourceNone, ctx.Err()
 	default:

@@ -38,7 +38,7 @@ func TestListeners(t *testing.T) {
 		}
 		text := out[i].String()
 		if strings.Count(text, "\n") != 2 ||
-			!strings.Contains(text, `level=WARN msg="rate limit store not responding: circuit breaker open" node=10.0.0.1:6379`) ||
+			!strings.Contains(text, `level=WARN msg="rate limit store not responding: circuit breaker open" server="one of several"`) ||
 			!strings.Contains(text, `level=INFO msg="rate limit store responding again: circuit breaker closed"`+"\n") {
 			t.Errorf("%d: logged\n%s", i, text)
 		}

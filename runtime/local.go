@@ -3,7 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // WithReplicas sets how many processes share the limits. While the store gives
@@ -15,7 +16,7 @@ func WithReplicas(n int) Option {
 	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
 }
 
-var errNoStore = errors.New("the limiter has no store")
+var errNoStore = private.New("the limiter has no store")
 
 // failed decides a request that the store did not by the failure policies: a
 // rule that fails closed refuses it, rules that fail locally are counted in this
@@ -39,13 +40,13 @@ func (l *Limiter) failed(ctx context.Context, req *request, cause error) (Source
 	}
 	switch {
 	case closed != nil:
-		return SourceFailure, unavailableError{fmt.Errorf("%w: rule %q: %w", ErrUnavailable, closed.Name, cause)}
+		return SourceFailure, unavailableError{cause}
 	case len(local.Charges) == 0:
 		return SourceFailure, nil
 	}
 	calls := []Call{local}
 	if err := errors.Join(l.local.Take(ctx, calls), calls[0].Err); err != nil {
-		return SourceFailure, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
+		return SourceFailure, unavailableError{err}
 	}
 	for i, c := range shared {
 		c.Rule, c.Max, c.Result, c.source = local.Charges[i].Rule, local.Charges[i].Max, local.Charges[i].Result, SourceLocal

@@ -8,8 +8,8 @@ import (
 )
 
 // A limitedLog writes one line a second for each rule and kind, so that a flood
-// of calls is not also a flood of lines. A line never holds a key: keys are
-// made of what callers send.
+// of calls is not also a flood of lines. A line never holds a key, which is made of
+// what callers send, nor a server's address.
 type limitedLog struct {
 	loggers  []*slog.Logger // nil: slog.Default as it is at the time of a line
 	panicked func(broken *slog.Logger, value any)
@@ -34,14 +34,15 @@ func newLimitedLog(loggers []*slog.Logger, panicked func(broken *slog.Logger, va
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 	if skipped, ok := l.of(r).degraded.due(instant()); ok {
 		l.write(slog.LevelWarn, "rate limit not decided by its store", skipped,
-			slog.String("rule", r.Name), slog.String("fail", policy.String()), slog.Any("error", err))
+			slog.String("rule", r.Name), slog.String("fail", policy.String()),
+			slog.String("class", ClassOf(err).String()), slog.Any("error", err))
 	}
 }
 
 func (l *limitedLog) unsettled(r *Rule, err error) {
 	if skipped, ok := l.of(r).unsettled.due(instant()); ok {
 		l.write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
-			slog.String("rule", r.Name), slog.Any("error", err))
+			slog.String("rule", r.Name), slog.String("class", ClassOf(err).String()), slog.Any("error", err))
 	}
 }
 

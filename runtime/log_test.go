@@ -96,9 +96,9 @@ func TestLogFailures(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInvalid("req is nil")))
-		want := `level=WARN msg="rate limit not decided by its store" rule=r fail=local error="the store is broken"
+		want := `level=WARN msg="rate limit not decided by its store" rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private"
 level=INFO msg="call over its rate limit" rule=r mode=enforce limit=1 cost=1 retry_after=1h0m0s source=local
-level=WARN msg="rate limit not decided by its store" rule=r fail=local error="invalid rate limit key: req is nil" skipped=4
+level=WARN msg="rate limit not decided by its store" rule=r fail=local class=key error="invalid rate limit key: req is nil" skipped=4
 `
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)

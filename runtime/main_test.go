@@ -60,3 +60,11 @@ func key(id string) *runtime.Key { return runtime.NewKey().AddString(id) }
 func withContext[E any](f func(E)) func(context.Context, E) {
 	return func(_ context.Context, ev E) { f(ev) }
 }
+
+// causes returns the texts of an error and of all that it wraps.
+func causes(err error) (texts string) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		texts += err.Error() + "\n"
+	}
+	return texts
+}

@@ -3,10 +3,10 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -201,5 +201,5 @@ func (s *MemoryStore) settleOne(clock int64, c *Charge) error {
 }
 
 func errOtherState(r *Rule) error {
-	return fmt.Errorf("the key of rule %q holds the state of another algorithm", r.Name)
+	return private.Errorf("the key of rule %q holds the state of another algorithm", r.Name)
 }

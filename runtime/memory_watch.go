@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 const (
@@ -93,7 +95,7 @@ func (w *memoryWatch) read() {
 		return
 	case err != nil:
 		if class := ClassOf(err); !w.blind && (class == ClassAuth || class == ClassOther) {
-			e.warn("redis does not say how much memory it uses", slog.Any("error", err))
+			e.warn("redis does not say how much memory it uses", slog.Any("error", private.Hide(err)))
 			w.blind = true
 		}
 		return

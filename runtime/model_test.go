@@ -126,6 +126,9 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	memory := runtime.NewMemoryStore()
 	memory.SetClock(func() int64 { return now })
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	if rapid.Bool().Draw(t, "wide scripts") {
+		store.Wide()
+	}
 	store.SetScript(func(text string) string { return text })
 
 	type charge struct {

@@ -11,10 +11,11 @@ import (
 //
 // The functions are called from many goroutines. Decision and Failure are called
 // on the path of the calls that they report, with the call's context, so they
-// must be quick. A panic in a function is contained and reported. No event but
-// that of KeyDenied holds a key, and what the others hold fits the labels of a
-// metric: the names of rules come from the program, all other words come from
-// short lists.
+// must be quick. A panic in a function is contained and reported. Two fields are
+// private: the Key of a [KeyDeniedEvent] and the Node of a [BreakerEvent]. The texts
+// of errors in events hold neither a caller's key nor a server's address; their causes,
+// by [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come
+// from the program, the other words from short lists.
 type Observer struct {
 	// Attach is called by [New] with every limiter that has the observer, before
 	// anybody else has that limiter. Metrics keep it, to read its rules when they
@@ -144,6 +145,9 @@ type FailureEvent struct {
 	// Settling reports that the call was decided, and could not be settled: its
 	// cost stays as it was reserved. It has no Policy then.
 	Settling bool
+	// Err is why. Its text holds neither a caller's key nor a server's address; the
+	// cause that [errors.Unwrap] returns may.
+	Err error
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.
@@ -151,8 +155,9 @@ type BreakerEvent struct {
 	// Open is true if calls no longer wait for the store, but for a probe now
 	// and then.
 	Open bool
-	// Node is the address of the server that the breaker is for. It is empty if
-	// the store has one server, or the address is unknown.
+	// Node is the address of the server that the breaker is for: for metrics and pages
+	// that only operators see. It is empty if the store has one server, or the address
+	// is unknown.
 	Node string
 }
 
@@ -164,7 +169,9 @@ type OverrideEvent struct {
 	Rules int
 	// Enabled is false if they switch all limits off.
 	Enabled bool
-	Err     error
+	// Err is why others were rejected, or nil. Its text names no key of theirs; the
+	// cause that [errors.Unwrap] returns does.
+	Err error
 }
 
 // A ScaleEvent is the new factor of an adaptive rule's max.

@@ -2,7 +2,8 @@ package runtime
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // Peek returns the decision that [Limiter.Take] would make now, without
@@ -35,7 +36,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return d, nil
 	}
 	if l.store == nil {
-		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, errNoStore)}
+		return Decision{}, unavailableError{errNoStore}
 	}
 	err := l.store.Peek(ctx, req.call[:])
 	if err == nil {
@@ -45,7 +46,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err != nil {
-		return Decision{}, unavailableError{fmt.Errorf("%w: %w", ErrUnavailable, err)}
+		return Decision{}, unavailableError{private.Hide(err)}
 	}
 	for i := range req.charges {
 		if c := &req.charges[i]; c.Err != nil {
@@ -156,7 +157,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 		l.leases.drop(charges[0].Key)
 		defer l.leases.drop(charges[0].Key) // what was charged meanwhile may be forgotten
 	}
-	return l.store.Reset(ctx, charges)
+	return private.Hide(l.store.Reset(ctx, charges))
 }
 
 // RedisKey returns the key in Redis under which a limit counts by the overrides in

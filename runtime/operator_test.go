@@ -100,7 +100,7 @@ func TestOverridesCheck(t *testing.T) {
 		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
 	} {
 		err := test.o.Check(test.rules...)
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
 			t.Errorf("%+v: got %v, want %q", test.o, err, test.want)
 		}
 	}

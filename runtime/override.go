@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // An Override changes a rule while the program runs. A field that is nil
@@ -176,7 +178,7 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 		e = &effectiveRule{rule: declared, max: ownMax}
 	}
 	if s.rules.keep(declared, e) && err != nil {
-		l.overridesRejected(fmt.Errorf("%w; the rule stays as declared", err))
+		l.overridesRejected(private.Errorf("%w; the rule stays as declared", err))
 	}
 	if found := s.rules.of(declared); found != nil {
 		return found // another call may have been first

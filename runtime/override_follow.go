@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
@@ -30,7 +30,7 @@ const (
 // inSource is the kind of function that an override source is.
 const inSource = "override source"
 
-var errSourceHangs = errors.New("the override source goes on after its context has ended")
+var errSourceHangs = private.New("the override source goes on after its context has ended")
 
 // WithOverrides changes rules while the program runs: source is polled at once
 // and then at every interval, 0 standing for [DefaultOverrideInterval]. Its
@@ -105,6 +105,7 @@ func (f *follower) poll(ctx context.Context, l *Limiter) {
 	defer cancel()
 	late := time.AfterFunc(allowed+sourceGrace, func() { l.overridesRejected(errSourceHangs) })
 	o, err := f.ask(asking, l)
+	err = private.Hide(err)
 	late.Stop()
 	if ctx.Err() != nil {
 		return // closed meanwhile
@@ -124,7 +125,7 @@ func (f *follower) ask(ctx context.Context, l *Limiter) (o Overrides, err error)
 	defer func() {
 		if value := recover(); value != nil {
 			l.events.panicked(inSource, value)
-			err = fmt.Errorf("the override source has panicked: %v", value)
+			err = private.Errorf("the override source has panicked: %s", private.TextOfPanic(value))
 		}
 	}()
 	return f.source.Overrides(ctx)
@@ -169,6 +170,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 	l.overrides.Store(next)
 	current.until = instant()
 	close(current.replaced)
+	l.plans.clear()
 	l.overridesInForce(next)
 	return nil
 }

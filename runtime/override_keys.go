@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // maxKeys is how many keys of a rule may have overrides.
@@ -70,7 +72,7 @@ func (s *overrideSet) keysOf(o Overrides) (map[string]*ruleKeys, error) {
 		if keys == nil || !keys.are(of) {
 			var err error
 			if keys, err = newRuleKeys(of); err != nil {
-				return nil, fmt.Errorf("override of rule %.80q%w", name, err)
+				return nil, private.Errorf("override of rule %.80q%w", name, err)
 			}
 		}
 		if all == nil {
@@ -97,11 +99,11 @@ func newRuleKeys(of map[string]KeyOverride) (*ruleKeys, error) {
 			err = of[name].check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf(", key %.80q: %w", name, err)
+			return nil, private.Errorf(", key %.80q (%d of %d in order): %w", private.Text(name), i+1, len(names), err)
 		}
 		if p.text != name && p.text+"*" != name {
 			if other, twice := escaped[p]; twice {
-				return nil, fmt.Errorf(", key %.80q: the same as %.80q", name, other)
+				return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(name), i+1, len(names), private.Text(other))
 			}
 			escaped[p] = name
 		}
@@ -117,7 +119,7 @@ func newRuleKeys(of map[string]KeyOverride) (*ruleKeys, error) {
 	}
 	for i, p := range patterns {
 		if other, twice := escaped[p]; twice && other != names[i] {
-			return nil, fmt.Errorf(", key %.80q: the same as %.80q", names[i], other)
+			return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(names[i]), i+1, len(names), private.Text(other))
 		}
 	}
 	k.changes = slices.Clip(k.changes)
@@ -185,7 +187,7 @@ func (k *ruleKeys) apply(e *effectiveRule) (*effectiveKeys, error) {
 			most = c.max
 		}
 		if err := changed.rule.check(most, 1); err != nil {
-			return nil, fmt.Errorf("override of key %.80q: %w", k.table.pattern(uint32(i)), err)
+			return nil, private.Errorf("override of key %.80q: %w", private.Text(k.table.pattern(uint32(i))), err)
 		}
 		keys.each[i] = changed
 	}

@@ -174,11 +174,11 @@ func TestOverrideKeysRejected(t *testing.T) {
 		keys  keys
 		wants string
 	}{
-		{"any", keys{"a*b": {}}, `override of rule "any", key "a*b": a * before the end`},
-		{"any", keys{"a": {}, "b": {Max: new(int64(-1))}}, `override of rule "any", key "b": max -1 is not between 0 and`},
-		{"any", keys{"b": {Window: new(time.Duration(0))}}, `override of rule "any", key "b": window 0s is not between`},
-		{"any", keys{"b": {Mode: new(runtime.Mode(7))}}, `override of rule "any", key "b": unknown mode 7`},
-		{"any", keys{"\x80": {}, "%80": {}}, `override of rule "any", key "\x80": the same as "%80"`},
+		{"any", keys{"a*b": {}}, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
+		{"any", keys{"a": {}, "b": {Max: new(int64(-1))}}, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
+		{"any", keys{"b": {Window: new(time.Duration(0))}}, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
+		{"any", keys{"b": {Mode: new(runtime.Mode(7))}}, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
+		{"any", keys{"\x80": {}, "%80": {}}, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
 		{"sliced", keys{"a": {}, "b*": {Max: new(int64(runtime.MaxLog + 1))}}, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
 		{"sliced", keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}, `override of key "b": invalid rate limit: rule "sliced": resolution`},
 	} {
@@ -196,7 +196,7 @@ func TestOverrideKeysRejected(t *testing.T) {
 			if got := passing(t, limiter, declared.Limit(key("k")), 10); got != 2 {
 				t.Errorf("%s: %d admitted, want 2", test.wants, got)
 			}
-			if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(events[1].Err.Error(), test.wants) || events[1].Rules != 1 {
+			if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 {
 				t.Errorf("observed %+v, want an error with %q", events, test.wants)
 			}
 		})

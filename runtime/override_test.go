@@ -243,7 +243,7 @@ func TestOverridesRefused(t *testing.T) {
 				if n := strings.Count(out.String(), "overrides of rate limits rejected, the last good ones stay in force"); n != 1 {
 					t.Errorf("reported %d times in half a minute, want once:\n%s", n, out.String())
 				}
-				if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(events[1].Err.Error(), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
+				if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
 					t.Errorf("observed %+v, want an error with %q", events, test.wants)
 				}
 				time.Sleep(complainAgain)

@@ -3,10 +3,11 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // How often permits are renewed in a window, and how soon after a failure.
@@ -133,7 +134,7 @@ func (p *permits) renew(local bool, members []*permit, start time.Duration) {
 	if last != nil {
 		if skipped, ok := p.failed.due(now); ok {
 			p.limiter.events.log.write(slog.LevelWarn, "permits were not renewed by their store", skipped,
-				slog.String("rule", rule), slog.Any("error", last))
+				slog.String("rule", rule), slog.Any("error", private.Hide(last)))
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (p *permits) returnAgain(local bool, members []*permit) {
 	}
 }
 
-var errStorePanicked = errors.New("the store panicked")
+var errStorePanicked = private.New("the store panicked")
 
 // do has a store do something, whose panics and whose time are bounded.
 func (p *permits) do(local bool, do func(context.Context, Store) error) (err error) {

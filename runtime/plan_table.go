@@ -86,6 +86,13 @@ func (t *planTable) add(k planKey, hash uint64, work func() *plan) *plan {
 	return p
 }
 
+// clear forgets all plans. Rules that are no longer in force are then let go.
+func (t *planTable) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots.Store(nil)
+}
+
 // place returns the slot that a plan may have: a free one, or in a full table that of
 // the oldest plan, if it has stayed for long enough.
 func (t *planTable) place(hash uint64, now time.Duration) (oldest *planSlot) {

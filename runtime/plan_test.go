@@ -124,3 +124,21 @@ func TestPlanTakes(t *testing.T) {
 		t.Errorf("no rule: %v", err)
 	}
 }
+
+// TestPlansOfOverrides changes overrides a thousand times. The plans of rules that are
+// no longer in force are let go.
+func TestPlansOfOverrides(t *testing.T) {
+	t.Parallel()
+	l := New(NewMemoryStore(), silent, WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) { return Overrides{}, nil }), time.Hour))
+	defer l.Close()
+	rule := &Rule{Name: "r", Window: time.Hour, Max: 1_000_000}
+	for i := range int64(1000) {
+		if err := l.override(Overrides{Rules: map[string]Override{"r": {Max: new(i + 1)}}}, false); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = l.Take(t.Context(), rule.Limit(nil))
+	}
+	if plans := l.plans.planned(); plans != 1 {
+		t.Errorf("%d plans are kept for one rule", plans)
+	}
+}

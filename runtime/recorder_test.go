@@ -109,7 +109,7 @@ func TestObservers(t *testing.T) {
 	if len(told[0].all()) == 0 || wrong.Load() != 0 {
 		t.Errorf("%d events, %d without the context", len(told[0].all()), wrong.Load())
 	}
-	if diff := cmp.Diff(told[0].all(), told[1].all(), cmpopts.EquateComparable()); diff != "" {
+	if diff := cmp.Diff(told[0].all(), told[1].all(), cmpopts.EquateComparable(), cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("the second observer (-first +second):\n%s", diff)
 	}
 }

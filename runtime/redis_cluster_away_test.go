@@ -127,6 +127,7 @@ func TestReservedShare(t *testing.T) {
 		}
 		return calls[0].Charges[0]
 	}
+	least := time.Hour // of several, since a busy machine adds to it
 	for id := range 10 {
 		reserved := take(one, id)
 		if take(other, id).Allowed {
@@ -142,8 +143,9 @@ func TestReservedShare(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if passed := time.Since(given); passed > 100*time.Millisecond {
-			t.Errorf("denied for %v although the limit was whole", passed)
-		}
+		least = min(least, time.Since(given))
+	}
+	if least > 100*time.Millisecond {
+		t.Errorf("denied for %v at least although the limit was whole", least)
 	}
 }

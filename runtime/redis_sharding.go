@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -35,7 +35,7 @@ const checkMark = "%check:"
 var checkSharding = true
 
 // errSharded is the error of calls to a store that shards.
-var errSharded = errors.New("keys are sharded by a proxy")
+var errSharded = private.New("keys are sharded by a proxy")
 
 const shardedLine = "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold; " +
 	"connect to the servers directly, or with a redis.Ring or redis.ClusterClient"
@@ -90,7 +90,7 @@ func (c *shardingCheck) begin(key, other string, try int, again time.Duration) {
 			time.AfterFunc(again, func() { c.begin(key, other, try+1, 8*again) })
 		default:
 			if e := c.store.listeners.Load(); e != nil {
-				e.log.write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+				e.log.write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", private.Hide(err)))
 			}
 		}
 	})
@@ -126,7 +126,7 @@ func (c *shardingCheck) check(key, other string) (conclusive bool, err error) {
 	return true, nil
 }
 
-var errStrange = errors.New("keys were lost or charged meanwhile")
+var errStrange = private.New("keys were lost or charged meanwhile")
 
 // sharding charges some keys by one script, looks at each of them by a script of
 // its own, and then at all of them by one script again. Sharding is proved by a

@@ -170,14 +170,14 @@ func TestForeignType(t *testing.T) {
 			}
 			redisKey := client.Keys(ctx, rule.Prefix+"*").Val()[0]
 			client.Set(ctx, redisKey, "somebody else's", 0)
-			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(causes(err), "WRONGTYPE") {
 				t.Errorf("a string: got %v, want ErrUnavailable and WRONGTYPE", err)
 			}
 			client.Del(ctx, redisKey)
 			client.SAdd(ctx, redisKey, "somebody else's")
 
 			_, err := with(runtime.FailClosed).Take(ctx, good.Limit(key(name)), rule.Limit(key("k")))
-			if !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			if !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(causes(err), "WRONGTYPE") {
 				t.Errorf("closed: got %v, want ErrUnavailable and WRONGTYPE", err)
 			}
 			if d, err := with(runtime.FailOpen).Take(ctx, rule.Limit(key("k"))); err != nil || d.Source != runtime.SourceFailure {

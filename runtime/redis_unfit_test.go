@@ -48,7 +48,7 @@ func TestNarrowServer(t *testing.T) {
 			_, both := limiter.Take(ctx, rule.Limit(nil), other.Limit(nil))
 			_, peeked := limiter.Peek(ctx, rule.Limit(nil))
 			for _, err := range []error{alone, both, peeked, limiter.TakeEach(ctx, rule.Limit(nil), other.Limit(nil))[0].Err} {
-				if runtime.ClassOf(err) != runtime.ClassUnfit || !strings.Contains(err.Error(), "64 bits") {
+				if runtime.ClassOf(err) != runtime.ClassUnfit || !strings.Contains(causes(err), "64 bits") {
 					t.Fatalf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))
 				}
 			}
@@ -123,7 +123,7 @@ func TestServerWithoutLua(t *testing.T) {
 		limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
 		_, err := limiter.Take(t.Context(), (&runtime.Rule{Name: "r", Window: time.Minute, Max: 3}).Limit(key(caller)))
 		if runtime.ClassOf(err) != runtime.ClassNoScript || !errors.Is(err, runtime.ErrUnavailable) ||
-			!strings.Contains(err.Error(), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
+			!strings.Contains(causes(err), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
 			t.Errorf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))
 		}
 	}

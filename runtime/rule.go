@@ -65,7 +65,8 @@ type Rule struct {
 	Storage Storage
 	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall
 	// to the start of its time slice of that length. Events then leave the
-	// window together, and up to Resolution early.
+	// window together, and up to Resolution early: no time of Window less Resolution
+	// holds more than Max.
 	Resolution time.Duration
 	// Buckets says how a [SlidingCounter] divides its window.
 	Buckets Buckets
@@ -92,7 +93,9 @@ type Rule struct {
 	// keys that have more calls than one Redis decides. It is whole microseconds,
 	// from [MinLease] to less than Window.
 	//
-	// No window ever holds more than Max. For that the store counts an event for
+	// All processes together admit no more than without leases: Max in any window of a
+	// [SlidingLog] without a Resolution or of a [SlidingCounter], Burst and Max of a
+	// bucket, twice Max of a [FixedWindow]. For that the store counts an event for
 	// Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
 	// was left of it. A [FixedWindow] stays as it is. So Lease/Window
 	// of the rate is the price. Keys with few calls are decided by the store. Only a

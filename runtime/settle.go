@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/receipts"
 )
 
@@ -273,7 +274,7 @@ func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charg
 	if s, ok := store.(*RedisStore); ok {
 		errs = s.settle(ctx, charges)
 	} else if err := store.Settle(ctx, charges); err != nil {
-		errs = slices.Repeat([]error{err}, len(charges))
+		errs = slices.Repeat([]error{private.Hide(err)}, len(charges))
 	}
 	l.permits.returned(back, func(i int) error {
 		if errs == nil {

@@ -371,7 +371,7 @@ func TestSettleLaterOnRedis(t *testing.T) {
 		}
 	}
 	failed.Range(func(ev, _ any) bool {
-		if ev != "{Rule:bad Class:wrongtype Policy:default Settling:true}" {
+		if ev != "{Rule:bad Class:wrongtype Policy:default Settling:true Err:WRONGTYPE Operation against a key holding the wrong kind of value}" {
 			t.Errorf("got %v", ev)
 		}
 		failed.Delete(ev)

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
@@ -83,7 +83,7 @@ func (v *survey) walk(ctx context.Context, server redis.Cmdable) error {
 		}
 		keys, next, err := server.Scan(ctx, cursor, pattern, surveyBatch).Result()
 		if err != nil {
-			return fmt.Errorf("list keys: %w", err)
+			return private.Errorf("list keys: %w", private.Hide(err))
 		}
 		for batch := range slices.Chunk(keys, surveyBatch) {
 			if err := v.visit(ctx, server, batch); err != nil {
@@ -111,7 +111,7 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 	_, _ = ask.Exec(ctx) // each command has its own error
 	found, err := known(found)
 	if err != nil {
-		return fmt.Errorf("look at keys: %w", script.Clean(err))
+		return private.Errorf("look at keys: %w", private.Hide(err))
 	}
 	defer v.add(found)
 	heal := server.Pipeline()
@@ -123,7 +123,7 @@ func (v *survey) visit(ctx context.Context, server redis.Cmdable, keys []string)
 	_, _ = heal.Exec(ctx) // nothing, if none is ill
 	for _, f := range found {
 		if f.healed != nil && f.healed.Err() != nil && !script.Moved(f.healed.Err()) {
-			return fmt.Errorf("heal keys: %w", script.Clean(f.healed.Err()))
+			return private.Errorf("heal keys: %w", private.Hide(f.healed.Err()))
 		}
 	}
 	return nil

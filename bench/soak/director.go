@@ -67,7 +67,7 @@ func (d *director) begin(ctx context.Context, t *trial.Trial) error {
 	}
 	d.start = time.Now().Add(time.Second)
 	var err error
-	d.resided, err = d.spawn(ctx, 0, d.start.Add(time.Duration(d.rounds)*d.round), 0.5, true)
+	d.resided, err = d.spawn(ctx, 0, d.start.Add(time.Duration(d.rounds)*d.round), 0.5, true, d.profiles)
 	return err
 }
 
@@ -83,10 +83,11 @@ func (d *director) override(max int64) error {
 
 // spawn starts a process that makes a share of the calls, from a round on until it
 // leaves.
-func (d *director) spawn(ctx context.Context, first uint32, until time.Time, share float64, exact bool) (*child, error) {
+func (d *director) spawn(ctx context.Context, first uint32, until time.Time, share float64, exact bool, profiles string) (*child, error) {
 	text, err := json.Marshal(orders{
 		Process: d.number, Standalone: d.proxy.Addr, Cluster: d.cluster.Addrs(), Overrides: d.file,
 		Start: d.start, Round: d.round, Rounds: d.rounds, First: first, Until: until, Rate: d.rate * share, Exact: exact,
+		Profiles: profiles,
 	})
 	if err != nil {
 		return nil, err
@@ -177,13 +178,13 @@ func (d *director) visitors(ctx context.Context, round uint32, begin time.Time) 
 	length := calling(d.round)
 	for range 2 {
 		stay := length/4 + rand.N(length/2)
-		if _, err := d.spawn(ctx, round, begin.Add(stay), 0.2, true); err != nil {
+		if _, err := d.spawn(ctx, round, begin.Add(stay), 0.2, true, ""); err != nil {
 			return nil, err
 		}
 		d.visits++
 	}
 	// Some of its last calls are unknown, so none of them is one to judge exactly.
-	victim, err := d.spawn(ctx, round, begin.Add(2*d.round), 0.1, false)
+	victim, err := d.spawn(ctx, round, begin.Add(2*d.round), 0.1, false, "")
 	if err != nil {
 		return nil, err
 	}

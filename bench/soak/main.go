@@ -20,7 +20,7 @@
 //
 // Usage:
 //
-//	go run ./soak [-for 1h] [-round 20s] [-rate 60] [-write ../docs/soak.md]
+//	go run ./soak [-for 1h] [-round 20s] [-rate 60] [-profiles DIR] [-write ../docs/soak.md]
 //
 // The exit status is 1 if a decision was wrong, if memory or goroutines grew, or if
 // goroutines were left when the limiters were closed. A run of less than twelve
@@ -50,6 +50,8 @@ type config struct {
 	round  time.Duration
 	rate   float64
 	rounds uint32
+	// profiles is the directory for heap profiles of the process that stays.
+	profiles string
 }
 
 func main() {
@@ -58,6 +60,7 @@ func main() {
 	flag.DurationVar(&c.round, "round", 20*time.Second, "how long a round is, in the middle of which something happens")
 	flag.Float64Var(&c.rate, "rate", 60, "calls a second, of all processes")
 	write := flag.String("write", "", "file to write the table into")
+	flag.StringVar(&c.profiles, "profiles", "", "directory to write the heap of the process that stays into, after each round")
 	text := flag.String("process", "", "for soak's own use: be a process with these orders")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

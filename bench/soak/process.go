@@ -32,6 +32,7 @@ type orders struct {
 	Until      time.Time // when to leave, at the end of a round or in its middle
 	Rate       float64   // calls a second
 	Exact      bool      // whether to make calls that are judged exactly
+	Profiles   string    // directory for a heap profile of each round, "": none
 }
 
 // callers is how many goroutines of a process make calls.
@@ -58,6 +59,12 @@ type site struct {
 	close   func() error
 }
 
+// buffer is the size of each of the two buffers of a connection, in bytes: a
+// thirty-second of the default. A client opens connections at every fault, up to the
+// size of its pool, and keeps them. Their buffers were most of the heap, and hid what
+// else grew.
+const buffer = 1 << 10
+
 // serve is a process from its begin to its end. It fails if a goroutine is left.
 func serve(ctx context.Context, text string, out io.Writer) error {
 	p := &process{out: out}
@@ -65,6 +72,9 @@ func serve(ctx context.Context, text string, out io.Writer) error {
 		return err
 	}
 	redis.SetLogger(silence{})
+	if p.Profiles != "" {
+		goruntime.MemProfileRate = 1
+	}
 	before := goruntime.NumGoroutine()
 	p.open()
 	for round := p.First; round < p.Rounds && ctx.Err() == nil; round++ {
@@ -99,8 +109,8 @@ func gone(before int) error {
 // open makes a limiter on each Redis.
 func (p *process) open() {
 	for _, client := range []redis.UniversalClient{
-		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone})),
-		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster})),
+		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone, ReadBufferSize: buffer, WriteBufferSize: buffer})),
+		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster, ReadBufferSize: buffer, WriteBufferSize: buffer})),
 	} {
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 		limiter := runtime.New(store,
@@ -142,6 +152,9 @@ func (p *process) round(ctx context.Context, round uint32, end time.Time) {
 	wait.Wait()
 	e := entry{What: over, Round: round, Process: p.Process}
 	e.setReport(lookAtSelf())
+	if p.Profiles != "" {
+		p.fail(p.profile(round))
+	}
 	p.tell(&e)
 }
 

@@ -48,8 +48,23 @@ func codeOf(err error) int {
 	return failed
 }
 
+// inFull returns an error with what package runtime keeps out of texts, callers' keys
+// and servers' addresses: here they are the operator's own.
+func inFull(err error) error {
+	var brief interface{ Full() error }
+	for errors.As(err, &brief) {
+		full := brief.Full()
+		if full == nil {
+			break
+		}
+		err = full
+	}
+	return err
+}
+
 // explained returns an error of Redis's with its remedy.
 func (o *options) explained(err error) error {
+	err = inFull(err)
 	var f failure
 	switch {
 	case err == nil || errors.As(err, &f):

@@ -69,7 +69,7 @@ func (o *operator) follow(ctx context.Context) error {
 		err = says.Check(o.declared()...)
 	}
 	if err != nil {
-		return o.explained(fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", err))
+		return o.explained(fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", inFull(err)))
 	}
 	o.modes = says
 	without := withoutModes(says)

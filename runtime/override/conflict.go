@@ -1,8 +1,9 @@
 package override
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // conflict returns an [ErrConflict] if setting next would end a part of the
@@ -12,11 +13,11 @@ func (c Change) conflict(next Change) error {
 	case c.empty() || c.Until.Equal(next.Until):
 		return nil
 	case c.Until.IsZero():
-		return fmt.Errorf("%w: there is one without an end, %s, which would end too: give the change no end, or remove that override first", ErrConflict, c)
+		return private.Errorf("%w: there is one without an end, %s, which would end too: give the change no end, or remove that override first", ErrConflict, c)
 	case next.covers(c):
 		return nil
 	}
-	return fmt.Errorf("%w: there is one until %s, %s: give the change this end, or remove that override first",
+	return private.Errorf("%w: there is one until %s, %s: give the change this end, or remove that override first",
 		ErrConflict, c.Until.UTC().Format(time.RFC3339), c)
 }
 

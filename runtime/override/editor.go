@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // maxTries is how often an editor begins anew when somebody else has changed the
@@ -86,15 +86,15 @@ func (e *Editor) Set(ctx context.Context, t Target, c Change) (before, after Cha
 	case t.Rule == "":
 		return before, after, errors.New("override: no rule is named")
 	case c.Until.Year() > 9999 || c.ended(time.Now()):
-		return before, after, fmt.Errorf("override: the end, %v, is over or beyond the year 9999", c.Until)
+		return before, after, private.Errorf("override: the end, %v, is over or beyond the year 9999", c.Until)
 	}
 	if named, err := targetOf(fieldOf(t)); err != nil || named != t { // JSON cannot hold it
-		return before, after, fmt.Errorf("override: no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, t.Pattern)
+		return before, after, private.Errorf("override: no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, private.Text(t.Pattern))
 	}
 	err = e.edit(ctx, func(fields map[string]string) error {
 		p := placeOf(fields, t)
 		if before, err = p.change(fields); err != nil {
-			return fmt.Errorf("%w: remove this override first", err)
+			return private.Errorf("%w: remove this override first", err)
 		}
 		if before.ended(time.Now()) {
 			p.remove(fields)
@@ -114,7 +114,7 @@ func (e *Editor) Set(ctx context.Context, t Target, c Change) (before, after Cha
 		// A rule and the keys in its field have one end.
 		keysEnd := !p.nested && len(kept.keys()) > 0 && !kept.until().Equal(c.Until)
 		if keysEnd || p.nested && !after.Until.Equal(c.Until) {
-			return fmt.Errorf("%w: it is that of the rule and of keys in one field, %.80q: give each key a field of its own", ErrConflict, p.field)
+			return private.Errorf("%w: it is that of the rule and of keys in one field, %.80q: give each key a field of its own", ErrConflict, named(p.field))
 		}
 		return nil
 	})
@@ -169,25 +169,25 @@ func (e *Editor) edit(ctx context.Context, change func(fields map[string]string)
 			return nil
 		})
 		if err != nil && !errors.Is(err, redis.TxFailedErr) {
-			return e.wrap(err)
+			return e.wrap(private.Hide(err))
 		}
 		return err
 	}
 	for range maxTries {
 		if err := e.client.Watch(ctx, try, e.key); !errors.Is(err, redis.TxFailedErr) {
-			return err
+			return private.Hide(err)
 		}
 	}
-	return e.wrap(fmt.Errorf("others have changed it %d times meanwhile: try again", maxTries))
+	return e.wrap(private.Errorf("others have changed it %d times meanwhile: try again", maxTries))
 }
 
 // check returns an error if a limiter would reject what the fields say.
 func (e *Editor) check(fields map[string]string) error {
 	switch size := sizeOf(fields); {
 	case len(fields) > maxFields:
-		return fmt.Errorf("%d fields, the most is %d", len(fields), maxFields)
+		return private.Errorf("%d fields, the most is %d", len(fields), maxFields)
 	case size > maxBytes:
-		return fmt.Errorf("%d bytes, the most is %d", size, maxBytes)
+		return private.Errorf("%d bytes, the most is %d", size, maxBytes)
 	}
 	r, err := parseHash(fields)
 	if err != nil {
@@ -200,7 +200,7 @@ func (e *Editor) wrap(err error) error {
 	if errors.Is(err, ErrConflict) {
 		return err
 	}
-	return fmt.Errorf("overrides in %q: %w", e.key, err)
+	return private.Errorf("overrides in %q: %w", e.key, err)
 }
 
 // rank orders targets: all limits, rules, keys.

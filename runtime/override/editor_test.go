@@ -101,7 +101,7 @@ func TestEditor(t *testing.T) {
 			if test.err != "" {
 				want = test.before
 			}
-			if err == nil != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			if err == nil != (test.err == "") || err != nil && !strings.Contains(inFull(err).Error(), test.err) {
 				t.Errorf("got %v, want %q", err, test.err)
 			}
 			got := hash(client.HGetAll(ctx, name).Val())

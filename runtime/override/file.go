@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // File returns a source that reads a file whenever it is asked, so that it sees
@@ -53,7 +53,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	says, err := parseFile(f.path, data)
 	if err != nil {
-		return f.says.despite(fmt.Errorf("%s: %w", f.path, err))
+		return f.says.despite(private.Errorf("%s: %w", f.path, err))
 	}
 	f.last, f.says = &sum, says
 	return f.says.at(time.Now()), nil
@@ -63,10 +63,10 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 func (f *file) read() ([]byte, error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: write {} to it for no overrides", err)
+		return nil, private.Errorf("%w: write {} to it for no overrides", err)
 	}
 	if !info.Mode().IsRegular() { // to open a pipe may take for ever
-		return nil, fmt.Errorf("%s is not a regular file", f.path)
+		return nil, private.Errorf("%s is not a regular file", f.path)
 	}
 	opened, err := os.Open(f.path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *file) read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxBytes:
-		return nil, fmt.Errorf("%s has more than %d bytes", f.path, maxBytes)
+		return nil, private.Errorf("%s has more than %d bytes", f.path, maxBytes)
 	}
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
 }

@@ -3,21 +3,21 @@ package override
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // parseHash returns what the fields of a hash say.
 func parseHash(fields map[string]string) (reading, error) {
 	p := hashParser{rules: make(map[string]runtime.Override), known: make(map[string]Change)}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
+	for i, field := range slices.Sorted(maps.Keys(fields)) {
 		if err := p.field(field, fields[field]); err != nil {
-			return reading{}, fmt.Errorf("field %.80q: %w", field, err)
+			return reading{}, inField(field, i+1, len(fields), err)
 		}
 	}
 	for rule, keys := range p.keys {
@@ -26,7 +26,7 @@ func parseHash(fields map[string]string) (reading, error) {
 		p.rules[rule] = of
 	}
 	if len(p.rules) > maxRules {
-		return reading{}, fmt.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
+		return reading{}, private.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
 	}
 	p.says.Rules = p.rules
 	return p.reading, nil
@@ -66,7 +66,7 @@ func (p *hashParser) field(field, value string) error {
 	}
 	rule := target.Rule
 	if _, twice := p.rules[rule]; twice {
-		return fmt.Errorf("rule %.80q comes twice: leave one out", rule)
+		return private.Errorf("rule %.80q comes twice: leave one out", rule)
 	}
 	of, err := p.override(n, rule)
 	if err != nil {
@@ -99,7 +99,7 @@ func (p *hashParser) keyChange(value string) (Change, error) {
 func (p *hashParser) add(rule, key string, of runtime.KeyOverride) error {
 	keys := p.keys[rule]
 	if _, twice := keys[key]; twice {
-		return fmt.Errorf("key %.80q of rule %.80q comes twice: leave one out", key, rule)
+		return private.Errorf("key %.80q of rule %.80q comes twice: leave one out", private.Text(key), rule)
 	}
 	if keys == nil {
 		if keys = make(map[string]runtime.KeyOverride); p.keys == nil {
@@ -112,6 +112,23 @@ func (p *hashParser) add(rule, key string, of runtime.KeyOverride) error {
 }
 
 var errField = errors.New(`a field that starts with [ is a list in JSON: write ["rule", "key"], or ["rule"] for a rule whose name starts so`)
+
+// inField returns an error with the field that it is in, or the number of the field
+// when all are in order, if its name is private.
+func inField(field string, number, fields int, err error) error {
+	if name, is := named(field).(private.Text); is {
+		return private.Errorf("field %.80q (%d of %d in order): %w", name, number, fields, err)
+	}
+	return private.Errorf("field %.80q: %w", field, err)
+}
+
+// named returns the name of a field for an error. That of a key's is private.
+func named(field string) any {
+	if strings.HasPrefix(field, "[") {
+		return private.Text(field)
+	}
+	return field
+}
 
 // targetOf returns what a field is for.
 func targetOf(field string) (Target, error) {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // parseJSON returns the value that a JSON text consists of.
@@ -17,9 +19,9 @@ func parseJSON(data []byte) (*node, error) {
 	if err := json.Unmarshal(data, &whole); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return nil, fmt.Errorf("line %d: not JSON: %w", 1+bytes.Count(data[:syntax.Offset], []byte("\n")), err)
+			return nil, private.Errorf("line %d: not JSON: %w", 1+bytes.Count(data[:syntax.Offset], []byte("\n")), err)
 		}
-		return nil, fmt.Errorf("not JSON: %w", err)
+		return nil, private.Errorf("not JSON: %w", err)
 	}
 	r := jsonReader{data: data, tokens: json.NewDecoder(bytes.NewReader(data)), line: 1}
 	r.tokens.UseNumber()

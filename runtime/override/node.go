@@ -1,6 +1,8 @@
 package override
 
-import "fmt"
+import (
+	"github.com/rategen/rategen/runtime/internal/private"
+)
 
 // A node is a value in a JSON or YAML text.
 type node struct {
@@ -32,7 +34,7 @@ const maxDepth = 8
 // add adds a field to an object.
 func (n *node) add(f *node, seen map[string]bool) error {
 	if seen[f.name] {
-		return f.errorf("field %.80q comes twice: leave one out", f.name)
+		return f.errorf("field %.80q comes twice: leave one out", f.shown())
 	}
 	seen[f.name] = true
 	n.fields = append(n.fields, f)
@@ -45,22 +47,32 @@ func (n *node) want(k kind, what, example string) error {
 	case n.kind == k:
 		return nil
 	case n.kind == null && n.name != "":
-		return n.errorf("%.80s is empty: write %s, or leave it out", n.name, example)
+		return n.errorf("%.80s is empty: write %s, or leave it out", n.shown(), example)
 	case n.name != "":
-		return n.errorf("%.80s is %v: write %s such as %s", n.name, n.kind, what, example)
+		return n.errorf("%.80s is %v: write %s such as %s", n.shown(), n.kind, what, example)
 	default:
 		return n.errorf("%v: write %s such as %s", n.kind, what, example)
 	}
 }
 
+// shown returns the name for an error. One that is not that of a field may be a key,
+// which is private.
+func (n *node) shown() any {
+	switch n.name {
+	case "enabled", "keys", "max", "mode", "rules", "until", "window":
+		return n.name
+	}
+	return private.Text(n.name)
+}
+
 func (n *node) unknown(known string) error {
-	return n.errorf("unknown field %.80q: there are %s", n.name, known)
+	return n.errorf("unknown field %.80q: there are %s", n.shown(), known)
 }
 
 func (n *node) errorf(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
+	err := private.Errorf(format, args...)
 	if n.line > 0 {
-		return fmt.Errorf("line %d: %w", n.line, err)
+		return private.Errorf("line %d: %w", n.line, err)
 	}
 	return err
 }

@@ -49,9 +49,8 @@
 package override
 
 import (
-	"fmt"
-
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // Bounds on what is read, so that a wrong file or hash does no harm.
@@ -96,7 +95,7 @@ func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
 	for _, f := range n.fields {
 		of, err := r.override(f, f.name)
 		if err != nil {
-			return nil, fmt.Errorf("rule %.80q: %w", f.name, err)
+			return nil, private.Errorf("rule %.80q: %w", f.name, err)
 		}
 		rules[f.name] = of
 	}
@@ -132,7 +131,7 @@ func (r *reading) keys(n *node, rule string) (map[string]runtime.KeyOverride, er
 	for _, f := range n.fields {
 		c, err := keyChangeOf(f)
 		if err != nil {
-			return nil, fmt.Errorf("key %.80q: %w", f.name, err)
+			return nil, private.Errorf("key %.80q: %w", private.Text(f.name), err)
 		}
 		keys[f.name] = c.KeyOverride
 		r.lasts(c.Until, Target{Rule: rule, Pattern: f.name, Keys: true})

@@ -2,6 +2,7 @@ package override
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -142,11 +144,21 @@ func FuzzParse(f *testing.F) {
 }
 
 // said returns what a file or hash says, whenever that ends.
-func said(r reading, err error) (runtime.Overrides, error) { return r.says, err }
+func said(r reading, err error) (runtime.Overrides, error) { return r.says, inFull(err) }
+
+// inFull returns an error that says all, names of keys too.
+func inFull(err error) error {
+	var e *private.Error
+	if errors.As(err, &e) && e.Unwrap() != nil {
+		return e.Unwrap()
+	}
+	return err
+}
 
 // look asks a source once.
 func look(source runtime.OverrideSource) (runtime.Overrides, error) {
-	return source.Overrides(context.Background())
+	o, err := source.Overrides(context.Background())
+	return o, inFull(err)
 }
 
 // What the documentation shows is understood, and in both languages alike.

@@ -2,8 +2,9 @@ package override
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // A place is where the override of a target stands in the hash: in a field of its
@@ -66,7 +67,7 @@ func (p place) change(fields map[string]string) (c Change, err error) {
 		}
 	}
 	if err != nil {
-		return Change{}, fmt.Errorf("field %.80q: %w", p.field, err)
+		return Change{}, private.Errorf("field %.80q: %w", named(p.field), err)
 	}
 	if p.nested {
 		if end := whole.until(); c.Until.IsZero() || !end.IsZero() && end.Before(c.Until) {

@@ -2,13 +2,13 @@ package override
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // Redis returns a source that reads the hash under a key of Redis, the key as it
@@ -85,14 +85,14 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 }
 
 func (h *hash) late(ctx context.Context) error {
-	return fmt.Errorf("overrides in %q: redis gave no answer: %w", h.key, ctx.Err())
+	return private.Errorf("overrides in %q: redis gave no answer: %w", h.key, ctx.Err())
 }
 
 // readHash returns the fields of a hash, unless they are too many.
 func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string]string, error) {
 	n, err := client.HLen(ctx, key).Result()
 	if err == nil && n > maxFields {
-		return nil, fmt.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields)
+		return nil, private.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields)
 	}
 	var fields map[string]string
 	if err == nil {
@@ -100,12 +100,12 @@ func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string
 	}
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return nil, fmt.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, err)
+		return nil, private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err))
 	case err != nil:
-		return nil, fmt.Errorf("overrides in %q: %w", key, err)
+		return nil, private.Errorf("overrides in %q: %w", key, private.Hide(err))
 	}
 	if size := sizeOf(fields); size > maxBytes {
-		return nil, fmt.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes)
+		return nil, private.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes)
 	}
 	return fields, nil
 }
@@ -127,7 +127,7 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	}
 	says, err := parseHash(fields)
 	if err != nil {
-		return h.says.despite(fmt.Errorf("overrides in %q: %w", h.key, err))
+		return h.says.despite(private.Errorf("overrides in %q: %w", h.key, err))
 	}
 	h.last, h.says = &sum, says
 	return h.says.at(time.Now()), nil

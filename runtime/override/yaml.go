@@ -3,10 +3,12 @@ package override
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
+	"regexp"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // parseYAML returns the value that a YAML text consists of.
@@ -20,7 +22,7 @@ func parseYAML(data []byte) (*node, error) {
 	case err == io.EOF:
 		return &node{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("not YAML: %w", err)
+		return nil, notYAML(err)
 	}
 	if err := documents.Load(&next); err != io.EOF {
 		return nil, errors.New("more than one YAML document: a line --- begins the next")
@@ -29,6 +31,14 @@ func parseYAML(data []byte) (*node, error) {
 		return nil, errors.New("not a YAML document")
 	}
 	return valueOf(document.Content[0], "", 0)
+}
+
+// quoted is what an error of YAML quotes of a text: a key perhaps.
+var quoted = regexp.MustCompile("'[^']{2,}'|\"[^\"]{2,}\"|`[^`]{2,}`")
+
+// notYAML returns the error of a text that is not YAML.
+func notYAML(err error) error {
+	return private.Errorf("not YAML: %w", private.Because(quoted.ReplaceAllString(err.Error(), "…"), err))
 }
 
 // valueOf returns a YAML node as a value. What needs not be understood here is
@@ -40,7 +50,7 @@ func valueOf(y *yaml.Node, name string, depth int) (*node, error) {
 	}
 	switch tag := y.ShortTag(); {
 	case y.Kind == yaml.AliasNode:
-		return nil, n.errorf("*%.80s stands for something elsewhere: write that here", y.Value)
+		return nil, n.errorf("*%.80s stands for something elsewhere: write that here", private.Text(y.Value))
 	case y.Kind == yaml.MappingNode && tag == "!!map":
 		n.kind = object
 		seen := map[string]bool{}

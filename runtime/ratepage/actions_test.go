@@ -87,12 +87,15 @@ func TestActions(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, line := range []string{
-		`level=INFO msg="action on rate limits" who=ada from=192.0.2.1:1234 action=reset rule=r key=a%3Ab*`,
+		`level=INFO msg="action on rate limits" who=ada from=192.0.2.1:1234 action=reset rule=r key_sha256=56712c59b6b30a6b`,
 		`action=override rule=r max=7 window=1.5s`,
 	} {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("the log has no %s:\n%s", line, &log)
 		}
+	}
+	if strings.Contains(log.String(), "a%3Ab") {
+		t.Errorf("the log has the key:\n%s", &log)
 	}
 	history := page.history.view()
 	if len(history) != 8 || history[7].Note != "a key was reset" || history[7].By != "ada" || history[6].Note != "overridden: max 7, window 1.5s" {

@@ -1,8 +1,8 @@
 package ratepage
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,8 +69,8 @@ func TestHistory(t *testing.T) {
 		check("on again", func(*runtime.Overrides) {}, "> no rule is overridden")
 		check("a max that does not fit", func(o *runtime.Overrides) { o.Rules["r01"] = runtime.Override{Max: new(int64(-1))} },
 			`> override of rule "r01": max -1 is not between 0 and 1000000000000`)
-		failure.Store(new(errors.New("the file is <b>gone</b>")))
-		check("a source that fails", func(*runtime.Overrides) {}, "> the file is <b>gone</b>")
+		failure.Store(new(error(&fs.PathError{Op: "stat", Path: "<b>limits</b>", Err: fs.ErrNotExist})))
+		check("a source that fails", func(*runtime.Overrides) {}, "> stat <b>limits</b>: file does not exist")
 		failure.Store(nil)
 		var many []string
 		for _, r := range rules[:maxChanges] {

@@ -2,6 +2,8 @@ package ratepage
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // maxBody is how long the body of an action may be in bytes.
@@ -51,7 +54,7 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := a.do(r.Context(), act, key); err != nil {
-		a.log(r, slog.LevelError, "action on rate limits failed", act, who, err)
+		a.log(r, slog.LevelError, "action on rate limits failed", act, who, private.Hide(err))
 		if act.Kind.edits() && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
 			err = failure{http.StatusConflict, err.Error()}
 		}
@@ -167,8 +170,8 @@ func (a *Action) note() string {
 	return "overridden: " + strings.Join(says, ", ")
 }
 
-// log writes who asked for what. The key is in the line: whoever resolves a
-// complaint needs to know whose limit was touched.
+// log writes who asked for what. The line has a hash of the key in place of the key:
+// whoever resolves a complaint knows the key, and finds the line by its hash.
 func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action, who string, err error) {
 	logger := a.page.logger
 	if logger == nil {
@@ -179,7 +182,8 @@ func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action,
 		slog.String("action", string(act.Kind)), slog.String("rule", act.Rule),
 	}
 	if act.Kind.ofKey() {
-		attrs = append(attrs, slog.String("key", act.Key))
+		sum := sha256.Sum256([]byte(act.Key))
+		attrs = append(attrs, slog.String("key_sha256", hex.EncodeToString(sum[:8])))
 	}
 	if act.Max != nil {
 		attrs = append(attrs, slog.Int64("max", *act.Max))

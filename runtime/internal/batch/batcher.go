@@ -26,7 +26,6 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -39,6 +38,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
@@ -72,7 +72,7 @@ const (
 )
 
 // ErrCrowded is the error of a call for which too many others wait.
-var ErrCrowded = errors.New("too many calls wait for redis")
+var ErrCrowded = private.New("too many calls wait for redis")
 
 // A LateError is the error of a call that has waited for as long as it may. Its
 // value is that time.

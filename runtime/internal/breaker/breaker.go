@@ -14,13 +14,13 @@
 package breaker
 
 import (
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 )
 
 // ErrOpen is the error of a call that the breaker refused.
-var ErrOpen = errors.New("circuit breaker open: redis has not responded lately")
+var ErrOpen = private.New("circuit breaker open: redis has not responded lately")
 
 // A Breaker is a circuit breaker for one server. Evidence counts only as long as
 // the breaker is in the state in which it permitted the call: later evidence

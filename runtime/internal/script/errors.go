@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
 // NotNow reports whether a server has replied that it cannot execute anything
@@ -48,7 +50,9 @@ func Redirection(err error) (address string, ask bool) {
 	if !Moved(err) {
 		return "", false
 	}
-	words := strings.Fields(err.Error())
+	var reply redis.Error
+	errors.As(err, &reply)
+	words := strings.Fields(reply.Error())
 	return words[len(words)-1], redis.HasErrorPrefix(err, "ASK")
 }
 
@@ -69,20 +73,9 @@ func Replied(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// Clean cuts off the arguments that a server quotes of a command it does not
-// know: the caller's key is among them, and errors end up in logs.
-func Clean(err error) error {
-	if err == nil || !Replied(err) {
-		return err
-	}
-	text := err.Error()
-	for _, quote := range []string{", with args beginning with", ", with args", " with args"} {
-		if before, _, found := strings.Cut(text, quote); found && strings.Contains(strings.ToLower(before), "unknown command") {
-			return replyError(before)
-		}
-	}
-	return err
-}
+// Clean hides what an error says of callers' keys, which servers quote, and of servers'
+// addresses: errors end up in logs.
+func Clean(err error) error { return private.Hide(err) }
 
 // Unscripted reports whether the server runs no Lua scripts: it does not know the command,
 // or the language.
@@ -106,9 +99,9 @@ func explained(err error) error {
 	case err == nil:
 		return nil
 	case Unscripted(err):
-		return replyError(err.Error() + ": the server runs no Lua scripts, which decide limits")
+		return private.Because(err.Error()+": the server runs no Lua scripts, which decide limits", err)
 	case Undeclared(err):
-		return replyError(err.Error() + ": the server does not let scripts use the keys that they name")
+		return private.Because(err.Error()+": the server does not let scripts use the keys that they name", err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -127,7 +128,7 @@ type command struct{ *redis.IntSliceCmd }
 func (command) NoRetry() bool { return true }
 
 // ErrPanicked is the error of calls whose client has panicked.
-var ErrPanicked = errors.New("the redis client panicked, in one of its hooks perhaps")
+var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
 // Send has a client execute scripts, each at most once, and decodes the replies.
 // Several are sent as a pipeline. It returns the value of a panic in the client,

@@ -2,7 +2,10 @@ package script
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -38,17 +41,65 @@ var scripts = func() (indices [terms.Algorithms]int) {
 // A text is a Lua script and the hash that Redis knows it by.
 type text struct{ source, hash string }
 
-// A Library holds the scripts for all sets of algorithms, each made when it is
-// first needed. The zero Library makes them of package lua.
+// A Library holds the scripts for sets of algorithms, each made when it is first
+// needed. How many it has is bounded, for each stays in memory here and, on most
+// servers, in Redis: programs whose trips mix many algorithms would otherwise get one
+// for every mixture that ever occurs. Zero Libraries share the scripts of package lua.
 type Library struct {
 	texts [2 * lua.One]atomic.Pointer[text]
 
+	mu    sync.Mutex // held to make a script
+	mixed int        // scripts of several algorithms
+
 	// Change, if not nil, changes every script, for tests.
 	Change func(string) string
+	// Wide gives every set but those of one call a script that knows everything, for
+	// tests.
+	Wide bool
 }
 
-// text returns the script for a set, see lua.Take.
+var shared Library
+
+// maxMixed is how many scripts of several algorithms there may be. Every other mixture
+// has the script that knows all of them.
+const maxMixed = 32
+
+// all are the bits of all algorithms.
+const all = 1<<len(lua.Algorithms) - 1
+
+// text returns a script for a set, see lua.Take: one that knows no more than it needs,
+// or one that knows everything.
 func (l *Library) text(set uint) *text {
+	if l.Change == nil && !l.Wide {
+		l = &shared
+	}
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	switch several := bits.OnesCount(set&all) > 1; {
+	case l.Wide && set&lua.One == 0, several && l.mixed == maxMixed:
+		l.texts[set].Store(l.made(wide(set)))
+	case several:
+		l.mixed++
+	}
+	return l.made(set)
+}
+
+// wide returns what a script knows that can stand for all sets of the same operation.
+func wide(set uint) uint {
+	if operation := set & (lua.Settle | lua.Renew); operation != 0 {
+		return all | lua.Block | operation
+	}
+	return all | lua.Block | lua.Several
+}
+
+// made returns the script of exactly a set. It is made if there is none yet.
+func (l *Library) made(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
@@ -56,7 +107,7 @@ func (l *Library) text(set uint) *text {
 	if l.Change != nil {
 		source = l.Change(source)
 	}
-	t := &text{source, redis.NewScript(source).Hash()}
+	t := &text{strings.Clone(source), redis.NewScript(source).Hash()}
 	l.texts[set].Store(t)
 	return t
 }

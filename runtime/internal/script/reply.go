@@ -1,13 +1,12 @@
 package script
 
 import (
-	"errors"
-
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // ErrReply is the error of a reply that take.lua cannot have made.
-var ErrReply = errors.New("the script's reply is not understood")
+var ErrReply = private.New("the script's reply is not understood")
 
 // A replyError is the error of one call, as the script replied it.
 type replyError string
