@@ -126,7 +126,9 @@ func TestFastPath(t *testing.T) {
 	for _, recalling := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			fast := 0
-			rapid.Check(bubble{t}, func(t *rapid.T) { fast += comparePaths(t, recalling) })
+			for try := 0; try < 5 && fast == 0; try++ { // few programs may have none
+				rapid.Check(bubble{t}, func(t *rapid.T) { fast += comparePaths(t, recalling) })
+			}
 			if fast == 0 {
 				t.Error("no call took the fast path")
 			}

@@ -93,15 +93,17 @@ func Undeclared(err error) bool {
 	return Replied(err) && strings.Contains(err.Error(), "undeclared key")
 }
 
-// explained adds to an error what follows from it, where the server's words do not tell.
+// explained returns an error as [Clean] does, and adds what follows from it where the
+// server's words do not tell.
 func explained(err error) error {
+	clean := Clean(err)
 	switch {
 	case err == nil:
 		return nil
 	case Unscripted(err):
-		return private.Because(err.Error()+": the server runs no Lua scripts, which decide limits", err)
+		return private.Because(clean.Error()+": the server runs no Lua scripts, which decide limits", err)
 	case Undeclared(err):
-		return private.Because(err.Error()+": the server does not let scripts use the keys that they name", err)
+		return private.Because(clean.Error()+": the server does not let scripts use the keys that they name", err)
 	}
-	return err
+	return clean
 }

@@ -155,7 +155,7 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 			err = context.Cause(ctx)
 		}
-		e.decode(numbers, explained(Clean(err)))
+		e.decode(numbers, explained(err))
 	}
 	return panicked
 }

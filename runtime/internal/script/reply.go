@@ -79,7 +79,7 @@ func (r *reply) failure() (failure, err error) {
 		text[i] = byte(r.rest[2+i])
 	}
 	r.rest = r.rest[2+n:]
-	return explained(Clean(replyError(text))), nil
+	return explained(replyError(text)), nil
 }
 
 // charge decodes the part about one limit.
