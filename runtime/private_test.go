@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -111,7 +112,7 @@ func (w *notes) find(t *testing.T, private ...string) {
 	}
 	for line := range strings.Lines(w.texts.String()) {
 		for _, p := range append(private, caller, address, "10.20.30.40") {
-			if strings.Contains(line, p) {
+			if regexp.MustCompile(regexp.QuoteMeta(p) + `\b`).MatchString(line) {
 				t.Errorf("%q is in: %.600s", p, line)
 			}
 		}

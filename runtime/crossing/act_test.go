@@ -1,0 +1,156 @@
+package crossing
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+func (c call) run(p *process) {
+	number := p.callers.Add(1)
+	p.calls.Go(func() {
+		if c.Each {
+			p.takeEach(c, number)
+			return
+		}
+		a := p.take(c)
+		if retry := a.d.RetryAfter; c.Again && a.err != nil && retry > 0 && retry < time.Hour {
+			p.sleep(retry-time.Microsecond, number)
+			if a = p.take(c); a.err != nil {
+				p.sleep(time.Microsecond, number)
+				a = p.take(c)
+			}
+		}
+		p.settle(a, number)
+	})
+}
+
+// sleep waits, until about the time at which the store's clock has gone on by d. No two
+// callers wake up at the same moment, so that a program does the same each time.
+func (r *running) sleep(d time.Duration, caller int64) {
+	until := time.Now().Add(d)
+	time.Sleep(time.Until(until.Truncate(time.Microsecond).Add(time.Duration(caller % 1000))))
+}
+
+// ask begins the record of a decision.
+func (p *process) ask(c call, uses []use) *asked {
+	a := &asked{process: p.number, call: c, uses: uses, each: c.Each, told: make([]told, len(uses))}
+	p.history.mu.Lock()
+	defer p.history.mu.Unlock()
+	a.number = len(p.history.asked)
+	p.history.asked = append(p.history.asked, a)
+	a.start = p.now()
+	return a
+}
+
+// take makes a call, and looks before and after it.
+func (p *process) take(c call) *asked {
+	a, limits := p.ask(c, c.Uses), p.limits(c.Uses)
+	ctx := context.WithValue(context.Background(), caller{}, []*asked{a})
+	if c.Cancel > 0 {
+		var cancel context.CancelFunc
+		if c.Deadline {
+			ctx, cancel = context.WithTimeout(ctx, c.Cancel)
+		} else {
+			ctx, cancel = context.WithCancel(ctx)
+			defer time.AfterFunc(c.Cancel, cancel).Stop()
+		}
+		defer cancel()
+	}
+	a.before = p.peek(limits)
+	work := p.work.Add(1)
+	d, err := p.limiter.Take(ctx, limits...)
+	a.alone = p.work.Add(1) == work+1 && p.troubled.Load() == 0
+	a.after = p.peek(limits)
+	a.end = p.now()
+	if !a.heard {
+		a.at = a.end
+	}
+	a.d, a.err = d, err
+	return a
+}
+
+// peek looks at limits where time stands still meanwhile.
+func (p *process) peek(limits []runtime.Limit) *peeked {
+	if !p.exact() || p.troubled.Load() > 0 {
+		return nil
+	}
+	d, err := p.limiter.Peek(context.Background(), limits...)
+	return &peeked{d, err}
+}
+
+// others is the rule of limits whose decisions nobody looks at.
+var others = &runtime.Rule{Name: "others", Window: time.Minute, Max: 1000, Algorithm: runtime.FixedWindow}
+
+// takeEach makes a call of each use.
+func (p *process) takeEach(c call, number int64) {
+	var all []*asked
+	for i := range c.Uses {
+		all = append(all, p.ask(c, c.Uses[i:i+1]))
+	}
+	p.work.Add(1)
+	ctx := context.WithValue(context.Background(), caller{}, all)
+	limits := p.limits(c.Uses)
+	for i := range c.Beside {
+		limits = append(limits, others.Limit(runtime.NewKey().AddInt(int64(i))))
+	}
+	outcomes := p.limiter.TakeEach(ctx, limits...)[:len(all)]
+	p.work.Add(1)
+	for i, o := range outcomes {
+		a := all[i]
+		a.end, a.d, a.err = p.now(), o.Decision, o.Err
+		if !a.heard {
+			a.at = a.end
+		}
+	}
+	for _, a := range all {
+		p.settle(a, number)
+	}
+}
+
+func (x reset) run(p *process) {
+	h := &happening{rule: x.Rule, key: x.Key, from: p.now()}
+	p.work.Add(1)
+	_ = p.limiter.Reset(context.Background(), p.limits([]use{{Rule: x.Rule, Key: x.Key, Cost: 1}})[0])
+	h.to = p.now()
+	p.history.resets = append(p.history.resets, h)
+}
+
+// run has overrides in force when it returns.
+func (x change) run(p *process) {
+	h := &happening{from: p.now(), rules: x.Rules}
+	o := runtime.Overrides{Rules: map[string]runtime.Override{}}
+	for i, of := range x.Rules {
+		o.Rules[p.program.Rules[i].Name] = of
+	}
+	p.overrides.Store(&o)
+	if p.exact() {
+		p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
+	}
+	for _, other := range p.processes {
+		for polls := other.polls.Load(); !p.exact() && other.polls.Load() < polls+2; { // the first may have begun before
+			time.Sleep(p.poll() / 2)
+		}
+	}
+	h.to = p.now()
+	p.history.changes = append(p.history.changes, h)
+}
+
+func (x jump) run(p *process) {
+	p.jump(x.By)
+	p.history.jumps = append(p.history.jumps, &happening{from: p.now(), to: p.now(), by: x.By})
+}
+
+func (x trouble) run(p *process) {
+	h := &happening{fault: x.Kind, from: p.now(), to: endless}
+	p.history.faults = append(p.history.faults, h)
+	p.troubled.Add(1)
+	end := p.begin(x.Kind)
+	p.calls.Go(func() {
+		time.Sleep(x.Lasts)
+		end()
+		h.to = p.now()
+		p.troubled.Add(-1)
+	})
+}

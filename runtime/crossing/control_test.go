@@ -1,0 +1,98 @@
+package crossing
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/effort"
+)
+
+// A defect was in the engine once, and is put back by an edit of a source file.
+type defect struct {
+	name     string
+	file     string // in runtime
+	old, new string
+	test     string // that finds it
+	checks   string // programs that it has for that, at most
+	promise  string // that does not hold then
+}
+
+// defects are what no test of a single feature found: each is where two features meet.
+var defects = []defect{
+	{"a late refund of a bucket gives back what has drained", "internal/memstate/bucket.go",
+		"return min(back, most)", "return back", "TestMemory", "20000", "a bucket admits"},
+	{"who leaves a line gives others' turns away", "internal/memstate/bucket.go",
+		"if behind < 0 || float64(", "if behind < -1<<62 && float64(", "TestMemory", "20000", "turns are window/max apart"},
+	{"a shadow limit whose key is forbidden leaves its call undecided", "internal/script/execution.go",
+		"n > 0 && n < len(e.calls[i].Charges)", "n < 0", "TestRedis", "25", "the store decides while it can"},
+	{"a shadow limit on another one's key is an error", "request.go",
+		"l.events.log.sharedKey(c.Rule, o.Rule)\n\t\t\treturn nil", "return fmt.Errorf(\"%w: one key twice\", ErrInvalidLimit)", "TestMemory", "20000", "a valid call has no other error"},
+	{"a call waits by what held when it came", "limiter.go",
+		"if waited && err == nil {", "if waited && err == nil && false {", "TestMemory", "50000", "nobody is denied who has room|no more permits|no window"},
+	{"takes and settlements share no trip", "internal/batch/batch.go",
+		"room = w.work\n\t}", "room = w.work\n\t} else if w.op != b.groups[0].op {\n\t\treturn false\n\t}", "TestRedis", "25", "settling keeps"},
+	{"calls that are taken together are not denied by what is remembered", "redis_take.go",
+		"if calls[i].Err == nil || ctx.Err() == nil &&", "if calls[i].Err == nil || err != nil && ctx.Err() == nil &&", "TestRedis", "40", "a denial holds"},
+	{"other limits than were charged settle a decision", "settle.go",
+		"d.receipt&^receipts.Mask != l.mark(d, limits)", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
+}
+
+// TestControl puts defects back, one after the other, and wants the random test to find
+// each. It logs how many programs that took.
+func TestControl(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("compiles the runtime for each defect")
+	}
+	failed := regexp.MustCompile(`(?:failed after (\d+) tests: |Original traceback \()([^\n]*)`)
+	for _, d := range defects {
+		t.Run(d.name, func(t *testing.T) {
+			binary := compileWith(t, d)
+			begin := time.Now()
+			cmd := exec.CommandContext(t.Context(), binary, "-test.run=^"+d.test+"$", "-test.parallel=12", "-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.checks="+d.checks, "-promise="+d.promise)
+			cmd.Env = append(os.Environ(), effort.Variable+"=1")
+			out, err := cmd.CombinedOutput()
+			found := failed.FindStringSubmatch(string(out))
+			if err == nil || found == nil {
+				t.Fatalf("%s passes %s programs: %v\n%.3000s", d.test, d.checks, err, out)
+			}
+			t.Logf("found after %s programs and %.1f s: %.300s", found[1], time.Since(begin).Seconds(), found[2])
+		})
+	}
+}
+
+// compileWith returns the binary of this package's tests with a defect.
+func compileWith(t *testing.T, d defect) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", d.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), d.old); n != 1 {
+		t.Fatalf("%s holds %q %d times", d.file, d.old, n)
+	}
+	dir := t.TempDir()
+	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "crossing.test")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string]string{changed: strings.Replace(string(source), d.old, d.new, 1), overlay: string(text)} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-c", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	return binary
+}

@@ -1,0 +1,120 @@
+package crossing
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/runtime"
+)
+
+var memoryScope = &scope{
+	window: time.Second, steps: 30, leases: true, jumps: true,
+	faults:   []fault{slow, frozen, down, lost},
+	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+}
+
+var promise = flag.String("promise", "", "judge only what contradicts promises that match a regular expression, or with a ! before it those that do not")
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{}) // tests kill servers all the time
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("12") // they wait most of the time
+	}
+	goleak.VerifyTestMain(m,
+		// It dials once a second while a pool's dials fail, and sees only then
+		// that its client is closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// try sets how many programs a test tries, unless the command line says so.
+func try(t *testing.T, quick, full int) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set(strconv.Itoa(effort.Choose(quick, full)))
+		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	}
+}
+
+// TestMemory runs programs on a store in memory.
+func TestMemory(t *testing.T) {
+	try(t, 1500, 50_000)
+	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer nowhere.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		p := memoryScope.draw(t)
+		var h, twin *history
+		rapid.SyncTest(t, func(*rapid.T) { h = run(p, memoryScope, newMemory(p)) })
+		if other, ok := p.twin(); ok {
+			rapid.SyncTest(t, func(*rapid.T) { twin = run(other, memoryScope, newMemory(other)) })
+		}
+		report(t, h, twin)
+	})
+}
+
+var redisScope = &scope{
+	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
+	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, killed},
+	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+}
+
+// TestRedis runs programs on one Redis, some at the same time on servers of their own.
+func TestRedis(t *testing.T) {
+	try(t, 2, 30)
+	for lane := range effort.Choose(4, 12) {
+		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+			t.Parallel()
+			runReal(t, oneRedis(t), redisScope)
+		})
+	}
+}
+
+var clusterScope = &scope{
+	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
+	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, moved},
+	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+}
+
+// TestCluster runs programs on a cluster.
+func TestCluster(t *testing.T) {
+	try(t, 2, 50)
+	runReal(t, oneCluster(t), clusterScope)
+}
+
+func runReal(t *testing.T, fleet *redisFleet, s *scope) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, w := s.draw(t), fleet.world()
+		w.hasty = p.Hasty
+		defer w.close()
+		report(t, run(p, s, w), nil)
+	})
+}
+
+// report fails a test if a history contradicts what is documented.
+func report(t *rapid.T, h, twin *history) {
+	matcher := regexp.MustCompile(strings.TrimPrefix(*promise, "!"))
+	found := slices.DeleteFunc(judge(h, twin), func(text string) bool {
+		if *promise == "" {
+			return strings.HasPrefix(text, changing)
+		}
+		return matcher.MatchString(text) == strings.HasPrefix(*promise, "!")
+	})
+	if len(found) > 0 {
+		t.Fatalf("%s\n\nprogram: %v\n\nhistory: %v", strings.Join(found, "\n"), h.program, h)
+	}
+}

@@ -1,0 +1,146 @@
+package crossing
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// drawGap draws a time: none, a short one, or one about a turn, a window or its edge.
+func (s *scope) drawGap(t *rapid.T, p *program) time.Duration {
+	r := p.Rules[0]
+	return rapid.OneOf(
+		rapid.Just(time.Duration(0)),
+		rapid.Just(time.Duration(0)),
+		rapid.Map(rapid.IntRange(1, 40), func(n int) time.Duration { return time.Duration(n) * s.window / 40 }),
+		rapid.SampledFrom([]time.Duration{(r.Window / time.Duration(r.Max)).Truncate(time.Microsecond), r.Window, r.Window - time.Microsecond, 2 * r.Window, time.Microsecond}),
+	).Draw(t, "time")
+}
+
+func drawKey(t *rapid.T, f features) int {
+	if !f.Keys {
+		return 0
+	}
+	return rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "key")
+}
+
+// rarely draws whether something is done that a program may hold.
+func rarely(t *rapid.T, may bool, label string) bool {
+	return may && rapid.IntRange(0, 3).Draw(t, label) == 3
+}
+
+// drawCall draws a call on some of the rules.
+func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
+	c := call{Each: rarely(t, f.Each, "each") || s.real && f.Each && rapid.Bool().Draw(t, "each of some")}
+	if c.Each && (s.real || rapid.Bool().Draw(t, "others")) {
+		c.Beside = 130 // more than one request has
+	}
+	key := drawKey(t, f)
+	if c.Uses = []use{s.drawUse(t, p, f, 0, key)}; len(p.Rules) > 1 {
+		c.Uses = nil
+		order := rapid.Permutation(indexes(p.Rules)).Draw(t, "rules")
+		for _, i := range order[:rapid.IntRange(1, len(order)).Draw(t, "limits")] {
+			if !beside(p, i) {
+				c.Uses = append(c.Uses, s.drawUse(t, p, f, i, key))
+			}
+			for j := range p.Rules { // whose keys are the same
+				if i == 0 && !c.Each && beside(p, j) && rapid.Bool().Draw(t, "beside") {
+					c.Uses = append(c.Uses, s.drawUse(t, p, f, j, key))
+				}
+			}
+		}
+		if len(c.Uses) == 0 {
+			c.Uses = []use{s.drawUse(t, p, f, 0, key)}
+		}
+	}
+	if !c.Each && rarely(t, f.Leaving, "leaves") {
+		c.Cancel = max(time.Microsecond, s.drawGap(t, p))
+		c.Deadline = rapid.Bool().Draw(t, "deadline")
+	}
+	c.Again = !c.Each && rarely(t, f.Coming, "again")
+	if f.Settling {
+		c.Settle = settling(rapid.IntRange(0, int(settlings)-1).Draw(t, "settle"))
+	}
+	if c.Settle != not || holdsPermits(p, c.Uses) {
+		c.Holds = s.drawGap(t, p)
+		c.Later = rarely(t, f.Later, "later")
+		if rarely(t, f.Mistakes, "mistaken") {
+			c.Wrong = wrong(rapid.IntRange(0, int(wrongs)-1).Draw(t, "mistake"))
+		}
+	}
+	return c
+}
+
+func (s *scope) drawUse(t *rapid.T, p *program, f features, rule, key int) use {
+	u := use{Rule: rule, Key: key, Cost: 1}
+	if f.Costs {
+		u.Cost = rapid.SampledFrom([]int64{1, 1, 1, 2, 3, 5, 0}).Draw(t, "cost")
+	}
+	if rarely(t, f.OwnMax, "own max") {
+		u.Max = rapid.Int64Range(1, 10).Draw(t, "its max")
+	}
+	return u
+}
+
+// beside reports whether a rule has the same keys as the first one.
+func beside(p *program, rule int) bool {
+	return rule > 0 && p.Rules[rule].Prefix != "" && p.Rules[rule].Prefix == p.Rules[0].Prefix
+}
+
+func holdsPermits(p *program, uses []use) bool {
+	for _, u := range uses {
+		if p.Rules[u.Rule].Algorithm == runtime.Concurrency {
+			return true
+		}
+	}
+	return false
+}
+
+// drawChange draws overrides of some rules.
+func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
+	c := change{Rules: map[int]runtime.Override{}}
+	for i := range p.Rules {
+		if rapid.Bool().Draw(t, "rule's") {
+			of := s.drawOverride(t, p.Rules[i])
+			o := runtime.Override{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}
+			if rapid.IntRange(0, 2).Draw(t, "key's") == 0 {
+				o.Keys = map[string]runtime.KeyOverride{strconv.Itoa(drawKey(t, f)): s.drawOverride(t, p.Rules[i])}
+			}
+			c.Rules[i] = o
+		}
+	}
+	return c
+}
+
+func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o runtime.KeyOverride) {
+	switch kind := rapid.SampledFrom([]string{"max", "max", "window", "mode", "off", "all"}).Draw(t, "override"); kind {
+	case "max", "all":
+		o.Max = new(rapid.Int64Range(0, 12).Draw(t, "max"))
+		if kind == "max" {
+			break
+		}
+		fallthrough
+	case "window":
+		o.Window = new(r.Window * time.Duration(rapid.SampledFrom([]int{1, 3, 4, 8}).Draw(t, "window")) / 2)
+	case "mode":
+		if r.Mode == runtime.Enforce {
+			o.Mode = new(runtime.Shadow)
+		}
+	case "off":
+		o.Enabled = new(false)
+	default:
+		panic(fmt.Sprint("no override ", kind))
+	}
+	return o
+}
+
+func indexes[T any](all []T) (out []int) {
+	for i := range all {
+		out = append(out, i)
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package crossing
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A scope says what programs of a world may hold.
+type scope struct {
+	window   time.Duration // about that of all rules
+	steps    int
+	leases   bool
+	jumps    bool
+	faults   []fault
+	policies []runtime.FailurePolicy
+	// real is a world of real servers, on which time passes.
+	real bool
+}
+
+// features are what a program may hold, each one or not. A program with a few of them
+// makes more of these than one with all of them.
+type features struct {
+	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
+	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
+	Kinds                                                                      []fault // which Faults
+}
+
+// drawFeatures draws which there are.
+func (s *scope) drawFeatures(t *rapid.T) (f features) {
+	for i, of := range []*bool{
+		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
+		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax,
+	} {
+		*of = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
+	}
+	f.Leases = f.Leases && s.leases && !f.Waits
+	f.Jumps = f.Jumps && s.jumps
+	if f.Faults = f.Faults && len(s.faults) > 0; f.Faults {
+		f.Kinds = rapid.SliceOfNDistinct(rapid.SampledFrom(s.faults), 1, 2, rapid.ID).Draw(t, "faults")
+		if f.Shadows && slices.Contains(s.faults, forbidden) && rapid.IntRange(0, 2).Draw(t, "forbidden") == 0 {
+			f.Kinds = []fault{forbidden}
+		}
+	}
+	return f
+}
+
+// draw draws a program.
+func (s *scope) draw(t *rapid.T) *program {
+	f := s.drawFeatures(t)
+	p := &program{Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
+	p.Hasty = s.real && f.Faults && rapid.Bool().Draw(t, "hasty")
+	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
+		rule := s.drawRule(t, f)
+		rule.Name = "rule" + strconv.Itoa(i)
+		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
+			if rule.Mode, rule.Prefix = runtime.Shadow, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
+				// The same limit in shadow mode, under other numbers, which the
+				// one that enforces shares its keys with.
+				most := rule.Max
+				*rule = *p.Rules[0]
+				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, runtime.Shadow
+				rule.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
+			}
+		}
+		p.Rules = append(p.Rules, rule)
+	}
+	if rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
+		p.Cap = &runtime.Rule{Name: "cap", Window: s.window, Max: rapid.Int64Range(1, 12).Draw(t, "cap's max")}
+	}
+	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return s.drawStep(t, p, f) }), 3, s.steps).Draw(t, "steps")
+	return p
+}
+
+// drawRule draws a limit of any kind.
+func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
+	algorithms := []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow}
+	if f.Buckets {
+		algorithms = append(algorithms, runtime.TokenBucket, runtime.LeakyBucket)
+	}
+	if f.Permits {
+		algorithms = append(algorithms, runtime.Concurrency)
+	}
+	r := &runtime.Rule{
+		Window:    s.window * time.Duration(rapid.SampledFrom([]int{2, 2, 1, 6}).Draw(t, "window")) / 2,
+		Max:       rapid.SampledFrom([]int64{3, 1, 2, 5, 10}).Draw(t, "max"),
+		Algorithm: rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
+		Fail:      rapid.SampledFrom(s.policies).Draw(t, "policy"),
+	}
+	if s.real && r.Algorithm == runtime.Concurrency {
+		r.Window = 5 * time.Second // a busy machine renews permits late
+	}
+	r.Window += time.Duration(rapid.IntRange(0, 1).Draw(t, "uneven")) * 7 * time.Microsecond
+	switch r.Algorithm {
+	case runtime.SlidingLog:
+		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.Packed)).Draw(t, "storage"))
+		if rapid.IntRange(0, 4).Draw(t, "slices") == 0 {
+			r.Resolution = s.window / 20
+		}
+	case runtime.SlidingCounter:
+		r.Buckets = rapid.SampledFrom([]runtime.Buckets{{}, runtime.EqualBuckets(7), runtime.LayeredBuckets(4, 5), runtime.AdaptiveBuckets()}).Draw(t, "buckets")
+	case runtime.TokenBucket, runtime.LeakyBucket:
+		if rapid.IntRange(0, 2).Draw(t, "bursts") == 0 {
+			r.Burst = rapid.Int64Range(1, 2*r.Max).Draw(t, "burst")
+		}
+	}
+	if f.Waits && rapid.IntRange(0, 2).Draw(t, "wait") > 0 {
+		r.Wait = time.Duration(rapid.IntRange(1, 8).Draw(t, "wait for")) * s.window / 2
+	} else if f.Leases && r.Algorithm != runtime.Concurrency {
+		r.Lease = s.window / 40 * time.Duration(rapid.IntRange(1, 15).Draw(t, "lease"))
+	}
+	return r
+}
+
+// drawStep draws what happens next.
+func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
+	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
+	kinds := []string{"call", "call", "call", "call", "call", "call"}
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults} {
+		if may {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	if s.real && rapid.IntRange(0, 40).Draw(t, "a crowd") == 40 {
+		st.Do = crowd{Callers: rapid.IntRange(50, 150).Draw(t, "callers"), Lasts: 300 * time.Millisecond}
+		return st
+	}
+	switch rapid.SampledFrom(kinds).Draw(t, "action") {
+	case "call":
+		st.Do = s.drawCall(t, p, f)
+		if rapid.IntRange(0, 2).Draw(t, "repeated") == 2 {
+			st.Times, st.Every = rapid.IntRange(2, 12).Draw(t, "times"), s.drawGap(t, p)
+		}
+	case "reset":
+		st.Do = reset{Rule: rapid.IntRange(0, len(p.Rules)-1).Draw(t, "rule"), Key: drawKey(t, f)}
+	case "change":
+		st.Do = s.drawChange(t, p, f)
+	case "jump":
+		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
+	case "trouble":
+		st.Do = trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p)}
+	}
+	return st
+}

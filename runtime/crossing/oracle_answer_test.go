@@ -1,0 +1,104 @@
+package crossing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// errors holds the error of a call against what may have caused it.
+func (o *oracle) errors(a *asked) {
+	troubled := o.troubled(a)
+	switch left := errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded); {
+	case a.err == nil, errors.Is(a.err, runtime.ErrLimited):
+		for i, t := range a.told {
+			if t.yes && (t.source == runtime.SourceFailure || t.source == runtime.SourceLocal) && !troubled && o.enforces(a, i) {
+				o.wrong("the store decides while it can", "#%d: %v by %v", a.number, a.uses[i], t.source)
+			}
+		}
+		if a.d.Source == runtime.SourceFailure && a.err != nil {
+			o.wrong("a failure denies nobody", "#%d: %v", a.number, a.err)
+		}
+	case left:
+		if a.call.Cancel == 0 {
+			o.wrong("only a caller's context ends its call", "#%d: %v", a.number, a.err)
+		}
+	case errors.Is(a.err, runtime.ErrUnavailable):
+		if !troubled {
+			o.wrong("the store decides while it can", "#%d: %v", a.number, a.err)
+		}
+	default:
+		o.wrong("a valid call has no other error", "#%d: %v", a.number, a.err)
+	}
+}
+
+// enforces reports whether a use may deny its call.
+func (o *oracle) enforces(a *asked, i int) bool {
+	return slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.mode == runtime.Enforce })
+}
+
+// troubled reports whether a fault may have kept the store from deciding what a call
+// enforces.
+func (o *oracle) troubled(a *asked) bool {
+	if o.program.Hasty {
+		return true
+	}
+	for _, f := range during(o.faults, a.start-o.recovery(), a.end) {
+		if f.fault != forbidden && f.fault != slow && f.fault != flushed {
+			return true
+		}
+		if f.fault == forbidden && !slices.ContainsFunc(indexes(a.uses), func(i int) bool { return o.enforces(a, i) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// recovery is how long after a fault the store may not decide yet.
+func (o *oracle) recovery() time.Duration {
+	if o.exact {
+		return 0
+	}
+	return 2 * time.Second
+}
+
+// settlement holds a settlement against its promises.
+func (o *oracle) settlement(a *asked) {
+	s := a.settled
+	if !s.tried || o.program.Hasty || len(during(o.faults, s.start-o.recovery(), min(s.end, o.ended))) > 0 {
+		return
+	}
+	if s.err != nil && !(s.mistake && s.mistaken == nil) {
+		o.wrong("a decision is settled once, by its own limiter", "#%d: %v (mistaken attempt: %v)", a.number, s.err, s.mistaken)
+	}
+	charged := slices.ContainsFunc(indexes(a.uses), func(i int) bool { return a.charged(i) && s.cost[i] >= 0 })
+	if s.twice && charged && !errors.Is(s.again, runtime.ErrSettled) {
+		o.wrong("a decision is settled once", "#%d, a second time: %v", a.number, s.again)
+	}
+}
+
+// looks holds what Peek said against the decision in between, at the same moment: it says
+// the same, and a call that is denied leaves no trace.
+func (o *oracle) looks(a *asked) {
+	if a.before == nil || a.after == nil || !a.alone || a.start != a.end || a.before.err != nil || a.after.err != nil {
+		return
+	}
+	if a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
+		return
+	}
+	for _, u := range a.uses {
+		if r := o.program.Rules[u.Rule]; r.Lease > 0 || r.Wait > 0 || r.Algorithm == runtime.Concurrency {
+			return // Peek does not wait, and leases and renewals go on meanwhile
+		}
+	}
+	before, after := a.before.d, a.after.d
+	if before.Allowed != a.admitted() || before.RetryAfter != a.d.RetryAfter {
+		o.wrong("Peek says what Take does", "#%d: %+v, and then %+v", a.number, before, a.d)
+	}
+	if !a.admitted() && (after.Remaining != before.Remaining || after.RetryAfter != before.RetryAfter || after.ResetAfter != before.ResetAfter) {
+		o.wrong("a denied call writes nothing", "#%d: %+v before and %+v after", a.number, before, after)
+	}
+}

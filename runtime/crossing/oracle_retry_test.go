@@ -1,0 +1,102 @@
+package crossing
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// retry holds the RetryAfter of a denial against the next equal calls: none is admitted
+// before it is over, unless something was given back, and one that comes later, and after
+// no other, is.
+func (o *oracle) retry(a *asked) {
+	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore && a.d.Source != runtime.SourceRecalled {
+		return
+	}
+	for _, u := range a.uses {
+		if r := o.program.Rules[u.Rule]; r.Lease > 0 || r.Algorithm == runtime.Concurrency || r.Wait > 0 && a.each {
+			return
+		}
+	}
+	trip := time.Duration(0)
+	if a.d.Source == runtime.SourceRecalled {
+		trip = patience // what is remembered counts from before Redis was asked, see package denials
+	}
+	for _, b := range o.asked[a.number+1:] {
+		if b.start <= a.end || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || a.call.Deadline != b.call.Deadline ||
+			len(during(o.changes[1:], a.start, b.at)) > 0 {
+			continue
+		}
+		if len(during(o.faults, a.start, b.at)) > 0 {
+			// A process remembers that Redis has denied a call, and goes by it while
+			// Redis does not answer.
+			if given, _ := o.touched(a, b); b.admitted() && !given && !o.exact && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
+				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d is admitted at %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, b.d.Source)
+			}
+			continue
+		}
+		if given, _ := o.touched(a, b); b.admitted() && !given && b.at < a.start+a.d.RetryAfter {
+			o.wrong("nobody is admitted before RetryAfter", "#%d was told %v at %v, and #%d is admitted at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
+		}
+		if _, taken := o.touched(a, b); errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && !taken && len(o.jumps) == 0 && b.start >= a.at+a.d.RetryAfter+trip {
+			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is denied at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
+		}
+	}
+}
+
+// touched reports whether anything may have been given back to a key of a call between
+// it and a later one, and whether anything may have been charged.
+func (o *oracle) touched(a, b *asked) (given, taken bool) {
+	for _, u := range a.uses {
+		given = given || o.forgotten(u, a.start, b.at)
+	}
+	for _, c := range o.asked {
+		if !o.meet(a, c) {
+			continue
+		}
+		if s := c.settled; s.tried && s.start <= b.at && s.end >= a.start {
+			given, taken = true, true
+		}
+		left := c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
+		if left && c.start <= b.at && c.end >= a.start {
+			given, taken = true, true // it may have been charged, and given back
+		}
+		if c.start <= b.at && c.end >= a.start && !sameTerms(a, c) {
+			given = true // a bucket has drained by other terms
+		}
+		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= a.start {
+			taken = true
+		}
+		multiple := !o.exact && len(c.uses) > 1
+		if multiple && c != a && c.start <= b.at && c.end >= a.start {
+			given, taken = true, true // parts of it may have been charged, and given back
+		}
+	}
+	return given, taken
+}
+
+// sameTerms reports whether two calls bring the same max for the limits they share.
+func sameTerms(a, b *asked) bool {
+	for _, u := range a.uses {
+		for _, v := range b.uses {
+			if u.Rule == v.Rule && u.Max != v.Max {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// meet reports whether two calls may have a key in common.
+func (o *oracle) meet(a, b *asked) bool {
+	for _, u := range a.uses {
+		for _, v := range b.uses {
+			if u.Key == v.Key && (u.Rule == v.Rule || o.program.Rules[u.Rule].Prefix == "shared:" && o.program.Rules[v.Rule].Prefix == "shared:") {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package crossing
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// An oracle holds a history against what the documentation promises, and collects what
+// contradicts it.
+type oracle struct {
+	*history
+	found []string
+}
+
+// judge returns all contradictions of a history, and of it to that of its twin, if there
+// is one.
+func judge(h, twin *history) []string {
+	o := &oracle{history: h}
+	for name, charges := range h.accounts() {
+		switch rule := h.program.Rules[charges[0].uses[charges[0].use].Rule]; {
+		case rule.Algorithm == runtime.Concurrency:
+			o.permits(name, charges)
+		case rule.Algorithm == runtime.TokenBucket, rule.Algorithm == runtime.LeakyBucket:
+			o.buckets(name, charges)
+			if rule.Algorithm == runtime.LeakyBucket && rule.Wait > 0 {
+				o.turns(name, charges)
+			}
+		default:
+			o.windows(name, charges)
+		}
+	}
+	for _, a := range h.asked {
+		o.errors(a)
+		o.settlement(a)
+		o.looks(a)
+		o.retry(a)
+		o.needless(a)
+	}
+	o.caps()
+	o.judgeCrowds()
+	if twin != nil {
+		o.compare(twin)
+	}
+	for _, l := range h.left {
+		o.wrong("nothing is held at the end", "%s", l.what)
+	}
+	return o.found
+}
+
+// wrong notes a contradiction to a promise.
+func (o *oracle) wrong(promise, format string, args ...any) {
+	o.found = append(o.found, promise+": "+fmt.Sprintf(format, args...))
+}
+
+// terms are the numbers of a rule as they were in force for a key.
+type terms struct {
+	off         bool
+	max, window int64 // of the window in microseconds
+	mode        runtime.Mode
+}
+
+// terms returns all terms that may have been in force for a use at some moment of a time.
+func (h *history) terms(u use, from, to time.Duration) (all []terms) {
+	for i, c := range h.changes {
+		if c.from > to || i+1 < len(h.changes) && h.changes[i+1].to < from {
+			continue
+		}
+		all = append(all, h.program.under(u, c.rules))
+	}
+	return all
+}
+
+// under returns the terms of a use under overrides.
+func (p *program) under(u use, overrides map[int]runtime.Override) terms {
+	r := p.Rules[u.Rule]
+	t := terms{max: r.Max, window: r.Window.Microseconds(), mode: r.Mode}
+	if u.Max > 0 {
+		t.max = u.Max
+	}
+	of := overrides[u.Rule]
+	for _, o := range []runtime.KeyOverride{{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}, of.Keys[strconv.Itoa(u.Key)]} {
+		if o.Enabled != nil {
+			t.off = !*o.Enabled
+		}
+		if o.Max != nil {
+			t.max = *o.Max
+		}
+		if o.Window != nil {
+			t.window = o.Window.Microseconds()
+		}
+		if o.Mode != nil {
+			t.mode = *o.Mode
+		}
+	}
+	return t
+}
+
+// loosest returns the largest max, burst and rate in events a microsecond, and the
+// shortest window, that were in force for any of some charges, or between them.
+func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
+	max, burst int64
+	rate       float64
+	window     time.Duration
+}) {
+	l.window = endless
+	for _, c := range charges {
+		u := c.uses[c.use]
+		all := o.terms(u, from, to)
+		if t := c.told[c.use]; t.yes {
+			all = append(all, terms{max: t.max, window: t.window.Microseconds()})
+		}
+		for _, t := range all {
+			l.max = max(l.max, t.max)
+			l.burst = max(l.burst, capacity(o.program.Rules[u.Rule], t.max))
+			l.rate = max(l.rate, float64(t.max)/float64(t.window))
+			l.window = min(l.window, time.Duration(t.window)*time.Microsecond)
+		}
+	}
+	return l
+}
+
+// capacity returns how much a rule admits at once.
+func capacity(r *runtime.Rule, most int64) int64 {
+	bucket := r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+	switch {
+	case !bucket:
+		return most
+	case r.Burst > 0:
+		return r.Burst
+	case r.Algorithm == runtime.LeakyBucket && r.Wait > 0: // a queue, whose line has no bound
+		return 1 << 40
+	}
+	return most
+}

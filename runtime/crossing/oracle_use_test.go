@@ -1,0 +1,212 @@
+package crossing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// debts returns what settlements have charged beyond the reserved cost of a key, for
+// sure and between two times.
+func (o *oracle) debts(charges []charge, from, to time.Duration) (sum int64) {
+	for _, c := range charges {
+		s := c.settled
+		if s.tried && s.err == nil && !s.mistake && s.start >= from && s.end <= to && s.cost[c.use] > c.cost() {
+			sum += s.cost[c.use] - c.cost()
+		}
+	}
+	return sum
+}
+
+// windows holds a log, a counter or a fixed window against its max: when a call is
+// admitted, what of the window is not given back, debts and itself are max at most. Of a
+// fixed window, twice the max across an edge.
+func (o *oracle) windows(name string, charges []charge) {
+	for k, last := range charges {
+		u := last.uses[last.use]
+		rule := o.program.Rules[u.Rule]
+		fixed := rule.Algorithm == runtime.FixedWindow
+		sum, debts, from := int64(0), int64(0), last.from(o.history)
+		var counted []charge
+		for j := k; j >= 0; j-- {
+			c := charges[j]
+			since := c.from(o.history)
+			l := o.loosest([]charge{c, last}, since, last.at)
+			if last.at-since >= l.window-rule.Resolution || o.forgotten(u, since, last.at) || o.elsewhere(rule, u, since, last.at) {
+				continue
+			}
+			counted = append(counted, c)
+			sum += c.real(c.use, last.at)
+			from = min(from, since)
+		}
+		l := o.loosest(counted, from, last.at)
+		most := l.max + o.strange(charges, u, from, last.at)
+		if fixed {
+			most *= 2
+		} else {
+			debts = o.debts(charges, from, last.from(o.history)-1)
+		}
+		if rule.Lease > 0 {
+			most = max(most, o.loosest(counted, from-rule.Lease, last.at).max)
+		}
+		if sum > most || sum+debts > most && last.cost() > 0 && rule.Lease == 0 {
+			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, ruleText(rule), last.number, sum, from, debts, most)
+		}
+	}
+}
+
+// strange returns how much settlements of charges that were forgotten before may have given
+// back of others, which count as of the same time, in the same bucket or slice: Settle of a
+// Store gives back up to what is still counted of all charges made to a key at that time.
+func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum int64) {
+	for _, c := range charges {
+		s := c.settled
+		if s.tried && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, s.start) {
+			sum += c.cost() - s.cost[c.use]
+		}
+	}
+	return sum
+}
+
+// elsewhere reports whether the key of a rule, which names the width of layered buckets,
+// may have been another one meanwhile.
+func (o *oracle) elsewhere(r *runtime.Rule, u use, from, to time.Duration) bool {
+	return r.Algorithm == runtime.SlidingCounter && r.Buckets == runtime.LayeredBuckets(4, 5) && len(during(o.changes[1:], from, to)) > 0
+}
+
+// buckets holds a bucket against its burst: in any time, no more is admitted that is not
+// given back than the burst and what drains in that time.
+func (o *oracle) buckets(name string, charges []charge) {
+	for k, last := range charges {
+		u := last.uses[last.use]
+		rule := o.program.Rules[u.Rule]
+		if rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket {
+			return // a queue, whose turns bound it
+		}
+		sum, seen := int64(0), []charge{}
+		for j := k; j >= 0; j-- {
+			c := charges[j]
+			since := c.from(o.history)
+			if o.forgotten(u, since, last.at) {
+				break
+			}
+			seen = append(seen, c)
+			sum += c.real(c.use, last.at)
+			debts := o.debts(charges, since, last.from(o.history)-1)
+			l := o.loosest(seen, since-rule.Lease, last.at)
+			l.rate = max(l.rate, o.loosest(o.settledIn(charges, since, last.at), since, last.at).rate) // by which it drained then
+			drained := l.rate * float64((last.at - since).Microseconds())
+			if float64(sum+debts) > float64(l.burst)+drained+1e-6 {
+				o.wrong("a bucket admits its burst and what drains", "%s (%s) from #%d at %v to #%d at %v: %d admitted and %d owed, the most is %.6g", name, ruleText(rule), c.number, since, last.number, last.at, sum, debts, float64(l.burst)+drained)
+				return
+			}
+		}
+	}
+}
+
+// settledIn returns the charges that were made or settled in a time.
+func (o *oracle) settledIn(charges []charge, from, to time.Duration) (some []charge) {
+	for _, c := range charges {
+		if c.start <= to && c.at >= from || c.settled.tried && c.settled.start <= to && c.settled.end >= from {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// changing is what nobody promises so far: docs/algorithms.md says how far apart turns are
+// under one max, and a line holds how much is in it, and not whose turn is when. So calls
+// that bring a max of their own, or another one by an override, may get turns that are
+// closer than the window over the largest of them. It is judged where it is asked for.
+const changing = "turns stay apart when max changes"
+
+// turns holds a queue against its rate: after the turn of a call, the next one comes no
+// sooner than what the call cost has drained. Calls that were given back before another
+// came are not in its way.
+func (o *oracle) turns(name string, charges []charge) {
+	for _, c := range charges {
+		for _, other := range charges {
+			u := c.uses[c.use]
+			if c == other || other.end < c.end || other.end == c.end && other.number <= c.number || o.forgotten(u, min(c.start, other.start), max(c.at, other.at)) {
+				continue
+			}
+			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || c.told[c.use].mode == runtime.Shadow || other.told[other.use].mode == runtime.Shadow {
+				continue
+			}
+			if len(o.program.Rules) > 1 && (len(c.uses) > 1 || len(other.uses) > 1) {
+				continue // another queue may have kept it back
+			}
+			l := o.loosest([]charge{c, other}, min(c.start, other.start), other.end)
+			apart := time.Duration(float64(c.real(c.use, other.at))/l.rate)*time.Microsecond - time.Microsecond
+			if got := other.end - c.end; got < apart {
+				promise := "turns are window/max apart"
+				if o.varies(charges, min(c.start, other.start), other.end) {
+					promise = changing
+				}
+				o.wrong(promise, "%s (%s): #%d has its turn %v after #%d, which should be %v", name, ruleText(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
+				return
+			}
+		}
+	}
+}
+
+// varies reports whether calls on a key had other terms than each other in a time.
+func (o *oracle) varies(charges []charge, from, to time.Duration) bool {
+	seen := map[terms]bool{}
+	for _, c := range charges {
+		if c.at >= from && c.start <= to {
+			for _, t := range o.terms(c.uses[c.use], from, to) {
+				seen[t] = true
+			}
+		}
+	}
+	return len(seen) > 1
+}
+
+// permits holds a concurrency limit against its max: whenever a call is admitted, those
+// that run hold no more, itself included.
+func (o *oracle) permits(name string, charges []charge) {
+	for k, last := range charges {
+		u := last.uses[last.use]
+		sum, holders := last.cost(), ""
+		for _, c := range charges[:k] {
+			if s := c.settled; s.tried && s.start <= last.at || o.forgotten(u, c.from(o.history), last.at) {
+				continue
+			}
+			if len(during(o.jumps, c.at, last.at)) > 0 {
+				continue // permits lapse by the store's clock before they are renewed
+			}
+			sum += c.cost()
+			holders += fmt.Sprintf(" #%d", c.number)
+		}
+		together := []charge{last} // nobody knows in which order
+		for _, c := range charges {
+			if c.at >= last.from(o.history) && c.from(o.history) <= last.at {
+				together = append(together, c)
+			}
+		}
+		if most := o.loosest(together, last.from(o.history), last.at).max; sum > most {
+			o.wrong("no more permits are held than max", "%s at #%d at %v: %d are held, with%s, the most is %d", name, last.number, last.at, sum, holders, most)
+		}
+	}
+}
+
+// caps holds the caps of processes against their max, which counts a call when it comes.
+func (o *oracle) caps() {
+	if o.program.Cap == nil {
+		return
+	}
+	for _, last := range o.asked {
+		sum := int64(0)
+		for _, a := range o.asked {
+			if a.process == last.process && a.admitted() && last.admitted() && a.number <= last.number && last.start-a.start < o.program.Cap.Window {
+				sum++
+			}
+		}
+		if o.exact && len(o.jumps) == 0 && sum > o.program.Cap.Max {
+			o.wrong("a process admits no more than its cap", "%d calls at #%d, the most is %d", sum, last.number, o.program.Cap.Max)
+			return
+		}
+	}
+}

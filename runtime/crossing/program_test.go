@@ -1,0 +1,243 @@
+// Package crossing composes the features of a limiter with each other at random, and
+// judges what callers saw by one oracle. It has tests only.
+//
+//   - A program is what callers, operators and faults do, and when: program_test.go and
+//     draw_test.go.
+//   - A world is where it runs: memory, one Redis or a cluster, with faults.
+//   - A history is what was seen: history_test.go and run_test.go.
+//   - The oracle says what is wrong with it: oracle_*_test.go.
+package crossing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A program is what happens to a limiter.
+type program struct {
+	Rules     []*runtime.Rule
+	Cap       *runtime.Rule // of each process, or nil
+	Processes int           // limiters on one store
+	Polled    bool          // the limiters follow overrides
+	Hasty     bool          // calls have less time for Redis than a busy machine may need
+	Steps     []step
+}
+
+// A step happens a while after the step before it has begun, whether or not that is over.
+type step struct {
+	Gap     time.Duration
+	Process int
+	Times   int // if above 1, it happens again
+	Every   time.Duration
+	Do      action
+}
+
+// An action is a call, a reset, a change of overrides, a step of the clock or a fault.
+type action interface {
+	fmt.Stringer
+	run(*process)
+}
+
+// A use is one limit of a call.
+type use struct {
+	Rule, Key int
+	Cost      int64
+	Max       int64 // in place of the rule's, or 0
+}
+
+// A call is made, and settled when it ends.
+type call struct {
+	Uses     []use
+	Each     bool          // all uses by TakeEach, each a call of its own
+	Beside   int           // limits of other keys, which TakeEach has besides
+	Cancel   time.Duration // after which the caller leaves; 0: never
+	Deadline bool          // the caller says so before
+	Again    bool          // denied, it comes just before its RetryAfter is over, and then
+	Holds    time.Duration // how long it lasts
+	Settle   settling
+	Later    bool  // it is settled by SettleLater
+	Wrong    wrong // what is tried besides
+}
+
+// A settling says at which cost a call is settled.
+type settling uint8
+
+const (
+	not settling = iota // only what must be is
+	same
+	less
+	more
+	zero
+	settlings
+)
+
+// A wrong is a mistake in settling.
+type wrong uint8
+
+const (
+	none    wrong = iota
+	fewer         // the last limit is left out, before
+	swapped       // the limits are in another order, before
+	foreign       // another limiter is asked to, before
+	twice         // it is settled again
+	wrongs
+)
+
+// A reset forgets a key.
+type reset struct{ Rule, Key int }
+
+// A change has overrides in force, in place of those before.
+type change struct{ Rules map[int]runtime.Override }
+
+// A jump sets the clock of the store.
+type jump struct{ By time.Duration }
+
+// A trouble is a fault of the store, for a time.
+type trouble struct {
+	Kind  fault
+	Lasts time.Duration
+}
+
+// A fault is a way in which a store fails.
+type fault uint8
+
+const (
+	slow      fault = iota // answers come late
+	frozen                 // no answers come
+	down                   // it refuses
+	lost                   // it decides, and answers are lost
+	flushed                // it forgets all keys
+	forbidden              // it refuses keys of the rules that are in shadow mode
+	moved                  // slots move to another node
+	killed                 // it dies, and starts empty
+	faultKinds
+)
+
+func (f fault) String() string {
+	return [...]string{"slow", "frozen", "down", "replies lost", "flushed", "shadow keys forbidden", "slots moved", "killed"}[f]
+}
+
+// String returns the program as a list that can be read.
+func (p *program) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d processes", p.Processes)
+	if p.Cap != nil {
+		fmt.Fprintf(&b, ", each with a cap of %s", ruleText(p.Cap))
+	}
+	for i, r := range p.Rules {
+		fmt.Fprintf(&b, "\n  rule %d: %s", i, ruleText(r))
+	}
+	at := time.Duration(0)
+	for _, s := range p.Steps {
+		at += s.Gap
+		fmt.Fprintf(&b, "\n  %-12v process %d: %v", at, s.Process, s.Do)
+		if s.Times > 1 {
+			fmt.Fprintf(&b, "; %d times, every %v", s.Times, s.Every)
+		}
+	}
+	return b.String()
+}
+
+func ruleText(r *runtime.Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %d in %v", r.Algorithm, r.Max, r.Window)
+	if r.Algorithm == runtime.SlidingLog {
+		fmt.Fprintf(&b, " %v", r.Storage)
+	}
+	if r.Algorithm == runtime.SlidingCounter {
+		fmt.Fprintf(&b, " buckets=%v", r.Buckets)
+	}
+	for _, o := range []struct {
+		name string
+		set  bool
+		is   any
+	}{
+		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
+		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
+		{"prefix", r.Prefix != "", r.Prefix},
+	} {
+		if o.set {
+			fmt.Fprintf(&b, " %s=%v", o.name, o.is)
+		}
+	}
+	return b.String()
+}
+
+func (u use) String() string {
+	text := fmt.Sprintf("rule %d key %d cost %d", u.Rule, u.Key, u.Cost)
+	if u.Max > 0 {
+		text += fmt.Sprintf(" max %d", u.Max)
+	}
+	return text
+}
+
+func (c call) String() string {
+	var b strings.Builder
+	b.WriteString("take")
+	if c.Each {
+		b.WriteString(" each of")
+		if c.Beside > 0 {
+			fmt.Fprintf(&b, " %d others,", c.Beside)
+		}
+	}
+	for i, u := range c.Uses {
+		fmt.Fprintf(&b, "%s %v", []string{"", ","}[min(i, 1)], u)
+	}
+	if c.Cancel > 0 {
+		fmt.Fprintf(&b, "; leave after %v", c.Cancel)
+		if c.Deadline {
+			b.WriteString(", a deadline")
+		}
+	}
+	if c.Again {
+		b.WriteString("; come again")
+	}
+	if c.Settle != not || c.Wrong != none {
+		fmt.Fprintf(&b, "; after %v settle %s", c.Holds, [...]string{"permits", "at the same", "for less", "for more", "at 0"}[c.Settle])
+		if c.Later {
+			b.WriteString(" later")
+		}
+		b.WriteString([...]string{"", ", first without the last limit", ", first in another order", ", first by another limiter", ", twice"}[c.Wrong])
+	}
+	return b.String()
+}
+
+func (r reset) String() string   { return fmt.Sprintf("reset rule %d key %d", r.Rule, r.Key) }
+func (j jump) String() string    { return fmt.Sprintf("set the clock by %v", j.By) }
+func (t trouble) String() string { return fmt.Sprintf("fault for %v: %v", t.Lasts, t.Kind) }
+
+func (c change) String() string {
+	var b strings.Builder
+	b.WriteString("override")
+	for i := range 8 {
+		o, ok := c.Rules[i]
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(&b, " rule %d {%s}", i, overrideText(runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}))
+		for key, k := range o.Keys {
+			fmt.Fprintf(&b, " key %s {%s}", key, overrideText(k))
+		}
+	}
+	return b.String()
+}
+
+func overrideText(o runtime.KeyOverride) string {
+	var parts []string
+	if o.Enabled != nil {
+		parts = append(parts, fmt.Sprint("enabled=", *o.Enabled))
+	}
+	if o.Max != nil {
+		parts = append(parts, fmt.Sprint("max=", *o.Max))
+	}
+	if o.Window != nil {
+		parts = append(parts, fmt.Sprint("window=", *o.Window))
+	}
+	if o.Mode != nil {
+		parts = append(parts, fmt.Sprint("mode=", *o.Mode))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,144 @@
+package crossing
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A world is where a program runs.
+type world interface {
+	// store returns the store of a process.
+	store(process int) runtime.Store
+	// now is the time by the oracle's clock.
+	now() time.Duration
+	// rest returns when all that can happen by now has happened, where that can be
+	// known.
+	rest()
+	// jump sets the store's clock.
+	jump(by time.Duration)
+	// begin begins a fault, and returns what ends it.
+	begin(f fault) (end func())
+	// options are those of limiters.
+	options() []runtime.Option
+	// exact reports whether time stands still while something is decided.
+	exact() bool
+}
+
+// A process is a limiter of a program that runs.
+type process struct {
+	*running
+	number  int
+	limiter *runtime.Limiter
+	polls   atomic.Int64
+}
+
+// running is a program that runs in a world.
+type running struct {
+	world
+	history   *history
+	program   *program
+	processes []*process
+	overrides atomic.Pointer[runtime.Overrides]
+	calls     sync.WaitGroup
+	work      atomic.Int64 // how much has begun or ended
+	troubled  atomic.Int64 // faults that are under way
+	callers   atomic.Int64 // how many have come
+}
+
+// run runs a program, and returns its history when nothing of it runs any more.
+func run(p *program, s *scope, w world) *history {
+	h := &history{program: p, scope: s, exact: w.exact(), changes: []*happening{{}}}
+	r := &running{world: w, history: h, program: p}
+	r.overrides.Store(&runtime.Overrides{})
+	for i := range p.Processes {
+		r.processes = append(r.processes, r.start(i))
+	}
+	for _, step := range p.Steps {
+		time.Sleep(step.Gap)
+		step.run(r)
+	}
+	r.calls.Wait()
+	h.ended = w.now()
+	r.leave()
+	return h
+}
+
+// run begins a step. What happens again happens while other steps do, if time passes in
+// between.
+func (s step) run(r *running) {
+	p := r.processes[s.Process]
+	s.Do.run(p)
+	r.rest()
+	switch {
+	case s.Times < 2:
+	case s.Every == 0:
+		for range s.Times - 1 {
+			s.Do.run(p)
+			r.rest()
+		}
+	default:
+		number := r.callers.Add(1)
+		r.calls.Go(func() {
+			for range s.Times - 1 {
+				r.sleep(s.Every, number)
+				s.Do.run(p)
+			}
+		})
+	}
+}
+
+// start starts a process.
+func (r *running) start(number int) *process {
+	p := &process{running: r, number: number}
+	options := append(r.options(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithObserver(&runtime.Observer{Decision: hear(r)}))
+	if r.program.Cap != nil {
+		options = append(options, runtime.WithProcessCap(r.program.Cap))
+	}
+	if r.program.Polled {
+		options = append(options, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+			defer p.polls.Add(1)
+			return *r.overrides.Load(), nil
+		}), r.poll()))
+	}
+	p.limiter = runtime.New(r.store(number), options...)
+	return p
+}
+
+// poll is how often overrides are looked for.
+func (r *running) poll() time.Duration { return r.history.scope.window / 50 }
+
+type caller struct{}
+
+// hear has decisions told to the calls that asked for them.
+func hear(r *running) func(context.Context, runtime.DecisionEvent) {
+	return func(ctx context.Context, ev runtime.DecisionEvent) {
+		all, _ := ctx.Value(caller{}).([]*asked)
+		for _, a := range all {
+			for i, u := range a.uses {
+				if r.program.Rules[u.Rule].Name == ev.Rule {
+					a.heard, a.at = true, r.now()
+					a.told[i] = told{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, window: ev.Window, mode: ev.Mode}
+				}
+			}
+		}
+	}
+}
+
+// limits returns what the limiter is asked for a call.
+func (r *running) limits(uses []use) (limits []runtime.Limit) {
+	for _, u := range uses {
+		l := r.program.Rules[u.Rule].Limit(runtime.NewKey().AddString(strconv.Itoa(u.Key))).WithCost(u.Cost)
+		if u.Max > 0 {
+			l = l.WithMax(u.Max)
+		}
+		limits = append(limits, l)
+	}
+	return limits
+}

@@ -1,0 +1,179 @@
+package crossing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// settle settles a decision as its call says.
+func (p *process) settle(a *asked, number int64) {
+	c := a.call
+	if a.err != nil || c.Settle == not && !holdsPermits(p.program, a.uses) {
+		return
+	}
+	p.sleep(c.Holds, number)
+	limits := p.limits(a.uses)
+	s := settled{tried: true, start: p.now(), end: endless}
+	for i, u := range a.uses {
+		cost := int64(-1)
+		switch c.Settle {
+		case same:
+			cost = u.Cost
+		case less:
+			cost = u.Cost / 2
+		case more:
+			cost = 2*u.Cost + 1
+		case zero:
+			cost = 0
+		}
+		if u.Cost == 0 {
+			cost = -1
+		}
+		if cost >= 0 {
+			limits[i] = limits[i].WithSettled(cost)
+		}
+		if p.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
+			cost = 0
+		}
+		s.cost = append(s.cost, cost)
+	}
+	a.settled = s
+	p.work.Add(1)
+	ctx := context.Background()
+	if attempt := p.mistake(c.Wrong, limits); attempt != nil {
+		a.settled.mistake, a.settled.mistaken = true, attempt(ctx, a.d)
+	}
+	switch {
+	case a.settled.mistake && a.settled.mistaken == nil:
+		a.settled.end = p.now() // it was settled, if in a strange way
+	case c.Later:
+		p.limiter.SettleLater(ctx, a.d, limits...)
+		if p.exact() && memorized(p.program) {
+			a.settled.end = p.now()
+		}
+	default:
+		a.settled.err = p.limiter.Settle(ctx, a.d, limits...)
+		a.settled.end = p.now()
+		if c.Wrong == twice {
+			a.settled.twice, a.settled.again = true, p.limiter.Settle(ctx, a.d, limits...)
+		}
+	}
+	p.work.Add(1)
+}
+
+// mistake returns an attempt to settle in a wrong way, or nil.
+func (p *process) mistake(w wrong, limits []runtime.Limit) func(context.Context, runtime.Decision) error {
+	limiter, n := p.limiter, len(limits)
+	switch {
+	case w == fewer && n > 1:
+		limits = limits[:n-1]
+	case w == swapped && n > 1:
+		limits = slices.Clone(limits)
+		slices.Reverse(limits)
+	case w == foreign && len(p.processes) > 1:
+		limiter = p.processes[1-p.number].limiter
+	default:
+		return nil
+	}
+	return func(ctx context.Context, d runtime.Decision) error { return limiter.Settle(ctx, d, limits...) }
+}
+
+// memorized reports whether decisions are settled in memory, at once.
+func memorized(p *program) bool {
+	for _, r := range p.Rules {
+		if r.Lease > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// leave ends the limiters, and looks for what is left of the program: all calls have
+// ended and were settled, so in a while every limit is whole.
+func (r *running) leave() {
+	h := r.history
+	complain := func(format string, args ...any) {
+		h.left = append(h.left, leftover{fmt.Sprintf(format, args...)})
+	}
+	if !memorized(r.program) || !r.exact() {
+		time.Sleep(h.scope.window / 2) // what is settled later
+	}
+	for _, p := range r.processes {
+		for rule, n := range p.limiter.InFlight() {
+			if n != 0 {
+				complain("process %d holds %d permits of %s", p.number, n, rule)
+			}
+		}
+	}
+	for _, p := range r.processes {
+		if err := p.limiter.Close(); err != nil && len(h.faults) == 0 {
+			complain("process %d: close: %v", p.number, err)
+		}
+	}
+	p := r.processes[0]
+	for _, u := range h.used() {
+		limits := p.limits([]use{u})
+		look := func() (runtime.Decision, error) { return p.limiter.Peek(context.Background(), limits...) }
+		d, err := look()
+		if h.program.under(u, h.changes[len(h.changes)-1].rules).max == 0 {
+			continue // nothing is left of what admits nobody
+		}
+		if err != nil || d.Rule == "" {
+			if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
+				complain("rule %d key %d: %v", u.Rule, u.Key, err)
+			}
+			continue
+		}
+		permits := r.program.Rules[u.Rule].Algorithm == runtime.Concurrency
+		if permits && d.Remaining != d.Limit && len(h.faults) == 0 {
+			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
+		}
+		if bound := h.wholeAfter(u); d.ResetAfter > bound && len(h.jumps) == 0 {
+			complain("rule %d key %d: whole after %v, which should take %v at most", u.Rule, u.Key, d.ResetAfter, bound)
+			continue
+		}
+		time.Sleep(d.ResetAfter)
+		if d, err = look(); err == nil && d.Remaining != d.Limit {
+			complain("rule %d key %d: %d of %d are left when all is over", u.Rule, u.Key, d.Remaining, d.Limit)
+		}
+	}
+}
+
+// used returns each key that was used, by each of its rules.
+func (h *history) used() (all []use) {
+	seen := map[string]bool{}
+	for _, a := range h.asked {
+		for _, u := range a.uses {
+			if name := strconv.Itoa(u.Rule) + "/" + strconv.Itoa(u.Key); !seen[name] {
+				seen[name] = true
+				all = append(all, use{Rule: u.Rule, Key: u.Key, Cost: 1})
+			}
+		}
+	}
+	return all
+}
+
+// wholeAfter returns how long it takes at most until a key is whole that nobody uses.
+func (h *history) wholeAfter(u use) time.Duration {
+	r := h.program.Rules[u.Rule]
+	most := 4 * r.Window // by an override
+	bound := most + most/16 + most/7 + 2*r.Lease
+	if r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket {
+		total := int64(0)
+		for _, a := range h.asked {
+			for i, of := range a.uses {
+				if of.Key == u.Key {
+					total += max(of.Cost, a.most(i, 0))
+				}
+			}
+		}
+		bound = time.Duration(total) * most
+	}
+	return bound + time.Second
+}

@@ -1,0 +1,188 @@
+package crossing
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/faultproxy"
+	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A node is a real server, and the way to it, on which things go wrong.
+type node struct {
+	*redistest.Server
+	proxy *faultproxy.Proxy
+	admin *redis.Client
+}
+
+func newNode(t *testing.T, server *redistest.Server) *node {
+	n := &node{Server: server, proxy: faultproxy.Start(t, server.Addr), admin: server.Client(t)}
+	return n
+}
+
+// forbid has the server refuse keys of rules that are in shadow mode to everybody, or no
+// longer.
+func (n *node) forbid(yes bool) {
+	rules := []any{"ACL", "SETUSER", "default", "resetkeys", "allkeys"}
+	if yes {
+		rules = append(rules[:4], "~*rate_limit:*", "~*shared:*")
+	}
+	_ = n.admin.Do(context.Background(), rules...).Err()
+}
+
+// begin begins a fault of the server.
+func (n *node) begin(f fault) (end func()) {
+	switch f {
+	case slow:
+		n.proxy.Delay(3 * time.Millisecond)
+	case frozen:
+		n.Pause()
+		return n.Resume
+	case down:
+		n.proxy.Refuse()
+	case lost:
+		n.proxy.DropReplies()
+	case flushed:
+		_ = n.admin.FlushAll(context.Background()).Err()
+		return func() {}
+	case forbidden:
+		n.forbid(true)
+		return func() { n.forbid(false) }
+	case killed:
+		n.Kill()
+		return n.Restart
+	default:
+		panic("no fault of a server: " + f.String())
+	}
+	return n.proxy.Pass
+}
+
+// redisWorld is a world of real servers: one, or those of a cluster.
+type redisWorld struct {
+	nodes   []*node
+	connect func() redis.UniversalClient
+	cluster *redistest.Cluster // or nil
+	space   string             // the namespace of a program
+	hasty   bool
+	began   time.Time
+	closing []func() error
+}
+
+// A redisFleet gives each program a world of its own on the same servers.
+type redisFleet struct {
+	redisWorld
+	programs atomic.Int64
+}
+
+func (f *redisFleet) world() *redisWorld {
+	w := f.redisWorld
+	w.began, w.space = time.Now(), fmt.Sprint("p", f.programs.Add(1))
+	return &w
+}
+
+// oneRedis returns a world of one server.
+func oneRedis(t *testing.T) *redisFleet {
+	n := newNode(t, redistest.Start(t))
+	return &redisFleet{redisWorld: redisWorld{nodes: []*node{n}, connect: func() redis.UniversalClient {
+		return redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: n.proxy.Addr}))
+	}}}
+}
+
+// oneCluster returns a world of a cluster, whose masters are each behind a proxy.
+func oneCluster(t *testing.T) *redisFleet {
+	cluster := redistest.StartCluster(t)
+	w := redisWorld{cluster: cluster}
+	ways := map[string]string{}
+	for _, server := range cluster.Nodes[:3] {
+		n := newNode(t, server)
+		w.nodes = append(w.nodes, n)
+		ways[server.Addr] = n.proxy.Addr
+	}
+	w.connect = func() redis.UniversalClient {
+		return redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{
+			Addrs: cluster.Addrs(),
+			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if way := ways[addr]; way != "" {
+					addr = way
+				}
+				return new(net.Dialer).DialContext(ctx, network, addr)
+			},
+		}))
+	}
+	return &redisFleet{redisWorld: w}
+}
+
+func (w *redisWorld) now() time.Duration { return time.Since(w.began) }
+func (w *redisWorld) exact() bool        { return false }
+func (w *redisWorld) rest()              { time.Sleep(time.Millisecond) } // so that most are in order
+func (w *redisWorld) jump(time.Duration) { panic("nobody sets the clock of a server") }
+
+// options are those of a limiter. Programs do not see each other's keys.
+func (w *redisWorld) options() []runtime.Option {
+	return []runtime.Option{runtime.WithNamespace(w.space)}
+}
+
+// patience is the time that a call has for Redis: no busy machine is taken for a fault.
+const patience = time.Second
+
+// haste is the time of calls in programs that do not ask whether Redis has decided.
+const haste = 60 * time.Millisecond
+
+// trust is for how long a denial is remembered without asking again: windows are short.
+const trust = 30 * time.Millisecond
+
+// store returns a store on a client of its own, with connections.
+func (w *redisWorld) store(int) runtime.Store {
+	client := w.connect()
+	w.closing = append(w.closing, client.Close)
+	_ = client.Ping(context.Background()).Err()
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		_ = cluster.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() })
+	}
+	timeout := patience
+	if w.hasty {
+		timeout = haste
+	}
+	store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout), runtime.WithDenialMemory(trust))
+	w.closing = append(w.closing, store.Close)
+	return store
+}
+
+// close ends what the stores of a program have begun.
+func (w *redisWorld) close() {
+	for i := len(w.closing) - 1; i >= 0; i-- {
+		_ = w.closing[i]()
+	}
+}
+
+// begin begins a fault of one server, or of what only a cluster has.
+func (w *redisWorld) begin(f fault) (end func()) {
+	n := w.nodes[w.now().Nanoseconds()/1000%int64(len(w.nodes))]
+	switch {
+	case f == forbidden || f == slow || f == flushed:
+		var ends []func()
+		for _, n := range w.nodes {
+			ends = append(ends, n.begin(f))
+		}
+		return func() {
+			for _, end := range ends {
+				end()
+			}
+		}
+	case f == moved:
+		slot := w.cluster.Slot(w.space + ":rate_limit:rule0:0")
+		from, to := w.cluster.Master(slot), n.Server
+		if from == nil || from == to {
+			return func() {}
+		}
+		return w.cluster.StartMove(slot, to)
+	}
+	return n.begin(f)
+}
