@@ -89,8 +89,10 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		return d
 	case line[0] == ' ' || line[0] == '\t':
 		tail := strings.TrimSpace(line)
-		report(start, "blank after the colon: write %s%s", Prefix, tail).
-			Over(line).Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
+		e := report(start, "blank after the colon: write %s%s", Prefix, tail).Over(line)
+		if isOptions(tail) {
+			e.Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
+		}
 		return d
 	case line == "off":
 		d.Off = true

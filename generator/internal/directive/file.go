@@ -44,11 +44,11 @@ func Read(file *ast.File, path string, report diag.Func) *File {
 	byName := map[*ast.TypeSpec]*Decl{}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			d := src.directive(c, group == file.Doc, report)
+			o, ok := owners[group]
+			d := src.directive(c, group == file.Doc, ok, report)
 			if d == nil || d.imports != nil {
 				continue
 			}
-			o, ok := owners[group]
 			if !ok {
 				report(c.Pos(), "%s", misplaced(group, places))
 				continue
@@ -96,7 +96,9 @@ func (src *File) addMethod(fn *ast.FuncDecl, d *Directive) {
 // directive returns the directive in a comment, or nil. It reports what was
 // meant as one and is none. A package's documentation may speak of directives,
 // and so may code that is quoted in a block comment outside of an interface.
-func (src *File) directive(c *ast.Comment, packageDoc bool, report diag.Func) *Directive {
+//
+// A line is not made a directive where none has a meaning, or to be a broken one.
+func (src *File) directive(c *ast.Comment, packageDoc, owned bool, report diag.Func) *Directive {
 	if strings.HasPrefix(c.Text, Prefix) {
 		d := parse(c.Text, c.Pos(), report)
 		if d != nil && d.imports != nil {
@@ -109,8 +111,10 @@ func (src *File) directive(c *ast.Comment, packageDoc bool, report diag.Func) *D
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
 		if options := findNearMiss(text); options != "" {
-			report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).
-				Over(c.Text).Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")
+			d := report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).Over(c.Text)
+			if owned && isSound(options) {
+				d.Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")
+			}
 		}
 		return nil
 	}

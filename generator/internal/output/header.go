@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"go/build/constraint"
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"regexp"
@@ -81,16 +83,18 @@ func SourceOf(content []byte) string {
 	return ""
 }
 
-// BuildLines returns the //go:build line of a file, ready to start another.
+// BuildLines returns the //go:build line of a file, ready to start another. It
+// may stand behind a byte order mark and behind comments of any form.
 func BuildLines(content []byte) string {
-	for line := range strings.Lines(string(content)) {
-		line = strings.TrimSpace(line)
-		if constraint.IsGoBuild(line) {
-			return line + "\n\n"
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile("", -1, len(content)), content, nil, scanner.ScanComments)
+	for {
+		_, tok, line := s.Scan()
+		if tok != token.COMMENT {
+			return ""
 		}
-		if line != "" && !strings.HasPrefix(line, "//") && !strings.HasPrefix(line, "/*") && !strings.HasPrefix(line, "*") {
-			break
+		if constraint.IsGoBuild(line) {
+			return strings.TrimSpace(line) + "\n\n"
 		}
 	}
-	return ""
 }
