@@ -43,7 +43,7 @@ func Vet(p Package) Diagnostics {
 	concrete := directive.ConcreteTypes(wanted, pkg.Syntax, paths)
 	var files []*directive.File
 	for i, file := range pkg.Syntax {
-		src := directive.Read(file, paths[i], report.At)
+		src := directive.Read(p.Fset, file, paths[i], report.At)
 		src.AddConcrete(concrete[paths[i]], true)
 		files = append(files, src)
 	}

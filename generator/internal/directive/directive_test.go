@@ -1,6 +1,7 @@
 package directive
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,6 +34,27 @@ func TestSuggest(t *testing.T) {
 		}
 		if got := Suggest(written, names); got != hint {
 			t.Errorf("suggest(%q) = %q, want %q", written, got, hint)
+		}
+	}
+}
+
+// An option is found by what other limiters call it, and each word leads to one.
+func TestLikelyOption(t *testing.T) {
+	for written, want := range map[string]string{
+		"limit": "max", "Limit": "max", "requests": "max", "per": "window", "interval": "window", "keys": "key", "widnow": "window",
+		"on_failure": "fail", "timeout": "wait", "weight": "cost", "exclude": "except", "msg": "message", "frobnicate": "",
+	} {
+		if got := likelyOption(written); got != want {
+			t.Errorf("%q probably means %q, want %q", written, got, want)
+		}
+	}
+	meant := map[string]string{}
+	for _, o := range Options {
+		for word := range strings.FieldsSeq(o.guesses + " " + o.Name) {
+			if before := meant[word]; before != "" {
+				t.Errorf("%q means %s and %s", word, before, o.Name)
+			}
+			meant[word] = o.Name
 		}
 	}
 }

@@ -38,7 +38,7 @@ type owner struct {
 
 // Read attaches a parsed file's directives to the interfaces and
 // methods they belong to.
-func Read(file *ast.File, path string, report diag.Func) *File {
+func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *File {
 	src := &File{Path: path, Syntax: file}
 	owners, places := owners(file)
 	byName := map[*ast.TypeSpec]*Decl{}
@@ -50,7 +50,7 @@ func Read(file *ast.File, path string, report diag.Func) *File {
 				continue
 			}
 			if !ok {
-				report(c.Pos(), "%s", misplaced(group, places))
+				report(c.Pos(), "%s", misplaced(fset, group, places))
 				continue
 			}
 			if o.fn != nil {

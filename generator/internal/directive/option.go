@@ -2,6 +2,7 @@ package directive
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,8 @@ type Option struct {
 	// Default says what holds without the option, in a phrase of Markdown.
 	Default string
 
+	// guesses are what others call the option, separated by blanks.
+	guesses string
 	// onInterface restricts the option to the directive of a whole interface.
 	onInterface bool
 	// algorithms are those that the option belongs to; nil means all.
@@ -125,6 +128,17 @@ func texts(values []Value) []string {
 		all = append(all, v.Text)
 	}
 	return all
+}
+
+// likelyOption returns the name of the option that was probably meant, or "".
+func likelyOption(written string) string {
+	word := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(written))
+	for _, o := range Options {
+		if slices.Contains(strings.Fields(o.guesses), word) {
+			return o.Name
+		}
+	}
+	return Nearest(written, optionNames)
 }
 
 // optionNamed returns the row of an option, or nil.

@@ -29,7 +29,8 @@ func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
 		row := optionNamed(a.name)
 		switch {
 		case row == nil:
-			hint, near := Suggest(a.name, optionNames), Nearest(a.name, optionNames)
+			near := likelyOption(a.name)
+			hint := didYouMean(near)
 			if near == "" {
 				hint = ": the options are " + strings.Join(optionNames, ", ")
 			}

@@ -52,7 +52,7 @@ func (p *Program) readDirectives(d *dir, s *scan) []*directive.File {
 	concrete := p.concreteTypes(d, s, parsed, wanted)
 	var files []*directive.File
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
-		src := directive.Read(parsed[path], path, p.report.At)
+		src := directive.Read(p.fset, parsed[path], path, p.report.At)
 		src.AddConcrete(concrete[path], p.cfg.Bare)
 		if len(src.Decls)+len(src.Methods) > 0 || len(concrete) > 0 {
 			d.sources = append(d.sources, src)

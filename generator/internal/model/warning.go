@@ -33,7 +33,7 @@ func (b *Builder) Warn(files []*File) {
 				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
 			}
-			b.warnWait(w)
+			b.warnWait(f, w)
 			b.warnGenerated(f, w, generated)
 			b.warnUnlimited(f, w)
 			b.warnShared(w)
