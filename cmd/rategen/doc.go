@@ -31,7 +31,8 @@ generated file, and let rategen -check ./... guard it in your tests.
 # Packages
 
 Packages are named as for the go command, ./... included. Without any, rategen
-works on the package of the current directory, as go generate needs it. It reads
+works on the package of the current directory, as go generate needs it. It never
+writes outside of the main module, whatever a pattern such as all reaches. It reads
 test files as well. It skips files that build constraints exclude, and names
 them: set GOOS, GOARCH or -tags to generate for them.
 

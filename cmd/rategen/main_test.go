@@ -111,6 +111,8 @@ func TestErrors(t *testing.T) {
 		{"no module", nil, []string{"-out", "/"}, 1, "is in no module"},
 		{"no such package", nil, []string{"./nowhere"}, 1, "nowhere"},
 		{"nothing matches", map[string]string{"empty/x.txt": ""}, []string{"./empty/..."}, 1, "no packages match ./empty/..."},
+		{"another module's package", nil, []string{".", "fmt"}, 1, "package fmt is not in the main module: run rategen in the module that it belongs to"},
+		{"another module's packages", nil, []string{"fmt/..."}, 1, "no packages of the main module match fmt/..."},
 		{"file", nil, []string{"a.go"}, 1, "name packages, not files"},
 		{"misspelt", map[string]string{"a.go": "package m\n\ntype A interface {\n\t//ratelimit:widnow=5s\n\tDo() error\n}\n"}, nil, 1,
 			"a.go:4:14: unknown option \"widnow\" (did you mean \"window\"?)\n"},

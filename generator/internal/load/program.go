@@ -66,8 +66,16 @@ func List(cfg Config, report *diag.Reporter) *Program {
 		report.AtPosition(token.Position{}, "%s", p.list.why(cfg.Patterns))
 		return p
 	}
+	foreign := 0
 	for _, l := range pkgs {
 		switch {
+		case l.isForeign():
+			// A pattern such as all reaches it. A package named is a mistake.
+			foreign++
+			if slices.Contains(cfg.Patterns, l.ImportPath) {
+				report.AtPosition(token.Position{}, "package %s is not in the main module: run rategen in the module that it belongs to", l.ImportPath)
+			}
+			continue
 		case l.ImportPath == "command-line-arguments":
 			report.AtPosition(token.Position{}, "%s: name packages, not files", strings.Join(cfg.Patterns, " "))
 			continue
@@ -78,6 +86,9 @@ func List(cfg Config, report *diag.Reporter) *Program {
 			continue
 		}
 		p.dirs = append(p.dirs, newPackageDir(l))
+	}
+	if foreign == len(pkgs) && !report.HasErrors() {
+		report.AtPosition(token.Position{}, "no packages of the main module match %s: run rategen in the module that they belong to", strings.Join(cfg.Patterns, " "))
 	}
 	return p
 }
