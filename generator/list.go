@@ -66,7 +66,7 @@ func List(cfg Config) ([]Rule, error) {
 func (cfg Config) wrapped(report *diag.Reporter) ([]*model.File, error) {
 	program := load.List(cfg.load(), report)
 	program.Parse()
-	builder := &model.Builder{Report: report}
+	builder := &model.Builder{Report: report, Outs: openOuts(program, report), ImportWay: program.ImportWay}
 	files := builder.Build(program.Check())
 	if report.HasErrors() {
 		return nil, diagnosticsOf(report)

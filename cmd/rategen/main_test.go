@@ -198,25 +198,3 @@ func TestWarningsAndJSON(t *testing.T) {
 		t.Errorf("-json: exit %d\nstdout: %s", code, out)
 	}
 }
-
-func TestOut(t *testing.T) {
-	dir := writeModule(t, module)
-	expect := func(wantCode int, want string, args ...string) {
-		t.Helper()
-		if code, out, errs := rategen(dir, args...); code != wantCode || out+errs != want {
-			t.Errorf("rategen %s: exit %d\n%s%s", strings.Join(args, " "), code, out, errs)
-		}
-	}
-	expect(1, "x/limits/a_ratelimit.go: missing: run go generate\n", "-check", "-out", "x/limits")
-	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
-		t.Error("-check made the directory")
-	}
-	expect(0, "x/limits/a_ratelimit.go: wrote\n", "-v", "-out", "x/limits")
-	expect(0, "", "-check", "-out", "x/limits")
-	// The package's other runs leave the file alone.
-	expect(0, "a_ratelimit.go: wrote\n", "-v", "./...")
-	expect(0, "x/limits/a_ratelimit.go: unchanged\n", "-v", "-out", "x/limits")
-	os.WriteFile(filepath.Join(dir, "a.go"), []byte("package m\n"), 0o644)
-	expect(1, "a_ratelimit.go: stale: run go generate\nx/limits/a_ratelimit.go: stale: run go generate\n", "-check", "-out", "x/limits")
-	expect(0, "a_ratelimit.go: removed\nx/limits/a_ratelimit.go: removed\n", "-v", "-out", "x/limits")
-}

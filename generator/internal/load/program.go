@@ -21,9 +21,8 @@ type Config struct {
 	Dir      string   // in which the go command runs
 	Patterns []string // of packages, as for the go command
 	Tags     string   // build tags, separated by commas
-	// Bare asks for no stubs: the wrappers are not to be written to the
-	// packages of their interfaces.
-	Bare bool
+	// Out and OutName are the flags -out and -pkg: see [Place].
+	Out, OutName string
 }
 
 // A Program is the set of packages that a run is about.
@@ -39,13 +38,18 @@ type Program struct {
 // to several packages: that of its tests is another one.
 type dir struct {
 	path    string // import path
+	name    string
 	dir     string
 	files   []string          // names of the Go files that belong to the build, tests too
 	ignored []string          // names of those that build constraints exclude
 	sources []*directive.File // those with directives
 	orphans []string          // generated files that no source asks for any more
-	broken  bool              // a source could not be parsed
-	overlay map[string]stub   // by path
+	place   *Place            // that the wrappers go to; nil: this directory
+	// excluded are the paths of the ignored files from which wrappers are generated
+	// on other systems, or with other tags.
+	excluded []string
+	broken   bool            // a source could not be parsed
+	overlay  map[string]stub // by path
 
 	// The files as they are type-checked, once read: those of the package, of
 	// its tests inside, and of those outside of it.
@@ -94,7 +98,7 @@ func List(cfg Config, report *diag.Reporter) *Program {
 }
 
 func newPackageDir(p *listed) *dir {
-	d := &dir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
+	d := &dir{path: p.ImportPath, name: p.Name, dir: p.Dir, ignored: p.IgnoredGoFiles}
 	for _, name := range output.GoFiles(p.Dir) {
 		if !slices.Contains(d.ignored, name) {
 			d.files = append(d.files, name)
@@ -197,6 +201,9 @@ func (p *Program) Sources() []string {
 			return nil // headers count too, and may be anywhere
 		}
 		paths = append(paths, l.Dir)
+	}
+	for _, place := range p.Places() {
+		paths = append(paths, place.Dir)
 	}
 	if l := p.list.pkgs["internal/goarch"]; l != nil {
 		paths = append(paths, filepath.Join(l.Dir, "..", "..", "..", "VERSION"))

@@ -32,11 +32,11 @@ type File struct {
 type Builder struct {
 	// Report takes errors and warnings.
 	Report *diag.Reporter
-	// Out is the package that the wrappers are written to. It is nil if they
-	// stand next to their interfaces.
-	Out *output.Package
+	// Outs are the packages, by directory, that wrappers are written to if they
+	// do not stand next to their interfaces.
+	Outs map[string]*output.Package
 	// ImportWay says how a package imports another one, or "" if it does not.
-	// It may be nil if Out is.
+	// It may be nil if there are no Outs.
 	ImportWay func(from, to string) string
 }
 
@@ -62,12 +62,15 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 	var built []*File
 	var vars map[string]bool // the names declared so far
 	for _, file := range files {
-		f := &File{File: file, Home: file.Pkg.Types, Out: b.Out}
-		if b.Out != nil {
-			f.Home = b.Out.Types
-		}
-		if !b.checkOut(f) {
-			continue
+		f := &File{File: file, Home: file.Pkg.Types}
+		if file.Place != nil {
+			if f.Out = b.Outs[file.Place.Dir]; f.Out == nil {
+				continue // what is wrong with it is reported
+			}
+			f.Home = f.Out.Types
+			if !b.checkOut(f) {
+				continue
+			}
 		}
 		if vars == nil {
 			vars = f.TakenNames()
