@@ -34,7 +34,8 @@ Packages are named as for the go command, ./... included. Without any, rategen
 works on the package of the current directory, as go generate needs it. It never
 writes outside of the main module, whatever a pattern such as all reaches. It reads
 test files as well. It skips files that build constraints exclude, and names
-them: set GOOS, GOARCH or -tags to generate for them.
+them: set GOOS, GOARCH or -tags to generate for them. What is generated from them
+stays as it is.
 
 # Flags
 
@@ -42,7 +43,8 @@ them: set GOOS, GOARCH or -tags to generate for them.
 	-v      name each generated file and its status
 	-json   print errors, warnings and stale files to standard output as JSON
 	-tags   build tags, separated by commas
-	-out    directory of another package to write the wrappers to
+	-out    directory of another package to write the wrappers to, as in the
+	        package's go:generate line
 	-pkg    name of that package; by default that of its files or directory
 	-version
 	        print the version of rategen
@@ -88,7 +90,8 @@ along with the wrapper, RateLimitedService, into the file that belongs to the
 file with the type's declaration. The interface leaves out methods that come
 from embedded fields, but for those of a server: if a struct embeds
 pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods may
-stand in several files of the package.
+stand in several files of the package. One that does not exist in every build of the
+type, or is limited in some builds only, is an error.
 
 The options are:
 
@@ -231,12 +234,19 @@ module, as in
 
 	//go:generate go tool rategen -out ../limits
 
+This line of the package says where its wrappers go, and every command obeys it:
+rategen ./... and rategen -check ./... need no flag. The flag alone works too, with
+a warning that no other command knows it. All lines of a package, and the flags,
+must agree. Wrappers that an earlier run has written next to the interfaces are
+removed.
+
 The files have the same names as next to the interfaces, and everything else
 works as there: -check works, rategen never replaces a file that it has not
-written, and it removes files whose source is gone. The interfaces must be
-exported, and so must everything that their methods and the directives'
-expressions name. A package cannot have its wrappers in a package that it
-imports.
+written, and it removes files whose source is gone. Several packages may write to
+one directory. A file or a name that two of them would have is an error. The
+interfaces must be exported, and so must everything that their methods and the
+directives' expressions name. A package cannot have its wrappers in a package that
+it imports.
 
 # Warnings
 
@@ -262,6 +272,9 @@ not meant:
     limits, such as WithTx(tx) *Queries. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
+
+  - The flag -out says where wrappers go, and no line of the package does. Write
+    the //go:generate line that the warning names.
 
   - A directive stands in a file that another tool has generated, and is lost when
     that runs again. Write it above an interface of your own that embeds the
