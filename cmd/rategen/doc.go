@@ -265,8 +265,17 @@ not meant:
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
 
+  - A key ends in the remote address of a request or a connection, which has a port:
+    each connection then has a budget of its own. Write a key such as
+    ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
+
+  - An interface embeds a limited one, whose limits hold for its own wrapper only.
+    Repeat the methods with the directives that are to hold, or with none if you mean
+    that.
+
   - A call may wait and has no context, so it waits on after its caller has gone.
-    Give the method a context, or write ctx=context.Background() if you mean that.
+    Give the method a context, or write ctx=context.Background() if you mean that,
+    which needs an import of context.
 
   - A method that has no limit of its own returns what is limited, without the
     limits, such as WithTx(tx) *Queries. Wrap the result, or write

@@ -3,6 +3,8 @@ package directive
 import (
 	"go/ast"
 	"go/token"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
@@ -27,6 +29,13 @@ type Decl struct {
 	Bare     bool                    // of a concrete type: no stub declares its interface
 	Sources  map[string]*File        // of a concrete type: where the methods with directives stand
 	TypeName string                  // of the wrapper, if a directive gives it one
+}
+
+// HasImport reports whether a file imports a package, by its code or by a
+// directive.
+func (src *File) HasImport(path string) bool {
+	return slices.ContainsFunc(src.Imports, func(i *Import) bool { return i.Path == path }) ||
+		slices.ContainsFunc(src.Syntax.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
 // An owner is a declaration whose doc comment may hold directives.

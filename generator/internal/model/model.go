@@ -24,8 +24,9 @@ import (
 type File struct {
 	*load.File
 	Wrappers []*Wrapper
-	Home     *types.Package  // that the generated file belongs to
-	Out      *output.Package // the same, or nil if it is the source file's own
+	Home     *types.Package             // that the generated file belongs to
+	Out      *output.Package            // the same, or nil if it is the source file's own
+	limited  map[string]*directive.Decl // the interfaces of its package that have directives
 }
 
 // A Builder makes the wrappers of a run.
@@ -61,8 +62,14 @@ func (b *Builder) Build(files []*load.File) []*File {
 func (b *Builder) buildPackage(files []*load.File) []*File {
 	var built []*File
 	var vars map[string]bool // the names declared so far
+	limited := map[string]*directive.Decl{}
 	for _, file := range files {
-		f := &File{File: file, Home: file.Pkg.Types}
+		for _, decl := range file.Source.Decls {
+			limited[decl.Spec.Name.Name] = decl
+		}
+	}
+	for _, file := range files {
+		f := &File{File: file, Home: file.Pkg.Types, limited: limited}
 		if file.Place != nil {
 			if f.Out = b.Outs[file.Place.Dir]; f.Out == nil {
 				continue // what is wrong with it is reported

@@ -37,6 +37,8 @@ func (b *Builder) Warn(files []*File) {
 			b.warnGenerated(f, w, generated)
 			b.warnUnlimited(f, w)
 			b.warnShared(w)
+			b.warnEmbedded(f, w)
+			b.warnRemoteAddr(f, w)
 		}
 	}
 }
