@@ -49,9 +49,13 @@ func Vet(p Package) Diagnostics {
 	}
 	directive.LinkMethods(files, report.At)
 	var typed []*load.File
+	free := areFree(files, pkg.Syntax, paths, report)
 	for _, src := range files {
 		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax}
-		if len(src.Decls) > 0 && isComplete(f, files) {
+		switch {
+		case !hasImports(pkg, src):
+			checkImports(f, report)
+		case free && len(src.Decls) > 0 && isComplete(f):
 			typed = append(typed, f)
 		}
 	}
@@ -63,15 +67,13 @@ func Vet(p Package) Diagnostics {
 // isComplete reports whether all that a file's directives need is known. What
 // the compiler reports, and imports that only a generated file will have, are
 // left to others.
-func isComplete(f *load.File, files []*directive.File) bool {
-	for _, src := range files {
-		for _, spec := range src.Imports {
-			if f.Pkg.Imports[spec.Path] == nil {
+func isComplete(f *load.File) bool {
+	for _, decl := range f.Source.Decls {
+		for _, src := range decl.Sources {
+			if !hasImports(f.Pkg, src) {
 				return false
 			}
 		}
-	}
-	for _, decl := range f.Source.Decls {
 		if load.TypeOf(decl, f.Pkg.Types) == nil || !load.IsSound(decl, f.Pkg.Types) {
 			return false
 		}

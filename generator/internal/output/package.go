@@ -64,7 +64,7 @@ func OpenPackage(dir, name string, from []string, short func(path string) string
 			}
 			name, given = f.Name.Name, true
 		}
-		for _, declared := range declaredNames(f) {
+		for _, declared := range DeclaredNames(f) {
 			o.Names[declared] = where
 		}
 	}
@@ -94,8 +94,8 @@ func importPathOf(dir string) (string, error) {
 	}
 }
 
-// declaredNames returns the package-level names of a file.
-func declaredNames(f *ast.File) []string {
+// DeclaredNames returns the package-level names of a file.
+func DeclaredNames(f *ast.File) []string {
 	var names []string
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {
