@@ -104,6 +104,8 @@ The options are:
   - max=INTEGER: calls admitted in a window, or in flight, 1 to 1,000,000 for
     sliding-log and concurrency, and to 10¹² for the others, or a Go integer
     expression such as #plan.PerMinute (default: 100)
+  - rate=MAX/WINDOW: short for max and window: rate=5/10s is max=5 window=10s,
+    and rate=100/s is max=100 window=1s (default: max and window)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log)
@@ -162,6 +164,11 @@ The options are:
     RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
     (default: none left out)
+  - only=METHOD,METHOD...: on an interface's line: the methods that it applies
+    to, in place of except (default: all methods)
+  - replace=all|NAME: on a method's line: this limit takes the place of all
+    limits of its interface, or of the one with that name, and is not added to
+    them (default: added to them)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:

@@ -23,6 +23,8 @@ type Option struct {
 	guesses string
 	// onInterface restricts the option to the directive of a whole interface.
 	onInterface bool
+	// onMethod restricts it to the directive of a method.
+	onMethod bool
 	// algorithms are those that the option belongs to; nil means all.
 	algorithms []string
 	// parse reads the value. Beside an error it returns as much of the value as

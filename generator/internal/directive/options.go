@@ -25,6 +25,12 @@ var Options = []Option{{
 	parse:   expression, unset: defaultMaxText,
 	says: says{TopicLimit: maxSays},
 }, {
+	Name: "rate", guesses: "ratelimit speed qps rps", Value: "MAX/WINDOW",
+	Doc:     "short for `max` and `window`: `rate=5/10s` is `max=5 window=10s`, and `rate=100/s` is `max=100 window=1s`",
+	Default: "`max` and `window`",
+	parse:   as(parseRate), fits: rateFits,
+	algorithms: ratesOf(algorithms),
+}, {
 	Name: "algorithm", guesses: "algo strategy kind method", Value: "NAME",
 	Doc:     "how calls are counted: `sliding-log`, which is exact, " + otherAlgorithms() + ", which counts calls in flight",
 	Default: "`sliding-log`",
@@ -162,4 +168,16 @@ var Options = []Option{{
 	Default: "none left out", onInterface: true,
 	parse: as(splitParts),
 	says:  says{TopicLimit: exceptSays},
+}, {
+	Name: "only", guesses: "include methods for", Value: "METHOD,METHOD...",
+	Doc:     "on an interface's line: the methods that it applies to, in place of `except`",
+	Default: "all methods", onInterface: true,
+	parse: as(splitParts), fits: onlyFits,
+	says: says{TopicLimit: onlySays},
+}, {
+	Name: "replace", guesses: "instead override overrides replaces insteadof", Value: "all|NAME",
+	Doc:     "on a method's line: this limit takes the place of all limits of its interface, or of the one with that name, and is not added to them",
+	Default: "added to them", onMethod: true,
+	parse: printable(120),
+	says:  says{TopicLimit: replaceSays},
 }}

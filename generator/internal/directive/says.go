@@ -182,10 +182,27 @@ func adaptiveSays(s *Settings) string {
 }
 
 func exceptSays(s *Settings) string {
-	if except := texts(s.Except()); len(except) > 0 {
+	if except := texts(s.Methods("except")); len(except) > 0 {
 		return "It leaves out " + list(except, "and") + "."
 	}
 	return ""
+}
+
+func onlySays(s *Settings) string {
+	if only := texts(s.Methods("only")); len(only) > 0 {
+		return "Of the interface's methods it applies to " + list(only, "and") + " only."
+	}
+	return ""
+}
+
+func replaceSays(s *Settings) string {
+	switch s.Replaces() {
+	case "":
+		return ""
+	case "all":
+		return "It takes the place of the interface's limits."
+	}
+	return "It takes the place of the interface's limit " + s.Replaces() + "."
 }
 
 // max returns the max and whether it is a number.

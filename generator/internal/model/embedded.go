@@ -61,7 +61,7 @@ func (f *File) isLimited(obj *types.TypeName, method string) bool {
 		return false
 	}
 	return len(own) > 0 || slices.ContainsFunc(settingsIn(decl.Own), func(s *directive.Settings) bool {
-		return !slices.ContainsFunc(s.Except(), func(v directive.Value) bool { return v.Text == method })
+		return !s.LeavesOut(method)
 	})
 }
 

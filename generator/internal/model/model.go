@@ -116,7 +116,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		r := b.newRule(s, base, i)
 		r.VarName = newVar(varBase + "Limit" + number(i))
 		w.Rules = append(w.Rules, r)
-		b.checkExcept(w, s)
+		b.checkMethods(w, s)
 	}
 	sharedRules := slices.Clone(w.Rules)
 	for _, d := range w.Decl.Own {
@@ -163,8 +163,9 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
 	}
 	var rules []*Rule
+	gone := b.replaced(w, m, own, shared)
 	for _, r := range shared {
-		if off >= 0 || r.excepts(m) {
+		if off >= 0 || r.excepts(m) || gone[r] {
 			continue
 		}
 		if !m.canRefuse(own, shared) {
