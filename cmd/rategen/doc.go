@@ -99,7 +99,8 @@ The options are:
     separated by commas, in which #id is the parameter id and #0 the first
     (default: one budget for all callers)
   - window=DURATION: the time that max refers to, 1ms to 366d; for concurrency,
-    after which the permits of a process that died are free (default: 60s, for
+    after which the permits of a process that died are free; like burst, wait
+    and block also a Go constant, such as config.Window (default: 60s, for
     concurrency 30s)
   - max=INTEGER: calls admitted in a window, or in flight, 1 to 1,000,000 for
     sliding-log and concurrency, and to 10¹² for the others, or a Go integer

@@ -7,7 +7,7 @@ import (
 )
 
 func TestWindow(t *testing.T) {
-	parse := optionNamed("window").parse
+	parse := optionNamed("window").constant.parse
 	for text, want := range map[string]time.Duration{
 		"1ms": time.Millisecond, "60s": time.Minute, "1h30m": 90 * time.Minute, "1.5s": 1500 * time.Millisecond,
 		"7d": 7 * 24 * time.Hour, "366d": 366 * 24 * time.Hour,
@@ -16,7 +16,7 @@ func TestWindow(t *testing.T) {
 			t.Errorf("window=%s is %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "0", "5", "1us", "367d", "-1d", "1d12h", "99999999999d", "d", "1e3s"} {
+	for _, text := range []string{"", "0", "5", "1us", "367d", "-1d", "1d12h", "99999999999d", "1e3s", "#d"} {
 		if got, err := parse(Value{Text: text}); err == nil {
 			t.Errorf("window=%s is %v, want an error", text, got)
 		}

@@ -30,6 +30,8 @@ type Option struct {
 	// parse reads the value. Beside an error it returns as much of the value as
 	// can be understood, for the checks that follow.
 	parse func(Value) (any, error)
+	// constant reads the value in place of parse, if it may be a Go constant.
+	constant *constants
 	// fits returns an error if the value contradicts other options of the
 	// directive. It is nil where that cannot be.
 	fits func(*Settings) error

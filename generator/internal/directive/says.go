@@ -41,6 +41,9 @@ func (s *Settings) Says(about Topic) []string {
 			all = append(all, text)
 		}
 	}
+	if text := s.constantsSay(); about == TopicLimit && text != "" {
+		all = append(all, text)
+	}
 	return all
 }
 

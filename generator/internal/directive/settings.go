@@ -21,16 +21,20 @@ type Settings struct {
 	places map[string]token.Pos // of these values
 	// written are the options that the directive itself has, and not by way of rate.
 	written map[string]bool
+	options []assignment // as they are written
+	named   []Constant   // what Go constants have given values to
 }
 
 // newSettings reads the options of a directive by their rows in [Options]. It
 // reports every option that is unknown, repeated, inapplicable or malformed.
 func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
-	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}, written: map[string]bool{}}
+	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}, written: map[string]bool{}, options: d.options}
 	for _, a := range d.options {
 		s.set(a, onInterface, report)
 	}
-	s.checkTogether(d, report)
+	if len(s.Constants()) == 0 {
+		s.checkTogether(report)
+	}
 	return s
 }
 
@@ -63,7 +67,11 @@ func (s *Settings) set(a assignment, onInterface bool, report diag.Func) {
 // put parses the value of an option. What a rate stands for does not replace what
 // the directive has itself, which is an error.
 func (s *Settings) put(row *Option, a assignment, report diag.Func) {
-	parsed, err := row.parse(a.value)
+	parse := row.parse
+	if row.constant != nil {
+		parse = row.constant.parse
+	}
+	parsed, err := parse(a.value)
 	if err != nil {
 		reportValue(a, err, report)
 	}
@@ -94,8 +102,8 @@ func reportValue(a assignment, err error, report diag.Func) {
 }
 
 // checkTogether reports options that do not go with the directive's others.
-func (s *Settings) checkTogether(d *Directive, report diag.Func) {
-	for _, a := range d.options {
+func (s *Settings) checkTogether(report diag.Func) {
+	for _, a := range s.options {
 		row := optionNamed(a.name)
 		if row == nil || !slices.Contains(algorithms, s.Algorithm()) {
 			continue

@@ -113,6 +113,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
+		b.setConstants(s, scopes(w, &Method{}))
 		r := b.newRule(s, base, i)
 		r.VarName = newVar(varBase + "Limit" + number(i))
 		w.Rules = append(w.Rules, r)
@@ -135,6 +136,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			if !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
+			b.setConstants(s, scopes(w, m))
 			r := b.newRule(s, base+"."+m.Name, i)
 			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
 			w.Rules = append(w.Rules, r)

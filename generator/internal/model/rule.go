@@ -90,3 +90,18 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 	}
 	return gone
 }
+
+// setConstants gives the Go constants of a directive their values.
+func (b *Builder) setConstants(s *directive.Settings, scope *expr.Scope) {
+	unknown := s.Constants()
+	if len(unknown) == 0 {
+		return
+	}
+	known := map[directive.Constant]int64{}
+	for _, c := range unknown {
+		if n, ok := scope.Constant(c.Option, c.Value, c.IsDuration); ok {
+			known[c] = n
+		}
+	}
+	s.SetConstants(known, b.Report.At)
+}
