@@ -52,7 +52,7 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
 	cfg.Dir, cfg.Patterns = filepath.Dir(path), []string{"."}
-	wrapped, err := cfg.wrapped(report)
+	_, wrapped, err := cfg.wrapped(report)
 	if err != nil {
 		return nil, err
 	}

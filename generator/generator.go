@@ -48,7 +48,7 @@ func Run(cfg Config) (*Result, error) {
 
 	// From these to wrappers with their rules and limits, every expression
 	// checked (packages model and expr).
-	builder := &model.Builder{Report: report, Outs: outs, ImportWay: program.ImportWay}
+	builder := &model.Builder{Report: report, Outs: outs, ImportWay: program.ImportWay, Policies: program.PolicyPackages()}
 	wrapped := builder.Build(files)
 	builder.Warn(wrapped)
 	program.WarnPlaces()

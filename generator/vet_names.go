@@ -2,11 +2,12 @@ package generator
 
 import (
 	"go/ast"
-	"go/build"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -54,6 +55,14 @@ func hasImports(pkg *packages.Package, src *directive.File) bool {
 	return !slices.ContainsFunc(src.Imports, func(i *directive.Import) bool { return pkg.Imports[i.Path] == nil })
 }
 
+// nameOf asks the go command for the name of a package. It is "" if there is none.
+func nameOf(path, dir string) (string, error) {
+	cmd := exec.Command("go", "list", "-e", "-f", "{{.Name}}", "--", path)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
 // checkImports reports imports of directives that cannot be had, or have a name that
 // is taken. The go command is asked about those that nothing else in the package
 // imports. What is declared there is not known, so the expressions of the file are
@@ -64,8 +73,10 @@ func checkImports(f *load.File, report *diag.Reporter) {
 	for _, i := range f.Source.Imports {
 		if p := f.Pkg.Imports[i.Path]; p != nil {
 			known.Imports[i.Path] = p
-		} else if p, err := build.Import(i.Path, filepath.Dir(f.Source.Path), 0); err == nil && p.Name != "main" && gotypes.MayImport(f.Pkg.Types.Path(), i.Path) {
-			known.Imports[i.Path] = &packages.Package{PkgPath: i.Path, Types: types.NewPackage(i.Path, p.Name)}
+		} else if name, err := nameOf(i.Path, filepath.Dir(f.Source.Path)); err != nil {
+			return // there is nobody to ask
+		} else if name != "" && name != "main" && gotypes.MayImport(f.Pkg.Types.Path(), i.Path) {
+			known.Imports[i.Path] = &packages.Package{PkgPath: i.Path, Types: types.NewPackage(i.Path, name)}
 		}
 	}
 	expr.NewScope(&load.File{Source: f.Source, Pkg: &known, Syntax: f.Syntax}, f.Pkg.Types, report)

@@ -93,6 +93,19 @@ pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods ma
 stand in several files of the package. One that does not exist in every build of the
 type, or is limited in some builds only, is an error.
 
+A policy is a limit that directives use by name, in this package or in another:
+
+	//ratelimit:policy name=api window=1m max=600
+
+	//ratelimit:use=api key=#tenant
+
+The policy stands on a line outside of all declarations, and has the options that
+are not about one method. All limits that use it count together, for each key: their
+rule is named <package>.api. A directive that gives a prefix of its own counts apart,
+and may change the numbers of the policy. In another file use=limits.api is the
+policy of the package that the file imports as limits, by its code or by a line
+//ratelimit:import.
+
 The options are:
 
   - key=PART,PART...: whose calls are counted together: Go expressions
@@ -170,6 +183,9 @@ The options are:
   - replace=all|NAME: on a method's line: this limit takes the place of all
     limits of its interface, or of the one with that name, and is not added to
     them (default: added to them)
+  - use=POLICY: the limit that a line //ratelimit:policy name=POLICY … declares
+    in the package, or in another one, as in use=limits.api: all that use it
+    count together (default: a limit of its own)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:
@@ -290,6 +306,9 @@ not meant:
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
 
+  - Nothing uses a policy of a package that has limits. A package of policies alone
+    is there for others; rategen list shows what uses each.
+
   - The flag -out says where wrappers go, and no line of the package does. Write
     the //go:generate line that the warning names.
 
@@ -304,7 +323,7 @@ There is no warning about calls of a limited method on the unwrapped type.
 # Without generating
 
 The command rategen list prints a table of all rules: the place, name, limit and
-key of each. It cuts long cells with an ellipsis, so that the table fits 80
+key of each, and of each policy what uses it. It cuts long cells with an ellipsis, so that the table fits 80
 columns. With -json each rule is an object on a line of its own, with every
 option and nothing cut.
 

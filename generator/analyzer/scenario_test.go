@@ -60,6 +60,9 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	if slices.ContainsFunc(archive.Files, isFlags) {
 		return nil // what another package cannot name, say
 	}
+	if slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return foreignPolicy.Match(f.Data) }) {
+		return nil // another package declares it
+	}
 	if !effort.Full() && slices.ContainsFunc(archive.Files, importsRuntime) {
 		return nil // the runtime would be compiled here and by the generator's tests at once
 	}
@@ -77,6 +80,8 @@ func unpack(t *testing.T, module, name string, archive *txtar.Archive) map[strin
 	}
 	return sections
 }
+
+var foreignPolicy = regexp.MustCompile(`use=\w+\.`)
 
 // importsRuntime reports whether a file of a scenario that is loaded without
 // tests imports the runtime.
@@ -112,8 +117,9 @@ func vetAll(t *testing.T, dir string) map[string]generator.Diagnostics {
 	return found
 }
 
-// leftToOthers matches errors that the compiler reports as well, and one in an
-// expression with a package that only directives import: it is not loaded here.
+// leftToOthers matches errors that the compiler reports as well, and those about
+// what is not loaded here: a package that only directives import, and policies of
+// another package.
 var leftToOthers = regexp.MustCompile(`^\S+: (undefined: |expected '|key: undefined: parse\.Nothing)`)
 
 // compare holds what the analyzer says of a scenario against what the

@@ -96,7 +96,9 @@ func (s *Settings) Constants() []Constant {
 	var found []Constant
 	for i := range Options {
 		o := &Options[i]
-		if v, ok := s.values[o.Name].(Value); ok && o.constant != nil {
+		v, ok := s.values[o.Name].(Value)
+		// An expression that a call may change is a constant in a policy.
+		if ok && o.constant != nil && (o.parse == nil || s.where == inPolicy && namesSomething(v.Text)) {
 			found = append(found, Constant{o.Name, v, o.constant.isDuration})
 		}
 	}
@@ -104,7 +106,7 @@ func (s *Settings) Constants() []Constant {
 }
 
 // SetConstants gives constants their values. It reports those that are out of
-// bounds or do not go with the directive's other options.
+// bounds.
 func (s *Settings) SetConstants(known map[Constant]int64, report diag.Func) {
 	for _, c := range s.Constants() {
 		n, ok := known[c]
@@ -116,20 +118,22 @@ func (s *Settings) SetConstants(known map[Constant]int64, report diag.Func) {
 		if err != nil {
 			report(c.Value.Pos, "%s: %s", c.Option, err).Over(c.Value.Tail(0))
 		}
+		if optionNamed(c.Option).parse != nil {
+			value = Value{Pos: c.Value.Pos, Text: strconv.FormatInt(n, 10)}
+		}
 		s.values[c.Option] = value
 		s.named = append(s.named, c)
 	}
-	s.checkTogether(report)
 }
 
 // constantsSay tells which numbers have a name.
 func (s *Settings) constantsSay() string {
 	var all []string
 	for _, c := range s.named {
-		all = append(all, c.Option+" is "+c.Value.Text)
+		all = append(all, "its "+c.Option+" is "+c.Value.Text)
 	}
 	if len(all) == 0 {
 		return ""
 	}
-	return "By its constants " + list(all, "and") + "."
+	return "I" + list(all, "and")[1:] + "."
 }

@@ -22,6 +22,7 @@ type Directive struct {
 	end      token.Pos // behind the last option
 	Off      bool      // //ratelimit:off
 	imports  *Import
+	policy   bool // //ratelimit:policy
 	options  []assignment
 	Settings *Settings // what the options mean; nil if off or imports is set
 }
@@ -109,6 +110,9 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		}
 		d.imports.Path, _ = strconv.Unquote(line[m[4]:m[5]])
 		return d
+	}
+	if rest, ok := strings.CutPrefix(line, "policy"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+		d.policy, line = true, rest
 	}
 	for {
 		line = strings.TrimLeft(line, " \t")

@@ -12,11 +12,13 @@ import (
 
 // A File is a file that has directives or something like them.
 type File struct {
-	Path    string // absolute
-	Syntax  *ast.File
-	Imports []*Import
-	Decls   []*Decl
-	Methods []*methodDirectives // above methods of concrete types
+	Path     string // absolute
+	PkgPath  string // of its package, if it has policies
+	Syntax   *ast.File
+	Imports  []*Import
+	Policies []*Policy
+	Decls    []*Decl
+	Methods  []*methodDirectives // above methods of concrete types
 }
 
 // A Decl is an interface declaration with directives on it or on its
@@ -58,6 +60,14 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 			if d == nil || d.imports != nil {
 				continue
 			}
+			if d.policy {
+				if !outside(group, places) {
+					report(c.Pos(), "a policy belongs to the package: write it on a line of its own, outside of declarations").Over(Prefix + "policy")
+				} else {
+					src.addPolicy(d, report)
+				}
+				continue
+			}
 			if !ok {
 				report(c.Pos(), "%s", misplaced(fset, group, places))
 				continue
@@ -65,7 +75,7 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 			if o.fn != nil {
 				src.addMethod(o.fn, d)
 				if !d.Off {
-					d.Settings = newSettings(d, false, report)
+					d.Settings = newSettings(d, onMethod, report)
 				}
 				continue
 			}
@@ -85,7 +95,11 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 				decl.Methods[o.method] = append(decl.Methods[o.method], d)
 			}
 			if !d.Off {
-				d.Settings = newSettings(d, o.method == "", report)
+				where := onMethod
+				if o.method == "" {
+					where = onInterface
+				}
+				d.Settings = newSettings(d, where, report)
 			}
 		}
 	}

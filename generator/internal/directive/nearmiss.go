@@ -35,7 +35,8 @@ func isOptions(text string) bool {
 	if text == "off" || importLine.MatchString(text) {
 		return true
 	}
-	for rest := text; rest != ""; {
+	text, _ = strings.CutPrefix(text, "policy ")
+	for rest := strings.TrimLeft(text, " \t"); rest != ""; {
 		name := optionName.FindString(rest)
 		value, ok := strings.CutPrefix(strings.TrimLeft(rest[len(name):], " \t"), "=")
 		if name == "" || !ok {
@@ -61,7 +62,7 @@ func isSound(options string) bool {
 	}
 	d := parse(Prefix+options, 1, report)
 	if sound && !d.Off && d.imports == nil {
-		newSettings(d, true, report)
+		newSettings(d, onInterface, report)
 	}
 	return sound
 }

@@ -20,6 +20,7 @@ func TestNearMiss(t *testing.T) {
 		" ratelimit: max = 5 window=1s":              "max = 5 window=1s",
 		" ratelimit: widnow=1s":                      "widnow=1s",
 		` ratelimit: max=5 message="too many calls"`: `max=5 message="too many calls"`,
+		" ratelimit:policy name=api max=5":           "policy name=api max=5",
 		" ratelimit: off":                            "off",
 		` ratelimit:import "strings"`:                `import "strings"`,
 

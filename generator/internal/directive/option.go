@@ -25,6 +25,10 @@ type Option struct {
 	onInterface bool
 	// onMethod restricts it to the directive of a method.
 	onMethod bool
+	// ownOnly keeps the option out of policies: it is about one method or interface.
+	ownOnly bool
+	// counts says that limits which differ in the option cannot count together.
+	counts bool
 	// algorithms are those that the option belongs to; nil means all.
 	algorithms []string
 	// parse reads the value. Beside an error it returns as much of the value as

@@ -23,23 +23,34 @@ type Settings struct {
 	written map[string]bool
 	options []assignment // as they are written
 	named   []Constant   // what Go constants have given values to
+	where   where
+	policy  *Policy // that it uses, or nil
 }
+
+// where says where a directive stands.
+type where int
+
+const (
+	onMethod where = iota
+	onInterface
+	inPolicy
+)
 
 // newSettings reads the options of a directive by their rows in [Options]. It
 // reports every option that is unknown, repeated, inapplicable or malformed.
-func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
-	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}, written: map[string]bool{}, options: d.options}
+func newSettings(d *Directive, at where, report diag.Func) *Settings {
+	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}, written: map[string]bool{}, options: d.options, where: at}
 	for _, a := range d.options {
-		s.set(a, onInterface, report)
+		s.set(a, report)
 	}
-	if len(s.Constants()) == 0 {
-		s.checkTogether(report)
+	if len(s.Constants()) == 0 && s.Use() == "" {
+		s.CheckTogether(report)
 	}
 	return s
 }
 
 // set reads one option.
-func (s *Settings) set(a assignment, onInterface bool, report diag.Func) {
+func (s *Settings) set(a assignment, report diag.Func) {
 	row := optionNamed(a.name)
 	switch {
 	case row == nil:
@@ -53,10 +64,10 @@ func (s *Settings) set(a assignment, onInterface bool, report diag.Func) {
 	case s.written[a.name]:
 		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
 		return
-	case row.onInterface && !onInterface:
+	case row.onInterface && s.where != onInterface:
 		report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
 		return
-	case row.onMethod && onInterface:
+	case row.onMethod && s.where != onMethod:
 		report(a.pos, "option %q belongs to the directive of a method; on a whole interface leave it out", a.name).Over(a.name)
 		return
 	}
@@ -68,7 +79,7 @@ func (s *Settings) set(a assignment, onInterface bool, report diag.Func) {
 // the directive has itself, which is an error.
 func (s *Settings) put(row *Option, a assignment, report diag.Func) {
 	parse := row.parse
-	if row.constant != nil {
+	if parse == nil {
 		parse = row.constant.parse
 	}
 	parsed, err := parse(a.value)
@@ -101,14 +112,16 @@ func reportValue(a assignment, err error, report diag.Func) {
 	}
 }
 
-// checkTogether reports options that do not go with the directive's others.
-func (s *Settings) checkTogether(report diag.Func) {
+// CheckTogether reports options that do not go with the directive's others.
+func (s *Settings) CheckTogether(report diag.Func) {
 	for _, a := range s.options {
 		row := optionNamed(a.name)
 		if row == nil || !slices.Contains(algorithms, s.Algorithm()) {
 			continue
 		}
-		if !row.appliesTo(s.Algorithm()) {
+		if row.counts && s.Use() != "" && !s.written["prefix"] {
+			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Over(a.name)
+		} else if !row.appliesTo(s.Algorithm()) {
 			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)
 		} else if row.fits != nil {
 			if err := row.fits(s); err != nil {

@@ -19,6 +19,8 @@ type File struct {
 	Syntax  *ast.File // as type-checked: of Source, or what cgo made of it
 	Content []byte    // of the source file
 	Place   *Place    // that its wrappers go to; nil: next to it
+	// Policies are the files of the package that declare some.
+	Policies []*directive.File
 }
 
 // Check type-checks the packages that have directives, without function bodies,
@@ -35,6 +37,7 @@ func (p *Program) Check() []*File {
 		p.report.AtPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
 		return nil
 	}
+	p.pkgs = pkgs
 	files := make([][]*File, len(annotated))
 	parallel.Do(len(annotated), func(i int) { files[i] = p.filesOf(annotated[i], pkgs) })
 	return slices.Concat(files...)
@@ -64,7 +67,7 @@ func (p *Program) filesOf(d *dir, pkgs []*packages.Package) []*File {
 		if errs.inPackage(pkg) {
 			continue
 		}
-		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place})
+		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place, Policies: d.policies})
 	}
 	return files
 }

@@ -26,6 +26,11 @@ func (p *Program) Parse() {
 		s := p.scan(d)
 		files := p.readDirectives(d, s)
 		directive.LinkMethods(files, p.report.At)
+		directive.LinkPolicies(files, p.report.At)
+		d.policies = withPolicies(files)
+		for _, src := range d.policies {
+			src.PkgPath = d.path
+		}
 		for _, src := range files {
 			if len(src.Decls) > 0 && !d.movesOut() {
 				s.wanted[naming.OutputFile(src.Path)] = true
@@ -34,6 +39,12 @@ func (p *Program) Parse() {
 		}
 		d.findOrphans(s.wanted)
 	})
+	p.linkPolicies()
+}
+
+// withPolicies returns the files that declare policies.
+func withPolicies(files []*directive.File) []*directive.File {
+	return slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies) == 0 })
 }
 
 // readDirectives parses the files that may have directives, each one once, and
@@ -55,7 +66,7 @@ func (p *Program) readDirectives(d *dir, s *scan) []*directive.File {
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
 		src := directive.Read(p.fset, parsed[path], path, p.report.At)
 		src.AddConcrete(concrete[path], d.place != nil)
-		if len(src.Decls)+len(src.Methods) > 0 || len(concrete) > 0 {
+		if len(src.Decls)+len(src.Methods)+len(src.Policies) > 0 || len(concrete) > 0 {
 			d.sources = append(d.sources, src)
 		}
 		if d.place == nil {

@@ -32,19 +32,23 @@ type Program struct {
 	report *diag.Reporter
 	list   *goList
 	dirs   []*dir
+
+	foreign []*dir              // not of this run, with policies that its packages use
+	pkgs    []*packages.Package // as they were type-checked
 }
 
 // A dir is the directory of one of the packages to work on. Its files may belong
 // to several packages: that of its tests is another one.
 type dir struct {
-	path    string // import path
-	name    string
-	dir     string
-	files   []string          // names of the Go files that belong to the build, tests too
-	ignored []string          // names of those that build constraints exclude
-	sources []*directive.File // those with directives
-	orphans []string          // generated files that no source asks for any more
-	place   *Place            // that the wrappers go to; nil: this directory
+	path     string // import path
+	name     string
+	dir      string
+	files    []string          // names of the Go files that belong to the build, tests too
+	ignored  []string          // names of those that build constraints exclude
+	sources  []*directive.File // those with directives
+	orphans  []string          // generated files that no source asks for any more
+	place    *Place            // that the wrappers go to; nil: this directory
+	policies []*directive.File // those with policies
 	// excluded are the paths of the ignored files from which wrappers are generated
 	// on other systems, or with other tags.
 	excluded []string

@@ -18,6 +18,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"github.com/rategen/rategen/generator/internal/parallel"
+	"golang.org/x/tools/go/packages"
 )
 
 // A File is a source file whose wrappers are ready to be written.
@@ -39,11 +40,15 @@ type Builder struct {
 	// ImportWay says how a package imports another one, or "" if it does not.
 	// It may be nil if there are no Outs.
 	ImportWay func(from, to string) string
+
+	// Policies are the packages of the files with policies.
+	Policies map[*directive.File]*packages.Package
 }
 
 // Build checks the interfaces of files and their limits, and returns those
 // files that can have wrappers.
 func (b *Builder) Build(files []*load.File) []*File {
+	b.completePolicies()
 	// Variables of one package must have different names.
 	var packages [][]*load.File
 	for _, f := range files {
@@ -113,7 +118,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
-		b.setConstants(s, scopes(w, &Method{}))
+		b.complete(s, scopes(w, &Method{}))
 		r := b.newRule(s, base, i)
 		r.VarName = newVar(varBase + "Limit" + number(i))
 		w.Rules = append(w.Rules, r)
@@ -136,7 +141,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			if !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
-			b.setConstants(s, scopes(w, m))
+			b.complete(s, scopes(w, m))
 			r := b.newRule(s, base+"."+m.Name, i)
 			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
 			w.Rules = append(w.Rules, r)
@@ -183,12 +188,16 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 // source has no line number: a line inserted above a method changes no limit,
 // and must not make the generated file stale.
 func (b *Builder) newRule(s *directive.Settings, name string, i int) *Rule {
+	where := name
 	_, declared, _ := strings.Cut(name, ".")
 	file := filepath.Base(b.Report.Fset.PositionFor(s.Pos, false).Filename)
 	if i > 0 {
 		name += "#" + number(i)
 	}
-	r := &Rule{Settings: s, Name: name, Prefix: "rate_limit:" + name + ":", Source: file + ": " + declared}
+	if p := s.Policy(); p != nil {
+		name = p.File.Syntax.Name.Name + "." + p.Name
+	}
+	r := &Rule{Settings: s, Declared: where, Name: name, Prefix: "rate_limit:" + name + ":", Source: file + ": " + declared}
 	if given := s.Name(); given != "" {
 		r.Name = given
 	}

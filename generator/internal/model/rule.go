@@ -13,11 +13,13 @@ import (
 type Rule struct {
 	*directive.Settings
 	VarName string
-	Name    string     // in errors, logs and metrics
-	Prefix  string     // of the Redis key
-	Source  string     // file and method: "employee.go: EmployeeService.GetByID"
-	Max     *expr.Expr // a constant, or nil for the default; meaningless if dynamic
-	Dynamic bool       // the max depends on the call
+	// Declared is where it is declared: package, interface and method.
+	Declared string
+	Name     string     // in errors, logs and metrics
+	Prefix   string     // of the Redis key
+	Source   string     // file and method: "employee.go: EmployeeService.GetByID"
+	Max      *expr.Expr // a constant, or nil for the default; meaningless if dynamic
+	Dynamic  bool       // the max depends on the call
 }
 
 // KeyText returns the key as it is written in the directive.
@@ -89,19 +91,4 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 		}
 	}
 	return gone
-}
-
-// setConstants gives the Go constants of a directive their values.
-func (b *Builder) setConstants(s *directive.Settings, scope *expr.Scope) {
-	unknown := s.Constants()
-	if len(unknown) == 0 {
-		return
-	}
-	known := map[directive.Constant]int64{}
-	for _, c := range unknown {
-		if n, ok := scope.Constant(c.Option, c.Value, c.IsDuration); ok {
-			known[c] = n
-		}
-	}
-	s.SetConstants(known, b.Report.At)
 }

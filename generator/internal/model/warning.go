@@ -26,6 +26,7 @@ func (b *Builder) Warn(files []*File) {
 	if b.Report.HasErrors() {
 		return // the limits are not all there
 	}
+	b.warnUnused(files)
 	prefixes, generated := map[string]*Rule{}, map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
