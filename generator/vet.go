@@ -50,7 +50,7 @@ func Vet(p Package) Diagnostics {
 	}
 	directive.LinkMethods(files, report.At)
 	directive.LinkPolicies(files, report.At)
-	policies := slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies) == 0 })
+	policies := slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies)+len(src.Defaults) == 0 })
 	var typed []*load.File
 	free := areFree(files, pkg.Syntax, paths, report)
 	for _, src := range files {

@@ -106,6 +106,13 @@ and may change the numbers of the policy. In another file use=limits.api is the
 policy of the package that the file imports as limits, by its code or by a line
 //ratelimit:import.
 
+A line
+
+	//ratelimit:defaults fail=closed storage=packed
+
+holds for all directives and policies of its package that do not say otherwise. A
+default that does not go with what a directive gives is left out.
+
 The options are:
 
   - key=PART,PART...: whose calls are counted together: Go expressions

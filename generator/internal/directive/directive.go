@@ -23,6 +23,7 @@ type Directive struct {
 	Off      bool      // //ratelimit:off
 	imports  *Import
 	policy   bool // //ratelimit:policy
+	defaults bool // //ratelimit:defaults
 	options  []assignment
 	Settings *Settings // what the options mean; nil if off or imports is set
 }
@@ -111,8 +112,11 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		d.imports.Path, _ = strconv.Unquote(line[m[4]:m[5]])
 		return d
 	}
-	if rest, ok := strings.CutPrefix(line, "policy"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
-		d.policy, line = true, rest
+	switch word, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " "); word {
+	case "policy":
+		d.policy, line = true, line[len(line)-len(rest):]
+	case "defaults":
+		d.defaults, line = true, line[len(line)-len(rest):]
 	}
 	for {
 		line = strings.TrimLeft(line, " \t")

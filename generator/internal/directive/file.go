@@ -17,6 +17,7 @@ type File struct {
 	Syntax   *ast.File
 	Imports  []*Import
 	Policies []*Policy
+	Defaults []*Policy // without a name; one, or some that are reported
 	Decls    []*Decl
 	Methods  []*methodDirectives // above methods of concrete types
 }
@@ -60,10 +61,13 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 			if d == nil || d.imports != nil {
 				continue
 			}
-			if d.policy {
-				if !outside(group, places) {
-					report(c.Pos(), "a policy belongs to the package: write it on a line of its own, outside of declarations").Over(Prefix + "policy")
-				} else {
+			if d.policy || d.defaults {
+				switch {
+				case !outside(group, places):
+					report(c.Pos(), "a policy and the defaults belong to the package: write the line outside of declarations").Over(Prefix)
+				case d.defaults:
+					src.addDefaults(d, report)
+				default:
 					src.addPolicy(d, report)
 				}
 				continue

@@ -36,6 +36,7 @@ func isOptions(text string) bool {
 		return true
 	}
 	text, _ = strings.CutPrefix(text, "policy ")
+	text, _ = strings.CutPrefix(text, "defaults ")
 	for rest := strings.TrimLeft(text, " \t"); rest != ""; {
 		name := optionName.FindString(rest)
 		value, ok := strings.CutPrefix(strings.TrimLeft(rest[len(name):], " \t"), "=")

@@ -37,20 +37,7 @@ func parsePolicy(text string) (string, error) {
 // addPolicy adds a policy line of a file. It reports one that has no name, or has
 // options that only a method or an interface can have.
 func (src *File) addPolicy(d *Directive, report diag.Func) {
-	var kept []assignment
-	for _, a := range d.options {
-		row := optionNamed(a.name)
-		switch {
-		case row != nil && row.ownOnly:
-			report(a.pos, "option %q belongs to the directives that use the policy: write it there", a.name).Over(a.name)
-		case row != nil && row.parse != nil && row.constant != nil && strings.Contains(a.value.Text, "#"):
-			report(a.value.Pos, "%s: %s depends on the call, and a policy is the same for all calls: write a constant", a.name, a.value.Text).Over(a.value.Tail(0))
-		default:
-			kept = append(kept, a)
-		}
-	}
-	d.options = kept
-	d.Settings = newSettings(d, inPolicy, report)
+	d.readShared(report)
 	name := d.Settings.Name()
 	switch {
 	case name == "" && !d.Settings.written["name"]:
@@ -60,6 +47,27 @@ func (src *File) addPolicy(d *Directive, report diag.Func) {
 	default:
 		src.Policies = append(src.Policies, &Policy{Name: name, File: src, Settings: d.Settings})
 	}
+}
+
+// readShared reads the options of a line that is for many directives. It reports
+// those that only a method or an interface can have.
+func (d *Directive) readShared(report diag.Func) {
+	var kept []assignment
+	for _, a := range d.options {
+		row := optionNamed(a.name)
+		switch {
+		case row != nil && row.ownOnly:
+			report(a.pos, "option %q belongs to the directives of methods and interfaces: write it there", a.name).Over(a.name)
+		case row != nil && row.parse != nil && row.constant != nil && strings.Contains(a.value.Text, "#"):
+			report(a.value.Pos, "%s: %s depends on the call, and this line is for all calls: write a constant", a.name, a.value.Text).Over(a.value.Tail(0))
+		case d.defaults && (a.name == "name" || a.name == "prefix"):
+			report(a.pos, "option %q is different for each limit: write it in directives, or declare a policy", a.name).Over(a.name)
+		default:
+			kept = append(kept, a)
+		}
+	}
+	d.options = kept
+	d.Settings = newSettings(d, inPolicy, report)
 }
 
 // settings returns those of all directives of a file, in their order for each
@@ -102,9 +110,16 @@ func (src *File) Foreign() map[string][]*Settings {
 // LinkPolicies gives the policies of each package to the directives that use them.
 // It reports those that are unknown or declared twice.
 func LinkPolicies(files []*File, report diag.Func) {
-	byPackage := map[string]map[string]*Policy{}
+	byPackage, defaults := map[string]map[string]*Policy{}, map[string]*Policy{}
 	for _, src := range files {
 		pkg := src.Syntax.Name.Name
+		for _, d := range src.Defaults {
+			if defaults[pkg] != nil {
+				report(d.Settings.Pos, "package %s has another line of defaults: write all of them in one", pkg).Over(Prefix + "defaults")
+				continue
+			}
+			defaults[pkg] = d
+		}
 		if byPackage[pkg] == nil {
 			byPackage[pkg] = map[string]*Policy{}
 		}
@@ -118,7 +133,11 @@ func LinkPolicies(files []*File, report diag.Func) {
 	}
 	for _, src := range files {
 		known := byPackage[src.Syntax.Name.Name]
+		for _, p := range src.Policies {
+			p.Settings.defaults = defaults[src.Syntax.Name.Name]
+		}
 		for _, s := range src.settings() {
+			s.defaults = defaults[src.Syntax.Name.Name]
 			if name := s.Use(); name != "" && !strings.Contains(name, ".") {
 				s.link(known[name], slices.Sorted(maps.Keys(known)), report)
 			}

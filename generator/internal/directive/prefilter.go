@@ -64,7 +64,7 @@ func mentionsMisspelt(content []byte) bool {
 // nearMiss recognises a comment line that was meant as a directive: the word,
 // then either a colon and something like an option, or an option of ours.
 var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
-	`\s*:\s*((?:policy\s+)?[A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
+	`\s*:\s*((?:(?:policy|defaults)\s+)?[A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
 	`\s+((?:` + strings.Join(optionNames, "|") + `)=\S.*))`)
 
 // misspelt recognises a comment line that is a directive but for its first

@@ -41,8 +41,10 @@ func (s *Settings) Says(about Topic) []string {
 			all = append(all, text)
 		}
 	}
-	if text := s.constantsSay(); about == TopicLimit && text != "" {
-		all = append(all, text)
+	for _, text := range []string{s.constantsSay(), s.defaultsSay()} {
+		if about == TopicLimit && text != "" {
+			all = append(all, text)
+		}
 	}
 	return all
 }
@@ -172,7 +174,8 @@ func costSays(s *Settings) string {
 
 func whenSays(s *Settings) string {
 	if when := s.Expr("when"); when != nil {
-		return "It is applied only to calls for which " + when.Text + " is true."
+		// One that cannot be evaluated counts as true.
+		return "It is not applied to calls for which " + when.Text + " is false."
 	}
 	return ""
 }

@@ -25,6 +25,9 @@ type Settings struct {
 	named   []Constant   // what Go constants have given values to
 	where   where
 	policy  *Policy // that it uses, or nil
+
+	defaults  *Policy  // of its package, or nil
+	byDefault []string // the options that these give it
 }
 
 // where says where a directive stands.

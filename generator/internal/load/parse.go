@@ -42,9 +42,9 @@ func (p *Program) Parse() {
 	p.linkPolicies()
 }
 
-// withPolicies returns the files that declare policies.
+// withPolicies returns the files that declare policies or defaults.
 func withPolicies(files []*directive.File) []*directive.File {
-	return slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies) == 0 })
+	return slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies)+len(src.Defaults) == 0 })
 }
 
 // readDirectives parses the files that may have directives, each one once, and
@@ -66,7 +66,7 @@ func (p *Program) readDirectives(d *dir, s *scan) []*directive.File {
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
 		src := directive.Read(p.fset, parsed[path], path, p.report.At)
 		src.AddConcrete(concrete[path], d.place != nil)
-		if len(src.Decls)+len(src.Methods)+len(src.Policies) > 0 || len(concrete) > 0 {
+		if len(src.Decls)+len(src.Methods)+len(src.Policies)+len(src.Defaults) > 0 || len(concrete) > 0 {
 			d.sources = append(d.sources, src)
 		}
 		if d.place == nil {

@@ -17,21 +17,27 @@ func (b *Builder) complete(s *directive.Settings, scope *expr.Scope) {
 	if deferred {
 		s.CheckTogether(b.Report.At)
 	}
+	s.AdoptDefaults()
 }
 
-// completePolicies does so for the policies, each in the scope of its own file.
+// completePolicies does so for the defaults of packages and then for their
+// policies, each in the scope of its own file.
 func (b *Builder) completePolicies() {
-	for src, pkg := range b.Policies {
-		var scope *expr.Scope
-		for _, p := range src.Policies {
-			if len(p.Settings.Constants()) == 0 {
-				continue
+	scopes := map[*directive.File]*expr.Scope{}
+	complete := func(src *directive.File, policies []*directive.Policy) {
+		for _, p := range policies {
+			pkg := b.Policies[src]
+			if scopes[src] == nil {
+				scopes[src] = expr.NewScope((&load.File{Pkg: pkg}).Sibling(src), pkg.Types, b.Report)
 			}
-			if scope == nil {
-				scope = expr.NewScope((&load.File{Pkg: pkg}).Sibling(src), pkg.Types, b.Report)
-			}
-			b.complete(p.Settings, scope)
+			b.complete(p.Settings, scopes[src])
 		}
+	}
+	for src := range b.Policies {
+		complete(src, src.Defaults)
+	}
+	for src := range b.Policies {
+		complete(src, src.Policies)
 	}
 }
 
