@@ -3,7 +3,6 @@ package generator
 import (
 	"go/constant"
 	"go/token"
-	"slices"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
@@ -52,25 +51,45 @@ func List(cfg Config) ([]Rule, error) {
 		return nil, err
 	}
 	var rules []Rule
-	usedBy := map[*directive.Policy][]string{}
+	for _, p := range policiesOf(program, usedBy(wrapped), report) {
+		rules = append(rules, p.Rule)
+	}
 	for _, f := range wrapped {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
 				rule := ruleOf(w, r)
 				rule.Pos, rule.Package = report.Position(r.Pos), f.Pkg.PkgPath
 				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// usedBy returns what uses policies.
+func usedBy(files []*model.File) map[*directive.Policy][]string {
+	found := map[*directive.Policy][]string{}
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			for _, r := range w.Rules {
 				if p := r.Policy(); p != nil {
-					usedBy[p] = append(usedBy[p], r.Declared)
+					found[p] = append(found[p], r.Declared)
 				}
 			}
 		}
 	}
-	return slices.Concat(policiesOf(program, usedBy, report), rules), nil
+	return found
+}
+
+// A policy is a policy as a rule.
+type policy struct {
+	Rule
+	settings *directive.Settings
 }
 
 // policiesOf describes the policies of the packages.
-func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, report *diag.Reporter) []Rule {
-	var rules []Rule
+func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, report *diag.Reporter) []policy {
+	var policies []policy
 	for _, src := range program.Policies() {
 		for _, p := range src.Policies {
 			name := src.Syntax.Name.Name + "." + p.Name
@@ -83,10 +102,10 @@ func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, re
 			for _, option := range r.Shown() {
 				rule.Options = append(rule.Options, Setting{option.Name, option.Value})
 			}
-			rules = append(rules, rule)
+			policies = append(policies, policy{rule, settings})
 		}
 	}
-	return rules
+	return policies
 }
 
 // wrapped returns the files of the packages that cfg names with their wrappers, and

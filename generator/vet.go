@@ -64,9 +64,10 @@ func Vet(p Package) Diagnostics {
 	}
 	builder := &model.Builder{Report: report, Policies: map[*directive.File]*packages.Package{}}
 	for _, src := range policies {
-		if hasImports(pkg, src) {
-			builder.Policies[src] = pkg
+		if !hasImports(pkg, src) {
+			return diagnosticsOf(report) // what it says of limits is not known
 		}
+		builder.Policies[src] = pkg
 	}
 	builder.Warn(builder.Build(typed))
 	return diagnosticsOf(report)

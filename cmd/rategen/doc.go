@@ -340,8 +340,8 @@ call is over, what Redis holds, and what happens when it gives no answer:
 
 	rategen explain employee.go:13
 
-The line is that of a directive, or one of a method or its comment, all of whose limits
-are explained then. A column may follow. Values of the example are made up, and
+The line is that of a directive or a policy, or one of a method or its comment, all of
+whose limits are explained then. A column may follow. Values of the example are made up, and
 runtime.WithNamespace puts its name and a colon before the key. With -json each
 directive is an object as of rategen list, which has a field explanation.
 

@@ -105,6 +105,17 @@ func absolute(path, dir string) string {
 	return filepath.Join(dir, path)
 }
 
+// sameDir reports whether two paths name one directory, which need not exist.
+func sameDir(a, b string) bool { return a == b || realPath(a) == realPath(b) }
+
+// realPath resolves the symbolic links in the part of a path that exists.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+		return real
+	}
+	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+}
+
 // findPlace decides where the wrappers of a package go. It reports lines and
 // flags that do not agree.
 func (p *Program) findPlace(d *dir, lines []generateLine) {
@@ -124,7 +135,7 @@ func (p *Program) findPlace(d *dir, lines []generateLine) {
 		return "to " + p.report.Short(place.Dir)
 	}
 	same := func(a, b *Place) bool {
-		return a == nil && b == nil || a != nil && b != nil && a.Dir == b.Dir && (a.Name == b.Name || a.Name == "" || b.Name == "")
+		return a == nil && b == nil || a != nil && b != nil && sameDir(a.Dir, b.Dir) && (a.Name == b.Name || a.Name == "" || b.Name == "")
 	}
 	for _, other := range lines[1:] {
 		if !same(d.place, other.place) {
