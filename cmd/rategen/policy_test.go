@@ -80,3 +80,15 @@ func TestUnusedPolicy(t *testing.T) {
 	})
 	expect(t, dir, 0, "a.go:8:25: warning: nothing uses the policy api: remove it, or write use=api in a directive\n")
 }
+
+// A package may use a policy of one that imports it: nothing but its directives does.
+func TestPolicyOfImporter(t *testing.T) {
+	files := map[string]string{
+		"go.mod":         module["go.mod"],
+		"app/app.go":     "package app\n\nimport \"example.com/m/store\"\n\n//ratelimit:policy name=api rate=5/s\n\ntype App interface {\n\tstore.Plain\n\t//ratelimit:use=api key=#id\n\tDo(id string) error\n}\n",
+		"store/store.go": "package store\n\n//ratelimit:import \"example.com/m/app\"\n\ntype Plain interface{ Plain() }\n\ntype Store interface {\n\t//ratelimit:use=app.api key=#id\n\tGet(id string) error\n}\n",
+	}
+	dir := writeModule(t, files)
+	expect(t, dir, 0, "app/app_ratelimit.go: wrote\nstore/store_ratelimit.go: wrote\n", "-v", "./...")
+	expect(t, dir, 0, "store/store_ratelimit.go: unchanged\n", "-v", "./store")
+}
