@@ -62,6 +62,9 @@ func isSound(options string) bool {
 		return &diag.Diagnostic{}
 	}
 	d := parse(Prefix+options, 1, report)
+	if sound && (d.policy || d.defaults) {
+		return false // it belongs elsewhere
+	}
 	if sound && !d.Off && d.imports == nil {
 		newSettings(d, onInterface, report)
 	}

@@ -57,6 +57,14 @@ type Option struct {
 	says says
 }
 
+// read reads a value, by parse or as a constant.
+func (o *Option) read(v Value) (any, error) {
+	if o.parse == nil {
+		return o.constant.parse(v)
+	}
+	return o.parse(v)
+}
+
 // appliesTo reports whether the option has a meaning for an algorithm.
 func (o *Option) appliesTo(algorithm string) bool {
 	return o.algorithms == nil || slices.Contains(o.algorithms, algorithm)

@@ -62,7 +62,12 @@ func (s *Settings) set(a assignment, report diag.Func) {
 		if near == "" {
 			hint = ": the options are " + strings.Join(optionNames, ", ")
 		}
-		report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name).ReplaceBy(near)
+		d := report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name)
+		if row := optionNamed(near); row != nil {
+			if _, err := row.read(a.value); err == nil {
+				d.ReplaceBy(near)
+			}
+		}
 		return
 	case s.written[a.name]:
 		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
@@ -81,11 +86,7 @@ func (s *Settings) set(a assignment, report diag.Func) {
 // put parses the value of an option. What a rate stands for does not replace what
 // the directive has itself, which is an error.
 func (s *Settings) put(row *Option, a assignment, report diag.Func) {
-	parse := row.parse
-	if parse == nil {
-		parse = row.constant.parse
-	}
-	parsed, err := parse(a.value)
+	parsed, err := row.read(a.value)
 	if err != nil {
 		reportValue(a, err, report)
 	}
