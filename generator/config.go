@@ -23,7 +23,8 @@ type Config struct {
 	// Check asks to write nothing and to say what would be written.
 	Check bool
 	// Out is the directory of another package that the wrappers are written
-	// to, relative to Dir. Empty means next to the source files.
+	// to, relative to Dir. Empty means what the packages' go:generate lines say,
+	// or else next to the source files.
 	Out string
 	// Package is the name of the package in Out. Empty means the name that its
 	// files have, or else that of the directory.
@@ -51,23 +52,33 @@ func (cfg Config) complete() (Config, error) {
 
 // load returns what is to be loaded.
 func (cfg Config) load() load.Config {
-	return load.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Tags: cfg.Tags, Bare: cfg.Out != ""}
+	return load.Config{Dir: cfg.Dir, Patterns: cfg.Patterns, Tags: cfg.Tags, Out: cfg.Out, OutName: cfg.Package}
 }
 
-// openOut returns the output package, or nil if there is none.
-func (cfg Config) openOut(report *diag.Reporter) (*output.Package, error) {
-	if cfg.Out == "" {
-		return nil, nil
+// openOuts returns the packages that wrappers are written to instead of those of
+// their interfaces, by directory. It reports those that cannot be.
+func openOuts(p *load.Program, report *diag.Reporter) map[string]*output.Package {
+	outs := map[string]*output.Package{}
+	for _, place := range p.Places() {
+		if before := outs[place.Dir]; before != nil {
+			if place.Name != "" && place.Name != before.Types.Name() {
+				report.AtPosition(place.Pos, "-pkg %s: the wrappers of another package make %s package %s: give both one name", place.Name, report.Short(place.Dir), before.Types.Name())
+			}
+			continue
+		}
+		pkgs, _ := p.PathsTo(place.Dir)
+		out, err := output.OpenPackage(place.Dir, place.Name, pkgs, report.Short)
+		if err != nil {
+			report.AtPosition(place.Pos, "%v", err)
+			continue
+		}
+		outs[place.Dir] = out
 	}
-	dir := cfg.Out
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(cfg.Dir, dir)
-	}
-	return output.OpenPackage(dir, cfg.Package, report.Short)
+	return outs
 }
 
-// openRecord returns the record of runs with this configuration. Wrappers in
-// an output package are not recorded.
+// openRecord returns the record of runs with this configuration. One whose flags
+// say where wrappers go is not recorded.
 func (cfg Config) openRecord() *cache.Record {
 	if cfg.Out != "" {
 		return nil

@@ -52,7 +52,7 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
 	cfg.Dir, cfg.Patterns = filepath.Dir(path), []string{"."}
-	wrapped, err := cfg.wrapped(report)
+	program, wrapped, err := cfg.wrapped(report)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,11 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 				e.Package = f.Pkg.PkgPath
 				found = append(found, e)
 			}
+		}
+	}
+	for _, r := range policiesOf(program, usedBy(wrapped), report) {
+		if at.holds(r.Pos) && r.Pos.Line == line {
+			found = append(found, Explanation{Rule: r.Rule, Topics: topicsOf(r.settings)})
 		}
 	}
 	if len(found) == 0 {
@@ -135,6 +140,16 @@ func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Me
 		}
 	}
 	return e
+}
+
+// topicsOf says what a policy means, as far as it is not the directives that use it
+// that say.
+func topicsOf(s *directive.Settings) []Topic {
+	var topics []Topic
+	for _, topic := range []directive.Topic{directive.TopicLimit, directive.TopicRedis, directive.TopicFailure} {
+		topics = append(topics, Topic{string(topic), strings.Join(s.Says(topic), " ")})
+	}
+	return topics
 }
 
 // limitedBy returns the methods that a rule limits.

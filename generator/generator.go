@@ -27,10 +27,6 @@ func Run(cfg Config) (*Result, error) {
 		return nil, err
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
-	out, err := cfg.openOut(report)
-	if err != nil {
-		return nil, err
-	}
 
 	// From the configuration to the files that an earlier run found up to
 	// date, if nothing has changed since (package cache).
@@ -44,6 +40,7 @@ func Run(cfg Config) (*Result, error) {
 	// files to directives (packages load and directive).
 	program := load.List(cfg.load(), report)
 	program.Parse()
+	outs := openOuts(program, report)
 
 	// From directives to type-checked files, generated code there or not
 	// (package load).
@@ -51,23 +48,22 @@ func Run(cfg Config) (*Result, error) {
 
 	// From these to wrappers with their rules and limits, every expression
 	// checked (packages model and expr).
-	builder := &model.Builder{Report: report, Out: out, ImportWay: program.ImportWay}
+	builder := &model.Builder{Report: report, Outs: outs, ImportWay: program.ImportWay, Policies: program.PolicyPackages()}
 	wrapped := builder.Build(files)
 	builder.Warn(wrapped)
-	if out != nil {
-		builder.CheckOutputs(wrapped)
-	}
+	program.WarnPlaces()
+	builder.CheckOutputs(wrapped)
 	if report.HasErrors() {
 		return nil, diagnosticsOf(report)
 	}
 
 	// From wrappers to Go code (package emit), and to disk (package output).
-	outputs := emitFiles(wrapped, out, report)
-	outputs = append(outputs, orphansOf(program, out, outputs)...)
+	outputs := emitFiles(wrapped, report)
+	outputs = append(outputs, orphansOf(program, outs, outputs)...)
 	if report.HasErrors() {
 		return nil, diagnosticsOf(report)
 	}
-	result, err := writeFiles(cfg, out, outputs, report)
+	result, err := writeFiles(cfg, outputs, report)
 	if err != nil {
 		return result, err
 	}

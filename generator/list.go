@@ -17,6 +17,8 @@ type Rule struct {
 	Package   string         // import path
 	Interface string         // or the concrete type
 	Methods   []string       // that it applies to
+	Policy    bool           // it is a policy: Interface and Methods are empty
+	UsedBy    []string       // of a policy: what uses it, as in orders.Orders.List
 	Shared    bool           // it stands above the interface: the methods share it
 	Name      string         // in errors, logs and metrics
 	Key       []string       // its parts; none if all callers share one budget
@@ -44,11 +46,14 @@ func List(cfg Config) ([]Rule, error) {
 		return nil, err
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
-	wrapped, err := cfg.wrapped(report)
+	program, wrapped, err := cfg.wrapped(report)
 	if err != nil {
 		return nil, err
 	}
 	var rules []Rule
+	for _, p := range policiesOf(program, usedBy(wrapped), report) {
+		rules = append(rules, p.Rule)
+	}
 	for _, f := range wrapped {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
@@ -61,17 +66,60 @@ func List(cfg Config) ([]Rule, error) {
 	return rules, nil
 }
 
+// usedBy returns what uses policies.
+func usedBy(files []*model.File) map[*directive.Policy][]string {
+	found := map[*directive.Policy][]string{}
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			for _, r := range w.Rules {
+				if p := r.Policy(); p != nil {
+					found[p] = append(found[p], r.Declared)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// A policy is a policy as a rule.
+type policy struct {
+	Rule
+	settings *directive.Settings
+}
+
+// policiesOf describes the policies of the packages.
+func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, report *diag.Reporter) []policy {
+	var policies []policy
+	for _, src := range program.Policies() {
+		for _, p := range src.Policies {
+			name := src.Syntax.Name.Name + "." + p.Name
+			settings := p.Settings.With("name", name)
+			if settings.Prefix() == "" {
+				settings = settings.With("prefix", "rate_limit:"+name+":")
+			}
+			r := &model.Rule{Settings: settings, Name: name}
+			rule := Rule{Pos: report.Position(p.Settings.Pos), Package: src.PkgPath, Name: name, Limit: limitOf(r), Policy: true, UsedBy: usedBy[p]}
+			for _, option := range r.Shown() {
+				rule.Options = append(rule.Options, Setting{option.Name, option.Value})
+			}
+			policies = append(policies, policy{rule, settings})
+		}
+	}
+	return policies
+}
+
 // wrapped returns the files of the packages that cfg names with their wrappers, and
 // writes nothing. The error is a [Diagnostics].
-func (cfg Config) wrapped(report *diag.Reporter) ([]*model.File, error) {
+func (cfg Config) wrapped(report *diag.Reporter) (*load.Program, []*model.File, error) {
 	program := load.List(cfg.load(), report)
 	program.Parse()
-	builder := &model.Builder{Report: report}
-	files := builder.Build(program.Check())
+	files := program.Check()
+	builder := &model.Builder{Report: report, Outs: openOuts(program, report), ImportWay: program.ImportWay, Policies: program.PolicyPackages()}
+	wrapped := builder.Build(files)
 	if report.HasErrors() {
-		return nil, diagnosticsOf(report)
+		return nil, nil, diagnosticsOf(report)
 	}
-	return files, nil
+	return program, wrapped, nil
 }
 
 // ruleOf describes a rule of a wrapper.

@@ -42,11 +42,11 @@ const (
 )
 
 // emitFiles returns the generated files as they should be.
-func emitFiles(files []*model.File, out *output.Package, report *diag.Reporter) []output.File {
+func emitFiles(files []*model.File, report *diag.Reporter) []output.File {
 	outputs := make([]output.File, len(files))
 	parallel.Do(len(files), func(i int) {
 		f := files[i]
-		path := out.Path(f.Source.Path)
+		path := f.Out.Path(f.Source.Path)
 		content, err := emit.Render(f)
 		if err != nil {
 			report.At(f.Source.Syntax.Package, "cannot write %s: %v; this is a bug of rategen", path, err)
@@ -58,12 +58,14 @@ func emitFiles(files []*model.File, out *output.Package, report *diag.Reporter) 
 }
 
 // orphansOf returns the generated files that are to be removed: no source file
-// asks for them any more.
-func orphansOf(p *load.Program, out *output.Package, asked []output.File) []output.File {
+// asks for them any more, in this build or in another.
+func orphansOf(p *load.Program, outs map[string]*output.Package, asked []output.File) []output.File {
 	paths := p.Orphans()
-	if out != nil {
-		paths = append(paths, out.Orphans(p.PackagePaths(), func(path string) bool {
-			return slices.ContainsFunc(asked, func(f output.File) bool { return f.Path == path })
+	for dir, out := range outs {
+		_, excluded := p.PathsTo(dir)
+		paths = append(paths, out.Orphans(func(path string) bool {
+			return slices.ContainsFunc(asked, func(f output.File) bool { return f.Path == path }) ||
+				slices.ContainsFunc(excluded, func(source string) bool { return out.Path(source) == path })
 		})...)
 	}
 	var orphans []output.File
@@ -74,13 +76,8 @@ func orphansOf(p *load.Program, out *output.Package, asked []output.File) []outp
 }
 
 // writeFiles brings the generated files up to date, or says which ones are not.
-func writeFiles(cfg Config, out *output.Package, files []output.File, report *diag.Reporter) (*Result, error) {
+func writeFiles(cfg Config, files []output.File, report *diag.Reporter) (*Result, error) {
 	slices.SortFunc(files, func(a, b output.File) int { return strings.Compare(a.Path, b.Path) })
-	if out != nil && !cfg.Check {
-		if err := out.MakeDir(); err != nil {
-			return nil, err
-		}
-	}
 	result := &Result{Notes: report.SortedNotes(), Warnings: diagnosticsOf(report)}
 	for _, f := range files {
 		act := f.Apply

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -43,35 +44,48 @@ func Vet(p Package) Diagnostics {
 	concrete := directive.ConcreteTypes(wanted, pkg.Syntax, paths)
 	var files []*directive.File
 	for i, file := range pkg.Syntax {
-		src := directive.Read(file, paths[i], report.At)
+		src := directive.Read(p.Fset, file, paths[i], report.At)
 		src.AddConcrete(concrete[paths[i]], true)
 		files = append(files, src)
 	}
 	directive.LinkMethods(files, report.At)
+	directive.LinkPolicies(files, report.At)
+	policies := slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies)+len(src.Defaults) == 0 })
 	var typed []*load.File
+	free := areFree(files, pkg.Syntax, paths, report)
 	for _, src := range files {
-		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax}
-		if len(src.Decls) > 0 && isComplete(f, files) {
+		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax, Policies: policies}
+		switch {
+		case !hasImports(pkg, src):
+			checkImports(f, report)
+		case free && len(src.Decls) > 0 && isComplete(f):
 			typed = append(typed, f)
 		}
 	}
-	builder := &model.Builder{Report: report}
+	builder := &model.Builder{Report: report, Policies: map[*directive.File]*packages.Package{}}
+	for _, src := range policies {
+		if !hasImports(pkg, src) {
+			return diagnosticsOf(report) // what it says of limits is not known
+		}
+		builder.Policies[src] = pkg
+	}
 	builder.Warn(builder.Build(typed))
 	return diagnosticsOf(report)
 }
 
 // isComplete reports whether all that a file's directives need is known. What
-// the compiler reports, and imports that only a generated file will have, are
-// left to others.
-func isComplete(f *load.File, files []*directive.File) bool {
-	for _, src := range files {
-		for _, spec := range src.Imports {
-			if f.Pkg.Imports[spec.Path] == nil {
+// the compiler reports, imports that only a generated file will have, and policies
+// of other packages are left to others.
+func isComplete(f *load.File) bool {
+	if len(f.Source.Foreign()) > 0 {
+		return false
+	}
+	for _, decl := range f.Source.Decls {
+		for _, src := range decl.Sources {
+			if !hasImports(f.Pkg, src) || len(src.Foreign()) > 0 {
 				return false
 			}
 		}
-	}
-	for _, decl := range f.Source.Decls {
 		if load.TypeOf(decl, f.Pkg.Types) == nil || !load.IsSound(decl, f.Pkg.Types) {
 			return false
 		}

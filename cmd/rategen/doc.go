@@ -31,9 +31,11 @@ generated file, and let rategen -check ./... guard it in your tests.
 # Packages
 
 Packages are named as for the go command, ./... included. Without any, rategen
-works on the package of the current directory, as go generate needs it. It reads
+works on the package of the current directory, as go generate needs it. It never
+writes outside of the main module, whatever a pattern such as all reaches. It reads
 test files as well. It skips files that build constraints exclude, and names
-them: set GOOS, GOARCH or -tags to generate for them.
+them: set GOOS, GOARCH or -tags to generate for them. What is generated from them
+stays as it is.
 
 # Flags
 
@@ -41,7 +43,8 @@ them: set GOOS, GOARCH or -tags to generate for them.
 	-v      name each generated file and its status
 	-json   print errors, warnings and stale files to standard output as JSON
 	-tags   build tags, separated by commas
-	-out    directory of another package to write the wrappers to
+	-out    directory of another package to write the wrappers to, as in the
+	        package's go:generate line
 	-pkg    name of that package; by default that of its files or directory
 	-version
 	        print the version of rategen
@@ -87,7 +90,28 @@ along with the wrapper, RateLimitedService, into the file that belongs to the
 file with the type's declaration. The interface leaves out methods that come
 from embedded fields, but for those of a server: if a struct embeds
 pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods may
-stand in several files of the package.
+stand in several files of the package. One that does not exist in every build of the
+type, or is limited in some builds only, is an error.
+
+A policy is a limit that directives use by name, in this package or in another:
+
+	//ratelimit:policy name=api window=1m max=600
+
+	//ratelimit:use=api key=#tenant
+
+The policy stands on a line outside of all declarations, and has the options that
+are not about one method. All limits that use it count together, for each key: their
+rule is named <package>.api. A directive that gives a prefix of its own counts apart,
+and may change the numbers of the policy. In another file use=limits.api is the
+policy of the package that the file imports as limits, by its code or by a line
+//ratelimit:import.
+
+A line
+
+	//ratelimit:defaults fail=closed storage=packed
+
+holds for all directives and policies of its package that do not say otherwise. A
+default that does not go with what a directive gives is left out.
 
 The options are:
 
@@ -95,11 +119,14 @@ The options are:
     separated by commas, in which #id is the parameter id and #0 the first
     (default: one budget for all callers)
   - window=DURATION: the time that max refers to, 1ms to 366d; for concurrency,
-    after which the permits of a process that died are free (default: 60s, for
+    after which the permits of a process that died are free; like burst, wait
+    and block also a Go constant, such as config.Window (default: 60s, for
     concurrency 30s)
   - max=INTEGER: calls admitted in a window, or in flight, 1 to 1,000,000 for
     sliding-log and concurrency, and to 10¹² for the others, or a Go integer
     expression such as #plan.PerMinute (default: 100)
+  - rate=MAX/WINDOW: short for max and window: rate=5/10s is max=5 window=10s,
+    and rate=100/s is max=100 window=1s (default: max and window)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log)
@@ -158,6 +185,14 @@ The options are:
     RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
     (default: none left out)
+  - only=METHOD,METHOD...: on an interface's line: the methods that it applies
+    to, in place of except (default: all methods)
+  - replace=all|NAME: on a method's line: this limit takes the place of all
+    limits of its interface, or of the one with that name, and is not added to
+    them (default: added to them)
+  - use=POLICY: the limit that a line //ratelimit:policy name=POLICY … declares
+    in the package, or in another one, as in use=limits.api: all that use it
+    count together (default: a limit of its own)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:
@@ -230,12 +265,19 @@ module, as in
 
 	//go:generate go tool rategen -out ../limits
 
+This line of the package says where its wrappers go, and every command obeys it:
+rategen ./... and rategen -check ./... need no flag. The flag alone works too, with
+a warning that no other command knows it. All lines of a package, and the flags,
+must agree. Wrappers that an earlier run has written next to the interfaces are
+removed.
+
 The files have the same names as next to the interfaces, and everything else
 works as there: -check works, rategen never replaces a file that it has not
-written, and it removes files whose source is gone. The interfaces must be
-exported, and so must everything that their methods and the directives'
-expressions name. A package cannot have its wrappers in a package that it
-imports.
+written, and it removes files whose source is gone. Several packages may write to
+one directory. A file or a name that two of them would have is an error. The
+interfaces must be exported, and so must everything that their methods and the
+directives' expressions name. A package cannot have its wrappers in a package that
+it imports.
 
 # Warnings
 
@@ -254,13 +296,28 @@ not meant:
     user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
 
+  - A key ends in the remote address of a request or a connection, which has a port:
+    each connection then has a budget of its own. Write a key such as
+    ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
+
+  - An interface embeds a limited one, whose limits hold for its own wrapper only.
+    Repeat the methods with the directives that are to hold, or with none if you mean
+    that.
+
   - A call may wait and has no context, so it waits on after its caller has gone.
-    Give the method a context, or write ctx=context.Background() if you mean that.
+    Give the method a context, or write ctx=context.Background() if you mean that,
+    which needs an import of context.
 
   - A method that has no limit of its own returns what is limited, without the
     limits, such as WithTx(tx) *Queries. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
+
+  - Nothing uses a policy of a package that has limits. A package of policies alone
+    is there for others; rategen list shows what uses each.
+
+  - The flag -out says where wrappers go, and no line of the package does. Write
+    the //go:generate line that the warning names.
 
   - A directive stands in a file that another tool has generated, and is lost when
     that runs again. Write it above an interface of your own that embeds the
@@ -273,7 +330,7 @@ There is no warning about calls of a limited method on the unwrapped type.
 # Without generating
 
 The command rategen list prints a table of all rules: the place, name, limit and
-key of each. It cuts long cells with an ellipsis, so that the table fits 80
+key of each, and of each policy what uses it. It cuts long cells with an ellipsis, so that the table fits 80
 columns. With -json each rule is an object on a line of its own, with every
 option and nothing cut.
 
@@ -283,8 +340,8 @@ call is over, what Redis holds, and what happens when it gives no answer:
 
 	rategen explain employee.go:13
 
-The line is that of a directive, or one of a method or its comment, all of whose limits
-are explained then. A column may follow. Values of the example are made up, and
+The line is that of a directive or a policy, or one of a method or its comment, all of
+whose limits are explained then. A column may follow. Values of the example are made up, and
 runtime.WithNamespace puts its name and a colon before the key. With -json each
 directive is an object as of rategen list, which has a field explanation.
 

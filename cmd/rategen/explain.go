@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -47,7 +48,11 @@ func explain(args []string, stdout, stderr io.Writer, dir string) int {
 			fmt.Fprintln(stdout)
 		}
 		fmt.Fprintf(stdout, "%s:%d: %s\n", e.Pos.Filename, e.Pos.Line, e.Name)
-		printTopic(stdout, "limits", e.Interface+"."+strings.Join(e.Methods, ", "))
+		if e.Policy {
+			printTopic(stdout, "policy", "used by "+cmp.Or(strings.Join(e.UsedBy, ", "), "nothing in this package"))
+		} else {
+			printTopic(stdout, "limits", e.Interface+"."+strings.Join(e.Methods, ", "))
+		}
 		for _, t := range e.Topics {
 			printTopic(stdout, t.Name, t.Text)
 		}

@@ -34,6 +34,12 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 	rows := [][]string{{"POSITION", "RULE", "LIMIT", "KEY"}}
 	for _, r := range rules {
 		key := cmp.Or(strings.Join(r.Key, ","), "(all callers)")
+		switch {
+		case r.Policy && len(r.UsedBy) == 0:
+			key = "(policy, unused)"
+		case r.Policy:
+			key = "(policy of " + strings.Join(r.UsedBy, ", ") + ")"
+		}
 		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit, key})
 	}
 	if len(rules) > 0 {
@@ -54,7 +60,12 @@ func printRules(w io.Writer, rules []generator.Rule) {
 func ruleMembers(r generator.Rule) []member {
 	members := []member{
 		{"file", r.Pos.Filename}, {"line", r.Pos.Line}, {"column", r.Pos.Column},
-		{"package", r.Package}, {"interface", r.Interface}, {"methods", append([]string{}, r.Methods...)},
+		{"package", r.Package},
+	}
+	if r.Policy {
+		members = append(members, member{"policy", true}, member{"usedBy", append([]string{}, r.UsedBy...)})
+	} else {
+		members = append(members, member{"interface", r.Interface}, member{"methods", append([]string{}, r.Methods...)})
 	}
 	if r.Shared {
 		members = append(members, member{"shared", true})

@@ -111,6 +111,8 @@ func TestErrors(t *testing.T) {
 		{"no module", nil, []string{"-out", "/"}, 1, "is in no module"},
 		{"no such package", nil, []string{"./nowhere"}, 1, "nowhere"},
 		{"nothing matches", map[string]string{"empty/x.txt": ""}, []string{"./empty/..."}, 1, "no packages match ./empty/..."},
+		{"another module's package", nil, []string{".", "fmt"}, 1, "package fmt is not in the main module: run rategen in the module that it belongs to"},
+		{"another module's packages", nil, []string{"fmt/..."}, 1, "no packages of the main module match fmt/..."},
 		{"file", nil, []string{"a.go"}, 1, "name packages, not files"},
 		{"misspelt", map[string]string{"a.go": "package m\n\ntype A interface {\n\t//ratelimit:widnow=5s\n\tDo() error\n}\n"}, nil, 1,
 			"a.go:4:14: unknown option \"widnow\" (did you mean \"window\"?)\n"},
@@ -195,26 +197,4 @@ func TestWarningsAndJSON(t *testing.T) {
 	if code, out, _ := rategen(dir, "-json", "./nowhere"); code != 1 || !strings.HasPrefix(out, `{"severity":"error","message":"`) {
 		t.Errorf("-json: exit %d\nstdout: %s", code, out)
 	}
-}
-
-func TestOut(t *testing.T) {
-	dir := writeModule(t, module)
-	expect := func(wantCode int, want string, args ...string) {
-		t.Helper()
-		if code, out, errs := rategen(dir, args...); code != wantCode || out+errs != want {
-			t.Errorf("rategen %s: exit %d\n%s%s", strings.Join(args, " "), code, out, errs)
-		}
-	}
-	expect(1, "x/limits/a_ratelimit.go: missing: run go generate\n", "-check", "-out", "x/limits")
-	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
-		t.Error("-check made the directory")
-	}
-	expect(0, "x/limits/a_ratelimit.go: wrote\n", "-v", "-out", "x/limits")
-	expect(0, "", "-check", "-out", "x/limits")
-	// The package's other runs leave the file alone.
-	expect(0, "a_ratelimit.go: wrote\n", "-v", "./...")
-	expect(0, "x/limits/a_ratelimit.go: unchanged\n", "-v", "-out", "x/limits")
-	os.WriteFile(filepath.Join(dir, "a.go"), []byte("package m\n"), 0o644)
-	expect(1, "a_ratelimit.go: stale: run go generate\nx/limits/a_ratelimit.go: stale: run go generate\n", "-check", "-out", "x/limits")
-	expect(0, "a_ratelimit.go: removed\nx/limits/a_ratelimit.go: removed\n", "-v", "-out", "x/limits")
 }

@@ -45,6 +45,11 @@ const (
 	defaultMaxText = "100"
 )
 
+// ratesOf returns the algorithms that count calls in a time.
+func ratesOf(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == Concurrency })
+}
+
 // IsBucket reports whether an algorithm keeps a level that drains.
 func IsBucket(algorithm string) bool { return algorithm == tokenBucket || algorithm == leakyBucket }
 

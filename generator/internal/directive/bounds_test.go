@@ -49,7 +49,7 @@ func TestBoundsInUse(t *testing.T) {
 // shortestWindow returns the shortest time that window= takes.
 func shortestWindow(t *testing.T) time.Duration {
 	t.Helper()
-	parse := optionNamed("window").parse
+	parse := optionNamed("window").constant.parse
 	if _, err := parse(Value{Text: "999us"}); err == nil {
 		t.Error("window=999us is taken")
 	}

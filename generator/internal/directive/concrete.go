@@ -49,7 +49,7 @@ type TypeID struct{ pkg, name string }
 // AddLimitedTypes adds the types of whose methods a file limits some.
 func AddLimitedTypes(file *ast.File, wanted map[TypeID]bool) {
 	for _, decl := range file.Decls {
-		if fn, ok := decl.(*ast.FuncDecl); ok && ReceiverName(fn) != "" && hasDirective(fn.Doc) {
+		if fn, ok := decl.(*ast.FuncDecl); ok && ReceiverName(fn) != "" && HasDirective(fn.Doc) {
 			wanted[TypeID{file.Name.Name, ReceiverName(fn)}] = true
 		}
 	}
@@ -93,7 +93,8 @@ func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) ma
 	return declared
 }
 
-func hasDirective(doc *ast.CommentGroup) bool {
+// HasDirective reports whether a comment has directives.
+func HasDirective(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, Prefix) })
 }
 

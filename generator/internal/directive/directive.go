@@ -22,6 +22,8 @@ type Directive struct {
 	end      token.Pos // behind the last option
 	Off      bool      // //ratelimit:off
 	imports  *Import
+	policy   bool // //ratelimit:policy
+	defaults bool // //ratelimit:defaults
 	options  []assignment
 	Settings *Settings // what the options mean; nil if off or imports is set
 }
@@ -89,8 +91,10 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		return d
 	case line[0] == ' ' || line[0] == '\t':
 		tail := strings.TrimSpace(line)
-		report(start, "blank after the colon: write %s%s", Prefix, tail).
-			Over(line).Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
+		e := report(start, "blank after the colon: write %s%s", Prefix, tail).Over(line)
+		if isOptions(tail) {
+			e.Replace(start, len(line)-len(tail), "", "remove the blank after the colon")
+		}
 		return d
 	case line == "off":
 		d.Off = true
@@ -107,6 +111,12 @@ func parse(text string, pos token.Pos, report diag.Func) *Directive {
 		}
 		d.imports.Path, _ = strconv.Unquote(line[m[4]:m[5]])
 		return d
+	}
+	switch word, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " "); word {
+	case "policy":
+		d.policy, line = true, line[len(line)-len(rest):]
+	case "defaults":
+		d.defaults, line = true, line[len(line)-len(rest):]
 	}
 	for {
 		line = strings.TrimLeft(line, " \t")

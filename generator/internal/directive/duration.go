@@ -21,18 +21,6 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// duration accepts a duration from least to most. The error of another one says
-// which are allowed.
-func duration(least, most time.Duration, allowed string) func(Value) (any, error) {
-	return text(func(text string) (time.Duration, error) {
-		d, err := parseDuration(text)
-		if err == nil && (d < least || d > most) {
-			err = fmt.Errorf("%s is not %s", text, allowed)
-		}
-		return d, err
-	})
-}
-
 func parseResolution(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err == nil && (d <= 0 || d%time.Microsecond != 0) {

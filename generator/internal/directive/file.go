@@ -3,6 +3,8 @@ package directive
 import (
 	"go/ast"
 	"go/token"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
@@ -10,11 +12,14 @@ import (
 
 // A File is a file that has directives or something like them.
 type File struct {
-	Path    string // absolute
-	Syntax  *ast.File
-	Imports []*Import
-	Decls   []*Decl
-	Methods []*methodDirectives // above methods of concrete types
+	Path     string // absolute
+	PkgPath  string // of its package, if it has policies
+	Syntax   *ast.File
+	Imports  []*Import
+	Policies []*Policy
+	Defaults []*Policy // without a name; one, or some that are reported
+	Decls    []*Decl
+	Methods  []*methodDirectives // above methods of concrete types
 }
 
 // A Decl is an interface declaration with directives on it or on its
@@ -29,6 +34,13 @@ type Decl struct {
 	TypeName string                  // of the wrapper, if a directive gives it one
 }
 
+// HasImport reports whether a file imports a package, by its code or by a
+// directive.
+func (src *File) HasImport(path string) bool {
+	return slices.ContainsFunc(src.Imports, func(i *Import) bool { return i.Path == path }) ||
+		slices.ContainsFunc(src.Syntax.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
+}
+
 // An owner is a declaration whose doc comment may hold directives.
 type owner struct {
 	spec   *ast.TypeSpec
@@ -38,25 +50,36 @@ type owner struct {
 
 // Read attaches a parsed file's directives to the interfaces and
 // methods they belong to.
-func Read(file *ast.File, path string, report diag.Func) *File {
+func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *File {
 	src := &File{Path: path, Syntax: file}
 	owners, places := owners(file)
 	byName := map[*ast.TypeSpec]*Decl{}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			d := src.directive(c, group == file.Doc, report)
+			o, ok := owners[group]
+			d := src.directive(c, group == file.Doc, ok, report)
 			if d == nil || d.imports != nil {
 				continue
 			}
-			o, ok := owners[group]
+			if d.policy || d.defaults {
+				switch {
+				case !outside(group, places):
+					report(c.Pos(), "a policy and the defaults belong to the package: write the line outside of declarations").Over(Prefix)
+				case d.defaults:
+					src.addDefaults(d, report)
+				default:
+					src.addPolicy(d, report)
+				}
+				continue
+			}
 			if !ok {
-				report(c.Pos(), "%s", misplaced(group, places))
+				report(c.Pos(), "%s", misplaced(fset, group, places))
 				continue
 			}
 			if o.fn != nil {
 				src.addMethod(o.fn, d)
 				if !d.Off {
-					d.Settings = newSettings(d, false, report)
+					d.Settings = newSettings(d, onMethod, report)
 				}
 				continue
 			}
@@ -76,7 +99,11 @@ func Read(file *ast.File, path string, report diag.Func) *File {
 				decl.Methods[o.method] = append(decl.Methods[o.method], d)
 			}
 			if !d.Off {
-				d.Settings = newSettings(d, o.method == "", report)
+				where := onMethod
+				if o.method == "" {
+					where = onInterface
+				}
+				d.Settings = newSettings(d, where, report)
 			}
 		}
 	}
@@ -96,7 +123,9 @@ func (src *File) addMethod(fn *ast.FuncDecl, d *Directive) {
 // directive returns the directive in a comment, or nil. It reports what was
 // meant as one and is none. A package's documentation may speak of directives,
 // and so may code that is quoted in a block comment outside of an interface.
-func (src *File) directive(c *ast.Comment, packageDoc bool, report diag.Func) *Directive {
+//
+// A line is not made a directive where none has a meaning, or to be a broken one.
+func (src *File) directive(c *ast.Comment, packageDoc, owned bool, report diag.Func) *Directive {
 	if strings.HasPrefix(c.Text, Prefix) {
 		d := parse(c.Text, c.Pos(), report)
 		if d != nil && d.imports != nil {
@@ -109,8 +138,10 @@ func (src *File) directive(c *ast.Comment, packageDoc bool, report diag.Func) *D
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
 		if options := findNearMiss(text); options != "" {
-			report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).
-				Over(c.Text).Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")
+			d := report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).Over(c.Text)
+			if owned && isSound(options) {
+				d.Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")
+			}
 		}
 		return nil
 	}
@@ -187,48 +218,4 @@ func isNamed(e ast.Expr) bool {
 		return isNamed(e.X)
 	}
 	return false
-}
-
-// ExplicitOrder numbers the methods that an interface declares itself.
-func ExplicitOrder(spec *ast.TypeSpec) map[string]int {
-	order := map[string]int{}
-	if t, ok := spec.Type.(*ast.InterfaceType); ok {
-		for i, field := range t.Methods.List {
-			for _, n := range field.Names {
-				order[n.Name] = i
-			}
-		}
-	}
-	return order
-}
-
-// MethodRange returns where the declaration of a method begins, its comment included,
-// and where its signature ends; or no positions if the declaration is elsewhere.
-func (decl *Decl) MethodRange(name string) (from, to token.Pos) {
-	doc := func(doc *ast.CommentGroup, pos token.Pos) token.Pos {
-		if doc != nil {
-			return doc.Pos()
-		}
-		return pos
-	}
-	if decl.Concrete != nil {
-		if src := decl.Sources[name]; src != nil {
-			for _, m := range src.Methods {
-				if m.fn.Name.Name == name && ReceiverName(m.fn) == decl.Spec.Name.Name {
-					return doc(m.fn.Doc, m.fn.Pos()), m.fn.Type.End()
-				}
-			}
-		}
-		return token.NoPos, token.NoPos
-	}
-	if t, ok := decl.Spec.Type.(*ast.InterfaceType); ok {
-		for _, field := range t.Methods.List {
-			for _, n := range field.Names {
-				if n.Name == name {
-					return doc(field.Doc, field.Pos()), field.End()
-				}
-			}
-		}
-	}
-	return token.NoPos, token.NoPos
 }

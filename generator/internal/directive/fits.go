@@ -42,6 +42,14 @@ func leaseFits(s *Settings) error {
 	return nil
 }
 
+// onlyFits refuses two lists of methods.
+func onlyFits(s *Settings) error {
+	if s.written["except"] {
+		return errors.New("only says which methods the limit applies to, so except has no meaning: remove one of the two")
+	}
+	return nil
+}
+
 // ratesOnly is for options that change the charge of a call that is over.
 func ratesOnly(s *Settings) error {
 	if s.Algorithm() == Concurrency {

@@ -50,7 +50,7 @@ func FuzzParseDirective(f *testing.F) {
 			}
 		}
 		if !d.Off && d.imports == nil {
-			newSettings(d, true, report)
+			newSettings(d, onInterface, report)
 		}
 	})
 }

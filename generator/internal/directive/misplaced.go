@@ -9,7 +9,7 @@ const whereItBelongs = "write it directly above a method"
 
 // misplaced says what is wrong with the place of a directive that belongs to
 // no interface and no method of one.
-func misplaced(group *ast.CommentGroup, decls []ast.Node) string {
+func misplaced(fset *token.FileSet, group *ast.CommentGroup, decls []ast.Node) string {
 	for _, decl := range decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
@@ -24,7 +24,7 @@ func misplaced(group *ast.CommentGroup, decls []ast.Node) string {
 				return "a directive on a group of types limits nothing: write it directly above one interface in the group, or above its methods"
 			}
 			for _, s := range decl.Specs {
-				if text := misplacedInSpec(group, decl, s); text != "" {
+				if text := misplacedInSpec(fset, group, decl, s); text != "" {
 					return text
 				}
 			}
@@ -33,7 +33,7 @@ func misplaced(group *ast.CommentGroup, decls []ast.Node) string {
 	return "a blank line or another declaration separates this directive from a method, so it limits nothing: " + whereItBelongs
 }
 
-func misplacedInSpec(group *ast.CommentGroup, decl *ast.GenDecl, s ast.Spec) string {
+func misplacedInSpec(fset *token.FileSet, group *ast.CommentGroup, decl *ast.GenDecl, s ast.Spec) string {
 	spec, ok := s.(*ast.TypeSpec)
 	if !ok {
 		if decl.Doc == group || within(group, decl) {
@@ -64,6 +64,10 @@ func misplacedInSpec(group *ast.CommentGroup, decl *ast.GenDecl, s ast.Spec) str
 			if within(group, f) {
 				return "a directive inside a method's signature limits nothing: write it on the line above the method"
 			}
+		}
+		line := func(pos token.Pos) int { return fset.PositionFor(pos, false).Line }
+		if within(group, t) && line(group.Pos()) == line(t.Methods.Opening) {
+			return "a directive behind an opening brace limits nothing: write it on a line of its own, directly above the method"
 		}
 		if within(group, t) {
 			return "a blank line separates this directive from its method, so it limits nothing: write it directly above the method"

@@ -2,6 +2,7 @@ package directive
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,13 +19,23 @@ type Option struct {
 	// Default says what holds without the option, in a phrase of Markdown.
 	Default string
 
+	// guesses are what others call the option, separated by blanks.
+	guesses string
 	// onInterface restricts the option to the directive of a whole interface.
 	onInterface bool
+	// onMethod restricts it to the directive of a method.
+	onMethod bool
+	// ownOnly keeps the option out of policies: it is about one method or interface.
+	ownOnly bool
+	// counts says that limits which differ in the option cannot count together.
+	counts bool
 	// algorithms are those that the option belongs to; nil means all.
 	algorithms []string
 	// parse reads the value. Beside an error it returns as much of the value as
 	// can be understood, for the checks that follow.
 	parse func(Value) (any, error)
+	// constant reads the value in place of parse, if it may be a Go constant.
+	constant *constants
 	// fits returns an error if the value contradicts other options of the
 	// directive. It is nil where that cannot be.
 	fits func(*Settings) error
@@ -44,6 +55,14 @@ type Option struct {
 	// says is what rategen explain says. It is nil for an option that other rows speak
 	// of, or that names something.
 	says says
+}
+
+// read reads a value, by parse or as a constant.
+func (o *Option) read(v Value) (any, error) {
+	if o.parse == nil {
+		return o.constant.parse(v)
+	}
+	return o.parse(v)
 }
 
 // appliesTo reports whether the option has a meaning for an algorithm.
@@ -125,6 +144,17 @@ func texts(values []Value) []string {
 		all = append(all, v.Text)
 	}
 	return all
+}
+
+// likelyOption returns the name of the option that was probably meant, or "".
+func likelyOption(written string) string {
+	word := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(written))
+	for _, o := range Options {
+		if slices.Contains(strings.Fields(o.guesses), word) {
+			return o.Name
+		}
+	}
+	return Nearest(written, optionNames)
 }
 
 // optionNamed returns the row of an option, or nil.

@@ -41,6 +41,11 @@ func (s *Settings) Says(about Topic) []string {
 			all = append(all, text)
 		}
 	}
+	for _, text := range []string{s.constantsSay(), s.defaultsSay()} {
+		if about == TopicLimit && text != "" {
+			all = append(all, text)
+		}
+	}
 	return all
 }
 
@@ -169,7 +174,8 @@ func costSays(s *Settings) string {
 
 func whenSays(s *Settings) string {
 	if when := s.Expr("when"); when != nil {
-		return "It is applied only to calls for which " + when.Text + " is true."
+		// One that cannot be evaluated counts as true.
+		return "It is not applied to calls for which " + when.Text + " is false."
 	}
 	return ""
 }
@@ -182,10 +188,27 @@ func adaptiveSays(s *Settings) string {
 }
 
 func exceptSays(s *Settings) string {
-	if except := texts(s.Except()); len(except) > 0 {
+	if except := texts(s.Methods("except")); len(except) > 0 {
 		return "It leaves out " + list(except, "and") + "."
 	}
 	return ""
+}
+
+func onlySays(s *Settings) string {
+	if only := texts(s.Methods("only")); len(only) > 0 {
+		return "Of the interface's methods it applies to " + list(only, "and") + " only."
+	}
+	return ""
+}
+
+func replaceSays(s *Settings) string {
+	switch s.Replaces() {
+	case "":
+		return ""
+	case "all":
+		return "It takes the place of the interface's limits."
+	}
+	return "It takes the place of the interface's limit " + s.Replaces() + "."
 }
 
 // max returns the max and whether it is a number.

@@ -19,38 +19,86 @@ type Settings struct {
 	End    token.Pos            // behind it
 	values map[string]any       // by option, as its row has parsed them
 	places map[string]token.Pos // of these values
+	// written are the options that the directive itself has, and not by way of rate.
+	written map[string]bool
+	options []assignment // as they are written
+	named   []Constant   // what Go constants have given values to
+	where   where
+	policy  *Policy // that it uses, or nil
+
+	defaults  *Policy  // of its package, or nil
+	byDefault []string // the options that these give it
 }
+
+// where says where a directive stands.
+type where int
+
+const (
+	onMethod where = iota
+	onInterface
+	inPolicy
+)
 
 // newSettings reads the options of a directive by their rows in [Options]. It
 // reports every option that is unknown, repeated, inapplicable or malformed.
-func newSettings(d *Directive, onInterface bool, report diag.Func) *Settings {
-	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}}
+func newSettings(d *Directive, at where, report diag.Func) *Settings {
+	s := &Settings{Pos: d.Pos, End: d.end, values: map[string]any{}, places: map[string]token.Pos{}, written: map[string]bool{}, options: d.options, where: at}
 	for _, a := range d.options {
-		row := optionNamed(a.name)
-		switch {
-		case row == nil:
-			hint, near := Suggest(a.name, optionNames), Nearest(a.name, optionNames)
-			if near == "" {
-				hint = ": the options are " + strings.Join(optionNames, ", ")
-			}
-			report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name).ReplaceBy(near)
-			continue
-		case s.places[a.name].IsValid():
-			report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
-			continue
-		case row.onInterface && !onInterface:
-			report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
-			continue
+		s.set(a, report)
+	}
+	if len(s.Constants()) == 0 && s.Use() == "" {
+		s.CheckTogether(report)
+	}
+	return s
+}
+
+// set reads one option.
+func (s *Settings) set(a assignment, report diag.Func) {
+	row := optionNamed(a.name)
+	switch {
+	case row == nil:
+		near := likelyOption(a.name)
+		hint := didYouMean(near)
+		if near == "" {
+			hint = ": the options are " + strings.Join(optionNames, ", ")
 		}
-		s.places[a.name] = a.value.Pos
-		parsed, err := row.parse(a.value)
-		s.values[a.name] = parsed
-		if err != nil {
-			reportValue(a, err, report)
+		d := report(a.pos, "unknown option %q%s", a.name, hint).Over(a.name)
+		if row := optionNamed(near); row != nil {
+			if _, err := row.read(a.value); err == nil {
+				d.ReplaceBy(near)
+			}
+		}
+		return
+	case s.written[a.name]:
+		report(a.pos, "option %q is given twice; remove one, or write a second %s line for a second limit", a.name, Prefix).Over(a.name)
+		return
+	case row.onInterface && s.where != onInterface:
+		report(a.pos, "option %q belongs to the directive of a whole interface; on a method leave it out", a.name).Over(a.name)
+		return
+	case row.onMethod && s.where != onMethod:
+		report(a.pos, "option %q belongs to the directive of a method; on a whole interface leave it out", a.name).Over(a.name)
+		return
+	}
+	s.written[a.name] = true
+	s.put(row, a, report)
+}
+
+// put parses the value of an option. What a rate stands for does not replace what
+// the directive has itself, which is an error.
+func (s *Settings) put(row *Option, a assignment, report diag.Func) {
+	parsed, err := row.read(a.value)
+	if err != nil {
+		reportValue(a, err, report)
+	}
+	s.places[a.name], s.values[a.name] = a.value.Pos, parsed
+	if r, ok := parsed.(rate); ok && err == nil {
+		delete(s.values, a.name)
+		for _, part := range r.assignments(a) {
+			if !s.written[part.name] {
+				s.put(optionNamed(part.name), part, report)
+			}
 		}
 	}
-	s.checkTogether(d, report)
-	return s
 }
 
 // reportValue reports what is wrong with an option's value.
@@ -68,14 +116,16 @@ func reportValue(a assignment, err error, report diag.Func) {
 	}
 }
 
-// checkTogether reports options that do not go with the directive's others.
-func (s *Settings) checkTogether(d *Directive, report diag.Func) {
-	for _, a := range d.options {
+// CheckTogether reports options that do not go with the directive's others.
+func (s *Settings) CheckTogether(report diag.Func) {
+	for _, a := range s.options {
 		row := optionNamed(a.name)
 		if row == nil || !slices.Contains(algorithms, s.Algorithm()) {
 			continue
 		}
-		if !row.appliesTo(s.Algorithm()) {
+		if row.counts && s.Use() != "" && !s.written["prefix"] {
+			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Over(a.name)
+		} else if !row.appliesTo(s.Algorithm()) {
 			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)
 		} else if row.fits != nil {
 			if err := row.fits(s); err != nil {
@@ -116,8 +166,21 @@ func (s *Settings) With(name string, v any) *Settings {
 // Key returns the parts of the key; none is one budget for all callers.
 func (s *Settings) Key() []Value { return get[[]Value](s, "key") }
 
-// Except returns the methods that a limit of a whole interface leaves out.
-func (s *Settings) Except() []Value { return get[[]Value](s, "except") }
+// LeavesOut reports whether a limit of a whole interface does not apply to a method,
+// as except or only says.
+func (s *Settings) LeavesOut(method string) bool {
+	named := func(option string) bool {
+		return slices.ContainsFunc(get[[]Value](s, option), func(v Value) bool { return v.Text == method })
+	}
+	return named("except") || s.places["only"].IsValid() && !named("only")
+}
+
+// Methods returns the methods that an option of a limit of a whole interface names.
+func (s *Settings) Methods(option string) []Value { return get[[]Value](s, option) }
+
+// Replaces returns which limits of its interface a method's limit takes the place of:
+// the name of one, "all", or "" for none.
+func (s *Settings) Replaces() string { return get[string](s, "replace") }
 
 // Prefix and Name return what the directive says, or "".
 func (s *Settings) Prefix() string { return get[string](s, "prefix") }

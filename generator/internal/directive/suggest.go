@@ -8,7 +8,10 @@ import (
 // Suggest returns ` (did you mean "x"?)` for the candidate nearest to what was
 // written, or "" if none is near.
 func Suggest(written string, candidates []string) string {
-	best := Nearest(written, candidates)
+	return didYouMean(Nearest(written, candidates))
+}
+
+func didYouMean(best string) string {
 	if best == "" {
 		return ""
 	}

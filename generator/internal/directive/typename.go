@@ -29,6 +29,12 @@ func (decl *Decl) RenameHint(name string) string {
 	return ", or name the wrapper of " + decl.Spec.Name.Name + " with type="
 }
 
+// ReportTaken reports a name that is to be generated and that the package has
+// already.
+func (decl *Decl) ReportTaken(name string, report diag.Func) {
+	report(decl.Spec.Name.Pos(), "the package declares %s already, which is to be generated for %s: rename one of them%s", name, decl.Spec.Name.Name, decl.RenameHint(name))
+}
+
 // findTypeName finds the name that directives give to the wrapper. All that give
 // one must give the same.
 func (decl *Decl) findTypeName(report diag.Func) {

@@ -3,7 +3,6 @@ package directive
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -32,17 +31,6 @@ func printable(most int) func(Value) (any, error) {
 // oneOf accepts one of some words.
 func oneOf(choices ...string) func(Value) (any, error) {
 	return func(v Value) (any, error) { return v.Text, checkChoice(v.Text, choices) }
-}
-
-// integer accepts an integer from least to most.
-func integer(least, most int64) func(Value) (any, error) {
-	return text(func(text string) (int64, error) {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < least || n > most {
-			return 0, fmt.Errorf("%q is not an integer between %d and %d", text, least, most)
-		}
-		return n, nil
-	})
 }
 
 func checkText(text string, most int) error {

@@ -18,6 +18,9 @@ type File struct {
 	Pkg     *packages.Package
 	Syntax  *ast.File // as type-checked: of Source, or what cgo made of it
 	Content []byte    // of the source file
+	Place   *Place    // that its wrappers go to; nil: next to it
+	// Policies are the files of the package that declare some.
+	Policies []*directive.File
 }
 
 // Check type-checks the packages that have directives, without function bodies,
@@ -34,6 +37,7 @@ func (p *Program) Check() []*File {
 		p.report.AtPosition(token.Position{}, "%s", strings.TrimSpace(err.Error()))
 		return nil
 	}
+	p.pkgs = pkgs
 	files := make([][]*File, len(annotated))
 	parallel.Do(len(annotated), func(i int) { files[i] = p.filesOf(annotated[i], pkgs) })
 	return slices.Concat(files...)
@@ -63,7 +67,7 @@ func (p *Program) filesOf(d *dir, pkgs []*packages.Package) []*File {
 		if errs.inPackage(pkg) {
 			continue
 		}
-		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content})
+		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place, Policies: d.policies})
 	}
 	return files
 }
@@ -142,7 +146,9 @@ func checkIn(s *packageSet, annotated []*dir) []*packages.Package {
 // run and that packages in it import. What is wrong with them is reported when
 // they are generated for.
 func (p *Program) annotatedImports() []*dir {
-	others := &Program{cfg: p.cfg, fset: p.fset, list: p.list, report: diag.NewReporter(p.fset, p.cfg.Dir)}
+	cfg := p.cfg
+	cfg.Out = "" // the flags are for the packages of this run
+	others := &Program{cfg: cfg, fset: p.fset, list: p.list, report: diag.NewReporter(p.fset, p.cfg.Dir)}
 	for _, l := range p.list.pkgs {
 		if l.Standard || l.Dir == "" || l.isDownloaded() || slices.ContainsFunc(p.dirs, func(d *dir) bool { return d.path == l.ImportPath }) {
 			continue

@@ -55,8 +55,7 @@ func (e loadErrors) inPackage(p *packages.Package) bool {
 			continue
 		}
 		if m := redeclared.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
-			decl := taken[m[1]]
-			report.At(decl.Spec.Name.Pos(), "the package declares %s already, which is to be generated for %s: rename one of them%s", m[1], decl.Spec.Name.Name, decl.RenameHint(m[1]))
+			taken[m[1]].ReportTaken(m[1], report.At)
 			found = true
 			continue
 		}

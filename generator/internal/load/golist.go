@@ -40,9 +40,14 @@ type listed struct {
 }
 
 type module struct {
+	Main               bool // or one of the workspace
 	Version, GoVersion string
 	Replace            *module
 }
+
+// isForeign reports whether a package belongs to no main module: to the standard
+// library, or to a module that others only depend on.
+func (p *listed) isForeign() bool { return p.Standard || p.Module != nil && !p.Module.Main }
 
 // isDownloaded reports whether a package belongs to a version of a module in
 // the module cache, or vendored, which nobody edits.

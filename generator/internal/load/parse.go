@@ -26,14 +26,25 @@ func (p *Program) Parse() {
 		s := p.scan(d)
 		files := p.readDirectives(d, s)
 		directive.LinkMethods(files, p.report.At)
+		directive.LinkPolicies(files, p.report.At)
+		d.policies = withPolicies(files)
+		for _, src := range d.policies {
+			src.PkgPath = d.path
+		}
 		for _, src := range files {
-			if len(src.Decls) > 0 {
+			if len(src.Decls) > 0 && !d.movesOut() {
 				s.wanted[naming.OutputFile(src.Path)] = true
 			}
 			p.overlay(d, src, s)
 		}
 		d.findOrphans(s.wanted)
 	})
+	p.linkPolicies()
+}
+
+// withPolicies returns the files that declare policies or defaults.
+func withPolicies(files []*directive.File) []*directive.File {
+	return slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies)+len(src.Defaults) == 0 })
 }
 
 // readDirectives parses the files that may have directives, each one once, and
@@ -50,14 +61,15 @@ func (p *Program) readDirectives(d *dir, s *scan) []*directive.File {
 		}
 	}
 	concrete := p.concreteTypes(d, s, parsed, wanted)
+	p.checkConstraints(d, concrete)
 	var files []*directive.File
 	for _, path := range slices.Sorted(maps.Keys(parsed)) {
-		src := directive.Read(parsed[path], path, p.report.At)
-		src.AddConcrete(concrete[path], p.cfg.Bare)
-		if len(src.Decls)+len(src.Methods) > 0 || len(concrete) > 0 {
+		src := directive.Read(p.fset, parsed[path], path, p.report.At)
+		src.AddConcrete(concrete[path], d.place != nil)
+		if len(src.Decls)+len(src.Methods)+len(src.Policies)+len(src.Defaults) > 0 || len(concrete) > 0 {
 			d.sources = append(d.sources, src)
 		}
-		if !p.cfg.Bare {
+		if d.place == nil {
 			stubMethods(src.Syntax, concrete, path)
 		}
 		files = append(files, src)
@@ -144,11 +156,11 @@ func (p *Program) overlay(d *dir, src *directive.File, s *scan) {
 	out := naming.OutputFile(src.Path)
 	seen := stub{content: content, ast: src.Syntax}
 	switch {
-	case len(src.Decls) > 0 && !p.cfg.Bare:
+	case len(src.Decls) > 0 && d.place == nil:
 		usesRuntime := slices.ContainsFunc(s.importers, func(i runtimeImporter) bool {
 			return i.pkg == src.Syntax.Name.Name && (!i.test || strings.HasSuffix(src.Path, "_test.go"))
 		})
-		if err := output.MayReplace(out); err != nil {
+		if err := output.MayReplace(out, "", nil); err != nil {
 			p.report.AtPosition(token.Position{Filename: out}, "%v", err)
 		}
 		d.overlay[out] = emptyStub(src, content)

@@ -21,9 +21,8 @@ type Config struct {
 	Dir      string   // in which the go command runs
 	Patterns []string // of packages, as for the go command
 	Tags     string   // build tags, separated by commas
-	// Bare asks for no stubs: the wrappers are not to be written to the
-	// packages of their interfaces.
-	Bare bool
+	// Out and OutName are the flags -out and -pkg: see [Place].
+	Out, OutName string
 }
 
 // A Program is the set of packages that a run is about.
@@ -33,19 +32,28 @@ type Program struct {
 	report *diag.Reporter
 	list   *goList
 	dirs   []*dir
+
+	foreign []*dir              // not of this run, with policies that its packages use
+	pkgs    []*packages.Package // as they were type-checked
 }
 
 // A dir is the directory of one of the packages to work on. Its files may belong
 // to several packages: that of its tests is another one.
 type dir struct {
-	path    string // import path
-	dir     string
-	files   []string          // names of the Go files that belong to the build, tests too
-	ignored []string          // names of those that build constraints exclude
-	sources []*directive.File // those with directives
-	orphans []string          // generated files that no source asks for any more
-	broken  bool              // a source could not be parsed
-	overlay map[string]stub   // by path
+	path     string // import path
+	name     string
+	dir      string
+	files    []string          // names of the Go files that belong to the build, tests too
+	ignored  []string          // names of those that build constraints exclude
+	sources  []*directive.File // those with directives
+	orphans  []string          // generated files that no source asks for any more
+	place    *Place            // that the wrappers go to; nil: this directory
+	policies []*directive.File // those with policies
+	// excluded are the paths of the ignored files from which wrappers are generated
+	// on other systems, or with other tags.
+	excluded []string
+	broken   bool            // a source could not be parsed
+	overlay  map[string]stub // by path
 
 	// The files as they are type-checked, once read: those of the package, of
 	// its tests inside, and of those outside of it.
@@ -66,8 +74,16 @@ func List(cfg Config, report *diag.Reporter) *Program {
 		report.AtPosition(token.Position{}, "%s", p.list.why(cfg.Patterns))
 		return p
 	}
+	foreign := 0
 	for _, l := range pkgs {
 		switch {
+		case l.isForeign():
+			// A pattern such as all reaches it. A package named is a mistake.
+			foreign++
+			if slices.Contains(cfg.Patterns, l.ImportPath) {
+				report.AtPosition(token.Position{}, "package %s is not in the main module: run rategen in the module that it belongs to", l.ImportPath)
+			}
+			continue
 		case l.ImportPath == "command-line-arguments":
 			report.AtPosition(token.Position{}, "%s: name packages, not files", strings.Join(cfg.Patterns, " "))
 			continue
@@ -79,11 +95,14 @@ func List(cfg Config, report *diag.Reporter) *Program {
 		}
 		p.dirs = append(p.dirs, newPackageDir(l))
 	}
+	if foreign == len(pkgs) && !report.HasErrors() {
+		report.AtPosition(token.Position{}, "no packages of the main module match %s: run rategen in the module that they belong to", strings.Join(cfg.Patterns, " "))
+	}
 	return p
 }
 
 func newPackageDir(p *listed) *dir {
-	d := &dir{path: p.ImportPath, dir: p.Dir, ignored: p.IgnoredGoFiles}
+	d := &dir{path: p.ImportPath, name: p.Name, dir: p.Dir, ignored: p.IgnoredGoFiles}
 	for _, name := range output.GoFiles(p.Dir) {
 		if !slices.Contains(d.ignored, name) {
 			d.files = append(d.files, name)
@@ -186,6 +205,9 @@ func (p *Program) Sources() []string {
 			return nil // headers count too, and may be anywhere
 		}
 		paths = append(paths, l.Dir)
+	}
+	for _, place := range p.Places() {
+		paths = append(paths, place.Dir)
 	}
 	if l := p.list.pkgs["internal/goarch"]; l != nil {
 		paths = append(paths, filepath.Join(l.Dir, "..", "..", "..", "VERSION"))

@@ -27,6 +27,7 @@ type scan struct {
 // not be parsed.
 func (p *Program) scan(d *dir) *scan {
 	s := &scan{contents: map[string][]byte{}, wanted: map[string]bool{}}
+	var lines []generateLine
 	for _, name := range d.files {
 		path := filepath.Join(d.dir, name)
 		content, err := os.ReadFile(path)
@@ -35,19 +36,15 @@ func (p *Program) scan(d *dir) *scan {
 			continue
 		}
 		if !output.IsOurs(content) {
+			lines = append(lines, d.generateLines(path, content)...)
 			s.importers = append(s.importers, runtimeImports(name, content)...)
 		}
 		if directive.MayHold(content) && !output.IsClearlyOurs(content) {
 			s.contents[path] = content
 		}
 	}
-	for _, name := range d.ignored {
-		path := filepath.Join(d.dir, name)
-		if content, err := os.ReadFile(path); err == nil && !output.IsClearlyOurs(content) && bytes.Contains(content, []byte(directive.Prefix)) {
-			s.wanted[naming.OutputFile(path)] = true
-			p.report.Note(p.report.Short(path) + ": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
-		}
-	}
+	p.findPlace(d, lines)
+	p.findExcluded(d, s)
 	return s
 }
 

@@ -93,7 +93,12 @@ func (d *dir) typeCheck(s *packageSet, kind packageKind) *packages.Package {
 	p.Name = p.Types.Name()
 	for _, src := range d.sources {
 		for _, spec := range src.Imports {
-			if pkg, err := (importerFrom{s, listed}).Import(spec.Path); err == nil && pkg.Name() != "main" && gotypes.MayImport(d.path, pkg.Path()) {
+			pkg, err := (importerFrom{s, listed}).Import(spec.Path)
+			if in := s.list.pkgs[spec.Path]; err == nil && pkg == nil && in != nil {
+				// It imports this package. Directives may use its policies, and no more.
+				pkg = types.NewPackage(spec.Path, in.Name)
+			}
+			if err == nil && pkg != nil && pkg.Name() != "main" && gotypes.MayImport(d.path, pkg.Path()) {
 				p.Imports[spec.Path] = &packages.Package{PkgPath: pkg.Path(), Types: pkg}
 			}
 		}

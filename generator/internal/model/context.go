@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/gotypes"
@@ -63,7 +65,7 @@ func (b *Builder) namedContext(m *Method, rules []*Rule) *directive.Value {
 
 // warnWait warns of a call that waits for its turn and has no context, so that
 // it waits though its caller has gone.
-func (b *Builder) warnWait(w *Wrapper) {
+func (b *Builder) warnWait(f *File, w *Wrapper) {
 	warned := map[*Rule]bool{}
 	for _, m := range w.Methods {
 		for _, l := range m.Limits {
@@ -72,7 +74,29 @@ func (b *Builder) warnWait(w *Wrapper) {
 			}
 			warned[l.Rule] = true
 			b.Report.Warn(l.Rule.Place("wait"), "wait: a call of %s has no context, so it waits on after its caller has gone: "+
-				"give the method a context.Context, or name it with ctx=, or write ctx=context.Background() if that is meant", m.Name)
+				"give the method a context.Context, or name it with ctx=, or write %s if that is meant", m.Name, background(sourceOf(f, w, l.Rule.Pos)))
 		}
 	}
+}
+
+// background returns what a directive in a file has to say for a call to have a
+// context that never ends.
+func background(src *directive.File) string {
+	for _, i := range src.Imports {
+		if i.Path == "context" {
+			return "ctx=" + cmp.Or(i.Name, "context") + ".Background()"
+		}
+	}
+	for _, i := range src.Syntax.Imports {
+		switch {
+		case i.Path.Value != `"context"`:
+		case i.Name == nil:
+			return "ctx=context.Background()"
+		case i.Name.Name == ".":
+			return "ctx=Background()"
+		case i.Name.Name != "_":
+			return "ctx=" + i.Name.Name + ".Background()"
+		}
+	}
+	return "ctx=context.Background(), with a line " + directive.Prefix + `import "context" in the file,`
 }

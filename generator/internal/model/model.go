@@ -18,31 +18,37 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"github.com/rategen/rategen/generator/internal/parallel"
+	"golang.org/x/tools/go/packages"
 )
 
 // A File is a source file whose wrappers are ready to be written.
 type File struct {
 	*load.File
 	Wrappers []*Wrapper
-	Home     *types.Package  // that the generated file belongs to
-	Out      *output.Package // the same, or nil if it is the source file's own
+	Home     *types.Package             // that the generated file belongs to
+	Out      *output.Package            // the same, or nil if it is the source file's own
+	limited  map[string]*directive.Decl // the interfaces of its package that have directives
 }
 
 // A Builder makes the wrappers of a run.
 type Builder struct {
 	// Report takes errors and warnings.
 	Report *diag.Reporter
-	// Out is the package that the wrappers are written to. It is nil if they
-	// stand next to their interfaces.
-	Out *output.Package
+	// Outs are the packages, by directory, that wrappers are written to if they
+	// do not stand next to their interfaces.
+	Outs map[string]*output.Package
 	// ImportWay says how a package imports another one, or "" if it does not.
-	// It may be nil if Out is.
+	// It may be nil if there are no Outs.
 	ImportWay func(from, to string) string
+
+	// Policies are the packages of the files with policies.
+	Policies map[*directive.File]*packages.Package
 }
 
 // Build checks the interfaces of files and their limits, and returns those
 // files that can have wrappers.
 func (b *Builder) Build(files []*load.File) []*File {
+	b.completePolicies()
 	// Variables of one package must have different names.
 	var packages [][]*load.File
 	for _, f := range files {
@@ -61,13 +67,22 @@ func (b *Builder) Build(files []*load.File) []*File {
 func (b *Builder) buildPackage(files []*load.File) []*File {
 	var built []*File
 	var vars map[string]bool // the names declared so far
+	limited := map[string]*directive.Decl{}
 	for _, file := range files {
-		f := &File{File: file, Home: file.Pkg.Types, Out: b.Out}
-		if b.Out != nil {
-			f.Home = b.Out.Types
+		for _, decl := range file.Source.Decls {
+			limited[decl.Spec.Name.Name] = decl
 		}
-		if !b.checkOut(f) {
-			continue
+	}
+	for _, file := range files {
+		f := &File{File: file, Home: file.Pkg.Types, limited: limited}
+		if file.Place != nil {
+			if f.Out = b.Outs[file.Place.Dir]; f.Out == nil {
+				continue // what is wrong with it is reported
+			}
+			f.Home = f.Out.Types
+			if !b.checkOut(f) {
+				continue
+			}
 		}
 		if vars == nil {
 			vars = f.TakenNames()
@@ -103,10 +118,11 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
+		b.complete(s, scopes(w, &Method{}))
 		r := b.newRule(s, base, i)
 		r.VarName = newVar(varBase + "Limit" + number(i))
 		w.Rules = append(w.Rules, r)
-		b.checkExcept(w, s)
+		b.checkMethods(w, s)
 	}
 	sharedRules := slices.Clone(w.Rules)
 	for _, d := range w.Decl.Own {
@@ -125,6 +141,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			if !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
+			b.complete(s, scopes(w, m))
 			r := b.newRule(s, base+"."+m.Name, i)
 			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
 			w.Rules = append(w.Rules, r)
@@ -153,8 +170,9 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 		b.Report.At(own[off].Pos, "off has no effect: %s has no directive on the whole interface, so %s is not limited anyway; remove it", w.Name, m.Name)
 	}
 	var rules []*Rule
+	gone := b.replaced(w, m, own, shared)
 	for _, r := range shared {
-		if off >= 0 || r.excepts(m) {
+		if off >= 0 || r.excepts(m) || gone[r] {
 			continue
 		}
 		if !m.canRefuse(own, shared) {
@@ -170,12 +188,16 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 // source has no line number: a line inserted above a method changes no limit,
 // and must not make the generated file stale.
 func (b *Builder) newRule(s *directive.Settings, name string, i int) *Rule {
+	where := name
 	_, declared, _ := strings.Cut(name, ".")
 	file := filepath.Base(b.Report.Fset.PositionFor(s.Pos, false).Filename)
 	if i > 0 {
 		name += "#" + number(i)
 	}
-	r := &Rule{Settings: s, Name: name, Prefix: "rate_limit:" + name + ":", Source: file + ": " + declared}
+	if p := s.Policy(); p != nil {
+		name = p.File.Syntax.Name.Name + "." + p.Name
+	}
+	r := &Rule{Settings: s, Declared: where, Name: name, Prefix: "rate_limit:" + name + ":", Source: file + ": " + declared}
 	if given := s.Name(); given != "" {
 		r.Name = given
 	}

@@ -12,11 +12,8 @@ import (
 
 // checkOut reports why a file's wrappers cannot be in another package.
 func (b *Builder) checkOut(f *File) bool {
-	if b.Out == nil {
-		return true
-	}
 	pos := f.Source.Syntax.Name.Pos()
-	from, to := f.Pkg.Types.Path(), b.Out.Types.Path()
+	from, to := f.Pkg.Types.Path(), f.Out.Types.Path()
 	switch way := b.ImportWay(from, to); {
 	case from == to:
 		b.Report.At(pos, "-out names the directory of this package: leave it out")
@@ -43,7 +40,7 @@ func (b *Builder) checkReachable(f *File, w *Wrapper) {
 		return
 	}
 	for _, name := range w.Decl.Generates() {
-		if file := b.Out.Names[name]; file != "" {
+		if file := f.Out.Names[name]; file != "" {
 			b.Report.At(pos, "%s declares %s already, which is to be generated for %s: rename one of them%s", file, name, w.Name, w.Decl.RenameHint(name))
 		}
 	}
@@ -81,23 +78,30 @@ func unexportedMember(t types.Type) types.Object {
 	return nil
 }
 
-// CheckOutputs reports files that cannot all be written to the output package.
+// CheckOutputs reports files that cannot all be written to other packages than
+// those of their interfaces.
 func (b *Builder) CheckOutputs(files []*File) {
 	asked := map[string]*File{}
-	declared := map[string]*Wrapper{}
+	declared := map[*output.Package]map[string]*Wrapper{}
 	for _, f := range files {
-		path := b.Out.Path(f.Source.Path)
+		if f.Out == nil {
+			continue
+		}
+		path := f.Out.Path(f.Source.Path)
 		if before := asked[path]; before != nil {
 			b.Report.At(f.Source.Syntax.Name.Pos(), "%s would be generated for %s as well: rename one of the source files, or write them to packages of their own",
 				b.Report.Short(path), b.Report.Short(before.Source.Path))
 			continue
 		}
 		asked[path] = f
-		if err := output.MayReplace(path); err != nil {
+		if err := f.Out.MayReplace(path, f.Pkg.PkgPath); err != nil {
 			b.Report.AtPosition(token.Position{Filename: path}, "%v", err)
 		}
+		if declared[f.Out] == nil {
+			declared[f.Out] = map[string]*Wrapper{}
+		}
 		for _, w := range f.Wrappers {
-			b.checkDeclared(w, declared)
+			b.checkDeclared(w, declared[f.Out])
 		}
 	}
 }

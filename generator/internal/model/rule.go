@@ -13,11 +13,13 @@ import (
 type Rule struct {
 	*directive.Settings
 	VarName string
-	Name    string     // in errors, logs and metrics
-	Prefix  string     // of the Redis key
-	Source  string     // file and method: "employee.go: EmployeeService.GetByID"
-	Max     *expr.Expr // a constant, or nil for the default; meaningless if dynamic
-	Dynamic bool       // the max depends on the call
+	// Declared is where it is declared: package, interface and method.
+	Declared string
+	Name     string     // in errors, logs and metrics
+	Prefix   string     // of the Redis key
+	Source   string     // file and method: "employee.go: EmployeeService.GetByID"
+	Max      *expr.Expr // a constant, or nil for the default; meaningless if dynamic
+	Dynamic  bool       // the max depends on the call
 }
 
 // KeyText returns the key as it is written in the directive.
@@ -30,18 +32,20 @@ func (r *Rule) KeyText() string {
 }
 
 // excepts reports whether the rule of a whole interface leaves a method out.
-func (r *Rule) excepts(m *Method) bool {
-	return slices.ContainsFunc(r.Except(), func(v directive.Value) bool { return v.Text == m.Name })
-}
+func (r *Rule) excepts(m *Method) bool { return r.LeavesOut(m.Name) }
 
-func (b *Builder) checkExcept(w *Wrapper, s *directive.Settings) {
+// checkMethods reports methods that a limit of a whole interface names and that the
+// interface does not have.
+func (b *Builder) checkMethods(w *Wrapper, s *directive.Settings) {
 	var names []string
 	for _, m := range w.Methods {
 		names = append(names, m.Name)
 	}
-	for _, v := range s.Except() {
-		if !slices.Contains(names, v.Text) {
-			b.Report.At(v.Pos, "except: interface %s has no method %q%s", w.Name, v.Text, directive.Suggest(v.Text, names))
+	for _, option := range []string{"except", "only"} {
+		for _, v := range s.Methods(option) {
+			if !slices.Contains(names, v.Text) {
+				b.Report.At(v.Pos, "%s: interface %s has no method %q%s", option, w.Name, v.Text, directive.Suggest(v.Text, names))
+			}
 		}
 	}
 }
@@ -55,4 +59,36 @@ func (b *Builder) checkPrefixes(m *Method, rules []*Rule) {
 			}
 		}
 	}
+}
+
+// replaced returns the limits of the whole interface that those of a method take the
+// place of. It reports a limit that replaces none.
+func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, shared []*Rule) map[*Rule]bool {
+	gone := map[*Rule]bool{}
+	for _, s := range settingsIn(own) {
+		name := s.Replaces()
+		if name == "" {
+			continue
+		}
+		var names []string
+		found := false
+		for _, r := range shared {
+			if r.excepts(m) {
+				continue
+			}
+			names = append(names, r.Name)
+			if name == "all" || name == r.Name {
+				gone[r], found = true, true
+			}
+		}
+		switch {
+		case found:
+		case len(names) == 0:
+			b.Report.At(s.Place("replace"), "replace: %s has no limit of its interface that could be replaced: remove the option", m.Name).Over(name)
+		default:
+			near := directive.Nearest(name, names)
+			b.Report.At(s.Place("replace"), "replace: the interface's limits on %s are %s: write the name of one, or all", m.Name, strings.Join(names, ", ")).Over(name).ReplaceBy(near)
+		}
+	}
+	return gone
 }

@@ -69,8 +69,11 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		if ast.IsGenerated(sourceOf(f, w, pos).Syntax) { // nothing that is written there lasts
 			remedy = "limit an interface of your own that has no " + m.Name
 		}
-		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s(x.%s(…), limiter), or %s",
-			m.Name, m.unlimited, w.Constructor, m.Name, remedy)
+		wrapped := w.Constructor + "(x." + m.Name + "(…), limiter)"
+		if len(m.Results) > 1 {
+			wrapped = w.Constructor + "(…, limiter)" // a call with several results is no argument
+		}
+		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s, or %s", m.Name, m.unlimited, wrapped, remedy)
 		if pos == m.pos {
 			d.Over(m.Name)
 		}

@@ -26,6 +26,7 @@ func (b *Builder) Warn(files []*File) {
 	if b.Report.HasErrors() {
 		return // the limits are not all there
 	}
+	b.warnUnused(files)
 	prefixes, generated := map[string]*Rule{}, map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
@@ -33,10 +34,12 @@ func (b *Builder) Warn(files []*File) {
 				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
 			}
-			b.warnWait(w)
+			b.warnWait(f, w)
 			b.warnGenerated(f, w, generated)
 			b.warnUnlimited(f, w)
 			b.warnShared(w)
+			b.warnEmbedded(f, w)
+			b.warnRemoteAddr(f, w)
 		}
 	}
 }

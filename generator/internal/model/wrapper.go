@@ -32,11 +32,13 @@ type Wrapper struct {
 // A Method is a method of the wrapper.
 type Method struct {
 	expr.Signature
-	Type      *types.Signature
-	explicit  bool // declared by the interface itself, not embedded
-	pos       token.Pos
-	unlimited string   // the type that it hands out without limits, or ""
-	Limits    []*Limit // that a call must pass
+	Type     *types.Signature
+	explicit bool // declared by the interface itself, not embedded
+	// declaredBy is the interface that declares it, or nil if that has no name.
+	declaredBy *types.TypeName
+	pos        token.Pos
+	unlimited  string   // the type that it hands out without limits, or ""
+	Limits     []*Limit // that a call must pass
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
 	Ctx  *expr.Expr
@@ -164,7 +166,7 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		b.Report.At(pos, "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", w.Name, hidden, hidden, fn.Name())
 		return nil
 	}
-	m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig}
+	m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig, declaredBy: declaredBy(fn)}
 	for p := range w.TypeParams.TypeParams() {
 		m.Types = append(m.Types, p.Obj())
 	}

@@ -20,6 +20,13 @@ func OutputFile(source string) string {
 	return dir + name + ".go"
 }
 
+// Platform returns the constraint in a file's name, as a //go:build line writes
+// it, or "".
+func Platform(path string) string {
+	base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".go"), "_test")
+	return strings.ReplaceAll(strings.TrimPrefix(platformSuffix(base), "_"), "_", " && ")
+}
+
 // platformSuffix returns the _GOOS, _GOARCH or _GOOS_GOARCH at the end of a
 // file's name, by the rules of go/build.
 func platformSuffix(base string) string {

@@ -52,6 +52,11 @@ func (o File) Apply() (Status, error) {
 	if err != nil || status == Unchanged {
 		return status, err
 	}
+	if o.Content != nil {
+		if err := os.MkdirAll(filepath.Dir(o.Path), 0o755); err != nil {
+			return "", err
+		}
+	}
 	// A root keeps a symbolic link from leading out of the package.
 	root, err := os.OpenRoot(filepath.Dir(o.Path))
 	if err != nil {

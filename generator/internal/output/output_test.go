@@ -22,3 +22,22 @@ func TestIsOurs(t *testing.T) {
 		t.Error("a file that quotes the header would be removed")
 	}
 }
+
+// A file keeps its build constraint wherever the go command would read it.
+func TestBuildLines(t *testing.T) {
+	for content, want := range map[string]string{
+		"//go:build linux\n\npackage x\n":                                     "//go:build linux\n\n",
+		"\ufeff//go:build linux\n\npackage x\n":                               "//go:build linux\n\n",
+		"//go:build linux\r\n\r\npackage x\r\n":                               "//go:build linux\n\n",
+		"// A licence.\n\n//go:build a && !b\n\npackage x\n":                  "//go:build a && !b\n\n",
+		"/*\nA licence\nof several lines.\n*/\n\n//go:build a\n\npackage x\n": "//go:build a\n\n",
+		"/* One. */ /* Two. */\n//go:build a\n\npackage x\n":                  "//go:build a\n\n",
+		"/*\n//go:build a\n*/\n\npackage x\n":                                 "",
+		"package x\n\n//go:build a\n":                                         "",
+		"":                                                                    "",
+	} {
+		if got := BuildLines([]byte(content)); got != want {
+			t.Errorf("the build constraint of %q is %q, want %q", content, got, want)
+		}
+	}
+}

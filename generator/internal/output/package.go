@@ -22,15 +22,17 @@ import (
 // A Package is a package that wrappers are written to instead of that of
 // their interfaces.
 type Package struct {
-	dir   string
+	Dir   string
 	Types *types.Package
 	Names map[string]string // what its other files declare, and in which of them
+	from  []string          // import paths of the packages of this run whose wrappers go here
 }
 
 // OpenPackage finds out about the package in a directory. The given name, if not
 // empty, must be that of its files; without one they decide, or the
-// directory's name. Errors name paths as short returns them.
-func OpenPackage(dir, name string, short func(path string) string) (*Package, error) {
+// directory's name. Its files for the packages of this run, from, will be made
+// anew, and so declare nothing. Errors name paths as short returns them.
+func OpenPackage(dir, name string, from []string, short func(path string) string) (*Package, error) {
 	importPath, err := importPathOf(dir)
 	if err != nil {
 		return nil, err
@@ -39,25 +41,31 @@ func OpenPackage(dir, name string, short func(path string) string) (*Package, er
 	if !given {
 		name = filepath.Base(dir)
 	}
-	o := &Package{dir: dir, Names: map[string]string{}}
+	o := &Package{Dir: dir, Names: map[string]string{}, from: from}
 	for _, file := range GoFiles(dir) {
 		p := filepath.Join(dir, file)
 		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
 		if err != nil || strings.HasSuffix(file, "_test.go") {
 			continue // the compiler's to tell
 		}
+		where := short(p)
 		if content, err := os.ReadFile(p); err == nil && IsOurs(content) {
 			if f.Name.Name != name && !given {
 				name = f.Name.Name
 			}
-			continue
+			source := SourceOf(content)
+			if source == "" || slices.Contains(from, source) {
+				continue
+			}
+			where += ", with the wrappers of package " + source + ","
+		} else {
+			if f.Name.Name != name && given {
+				return nil, fmt.Errorf("-pkg %s: %s belongs to package %s", name, short(p), f.Name.Name)
+			}
+			name, given = f.Name.Name, true
 		}
-		if f.Name.Name != name && given {
-			return nil, fmt.Errorf("-pkg %s: %s belongs to package %s", name, short(p), f.Name.Name)
-		}
-		name, given = f.Name.Name, true
-		for _, declared := range declaredNames(f) {
-			o.Names[declared] = short(p)
+		for _, declared := range DeclaredNames(f) {
+			o.Names[declared] = where
 		}
 	}
 	if !token.IsIdentifier(name) || name == "_" || name == "main" {
@@ -86,8 +94,8 @@ func importPathOf(dir string) (string, error) {
 	}
 }
 
-// declaredNames returns the package-level names of a file.
-func declaredNames(f *ast.File) []string {
+// DeclaredNames returns the package-level names of a file.
+func DeclaredNames(f *ast.File) []string {
 	var names []string
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {
@@ -117,32 +125,28 @@ func (o *Package) Path(source string) string {
 	if o == nil {
 		return naming.OutputFile(source)
 	}
-	return filepath.Join(o.dir, filepath.Base(naming.OutputFile(source)))
+	return filepath.Join(o.Dir, filepath.Base(naming.OutputFile(source)))
 }
 
+// MayReplace returns an error if the file of one of the packages of this run must
+// not take the place of what is at path.
+func (o *Package) MayReplace(path, source string) error { return MayReplace(path, source, o.from) }
+
 // Orphans returns the files in the package that were generated for one of the
-// packages with these import paths and are not asked for any more.
-func (o *Package) Orphans(pkgPaths []string, asked func(path string) bool) []string {
+// packages of this run and are not asked for any more.
+func (o *Package) Orphans(asked func(path string) bool) []string {
 	var orphans []string
-	for _, name := range GoFiles(o.dir) {
-		path := filepath.Join(o.dir, name)
+	for _, name := range GoFiles(o.Dir) {
+		path := filepath.Join(o.Dir, name)
 		content, err := os.ReadFile(path)
 		if err != nil || asked(path) || !IsClearlyOurs(content) {
 			continue
 		}
-		if slices.Contains(pkgPaths, SourceOf(content)) {
+		if slices.Contains(o.from, SourceOf(content)) {
 			orphans = append(orphans, path)
 		}
 	}
 	return orphans
-}
-
-// MakeDir makes the package's directory.
-func (o *Package) MakeDir() error {
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return fmt.Errorf("-out: %w", err)
-	}
-	return nil
 }
 
 // GoFiles returns the names of the Go files in a directory, sorted.

@@ -17,6 +17,17 @@ type I interface {
 	// want +1 `unknown option "widnow" \(did you mean "window"\?\)`
 	//ratelimit:key=#id widnow=5s
 	Option(id string) error
+	// want +1 `unknown option "limit" \(did you mean "max"\?\)`
+	//ratelimit:key=#id limit=5
+	Guess(id string) error
+	// want +1 `unknown option "shadow" \(did you mean "mode"\?\)`
+	//ratelimit:key=#id shadow=true
+	NoFix(id string) error
+	// want +1 `this comment is not a directive and limits nothing: write //ratelimit:policy name=api max=5`
+	// ratelimit:policy name=api max=5
+	Misplaced(id string) error
+	// RateLimiter max=5 and so on is prose.
+	Prose(id string) error
 	// want +1 `unknown option "frobnicate": the options are`
 	//ratelimit:key=#id frobnicate=5s
 	NoSuggestion(id string) error
