@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,10 +18,6 @@ import (
 // maxTries is how often an editor begins anew when somebody else has changed the
 // hash meanwhile.
 const maxTries = 20
-
-// ErrConflict is the error of an edit that would end an override without an end,
-// or change the end of one.
-var ErrConflict = errors.New("override: the end of an override would change")
 
 // An Editor changes the hash that [Redis] reads, for tools of operators. Each
 // change is made whole or not at all, whoever else edits the hash. What a limiter
@@ -61,7 +58,7 @@ func (e *Editor) List(ctx context.Context) ([]Entry, error) {
 		if err != nil {
 			return nil, e.wrap(err)
 		}
-		if !c.empty() {
+		if !c.Empty() {
 			entries = append(entries, Entry{p.target, c})
 		}
 	}
@@ -72,113 +69,172 @@ func (e *Editor) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Set changes the override of a target: the fields of c that are not nil replace
-// those of the override that is there, and the others stay. An override has one
-// end. So if fields stay, their end must be c's, or the error is [ErrConflict];
-// and it is if c has an end and the override that is there has none. An override
-// that has ended is none. The result is the override before and after.
-func (e *Editor) Set(ctx context.Context, t Target, c Change) (before, after Change, err error) {
-	switch {
-	case c.empty():
-		return before, after, errors.New("override: the change has no field: remove the override instead")
-	case t.Rule == All && (t.Keys || c.KeyOverride != runtime.KeyOverride{Enabled: c.Enabled}):
-		return before, after, errors.New("override: * is for all limits, and says enabled only: name a rule")
-	case t.Rule == "":
-		return before, after, errors.New("override: no rule is named")
-	case c.Until.Year() > 9999 || c.ended(time.Now()):
-		return before, after, fmt.Errorf("override: the end, %v, is over or beyond the year 9999", c.Until)
+// An Edit is one change of an override.
+type Edit struct {
+	Target
+	// Set has the fields that are to be set: those that are not nil. Block and Allow
+	// are set if they are true. The other fields of the override stay as they are.
+	Set          runtime.KeyOverride
+	Block, Allow bool
+	// Clear names fields that are to be taken away, as they are called in the hash:
+	// max, window, mode, enabled, block and allow.
+	Clear []string
+	// Remove takes the whole override away, also one that is broken. That of a rule
+	// leaves those of its keys. A field of the hash that names no target is removed by
+	// its own name as the Rule.
+	Remove bool
+	// Until is when the fields of Set, Block and Allow end. What held of them without
+	// an end before holds again then. If it is zero, fields that have an end keep it.
+	Until time.Time
+	// Endless takes the ends of these fields away.
+	Endless bool
+	// Who and Why are written to the history: who makes the change, and what for.
+	Who, Why string
+	// Try changes nothing: it only finds out what the edit would do.
+	Try bool
+}
+
+// An Edited is what an edit has done.
+type Edited struct {
+	Before, After Change // empty: there was or is none
+	// Found is whether there was what was to be taken away.
+	Found bool
+	// ID is the number of the change in the history. It is 0 if nothing has changed.
+	ID int64
+}
+
+// Edit changes the override of a target, and notes that in the history. An override,
+// or a field of one, that has ended is none.
+func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
+	if err := edit.check(); err != nil {
+		return done, fmt.Errorf("override: %w", err)
 	}
-	if named, err := targetOf(fieldOf(t)); err != nil || named != t { // JSON cannot hold it
-		return before, after, fmt.Errorf("override: no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, t.Pattern)
-	}
-	err = e.edit(ctx, func(fields map[string]string) error {
-		p := placeOf(fields, t)
-		if before, err = p.change(fields); err != nil {
-			return fmt.Errorf("%w: remove this override first", err)
+	t := edit.Target
+	record := Record{Who: edit.Who, Why: edit.Why, Target: t}
+	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
+		done = Edited{}
+		if edit.Remove {
+			done.Before, _ = placeOf(fields, t).change(fields)
+			done.Found = remove(fields, t)
+			return nil
 		}
-		if before.ended(time.Now()) {
-			p.remove(fields)
-			before, p = Change{}, placeOf(fields, t)
-		}
-		kept := membersOf([]byte(fields[p.field]))
-		if err := before.conflict(c); err != nil {
+		if done.Before, done.After, err = placeOf(fields, t).edit(fields, edit, now); err != nil {
 			return err
 		}
-		p.put(fields, c)
-		if err := e.check(fields); err != nil {
-			return err
-		}
-		if after, err = p.change(fields); err != nil {
-			return err
-		}
-		// A rule and the keys in its field have one end.
-		keysEnd := !p.nested && len(kept.keys()) > 0 && !kept.until().Equal(c.Until)
-		if keysEnd || p.nested && !after.Until.Equal(c.Until) {
-			return fmt.Errorf("%w: it is that of the rule and of keys in one field, %.80q: give each key a field of its own", ErrConflict, p.field)
-		}
-		return nil
+		has := done.Before.names()
+		done.Found = slices.ContainsFunc(edit.Clear, func(name string) bool { return slices.Contains(has, name) })
+		return e.check(fields)
 	})
 	if err != nil {
-		return Change{}, Change{}, err
+		return Edited{}, err
 	}
-	return before, after, nil
+	done.ID = record.ID
+	return done, nil
 }
 
-// Remove takes the override of a target away, and reports whether there was one.
-// That of a rule leaves those of its keys. A field of the hash that names no target
-// is removed by its own name as the Rule.
-func (e *Editor) Remove(ctx context.Context, t Target) (found bool, err error) {
-	err = e.edit(ctx, func(fields map[string]string) error {
-		found = false
-		for _, p := range placesIn(fields) { // a broken hash may have several
-			found = p.target == t && p.remove(fields) || found
-		}
-		if _, err := targetOf(t.Rule); err != nil && !t.Keys {
-			if _, is := fields[t.Rule]; is {
-				delete(fields, t.Rule)
-				found = true
-			}
-		}
+// check returns an error if no override can be like that.
+func (e *Edit) check() error {
+	sets := e.Set != (runtime.KeyOverride{}) || e.Block || e.Allow
+	t := e.Target
+	switch {
+	case e.Remove && (sets || len(e.Clear) > 0) || !e.Remove && !sets && len(e.Clear) == 0:
+		return errors.New("the edit has no field, or removes all and sets some: say one of them")
+	case e.Remove:
 		return nil
-	})
-	return found && err == nil, err
+	case t.Rule == "":
+		return errors.New("no rule is named")
+	case t.Rule == All && (t.Keys || e.Block || e.Allow || e.Set != runtime.KeyOverride{Enabled: e.Set.Enabled}):
+		return errors.New("* is for all limits, and says enabled only: name a rule")
+	case !t.Keys && (e.Block || e.Allow):
+		return errors.New("block and allow are for keys: a rule has max and enabled")
+	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999 || over(e.Until, time.Now())):
+		return fmt.Errorf("the end, %v, is over or beyond the year 9999, or is to be none", e.Until)
+	}
+	for _, name := range e.Clear {
+		if !slices.Contains(fieldNames, name) {
+			return fmt.Errorf("unknown field %.80q: there are %s", name, strings.Join(fieldNames, ", "))
+		}
+	}
+	if named, err := targetOf(fieldOf(t)); err != nil || named != t { // JSON cannot hold it
+		return fmt.Errorf("no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, t.Pattern)
+	}
+	return nil
 }
 
-// edit changes the hash as a whole, unless change returns an error.
-func (e *Editor) edit(ctx context.Context, change func(fields map[string]string) error) error {
-	try := func(tx *redis.Tx) error {
+// remove takes the override of a target away, and reports whether there was one.
+func remove(fields map[string]string, t Target) (found bool) {
+	for _, p := range placesIn(fields) { // a broken hash may have several
+		found = p.target == t && p.remove(fields) || found
+	}
+	if _, err := targetOf(t.Rule); err != nil && !t.Keys {
+		if _, is := fields[t.Rule]; is {
+			delete(fields, t.Rule)
+			found = true
+		}
+	}
+	return found
+}
+
+// change changes the hash as a whole and adds a record to the history, unless make
+// returns an error. The time is that of Redis.
+func (e *Editor) change(ctx context.Context, record *Record, try bool, make func(fields map[string]string, now time.Time) error) error {
+	once := func(tx *redis.Tx) error {
 		before, err := readHash(ctx, tx, e.key)
 		if err != nil {
 			return err
 		}
+		now, err := tx.Time(ctx).Result()
+		if err != nil {
+			return e.wrap(err)
+		}
 		after := maps.Clone(before)
-		if err := change(after); err != nil {
+		if err := make(after, now); err != nil {
 			return e.wrap(err)
 		}
-		_, err = tx.TxPipelined(ctx, func(write redis.Pipeliner) error {
-			for field := range before {
-				if _, is := after[field]; !is {
-					write.HDel(ctx, e.key, field)
-				}
-			}
-			for field, value := range after {
-				if was, is := before[field]; !is || was != value {
-					write.HSet(ctx, e.key, field, value)
-				}
-			}
+		changes := changesOf(before, after)
+		if record.ID = 0; len(changes) == 0 || try {
 			return nil
-		})
-		if err != nil && !errors.Is(err, redis.TxFailedErr) {
+		}
+		if err := record.number(ctx, tx, historyKey(e.key), now, changes); err != nil {
 			return e.wrap(err)
 		}
-		return err
+		return e.write(ctx, tx, record, changes)
 	}
 	for range maxTries {
-		if err := e.client.Watch(ctx, try, e.key); !errors.Is(err, redis.TxFailedErr) {
+		if err := e.client.Watch(ctx, once, e.key, historyKey(e.key)); !errors.Is(err, redis.TxFailedErr) {
 			return err
 		}
 	}
 	return e.wrap(fmt.Errorf("others have changed it %d times meanwhile: try again", maxTries))
+}
+
+// write writes changes to the hash and their record to the history.
+func (e *Editor) write(ctx context.Context, tx *redis.Tx, record *Record, changes fieldChanges) error {
+	written, err := tx.TxPipelined(ctx, func(write redis.Pipeliner) error {
+		for field, c := range changes {
+			if c[1] == nil {
+				write.HDel(ctx, e.key, field)
+			} else {
+				write.HSet(ctx, e.key, field, *c[1])
+			}
+		}
+		write.LPush(ctx, historyKey(e.key), storedOf(record))
+		write.LTrim(ctx, historyKey(e.key), 0, maxRecords-1)
+		return nil
+	})
+	if errors.Is(err, redis.TxFailedErr) {
+		return err
+	}
+	for _, w := range written { // EXECABORT says less than the command that was refused
+		if w.Err() != nil && !redis.HasErrorPrefix(w.Err(), "EXECABORT") {
+			err = w.Err()
+			break
+		}
+	}
+	if err != nil {
+		return e.wrap(err)
+	}
+	return nil
 }
 
 // check returns an error if a limiter would reject what the fields say.
@@ -197,9 +253,6 @@ func (e *Editor) check(fields map[string]string) error {
 }
 
 func (e *Editor) wrap(err error) error {
-	if errors.Is(err, ErrConflict) {
-		return err
-	}
 	return fmt.Errorf("overrides in %q: %w", e.key, err)
 }
 
