@@ -87,7 +87,7 @@ func TestFailures(t *testing.T) {
 		{"override set login.user -enabled maybe", 2, `-enabled "maybe": write true or false`, nil},
 		{"override set login.user -window 1us", 1, "window 1µs is not between", nil},
 		{"override set login.user -max 1 -for -1h", 2, "-for -1h0m0s: write a duration", nil},
-		{"override set login.user -max 1 -until yesterday", 2, `-until "yesterday": write a time to come`, nil},
+		{"override set login.user -max 1 -until yesterday", 2, `-until "yesterday": write never, or a time to come`, nil},
 		{"override set login.user -max 1 -for 1h -until 2099-01-01T00:00:00Z", 2, "leave one out", nil},
 		{"override set * -max 1", 1, "* is for all limits, and says enabled only", nil},
 		{"override set login.user -keys a*b -max 1", 1, "a * before the end", nil},

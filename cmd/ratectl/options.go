@@ -26,6 +26,9 @@ type options struct {
 
 	format string
 	yes    bool
+	dry    bool   // -n
+	why    string // -m
+	only   string
 
 	// Flags of single commands.
 	parts            bool
