@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -130,9 +129,6 @@ func (o *operator) keyTarget(args []string) (override.Target, error) {
 	d, _, key, err := o.limitNamed(args)
 	if err != nil {
 		return override.Target{}, err
-	}
-	if strings.HasPrefix(key.String(), "%sha256-") {
-		return override.Target{}, usagef("an override cannot name a key by its hash: give the KEY as it was before it was cut")
 	}
 	return override.Target{Rule: d.Name, Pattern: key.Pattern(), Keys: true}, nil
 }

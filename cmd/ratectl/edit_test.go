@@ -135,6 +135,25 @@ func TestNamesInATerminal(t *testing.T) {
 	}
 }
 
+// A key that Redis knows by its hash is blocked by that.
+func TestHashedKey(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	long := strings.Repeat("long", 100)
+	b.take(t, 1, "login", 0, long)
+	_, rest, _ := strings.Cut(b.run("keys", "login.user", "-o", "json").out, `"key":"`)
+	hash, _, _ := strings.Cut(rest, `"`)
+	b.run("block", "login.user", hash).wants(t, 0, `%sha256-[0-9a-f]{64} of rule login.user: the override is \{"block":true\}.*`, "")
+	b.run("inspect", "login.user", hash).wants(t, 0, `.*state +blocked\n.*`, "")
+	b.run("inspect", "login.user", long).wants(t, 0, `.*state +blocked\n.*`, "")
+	b.follows(t, map[string]bool{long: false, long + "er": true, "user-1": true})
+	b.run("override", "set", "login.user", "-keys", "long*", "-max", "7").wants(t, 0, ".*", "")
+	b.follows(t, map[string]bool{long: false, long + "er": true}) // a key goes before a pattern
+	b.run("unblock", "login.user", hash).wants(t, 0, ".*gone.*", "")
+	b.follows(t, map[string]bool{long: true})
+}
+
 // A replica says that it is one.
 func TestReplica(t *testing.T) {
 	t.Parallel()

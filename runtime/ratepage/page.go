@@ -27,7 +27,7 @@ type Page struct {
 	latencies latencies
 	redis     redisWatch
 	history   history
-	says      says // what the editor has said
+	says      says         // what the editor has said
 	changed   atomic.Int64 // how often what holds for rules may have changed
 
 	attached sync.Mutex

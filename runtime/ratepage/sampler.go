@@ -77,10 +77,10 @@ type stateView struct {
 	Host    string          `json:"host"`   // the machine of this process, as it calls itself
 	Totals  [columns]uint64 `json:"totals"` // since then
 	Points  []point         `json:"points"`
-	Actions []string        `json:"actions"`  // that the page offers
-	Keys    string          `json:"keys"`     // off, masked or plain
-	Columns [columns]string `json:"columns"`  // what the numbers count
-	Viewers int64           `json:"viewers"`  // streams under way
+	Actions []string        `json:"actions"` // that the page offers
+	Keys    string          `json:"keys"`    // off, masked or plain
+	Columns [columns]string `json:"columns"` // what the numbers count
+	Viewers int64           `json:"viewers"` // streams under way
 	Most    int             `json:"viewers_max"`
 	Every   int64           `json:"every_ms"` // between two frames
 }

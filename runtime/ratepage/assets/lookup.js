@@ -84,7 +84,10 @@ function actionsOf({ rule, key }) {
   const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
     const action = { action: kind, rule, key };
     if ((kind === "block" || kind === "allow") && !holds(action, hold.value)) return;
-    if (await run(action)) refresh();
+    if (await run(action)) {
+      hold.value = "";
+      refresh();
+    }
   } }, text);
   return el("div", { class: "row result" },
     button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Take allowance back"),
