@@ -14,7 +14,7 @@ import (
 
 // patience is for how long the test waits for anything. A machine that is busy with
 // other tests is slow.
-const patience = 15 * time.Second
+const patience = 2 * time.Minute
 
 // A chromium is a headless browser that is driven by the DevTools protocol over two
 // pipes: messages are JSON, each followed by a zero byte.
