@@ -96,6 +96,12 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | mayRules, max: -1, run: fixExpiry,
 		},
 		{
+			name: "doctor", short: "look for what may keep limits from working",
+			long: "Asks every server about its version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging anything; and looks for overrides of no rule or that have ended, for keys without an expiry, and for keys of no rule. Each finding is ok, warn, bad or unknown, with what helps. " +
+				"The exit code is 1 if one is bad. It walks over the database, and needs the right +info beside the others.",
+			needs: needRedis | needRules, run: doctor,
+		},
+		{
 			name: "version", short: "print the version", text: printVersion,
 			long: "Prints the version of the module that the command was built from, and that of Go.",
 		},
