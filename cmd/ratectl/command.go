@@ -171,6 +171,11 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		return usagef("-o %q: write table or json", o.format)
 	}
 	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if c.needs != 0 {
+		if err := p.enter(f, o.context, o.given); err != nil {
+			return err
+		}
+	}
 	if o.most < 0 || o.max < 0 || o.given["max"] && o.max == 0 && slices.Contains(c.flags, "max") {
 		return usagef("-max is 1 or more, and -limit not negative")
 	}
@@ -189,7 +194,7 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 			return err
 		}
 	}
-	if o.page == "" && slices.Contains(c.flags, "page") {
+	if o.page == "" && o.context == "" && slices.Contains(c.flags, "page") {
 		o.page = p.getenv("RATECTL_PAGE")
 	}
 	if c.needs&needRedis != 0 && o.page == "" {

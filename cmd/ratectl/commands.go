@@ -102,6 +102,10 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules, run: doctor,
 		},
 		{
+			name: "contexts", short: "list the contexts", run: contexts,
+			long: "Lists the contexts of the file that RATECTL_CONFIG names, or else ratectl/config.json in $XDG_CONFIG_HOME or ~/.config. A context has the values of flags by their names.",
+		},
+		{
 			name: "version", short: "print the version", text: printVersion,
 			long: "Prints the version of the module that the command was built from, and that of Go.",
 		},
