@@ -202,6 +202,7 @@ func (e *Editor) change(ctx context.Context, record *Record, try bool, make func
 	}
 	for range maxTries {
 		if err := e.client.Watch(ctx, once, e.key, historyKey(e.key)); !errors.Is(err, redis.TxFailedErr) {
+			relearn(ctx, e.client, err)
 			return err
 		}
 	}
