@@ -23,5 +23,7 @@ func (l *Limiter) Close() error {
 	if s, ok := l.store.(observable); ok {
 		s.detach(l.events)
 	}
-	return errors.Join(err, l.follow.close(), l.scaling.close())
+	err = errors.Join(err, l.follow.close(), l.scaling.close())
+	l.events.detached(l)
+	return err
 }

@@ -23,6 +23,7 @@ type events struct {
 	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 	steps     throttle // of lines about a clock that stepped back
+	closed    atomic.Bool
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
@@ -45,6 +46,15 @@ func (e *events) observe(o *Observer) {
 func (e *events) attached(l *Limiter) {
 	for _, o := range e.observers {
 		notify(e, o.Attach, l)
+	}
+}
+
+// detached tells the observers that their limiter has been closed, once.
+func (e *events) detached(l *Limiter) {
+	if !e.closed.Swap(true) {
+		for _, o := range e.observers {
+			notify(e, o.Detach, l)
+		}
 	}
 }
 

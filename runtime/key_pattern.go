@@ -26,6 +26,9 @@ func parsePattern(s string) (p pattern, err error) {
 	if len(s) > maxPattern {
 		return p, fmt.Errorf("a pattern of %d bytes, the most is %d", len(s), maxPattern)
 	}
+	if sum, is := strings.CutPrefix(s, hashed); is && isHash(sum) {
+		return pattern{text: s}, nil
+	}
 	text, prefix := strings.CutSuffix(s, "*")
 	if text, err = unescapeWide(text); err != nil {
 		return p, err

@@ -2,7 +2,10 @@ package runtime
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 )
 
 // A keyTable finds the pattern that is in force for a key: the key itself, or else
@@ -11,6 +14,7 @@ import (
 type keyTable struct {
 	whole    map[string]uint32
 	prefixes []keyPrefixes // the longest first
+	hashes   bool          // some keys are named by their hashes
 }
 
 // keyPrefixes are the prefixes of one length.
@@ -26,6 +30,7 @@ func newKeyTable(patterns []pattern, values []uint32) *keyTable {
 	byLength := make(map[int]map[string]uint32)
 	for i, p := range patterns {
 		of := t.whole
+		t.hashes = t.hashes || strings.HasPrefix(p.text, hashed)
 		if p.prefix {
 			if of = byLength[len(p.text)]; of == nil {
 				of = make(map[string]uint32)
@@ -46,6 +51,13 @@ func newKeyTable(patterns []pattern, values []uint32) *keyTable {
 func (t *keyTable) find(key []byte) (value uint32, found bool) {
 	if value, found = t.whole[string(key)]; found {
 		return value, true
+	}
+	if t.hashes {
+		var text [len(hashed) + 2*sha256.Size]byte
+		sum := sha256.Sum256(key)
+		if value, found = t.whole[string(hex.AppendEncode(append(text[:0], hashed...), sum[:]))]; found {
+			return value, true
+		}
 	}
 	for i := range t.prefixes {
 		p := &t.prefixes[i]

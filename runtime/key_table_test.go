@@ -30,6 +30,7 @@ func TestPattern(t *testing.T) {
 		{"%2A%2Ab", "**b", false},
 		{"%FF\x80ü*", "\xff\x80ü", true},
 		{"with blanks", "with blanks", false},
+		{"%sha256-" + strings.Repeat("0a", 32), "%sha256-" + strings.Repeat("0a", 32), false},
 	} {
 		text, prefix, err := runtime.ParsePattern(test.written)
 		if err != nil || text != test.text || prefix != test.prefix {
@@ -48,6 +49,8 @@ func TestPattern(t *testing.T) {
 		{"a%3a", "a % without two of the digits"},
 		{"%2a", "a % without two of the digits"},
 		{"%invalid", "a % without two of the digits"},
+		{"%sha256-" + strings.Repeat("0A", 32), "a % without two of the digits"},
+		{"%sha256-" + strings.Repeat("0a", 32) + "*", "a % without two of the digits"},
 		{"%41", "no key has the escape %41: write A"},
 		{strings.Repeat("x", 1025), "a pattern of 1025 bytes, the most is 1024"},
 	} {

@@ -21,6 +21,9 @@ type Observer struct {
 	// anybody else has that limiter. Metrics keep it, to read its rules when they
 	// are asked for.
 	Attach func(*Limiter)
+	// Detach is called by the first [Limiter.Close] when the limiter has ended, so that
+	// what Attach has kept can be let go.
+	Detach func(*Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
 	// KeyDenied is called for every key whose limit had no room, on the path of the

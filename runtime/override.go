@@ -28,7 +28,8 @@ type Override struct {
 	// [Key.String] returns it, or the beginning of keys and a *, as in premium-*.
 	// If a key matches several patterns, the key itself is in force, or else the
 	// longest pattern. A * that ends a key is written %2A; a * elsewhere in a
-	// pattern and an escape that no key has are errors. A rule may have a million
+	// pattern and an escape that no key has are errors. A key that is too long for Redis
+	// may be written as it stands there, %sha256- and its hash. A rule may have a million
 	// patterns, of up to 1,024 bytes.
 	Keys map[string]KeyOverride
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -36,22 +36,31 @@ const (
 	judges   // by the overrides in force; the others go on if these are broken
 )
 
+// nearShare is the share of its limit from which on a key is near it.
+const nearShare = 0.8
+
 // ownFlags are the flags of single commands.
 func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 	for _, name := range names {
 		switch name {
 		case "yes":
 			f.BoolVar(&o.yes, name, false, "do not ask")
+		case "n":
+			f.BoolVar(&o.dry, name, false, "change nothing: say what would be changed")
+		case "m":
+			f.StringVar(&o.why, name, "", "`reason` of the change, for the history; who makes it is in RATECTL_WHO or USER")
+		case "only":
+			f.StringVar(&o.only, name, "", "take only these `fields` away, separated by commas: max, window, mode, enabled, block, allow")
 		case "parts":
 			f.BoolVar(&o.parts, name, false, "the arguments after RULE are the parts of the key as they are, without escapes")
 		case "max":
 			f.Int64Var(&o.max, name, 0, "judge by this `number` in place of the rule's max: for rules whose calls bring their own")
 		case "near":
-			f.Float64Var(&o.near, name, 0.8, "a key is near its limit from this `share` of it on")
+			f.Float64Var(&o.near, name, nearShare, "a key is near its limit from this `share` of it on")
 		case "state":
 			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, broken (by another program), ok, off")
 		case "limit":
-			f.IntVar(&o.most, name, 100, "show the first `n` keys at most")
+			f.IntVar(&o.most, name, 100, "show the first `n` lines at most")
 		case "every":
 			f.DurationVar(&o.every, name, 2*time.Second, "time between two tables")
 		case "count":
@@ -66,8 +75,8 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 			f.StringVar(&o.mode, "mode", "", "enforce or shadow")
 			f.StringVar(&o.enabled, "enabled", "", "false takes the limit away, true gives it back")
 		case "for":
-			f.DurationVar(&o.duration, name, 0, "for how long; then the override has no effect")
-			f.StringVar(&o.until, "until", "", "until when, as 2026-11-22T15:00:00Z")
+			f.DurationVar(&o.duration, name, 0, "for how `long`; then what held before without an end holds again")
+			f.StringVar(&o.until, "until", "", "until when, as 2026-11-22T15:00:00Z; never takes an end away")
 		case "expiry":
 			f.DurationVar(&o.expiry, name, 0, "let keys live on for this long (default: what the rule's keys may need)")
 		}
@@ -125,14 +134,29 @@ func (p *program) run(ctx context.Context, args []string) int {
 		return done
 	}
 	if err != nil {
-		p.logger().Print(visible(err.Error()))
+		p.report(err, args)
 	}
 	return codeOf(err)
 }
 
+// report prints an error: as JSON if the answer was to be that.
+func (p *program) report(err error, args []string) {
+	_, chosen := cut(args)
+	if last := len(chosen) - 1; last < 0 || chosen[last] != "json" {
+		p.logger().Print(visible(err.Error()))
+		return
+	}
+	encoder := json.NewEncoder(p.err)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(struct {
+		Error string `json:"error"`
+		Code  int    `json:"exit_code"`
+	}{err.Error(), codeOf(err)})
+}
+
 // do parses the rest of the command line and runs a command.
 func (p *program) do(ctx context.Context, c *command, args []string) error {
-	o := &operator{program: p, options: &options{given: make(map[string]bool)}}
+	o := &operator{program: p, options: &options{given: make(map[string]bool), near: nearShare}}
 	f := c.flagSet(o.options, p.getenv)
 	args, err := parse(f, args)
 	switch {
@@ -146,6 +170,11 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		return usagef("-o %q: write table or json", o.format)
 	}
 	f.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	if c.needs != 0 {
+		if err := p.enter(f, o.context, o.given); err != nil {
+			return err
+		}
+	}
 	if o.most < 0 || o.max < 0 || o.given["max"] && o.max == 0 && slices.Contains(c.flags, "max") {
 		return usagef("-max is 1 or more, and -limit not negative")
 	}
@@ -164,7 +193,7 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 			return err
 		}
 	}
-	if o.page == "" && slices.Contains(c.flags, "page") {
+	if o.page == "" && o.context == "" && slices.Contains(c.flags, "page") {
 		o.page = p.getenv("RATECTL_PAGE")
 	}
 	if c.needs&needRedis != 0 && o.page == "" {
@@ -174,31 +203,4 @@ func (p *program) do(ctx context.Context, c *command, args []string) error {
 		}
 	}
 	return c.run(ctx, o, args)
-}
-
-// find returns the command that the arguments begin with, and the others; nil if
-// help is asked for.
-func find(args []string) (*command, []string, error) {
-	if len(args) == 0 {
-		return nil, nil, usagef("name a command; ratectl -h lists them")
-	}
-	if slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) && len(args) == 1 {
-		return nil, nil, nil
-	}
-	for n := min(2, len(args)); n > 0; n-- {
-		for _, c := range commands() {
-			if c.name == strings.Join(args[:n], " ") {
-				return c, args[n:], nil
-			}
-		}
-	}
-	var names []string
-	for _, c := range commands() {
-		names = append(names, c.name)
-	}
-	name := args[0]
-	if name == "override" && len(args) > 1 {
-		name += " " + args[1]
-	}
-	return nil, nil, usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
 }

@@ -30,33 +30,39 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: inspect,
 		},
 		{
-			name: "reset", args: "RULE [KEY]", short: "give one caller its whole limit back", flags: []string{"parts", "yes"},
+			name: "reset", args: "RULE [KEY]", short: "give one caller its whole limit back", flags: []string{"parts", "yes", "n"},
 			long:  "Forgets what is counted for one key, and ends its block. It asks first, or -yes; without a terminal and -yes it does nothing. A process that has refused the caller may do so for up to a second more, see runtime.WithDenialMemory.",
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
 		},
 		{
-			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for"},
-			long:  "Sets the override {\"enabled\": true, \"max\": 0, \"mode\": \"enforce\"} of the key. The hash in Redis needs to be followed by the programs, see override.Redis.",
+			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
+			long:  "Sets the field block in the override of the key, and leaves the others: they hold again after unblock. The hash in Redis needs to be followed by the programs, see override.Redis. For a rule without a key it asks first, or -yes.",
 			needs: needRedis | needRules, min: 1, max: 2, run: block,
 		},
 		{
-			name: "unblock", args: "RULE [KEY]", short: "take back what block or allow has set", flags: []string{"parts"},
-			long:  "Removes the override of the key, if it blocks or allows it. A block by the rule itself ends with reset.",
+			name: "unblock", args: "RULE [KEY]", short: "take back what block has set", flags: []string{"parts", "n", "m"},
+			long:  "Removes the field block, and nothing else. A block by the rule itself ends with reset.",
 			needs: needRedis | needRules, min: 1, max: 2, run: unblock,
 		},
 		{
-			name: "allow", args: "RULE [KEY]", short: "take the limit away from one caller", flags: []string{"parts", "for"},
-			long:  "Sets the override {\"enabled\": false} of the key.",
+			name: "allow", args: "RULE [KEY]", short: "take the limit away from one caller", flags: []string{"parts", "for", "yes", "n", "m"},
+			long:  "Sets the field allow in the override of the key, and leaves the others. A block goes before. For a rule without a key it asks first, or -yes.",
 			needs: needRedis | needRules, min: 1, max: 2, run: allow,
 		},
 		{
-			name: "shadow", args: "on|off RULE [KEY]", short: "count the calls of a rule, and refuse none", flags: []string{"parts", "for"},
-			long:  "Sets the mode of the rule, or of one key, by an override: shadow for on, enforce for off. What else the override says stays.",
+			name: "unallow", args: "RULE [KEY]", short: "take back what allow has set", flags: []string{"parts", "n", "m"},
+			long:  "Removes the field allow, and nothing else.",
+			needs: needRedis | needRules, min: 1, max: 2, run: unallow,
+		},
+		{
+			name: "shadow", args: "on|off RULE [KEY]", short: "count the calls of a rule, and refuse none", flags: []string{"parts", "for", "yes", "n", "m"},
+			long:  "Sets the mode of the rule, or of one key, by an override: shadow for on, enforce for off. What else the override says stays. Before on it asks, or -yes.",
 			needs: needRedis | needRules, min: 2, max: 3, run: shadow,
 		},
 		{
-			name: "override set", args: "RULE|*", short: "change a rule while programs run", flags: []string{"set", "keys", "for", "yes"},
-			long:  "Changes the fields that are given, and leaves those of an override that is there. With -keys it is for the keys of a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. The rule * stands for all limits, and has -enabled only. What a limiter would reject is not written. An override has one end: a change for a time is refused where one without an end would end with it.",
+			name: "override set", args: "RULE|*", short: "change a rule while programs run", flags: []string{"set", "keys", "for", "yes", "n", "m"},
+			long: "Changes the fields that are given, and leaves those of an override that is there. With -keys it is for the keys of a pattern: a key as ratectl keys shows it, or the beginning of keys and a *. The rule * stands for all limits, and has -enabled only. What a limiter would reject is not written. " +
+				"A field has an end of its own: with -for or -until what it said before without an end holds again then, and without them an end that it has stays. Before a max of 0, a mode of shadow and what takes a whole limit away it asks, or -yes.",
 			needs: needRedis | needRules, min: 1, max: 1, run: overrideSet,
 		},
 		{
@@ -65,9 +71,19 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis, run: overrideList,
 		},
 		{
-			name: "override rm", args: "RULE|*", short: "take an override away", flags: []string{"keys"},
-			long:  "Removes the override of a rule, which leaves those of its keys, or with -keys that of one pattern. It also removes what is broken.",
-			needs: needRedis, min: 1, max: 1, run: overrideRemove,
+			name: "override rm", args: "RULE|*", short: "take an override away", flags: []string{"keys", "only", "n", "m"},
+			long:  "Removes the override of a rule, which leaves those of its keys, or with -keys that of one pattern; with -only some of its fields. It also removes what is broken.",
+			needs: needRedis | mayRules, min: 1, max: 1, run: overrideRemove,
+		},
+		{
+			name: "history", short: "list the changes of overrides, the last one first", flags: []string{"limit"},
+			long:  "Lists who has changed which override when and why, and what it said before and after. The last 500 changes by ratectl, live pages and override.Editor are kept beside the hash; what other programs write to it is not among them.",
+			needs: needRedis, run: historyList,
+		},
+		{
+			name: "undo", args: "[CHANGE]", short: "take a change of overrides back", flags: []string{"n", "m"},
+			long:  "Writes back what the override said before the CHANGE, a number that history shows: without one the last that is no undo and is not undone. If somebody has changed the same since it does nothing, and says who. An undo is a change as others are, and can be undone by its number.",
+			needs: needRedis | mayRules, max: 1, run: undo,
 		},
 		{
 			name: "memory", args: "[PREFIX...]", short: "count keys, and the memory that they take",
@@ -75,9 +91,23 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | mayRules, max: -1, run: memory,
 		},
 		{
-			name: "fix-expiry", args: "[PREFIX...]", short: "give keys without an expiry one", flags: []string{"expiry", "yes"},
+			name: "fix-expiry", args: "[PREFIX...]", short: "give keys without an expiry one", flags: []string{"expiry", "yes", "n"},
 			long:  "A key without an expiry was changed by another program, or belongs to one. The keys of rules may live on for as long as they can have an effect, those of a PREFIX for -expiry: use one that only the limiter uses. It asks first, or -yes.",
 			needs: needRedis | mayRules, max: -1, run: fixExpiry,
+		},
+		{
+			name: "doctor", short: "look for what may keep limits from working",
+			long: "Asks every server about its version, role, clock, latency, eviction, memory and persistence; tries the scripts of every rule, without charging anything; and looks for overrides of no rule or that have ended, for keys without an expiry, and for keys of no rule. Each finding is ok, warn, bad or unknown, with what helps. " +
+				"The exit code is 1 if one is bad. It walks over the database, and needs the right +info beside the others.",
+			needs: needRedis | needRules, run: doctor,
+		},
+		{
+			name: "contexts", short: "list the contexts", run: contexts,
+			long: "Lists the contexts of the file that RATECTL_CONFIG names, or else ratectl/config.json in $XDG_CONFIG_HOME or ~/.config. A context has the values of flags by their names.",
+		},
+		{
+			name: "version", short: "print the version", text: printVersion,
+			long: "Prints the version of the module that the command was built from, and that of Go.",
 		},
 		{
 			name: "completion", args: "bash|zsh|fish", short: "print a script for completion in a shell", min: 1, max: 1, text: completion,

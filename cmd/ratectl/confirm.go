@@ -13,7 +13,7 @@ func (o *operator) confirm(ctx context.Context, question string, args ...any) er
 	if o.yes {
 		return nil
 	}
-	question = fmt.Sprintf(question, args...)
+	question = visible(fmt.Sprintf(question, args...))
 	if !o.asks {
 		return failure{unconfirmed, "nothing is changed: there is no terminal to ask on; say -yes to " + question}
 	}

@@ -110,6 +110,9 @@ func (o *options) fromURL(u *redis.UniversalOptions) error {
 	if _, has := parsed.User.Password(); has || parsed.Query().Has("password") {
 		return usagef(noPasswordHere)
 	}
+	if parsed.Query().Has("skip_verify") {
+		return usagef("-redis: skip_verify would believe any server: name the authority with -tls-ca, or the certificate's name with -tls-name")
+	}
 	said, err := redis.ParseURL(o.redis)
 	if err != nil {
 		return usagef("-redis: %v", err)

@@ -75,6 +75,8 @@ func (o *options) explained(err error) error {
 		return fmt.Errorf("redis refuses the user or the password: check -user, and RATECTL_PASSWORD or -password-file: %w", err)
 	case hasReply(err, "NOPERM"):
 		return fmt.Errorf("redis does not allow the user %q to do this: see the rights in docs/ratectl.md: %w", o.user, err)
+	case hasReply(err, "READONLY"):
+		return fmt.Errorf("redis at %s is a replica: name its master with -redis, or the Sentinels with -sentinel: %w", o.redis, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("redis at %s gave no answer within %v, see -timeout: %w", o.redis, o.timeout, err)
 	case hasReply(err, "MOVED") || hasReply(err, "CROSSSLOT"):

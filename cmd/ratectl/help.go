@@ -3,9 +3,12 @@ package main
 import (
 	"flag"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/rategen/rategen/internal/buildversion"
 )
 
 // overview returns the list of commands.
@@ -139,3 +142,8 @@ func markdown() string {
 
 // marked escapes what Markdown would read as emphasis.
 func marked(text string) string { return strings.ReplaceAll(text, "*", `\*`) }
+
+// printVersion returns which ratectl this is.
+func printVersion([]string) (string, error) {
+	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Of(), runtime.Version()), nil
+}

@@ -96,7 +96,8 @@ func (o *operator) inForce(ctx context.Context, d declared, key *runtime.Key) ([
 	if err != nil {
 		return nil, err
 	}
-	entries = slices.DeleteFunc(entries, func(e override.Entry) bool { return !e.Until.IsZero() && !time.Now().Before(e.Until) })
+	now := time.Now()
+	entries = slices.DeleteFunc(entries, func(e override.Entry) bool { return e.At(now) == runtime.KeyOverride{} })
 	patterns := make(map[string]bool)
 	for _, e := range entries {
 		if e.Rule == d.Name && e.Keys {
@@ -106,7 +107,7 @@ func (o *operator) inForce(ctx context.Context, d declared, key *runtime.Key) ([
 	best, is := matching(patterns, key.Pattern())
 	for _, e := range entries {
 		if e.Rule == override.All || e.Rule == d.Name && (!e.Keys || is && e.Pattern == best) {
-			found = append(found, entryOf(e))
+			found = append(found, entryOf(e.Target, e.Change))
 		}
 	}
 	return found, nil

@@ -24,7 +24,8 @@ import (
 
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
-	goleak.VerifyTestMain(m)
+	// A pool whose server is gone goes on to dial it for a second after it is closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
 
 // listing is what rategen list -json prints of some rules.
@@ -62,7 +63,7 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 		"reports": {Name: "reports", Prefix: "rate_limit:reports:", Window: time.Hour, Storage: runtime.Packed},
 		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: 30 * time.Second, Max: 3, Algorithm: runtime.Concurrency},
 	}}
-	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits"}
+	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits", "USER": "ada"}
 	b.limiter = runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { b.limiter.Close() }) // it renews permits
@@ -170,33 +171,38 @@ func story(t *testing.T, b *bench) {
 	b.take(t, 1, "login", 0, "user-7")
 	b.run("inspect", "login.user", "user-7").wants(t, 0, `.*limit +5, 4 left\n.*`, "")
 
-	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `login.user: the override is \{"enabled":true,"max":0,"mode":"enforce","until":"[^"]+Z"\} for user-1; there was none\n`, "")
-	b.run("allow", "login.user", "user-14").wants(t, 0, `.*\{"enabled":false\} for user-14; there was none\n`, "")
-	b.run("shadow", "on", "login.user").wants(t, 0, `.*\{"mode":"shadow"\} for the rule; there was none\n`, "")
-	b.run("override", "set", "login.user", "-max", "7", "-o", "json").wants(t, 0, `\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow"\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow"\}\}\n`, "")
-	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `.*for vip-\*; there was none\n`, "")
-	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"enabled":false\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\n`, "")
+	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to take this back: ratectl undo 1\n`, "")
+	b.run("allow", "login.user", "user-14").wants(t, 0, `user-14 .* is \{"allow":true\}; there was none; .*`, "")
+	b.run("shadow", "on", "login.user").wants(t, 4, "", `.*say -yes to refuse no call of rule login.user\n`)
+	b.run("shadow", "on", "login.user", "-yes").wants(t, 0, `rule login.user: .*\{"mode":"shadow"\}; there was none; .*`, "")
+	b.run("override", "set", "login.user", "-max", "7", "-o", "json").wants(t, 0,
+		`\{"before":\{"rule":"login.user","pattern":null,"mode":"shadow","says":\{"mode":"shadow"\}\},"after":\{"rule":"login.user","pattern":null,"max":7,"mode":"shadow","says":\{"max":7,"mode":"shadow"\}\},"id":4\}\n`, "")
+	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `vip-\* of .*; there was none; .*`, "")
+	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
 	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
 	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in the shadow and refuses nobody\nlimit +100, 100 left\n.*`, "")
 	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is taken away\n.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": true}) // 23: only the shadow
-	b.run("override", "set", "login.user", "-max", "8", "-for", "1h").wants(t, 1, "", `ratectl: override: the end of an override would change: .*\n`)
+	b.run("override", "set", "login.user", "-max", "8", "-for", "1h").wants(t, 0, `.*is \{"max":8,"max_then":7,"max_until":"[^"]+Z","mode":"shadow"\}; it was .*`, "")
+	b.run("undo", "-m", "a slip").wants(t, 0, `rule login.user: the override is \{"max":7,"mode":"shadow"\} again; 6, by ada, had made it .*`, "")
 	b.run("override", "set", "*", "-enabled", "false").wants(t, 4, "", `.*say -yes to take all limits away.*`)
-	b.run("override", "set", "*", "-enabled", "false", "-yes").wants(t, 0, `\*: the override is \{"enabled":false\} for all limits; there was none\n`, "")
+	b.run("override", "set", "*", "-enabled", "false", "-yes").wants(t, 0, `all limits: the override is \{"enabled":false\}; there was none; .*`, "")
 	b.run("keys", "login.user", "-limit", "1").wants(t, 0, `KEY.*\n\S+ +off +- .*`, "ratectl: these .*")
-	b.run("override", "rm", "*").wants(t, 0, ".*gone\n", "")
+	b.run("override", "rm", "*").wants(t, 0, ".* is gone; .*", "")
 	b.run("shadow", "off", "login.user").wants(t, 0, `.*\{"max":7,"mode":"enforce"\}.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": false})
-	b.run("unblock", "login.user", "user-1").wants(t, 0, `user-1 of rule login.user: the override is gone\n`, "")
-	b.run("unblock", "login.user", "user-1").wants(t, 3, "", `.*neither blocked nor allowed.*`)
-	b.run("override", "rm", "login.user", "-keys", "vip-*").wants(t, 0, ".*gone\n", "")
-	b.run("override", "rm", "login.user").wants(t, 0, "login.user: the override is gone\n", "")
-	b.run("override", "rm", "login.user").wants(t, 3, "", "ratectl: login.user has no override in .*")
+	b.run("unblock", "login.user", "user-1").wants(t, 0, `user-1 of rule login.user: the override is gone; it was \{"block":true,.*`, "")
+	b.run("unblock", "login.user", "user-1").wants(t, 3, "", `.*has no block in "orders:limits", and no override; if the rule itself.*`)
+	b.run("unblock", "login.user", "user-14").wants(t, 3, "", `.*has no block in "orders:limits": its override is \{"allow":true\}.*`)
+	b.run("override", "rm", "login.user", "-keys", "vip-*").wants(t, 0, ".*is gone; .*", "")
+	b.run("override", "rm", "login.user").wants(t, 0, "rule login.user: the override is gone; .*", "")
+	b.run("override", "rm", "login.user").wants(t, 3, "", "ratectl: rule login.user has no override in .*")
 	b.run("override", "set", "login.user", "-max", "1000001").wants(t, 1, "", ".*the maximum of a sliding-log.*")
 	if left := b.client.HGetAll(ctx, "orders:limits").Val(); len(left) != 1 { // of user-14
 		t.Errorf("overrides that are left: %v", left)
 	}
+	b.run("history", "-limit", "8").wants(t, 0, `CHANGE +AT .*\n13 .* ada +rule login.user +\{"max":7,"mode":"enforce"\} +- +-\n.*\n7 .* rule login.user .* undo 6: a slip\n6 .*`, "")
 
 	for i := range 3 {
 		b.client.Set(ctx, fmt.Sprint("orders:rate_limit:login:lost-", i, "%block"), "x", 0)

@@ -48,7 +48,7 @@ func fixExpiry(ctx context.Context, o *operator, args []string) error {
 	for _, l := range lines {
 		endless += l.Endless
 	}
-	if endless > 0 {
+	if endless > 0 && !o.dry {
 		if err := o.confirm(ctx, "give %d keys an expiry", endless); err != nil {
 			return err
 		}

@@ -24,8 +24,13 @@ type options struct {
 
 	namespace, rules, page, overrides string
 
+	context string // -context
+
 	format string
 	yes    bool
+	dry    bool   // -n
+	why    string // -m
+	only   string
 
 	// Flags of single commands.
 	parts            bool
@@ -46,6 +51,7 @@ type options struct {
 
 // redisFlags are those of every command that speaks to Redis.
 func (o *options) redisFlags(f *flag.FlagSet, getenv func(string) string) {
+	f.StringVar(&o.context, "context", "", "`name` of a context, which says what to reach: see ratectl contexts")
 	f.StringVar(&o.redis, "redis", or(getenv("RATECTL_REDIS"), "localhost:6379"), "`address` of Redis: host:port, several separated by commas, or a redis:// or rediss:// URL without a password (RATECTL_REDIS)")
 	f.BoolVar(&o.cluster, "cluster", false, "the addresses are nodes of a cluster; found out by itself if Redis says so")
 	f.StringVar(&o.sentinel, "sentinel", "", "the addresses are Sentinels, which know the master by this `name`")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -11,29 +13,33 @@ import (
 
 // An overrideEntry is an override in JSON.
 type overrideEntry struct {
-	Rule    string     `json:"rule"`    // * for all limits
-	Pattern *string    `json:"pattern"` // null: it is for the rule
-	Enabled *bool      `json:"enabled,omitempty"`
-	Max     *int64     `json:"max,omitempty"`
-	Window  string     `json:"window,omitempty"`
-	Mode    string     `json:"mode,omitempty"`
-	Until   *time.Time `json:"until,omitempty"`
+	Rule    string               `json:"rule"`    // * for all limits
+	Pattern *string              `json:"pattern"` // null: it is for the rule
+	Block   bool                 `json:"block,omitempty"`
+	Allow   bool                 `json:"allow,omitempty"`
+	Enabled *bool                `json:"enabled,omitempty"`
+	Max     *int64               `json:"max,omitempty"`
+	Window  string               `json:"window,omitempty"`
+	Mode    string               `json:"mode,omitempty"`
+	Until   *time.Time           `json:"until,omitempty"` // when all of it ends
+	Ends    map[string]time.Time `json:"ends,omitempty"`  // of fields, if not all have the same
+	Says    json.RawMessage      `json:"says"`            // as it stands in the hash
 	change  override.Change
 }
 
-func entryOf(e override.Entry) overrideEntry {
-	entry := overrideEntry{Rule: e.Rule, Enabled: e.Enabled, Max: e.Max, change: e.Change}
-	if e.Keys {
-		entry.Pattern = &e.Pattern
+func entryOf(t override.Target, c override.Change) overrideEntry {
+	entry := overrideEntry{Rule: t.Rule, Block: c.Block, Allow: c.Allow, Enabled: c.Enabled, Max: c.Max, Ends: c.Ends, Says: json.RawMessage(c.String()), change: c}
+	if t.Keys {
+		entry.Pattern = &t.Pattern
 	}
-	if e.Window != nil {
-		entry.Window = e.Window.String()
+	if c.Window != nil {
+		entry.Window = c.Window.String()
 	}
-	if e.Mode != nil {
-		entry.Mode = e.Mode.String()
+	if c.Mode != nil {
+		entry.Mode = c.Mode.String()
 	}
-	if !e.Until.IsZero() {
-		entry.Until = &e.Until
+	if !c.Until.IsZero() {
+		entry.Until = &c.Until
 	}
 	return entry
 }
@@ -58,14 +64,10 @@ func (e overrideEntry) row() []string {
 		}
 	}
 	said := e.change
-	said.Until = time.Time{}
+	if said.Then == (runtime.KeyOverride{}) {
+		said.Until = time.Time{}
+	}
 	return []string{e.Rule, pattern, said.String(), until}
-}
-
-// An edited is an override before and after a change.
-type edited struct {
-	Before *overrideEntry `json:"before"` // null: there was none
-	After  *overrideEntry `json:"after"`
 }
 
 // entries returns the overrides in the hash.
@@ -89,32 +91,31 @@ func overrideList(ctx context.Context, o *operator, _ []string) error {
 	}
 	shown := make([]overrideEntry, len(entries))
 	for i, e := range entries {
-		shown[i] = entryOf(e)
+		shown[i] = entryOf(e.Target, e.Change)
 	}
 	return each(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row)
 }
 
 // overrideSet changes an override as the flags say.
-func overrideSet(ctx context.Context, o *operator, args []string) error {
-	target, err := o.target(args[0])
-	if err != nil {
+func overrideSet(ctx context.Context, o *operator, args []string) (err error) {
+	var e override.Edit
+	if e.Target, err = o.target(args[0]); err != nil {
 		return err
 	}
-	c, err := o.change()
-	if err != nil {
+	if e.Set, err = o.change(); err != nil {
 		return err
 	}
-	if target.Rule == override.All && c.Enabled != nil && !*c.Enabled {
-		if err := o.confirm(ctx, "take all limits away in every program that reads %q", o.overrides); err != nil {
-			return err
-		}
-	}
-	return o.set(ctx, target, c)
+	return o.edit(ctx, e)
 }
 
-// overrideRemove takes an override away, also that of a rule which has gone.
+// overrideRemove takes an override or some of its fields away, also that of a rule
+// which has gone.
 func overrideRemove(ctx context.Context, o *operator, args []string) error {
-	return o.remove(ctx, override.Target{Rule: args[0], Pattern: o.pattern, Keys: o.given["keys"]})
+	e := override.Edit{Target: override.Target{Rule: args[0], Pattern: o.pattern, Keys: o.given["keys"]}, Remove: true}
+	if o.given["only"] {
+		e.Remove, e.Clear = false, strings.Split(o.only, ",")
+	}
+	return o.edit(ctx, e)
 }
 
 // target returns what an override is for.
@@ -128,56 +129,6 @@ func (o *operator) target(rule string) (override.Target, error) {
 		t.Rule = d.Name // it may be named by its prefix
 	}
 	return t, err
-}
-
-// set changes an override, and prints it before and after.
-func (o *operator) set(ctx context.Context, target override.Target, c override.Change) (err error) {
-	edit, err := o.editor()
-	if err != nil {
-		return err
-	}
-	if c.Until, err = o.end(ctx); err != nil {
-		return err
-	}
-	before, after, err := edit.Set(ctx, target, c)
-	if err != nil {
-		return o.explained(err)
-	}
-	now := entryOf(override.Entry{Target: target, Change: after})
-	answer := edited{After: &now}
-	was := "there was none"
-	if before.KeyOverride != (runtime.KeyOverride{}) {
-		was = "it was " + before.String()
-		answer.Before = new(entryOf(override.Entry{Target: target, Change: before}))
-	}
-	if o.json() {
-		return o.printJSON(answer)
-	}
-	o.printf("%s: the override is %s; %s", target.Rule, now.describe(), was)
-	return nil
-}
-
-// remove takes an override away.
-func (o *operator) remove(ctx context.Context, target override.Target) error {
-	edit, err := o.editor()
-	if err != nil {
-		return err
-	}
-	found, err := edit.Remove(ctx, target)
-	of := target.Rule
-	if target.Keys {
-		of = fmt.Sprintf("%s of rule %s", printable(target.Pattern), target.Rule)
-	}
-	switch {
-	case err != nil:
-		return o.explained(err)
-	case !found:
-		return nothingf("%s has no override in %q; ratectl override ls lists them", of, o.overrides)
-	case o.json():
-		return o.printJSON(map[string]any{"removed": entryOf(override.Entry{Target: target})})
-	}
-	o.printf("%s: the override is gone", of)
-	return nil
 }
 
 // ownText returns what an override says of the rule, without its keys.

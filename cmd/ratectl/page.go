@@ -43,8 +43,23 @@ type pageFrame struct {
 // maxFrame is more than a page sends at once.
 const maxFrame = 64 << 20
 
-// topOfPage prints what a live page tells.
+// topOfPage prints what a live page tells. If it is to go on until an interrupt, a
+// stream that ends is followed by another.
 func (o *operator) topOfPage(ctx context.Context) error {
+	for printed := 0; ; {
+		err := o.followPage(ctx, &printed)
+		if err == nil || printed == 0 || o.count > 0 || ctx.Err() != nil {
+			return err
+		}
+		o.logger().Printf("%s; trying again in %v", visible(err.Error()), o.every)
+		if !o.pause(ctx) {
+			return nil
+		}
+	}
+}
+
+// followPage prints what one stream tells, and counts the tables.
+func (o *operator) followPage(ctx context.Context, printed *int) error {
 	stream, err := o.openPage(ctx)
 	if err != nil {
 		return err
@@ -52,7 +67,7 @@ func (o *operator) topOfPage(ctx context.Context) error {
 	defer stream.Close()
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxFrame)
-	calls, seconds, printed, event := make(map[string][4]float64), 0.0, 0, ""
+	calls, seconds, event := make(map[string][4]float64), 0.0, ""
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
 		switch {
@@ -84,7 +99,7 @@ func (o *operator) topOfPage(ctx context.Context) error {
 		if err := each(o, "RULE REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S", ratesOf(calls, seconds), rateLine.row); err != nil {
 			return err
 		}
-		if printed++; printed == o.count {
+		if *printed++; *printed == o.count {
 			return nil
 		}
 		seconds = 0

@@ -51,7 +51,7 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("inspect", "log", "a:b", "-o", "json").wants(t, 0, `(?s).*"remaining":2.*`, "")
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
 	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "")
-	b.run("keys", "log", "-o", "json").wants(t, 3, "", `ratectl: no key of rule log .*\n`)
+	b.run("keys", "log", "-o", "json").wants(t, 3, "", `\{"error":"no key of rule log .*","exit_code":3\}\n`)
 
 	b.env["RATECTL_RULES"] = web.URL + "/elsewhere/"
 	b.run("rules").wants(t, 1, "", `ratectl: page http.*: no live page answers there: 404.*\n`)

@@ -52,10 +52,11 @@ func visible(text string) string {
 	}, strings.TrimSpace(text))
 }
 
-// printf prints a line for a reader; in JSON there is none.
+// printf prints a line for a reader; in JSON there is none. Nobody's name of a rule
+// moves the cursor.
 func (o *operator) printf(format string, args ...any) {
 	if !o.json() {
-		fmt.Fprintf(o.out, format+"\n", args...)
+		fmt.Fprintln(o.out, visible(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -12,6 +12,7 @@ type resetAnswer struct {
 	Key      string   `json:"key"`
 	RedisKey string   `json:"redis_key"`
 	Before   keyState `json:"before"`
+	DryRun   bool     `json:"dry_run,omitempty"`
 }
 
 // reset gives a key its whole limit back, and ends its block.
@@ -35,6 +36,13 @@ func reset(ctx context.Context, o *operator, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if answer.DryRun = o.dry; o.dry {
+		if o.json() {
+			return o.printJSON(answer)
+		}
+		o.printf("%s of rule %s would be whole again; it is %s, with %d used; nothing is changed", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+		return nil
 	}
 	err = o.confirm(ctx, "forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
 	if err != nil {

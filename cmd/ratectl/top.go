@@ -44,25 +44,31 @@ func top(ctx context.Context, o *operator, _ []string) error {
 	return nil
 }
 
-// topOfRedis prints what is counted in Redis.
+// topOfRedis prints what is counted in Redis. After a first table, what fails is tried
+// again.
 func (o *operator) topOfRedis(ctx context.Context) error {
 	for n := 1; ; n++ {
-		lines, err := o.callers(ctx)
-		if err != nil {
-			return err
+		var lines []topLine
+		var err error
+		if n > 1 {
+			err = o.follow(ctx)
 		}
-		o.clear(fmt.Sprintf("callers in Redis, %s", time.Now().Format(time.TimeOnly)))
-		if err := each(o, "RULE BLOCKED REFUSED NEAR KEYS WORST", lines, topLine.row); err != nil {
-			return err
+		if err == nil {
+			lines, err = o.callers(ctx)
 		}
-		if n == o.count {
+		switch {
+		case err == nil:
+			o.clear(fmt.Sprintf("callers in Redis, %s", time.Now().Format(time.TimeOnly)))
+			if err := each(o, "RULE BLOCKED REFUSED NEAR KEYS WORST", lines, topLine.row); err != nil {
+				return err
+			}
+		case n == 1 || ctx.Err() != nil || n == o.count:
+			return err
+		default:
+			o.logger().Printf("%s; trying again in %v", visible(err.Error()), o.every)
+		}
+		if n == o.count || !o.pause(ctx) {
 			return nil
-		}
-		if !o.pause(ctx) {
-			return nil
-		}
-		if err := o.follow(ctx); err != nil {
-			return err
 		}
 	}
 }

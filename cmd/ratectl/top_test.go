@@ -66,3 +66,26 @@ func TestForIsNoLess(t *testing.T) {
 		}
 	}
 }
+
+// A table that is repeated survives that Redis is away for a moment, and says so.
+func TestTopSurvives(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 1, "login", 0, "user-1")
+	if err := b.client.HSet(context.Background(), "orders:limits", "login.user", `{"max": "x"}`).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.run("top", "-count", "2", "-every", "100ms").wants(t, 1, "", "ratectl: .*") // the first has to be right
+	b.client.Del(context.Background(), "orders:limits")
+	ended := make(chan answer, 1)
+	go func() { ended <- b.run("top", "-count", "20", "-every", "200ms", "-timeout", "300ms") }()
+	time.Sleep(time.Second)
+	server.Pause()
+	time.Sleep(1500 * time.Millisecond)
+	server.Resume()
+	a := <-ended
+	if n := strings.Count(a.out, "RULE "); a.code != 0 || n < 2 || !strings.Contains(a.err, "trying again") {
+		t.Errorf("exit code %d, %d tables, %s", a.code, n, a.err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 
 	"github.com/rategen/rategen/generator"
+	"github.com/rategen/rategen/internal/buildversion"
 )
 
 // The options in the manual and in the table of the documentation are made from
@@ -79,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		return wrongUsage
 	}
 	if *version {
-		fmt.Fprintln(stdout, "rategen", buildVersion())
+		fmt.Fprintln(stdout, "rategen", buildversion.Of())
 		return done
 	}
 	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check, Out: *out, Package: *pkg, CacheDir: cacheDir()})
@@ -132,19 +133,4 @@ func manual() []byte {
 	var p comment.Parser
 	printer := comment.Printer{TextWidth: 80}
 	return printer.Text(p.Parse(file.Doc.Text()))
-}
-
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
-	}
-	if info.Main.Path != "github.com/rategen/rategen" {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/rategen/rategen" {
-				return m.Version
-			}
-		}
-	}
-	return info.Main.Version
 }

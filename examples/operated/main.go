@@ -108,13 +108,18 @@ func run(ctx context.Context, listen, redisAddr string, step time.Duration, out 
 	return errors.Join(served, told, err)
 }
 
-// everybody who opens the page by an address may change limits: the service listens to
-// its own machine alone. By a name it may be a site of somebody else's that has its name
-// lead here.
-func everybody(r *http.Request, _ ratepage.Action) (string, error) {
-	host, _, err := net.SplitHostPort(r.Host)
-	if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && host != "localhost" {
-		return "", errors.New("open the page by its address to change limits")
-	}
-	return "you", nil
+// local keeps out who has come by a foreign name, from looking too: the service listens
+// to its own machine alone, and a site of somebody else's may have its name lead here.
+func local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && host != "localhost" {
+			http.Error(w, "open the page by its address, with the port", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
+
+// everybody who has come past local may change limits.
+func everybody(*http.Request, ratepage.Action) (string, error) { return "you", nil }

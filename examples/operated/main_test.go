@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/rategen/rategen/runtime/ratepage"
@@ -104,14 +106,22 @@ func get(url string) (string, error) {
 	return string(text), err
 }
 
-// TestEverybody wants nobody to change limits who has come by a foreign name.
-func TestEverybody(t *testing.T) {
+// TestForeignNames wants nobody to read keys or change limits who has come by a foreign
+// name, as a site does that has its name lead here.
+func TestForeignNames(t *testing.T) {
+	h := handler(ratepage.New(ratepage.WithPlainKeys(), ratepage.WithActions(everybody, nil)), prometheus.NewRegistry())
 	for host, want := range map[string]bool{
 		"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true,
 		"evil.example:8080": false, "127.0.0.1.evil.example:8080": false, "evil.example": false, "": false,
 	} {
-		if _, err := everybody(&http.Request{Host: host}, ratepage.Action{}); (err == nil) != want {
-			t.Errorf("host %q: %v", host, err)
+		for _, path := range []string{"/limits/", "/limits/api/state", "/limits/api/overrides", "/metrics"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = host
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if (w.Code == http.StatusOK) != want {
+				t.Errorf("host %q, %s: %d", host, path, w.Code)
+			}
 		}
 	}
 }

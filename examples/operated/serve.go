@@ -13,13 +13,13 @@ import (
 	"github.com/rategen/rategen/runtime/ratepage"
 )
 
-// handler serves the page at /limits/ and the metrics at /metrics.
+// handler serves the page at /limits/ and the metrics at /metrics, to this machine.
 func handler(page *ratepage.Page, registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/limits/", http.StripPrefix("/limits", page))
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.Handle("/{$}", http.RedirectHandler("/limits/", http.StatusFound))
-	return mux
+	return local(mux)
 }
 
 // A backend is the Redis that the service uses.

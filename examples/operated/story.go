@@ -26,8 +26,10 @@ type story struct {
 // tell tells the story, or as much of it as there is time for.
 func (s *story) tell(ctx context.Context) error {
 	rule, robot := override.Target{Rule: created}, override.Target{Rule: created, Pattern: "initech", Keys: true}
-	max := func(n int64) override.Change {
-		return override.Change{KeyOverride: runtime.KeyOverride{Max: &n}}
+	edit := func(e override.Edit) error {
+		e.Who = "the story"
+		_, err := s.editor.Edit(ctx, e)
+		return err
 	}
 	for _, part := range []struct {
 		text   string
@@ -35,19 +37,16 @@ func (s *story) tell(ctx context.Context) error {
 	}{
 		{"The limit is as the directive says.", func() error { return nil }},
 		{"It becomes 30 a second, as by: ratectl override set " + created + " -max 30", func() error {
-			_, _, err := s.editor.Set(ctx, rule, max(30))
-			return err
+			return edit(override.Edit{Target: rule, Set: runtime.KeyOverride{Max: new(int64(30))}})
 		}},
 		{"It is as declared again, and initech alone is kept out, as by: ratectl block " + created + " initech", func() error {
-			if _, err := s.editor.Remove(ctx, rule); err != nil {
+			if err := edit(override.Edit{Target: rule, Remove: true}); err != nil {
 				return err
 			}
-			_, _, err := s.editor.Set(ctx, robot, max(0))
-			return err
+			return edit(override.Edit{Target: robot, Block: true})
 		}},
-		{"initech has its limit again.", func() error {
-			_, err := s.editor.Remove(ctx, robot)
-			return err
+		{"initech has its limit again, as by: ratectl unblock " + created + " initech", func() error {
+			return edit(override.Edit{Target: robot, Clear: []string{"block"}})
 		}},
 	} {
 		if err := part.change(); err != nil {

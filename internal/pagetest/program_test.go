@@ -48,18 +48,19 @@ type program struct {
 	page    *ratepage.Page
 	url     string // of the page
 	client  *redis.Client
+	server  *httptest.Server
 
 	mu      sync.Mutex
 	refused []ratepage.Action // by authorize
 	locked  bool              // authorize refuses
 }
 
-func start(t *testing.T) *program {
+func start(t *testing.T, more ...ratepage.Option) *program {
 	p := new(program)
 	p.client = redistest.Start(t, "--maxmemory", "64mb").Client(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	editor := override.NewEditor(p.client, "limits", rules...)
-	p.page = ratepage.New(ratepage.WithPlainKeys(), ratepage.WithLogger(quiet), ratepage.WithActions(p.authorize, editor))
+	p.page = ratepage.New(append(more, ratepage.WithPlainKeys(), ratepage.WithLogger(quiet), ratepage.WithActions(p.authorize, editor))...)
 	store := runtime.NewRedisStore(p.client, runtime.WithTimeout(5*time.Second), runtime.WithMemoryWatch(0, time.Second))
 	t.Cleanup(func() { _ = store.Close() })
 	p.limiter = runtime.New(store, runtime.WithLogger(quiet), runtime.WithObserver(p.page.Observer()),
@@ -71,7 +72,7 @@ func start(t *testing.T) *program {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Cleanup(p.page.Close)
-	p.url = server.URL + "/ops/limits"
+	p.url, p.server = server.URL+"/ops/limits", server
 	return p
 }
 

@@ -41,3 +41,28 @@ func TestLimitersThatAreGone(t *testing.T) {
 		t.Errorf("the count of decisions is gone: %v", got)
 	}
 }
+
+// TestClosedLimiter wants the gauges of a limiter to end when it is closed, though
+// somebody still has it.
+func TestClosedLimiter(t *testing.T) {
+	counted := tally.New()
+	o := counted.Observer()
+	open := func(max int64) *runtime.Limiter {
+		l := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
+		l.Register(&runtime.Rule{Name: "a", Window: time.Second, Max: max})
+		return l
+	}
+	first, second := open(1), open(2)
+	for _, step := range []struct {
+		end  *runtime.Limiter
+		want float64
+	}{{nil, 1}, {first, 2}, {first, 2}, {second, 0}} {
+		if err := step.end.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if max := read(t, counted)[`rategen.rule.limit["a"]`]; max != step.want {
+			t.Errorf("max %v, want %v", max, step.want)
+		}
+	}
+	goruntime.KeepAlive(first)
+}

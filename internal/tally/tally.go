@@ -48,6 +48,7 @@ var functions = []string{
 func (t *Tally) Observer() *runtime.Observer {
 	return &runtime.Observer{
 		Attach: t.attach,
+		Detach: t.detach,
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {
 			t.names.of(ev.Rule).failed(ev)
 		},
@@ -99,6 +100,21 @@ func (t *Tally) attach(l *runtime.Limiter) {
 	defer t.mu.Unlock()
 	if p := weak.Make(l); !slices.Contains(t.limiters, p) {
 		t.limiters = append(slices.DeleteFunc(t.limiters, isGone), p)
+	}
+}
+
+// detach ends what is read of a limiter. What was told of its rules and overrides ends
+// with the last limiter.
+func (t *Tally) detach(l *runtime.Limiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limiters = slices.DeleteFunc(t.limiters, func(p weak.Pointer[runtime.Limiter]) bool { return p == weak.Make(l) || isGone(p) })
+	if len(t.limiters) > 0 {
+		return
+	}
+	t.overridden.Store(0)
+	for _, r := range t.names.all() {
+		r.factor.Store(nil)
 	}
 }
 

@@ -3,27 +3,116 @@ package override
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/private"
 )
 
-// Edit changes the override of a rule or, if pattern is not nil, of its keys of
-// that pattern: the fields of change that are not nil replace those that there are.
-// A nil change takes the override away, if there is one. It is [Editor.Set] and
-// [Editor.Remove] in the form in which package ratepage asks for them, and so it is
-// [ErrConflict] to change a part of an override that has an end.
-func (e *Editor) Edit(ctx context.Context, rule string, pattern *string, change *runtime.KeyOverride) error {
-	if rule == All {
-		return errors.New("override: a rule of the name * cannot be overridden in a hash, where * is for all limits")
+// An Edit is one change of an override.
+type Edit struct {
+	Target
+	// Set has the fields that are to be set: those that are not nil. Block and Allow
+	// are set if they are true. The other fields of the override stay as they are.
+	Set          runtime.KeyOverride
+	Block, Allow bool
+	// Clear names fields that are to be taken away, as they are called in the hash:
+	// max, window, mode, enabled, block and allow.
+	Clear []string
+	// Remove takes the whole override away, also one that is broken. That of a rule
+	// leaves those of its keys. A field of the hash that names no target is removed by
+	// its own name as the Rule.
+	Remove bool
+	// Until is when the fields of Set, Block and Allow end. What held of them without
+	// an end before holds again then. If it is zero, fields that have an end keep it.
+	Until time.Time
+	// Endless takes the ends of these fields away.
+	Endless bool
+	// Who and Why are written to the history: who makes the change, and what for.
+	Who, Why string
+	// Try changes nothing: it only finds out what the edit would do.
+	Try bool
+}
+
+// An Edited is what an edit has done.
+type Edited struct {
+	Before, After Change // empty: there was or is none
+	// Found is whether there was what was to be taken away.
+	Found bool
+	// ID is the number of the change in the history. It is 0 if nothing has changed.
+	ID int64
+}
+
+// Edit changes the override of a target, and notes that in the history. An override,
+// or a field of one, that has ended is none.
+func (e *Editor) Edit(ctx context.Context, edit Edit) (done Edited, err error) {
+	if err := edit.check(); err != nil {
+		return done, private.Errorf("override: %w", err)
 	}
-	target := Target{Rule: rule}
-	if pattern != nil {
-		target.Pattern, target.Keys = *pattern, true
+	t := edit.Target
+	record := Record{Who: edit.Who, Why: edit.Why, Target: t}
+	err = e.change(ctx, &record, edit.Try, func(fields map[string]string, now time.Time) (err error) {
+		done = Edited{}
+		if edit.Remove {
+			done.Before, _ = placeOf(fields, t).change(fields)
+			done.Found = remove(fields, t)
+			return nil
+		}
+		if done.Before, done.After, err = placeOf(fields, t).edit(fields, edit, now); err != nil {
+			return err
+		}
+		has := done.Before.names()
+		done.Found = slices.ContainsFunc(edit.Clear, func(name string) bool { return slices.Contains(has, name) })
+		return e.check(fields)
+	})
+	if err != nil {
+		return Edited{}, err
 	}
-	if change == nil {
-		_, err := e.Remove(ctx, target)
-		return err
+	done.ID = record.ID
+	return done, nil
+}
+
+// check returns an error if no override can be like that.
+func (e *Edit) check() error {
+	sets := e.Set != (runtime.KeyOverride{}) || e.Block || e.Allow
+	t := e.Target
+	switch {
+	case e.Remove && (sets || len(e.Clear) > 0) || !e.Remove && !sets && len(e.Clear) == 0:
+		return errors.New("the edit has no field, or removes all and sets some: say one of them")
+	case e.Remove:
+		return nil
+	case t.Rule == "":
+		return errors.New("no rule is named")
+	case t.Rule == All && (t.Keys || e.Block || e.Allow || e.Set != runtime.KeyOverride{Enabled: e.Set.Enabled}):
+		return errors.New("* is for all limits, and says enabled only: name a rule")
+	case !t.Keys && (e.Block || e.Allow):
+		return errors.New("block and allow are for keys: a rule has max and enabled")
+	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999 || over(e.Until, time.Now())):
+		return private.Errorf("the end, %v, is over or beyond the year 9999, or is to be none", e.Until)
 	}
-	_, _, err := e.Set(ctx, target, Change{KeyOverride: *change})
-	return err
+	for _, name := range e.Clear {
+		if !slices.Contains(fieldNames, name) {
+			return private.Errorf("unknown field %.80q: there are %s", name, strings.Join(fieldNames, ", "))
+		}
+	}
+	if named, err := targetOf(fieldOf(t)); err != nil || named != t { // JSON cannot hold it
+		return private.Errorf("no field can name rule %.80q, pattern %.80q: write a byte above 0x7F of a key as %%XX", t.Rule, private.Text(t.Pattern))
+	}
+	return nil
+}
+
+// remove takes the override of a target away, and reports whether there was one.
+func remove(fields map[string]string, t Target) (found bool) {
+	for _, p := range placesIn(fields) { // a broken hash may have several
+		found = p.target == t && p.remove(fields) || found
+	}
+	if _, err := targetOf(t.Rule); err != nil && !t.Keys {
+		if _, is := fields[t.Rule]; is {
+			delete(fields, t.Rule)
+			found = true
+		}
+	}
+	return found
 }

@@ -2,7 +2,6 @@ package override
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 func ofRule(name string) Target          { return Target{Rule: name} }
 func ofKeys(name, pattern string) Target { return Target{name, pattern, true} }
 
-func toMax(n int64) Change { return Change{KeyOverride: runtime.KeyOverride{Max: &n}} }
+func toMax(n int64) Edit { return Edit{Set: runtime.KeyOverride{Max: &n}} }
 
 // Changes are merged into what stands in the hash, wherever that is, and leave
 // the rest as it was written.
@@ -29,38 +28,56 @@ func TestEditor(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
-	timed := func(c Change) Change { c.Until = soon; return c }
-	shadow := Change{KeyOverride: runtime.KeyOverride{Mode: new(runtime.Shadow)}}
+	timed := func(e Edit) Edit { e.Until = soon; return e }
+	endless := func(e Edit) Edit { e.Endless = true; return e }
+	shadow := Edit{Set: runtime.KeyOverride{Mode: new(runtime.Shadow)}}
+	block, allow := Edit{Block: true}, Edit{Allow: true}
+	without := func(names ...string) *Edit { return &Edit{Clear: names} }
 	until := `,"until":"` + soon.UTC().Format(time.RFC3339) + `"}`
 	past := `, "until": "2020-01-01T00:00:00Z"}`
 	type hash map[string]string
 	for name, test := range map[string]struct {
 		before hash
 		target Target
-		change *Change // nil: remove
+		change *Edit // nil: remove
 		after  hash
 		err    string // a part of it
 	}{
-		"a rule":                {nil, ofRule("r"), new(toMax(7)), hash{"r": `{"max":7}`}, ""},
-		"a mode beside a max":   {hash{"r": `{"max": 7}`}, ofRule("r"), &shadow, hash{"r": `{"max":7,"mode":"shadow"}`}, ""},
-		"a max in place":        {hash{"r": `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8}`}, ""},
-		"another spelling":      {hash{`["r"]`: `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{`["r"]`: `{"max":8}`}, ""},
-		"a key":                 {nil, ofKeys("r", "a<*"), new(toMax(7)), hash{`["r","a<*"]`: `{"max":7}`}, ""},
-		"the empty key":         {nil, ofKeys("r", ""), new(toMax(7)), hash{`["r",""]`: `{"max":7}`}, ""},
-		"a spelled key":         {hash{`["r", "a"]`: `{"mode": "shadow"}`}, ofKeys("r", "a"), new(toMax(7)), hash{`["r", "a"]`: `{"max":7,"mode":"shadow"}`}, ""},
-		"a nested key":          {hash{"r": `{"max": 2, "keys": {"a": {"mode": "shadow"}}}`}, ofKeys("r", "a"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":7,"mode":"shadow"}},"max":2}`}, ""},
-		"beside nested keys":    {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":1}},"max":7}`}, ""},
-		"a strange rule":        {nil, ofRule("[x"), new(toMax(7)), hash{`["[x"]`: `{"max":7}`}, ""},
-		"all limits":            {nil, ofRule(All), new(Change{KeyOverride: runtime.KeyOverride{Enabled: new(false)}}), hash{"*": `{"enabled":false}`}, ""},
-		"for a time":            {nil, ofRule("r"), new(timed(toMax(7))), hash{"r": `{"max":7` + until}, ""},
-		"for the same time":     {hash{"r": `{"max":7` + until}, ofRule("r"), new(timed(shadow)), hash{"r": `{"max":7,"mode":"shadow"` + until}, ""},
-		"for ever now":          {hash{"r": `{"max":7` + until}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8}`}, ""},
-		"after its end":         {hash{"r": `{"max": 7` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
-		"nested after its end":  {hash{"r": `{"keys": {"a": {"max": 7}}` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
-		"would end another":     {hash{"r": `{"max": 7}`}, ofRule("r"), new(timed(shadow)), nil, `without an end, {"max":7}`},
-		"would last on":         {hash{"r": `{"max":7` + until}, ofRule("r"), &shadow, nil, `until ` + soon.UTC().Format(time.RFC3339)},
-		"keys would end":        {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(timed(toMax(7))), nil, "keys in one field"},
-		"the rule would end it": {hash{"r": `{"keys": {"a": {"max": 1}}` + until}, ofKeys("r", "a"), new(toMax(7)), nil, "keys in one field"},
+		"a rule":               {nil, ofRule("r"), new(toMax(7)), hash{"r": `{"max":7}`}, ""},
+		"a mode beside a max":  {hash{"r": `{"max": 7}`}, ofRule("r"), &shadow, hash{"r": `{"max":7,"mode":"shadow"}`}, ""},
+		"a max in place":       {hash{"r": `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8}`}, ""},
+		"another spelling":     {hash{`["r"]`: `{"max": 7}`}, ofRule("r"), new(toMax(8)), hash{`["r"]`: `{"max":8}`}, ""},
+		"a key":                {nil, ofKeys("r", "a<*"), new(toMax(7)), hash{`["r","a<*"]`: `{"max":7}`}, ""},
+		"the empty key":        {nil, ofKeys("r", ""), new(toMax(7)), hash{`["r",""]`: `{"max":7}`}, ""},
+		"a spelled key":        {hash{`["r", "a"]`: `{"mode": "shadow"}`}, ofKeys("r", "a"), new(toMax(7)), hash{`["r", "a"]`: `{"max":7,"mode":"shadow"}`}, ""},
+		"a nested key":         {hash{"r": `{"max": 2, "keys": {"a": {"mode": "shadow"}}}`}, ofKeys("r", "a"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":7,"mode":"shadow"}},"max":2}`}, ""},
+		"beside nested keys":   {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(toMax(7)), hash{"r": `{"keys":{"a":{"max":1}},"max":7}`}, ""},
+		"a strange rule":       {nil, ofRule("[x"), new(toMax(7)), hash{`["[x"]`: `{"max":7}`}, ""},
+		"all limits":           {nil, ofRule(All), &Edit{Set: runtime.KeyOverride{Enabled: new(false)}}, hash{"*": `{"enabled":false}`}, ""},
+		"for a time":           {nil, ofRule("r"), new(timed(toMax(7))), hash{"r": `{"max":7` + until}, ""},
+		"for the same time":    {hash{"r": `{"max":7` + until}, ofRule("r"), new(timed(shadow)), hash{"r": `{"max":7,"mode":"shadow"` + until}, ""},
+		"the end stays":        {hash{"r": `{"max":7` + until}, ofRule("r"), new(toMax(8)), hash{"r": `{"max":8` + until}, ""},
+		"for ever now":         {hash{"r": `{"max":7` + until}, ofRule("r"), new(endless(toMax(8))), hash{"r": `{"max":8}`}, ""},
+		"after its end":        {hash{"r": `{"max": 7` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
+		"what held then stays": {hash{"r": `{"max": 7, "max_then": 9` + past}, ofRule("r"), &shadow, hash{"r": `{"max":9,"mode":"shadow"}`}, ""},
+		"nested after its end": {hash{"r": `{"keys": {"a": {"max": 7}}` + past}, ofRule("r"), &shadow, hash{"r": `{"mode":"shadow"}`}, ""},
+		"a key after its end":  {hash{"r": `{"keys": {"a": {"max": 7}}` + past}, ofKeys("r", "a"), &shadow, hash{`["r","a"]`: `{"mode":"shadow"}`}, ""},
+		"another for a time":   {hash{"r": `{"max": 7}`}, ofRule("r"), new(timed(shadow)), hash{"r": `{"max":7,"mode":"shadow","mode_` + until[2:]}, ""},
+		"another without end":  {hash{"r": `{"max":7` + until}, ofRule("r"), &shadow, hash{"r": `{"max":7,"max_` + until[2:len(until)-1] + `,"mode":"shadow"}`}, ""},
+		"more for a time":      {hash{"r": `{"max": 7}`}, ofRule("r"), new(timed(toMax(8))), hash{"r": `{"max":8,"max_then":7` + until}, ""},
+		"still more":           {hash{"r": `{"max":8,"max_then":7` + until}, ofRule("r"), new(timed(toMax(9))), hash{"r": `{"max":9,"max_then":7` + until}, ""},
+		"keys have no end":     {hash{"r": `{"keys": {"a": {"max": 1}}}`}, ofRule("r"), new(timed(toMax(7))), hash{"r": `{"keys":{"a":{"max":1}},"max":7,"max_` + until[2:]}, ""},
+		"the rule ends without": {hash{"r": `{"max": 2, "keys": {"a": {"max": 1}, "b": {}}` + until}, ofKeys("r", "a"), new(endless(toMax(7))),
+			hash{"r": `{"keys":{"a":{"max":7},"b":{` + until[1:] + `},"max":2,"max_` + until[2:]}, ""},
+
+		"block a quota":     {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), &block, hash{`["r","a"]`: `{"block":true,"max":7}`}, ""},
+		"block for a time":  {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true,"block_` + until[2:len(until)-1] + `,"max":7}`}, ""},
+		"blocked longer":    {hash{`["r","a"]`: `{"block":true}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true` + until}, ""},
+		"unblock":           {hash{`["r","a"]`: `{"block": true, "max": 7, "max_then": 5, "max_` + until[2:]}, ofKeys("r", "a"), without("block"), hash{`["r","a"]`: `{"max":7,"max_then":5` + until}, ""},
+		"unblock a key":     {hash{`["r","a"]`: `{"block": true}`}, ofKeys("r", "a"), without("block"), hash{}, ""},
+		"allow the blocked": {hash{"r": `{"keys": {"a": {"block": true}}}`}, ofKeys("r", "a"), &allow, hash{"r": `{"keys":{"a":{"allow":true,"block":true}}}`}, ""},
+		"block a rule":      {nil, ofRule("r"), &block, nil, "block and allow are for keys"},
+		"an unknown field":  {nil, ofRule("r"), without("mx"), nil, "unknown field"},
 
 		"remove a rule":          {hash{"r": `{"max": 7}`, "s": `{}`}, ofRule("r"), nil, hash{"s": `{}`}, ""},
 		"remove a key":           {hash{`["r", "a"]`: `{"max": 7}`}, ofKeys("r", "a"), nil, hash{}, ""},
@@ -76,9 +93,9 @@ func TestEditor(t *testing.T) {
 		"another field is wrong": {hash{"s": `{"windw": "5s"}`}, ofRule("r"), new(toMax(1)), nil, `field "s": line 1: unknown field "windw"`},
 		"the field is wrong":     {hash{"r": `max`}, ofRule("r"), new(toMax(1)), nil, "remove this override first"},
 		"a max of all":           {nil, ofRule(All), new(toMax(1)), nil, "says enabled only"},
-		"no change":              {nil, ofRule("r"), new(Change{}), nil, "no field"},
+		"no change":              {nil, ofRule("r"), new(Edit{}), nil, "no field"},
 		"no rule":                {nil, ofRule(""), new(toMax(1)), nil, "no rule is named"},
-		"an end that is over":    {nil, ofRule("r"), &Change{toMax(1).KeyOverride, time.Unix(1e9, 0)}, nil, "is over"},
+		"an end that is over":    {nil, ofRule("r"), &Edit{Set: toMax(1).Set, Until: time.Unix(1e9, 0)}, nil, "is over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for field, value := range test.before {
@@ -86,17 +103,26 @@ func TestEditor(t *testing.T) {
 			}
 			editor := NewEditor(client, name, rule)
 			want := test.after
-			var err error
-			if test.change == nil {
-				var found bool
-				if found, err = editor.Remove(ctx, test.target); !found {
-					t.Error("nothing was found")
-				}
-				if again, err := editor.Remove(ctx, test.target); again || err != nil {
-					t.Errorf("removed again: %t, %v", again, err)
-				}
-			} else {
-				_, _, err = editor.Set(ctx, test.target, *test.change)
+			edit := Edit{Remove: true}
+			if test.change != nil {
+				edit = *test.change
+			}
+			edit.Target = test.target
+			trial := edit
+			trial.Try = true
+			tried, _ := editor.Edit(ctx, trial)
+			if now := hash(client.HGetAll(ctx, name).Val()); len(now) != len(test.before) || len(now) > 0 && !cmp.Equal(now, test.before) {
+				t.Errorf("a trial has changed it to %v", now)
+			}
+			done, err := editor.Edit(ctx, edit)
+			if edit.Remove && !done.Found {
+				t.Error("nothing was found")
+			}
+			if again, err := editor.Edit(ctx, edit); edit.Remove && (again.Found || err != nil) {
+				t.Errorf("removed again: %t, %v", again.Found, err)
+			}
+			if tried.ID = done.ID; !cmp.Equal(tried, done) {
+				t.Errorf("tried %+v, done %+v", tried, done)
 			}
 			if test.err != "" {
 				want = test.before
@@ -130,7 +156,7 @@ func TestEditorAndSource(t *testing.T) {
 		if field(t, "keys") {
 			target.Pattern, target.Keys = pattern, true
 		}
-		var c Change
+		var c runtime.KeyOverride
 		if field(t, "max") {
 			c.Max = new(rapid.Int64Range(0, runtime.MaxCount).Draw(t, "max"))
 		}
@@ -140,10 +166,10 @@ func TestEditorAndSource(t *testing.T) {
 		if field(t, "window") {
 			c.Window = new(time.Duration(rapid.Int64Range(int64(runtime.MinWindow), int64(runtime.MaxWindow)).Draw(t, "window")))
 		}
-		if c.empty() || field(t, "mode") {
+		if c == (runtime.KeyOverride{}) || field(t, "mode") {
 			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.Enforce, runtime.Shadow}).Draw(t, "mode"))
 		}
-		if _, _, err := editor.Set(ctx, target, c); err != nil {
+		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)
 		}
 		of := want.Rules[rule]
@@ -213,7 +239,9 @@ func TestEditorsTogether(t *testing.T) {
 		all.Go(func() {
 			for n := range 10 {
 				for {
-					_, _, err := NewEditor(client, "limits").Set(ctx, ofKeys("r", fmt.Sprint(i)), toMax(int64(n)))
+					edit := toMax(int64(n))
+					edit.Target = ofKeys("r", fmt.Sprint(i))
+					_, err := NewEditor(client, "limits").Edit(ctx, edit)
 					if err == nil {
 						break
 					}
@@ -243,13 +271,15 @@ func TestEditorWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	client.Set(context.Background(), "text", "", 0)
-	if _, _, err := NewEditor(client, "text").Set(context.Background(), ofRule("r"), toMax(1)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+	edit := toMax(1)
+	edit.Target = ofRule("r")
+	if _, err := NewEditor(client, "text").Edit(context.Background(), edit); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("a key of another type: %v", err)
 	}
 	server.Kill()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := NewEditor(client, "limits").Remove(ctx, ofRule("r")); err == nil || errors.Is(err, ErrConflict) {
+	if _, err := NewEditor(client, "limits").Edit(ctx, Edit{Target: ofRule("r"), Remove: true}); err == nil {
 		t.Errorf("got %v", err)
 	}
 }

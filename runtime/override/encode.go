@@ -22,26 +22,6 @@ func fieldOf(t Target) string {
 	return t.Rule
 }
 
-// put writes a change into an object: every field that the change has.
-func (c Change) put(into members) {
-	if c.Enabled != nil {
-		into["enabled"] = json.RawMessage(encoded(*c.Enabled))
-	}
-	if c.Max != nil {
-		into["max"] = json.RawMessage(encoded(*c.Max))
-	}
-	if c.Window != nil {
-		into["window"] = json.RawMessage(encoded(c.Window.String()))
-	}
-	if c.Mode != nil {
-		into["mode"] = json.RawMessage(encoded(c.Mode.String()))
-	}
-	delete(into, "until")
-	if !c.Until.IsZero() {
-		into["until"] = json.RawMessage(encoded(c.Until.UTC().Format(time.RFC3339Nano)))
-	}
-}
-
 // encoded returns a value in JSON, which has no error for those here.
 func encoded(v any) string {
 	var text bytes.Buffer

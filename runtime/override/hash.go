@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rategen/rategen/runtime"
@@ -50,8 +51,8 @@ func (p *hashParser) field(field, value string) error {
 		if err != nil {
 			return err
 		}
-		p.lasts(c.Until, target)
-		return p.add(target.Rule, target.Pattern, c.KeyOverride)
+		p.lasts(timed{target: target, change: c})
+		return p.add(target.Rule, target.Pattern, c.At(time.Time{}))
 	}
 	n, err := parseJSON([]byte(value))
 	if err != nil {
@@ -59,9 +60,8 @@ func (p *hashParser) field(field, value string) error {
 	}
 	if target.Rule == All {
 		c, err := allOf(n)
-		if p.says.Enabled = c.Enabled; !c.Until.IsZero() {
-			p.ends, p.some = append(p.ends, ending{until: c.Until, all: true}), true
-		}
+		p.says.Enabled = c.Enabled
+		p.lasts(timed{change: c, all: true})
 		return err
 	}
 	rule := target.Rule

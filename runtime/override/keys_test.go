@@ -72,7 +72,7 @@ rules:
 func TestKeysErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want string }{
-		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are enabled, max, mode, until, window`},
+		{"a.yaml", "rules: {r: {keys: {k: {keys: {}}}}}", `rule "r": key "k": line 1: unknown field "keys": there are allow, block, enabled, max, mode, until, window, and max_until, max_then and so on`},
 		{"a.yaml", "rules:\n  r:\n    keys:\n      k: {max: x}\n", `rule "r": key "k": line 4: max is text`},
 		{"a.json", `{"rules": {"r": {"keys": {"k": {}, "k": {}}}}}`, `field "k" comes twice`},
 		{"a.json", `{"rules": {"r": {"keys": ["k"]}}}`, `keys is a list: write an object such as {"premium-*": {"max": 1000}}`},

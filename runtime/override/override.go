@@ -19,8 +19,10 @@
 //
 // Every field may be left out, and leaves the rule as it was declared. The field
 // until, a time of RFC 3339 such as 2026-11-22T15:00:00Z, ends what is said beside
-// it: from then on it has no effect. Each process goes by its own clock, and looks
-// at it at every interval, also while the file or Redis cannot be read.
+// it: from then on it has no effect. A field may have an end of its own, and say
+// what holds afterwards: max_until and max_then, window_until and window_then, and
+// so on. Each process goes by its own clock, and looks at it at every interval, also
+// while the file or Redis cannot be read.
 //
 // The field
 // keys changes a rule for single keys, by the patterns of [runtime.Override]:
@@ -30,7 +32,12 @@
 //	    max: 10
 //	    keys:
 //	      "premium-*": {max: 1000}    # each key that starts with premium-
-//	      "tenant-7": {enabled: false}
+//	      "tenant-7": {allow: true}   # no limit
+//	      "tenant-8": {max: 50, block: true, block_until: 2026-11-22T15:00:00Z}
+//
+// A key has two fields more. While block is true, all its calls are refused, whatever
+// else is said of the key and of its rule; allow takes the limit away. The other
+// fields of the key hold again when these are over.
 //
 // In Redis a field of the hash is a rule, and its value an object in JSON. A
 // field that is a list in JSON is a rule and a pattern:
@@ -39,7 +46,7 @@
 //	HSET limits '["orders.Service.Create", "premium-*"]' '{"max": 1000}'
 //	HSET limits '*' '{"enabled": false}'
 //
-// The field * is for all limits, and says "enabled" and "until" only. A rule whose name starts
+// The field * is for all limits, and says "enabled" only, with its end. A rule whose name starts
 // with a bracket is written as a list of one.
 //
 // A window is written as in a directive: 500ms, 10s, 1h30m or 7d. Both sources
@@ -49,6 +56,10 @@
 package override
 
 import (
+	"maps"
+	"slices"
+	"time"
+
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
 )
@@ -104,94 +115,59 @@ func (r *reading) rules(n *node) (map[string]runtime.Override, error) {
 
 // override returns what is said of one rule, and of its keys.
 func (r *reading) override(n *node, rule string) (runtime.Override, error) {
-	var keys map[string]runtime.KeyOverride
-	c, err := changeOf(n, "enabled, keys, max, mode, until, window", func(f *node) (err error) {
-		keys, err = r.keys(f, rule)
+	var keys map[string]Change
+	c, until, err := changeOf(n, ruleFields, func(f *node) (err error) {
+		keys, err = keysOf(f)
 		return err
 	})
 	if err != nil {
 		return runtime.Override{}, err
 	}
-	r.lasts(c.Until, Target{Rule: rule})
-	for key := range keys {
-		r.lasts(c.Until, Target{Rule: rule, Pattern: key, Keys: true})
+	r.lasts(timed{target: Target{Rule: rule}, change: c})
+	is := c.At(time.Time{})
+	of := runtime.Override{Enabled: is.Enabled, Max: is.Max, Window: is.Window, Mode: is.Mode}
+	if keys != nil {
+		of.Keys = make(map[string]runtime.KeyOverride, len(keys))
 	}
-	return runtime.Override{Enabled: c.Enabled, Max: c.Max, Window: c.Window, Mode: c.Mode, Keys: keys}, nil
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		c := keys[key]
+		if !until.IsZero() && c.Then != (runtime.KeyOverride{}) {
+			return runtime.Override{}, private.Errorf("key %.80q: what holds then cannot end with the until of the rule: give the key ends of its own", private.Text(key))
+		}
+		c = c.within(until)
+		of.Keys[key] = c.At(time.Time{})
+		r.lasts(timed{target: Target{Rule: rule, Pattern: key, Keys: true}, change: c})
+	}
+	return of, nil
 }
 
-// keys returns what is said of the keys of a rule.
-func (r *reading) keys(n *node, rule string) (map[string]runtime.KeyOverride, error) {
+// keysOf returns what is said of the keys of a rule.
+func keysOf(n *node) (map[string]Change, error) {
 	if n.kind == null {
 		return nil, nil // all are commented out
 	}
 	if err := n.want(object, "an object", `{"premium-*": {"max": 1000}}`); err != nil {
 		return nil, err
 	}
-	keys := make(map[string]runtime.KeyOverride, len(n.fields))
+	keys := make(map[string]Change, len(n.fields))
 	for _, f := range n.fields {
 		c, err := keyChangeOf(f)
 		if err != nil {
 			return nil, private.Errorf("key %.80q: %w", private.Text(f.name), err)
 		}
-		keys[f.name] = c.KeyOverride
-		r.lasts(c.Until, Target{Rule: rule, Pattern: f.name, Keys: true})
+		keys[f.name] = c
 	}
 	return keys, nil
 }
 
 // keyChangeOf returns what is said of one key.
 func keyChangeOf(n *node) (Change, error) {
-	const known = "enabled, max, mode, until, window"
-	return changeOf(n, known, func(f *node) error { return f.unknown(known) })
-}
-
-// changeOf returns what is said of one rule or key, and calls keys with the field
-// of this name.
-func changeOf(n *node, known string, keys func(*node) error) (c Change, err error) {
-	if err := n.want(object, "an object", `{"max": 10, "window": "5s"}`); err != nil {
-		return c, err
-	}
-	for _, f := range n.fields {
-		switch f.name {
-		case "enabled":
-			c.Enabled, err = f.boolean()
-		case "max":
-			c.Max, err = f.integer()
-		case "window":
-			c.Window, err = f.duration()
-		case "mode":
-			c.Mode, err = f.mode()
-		case "until":
-			c.Until, err = f.time()
-		case "keys":
-			err = keys(f)
-		default:
-			err = f.unknown(known)
-		}
-		if err != nil {
-			return Change{}, err
-		}
-	}
-	return c, nil
+	c, _, err := changeOf(n, keyFields, nil)
+	return c, err
 }
 
 // allOf returns what is said of all rules in a field of its own.
-func allOf(n *node) (c Change, err error) {
-	if err := n.want(object, "an object", `{"enabled": false}`); err != nil {
-		return c, err
-	}
-	for _, f := range n.fields {
-		switch f.name {
-		case "enabled":
-			c.Enabled, err = f.boolean()
-		case "until":
-			c.Until, err = f.time()
-		default:
-			err = f.unknown("enabled, until; a max, mode or window belongs to a rule's own name")
-		}
-		if err != nil {
-			return Change{}, err
-		}
-	}
-	return c, nil
+func allOf(n *node) (Change, error) {
+	c, _, err := changeOf(n, allFields, nil)
+	return c, err
 }

@@ -44,55 +44,84 @@ func placeOf(fields map[string]string, t Target) place {
 	return place{target: t, field: fieldOf(t)}
 }
 
+// known returns which fields an override of the target has.
+func (t Target) known() string {
+	switch {
+	case t.Keys:
+		return keyFields
+	case t.Rule == All:
+		return allFields
+	}
+	return ruleFields
+}
+
 // change returns what stands there, which may be nothing.
-func (p place) change(fields map[string]string) (c Change, err error) {
+func (p place) change(fields map[string]string) (Change, error) {
 	value, is := fields[p.field]
 	if !is {
-		return c, nil
+		return Change{}, nil
 	}
-	text := []byte(value)
-	whole := membersOf(text)
+	text, end := []byte(value), time.Time{}
 	if p.nested {
-		text = whole.keys()[p.target.Pattern]
+		whole := membersOf(text)
+		text, end = whole.keys()[p.target.Pattern], whole.until()
 	}
 	n, err := parseJSON(text)
 	if err == nil {
-		switch {
-		case p.target.Keys:
-			c, err = keyChangeOf(n)
-		case p.target.Rule == All:
-			c, err = allOf(n)
-		default:
-			c, err = changeOf(n, "enabled, keys, max, mode, until, window", func(*node) error { return nil })
+		var c Change
+		if c, _, err = changeOf(n, p.target.known(), func(*node) error { return nil }); err == nil {
+			return c.within(end), nil
 		}
 	}
-	if err != nil {
-		return Change{}, private.Errorf("field %.80q: %w", named(p.field), err)
-	}
-	if p.nested {
-		if end := whole.until(); c.Until.IsZero() || !end.IsZero() && end.Before(c.Until) {
-			c.Until = end
-		}
-	}
-	return c, nil
+	return Change{}, private.Errorf("field %.80q: %w", named(p.field), err)
 }
 
-// put writes a change to the place.
-func (p place) put(fields map[string]string, c Change) {
+// edit makes a change at the place at a time. It returns what held there before and
+// holds there now.
+func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, after Change, err error) {
+	c, err := p.change(fields)
+	if err != nil {
+		return before, after, private.Errorf("%w: remove this override first", err)
+	}
 	whole := membersOf([]byte(fields[p.field]))
 	if whole == nil {
 		whole = make(members)
 	}
-	if !p.nested {
-		c.put(whole)
-	} else {
-		keys := whole.keys()
-		one := membersOf(keys[p.target.Pattern])
-		c.put(one)
-		keys[p.target.Pattern] = json.RawMessage(encoded(one))
-		whole["keys"] = json.RawMessage(encoded(keys))
+	whole.apart(now)
+	s := sayingOf(c).at(now)
+	before = s.change(p.target)
+	s.merge(e)
+	after = s.change(p.target)
+	if len(s) == 0 {
+		fields[p.field] = encoded(whole)
+		p.remove(fields)
+		return before, after, nil
 	}
-	fields[p.field] = encoded(whole)
+	into := whole
+	if p.nested {
+		into = make(members)
+	}
+	s.put(into)
+	switch {
+	case p.nested && whole["keys"] != nil:
+		keys := whole.keys()
+		keys[p.target.Pattern] = json.RawMessage(encoded(into))
+		whole["keys"] = json.RawMessage(encoded(keys))
+	case p.nested: // they have ended with their rule
+		fields[fieldOf(p.target)] = encoded(into)
+	}
+	if fields[p.field] = encoded(whole); len(whole) == 0 {
+		delete(fields, p.field)
+	}
+	return before, after, nil
+}
+
+// change returns what the fields say of a target. Each was valid before.
+func (s saying) change(t Target) Change {
+	m := make(members)
+	s.put(m)
+	c, _, _ := changeOfText(m, t.known())
+	return c
 }
 
 // remove takes away what stands there, and reports whether something did. What
@@ -112,10 +141,12 @@ func (p place) remove(fields map[string]string) bool {
 		if len(keys) == 0 {
 			delete(whole, "keys")
 		}
-	case len(keys) > 0 && (end.IsZero() || time.Now().Before(end)):
+	case len(keys) > 0 && !over(end, time.Now()):
 		size := len(whole)
-		for _, name := range []string{"enabled", "max", "mode", "window"} {
+		for _, name := range fieldNames {
 			delete(whole, name)
+			delete(whole, name+untilPart)
+			delete(whole, name+thenPart)
 		}
 		if len(whole) == size {
 			return false

@@ -72,6 +72,7 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 			replies <- r
 		}()
 		r.fields, r.err = readHash(ctx, h.client, h.key)
+		relearn(ctx, h.client, r.err)
 	}()
 	select {
 	case r := <-replies:
@@ -81,6 +82,19 @@ func (h *hash) ask(ctx context.Context) (map[string]string, error) {
 		return r.fields, r.err
 	case <-ctx.Done():
 		return nil, h.late(ctx)
+	}
+}
+
+// relearn has the client of a cluster ask which server has which keys, if one could not
+// be reached. By itself it would ask a master that has died for up to a minute.
+func relearn(ctx context.Context, client redis.UniversalClient, err error) {
+	cluster, is := client.(*redis.ClusterClient)
+	if !is || err == nil {
+		return
+	}
+	switch runtime.ClassOf(err) {
+	case runtime.ClassDial, runtime.ClassConnection, runtime.ClassTimeout:
+		cluster.ReloadState(ctx)
 	}
 }
 

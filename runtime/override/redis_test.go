@@ -185,3 +185,43 @@ func TestRedisPanics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// When the master dies that has the hash, source and editor go on with its replica in
+// seconds, though the client by itself would ask the dead one for a minute.
+func TestHashAfterFailover(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cluster := redistest.StartCluster(t)
+	victim := cluster.Master(cluster.Slot("limits"))
+	client := cluster.Client(t)
+	source, editor := Redis(client, "limits"), NewEditor(client, "limits")
+	edit := toMax(7)
+	edit.Target = ofRule("r")
+	if _, err := editor.Edit(ctx, edit); err != nil {
+		t.Fatal(err)
+	}
+	wantMax(t, source, 7)
+	if n, err := victim.Client(t).Do(ctx, "WAIT", 1, 30_000).Int(); err != nil || n < 1 {
+		t.Fatalf("no replica has the hash: %d, %v", n, err)
+	}
+	victim.Kill()
+	begin := time.Now()
+	for {
+		asking, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := source.Overrides(asking)
+		cancel()
+		if err == nil {
+			break
+		}
+		if time.Since(begin) > 40*time.Second { // the client's own way takes 60 s
+			t.Fatalf("after %v: %v", time.Since(begin), err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	wantMax(t, source, 7)
+	edit.Set.Max = new(int64(8))
+	if _, err := editor.Edit(ctx, edit); err != nil {
+		t.Error(err)
+	}
+	wantMax(t, source, 8)
+}

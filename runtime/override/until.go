@@ -2,93 +2,81 @@ package override
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// A Target is what an override is for: a rule, keys of a rule, or all limits. It
-// is what a field of the hash names.
-type Target struct {
-	Rule    string // its name, or [All]
-	Pattern string // of keys, if Keys
-	Keys    bool   // it is for keys of the rule, and not for the rule
-}
-
-// All is the Rule of the [Target] that is for all limits. No rule that has this
-// name can be overridden in a hash.
-const All = "*"
-
-// A Change is what an override changes, and until when.
-type Change struct {
-	runtime.KeyOverride
-	Until time.Time // from then on it has no effect; zero: it has no end
-}
-
-func (c Change) empty() bool { return c.KeyOverride == runtime.KeyOverride{} }
-
-func (c Change) ended(now time.Time) bool { return !c.Until.IsZero() && !now.Before(c.Until) }
-
 // A reading is what a file or hash says.
 type reading struct {
-	says runtime.Overrides
-	ends []ending
-	some bool // some of it had an end
+	says  runtime.Overrides // as it is in force
+	timed []timed
+	next  time.Time // when what is in force changes; zero: never
+	some  bool      // some of it had an end
 }
 
-// An ending is when an override ends.
-type ending struct {
-	until  time.Time
+// A timed change has an end that has not come.
+type timed struct {
 	target Target
+	change Change
 	all    bool // it is that of all limits: a file may have a rule named *
 }
 
-func (e ending) over(now time.Time) bool { return !now.Before(e.until) }
-
 // lasts notes that what is said of a target has an end, if it has.
-func (r *reading) lasts(until time.Time, target Target) {
-	if !until.IsZero() {
-		r.ends = append(r.ends, ending{until: until, target: target})
-		r.some = true
+func (r *reading) lasts(t timed) { r.lastsFrom(t, time.Time{}) }
+
+// lastsFrom is lasts for what has an end after a time.
+func (r *reading) lastsFrom(t timed, now time.Time) {
+	end := t.change.next(now)
+	if end.IsZero() {
+		return
+	}
+	r.timed, r.some = append(r.timed, t), true
+	if r.next.IsZero() || end.Before(r.next) {
+		r.next = end
 	}
 }
 
 // at returns what is in force at a time, and forgets what has ended by then. What
 // it has returned before does not change: a limiter may be reading it.
 func (r *reading) at(now time.Time) runtime.Overrides {
-	if !slices.ContainsFunc(r.ends, func(e ending) bool { return e.over(now) }) {
+	if !over(r.next, now) {
 		return r.says
 	}
 	says := r.says
 	says.Rules = maps.Clone(says.Rules)
 	copied := make(map[string]bool) // rules whose keys are a copy
-	for _, end := range r.ends {
-		target := end.target
-		of, is := says.Rules[target.Rule]
+	last := r.timed
+	r.timed, r.next = nil, time.Time{}
+	for _, t := range last {
+		target, is := t.target, t.change.At(now)
+		more := !t.change.next(now).IsZero()
+		r.lastsFrom(t, now)
+		gone := !more && is == runtime.KeyOverride{}
+		of, known := says.Rules[target.Rule]
 		switch {
-		case !end.over(now):
+		case t.all:
+			says.Enabled = is.Enabled
 			continue
-		case end.all:
-			says.Enabled = nil
-			continue
-		case !is:
+		case !known && gone:
 			continue // all that was said of it has ended
 		case !target.Keys:
-			of = runtime.Override{Keys: of.Keys}
+			of.Enabled, of.Max, of.Window, of.Mode = is.Enabled, is.Max, is.Window, is.Mode
 		default:
 			if !copied[target.Rule] {
 				of.Keys = maps.Clone(of.Keys)
 				copied[target.Rule] = true
 			}
-			delete(of.Keys, target.Pattern)
+			if of.Keys[target.Pattern] = is; gone {
+				delete(of.Keys, target.Pattern)
+			}
 		}
-		if says.Rules[target.Rule] = of; len(of.Keys) == 0 && ownOf(of) == (runtime.KeyOverride{}) {
+		if says.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (runtime.KeyOverride{}) {
 			delete(says.Rules, target.Rule)
 		}
 	}
-	r.says, r.ends = says, slices.DeleteFunc(slices.Clone(r.ends), func(e ending) bool { return e.over(now) })
+	r.says = says
 	return says
 }
 

@@ -142,7 +142,7 @@ func TestDespite(t *testing.T) {
 	if o, err := r.despite(os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	r.lasts(time.Now().Add(time.Hour), Target{Rule: "r"})
+	r.lasts(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false})
 	var last *stale.Error
 	if o, err := r.despite(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
 		t.Errorf("got %+v, %v", o, err)

@@ -41,7 +41,7 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	}
 	h := w.Header()
 	// A handler may have set these for an answer of its own.
-	for _, name := range [...]string{"Content-Length", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
+	for _, name := range [...]string{"Accept-Ranges", "Content-Disposition", "Content-Language", "Content-Length", "Content-Location", "Content-Range", "Etag", "Last-Modified", "Trailer"} {
 		h.Del(name)
 	}
 	if own != nil && !own.encodes {

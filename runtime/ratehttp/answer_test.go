@@ -99,6 +99,9 @@ func TestHandlerThatGoesOn(t *testing.T) {
 		}
 		w.Header().Set("Content-Length", "3")
 		w.Header().Set("ETag", `"x"`)
+		w.Header().Set("Content-Disposition", "attachment; filename=report.pdf")
+		w.Header().Set("Content-Language", "de")
+		w.Header().Set("Accept-Ranges", "bytes")
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		w.Header().Set("Retry-After", "1")
 		refuse(w, r)
@@ -129,7 +132,7 @@ func TestHandlerThatGoesOn(t *testing.T) {
 			if doc := problemOf(t, resp); resp.StatusCode != 429 || doc["status"] != 429. {
 				t.Error(resp.StatusCode, doc)
 			}
-			for _, field := range []string{"Content-Encoding", "ETag", "Retry-After"} {
+			for _, field := range []string{"Content-Encoding", "ETag", "Retry-After", "Content-Disposition", "Content-Language", "Accept-Ranges"} {
 				if got := resp.Header.Get(field); got != "" {
 					t.Errorf("%s: %s", field, got)
 				}

@@ -2,10 +2,12 @@ package ratepage
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A Kind is what an [Action] does.
@@ -19,19 +21,36 @@ const (
 	Change Kind = "override"
 	// Restore takes the override of a rule back. Those of its keys stay.
 	Restore Kind = "restore"
-	// Block gives a key a max of 0, and refuses its calls in shadow mode too.
+	// Block refuses all calls of a key, whatever else is said of it. What its override
+	// says besides holds again when the block is over.
 	Block Kind = "block"
-	// Unblock takes the override of a key back: what holds for the rule then holds
-	// for the key. A key that the rule itself blocks needs a Reset.
+	// Unblock takes a Block back, and nothing else. A key that the rule itself blocks
+	// needs a Reset.
 	Unblock Kind = "unblock"
+	// Allow takes the limit away from a key, unless it is blocked.
+	Allow Kind = "allow"
+	// Unallow takes an Allow back, and nothing else.
+	Unallow Kind = "unallow"
 	// ShadowOn makes a rule count and deny nobody.
 	ShadowOn Kind = "shadow_on"
 	// ShadowOff makes a rule deny calls.
 	ShadowOff Kind = "shadow_off"
+	// Undo takes a change in the history of the overrides back.
+	Undo Kind = "undo"
 )
 
+// kinds are all of them.
+var kinds = []Kind{Reset, Change, Restore, Block, Unblock, Allow, Unallow, ShadowOn, ShadowOff, Undo}
+
 // ofKey reports whether the action is for one key.
-func (k Kind) ofKey() bool { return k == Reset || k == Block || k == Unblock }
+func (k Kind) ofKey() bool {
+	return k == Reset || k == Block || k == Unblock || k == Allow || k == Unallow
+}
+
+// ends reports whether what the action sets may have an end.
+func (k Kind) ends() bool {
+	return k == Change || k == Block || k == Allow || k == ShadowOn || k == ShadowOff
+}
 
 // edits reports whether the action changes overrides.
 func (k Kind) edits() bool { return k != Reset }
@@ -41,20 +60,28 @@ type Action struct {
 	Kind Kind
 	// Rule is the name of a rule that the page shows.
 	Rule string
-	// Key is the key of Reset, Block and Unblock: what [runtime.Key.String] returns.
+	// Key is the key of an action for one key: what [runtime.Key.String] returns.
 	Key string
 	// Max and Window are those of Change. One that is nil stays as it is.
 	Max    *int64
 	Window *time.Duration
+	// For is how long what the action sets is to hold. At 0 an end that is there stays,
+	// and Endless takes it away.
+	For     time.Duration
+	Endless bool
+	// Change is the number of the change that is to be undone.
+	Change int64
+	// Why is the reason that the viewer gives.
+	Why string
 }
 
 // An Editor changes the overrides that the limiters follow, see
-// [runtime.WithOverrides]. Package runtime/override has one for a hash in Redis.
+// [runtime.WithOverrides], and knows what they say. [override.Editor] is one.
 type Editor interface {
-	// Edit changes what the overrides say of a rule or, if pattern is not nil, of
-	// the keys of that pattern: the fields of change that are not nil replace those
-	// that there are. A nil change takes that override away, if there is one.
-	Edit(ctx context.Context, rule string, pattern *string, change *runtime.KeyOverride) error
+	Edit(ctx context.Context, e override.Edit) (override.Edited, error)
+	Undo(ctx context.Context, id int64, by override.Edit) (override.Record, error)
+	List(ctx context.Context) ([]override.Entry, error)
+	History(ctx context.Context, n int) ([]override.Record, error)
 }
 
 // WithActions lets viewers change things. Each action is a POST that the browser
@@ -89,7 +116,7 @@ func (a *actions) names() []string {
 	if a == nil {
 		return names
 	}
-	for _, k := range []Kind{Reset, Change, Restore, Block, Unblock, ShadowOn, ShadowOff} {
+	for _, k := range kinds {
 		if !k.edits() || a.editor != nil {
 			names = append(names, string(k))
 		}
@@ -99,31 +126,70 @@ func (a *actions) names() []string {
 
 // do carries an action out. The limits are those of the key on each rule of the
 // name.
-func (a *actions) do(ctx context.Context, act Action, key *runtime.Key) error {
-	edit := func(change *runtime.KeyOverride) error {
-		var pattern *string
-		if act.Kind.ofKey() {
-			pattern = new(key.Pattern())
-		}
-		return a.editor.Edit(ctx, act.Rule, pattern, change)
-	}
-	switch act.Kind {
-	case Reset:
+func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who string) error {
+	if act.Kind == Reset {
 		for _, found := range a.page.named(act.Rule) {
 			if err := found.limiter.Reset(ctx, found.Rule.Limit(key)); err != nil {
 				return err
 			}
 		}
 		return nil
-	case Change:
-		return edit(&runtime.KeyOverride{Max: act.Max, Window: act.Window})
-	case Block:
-		return edit(&runtime.KeyOverride{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.Enforce)})
-	case ShadowOn:
-		return edit(&runtime.KeyOverride{Mode: new(runtime.Shadow)})
-	case ShadowOff:
-		return edit(&runtime.KeyOverride{Mode: new(runtime.Enforce)})
-	default: // Restore, Unblock
-		return edit(nil)
 	}
+	defer a.page.says.forget()
+	by := override.Edit{Who: who, Why: act.Why}
+	if act.Kind == Undo {
+		return a.undo(ctx, act, by)
+	}
+	e := act.edit(key)
+	e.Who, e.Why = by.Who, by.Why
+	done, err := a.editor.Edit(ctx, e)
+	if err == nil && !done.Found && (e.Remove || len(e.Clear) > 0) {
+		return failure{http.StatusConflict, fmt.Sprintf("there was nothing to take back: %s", act.absent())}
+	}
+	return err
+}
+
+// edit returns what an action changes about the overrides.
+func (act *Action) edit(key *runtime.Key) override.Edit {
+	e := override.Edit{Target: override.Target{Rule: act.Rule}, Endless: act.Endless}
+	if act.Kind.ofKey() {
+		e.Pattern, e.Keys = key.Pattern(), true
+	}
+	if act.For > 0 {
+		e.Until = time.Now().Add(act.For).Truncate(time.Second)
+	}
+	switch act.Kind {
+	case Change:
+		e.Set = runtime.KeyOverride{Max: act.Max, Window: act.Window}
+	case Block:
+		e.Block = true
+	case Unblock:
+		e.Clear = []string{"block"}
+	case Allow:
+		e.Allow = true
+	case Unallow:
+		e.Clear = []string{"allow"}
+	case ShadowOn:
+		e.Set.Mode = new(runtime.Shadow)
+	case ShadowOff:
+		e.Set.Mode = new(runtime.Enforce)
+	case Restore:
+		e.Remove = true
+	}
+	return e
+}
+
+// undo takes a change back, if it is one of the rule that was asked for: about that
+// the viewer's right was decided.
+func (a *actions) undo(ctx context.Context, act Action, by override.Edit) error {
+	by.Try = true
+	record, err := a.editor.Undo(ctx, act.Change, by)
+	if err == nil && record.Rule != act.Rule {
+		return badRequest("change %d is not one of rule %.80q", act.Change, act.Rule)
+	}
+	if err == nil {
+		by.Try = false
+		_, err = a.editor.Undo(ctx, act.Change, by)
+	}
+	return err
 }

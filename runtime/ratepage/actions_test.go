@@ -2,7 +2,6 @@ package ratepage
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,28 +13,51 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A notebook is an editor that notes what it is asked for.
 type notebook struct {
-	edits []string
-	err   error
+	edits   []string
+	err     error
+	nothing bool // there is nothing to take back
+	entries []override.Entry
+	records []override.Record
 }
 
-func (n *notebook) Edit(_ ctx, rule string, pattern *string, change *runtime.KeyOverride) error {
-	text := rule
-	if pattern != nil {
-		text += fmt.Sprintf(" key %q", *pattern)
+func (n *notebook) Edit(_ ctx, e override.Edit) (override.Edited, error) {
+	text := e.Rule
+	if e.Keys {
+		text += fmt.Sprintf(" key %q", e.Pattern)
 	}
-	if change == nil {
+	switch {
+	case e.Remove:
 		text += " removed"
-	} else {
-		as, _ := json.Marshal(change)
-		text += " " + string(as)
+	case len(e.Clear) > 0:
+		text += " without " + strings.Join(e.Clear, ",")
+	default:
+		text += " " + override.Change{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}.String()
 	}
-	n.edits = append(n.edits, text)
-	return n.err
+	if !e.Until.IsZero() {
+		text += " for " + time.Until(e.Until).Round(time.Minute).String()
+	}
+	if e.Endless {
+		text += " endless"
+	}
+	n.edits = append(n.edits, text+" by "+e.Who+e.Why)
+	return override.Edited{Found: !n.nothing}, n.err
 }
+
+func (n *notebook) Undo(_ ctx, id int64, by override.Edit) (override.Record, error) {
+	if !by.Try {
+		n.edits = append(n.edits, fmt.Sprintf("undo %d by %s", id, by.Who))
+	}
+	return override.Record{Target: override.Target{Rule: "r"}}, n.err
+}
+
+func (n *notebook) List(ctx) ([]override.Entry, error) { return n.entries, n.err }
+
+func (n *notebook) History(ctx, int) ([]override.Record, error) { return n.records, n.err }
 
 const asJSON = "application/json"
 
@@ -66,6 +88,10 @@ func TestActions(t *testing.T) {
 		`{"action":"shadow_on","rule":"r"}`,
 		`{"action":"shadow_off","rule":"r"}`,
 		`{"action":"restore","rule":"r"}`,
+		`{"action":"block","rule":"r","key":"x","for_ms":3600000,"why":" (7)"}`,
+		`{"action":"allow","rule":"r","key":"x","endless":true}`,
+		`{"action":"unallow","rule":"r","key":"x"}`,
+		`{"action":"undo","rule":"r","change":3}`,
 	} {
 		if status, answer := post(page, body); status != 200 {
 			t.Errorf("%s: %d %s", body, status, answer)
@@ -75,13 +101,17 @@ func TestActions(t *testing.T) {
 		t.Errorf("after its reset: %v", err)
 	}
 	want := []string{
-		`r {"Enabled":null,"Max":7,"Window":1500000000,"Mode":null}`,
-		`r {"Enabled":null,"Max":0,"Window":null,"Mode":null}`,
-		`r key "a%3Ab%2A" {"Enabled":true,"Max":0,"Window":null,"Mode":0}`,
-		`r key "" removed`,
-		`r {"Enabled":null,"Max":null,"Window":null,"Mode":1}`,
-		`r {"Enabled":null,"Max":null,"Window":null,"Mode":0}`,
-		`r removed`,
+		`r {"max":7,"window":"1.5s"} by ada`,
+		`r {"max":0} by ada`,
+		`r key "a%3Ab%2A" {"block":true} by ada`,
+		`r key "" without block by ada`,
+		`r {"mode":"shadow"} by ada`,
+		`r {"mode":"enforce"} by ada`,
+		`r removed by ada`,
+		`r key "x" {"block":true} for 1h0m0s by ada (7)`,
+		`r key "x" {"allow":true} endless by ada`,
+		`r key "x" without allow by ada`,
+		`undo 3 by ada`,
 	}
 	if diff := cmp.Diff(want, editor.edits); diff != "" {
 		t.Error(diff)
@@ -98,7 +128,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("the log has the key:\n%s", &log)
 	}
 	history := page.history.view()
-	if len(history) != 8 || history[7].Note != "a key was reset" || history[7].By != "ada" || history[6].Note != "overridden: max 7, window 1.5s" {
+	if len(history) != 12 || history[11].Note != "a key was reset" || history[11].By != "ada" || history[10].Note != "overridden: max 7, window 1.5s" {
 		t.Errorf("history %+v", history)
 	}
 }
@@ -148,6 +178,14 @@ func TestRefusedActions(t *testing.T) {
 		{"a max for no log", `{"action":"override","rule":"r","max":1000001}`, right, 400, "1000000"},
 		{"a long window", `{"action":"override","rule":"r","window_ms":1e300}`, right, 400, "is not between"},
 		{"a short window", `{"action":"override","rule":"r","window_ms":0.5}`, right, 400, "is not between"},
+		{"an end of what has none", `{"action":"restore","rule":"r","for_ms":1000}`, right, 400, "neither for_ms"},
+		{"two ends", `{"action":"shadow_on","rule":"r","for_ms":1000,"endless":true}`, right, 400, "leave one out"},
+		{"a short end", `{"action":"shadow_on","rule":"r","for_ms":1}`, right, 400, "is not between"},
+		{"an undo of nothing", `{"action":"undo","rule":"r"}`, right, 400, "number of one in the history"},
+		{"a change of no undo", `{"action":"shadow_on","rule":"r","change":1}`, right, 400, "undo alone"},
+		{"an undo of 0", `{"action":"undo","rule":"r","change":0}`, right, 400, "not the number"},
+		{"an undo of another rule", `{"action":"undo","rule":"slices","change":1}`, right, 400, "not one of rule"},
+		{"a long reason", `{"action":"shadow_on","rule":"r","why":"` + strings.Repeat("x", maxWhy+1) + `"}`, right, 400, "why has"},
 		{"a window below the resolution", `{"action":"override","rule":"slices","window_ms":500}`, right, 400, "resolution"},
 	} {
 		if status, answer := post(page, test.body, test.headers...); status != test.status || !strings.Contains(answer, test.text) {
@@ -157,9 +195,14 @@ func TestRefusedActions(t *testing.T) {
 	if len(editor.edits) > 0 || len(page.history.view()) > 0 {
 		t.Errorf("changed: %q", editor.edits)
 	}
-	if asked != 1 {
-		t.Errorf("authorize was asked %d times, want once, of the well-formed action", asked)
+	if asked != 2 {
+		t.Errorf("authorize was asked %d times, want twice, of the well-formed actions", asked)
 	}
+	editor.nothing = true
+	if status, answer := post(page, `{"action":"unblock","rule":"r","key":"x"}`, right...); status != 409 || !strings.Contains(answer, "nothing to take back: the key is not blocked") {
+		t.Errorf("unblock of what is not blocked: %d %s", status, answer)
+	}
+	editor.nothing = false
 	editor.err = errors.New("somebody else has an end")
 	if status, answer := post(page, good, right...); status != 409 || !strings.Contains(answer, "somebody else") {
 		t.Errorf("a conflict: %d %s", status, answer)
@@ -168,6 +211,38 @@ func TestRefusedActions(t *testing.T) {
 	editor.err = nil
 	if status, answer := post(page, good, append(right, "Sec-Fetch-Site", "same-origin")...); status != 200 {
 		t.Errorf("same origin: %d %s", status, answer)
+	}
+}
+
+// TestOverrides wants what the editor knows to be shown, and keys masked.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	end := time.Now().Add(time.Hour)
+	key := override.Target{Rule: "r", Pattern: "mallory", Keys: true}
+	editor := &notebook{
+		entries: []override.Entry{{Target: key, Change: override.Change{Block: true, Until: end}}, {Target: override.Target{Rule: "r"}, Change: override.Change{KeyOverride: runtime.KeyOverride{Max: new(int64(7))}, Until: time.Unix(1e9, 0)}}},
+		records: []override.Record{{ID: 3, Who: "ada", Why: "ticket 7", Target: key, After: `{"block":true}`}},
+	}
+	for _, keys := range []struct {
+		option Option
+		shown  string
+	}{{WithKeys(), "m•••y"}, {WithPlainKeys(), "mallory"}} {
+		page := New(keys.option, WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))
+		v := decoded[overridesView](t, ask(page, "GET", "/api/overrides", ""))
+		if len(v.Entries) != 2 || *v.Entries[0].Key != keys.shown || !v.Entries[0].Until.Equal(end) || !strings.HasPrefix(v.Entries[0].Says, `{"block":true`) || v.Entries[0].Over || v.Entries[1].Key != nil || !v.Entries[1].Over {
+			t.Errorf("entries %+v", v.Entries)
+		}
+		if h := v.History; len(h) != 1 || h[0].ID != 3 || *h[0].Key != keys.shown || h[0].Who != "ada" || h[0].Why != "ticket 7" || h[0].After != `{"block":true}` {
+			t.Errorf("history %+v", h)
+		}
+	}
+	page := New(WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, editor))
+	editor.err = errors.New("broken")
+	if w := ask(page, "GET", "/api/overrides", ""); w.Code != 503 || !strings.Contains(w.Body.String(), "broken") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if v := decoded[overridesView](t, ask(New(), "GET", "/api/overrides", "")); len(v.Entries) != 0 || len(v.History) != 0 {
+		t.Errorf("a page without an editor says %+v", v)
 	}
 }
 

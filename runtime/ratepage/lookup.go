@@ -3,6 +3,7 @@ package ratepage
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,11 @@ type limitView struct {
 
 // serveKey answers with what is left for the key of a rule. It charges nothing.
 func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // it would be as if the key had been left out
+		writeFailure(w, badRequest("the address of the request is wrong: %v: write a %% of a key as %%25", err))
+		return
+	}
 	for name := range q {
 		if !slices.Contains([]string{"rule", "key", "max"}, name) {
 			writeFailure(w, badRequest("unknown parameter %.80q: there are rule, key and max", name))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,7 @@ type Page struct {
 	latencies latencies
 	redis     redisWatch
 	history   history
+	says      says         // what the editor has said
 	changed   atomic.Int64 // how often what holds for rules may have changed
 
 	attached sync.Mutex
@@ -34,6 +37,7 @@ type Page struct {
 	routes  http.Handler
 	looking atomic.Int64  // streams under way
 	made    int64         // when the page was, in milliseconds since 1970
+	host    string        // of the process
 	closed  chan struct{} // ends streams
 	once    sync.Once
 }
@@ -76,6 +80,7 @@ func New(opts ...Option) *Page {
 	for _, opt := range opts {
 		opt(p)
 	}
+	p.host, _ = os.Hostname() // or there is none to show
 	p.observer = p.newObserver()
 	p.routes = p.newRoutes()
 	return p
@@ -83,7 +88,8 @@ func New(opts ...Option) *Page {
 
 // Observer returns the observer by which limiters report to the page, for
 // [runtime.WithObserver]. It is always the same one. Several limiters may have it:
-// the page then shows the rules of all.
+// the page then shows the rules of all, until each is closed. Calls of rules of one name
+// are counted together.
 func (p *Page) Observer() *runtime.Observer { return p.observer }
 
 // Close ends the streams of all viewers, and later ones at once. A server that is
@@ -105,6 +111,12 @@ func (p *Page) newObserver() *runtime.Observer {
 			p.attached.Lock()
 			defer p.attached.Unlock()
 			p.limiters = append(p.limiters, l)
+			p.changed.Add(1)
+		},
+		Detach: func(l *runtime.Limiter) {
+			p.attached.Lock()
+			defer p.attached.Unlock()
+			p.limiters = slices.DeleteFunc(slices.Clone(p.limiters), func(a *runtime.Limiter) bool { return a == l })
 			p.changed.Add(1)
 		},
 		Decision: func(_ context.Context, ev runtime.DecisionEvent) {

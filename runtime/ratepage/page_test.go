@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	goruntime "runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -272,3 +274,41 @@ type downStore struct{ runtime.Store }
 func (downStore) Take(ctx, []runtime.Call) error    { return io.ErrUnexpectedEOF }
 func (downStore) Peek(ctx, []runtime.Call) error    { return io.ErrUnexpectedEOF }
 func (downStore) Reset(ctx, []runtime.Charge) error { return io.ErrUnexpectedEOF }
+
+// TestClosedLimiters wants a page to let limiters go that are closed.
+func TestClosedLimiters(t *testing.T) {
+	t.Parallel()
+	const limiters = 50
+	page := New()
+	var gone atomic.Int64
+	for range limiters {
+		l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(quiet), runtime.WithObserver(page.Observer()))
+		l.Register(&runtime.Rule{Name: "r", Max: 1, Window: time.Hour})
+		goruntime.AddCleanup(l, func(int) { gone.Add(1) }, 0)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := decoded[rulesView](t, ask(page, "GET", "/api/rules", "")).Rules; len(got) != 0 {
+		t.Errorf("%d rules", len(got))
+	}
+	for start := time.Now(); gone.Load() < limiters; {
+		if goruntime.GC(); time.Since(start) > time.Minute {
+			t.Fatalf("%d of %d limiters are gone", gone.Load(), limiters)
+		}
+	}
+	goruntime.KeepAlive(page)
+}
+
+// TestBrokenQuery wants a key that cannot be read to be an error: it would be as if it
+// had been left out.
+func TestBrokenQuery(t *testing.T) {
+	t.Parallel()
+	page := New()
+	newLimiter(t, page, &runtime.Rule{Name: "r", Max: 1, Window: time.Hour})
+	for _, query := range []string{"rule=r&key=a%zz", "rule=r&key=%", "rule=r;key=a"} {
+		if w := ask(page, "GET", "/api/keys?"+query, ""); w.Code != 400 || !strings.Contains(w.Body.String(), "address of the request is wrong") {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+		}
+	}
+}

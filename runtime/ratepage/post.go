@@ -30,7 +30,14 @@ type actionRequest struct {
 	Key      *string  `json:"key"`
 	Max      *int64   `json:"max"`
 	WindowMS *float64 `json:"window_ms"`
+	ForMS    *float64 `json:"for_ms"`  // how long it is to hold
+	Endless  bool     `json:"endless"` // an end that is there goes
+	Change   *int64   `json:"change"`  // of undo
+	Why      string   `json:"why"`
 }
+
+// maxWhy is how long a reason may be in bytes.
+const maxWhy = 500
 
 // serve answers a POST that asks for an action.
 func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
@@ -53,9 +60,10 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, err.Error())
 		return
 	}
-	if err := a.do(r.Context(), act, key); err != nil {
+	if err := a.do(r.Context(), act, key, shorten(who, 100)); err != nil {
 		a.log(r, slog.LevelError, "action on rate limits failed", act, who, private.Hide(err))
-		if act.Kind.edits() && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
+		var known failure
+		if act.Kind.edits() && !errors.As(err, &known) && runtime.ClassOf(err) == runtime.ClassOther { // not that Redis is away
 			err = failure{http.StatusConflict, err.Error()}
 		}
 		writeFailure(w, err)
@@ -92,50 +100,80 @@ func (a *actions) read(w http.ResponseWriter, r *http.Request) (act Action, key 
 	if err != nil {
 		return act, nil, failure{http.StatusBadRequest, "the body of the action is wrong: " + err.Error()}
 	}
-	act = Action{Kind: body.Action, Rule: body.Rule, Max: body.Max}
-	bad := func(format string, args ...any) (Action, *runtime.Key, error) {
-		return act, nil, failure{http.StatusBadRequest, fmt.Sprintf(format, args...)}
-	}
-	names := a.names()
-	switch found := a.page.named(act.Rule); {
-	case !slices.Contains(names, string(act.Kind)):
-		return bad("unknown action %.80q: the page offers %s", act.Kind, strings.Join(names, ", "))
-	case len(found) == 0:
-		return act, nil, unknownRule(act.Rule)
-	case act.Kind.ofKey() != (body.Key != nil):
-		if body.Key == nil {
-			return bad("%s needs a key; that of a rule without a key option is empty", act.Kind)
-		}
-		return bad("%s is for a whole rule, so it has no key", act.Kind)
-	case act.Kind != Change && (body.Max != nil || body.WindowMS != nil):
-		return bad("%s has neither max nor window_ms", act.Kind)
-	case act.Kind == Change:
-		if body.Max == nil && body.WindowMS == nil {
-			return bad("%s needs max or window_ms", act.Kind)
-		}
-		if body.WindowMS != nil {
-			// Checked before the conversion, which is undefined beyond an int64.
-			least, most := milliseconds(runtime.MinWindow), milliseconds(runtime.MaxWindow)
-			if ms := *body.WindowMS; !(ms >= least && ms <= most) {
-				return bad("window_ms %v is not between %v and %v", ms, least, most)
-			}
-			act.Window = new(time.Duration(*body.WindowMS * float64(time.Millisecond)))
-		}
-		for _, f := range found {
-			if err := a.fits(f.Rule, act); err != nil {
-				return bad("%v", err)
-			}
-		}
+	act = Action{Kind: body.Action, Rule: body.Rule, Max: body.Max, Endless: body.Endless, Why: body.Why}
+	if err := a.fill(&act, &body); err != nil {
+		return act, nil, err
 	}
 	if body.Key == nil {
 		return act, nil, nil
 	}
 	act.Key = *body.Key
 	if key, err = runtime.ParseKey(act.Key); err != nil {
-		return bad("%v", err)
+		return act, nil, failure{http.StatusBadRequest, err.Error()}
 	}
 	act.Key = key.String()
 	return act, key, nil
+}
+
+// fill checks what the body asks for, and adds to the action what is no text.
+func (a *actions) fill(act *Action, body *actionRequest) (err error) {
+	names, found := a.names(), a.page.named(act.Rule)
+	switch {
+	case !slices.Contains(names, string(act.Kind)):
+		return badRequest("unknown action %.80q: the page offers %s", act.Kind, strings.Join(names, ", "))
+	case len(found) == 0:
+		return unknownRule(act.Rule)
+	case act.Kind.ofKey() && body.Key == nil:
+		return badRequest("%s needs a key; that of a rule without a key option is empty", act.Kind)
+	case !act.Kind.ofKey() && body.Key != nil:
+		return badRequest("%s is for a whole rule, so it has no key", act.Kind)
+	case act.Kind != Change && (body.Max != nil || body.WindowMS != nil):
+		return badRequest("%s has neither max nor window_ms", act.Kind)
+	case act.Kind == Change && body.Max == nil && body.WindowMS == nil:
+		return badRequest("%s needs max or window_ms", act.Kind)
+	case !act.Kind.ends() && (body.ForMS != nil || body.Endless):
+		return badRequest("%s has neither for_ms nor endless", act.Kind)
+	case body.ForMS != nil && body.Endless:
+		return badRequest("for_ms and endless both say when it ends: leave one out")
+	case (act.Kind == Undo) != (body.Change != nil):
+		return badRequest("undo alone has a change, the number of one in the history")
+	case len(body.Why) > maxWhy:
+		return badRequest("why has %d bytes, the most is %d", len(body.Why), maxWhy)
+	}
+	if body.Change != nil {
+		if act.Change = *body.Change; act.Change < 1 {
+			return badRequest("change %d is not the number of one", act.Change)
+		}
+	}
+	if body.WindowMS != nil {
+		window, err := milli("window_ms", *body.WindowMS, runtime.MinWindow)
+		if err != nil {
+			return err
+		}
+		act.Window = &window
+	}
+	if body.ForMS != nil {
+		if act.For, err = milli("for_ms", *body.ForMS, time.Second); err != nil {
+			return err
+		}
+	}
+	if act.Kind == Change {
+		for _, f := range found {
+			if err := a.fits(f.Rule, *act); err != nil {
+				return badRequest("%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// milli returns so many milliseconds, which are at least a time and at most 366 days.
+func milli(name string, ms float64, least time.Duration) (time.Duration, error) {
+	// Checked before the conversion, which is undefined beyond an int64.
+	if least, most := milliseconds(least), milliseconds(runtime.MaxWindow); !(ms >= least && ms <= most) {
+		return 0, badRequest("%s %v is not between %v and %v", name, ms, least, most)
+	}
+	return time.Duration(ms * float64(time.Millisecond)), nil
 }
 
 // fits returns why a rule cannot have the numbers of an action.
@@ -146,28 +184,42 @@ func (a *actions) fits(r *runtime.Rule, act Action) error {
 
 // note says in a few words what the action does.
 func (a *Action) note() string {
+	note := map[Kind]string{
+		Reset: "a key was reset", Block: "a key was blocked", Unblock: "the block of a key was removed",
+		Allow: "the limit was taken away from a key", Unallow: "a key has its limit again", Restore: "the override was removed",
+		ShadowOn: "shadow mode was switched on", ShadowOff: "shadow mode was switched off",
+	}[a.Kind]
 	switch a.Kind {
-	case Reset:
-		return "a key was reset"
-	case Block:
-		return "a key was blocked"
+	case Undo:
+		return fmt.Sprintf("change %d was undone", a.Change)
+	case Change:
+		var says []string
+		if a.Max != nil {
+			says = append(says, fmt.Sprintf("max %d", *a.Max))
+		}
+		if a.Window != nil {
+			says = append(says, "window "+shortDuration(*a.Window))
+		}
+		note = "overridden: " + strings.Join(says, ", ")
+	}
+	switch {
+	case a.For > 0:
+		note += ", for " + shortDuration(a.For)
+	case a.Endless:
+		note += ", without an end"
+	}
+	return note
+}
+
+// absent says what there was not, for an action that takes something back.
+func (a *Action) absent() string {
+	switch a.Kind {
 	case Unblock:
-		return "the override of a key was removed"
-	case Restore:
-		return "the override was removed"
-	case ShadowOn:
-		return "shadow mode was switched on"
-	case ShadowOff:
-		return "shadow mode was switched off"
+		return "the key is not blocked by an override of its own; a block by the rule itself ends with a reset"
+	case Unallow:
+		return "the limit was not taken away from the key"
 	}
-	var says []string
-	if a.Max != nil {
-		says = append(says, fmt.Sprintf("max %d", *a.Max))
-	}
-	if a.Window != nil {
-		says = append(says, "window "+shortDuration(*a.Window))
-	}
-	return "overridden: " + strings.Join(says, ", ")
+	return "the rule has no override of its own"
 }
 
 // log writes who asked for what. The line has a hash of the key in place of the key:
@@ -190,6 +242,15 @@ func (a *actions) log(r *http.Request, level slog.Level, msg string, act Action,
 	}
 	if act.Window != nil {
 		attrs = append(attrs, slog.Duration("window", *act.Window))
+	}
+	if act.For > 0 {
+		attrs = append(attrs, slog.Duration("for", act.For))
+	}
+	if act.Change > 0 {
+		attrs = append(attrs, slog.Int64("change", act.Change))
+	}
+	if act.Why != "" {
+		attrs = append(attrs, slog.String("why", act.Why))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))

@@ -10,7 +10,10 @@ import (
 
 // A ruleView is a rule and what holds for it now.
 type ruleView struct {
-	Name      string  `json:"name"`
+	Name string `json:"name"`
+	// Copy tells the rules of several limiters apart that have the same name and place:
+	// 1 for the second, and so on.
+	Copy      int     `json:"copy,omitempty"`
 	Source    string  `json:"source"`
 	Algorithm string  `json:"algorithm"`
 	Enabled   bool    `json:"enabled"`
@@ -110,8 +113,12 @@ func (s *ruleSet) refresh(p *Page, now time.Time) (changed []ruleView, all bool)
 	states := p.rules()
 	all = len(states) != len(s.views)
 	views := make([]ruleView, len(states))
+	copies := make(map[[2]string]int, len(states))
 	for i := range states {
 		views[i] = viewOf(&states[i])
+		place := [2]string{views[i].Name, views[i].Source}
+		views[i].Copy = copies[place]
+		copies[place]++
 		if !all && views[i] != s.views[i] {
 			all = views[i].Name != s.views[i].Name || views[i].Source != s.views[i].Source
 			changed = append(changed, views[i])
@@ -143,7 +150,8 @@ func (p *Page) enabled() bool {
 
 // serveRules answers with all rules.
 func (p *Page) serveRules(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, p.sampler.rules(p, time.Now()))
+	_, data := p.sampler.rules(p, time.Now())
+	writeJSON(w, http.StatusOK, data)
 }
 
 // encode returns v as JSON. Every value of this package can be encoded.

@@ -26,6 +26,7 @@ type sampler struct {
 	taken  time.Time // when the last sample was
 	number int64     // of the last frame
 	frame  []byte    // it is the difference to the one before
+	reload bool      // with it the rules are to be sent again
 	points []point
 	totals [columns]uint64
 	first  [sections]json.RawMessage // as they were sent last
@@ -73,30 +74,39 @@ type frame struct {
 type stateView struct {
 	frame
 	Made    int64           `json:"made"`   // when the page was, to tell one process from the next
+	Host    string          `json:"host"`   // the machine of this process, as it calls itself
 	Totals  [columns]uint64 `json:"totals"` // since then
 	Points  []point         `json:"points"`
-	Actions []string        `json:"actions"`  // that the page offers
-	Keys    string          `json:"keys"`     // off, masked or plain
-	Columns [columns]string `json:"columns"`  // what the numbers count
-	Viewers int64           `json:"viewers"`  // streams under way
+	Actions []string        `json:"actions"` // that the page offers
+	Keys    string          `json:"keys"`    // off, masked or plain
+	Columns [columns]string `json:"columns"` // what the numbers count
+	Viewers int64           `json:"viewers"` // streams under way
+	Most    int             `json:"viewers_max"`
 	Every   int64           `json:"every_ms"` // between two frames
 }
 
-// next returns the frame that is due at a time, and its number. It takes a sample
-// if nobody has in this interval.
-func (s *sampler) next(p *Page, now time.Time) (number int64, data []byte) {
+// An event is a frame or a state as it is sent. Its number is that of the frame, or of
+// the last one that a state includes, and its version that of the rules then.
+type event struct {
+	number, version int64
+	reload          bool // the rules are to be sent again
+	data            []byte
+}
+
+// next returns the frame that is due at a time. It takes a sample if nobody has in this
+// interval.
+func (s *sampler) next(p *Page, now time.Time) event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Timers are late or early by a little.
 	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
 		s.sample(p, now)
 	}
-	return s.number, s.frame
+	return event{s.number, s.set.version, s.reload, s.frame}
 }
 
-// state returns what a viewer needs to know to begin with, and the number of the
-// frame that it includes.
-func (s *sampler) state(p *Page, now time.Time) (number int64, data []byte) {
+// state returns what a viewer needs to know to begin with, but for the rules.
+func (s *sampler) state(p *Page, now time.Time) event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if passed := now.Sub(s.taken); passed >= interval*9/10 || passed < 0 {
@@ -107,21 +117,21 @@ func (s *sampler) state(p *Page, now time.Time) (number int64, data []byte) {
 			Version: s.set.version, Enabled: s.set.enabled,
 			Redis: s.first[redisSection], History: s.first[historySection], Denied: s.first[keysSection],
 		},
-		Made: p.made, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
+		Made: p.made, Host: p.host, Totals: s.totals, Points: append([]point{}, s.points...), Actions: p.actions.names(), Keys: p.keysShown(),
 		Columns: [columns]string{"admitted", "denied", "shadow", "undecided"},
-		Viewers: p.looking.Load(), Every: interval.Milliseconds(),
+		Viewers: p.looking.Load(), Most: p.viewers, Every: interval.Milliseconds(),
 	}
-	return s.number, encode(v)
+	return event{s.number, s.set.version, true, encode(v)}
 }
 
-// rules returns all rules as JSON, as they hold now.
-func (s *sampler) rules(p *Page, now time.Time) []byte {
+// rules returns all rules as JSON, as they hold now, and their version.
+func (s *sampler) rules(p *Page, now time.Time) (version int64, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.set.version == 0 || now.Sub(s.taken) >= interval*9/10 || now.Before(s.taken) {
 		s.sample(p, now)
 	}
-	return s.set.encoded()
+	return s.set.version, s.set.encoded()
 }
 
 // sample takes a sample and makes the next frame. The caller holds mu.
@@ -136,6 +146,7 @@ func (s *sampler) sample(p *Page, now time.Time) {
 	if f.Reload {
 		f.Changed = nil
 	}
+	s.reload = f.Reload
 	f.Version, f.Enabled = s.set.version, s.set.enabled
 
 	at := point{At: now.UnixMilli(), Seconds: passed.Seconds()}

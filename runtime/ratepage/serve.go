@@ -36,11 +36,12 @@ func secure(h http.Header) {
 // newRoutes returns what serves the paths of a page.
 func (p *Page) newRoutes() http.Handler {
 	read := map[string]http.HandlerFunc{
-		"api/rules":   p.serveRules,
-		"api/listing": p.serveListing,
-		"api/state":   p.serveState,
-		"api/stream":  p.serveStream,
-		"api/keys":    p.serveKey,
+		"api/rules":     p.serveRules,
+		"api/listing":   p.serveListing,
+		"api/state":     p.serveState,
+		"api/stream":    p.serveStream,
+		"api/keys":      p.serveKey,
+		"api/overrides": p.serveOverrides,
 	}
 	files, err := assets.ReadDir("assets")
 	if err != nil {

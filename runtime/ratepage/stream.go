@@ -12,12 +12,11 @@ const writeTimeout = 10 * time.Second
 
 // serveState answers with what a viewer needs to know to begin with.
 func (p *Page) serveState(w http.ResponseWriter, _ *http.Request) {
-	_, data := p.sampler.state(p, time.Now())
-	writeJSON(w, http.StatusOK, data)
+	writeJSON(w, http.StatusOK, p.sampler.state(p, time.Now()).data)
 }
 
-// serveStream sends the state, and then a frame every second, until the viewer
-// goes or the page is closed.
+// serveStream sends the state and the rules, and then a frame every second, until the
+// viewer goes or the page is closed.
 func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 	defer p.looking.Add(-1)
 	if p.looking.Add(1) > int64(p.viewers) {
@@ -40,8 +39,18 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		}
 		return rc.Flush()
 	}
-	number, data := p.sampler.state(p, time.Now())
-	if send("state", data) != nil {
+	// The rules come by the stream, too: another request may reach another process.
+	var last event
+	begin := func() error {
+		last = p.sampler.state(p, time.Now())
+		if err := send("state", last.data); err != nil {
+			return err
+		}
+		version, data := p.sampler.rules(p, time.Now())
+		last.version = version
+		return send("rules", data)
+	}
+	if begin() != nil {
 		return
 	}
 	timer := time.NewTimer(untilNext(time.Now()))
@@ -54,17 +63,21 @@ func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
 		case <-p.closed:
 			return
 		}
-		event := "frame"
-		latest, data := p.sampler.next(p, time.Now())
-		switch {
-		case latest == number:
-			event = ""
-		case latest != number+1: // it has missed one, and with it changes
-			event = "state"
-			latest, data = p.sampler.state(p, time.Now())
+		var err error
+		switch e := p.sampler.next(p, time.Now()); {
+		case e.number == last.number:
+		case e.number != last.number+1: // it has missed one, and with it changes
+			err = begin()
+		default:
+			version := last.version
+			last = e
+			if err = send("frame", e.data); err == nil && e.reload && version < e.version {
+				var data []byte
+				last.version, data = p.sampler.rules(p, time.Now())
+				err = send("rules", data)
+			}
 		}
-		number = latest
-		if event != "" && send(event, data) != nil {
+		if err != nil {
 			return
 		}
 		timer.Reset(untilNext(time.Now()))

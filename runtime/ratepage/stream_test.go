@@ -206,12 +206,12 @@ func TestSampler(t *testing.T) {
 	next := func(after time.Duration) (int64, frame) {
 		t.Helper()
 		at = at.Add(after)
-		number, data := page.sampler.next(page, at)
+		e := page.sampler.next(page, at)
 		var f frame
-		if err := json.Unmarshal(data, &f); err != nil {
+		if err := json.Unmarshal(e.data, &f); err != nil {
 			t.Fatal(err)
 		}
-		return number, f
+		return e.number, f
 	}
 	take(3)
 	one, f := next(0)
@@ -236,7 +236,7 @@ func TestSampler(t *testing.T) {
 	if _, f = next(-time.Hour); f.Point != nil {
 		t.Errorf("after the clock was set back: %+v", f)
 	}
-	if _, data := page.sampler.state(page, at); !strings.Contains(string(data), `"totals":[15,0,0,0]`) {
+	if data := page.sampler.state(page, at).data; !strings.Contains(string(data), `"totals":[15,0,0,0]`) {
 		t.Errorf("state: %s", data)
 	}
 	for range 2 * maxPoints {

@@ -4,6 +4,7 @@
 import { count, duration, el, notice, parseDuration } from "./dom.js";
 import { act } from "./api.js";
 import { ask } from "./lookup.js";
+import { endsOf } from "./overrides.js";
 
 const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
 
@@ -33,6 +34,8 @@ function facts(rule) {
   if (rule.burst) list.append(fact("Burst", count(rule.burst)));
   if (rule.block_ms) list.append(fact("Block", duration(rule.block_ms)));
   if (rule.wait_ms) list.append(fact("Wait", duration(rule.wait_ms)));
+  const ends = endsOf(rule.name);
+  if (ends) list.append(fact("Override", ends));
   if (rule.factor !== 1) list.append(fact("Factor", String(Number(rule.factor.toFixed(3)))));
   return list;
 }
@@ -60,6 +63,7 @@ function form(rule) {
   const before = { max: ownMax(rule) === null ? "" : String(ownMax(rule)), window: duration(rule.window_ms) };
   const max = el("input", { name: "max", inputmode: "numeric", value: before.max, placeholder: "of each call", "aria-label": `Max of ${rule.name}` });
   const window = el("input", { name: "window", value: before.window, "aria-label": `Window of ${rule.name}` });
+  const hold = el("input", { name: "for", placeholder: endsOf(rule.name) ? "as it is" : "no end", "aria-label": `How long the override of ${rule.name} holds` });
   return el("form", { class: "row", onsubmit: (e) => {
     e.preventDefault();
     const action = { action: "override", rule: rule.name };
@@ -71,10 +75,22 @@ function form(rule) {
       action.window_ms = parseDuration(window.value);
       if (action.window_ms === null) return notice(`A window is a number and a unit, such as 10s or 1m30s: not ${window.value}`, true);
     }
+    if (!holds(action, hold.value)) return;
     if (action.max === undefined && action.window_ms === undefined) return notice("Nothing is to be changed: write another max or window.", true);
     document.activeElement.blur();
     return run(action);
-  } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("button", { type: "submit" }, "Override"));
+  } }, el("label", {}, "Max", max), el("label", {}, "Window", window), el("label", {}, "For", hold), el("button", { type: "submit" }, "Override"));
+}
+
+// holds adds to an action how long it is to hold, and reports whether that makes sense.
+// Nothing leaves an end as it is.
+export function holds(action, text) {
+  if (text.trim() === "") return true;
+  if (text.trim() === "ever") action.endless = true;
+  else action.for_ms = parseDuration(text);
+  if (action.for_ms !== null) return true;
+  notice(`For is a number and a unit, such as 2h or 30m, or ever: not ${text}`, true);
+  return false;
 }
 
 // run asks for an action and tells what came of it.

@@ -2,7 +2,7 @@
 
 import { $, bar, count, duration, el, tag } from "./dom.js";
 import { get } from "./api.js";
-import { run } from "./detail.js";
+import { holds, run } from "./detail.js";
 import { named, names } from "./rules.js";
 
 let context = { actions: [] };
@@ -80,11 +80,18 @@ function verdict(limit) {
 }
 
 function actionsOf({ rule, key }) {
+  const hold = el("input", { name: "for", placeholder: "no end", "aria-label": "How long a block holds, or an allowance" });
   const button = (kind, text, danger) => context.actions.includes(kind) && el("button", { type: "button", class: danger && "danger", onclick: async () => {
-    if (await run({ action: kind, rule, key })) refresh();
+    const action = { action: kind, rule, key };
+    if ((kind === "block" || kind === "allow") && !holds(action, hold.value)) return;
+    if (await run(action)) {
+      hold.value = "";
+      refresh();
+    }
   } }, text);
   return el("div", { class: "row result" },
-    button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"));
+    button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Take allowance back"),
+    context.actions.includes("block") && el("label", {}, "For", hold));
 }
 
 $("lookup").addEventListener("submit", (e) => {

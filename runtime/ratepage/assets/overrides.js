@@ -1,9 +1,78 @@
 // Overrides in force, and their history.
 
-import { $, clock, count, el, setText, tag } from "./dom.js";
-import { limitText } from "./rules.js";
+import { $, clock, count, el, notice, setText, tag } from "./dom.js";
+import { act, get } from "./api.js";
+import { limitText, refresh } from "./rules.js";
 
 let drawn = "";
+let context = { actions: [] };
+let says = { entries: [], history: [] }; // what the editor knows
+let loading = false;
+let again = false; // something has changed while a request was under way
+
+export function setContext(c) { context = c; }
+
+// endsOf returns in words when what overrides a rule itself ends.
+export function endsOf(rule) {
+  return says.entries.filter((e) => e.rule === rule && e.key === null && !e.over).map(ends).find(Boolean) ?? null;
+}
+
+function ends(e) {
+  if (e.until) return `until ${clock(e.until)}`;
+  return Object.entries(e.ends ?? {}).map(([field, end]) => `${field} until ${clock(end)}`).join(", ");
+}
+
+// load asks what the editor knows, after each change.
+export async function load() {
+  if (!context.actions.includes("undo")) return;
+  if (loading) {
+    again = true;
+    return;
+  }
+  loading = true;
+  try {
+    const now = await get("api/overrides");
+    if (JSON.stringify(now) !== JSON.stringify(says)) {
+      says = now;
+      refresh();
+    }
+    draw();
+  } catch (err) {
+    $("changes").replaceChildren(el("li", {}, el("span", { class: "bad" }, err.message)));
+  } finally {
+    loading = false;
+  }
+  if (again) {
+    again = false;
+    setTimeout(load, 1000);
+  }
+}
+
+function draw() {
+  $("entries-box").hidden = false;
+  const entries = says.entries.filter((e) => !e.over);
+  $("entries").replaceChildren(...(entries.length === 0 ? [el("li", {}, "There are none.")] : entries.map((e) => el("li", {},
+    el("div", {}, el("code", {}, e.rule), e.key !== null && el("span", { class: "key" }, " ", el("code", {}, e.key || "(no key)"))),
+    el("span", { class: "says" }, el("code", {}, e.says), ends(e) && el("span", { class: "quiet" }, ` ${ends(e)}`))))));
+  if (says.more) $("entries").append(el("li", { class: "quiet" }, `and ${count(says.more)} more`));
+  const undone = new Set(says.history.map((h) => h.undoes));
+  $("changes").replaceChildren(...(says.history.length === 0 ? [el("li", {}, "There are none.")] : says.history.map((h) => el("li", {},
+    el("time", { datetime: h.at }, clock(h.at)),
+    el("span", {}, el("code", {}, h.rule), h.key !== null && h.key !== undefined && el("code", {}, ` ${h.key || "(no key)"}`),
+      ` ${h.before || "nothing"} → ${h.after || "nothing"}`,
+      el("span", { class: "quiet" }, `${h.undoes ? `, undo of ${h.undoes}` : ""}${h.who ? `, by ${h.who}` : ""}${h.why ? `: ${h.why}` : ""}`)),
+    !undone.has(h.id) && el("button", { type: "button", class: "plain", "aria-label": `Undo change ${h.id}`, onclick: () => undo(h) }, "Undo")))));
+}
+
+async function undo(h) {
+  try {
+    const { done } = await act({ action: "undo", rule: h.rule, change: h.id });
+    notice(`${h.rule}: ${done}.`);
+  } catch (err) {
+    notice(err.message, true);
+  }
+  load();
+}
 
 // setRules shows which rules are not as declared.
 export function setRules(rules) {

@@ -9,37 +9,27 @@ import * as store from "./store.js";
 import * as overrides from "./overrides.js";
 
 let version = -1; // of the rules that are shown
-let loading = null; // their request, if one is under way
 let keys = "off";
 let made = 0; // which process has answered
+let host = "";
+let polling = null; // a timer, while the server refuses the stream
 
 function link(state, text) {
   $("link").dataset.state = state;
   setText($("link-text"), text);
 }
 
-// load fetches the rules, until their version is at least the one that is wanted.
-async function load(wanted) {
-  loading ??= (async () => {
-    try {
-      const answer = await get("api/rules");
-      version = answer.version;
-      rules.replace(answer.rules ?? []);
-      overrides.setRules(rules.all());
-      summary();
-    } catch (err) {
-      link("lost", err.message);
-    } finally {
-      loading = null;
-    }
-  })();
-  await loading;
-  if (version < wanted && $("link").dataset.state === "live") setTimeout(() => load(wanted), 1000);
+function setRules(answer) {
+  version = answer.version;
+  rules.replace(answer.rules ?? []);
+  overrides.setRules(rules.all());
+  overrides.load();
+  summary();
 }
 
 function summary() {
   const n = rules.all().length;
-  setText($("summary"), n === 1 ? "1 rule" : `${count(n)} rules`);
+  setText($("summary"), `${n === 1 ? "1 rule" : `${count(n)} rules`}${host ? `, in one process on ${host}` : ""}`);
 }
 
 function apply(frame) {
@@ -50,31 +40,43 @@ function apply(frame) {
     version = frame.version;
     rules.update(frame.changed);
     overrides.setRules(rules.all());
-  } else if (frame.version > version) {
-    load(frame.version);
+    overrides.load();
   }
   if (frame.redis) store.set(frame.redis);
   if (frame.history) {
     overrides.setHistory(frame.history);
+    overrides.load();
     lookup.refresh();
   }
   if (frame.denied_keys) store.setDenied(frame.denied_keys, keys);
 }
 
+function begin(state) {
+  keys = state.keys;
+  host = state.host;
+  rules.setContext({ actions: state.actions });
+  lookup.setContext({ actions: state.actions });
+  overrides.setContext({ actions: state.actions });
+  if (state.made !== made) version = -1; // not the process of before
+  made = state.made;
+  tiles.reset(state);
+  apply(state);
+  store.draw();
+}
+
+function live() {
+  clearTimeout(polling);
+  polling = null;
+  link("live", "Live");
+}
+
 function follow() {
   const stream = new EventSource("api/stream");
   stream.addEventListener("state", (e) => {
-    const state = JSON.parse(e.data);
-    keys = state.keys;
-    rules.setContext({ actions: state.actions });
-    lookup.setContext({ actions: state.actions });
-    if (state.made !== made) version = -1; // not the process of before
-    made = state.made;
-    tiles.reset(state);
-    apply(state);
-    store.draw();
-    link("live", "Live");
+    begin(JSON.parse(e.data));
+    live();
   });
+  stream.addEventListener("rules", (e) => setRules(JSON.parse(e.data)));
   stream.addEventListener("frame", (e) => {
     const frame = JSON.parse(e.data);
     apply(frame);
@@ -83,16 +85,31 @@ function follow() {
       rules.add(frame.rows ?? [], frame.point.seconds);
     }
     store.draw();
-    link("live", "Live");
+    live();
   });
   stream.addEventListener("error", () => {
-    link("lost", "Connection lost, trying again");
-    if (stream.readyState === EventSource.CLOSED) {
-      // The server has refused: perhaps too many look at the page.
-      stream.close();
-      setTimeout(follow, 5000);
+    if (stream.readyState !== EventSource.CLOSED) {
+      link("lost", "Connection lost, trying again");
+      return;
     }
+    // The server has refused: perhaps too many look at the page.
+    stream.close();
+    poll();
+    polling = setTimeout(follow, 5000);
   });
+}
+
+// poll shows what there is without the stream, and why there is none.
+async function poll() {
+  try {
+    const state = await get("api/state");
+    begin(state);
+    setRules(await get("api/rules"));
+    const full = state.viewers >= state.viewers_max;
+    link("lost", full ? `Not live: ${state.viewers_max} others look at this page already. Trying again every 5 seconds` : "Not live: the server refuses the stream");
+  } catch (err) {
+    link("lost", err.message);
+  }
 }
 
 follow();

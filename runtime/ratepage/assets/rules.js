@@ -15,27 +15,37 @@ let rows = new Map(); // rule -> its row
 let sorted = 0;
 let context = { actions: [] };
 
-const id = (rule) => `${rule.name}\n${rule.source}`;
+const id = (rule) => `${rule.name}\n${rule.source}\n${rule.copy ?? 0}`;
 
 export const names = () => rules.map((r) => r.name);
 export const named = (name) => rules.find((r) => r.name === name);
 export const all = () => rules;
 
+// setContext makes the rows anew if there are other actions. A reconnect leaves them.
 export function setContext(c) {
+  if (JSON.stringify(c) === JSON.stringify(context)) return;
   context = c;
   rows = new Map();
   draw(true);
 }
 
-// replace shows other rules, update some changed ones.
+// replace shows other rules, update some changed ones. Rules that were there keep
+// their places until they are sorted.
 export function replace(list) {
-  rules = list;
-  draw(true);
+  const place = new Map(rules.map((r, i) => [id(r), i]));
+  rules = list.map((r, i) => [place.get(id(r)) ?? place.size + i, r]).sort((a, b) => a[0] - b[0]).map(([, r]) => r);
+  draw(place.size === 0);
 }
 
 export function update(changed) {
   const byId = new Map(changed.map((r) => [id(r), r]));
   rules = rules.map((r) => byId.get(id(r)) ?? r);
+  draw(false);
+}
+
+// refresh draws open rows anew: what the editor knows of them has changed.
+export function refresh() {
+  for (const row of rows.values()) if (row.open) row.stale();
   draw(false);
 }
 
@@ -96,10 +106,24 @@ function draw(force) {
     row.draw(rule);
     return row.elements();
   });
-  if (elements.length !== body.children.length || elements.some((e, i) => body.children[i] !== e)) body.replaceChildren(...elements);
+  if (elements.length !== body.children.length || elements.some((e, i) => body.children[i] !== e)) arrange(body, elements);
   const keepRows = new Set(visible.map(id));
   for (const key of rows.keys()) if (!keepRows.has(key) && !rows.get(key).open) rows.delete(key);
   foot(fit.length);
+}
+
+// arrange puts rows into the table. The one that has the focus is not moved, for it
+// would lose it.
+function arrange(body, elements) {
+  const held = elements.findIndex((e) => e.contains(document.activeElement));
+  if (held < 0) {
+    body.replaceChildren(...elements);
+    return;
+  }
+  const stay = new Set(elements);
+  for (const e of [...body.children]) if (!stay.has(e)) e.remove();
+  elements.slice(0, held).forEach((e) => body.insertBefore(e, elements[held]));
+  elements.slice(held + 1).forEach((e) => body.append(e));
 }
 
 function foot(n) {
@@ -125,11 +149,12 @@ function newRow(rule) {
     draw(false);
   } }, rule.name);
   const main = el("tr", {},
-    el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm].filter(Boolean).join(" · "))),
+    el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm, rule.copy && `limiter ${rule.copy + 1}`].filter(Boolean).join(" · "))),
     el("td", {}, cells.limit, cells.tags), cells.ok, cells.no, el("td", { class: "spark" }, spark.element));
   let drawn = "";
   const row = {
     open: false,
+    stale() { drawn = ""; },
     elements: () => (row.open ? [main, more.element] : [main]),
     draw(now) {
       const text = JSON.stringify(now);

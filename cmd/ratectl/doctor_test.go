@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/redistest"
+)
+
+// The doctor finds what is wrong, says what helps, and charges nothing.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 1, "login", 0, "user-1")
+	before := b.dump(t)
+	state := func(out, check string) string {
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); f[0] == check {
+				return f[1]
+			}
+		}
+		return "missing"
+	}
+	check := func(what string, code int, want map[string]string) {
+		t.Helper()
+		a := b.run("doctor")
+		if a.code != code {
+			t.Errorf("%s: exit code %d, %s", what, a.code, a.err)
+		}
+		for name, is := range want {
+			if got := state(a.out, name); got != is {
+				t.Errorf("%s: %s is %s, want %s:\n%s", what, name, got, is, a.out)
+			}
+		}
+	}
+	all := map[string]string{"version": "ok", "role": "ok", "clock": "ok", "eviction": "ok", "memory": "ok", "rights": "ok", "overrides": "ok", "expiry": "ok", "orphans": "ok"}
+	check("a sound Redis", 0, all)
+	if now := b.dump(t); len(now) != len(before) {
+		t.Errorf("%d keys, and there were %d", len(now), len(before))
+	}
+
+	b.client.ConfigSet(ctx, "maxmemory", "3mb")
+	b.client.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru")
+	b.client.ConfigSet(ctx, "appendonly", "yes")
+	b.client.Set(ctx, "orders:rate_limit:login:lost%block", "x", 0)
+	b.client.Set(ctx, "orders:rate_limit:gone:lost%block", "x", time.Hour)
+	b.client.HSet(ctx, "orders:limits", "login.usr", `{"max": 7}`, "login.user", `{"max": 7, "until": "2020-01-01T00:00:00Z"}`)
+	check("much that is not", 0, map[string]string{"eviction": "warn", "persistence": "ok", "overrides": "warn", "expiry": "warn", "orphans": "warn"})
+	a := b.run("doctor")
+	for _, remedy := range []string{"ratectl fix-expiry", "maxmemory-policy noeviction", "rule login.usr: no rule of the listing", "rule login.user: it has ended", "1 keys start with orders:rate_limit:"} {
+		if !strings.Contains(a.out, remedy) {
+			t.Errorf("no %q in\n%s", remedy, a.out)
+		}
+	}
+	b.client.HSet(ctx, "orders:limits", "login.user", `{"max": "7"}`)
+	check("a broken hash", 1, map[string]string{"overrides": "bad"})
+	b.client.Del(ctx, "orders:limits")
+
+	// Without a right it says which.
+	b.client.Do(ctx, "ACL", "SETUSER", "reader", "on", ">x", "~*", "+hello", "+ping", "+client", "+time", "+scan", "+hlen", "+hgetall", "+memory", "+pttl", "+exists", "+dbsize")
+	b.env["RATECTL_USER"], b.env["RATECTL_PASSWORD"] = "reader", "x"
+	a = b.run("doctor")
+	if a.code != 1 || state(a.out, "server") != "unknown" || state(a.out, "rights") != "bad" {
+		t.Errorf("exit code %d, %s\n%s", a.code, a.err, a.out)
+	}
+}
+
+// A cluster is examined node by node, and a replica is none that can be used.
+func TestDoctorOfCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	b := newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)
+	a := b.run("doctor")
+	if n := strings.Count(a.out, "\nversion "); a.code != 0 || n < 3 {
+		t.Errorf("exit code %d, %d servers, %s\n%s", a.code, n, a.err, a.out)
+	}
+}

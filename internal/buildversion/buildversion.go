@@ -1,0 +1,20 @@
+// Package buildversion knows which version of rategen a command is.
+package buildversion
+
+import "runtime/debug"
+
+// Of returns the version of the module that this command was built from.
+func Of() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	if info.Main.Path != "github.com/rategen/rategen" {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/rategen/rategen" {
+				return m.Version
+			}
+		}
+	}
+	return info.Main.Version
+}

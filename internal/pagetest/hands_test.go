@@ -1,0 +1,188 @@
+package pagetest
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+	"github.com/rategen/rategen/runtime/ratepage"
+)
+
+func (b *browser) visit(url string, rows int) {
+	b.t.Helper()
+	b.open(url, 1280, 900)
+	b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
+	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, rows))
+}
+
+// TestQuota blocks, unblocks and undoes: a customer's own quota is there all the time,
+// and an edit keeps the end that it does not name.
+func TestQuota(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	const field = `["orders.Service.Create","acme"]`
+	says := func(want string) {
+		t.Helper()
+		var got string
+		for begin := time.Now(); time.Since(begin) < patience; time.Sleep(20 * time.Millisecond) {
+			if got = p.client.HGet(t.Context(), "limits", field).Val(); strings.HasPrefix(got, want) {
+				return
+			}
+		}
+		t.Errorf("the hash says %s, want %s", got, want)
+	}
+	editor := override.NewEditor(p.client, "limits")
+	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name, Pattern: "acme", Keys: true}, Set: runtime.KeyOverride{Max: new(int64(1000))}, Who: "bob", Why: "ticket 7"}); err != nil {
+		t.Fatal(err)
+	}
+	b.visit(p.url, len(rules))
+	b.wait("the override of the key", text("#entries")+`.includes('{"max":1000}')`)
+	b.wait("who has set it, and why", text("#changes")+`.includes("by bob: ticket 7")`)
+	b.fill("#lookup-rule", create.Name)
+	b.fill("#lookup-key", "acme")
+	b.enter()
+	b.wait("the quota", text("#lookup-result")+`.includes("1,000 of 1,000")`)
+	b.fill("#lookup-result input[name=for]", "1h")
+	b.click("Block")
+	says(`{"block":true,"block_until":"`)
+	b.wait("the block", text("#lookup-result")+`.includes("Never admitted")`)
+	b.wait("its end", text("#entries")+`.includes("block until")`)
+	b.click("Unblock")
+	says(`{"max":1000}`)
+	b.wait("the quota again", text("#lookup-result")+`.includes("1,000 of 1,000")`)
+	b.quiet("so far")
+	b.click("Unblock")
+	b.wait("that there is no block", text("#notice")+`.includes("nothing to take back")`)
+	b.complained() // of the 409
+	says(`{"max":1000}`)
+	b.click("Allow")
+	says(`{"allow":true,"max":1000}`)
+	b.click("Take allowance back")
+	says(`{"max":1000}`)
+	b.wait("five changes", `document.querySelectorAll("#changes > li").length === 5`)
+	eval[any](b, `void document.querySelector("#changes button").click()`) // the last one
+	says(`{"allow":true,"max":1000}`)
+	b.wait("the undo in the history", text("#changes")+`.includes("undo of 5, by ada")`)
+
+	// More for an hour, and then another number: the end stays.
+	if _, err := editor.Edit(t.Context(), override.Edit{Target: override.Target{Rule: create.Name}, Set: runtime.KeyOverride{Max: new(int64(20))}, Until: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("the limit", text("#rules")+`.includes("20 per 1h")`)
+	b.click(create.Name)
+	b.wait("its end", text("tr.detail")+`.includes("until")`)
+	b.fill("tr.detail input[name=max]", "12")
+	b.enter()
+	b.wait("the new limit", text("#rules")+`.includes("12 per 1h")`)
+	if is := p.client.HGet(t.Context(), "limits", create.Name).Val(); !strings.HasPrefix(is, `{"max":12,"until":"`) {
+		t.Errorf("the hash says %s", is)
+	}
+	b.fill("tr.detail input[name=max]", "13")
+	b.fill("tr.detail input[name=for]", "ever")
+	b.enter()
+	b.wait("the last limit", text("#rules")+`.includes("13 per 1h")`)
+	if is := p.client.HGet(t.Context(), "limits", create.Name).Val(); is != `{"max":13}` {
+		t.Errorf("the hash says %s", is)
+	}
+	b.quiet("all of it")
+}
+
+// TestTwoLimiters shows the rules of two limiters of one service on one page, while
+// calls are made: somebody who types keeps the focus, also over a lost connection.
+func TestTwoLimiters(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	second := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))), runtime.WithObserver(p.page.Observer()))
+	second.Register(rules...)
+	b.visit(p.url, 2*len(rules))
+	p.call(t)
+	eval[any](b, `window.built = 0; new MutationObserver((all) => { for (const m of all) window.built += m.addedNodes.length; }).observe(document.getElementById("rule-rows"), { childList: true })`)
+	b.click(create.Name)
+	b.fill("tr.detail input[name=max]", "4")
+	eval[any](b, `window.typing = document.activeElement; void 0`)
+	before := eval[int](b, "window.built")
+	points := eval[float64](b, `Number(document.querySelector("[data-column=admitted] .total").innerText.replace(/\D/g, ""))`)
+	typing := func(when string) {
+		t.Helper()
+		if !eval[bool](b, `document.activeElement === window.typing && window.typing.isConnected && window.typing.value === "4"`) {
+			t.Errorf("%s the text or the focus is lost", when)
+		}
+	}
+	b.wait("some seconds of calls", fmt.Sprintf(`Number(document.querySelector("[data-column=admitted] .total").innerText.replace(/\D/g, "")) > %v + 100`, points))
+	typing("after some seconds")
+	if n := eval[int](b, "window.built") - before; n != 0 {
+		t.Errorf("%d rows were inserted anew while nothing changed", n)
+	}
+	p.server.CloseClientConnections()
+	b.wait("a lost connection", `document.getElementById("link").dataset.state === "lost"`)
+	b.wait("another", `document.getElementById("link").dataset.state === "live"`)
+	typing("after a reconnect")
+	p.limiter.Register(&runtime.Rule{Name: "a.new.Rule", Max: 1, Window: time.Hour})
+	b.wait("a new rule", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr:not(.detail)").length === %d`, 2*len(rules)+1))
+	typing("after another rule has come")
+	_ = second.Close()
+	b.wait("one limiter", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr:not(.detail)").length === %d`, len(rules)+1))
+	typing("after a limiter was closed")
+	b.complained() // of the lost connection
+}
+
+// TestLoadBalancer reaches the pages of two processes by turns, without an affinity.
+func TestLoadBalancer(t *testing.T) {
+	b := openBrowser(t)
+	p, q := start(t), start(t)
+	q.limiter.Register(&runtime.Rule{Name: "another", Max: 1, Window: time.Hour})
+	var turns [2]*httputil.ReverseProxy
+	for i, of := range []*program{p, q} {
+		to, err := url.Parse(strings.TrimSuffix(of.url, "/ops/limits"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns[i] = httputil.NewSingleHostReverseProxy(to)
+		turns[i].FlushInterval = -1
+	}
+	var turn, requests atomic.Int64
+	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "api/") {
+			requests.Add(1)
+		}
+		turns[turn.Add(1)%2].ServeHTTP(w, r)
+	}))
+	t.Cleanup(balancer.Close)
+	t.Cleanup(p.page.Close)
+	t.Cleanup(q.page.Close)
+	for range 2 { // both processes
+		b.open(balancer.URL+"/ops/limits/", 1280, 900)
+		b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
+		b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length >= %d`, len(rules)))
+		b.wait("which process that is", text("#summary")+`.includes("in one process on")`)
+		requests.Store(0)
+		if r, err := p.limiter.Peek(t.Context(), mail.Limit(nil)); err != nil || !r.Allowed {
+			t.Error(err)
+		}
+		b.wait("some seconds", `(window.since ??= Date.now()) + 4000 < Date.now()`)
+		if n := requests.Load(); n > 3 {
+			t.Errorf("%d requests in 4 s", n)
+		}
+		turn.Add(1)
+	}
+	b.quiet("both processes")
+}
+
+// TestFullPage shows a viewer over the bound what there is, and why it stands still.
+func TestFullPage(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t, ratepage.WithViewers(0))
+	b.open(p.url, 1280, 900)
+	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
+	b.wait("why it stands still", text("#link-text")+`.includes("0 others look at this page already")`)
+}

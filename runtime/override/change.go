@@ -1,0 +1,153 @@
+package override
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Target is what an override is for: a rule, keys of a rule, or all limits. It
+// is what a field of the hash names.
+type Target struct {
+	Rule    string // its name, or [All]
+	Pattern string // of keys, if Keys
+	Keys    bool   // it is for keys of the rule, and not for the rule
+}
+
+// All is the Rule of the [Target] that is for all limits. No rule that has this
+// name can be overridden in a hash.
+const All = "*"
+
+// A Change is what an override says, and until when. Block and Allow are fields
+// beside the others: they cover them while they are in force, and leave them as
+// they are.
+type Change struct {
+	runtime.KeyOverride
+	// Block refuses all calls with these keys, whatever else is said of them and of
+	// their rule. A rule has no such field.
+	Block bool
+	// Allow takes the limit away from these keys, unless Block is in force. A rule
+	// has no such field.
+	Allow bool
+	// Until is when every field ends that is not in Ends; zero: never.
+	Until time.Time
+	// Ends has the ends of fields by their names in the hash, such as max, if not
+	// all fields have the same.
+	Ends map[string]time.Time
+	// Then is what holds of a field from its end on. A field that is nil is no
+	// longer overridden then.
+	Then runtime.KeyOverride
+}
+
+// The names of fields, in the order in which they are written.
+var fieldNames = []string{"allow", "block", "enabled", "max", "mode", "window"}
+
+// What is added to the name of a field.
+const (
+	untilPart = "_until"
+	thenPart  = "_then"
+)
+
+// names returns the fields that the change has.
+func (c Change) names() []string {
+	has := map[string]bool{"allow": c.Allow, "block": c.Block, "enabled": c.Enabled != nil, "max": c.Max != nil, "mode": c.Mode != nil, "window": c.Window != nil}
+	return slices.DeleteFunc(slices.Clone(fieldNames), func(name string) bool { return !has[name] })
+}
+
+// Empty reports whether the change says nothing.
+func (c Change) Empty() bool { return c.KeyOverride == runtime.KeyOverride{} && !c.Block && !c.Allow }
+
+// End returns when a field ends; zero: never.
+func (c Change) End(field string) time.Time {
+	if end, is := c.Ends[field]; is {
+		return end
+	}
+	return c.Until
+}
+
+// At returns what is in force of a change at a time, as a limiter has it.
+func (c Change) At(now time.Time) runtime.KeyOverride {
+	over := func(field string) bool { return over(c.End(field), now) }
+	k := c.KeyOverride
+	if over("enabled") {
+		k.Enabled = c.Then.Enabled
+	}
+	if over("max") {
+		k.Max = c.Then.Max
+	}
+	if over("mode") {
+		k.Mode = c.Then.Mode
+	}
+	if over("window") {
+		k.Window = c.Then.Window
+	}
+	switch {
+	case c.Block && !over("block"):
+		k.Enabled, k.Max, k.Mode = new(true), new(int64(0)), new(runtime.Enforce)
+	case c.Allow && !over("allow"):
+		k.Enabled = new(false)
+	}
+	return k
+}
+
+// over reports whether an end has come, if there is one.
+func over(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
+
+// next returns the first end after a time; zero: there is none.
+func (c Change) next(now time.Time) (first time.Time) {
+	ends := []time.Time{c.Until}
+	if names := c.names(); len(names) > 0 {
+		ends = ends[:0]
+		for _, name := range names {
+			ends = append(ends, c.End(name))
+		}
+	}
+	for _, end := range ends {
+		if end.After(now) && (first.IsZero() || end.Before(first)) {
+			first = end
+		}
+	}
+	return first
+}
+
+// within returns the change with no end later than one; zero: as it is.
+func (c Change) within(end time.Time) Change {
+	if end.IsZero() {
+		return c
+	}
+	ends := make(map[string]time.Time)
+	for _, name := range c.names() {
+		if ends[name] = c.End(name); ends[name].IsZero() || end.Before(ends[name]) {
+			ends[name] = end
+		}
+	}
+	c.Until = end
+	return c.ending(ends)
+}
+
+// ending returns the change with the ends of its fields: in Until if they are all
+// the same, and otherwise in Ends.
+func (c Change) ending(ends map[string]time.Time) Change {
+	names := c.names()
+	if len(names) == 0 {
+		return c
+	}
+	c.Until, c.Ends = ends[names[0]], nil
+	for _, name := range names {
+		if !ends[name].Equal(c.Until) {
+			maps.DeleteFunc(ends, func(_ string, end time.Time) bool { return end.IsZero() })
+			c.Until, c.Ends = time.Time{}, ends
+			break
+		}
+	}
+	return c
+}
+
+// String returns the change as it is written in the hash.
+func (c Change) String() string {
+	m := make(members)
+	sayingOf(c).put(m)
+	return encoded(m)
+}

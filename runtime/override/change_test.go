@@ -1,0 +1,84 @@
+package override
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// What is in force follows from the fields, their ends and what holds then.
+func TestFieldsInForce(t *testing.T) {
+	t.Parallel()
+	type is = runtime.KeyOverride
+	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
+	max := func(n int64) is { return is{Max: &n} }
+	blocked := is{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.Enforce)}
+	const at1, at2, at3 = `"2026-11-22T14:00:01Z"`, `"2026-11-22T14:00:02Z"`, `"2026-11-22T14:00:03Z"`
+	for text, want := range map[string][4]is{ // at the start, and after 1, 2 and 3 s
+		`{"max": 7, "block": true}`:                                                             {blocked, blocked, blocked, blocked},
+		`{"max": 7, "block": false}`:                                                            {max(7), max(7), max(7), max(7)},
+		`{"max": 7, "block": true, "block_until": ` + at2 + `}`:                                 {blocked, blocked, max(7), max(7)},
+		`{"max": 7, "block": true, "until": ` + at2 + `}`:                                       {blocked, blocked, {}, {}},
+		`{"enabled": false, "mode": "shadow", "block": true, "block_until": ` + at1 + `}`:       {blocked, {Enabled: new(false), Mode: new(runtime.Shadow)}, {Enabled: new(false), Mode: new(runtime.Shadow)}, {Enabled: new(false), Mode: new(runtime.Shadow)}},
+		`{"allow": true, "max": 7, "allow_until": ` + at1 + `}`:                                 {{Enabled: new(false), Max: new(int64(7))}, max(7), max(7), max(7)},
+		`{"allow": true, "block": true, "allow_until": ` + at3 + `, "block_until":` + at2 + `}`: {blocked, blocked, {Enabled: new(false)}, {}},
+		`{"max": 9, "max_then": 7, "until": ` + at2 + `}`:                                       {max(9), max(9), max(7), max(7)},
+		`{"max": 9, "max_then": 7, "max_until": ` + at1 + `, "mode": "shadow", "until": ` + at3 + `}`: {
+			{Max: new(int64(9)), Mode: new(runtime.Shadow)}, {Max: new(int64(7)), Mode: new(runtime.Shadow)}, {Max: new(int64(7)), Mode: new(runtime.Shadow)}, max(7)},
+		`{"window": "5s", "window_then": "7s", "window_until": ` + at1 + `}`: {
+			{Window: new(5 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}},
+	} {
+		fromHash, err := parseHash(map[string]string{`["r","k"]`: text, "s": `{"keys": {"k": ` + text + `}}`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromFile, err := parseFile("a.yaml", []byte(`{"rules": {"r": {"keys": {"k": `+text+`}}, "s": {"keys": {"k": `+text+`}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range want {
+			now := start.Add(time.Duration(i) * time.Second)
+			for name, got := range map[string]runtime.Overrides{"hash": fromHash.at(now), "file": fromFile.at(now)} {
+				for _, rule := range []string{"r", "s"} {
+					if diff := cmp.Diff(want, got.Rules[rule].Keys["k"]); diff != "" {
+						t.Errorf("%s, %s after %d s (-want +got):\n%s", text, name, i, diff)
+					}
+				}
+				// A pattern that says nothing any more covers no other.
+				if _, is := got.Rules["r"].Keys["k"]; !is && want != (runtime.KeyOverride{}) || is && want == (runtime.KeyOverride{}) {
+					t.Errorf("%s, %s after %d s: there is %t", text, name, i, is)
+				}
+			}
+		}
+	}
+}
+
+// What makes no sense is an error that says what to write.
+func TestWrongFields(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"block": true}`:                                          "block and allow are for keys",
+		`{"max_until": "2026-11-22T14:00:00Z"}`:                    "max_until without max: leave it out",
+		`{"max": 1, "max_then": 2}`:                                "max_then needs max and max_until",
+		`{"max_then": 2, "until": "2026-11-22T14:00:00Z"}`:         "max_then needs max and max_until",
+		`{"max": 1, "max_until": "soon"}`:                          "is no time",
+		`{"keys": {"k": {"block": 1}}}`:                            "block is a number: write a boolean",
+		`{"keys": {"k": {"block": true, "block_then": true}}}`:     `unknown field "block_then"`,
+		`{"keys": {"k": {"until_until": "2026-11-22T14:00:00Z"}}}`: `unknown field "until_until"`,
+		`{"keys_until": "2026-11-22T14:00:00Z"}`:                   `unknown field "keys_until"`,
+		`{"until": "2026-11-22T14:00:00Z", "keys": {"k": {"max": 1, "max_then": 2, "until": "2026-11-22T13:00:00Z"}}}`: "give the key ends of its own",
+	} {
+		_, err := parseHash(map[string]string{"r": text})
+		if cause := errors.Unwrap(err); cause != nil { // which may quote what could be a key
+			err = cause
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package ratepage
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
+)
+
+const (
+	// maxEntries is how many overrides the page shows.
+	maxEntries = 200
+	// maxRecords is how many changes it shows.
+	maxRecords = 50
+	// saysAge is for how long what the editor has said serves all viewers.
+	saysAge = time.Second
+	// saysLimit is how long the editor may take.
+	saysLimit = 5 * time.Second
+)
+
+// An overridesView is what the editor knows: the overrides, and their last changes.
+type overridesView struct {
+	Entries []entryView  `json:"entries"`
+	More    int          `json:"more,omitempty"` // entries that are left out
+	History []recordView `json:"history"`
+}
+
+// An entryView is an override.
+type entryView struct {
+	Rule string  `json:"rule"`
+	Key  *string `json:"key"` // the pattern as it is shown; null: it is for the rule
+	Says string  `json:"says"`
+	// Until is when all of it ends, and Ends when fields do if they differ.
+	Until *time.Time           `json:"until,omitempty"`
+	Ends  map[string]time.Time `json:"ends,omitempty"`
+	Over  bool                 `json:"over,omitempty"` // it has no effect any more
+}
+
+// A recordView is a change in the history.
+type recordView struct {
+	ID     int64     `json:"id"`
+	At     time.Time `json:"at"`
+	Who    string    `json:"who,omitempty"`
+	Why    string    `json:"why,omitempty"`
+	Rule   string    `json:"rule"`
+	Key    *string   `json:"key"`
+	Before string    `json:"before,omitempty"`
+	After  string    `json:"after,omitempty"`
+	Undoes int64     `json:"undoes,omitempty"`
+}
+
+// says is what the editor has said last, for all viewers together.
+type says struct {
+	mu   sync.Mutex
+	at   time.Time
+	json []byte
+	err  error
+}
+
+// forget has the editor be asked anew: something has changed.
+func (s *says) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = time.Time{}
+}
+
+// serveOverrides answers with the overrides and their history.
+func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
+	s := &p.says
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.at) >= saysAge || now.Before(s.at) {
+		// Whoever asks first may leave before the others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), saysLimit)
+		defer cancel()
+		s.json, s.err = p.overrides(ctx, now)
+		s.at = time.Now()
+	}
+	if s.err != nil {
+		writeFailure(w, s.err)
+		return
+	}
+	writeJSON(w, http.StatusOK, s.json)
+}
+
+// overrides returns what the editor knows. A page without one knows nothing.
+func (p *Page) overrides(ctx context.Context, now time.Time) ([]byte, error) {
+	v := overridesView{Entries: []entryView{}, History: []recordView{}}
+	if p.actions == nil || p.actions.editor == nil {
+		return encode(v), nil
+	}
+	records, err := p.actions.editor.History(ctx, maxRecords)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		v.History = append(v.History, recordView{r.ID, r.At, shorten(r.Who, 100), shorten(r.Why, maxWhy), r.Rule, p.patternOf(r.Target), shorten(r.Before, 500), shorten(r.After, 500), r.Undoes})
+	}
+	entries, err := p.actions.editor.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries[:min(len(entries), maxEntries)] {
+		is := entryView{Rule: e.Rule, Key: p.patternOf(e.Target), Says: e.String(), Ends: e.Ends, Over: e.At(now) == runtime.KeyOverride{}}
+		if !e.Until.IsZero() {
+			is.Until = &e.Until
+		}
+		v.Entries = append(v.Entries, is)
+	}
+	v.More = len(entries) - len(v.Entries)
+	return encode(v), nil
+}
+
+// patternOf returns the pattern of a target as the page shows it: masked, unless keys
+// are shown as they are. It is nil for a rule.
+func (p *Page) patternOf(t override.Target) *string {
+	if !t.Keys {
+		return nil
+	}
+	if p.plain {
+		return &t.Pattern
+	}
+	return new(maskKey(t.Pattern))
+}
