@@ -11,19 +11,31 @@ import (
 // An admission is the body of a method that has limits.
 type admission struct {
 	*emitter
-	method  *model.Method
-	names   *nameSet
-	limiter *jen.Statement
-	zeros   []string // of the results but the error
-	next    *jen.Statement
-	code    []jen.Code
-	// applies names the variable that says whether a limit applies, if there is
-	// one.
-	applies map[*model.Limit]string
-	// places says how to write a limit that is not a mere argument.
-	places   map[*model.Limit]string
+	method   *model.Method
+	names    *nameSet
+	limiter  *jen.Statement
+	zeros    []string // of the results but the error
+	next     *jen.Statement
+	limits   []*limit
+	code     []jen.Code
 	ctx      *jen.Statement // the context of the call
 	decision string         // the variable, once the limits are taken
+}
+
+// A limit is one of the method's limits, as the body writes it.
+type limit struct {
+	*model.Limit
+	place   string // where it is kept, if it is not a mere argument
+	when    when
+	applies string // the variable that says whether it applies, if there is one
+}
+
+func (e *emitter) newAdmission(m *model.Method, names *nameSet, limiter, next *jen.Statement, zeros []string) *admission {
+	a := &admission{emitter: e, method: m, names: names, limiter: limiter, zeros: zeros, next: next}
+	for _, l := range m.Limits {
+		a.limits = append(a.limits, &limit{Limit: l})
+	}
+	return a
 }
 
 // body writes the method: its limits are built and taken all at once before the
@@ -32,13 +44,24 @@ func (a *admission) body() []jen.Code {
 	if a.method.Settles() {
 		return a.settledBody()
 	}
-	condition := a.limiter.Clone().Dot("Enabled").Call()
-	when, limits := a.limits()
-	if when != nil {
-		condition.Op("&&").Op(parenthesise(when.Node, a.exprString(when, a.names)))
+	headers := []header{{condition: condition{text: a.enabled()}}}
+	if only := a.only(); only != nil {
+		only.when = a.when(only.When, false)
+		headers = chain(headers, only.when.headers)
 	}
-	a.take(limits)
-	return append([]jen.Code{jen.If(condition).Block(a.code...)}, a.passOn()...)
+	a.take(a.arguments())
+	return append(nested(headers, a.code), a.passOn()...)
+}
+
+func (a *admission) enabled() string { return jen.Add(a.limiter).Dot("Enabled").Call().GoString() }
+
+// only returns the limit of a method that has no other. Its condition is one of
+// asking the limiter at all.
+func (a *admission) only() *limit {
+	if len(a.limits) == 1 {
+		return a.limits[0]
+	}
+	return nil
 }
 
 // passOn returns the call of the wrapped method and of nothing after it.
@@ -49,20 +72,18 @@ func (a *admission) passOn() []jen.Code {
 	return []jen.Code{jen.Return(a.next)}
 }
 
-// limits builds the method's limits and returns them as arguments, with the
-// condition of the only one if that is left to the caller.
-func (a *admission) limits() (when *expr.Expr, args []jen.Code) {
-	all := a.method.Limits
-	conditional := slices.ContainsFunc(all, func(l *model.Limit) bool { return l.When != nil })
-	simple := len(all) == 1 && (!conditional || len(all[0].When.Guards) == 0)
-	if conditional && !simple {
-		return nil, []jen.Code{jen.Id(a.conditional()).Op("...")}
+// arguments builds the limits and returns them as arguments.
+func (a *admission) arguments() []jen.Code {
+	conditional := slices.ContainsFunc(a.limits, func(l *limit) bool { return l.When != nil })
+	if conditional && a.only() == nil {
+		return []jen.Code{jen.Id(a.slice()).Op("...")}
 	}
-	named := len(all) > 1 || a.method.Settles() || a.method.Holds()
-	for _, l := range all {
+	var args []jen.Code
+	named := a.only() == nil || a.method.Settles() || a.method.Holds()
+	for _, l := range a.limits {
 		args = append(args, a.limit(l, named))
 	}
-	return all[0].When, args
+	return args
 }
 
 // take adds what asks the limiter and returns if it refuses.
@@ -89,125 +110,87 @@ func (a *admission) take(limits []jen.Code) {
 	if m.Holds() {
 		a.add(a.giveBack(limits))
 	}
-	a.code = append(a.code, a.measures()...)
+	a.add(a.measures()...)
 }
 
-// add appends a statement.
-func (a *admission) add(c jen.Code) { a.code = append(a.code, c) }
+// add appends statements.
+func (a *admission) add(code ...jen.Code) { a.code = append(a.code, code...) }
 
-// conditional builds the limits whose conditions hold and returns the name of
-// their slice.
-func (a *admission) conditional() string {
+// slice builds the limits whose conditions hold and returns the name of their
+// slice.
+func (a *admission) slice() string {
 	limits := a.names.pick("limits")
-	a.add(jen.Id(limits).Op(":=").Id("make").Call(jen.Index().Add(a.runtime("Limit")), jen.Lit(0), jen.Lit(len(a.method.Limits))))
+	a.add(jen.Id(limits).Op(":=").Id("make").Call(jen.Index().Add(a.runtime("Limit")), jen.Lit(0), jen.Lit(len(a.limits))))
 	sure := true // that all limits so far apply
-	for i, l := range a.method.Limits {
+	for i, l := range a.limits {
 		if l.Settles() {
-			a.place(l, limits, i, sure)
+			a.index(l, limits, i, sure)
 		}
 		sure = sure && l.When == nil
+		asked := l.Rule.Measured() || l.Settles() // whether it applies, once more
+		l.when = a.when(l.When, asked)
+		headers := l.when.headers
+		if asked && l.When != nil {
+			headers = a.variable(l)
+		}
 		outer := a.code
 		a.code = nil
-		appendLimit := func() {
-			limit := a.limit(l, false)
-			a.add(jen.Id(limits).Op("=").Append(jen.Id(limits), limit))
-		}
-		switch {
-		case l.When == nil:
-			appendLimit()
-			a.code = append(outer, a.code...)
-		case len(l.When.Guards) == 0:
-			appendLimit()
-			condition := jen.Op(a.exprString(l.When, a.names))
-			if l.Rule.Measured() || l.Settles() {
-				a.applies[l] = a.names.pick("applies")
-				outer = append(outer, jen.Id(a.applies[l]).Op(":=").Add(condition))
-				condition = jen.Id(a.applies[l])
-			}
-			a.code = append(outer, jen.If(condition).Block(a.code...))
-		default:
-			// A condition that cannot be evaluated lets the limit apply, with
-			// a key that leaves the decision to the failure policy.
-			applies, key := a.names.pick("applies"), a.names.pick("key")
-			a.applies[l] = applies
-			outer = append(outer,
-				jen.Id(key).Op(":=").Add(a.runtime("NewKey")).Call(),
-				jen.Id(applies).Op(":=").True(),
-				a.guarded(l.When, key, jen.Id(applies).Op("=").Op(a.exprString(l.When, a.names))),
-			)
-			a.keyParts(l, key, nil)
-			a.add(jen.Id(limits).Op("=").Append(jen.Id(limits), a.numbers(l, key)))
-			a.code = append(outer, jen.If(jen.Id(applies)).Block(a.code...))
-		}
+		built := a.limit(l, false)
+		a.add(jen.Id(limits).Op("=").Append(jen.Id(limits), built))
+		a.code = append(outer, nested(headers, a.code)...)
 	}
 	return limits
 }
 
+// variable puts into a variable whether a limit applies.
+func (a *admission) variable(l *limit) []header {
+	h := l.when.headers[0]
+	if len(h.before) > 0 {
+		l.applies = h.text // a variable already
+		return l.when.headers
+	}
+	l.applies = a.names.pick("applies")
+	a.add(jen.Id(l.applies).Op(":=").Op(h.String()))
+	return []header{{condition: plain(l.applies)}}
+}
+
 // limit builds one limit and returns the expression for it: a variable if it
 // is to be named or is long.
-func (a *admission) limit(l *model.Limit, named bool) jen.Code {
+func (a *admission) limit(l *limit, named bool) jen.Code {
 	key := ""
-	guardedNumber := l.Cost != nil && len(l.Cost.Guards) > 0 || l.Max != nil && len(l.Max.Guards) > 0
-	if len(l.Parts) > 0 || guardedNumber {
+	if len(l.Parts) > 0 || len(l.when.reasons) > 0 || a.canFail(l.Cost) || a.canFail(l.Max) {
 		key = a.names.pick("key")
-		a.keyParts(l, key, a.runtime("NewKey").Call())
+		a.key(l, key)
 	}
 	built := a.numbers(l, key)
 	if !named && l.Cost == nil && l.Max == nil {
 		return built
 	}
 	name := a.names.pick("limit")
-	if a.places[l] == "" {
-		a.places[l] = name
+	if l.place == "" {
+		l.place = name
 	}
 	a.add(jen.Id(name).Op(":=").Add(built))
 	return jen.Id(name)
 }
 
-// keyParts adds a key's parts; start, if not nil, is the new key they are
-// added to. Parts in a row that need no guard are added in one chain.
-func (a *admission) keyParts(l *model.Limit, key string, start *jen.Statement) {
-	chain := start
-	flush := func() {
-		switch {
-		case chain == nil:
-		case start != nil:
-			a.add(jen.Id(key).Op(":=").Add(chain))
-		default:
-			a.add(chain)
-		}
-		chain, start = nil, nil
-	}
-	for _, p := range l.Parts {
-		value := jen.Op(a.exprString(p.Expr, a.names))
-		if p.Convert != "" {
-			value = jen.Id(p.Convert).Call(value)
-		}
-		if len(p.Expr.Guards) > 0 {
-			flush()
-			a.add(a.guarded(p.Expr, key, jen.Id(key).Dot(p.Add).Call(value)))
-			continue
-		}
-		if chain == nil {
-			chain = jen.Id(key)
-		}
-		chain.Dot(p.Add).Call(value)
-	}
-	flush()
+// canFail reports whether an expression may be impossible to evaluate.
+func (a *admission) canFail(x *expr.Expr) bool {
+	return x != nil && !expr.CannotFail(x.Lower(expr.Facts{}).Steps)
 }
 
 // measures returns what has the limits that apply, and adapt to it, measure the
 // call that is let through.
 func (a *admission) measures() []jen.Code {
 	var code []jen.Code
-	for _, l := range a.method.Limits {
+	for _, l := range a.limits {
 		if !l.Rule.Measured() {
 			continue
 		}
 		now := jen.Id(a.imports.name("time")).Dot("Now").Call()
 		measure := jen.Defer().Add(a.limiter).Dot("Measure").Call(jen.Id(l.Rule.VarName), now)
-		if applies := a.applies[l]; applies != "" {
-			measure = jen.If(jen.Id(applies)).Block(measure)
+		if l.applies != "" {
+			measure = jen.If(jen.Id(l.applies)).Block(measure)
 		}
 		code = append(code, measure)
 	}

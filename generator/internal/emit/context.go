@@ -1,6 +1,9 @@
 package emit
 
-import "github.com/dave/jennifer/jen"
+import (
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/expr"
+)
 
 // context returns the context of a call. One that takes more than a parameter
 // to have, or may be missing, is put into a variable first.
@@ -13,16 +16,14 @@ func (a *admission) context() *jen.Statement {
 	if m.Ctx == nil {
 		return background()
 	}
-	value := a.exprString(m.Ctx, a.names)
-	if len(m.Ctx.Guards) == 0 {
-		return jen.Op(value)
+	x := m.Ctx.Lower(expr.Facts{})
+	if len(x.Steps) == 0 {
+		return jen.Op(a.text(m.Ctx, a.names))
 	}
 	ctx := a.names.pick("ctx")
-	var set jen.Code = jen.Id(ctx).Op("=").Op(value)
-	for i := len(m.Ctx.Guards) - 1; i >= 0; i-- {
-		set = jen.If(a.guardPassed(m.Ctx.Guards[i], m.Ctx)...).Block(set)
-	}
 	a.add(jen.Id(ctx).Op(":=").Add(background()))
-	a.add(set)
+	a.add(a.evaluable(x, nil, func() []jen.Code {
+		return []jen.Code{jen.Id(ctx).Op("=").Op(a.text(m.Ctx, a.names))}
+	})...)
 	return jen.Id(ctx)
 }

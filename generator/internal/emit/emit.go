@@ -153,11 +153,7 @@ func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receive
 		}
 		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
 	}
-	a := &admission{
-		emitter: e, method: m, names: names, limiter: jen.Id(receiver).Dot(w.LimiterField()), zeros: zeros,
-		next:    jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...),
-		applies: map[*model.Limit]string{}, places: map[*model.Limit]string{},
-	}
+	a := e.newAdmission(m, names, jen.Id(receiver).Dot(w.LimiterField()), jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...), zeros)
 	body := a.passOn
 	if len(m.Limits) > 0 {
 		body = a.body

@@ -1,57 +1,51 @@
 package emit
 
 import (
-	"strings"
-
 	"github.com/dave/jennifer/jen"
-	"github.com/rategen/rategen/generator/internal/expr"
 )
 
-// A header is the head of an if statement.
+// A header is the head of an if statement, and what stands before it. Without a
+// condition there is no if.
 type header struct {
-	init       []jen.Code // the statement that declares its variable, if any
-	conditions []string   // all of them
-}
-
-func (h header) code() *jen.Statement {
-	return jen.If(append(h.init, jen.Op(strings.Join(h.conditions, " && ")))...)
+	before []jen.Code
+	init   []jen.Code // the statement that declares its variable, if any
+	condition
 }
 
 // nested writes code within if statements, the first outermost.
 func nested(headers []header, code []jen.Code) []jen.Code {
 	for i := len(headers) - 1; i >= 0; i-- {
-		code = []jen.Code{headers[i].code().Block(code...)}
+		h := headers[i]
+		if !h.isZero() {
+			code = []jen.Code{jen.If(append(h.init, jen.Op(h.String()))...).Block(code...)}
+		}
+		code = append(h.before, code...)
 	}
 	return code
 }
 
-// evaluable returns the ifs in which an expression can be evaluated, and if it
-// is a condition holds. The variable applies must be true first, if it is not "".
-func (a *admission) evaluable(x *expr.Expr, isCondition bool, applies string) []header {
-	text := a.exprString(x, a.names)
-	var headers []header
-	if applies != "" {
-		headers = []header{{conditions: []string{applies}}}
-	}
-	for _, g := range x.Guards {
-		init, subject := a.guardSubject(g, x)
-		condition := subject + " != nil"
-		if g.Index != "" {
-			condition = "len(" + subject + ") > " + g.Index
-		}
-		if len(init) > 0 || len(headers) == 0 {
-			headers = append(headers, header{init: init})
-		}
-		last := &headers[len(headers)-1]
-		last.conditions = append(last.conditions, condition)
-	}
-	if !isCondition {
+// within adds a condition to the last of some headers, where it stands in the
+// same if.
+func within(headers []header, c condition) []header {
+	if c.isZero() {
 		return headers
 	}
 	if len(headers) == 0 {
-		return []header{{conditions: []string{text}}}
+		return []header{{condition: c}}
 	}
 	last := &headers[len(headers)-1]
-	last.conditions = append(last.conditions, parenthesise(x.Node, text))
+	last.condition = both(last.condition, c)
+	return headers
+}
+
+// chain appends headers, the first of which is merged with the last there is.
+func chain(headers, more []header) []header {
+	for _, h := range more {
+		if len(h.before) > 0 || len(h.init) > 0 {
+			headers = append(headers, h)
+		} else {
+			headers = within(headers, h.condition)
+		}
+	}
 	return headers
 }

@@ -17,7 +17,7 @@ import (
 type nameSet struct {
 	taken  map[string]bool
 	params map[*expr.Param]string // and results
-	binds  map[*ast.Ident]string
+	binds  map[ast.Expr]string    // the variables that stand for parts of expressions
 }
 
 var identifier = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
@@ -25,7 +25,7 @@ var identifier = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 // methodNames chooses the names of a method's parameters: those of the
 // interface wherever they are there and hide nothing.
 func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string, zeros []string) *nameSet {
-	n := &nameSet{taken: e.needed(m, zeros), params: map[*expr.Param]string{}, binds: map[*ast.Ident]string{}}
+	n := &nameSet{taken: e.needed(m, zeros), params: map[*expr.Param]string{}, binds: map[ast.Expr]string{}}
 	n.taken[receiver] = true
 	for _, name := range e.typeParamNames(w) {
 		n.taken[name] = true // the receiver declares them in the same scope
@@ -90,6 +90,14 @@ func typeName(t types.Type) string {
 		return n.Obj().Name()
 	}
 	return ""
+}
+
+// bind returns the variable that stands for a part of an expression, or "".
+func (n *nameSet) bind(x ast.Expr) string {
+	if n == nil {
+		return ""
+	}
+	return n.binds[x]
 }
 
 // pick returns a name that is free, and takes it.

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/naming"
 )
 
@@ -32,18 +33,11 @@ func (a *admission) returnError() jen.Code {
 // denied returns what the method's deny gives, or the error where the call of
 // deny cannot be evaluated.
 func (a *admission) denied() []jen.Code {
-	var code []jen.Code
-	x := a.method.Deny
-	call := a.exprString(x, a.names)
-	for _, g := range x.Guards {
-		condition := a.guardCondition(g, x)
-		if len(condition) > 1 {
-			code = append(code, condition[0]) // the call uses the variable
-		}
-		code = append(code, jen.If(condition[len(condition)-1]).Block(a.returnError()))
-	}
+	x := a.method.Deny.Lower(expr.Facts{})
+	code := a.statements(x.Expr, x.Steps, func(*expr.Test) []jen.Code { return []jen.Code{a.returnError()} })
+	call := jen.Op(a.text(x.Expr, a.names))
 	if len(a.method.Results) == 0 {
-		return append(code, jen.Op(call), jen.Return())
+		return append(code, call, jen.Return())
 	}
-	return append(code, jen.Return(jen.Op(call)))
+	return append(code, jen.Return(call))
 }

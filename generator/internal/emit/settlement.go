@@ -2,46 +2,37 @@ package emit
 
 import (
 	"fmt"
-	"go/ast"
-	"go/token"
 	"slices"
-	"strings"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
-	"github.com/rategen/rategen/generator/internal/model"
 )
 
 // settledBody writes a method some of whose charges may change when the call is
 // over. Its call is in the middle.
 func (a *admission) settledBody() []jen.Code {
-	off := jen.Op("!").Add(a.limiter).Dot("Enabled").Call()
-	when, limits := a.limits()
-	if when != nil {
-		off.Op("||").Op(negated(when.Node, a.exprString(when, a.names)))
-	}
 	pass := a.passOn()
 	if len(a.method.Results) == 0 {
 		pass = append(pass, jen.Return())
 	}
+	off := condition{text: "!" + a.enabled()}
+	var code []jen.Code
+	if only := a.only(); only != nil && only.When != nil {
+		only.when = a.when(only.When, true)
+		h := only.when.headers[0]
+		if len(h.before) > 0 {
+			code = append([]jen.Code{jen.If(jen.Op(off.String())).Block(pass...)}, h.before...)
+			off = condition{}
+		}
+		off = either(off, h.negated())
+	}
+	code = append(code, jen.If(jen.Op(off.String())).Block(pass...))
+	limits := a.arguments()
 	a.take(limits)
 	a.call()
 	a.settle(limits)
 	a.returnResults()
-	return append([]jen.Code{jen.If(off).Block(pass...)}, a.code...)
-}
-
-// negated writes the opposite of a condition.
-func negated(n ast.Expr, text string) string {
-	switch n := n.(type) {
-	case *ast.BinaryExpr:
-		return "!(" + text + ")"
-	case *ast.UnaryExpr:
-		if n.Op == token.NOT {
-			return strings.TrimPrefix(text, "!")
-		}
-	}
-	return "!" + text
+	return append(code, a.code...)
 }
 
 // giveBack returns the deferred call that gives permits back. Limits that are
@@ -85,15 +76,15 @@ func (a *admission) returnResults() {
 	}
 }
 
-// place settles how to write the i-th limit of the slice that is being built;
-// sure says that all before it are in the slice.
-func (a *admission) place(l *model.Limit, limits string, i int, sure bool) {
+// index settles where the i-th limit is in the slice that is being built; sure
+// says that all before it are in the slice.
+func (a *admission) index(l *limit, limits string, i int, sure bool) {
 	index := fmt.Sprint(i)
 	if !sure {
 		index = a.names.pick("index")
 		a.add(jen.Id(index).Op(":=").Id("len").Call(jen.Id(limits)))
 	}
-	a.places[l] = limits + "[" + index + "]"
+	l.place = limits + "[" + index + "]"
 }
 
 // settle adds what corrects the charges of the call that is over.
@@ -101,13 +92,13 @@ func (a *admission) settle(limits []jen.Code) {
 	groups := a.groups()
 	atOnce := len(groups) == 1 && !a.method.Holds()
 	for _, group := range groups {
-		a.code = append(a.code, a.settled(group[0], func(value jen.Code) []jen.Code {
-			if atOnce && len(limits) == len(a.method.Limits) {
+		a.add(a.settled(group[0], func(value jen.Code) []jen.Code {
+			if atOnce && len(limits) == len(a.limits) {
 				return []jen.Code{a.settleLater(a.withSettled(group, value))}
 			}
 			var code []jen.Code
 			for _, l := range group {
-				code = append(code, jen.Op(a.places[l]).Op("=").Op(a.places[l]).Dot("WithSettled").Call(value))
+				code = append(code, jen.Op(l.place).Op("=").Op(l.place).Dot("WithSettled").Call(value))
 			}
 			if atOnce {
 				code = append(code, a.settleLater(limits))
@@ -122,10 +113,10 @@ func (a *admission) settle(limits []jen.Code) {
 
 // withSettled returns the method's limits as arguments, those of a group with
 // their settled cost.
-func (a *admission) withSettled(group []*model.Limit, value jen.Code) []jen.Code {
+func (a *admission) withSettled(group []*limit, value jen.Code) []jen.Code {
 	var args []jen.Code
-	for _, l := range a.method.Limits {
-		arg := jen.Op(a.places[l])
+	for _, l := range a.limits {
+		arg := jen.Op(l.place)
 		if slices.Contains(group, l) {
 			arg.Dot("WithSettled").Call(value)
 		}
@@ -136,62 +127,64 @@ func (a *admission) withSettled(group []*model.Limit, value jen.Code) []jen.Code
 
 // groups returns the limits that are settled. Those that are refunded on the
 // same condition, and always apply, are together.
-func (a *admission) groups() [][]*model.Limit {
-	var groups [][]*model.Limit
+func (a *admission) groups() [][]*limit {
+	var groups [][]*limit
 	byRefund := map[string]int{}
-	for _, l := range a.method.Limits {
+	for _, l := range a.limits {
 		if !l.Settles() {
 			continue
 		}
-		if l.Settle == nil && len(l.Refund.Guards) == 0 && a.applies[l] == "" {
-			text := a.exprString(l.Refund, a.names)
+		if l.Settle == nil && l.applies == "" && !a.canFail(l.Refund) {
+			text := a.text(l.Refund, a.names)
 			if i, ok := byRefund[text]; ok {
 				groups[i] = append(groups[i], l)
 				continue
 			}
 			byRefund[text] = len(groups)
 		}
-		groups = append(groups, []*model.Limit{l})
+		groups = append(groups, []*limit{l})
 	}
 	return groups
 }
 
 // settled returns what has a limit's charge refunded or settled: with says how,
 // for a cost.
-func (a *admission) settled(l *model.Limit, with func(value jen.Code) []jen.Code) []jen.Code {
-	applies := a.applies[l]
+func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []jen.Code {
+	var applies []header
+	if l.applies != "" {
+		applies = within(nil, plain(l.applies))
+	}
 	switch {
 	case l.Settle == nil:
-		return nested(a.evaluable(l.Refund, true, applies), with(jen.Lit(0)))
+		return nested(a.refund(l.Refund, applies), with(jen.Lit(0)))
 	case l.Refund == nil:
 		return a.settledAt(l.Settle, applies, with)
-	case applies == "":
-		return a.refundedOrSettled(l, with)
 	}
-	return []jen.Code{jen.If(jen.Id(applies)).Block(a.refundedOrSettled(l, with)...)}
+	return nested(applies, a.refundedOrSettled(l, with))
 }
 
-func (a *admission) settledAt(x *expr.Expr, applies string, with func(value jen.Code) []jen.Code) []jen.Code {
-	headers := a.evaluable(x, false, applies)
-	return nested(headers, with(a.int64(x)))
+func (a *admission) settledAt(x *expr.Expr, headers []header, with func(value jen.Code) []jen.Code) []jen.Code {
+	return a.evaluable(x.Lower(expr.Facts{}), headers, func() []jen.Code { return with(a.int64(x)) })
 }
 
 // refundedOrSettled settles what is not refunded.
-func (a *admission) refundedOrSettled(l *model.Limit, with func(value jen.Code) []jen.Code) []jen.Code {
+func (a *admission) refundedOrSettled(l *limit, with func(value jen.Code) []jen.Code) []jen.Code {
+	refund := a.refund(l.Refund, nil)
 	var code []jen.Code
-	refund := a.evaluable(l.Refund, true, "")
-	if len(refund) > 1 {
+	switch {
+	case len(refund) == 1 && len(refund[0].init) == 0: // it is a variable already
+		code, refund[0].before = refund[0].before, nil
+	case isNested(refund):
 		refunded := a.names.pick("refunded")
-		last := &refund[len(refund)-1]
-		condition := last.conditions[len(last.conditions)-1]
-		last.conditions = last.conditions[:len(last.conditions)-1]
 		code = append(code, jen.Id(refunded).Op(":=").False())
-		code = append(code, nested(refund, []jen.Code{jen.Id(refunded).Op("=").Op(condition)})...)
-		refund = []header{{conditions: []string{refunded}}}
+		code = append(code, nested(refund, []jen.Code{jen.Id(refunded).Op("=").True()})...)
+		refund = within(nil, plain(refunded))
 	}
-	otherwise := a.settledAt(l.Settle, "", with)
-	if len(l.Settle.Guards) == 0 {
-		otherwise = []jen.Code{jen.Block(otherwise...)}
+	settle := l.Settle.Lower(expr.Facts{})
+	otherwise := a.evaluable(settle, nil, func() []jen.Code { return with(a.int64(l.Settle)) })
+	head := jen.If(jen.Op(refund[0].String())).Block(with(jen.Lit(0))...).Else()
+	if isOneIf(settle.Steps) {
+		return append(code, head.Add(otherwise...))
 	}
-	return append(code, refund[0].code().Block(with(jen.Lit(0))...).Else().Add(otherwise...))
+	return append(code, head.Block(otherwise...))
 }

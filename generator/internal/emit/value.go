@@ -46,7 +46,7 @@ func (e *emitter) constant(x *expr.Expr) string {
 	if !named || hidden {
 		return constant.ToInt(x.Const).ExactString()
 	}
-	text := e.exprString(x, nil)
+	text := e.text(x, nil)
 	if b, ok := x.Type.(*types.Basic); ok && (b.Kind() == types.Int64 || b.Kind() == types.UntypedInt) {
 		return text
 	}

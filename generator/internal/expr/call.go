@@ -9,9 +9,8 @@ import (
 )
 
 // Call checks a call expression whose results must fit those of the method; remedy
-// says what can be done if they do not. Guards are left in the expression only
-// if the method has an error result: the refusal is then returned where the call
-// cannot be evaluated.
+// says what can be done if they do not. A call that may be impossible to evaluate
+// needs a method with an error result, to return the refusal then.
 func (s *Scope) Call(option string, v directive.Value, m *Signature, remedy string) *Expr {
 	e := s.typed(option, v, m)
 	if e == nil {
@@ -26,9 +25,8 @@ func (s *Scope) Call(option string, v directive.Value, m *Signature, remedy stri
 		report(v.At(0), "%s gives %s, and %s returns %s: %s", v.Text, s.namesOf(typesOf(e.Type)), m.Name, s.namesOf(resultTypes(m)), remedy).Over(v.Text)
 		return nil
 	}
-	e.findGuards()
-	if len(e.Guards) > 0 && m.failure() == nil {
-		report(v.At(0), "%s cannot be evaluated if %s, and %s has no error result to return then: write a function that looks first, and call it", v.Text, e.Guards[0].Reason, m.Name).Over(v.Text)
+	if tests := Tests(e.Lower(Facts{}).Steps); len(tests) > 0 && m.failure() == nil {
+		report(v.At(0), "%s cannot be evaluated if %s, and %s has no error result to return then: write a function that looks first, and call it", v.Text, tests[0].Reason, m.Name).Over(v.Text)
 		return nil
 	}
 	if !s.reachable(e) {

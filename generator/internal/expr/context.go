@@ -13,8 +13,8 @@ import (
 // ctxOption names the call's context.
 const ctxOption = "ctx"
 
-// Context checks an expression that must give a context. Its last guard says
-// that it gives none: a nil context is of no use to anybody.
+// Context checks an expression that must give a context. It must not
+// give nil, which is of no use to anybody.
 func (s *Scope) Context(v directive.Value, m *Signature) *Expr {
 	e := s.check(ctxOption, v, m)
 	if e == nil {
@@ -28,9 +28,7 @@ func (s *Scope) Context(v directive.Value, m *Signature) *Expr {
 		s.report.At(v.Pos, "%s: %s is of type %s, not a context.Context%s", e.Option, v.Text, e.typeName(), hint).Over(v.Text)
 		return nil
 	}
-	if isNilable(e.Type) && !e.isStandardCall() {
-		e.Node = e.guardNil(e.Node, nil)
-	}
+	e.NotNil = isNilable(e.Type) && !e.isStandardCall()
 	return e
 }
 

@@ -37,12 +37,12 @@ type Param struct {
 type Expr struct {
 	Option string          // whose value it is, or is a part of
 	Source directive.Value // as it is written
-	Node   ast.Expr        // with the variables of Guards
+	Node   ast.Expr
 	Type   types.Type
 	Const  constant.Value        // nil if it is not constant
 	Info   *types.Info           // Types, Uses, Selections and Instances of Node
 	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters or results
-	Guards []*Guard              // to be checked before Node is evaluated, in this order
+	NotNil bool                  // Node must not give nil
 
 	base    token.Pos      // of the first byte of Source.Text in Node's positions
 	pkg     *types.Package // whose file it stands in
@@ -82,13 +82,12 @@ func NewScope(f *load.File, home *types.Package, r *diag.Reporter) *Scope {
 }
 
 // check checks an expression that must give one value, with m's parameters in
-// scope, and guards it. It reports what is wrong and returns nil.
+// scope, It reports what is wrong and returns nil.
 func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {
 	e := s.typed(option, v, m)
 	if e == nil || !s.oneValue(e) {
 		return nil
 	}
-	e.findGuards()
 	if !s.reachable(e) {
 		return nil
 	}
@@ -162,11 +161,10 @@ func (s *Scope) oneValue(e *Expr) bool {
 	return true
 }
 
-// reachable reports names in an expression that the package it is written to
-// cannot use.
-func (s *Scope) reachable(e *Expr) bool {
-	return s.home == s.pkg || refuseUnexported(e, s.home, s.reporter(e.Option))
-}
+// IsFixed reports whether an expression gives the same constant for every
+// method. The length of a parameter that is an array is constant, and differs
+// from method to method.
+func (e *Expr) IsFixed() bool { return e.Const != nil && len(e.Params) == 0 }
 
 // Part checks a part of a key and finds out how to write it. It reports one
 // that cannot be written.
@@ -181,11 +179,10 @@ func (s *Scope) Part(v directive.Value, m *Signature) *KeyPart {
 	if ptr, ok := t.Underlying().(*types.Pointer); ok && add == "" {
 		// A pointer to a part is the part, if there is one.
 		if add, convert = FormatOf(ptr.Elem()); add != "" {
-			x := e.guardNil(e.Node, nil)
-			e.Node = &ast.StarExpr{X: parenthesised(x)}
+			e.dereference(ptr.Elem())
 		}
 	} else if add != "" && isNilable(t) {
-		e.Node = e.guardNil(e.Node, nil)
+		e.NotNil = true
 	}
 	if add == "" {
 		s.report.At(e.Source.Pos, "%s: %s is of type %s, which has no text: %s; select a field or call a method", e.Option, e.Source.Text, e.typeName(), formattable).Over(e.Source.Text)

@@ -91,8 +91,12 @@ func FuzzExpression(f *testing.F) {
 		v := directive.Value{Pos: spec.Pos(), Text: text, Exact: true}
 		scope.Part(v, method)
 		scope.Integer("max", v, method)
-		scope.Boolean("when", v, method)
-		scope.Condition("refund", v, method.After())
+		for option, m := range map[string]*Signature{"when": method, "refund": method.After()} {
+			if e := scope.Boolean(option, v, m); e != nil {
+				e.Cut(option == "refund")
+				e.InTurn()
+			}
+		}
 		scope.Integer("settle", v, method.After())
 		scope.Call("deny", v, method.Refused(), "call another function")
 		start := fset.Position(v.Pos).Offset

@@ -19,11 +19,12 @@ const formattable = "the parts of a key are strings, integers, booleans, []byte,
 func isInt64(n constant.Value) bool  { _, exact := constant.Int64Val(n); return exact }
 func isUint64(n constant.Value) bool { _, exact := constant.Uint64Val(n); return exact }
 
-func parenthesised(x ast.Expr) ast.Expr {
-	if _, ok := x.(*ast.BinaryExpr); ok {
-		return &ast.ParenExpr{X: x}
+// dereference makes of an expression what the pointer that it gives points to.
+func (e *Expr) dereference(elem types.Type) {
+	if _, ok := e.Node.(*ast.BinaryExpr); ok {
+		e.Node = &ast.ParenExpr{X: e.Node}
 	}
-	return x
+	e.Node, e.Type = &ast.StarExpr{X: e.Node}, elem
 }
 
 // FormatOf returns the method of runtime.Key that writes a value of type t and

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 
 	"github.com/rategen/rategen/generator/internal/diag"
@@ -11,11 +10,7 @@ import (
 // EachOutside calls visit for every identifier that an expression takes from
 // outside of itself, parameters excepted.
 func (e *Expr) EachOutside(visit func(*ast.Ident, types.Object)) {
-	walk := func(n ast.Node) bool { return e.visitIdent(n, visit) }
-	ast.Inspect(e.Node, walk)
-	for _, g := range e.Guards {
-		ast.Inspect(g.Subject, walk)
-	}
+	ast.Inspect(e.Node, func(n ast.Node) bool { return e.visitIdent(n, visit) })
 }
 
 // visitIdent leaves out what is selected: it is found through its operand.
@@ -37,35 +32,58 @@ func IsPackageLevel(obj types.Object) bool {
 	return obj.Pkg() != nil && obj.Parent() == obj.Pkg().Scope()
 }
 
+// reachable reports names in an expression that the package it is written to
+// cannot use.
+func (s *Scope) reachable(e *Expr) bool {
+	report := s.reporter(e.Option)
+	if s.home != s.pkg && !refuseUnexported(e, s.home, report) {
+		return false
+	}
+	return refuseHidden(e, s.home, report)
+}
+
+// unexported says that a name is, and in which package it would be needed.
+const unexported = "%s is unexported, and the wrapper is to be in package %s: export it, or leave out -out"
+
+// refuseHidden reports embedded pointers on the way that the package cannot
+// compare with nil.
+func refuseHidden(e *Expr, home *types.Package, report diag.Func) bool {
+	for _, t := range Tests(e.Lower(Facts{}).Steps) {
+		f := t.Embedded
+		switch {
+		case f == nil || f.Exported() || f.Pkg() == home:
+		case f.Pkg() == e.pkg:
+			report(e.at(e.base), unexported, f.Name(), home.Path()).Over(f.Name())
+			return false
+		default:
+			report(e.Source.At(0), "%s uses the embedded pointer %s, which may be nil, and which package %s cannot test: %s", e.Source.Text, f.Name(), home.Path(), writeFunction).Over(e.Source.Text)
+			return false
+		}
+	}
+	return true
+}
+
 // refuseUnexported reports names in an expression that the other package
 // cannot use. A constant is written as a number.
 func refuseUnexported(e *Expr, home *types.Package, report diag.Func) bool {
 	ok := true
-	no := func(id *ast.Ident, at token.Pos) {
-		report(e.at(at), "%s is unexported, and the wrapper is to be in package %s: export it, or leave out -out", id.Name, home.Path()).Over(id.Name)
+	no := func(id *ast.Ident) {
+		report(e.at(id.Pos()), unexported, id.Name, home.Path()).Over(id.Name)
 		ok = false
 	}
-	if e.Const != nil && e.Option != "key" {
+	if e.IsFixed() && e.Option != "key" {
 		return true
 	}
 	e.EachOutside(func(id *ast.Ident, obj types.Object) {
 		if IsPackageLevel(obj) && obj.Pkg() != home && !obj.Exported() {
-			no(id, id.Pos())
+			no(id)
 		}
 	})
-	see := func(n ast.Node) bool {
+	ast.Inspect(e.Node, func(n ast.Node) bool {
 		if sel, isSel := n.(*ast.SelectorExpr); isSel && !sel.Sel.IsExported() {
-			at := sel.Sel.Pos()
-			if !at.IsValid() { // an embedded field that a guard checks
-				at = e.base
-			}
-			no(sel.Sel, at)
+			no(sel.Sel)
 		}
 		return true
-	}
-	ast.Inspect(e.Node, see)
-	for _, g := range e.Guards {
-		ast.Inspect(g.Subject, see)
-	}
+	})
 	return ok
 }

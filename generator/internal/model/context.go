@@ -23,7 +23,7 @@ func (m *Method) PassesContext() bool { return m.Ctx == nil && m.Context() != ni
 
 // NeedsBackground reports whether a call may be without a context.
 func (m *Method) NeedsBackground() bool {
-	return len(m.Limits) > 0 && !m.PassesContext() && (m.Ctx == nil || len(m.Ctx.Guards) > 0)
+	return len(m.Limits) > 0 && !m.PassesContext() && (m.Ctx == nil || len(m.Ctx.Lower(expr.Facts{}).Steps) > 0)
 }
 
 // applyContext finds the context of a limited method's calls: the one that its

@@ -58,7 +58,7 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 		l.When = scope.Boolean("when", *v, &m.Signature)
 	}
 	if v := r.Expr("refund"); v != nil {
-		l.Refund = scope.Condition("refund", *v, m.After())
+		l.Refund = scope.Boolean("refund", *v, m.After())
 	}
 	b.applySettle(l, m, scope)
 	return l
@@ -81,6 +81,9 @@ func (b *Builder) applyMax(l *Limit, m *Method, scope *expr.Scope) int64 {
 		l.Rule.Dynamic, l.Max = true, e
 	case !exact || n < 1 || n > bound:
 		b.Report.At(v.Pos, "max: %s is not between 1 and %d", e.Const, bound)
+	case !e.IsFixed():
+		l.Rule.Dynamic, l.Max = true, e
+		return n
 	default:
 		l.Rule.Max = e
 		return n

@@ -1,0 +1,165 @@
+package emit
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/expr"
+)
+
+// A condition is a boolean expression of the generated code. The zero one is
+// always true, and left out.
+type condition struct {
+	op    token.Token // LAND or LOR of parts, or ILLEGAL
+	parts []condition
+	text  string      // if there are no parts
+	opOf  token.Token // the operator of text, if it is && or ||
+	not   string      // the opposite of text
+}
+
+func (c condition) isZero() bool { return len(c.parts) == 0 && c.text == "" }
+
+func plain(text string) condition { return condition{text: text, not: "!" + text} }
+
+// both returns the condition that all of some conditions hold.
+func both(all ...condition) condition { return join(token.LAND, all) }
+
+// either returns the condition that one of some conditions holds.
+func either(all ...condition) condition { return join(token.LOR, all) }
+
+func join(op token.Token, all []condition) condition {
+	var parts []condition
+	for _, c := range all {
+		switch {
+		case c.isZero():
+		case c.op == op:
+			parts = append(parts, c.parts...)
+		default:
+			parts = append(parts, c)
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return condition{}
+	case 1:
+		return parts[0]
+	}
+	return condition{op: op, parts: parts}
+}
+
+// negated returns the opposite of a condition.
+func (c condition) negated() condition {
+	if len(c.parts) == 0 {
+		return condition{text: c.not, not: c.text}
+	}
+	var parts []condition
+	for _, p := range c.parts {
+		parts = append(parts, p.negated())
+	}
+	return condition{op: token.LAND + token.LOR - c.op, parts: parts}
+}
+
+func (c condition) String() string { return c.in(token.ILLEGAL) }
+
+// in writes a condition as an operand.
+func (c condition) in(op token.Token) string {
+	text, own := c.text, c.opOf
+	if len(c.parts) > 0 {
+		own = c.op
+		var parts []string
+		for _, p := range c.parts {
+			parts = append(parts, p.in(c.op))
+		}
+		text = strings.Join(parts, " "+c.op.String()+" ")
+	}
+	if op == token.LAND && own == token.LOR {
+		return "(" + text + ")"
+	}
+	return text
+}
+
+// holds returns the condition that an expression, or a part of it, is.
+func (a *admission) holds(x *expr.Expr, n ast.Expr) condition {
+	c := condition{text: a.headerText(x, n, a.names)}
+	if a.names.bind(n) != "" {
+		return plain(c.text)
+	}
+	c.not = "!" + c.text
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		c.not = "!(" + c.text + ")"
+		if n.Op == token.LAND || n.Op == token.LOR {
+			c.opOf = n.Op
+		}
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			c.not = strings.TrimPrefix(c.text, "!")
+		}
+	}
+	return c
+}
+
+// branch returns the condition that a [expr.Branch] is taken.
+func (a *admission) branch(x *expr.Expr, n ast.Expr, is bool) condition {
+	switch n := ast.Unparen(n).(type) {
+	case *ast.BinaryExpr:
+		if a.names.bind(n) != "" {
+			break
+		}
+		switch n.Op {
+		case token.LAND, token.LOR:
+			c := join(n.Op, []condition{a.branch(x, n.X, true), a.branch(x, n.Y, true)})
+			if !is {
+				c = c.negated()
+			}
+			return c
+		case token.EQL, token.NEQ:
+			c := a.holds(x, n)
+			other := *n
+			other.Op = token.EQL + token.NEQ - n.Op
+			c.not = a.headerText(x, &other, a.names)
+			if !is {
+				c = c.negated()
+			}
+			return c
+		}
+	}
+	c := a.holds(x, n)
+	if !is {
+		c = c.negated()
+	}
+	return c
+}
+
+// fails returns the condition that a test is not passed.
+func (a *admission) fails(x *expr.Expr, t *expr.Test) condition {
+	var path []condition
+	for _, b := range t.Path {
+		path = append(path, a.branch(x, b.Cond, b.Is))
+	}
+	subject := a.headerText(x, t.Subject, a.names)
+	if t.Index != "" {
+		subject = "len(" + subject + ")"
+		return both(append(path, condition{text: subject + " <= " + t.Index, not: subject + " > " + t.Index})...)
+	}
+	if expr.NeedsAny(t.Type) {
+		subject = "any(" + subject + ")"
+	}
+	return both(append(path, condition{text: subject + " == nil", not: subject + " != nil"})...)
+}
+
+// anyFails returns the condition that one of some tests is not passed.
+func (a *admission) anyFails(x *expr.Expr, tests []*expr.Test) condition {
+	var all []condition
+	for _, t := range tests {
+		all = append(all, a.fails(x, t))
+	}
+	return either(all...)
+}
+
+// isNested reports whether headers hold statements, and not conditions alone.
+func isNested(headers []header) bool {
+	return slices.ContainsFunc(headers, func(h header) bool { return len(h.before) > 0 || len(h.init) > 0 })
+}

@@ -1,0 +1,177 @@
+package emit
+
+import (
+	"go/token"
+	"go/types"
+
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/expr"
+)
+
+// A when says how to write the condition of a limit. A limit applies, too, if its
+// condition cannot be evaluated. Its key is then invalid, so that the failure
+// policy decides.
+type when struct {
+	headers []header   // within which the limit applies
+	reasons []reason   // why its key is invalid
+	facts   expr.Facts // that hold where it applies and has no reason
+}
+
+// A reason is a condition under which a key is invalid.
+type reason struct {
+	condition
+	text jen.Code
+}
+
+// when returns how to write the condition of a limit. With flat, all that stands
+// before the last condition are statements that may stand anywhere.
+func (a *admission) when(x *expr.Expr, flat bool) when {
+	if x == nil {
+		return when{}
+	}
+	cut, facts := x.Cut(false)
+	if a.isInline(x, cut) {
+		return when{[]header{{condition: a.unlessFalse(x, cut)}}, a.reasonsOf(x, cut, true), facts}
+	}
+	if !flat {
+		if w := a.nestedWhen(x, cut); len(w.headers) > 0 {
+			w.facts = facts
+			return w
+		}
+	}
+	return a.functionWhen(x)
+}
+
+// isInline reports whether a condition needs no variable. What && or || has
+// tested is written again before the tests of what comes next.
+func (a *admission) isInline(x *expr.Expr, c *expr.Condition) bool {
+	if c.Op == token.ILLEGAL {
+		return expr.OnlyTests(c.Steps)
+	}
+	twice := !c.Y.CannotFail() && (c.Op == token.LOR || c.X.Op != token.ILLEGAL)
+	return a.isInline(x, c.X) && a.isInline(x, c.Y) && !(twice && x.Calls(c.X.Node))
+}
+
+// unlessFalse returns the condition that another one is true or cannot be
+// evaluated.
+func (a *admission) unlessFalse(x *expr.Expr, c *expr.Condition) condition {
+	switch c.Op {
+	case token.LAND:
+		if c.X.CannotFail() {
+			return both(a.holds(x, c.X.Node), a.unlessFalse(x, c.Y))
+		}
+		return either(a.cannot(x, c.X), both(a.holds(x, c.X.Node), a.unlessFalse(x, c.Y)))
+	case token.LOR:
+		return either(a.unlessFalse(x, c.X), a.unlessFalse(x, c.Y))
+	}
+	return either(a.anyFails(x, expr.Tests(c.Steps)), a.holds(x, c.Node))
+}
+
+// cannot returns the condition that another one cannot be evaluated.
+func (a *admission) cannot(x *expr.Expr, c *expr.Condition) condition {
+	if c.Op == token.ILLEGAL {
+		return a.anyFails(x, expr.Tests(c.Steps))
+	}
+	if c.Y.CannotFail() {
+		return a.cannot(x, c.X)
+	}
+	return either(a.cannot(x, c.X), both(a.branch(x, c.X.Node, c.Op == token.LAND), a.cannot(x, c.Y)))
+}
+
+// reasonsOf returns why a condition cannot be evaluated. With applies, it is
+// known not to be false.
+func (a *admission) reasonsOf(x *expr.Expr, c *expr.Condition, applies bool) []reason {
+	var reasons []reason
+	if c.Op == token.ILLEGAL {
+		for _, t := range expr.Tests(c.Steps) {
+			reasons = append(reasons, reason{a.fails(x, t), jen.Lit(reasonOf(x, t))})
+		}
+		return reasons
+	}
+	known := applies && c.Op == token.LAND // so what is on the left holds, or has a reason
+	reasons = a.reasonsOf(x, c.X, known)
+	for _, r := range a.reasonsOf(x, c.Y, known) {
+		if !known {
+			r.condition = both(a.branch(x, c.X.Node, c.Op == token.LAND), r.condition)
+		}
+		reasons = append(reasons, r)
+	}
+	return reasons
+}
+
+// nestedWhen writes a condition as ifs within ifs, if it is operands of && that
+// can be evaluated, then one that needs a variable first, and then others that
+// need none.
+func (a *admission) nestedWhen(x *expr.Expr, c *expr.Condition) when {
+	var first condition
+	for c.Op == token.LAND && c.X.CannotFail() && c.X.OnlyTests() {
+		first = both(first, a.holds(x, c.X.Node))
+		c = c.Y
+	}
+	rest := *c
+	bound := &rest
+	if c.Op != token.ILLEGAL {
+		operand := *c.X
+		rest.X, bound = &operand, &operand
+	}
+	if c.Op == token.LOR || len(bound.Steps) == 0 || c.Op == token.LAND && !a.isInline(x, c.Y) {
+		return when{}
+	}
+	b, ok := bound.Steps[0].(*expr.Bind)
+	if !ok || !expr.OnlyTests(bound.Steps[1:]) {
+		return when{}
+	}
+	declare := a.bind(x, b.Node, "v")
+	bound.Steps = bound.Steps[1:]
+	return when{
+		headers: []header{{condition: first}, {init: []jen.Code{declare}, condition: a.unlessFalse(x, &rest)}},
+		reasons: a.reasonsOf(x, &rest, true),
+	}
+}
+
+// functionWhen writes a condition as a function that says whether the limit
+// applies and, if that cannot be told, why not.
+func (a *admission) functionWhen(x *expr.Expr) when {
+	fails := len(expr.Tests(x.Lower(expr.Facts{}).Steps)) > 0
+	result := func(value jen.Code, why jen.Code) jen.Code {
+		if fails {
+			return jen.Return(value, why)
+		}
+		return jen.Return(value)
+	}
+	body := a.conditionBody(x, func(t *expr.Test) []jen.Code {
+		return []jen.Code{result(jen.True(), jen.Lit(reasonOf(x, t)))}
+	}, func(value jen.Code) jen.Code { return result(value, jen.Lit("")) })
+	applies := a.names.pick("applies")
+	if !fails {
+		call := jen.Id(applies).Op(":=").Func().Params().Bool().Block(body...).Call()
+		return when{headers: []header{{before: []jen.Code{call}, condition: plain(applies)}}}
+	}
+	invalid := a.names.pick("invalid")
+	call := jen.List(jen.Id(applies), jen.Id(invalid)).Op(":=").Func().Params().Params(jen.Bool(), jen.String()).Block(body...).Call()
+	return when{
+		headers: []header{{before: []jen.Code{call}, condition: plain(applies)}},
+		reasons: []reason{{condition{text: invalid + ` != ""`, not: invalid + ` == ""`}, jen.Id(invalid)}},
+	}
+}
+
+// conditionBody writes the body of a function that evaluates a condition.
+func (a *admission) conditionBody(x *expr.Expr, fail func(*expr.Test) []jen.Code, result func(jen.Code) jen.Code) []jen.Code {
+	var code []jen.Code
+	for _, s := range x.InTurn() {
+		code = append(code, a.statements(x, s.Steps, fail)...)
+		switch value := a.holds(x, s.Node); s.Op {
+		case token.LAND:
+			code = append(code, jen.If(jen.Op(a.branch(x, s.Node, false).String())).Block(result(jen.False())))
+		case token.LOR:
+			code = append(code, jen.If(jen.Op(value.String())).Block(result(jen.True())))
+		default:
+			text := jen.Op(value.String())
+			if _, ok := types.Unalias(x.Type).(*types.Basic); !ok {
+				text = jen.Bool().Call(text)
+			}
+			code = append(code, result(text))
+		}
+	}
+	return code
+}
