@@ -21,12 +21,13 @@ import (
 //
 // These are the steps of every run. Each takes what the one before returned,
 // and report gathers what is wrong with the input.
-func Run(cfg Config) (*Result, error) {
-	cfg, err := cfg.complete()
+func Run(cfg Config) (result *Result, err error) {
+	cfg, err = cfg.complete()
 	if err != nil {
 		return nil, err
 	}
 	report := diag.NewReporter(token.NewFileSet(), cfg.Dir)
+	defer report.Recover(token.Position{Filename: cfg.Dir}, func() { result, err = nil, diagnosticsOf(report) })
 
 	// From the configuration to the files that an earlier run found up to
 	// date, if nothing has changed since (package cache).
@@ -63,7 +64,7 @@ func Run(cfg Config) (*Result, error) {
 	if report.HasErrors() {
 		return nil, diagnosticsOf(report)
 	}
-	result, err := writeFiles(cfg, outputs, report)
+	result, err = writeFiles(cfg, outputs, report)
 	if err != nil {
 		return result, err
 	}

@@ -110,12 +110,13 @@ func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, re
 
 // wrapped returns the files of the packages that cfg names with their wrappers, and
 // writes nothing. The error is a [Diagnostics].
-func (cfg Config) wrapped(report *diag.Reporter) (*load.Program, []*model.File, error) {
-	program := load.List(cfg.load(), report)
+func (cfg Config) wrapped(report *diag.Reporter) (program *load.Program, wrapped []*model.File, err error) {
+	defer report.Recover(token.Position{Filename: cfg.Dir}, func() { program, wrapped, err = nil, nil, diagnosticsOf(report) })
+	program = load.List(cfg.load(), report)
 	program.Parse()
 	files := program.Check()
 	builder := &model.Builder{Report: report, Outs: openOuts(program, report), ImportWay: program.ImportWay, Policies: program.PolicyPackages()}
-	wrapped := builder.Build(files)
+	wrapped = builder.Build(files)
 	if report.HasErrors() {
 		return nil, nil, diagnosticsOf(report)
 	}

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -46,15 +47,36 @@ func emitFiles(files []*model.File, report *diag.Reporter) []output.File {
 	outputs := make([]output.File, len(files))
 	parallel.Do(len(files), func(i int) {
 		f := files[i]
-		path := f.Out.Path(f.Source.Path)
-		content, err := emit.Render(f)
-		if err != nil {
-			report.At(f.Source.Syntax.Package, "cannot write %s: %v; this is a bug of rategen", path, err)
-		}
-		outputs[i] = output.File{Path: path, Content: content}
+		report.Guard(f.Source.Syntax.Package, func() {
+			outputs[i] = output.File{Path: f.Out.Path(f.Source.Path), Content: render(f, report)}
+		})
 		files[i] = nil // all that was known of it may go
 	})
 	return outputs
+}
+
+// render returns the file that is generated for a source file. It reports what
+// cannot be written where it is declared.
+func render(f *model.File, report *diag.Reporter) []byte {
+	content, err := emit.Render(f)
+	if err == nil {
+		return content
+	}
+	var hidden *emit.HiddenError
+	if errors.As(err, &hidden) {
+		report.At(hidden.Object.Pos(), "%v", err)
+		return nil
+	}
+	for _, w := range f.Wrappers {
+		alone := *f
+		alone.Wrappers = []*model.Wrapper{w}
+		if _, err := emit.Render(&alone); err != nil {
+			report.Unwritable(w.Decl.Spec.Name.Pos(), err)
+			return nil
+		}
+	}
+	report.Unwritable(f.Source.Syntax.Package, err)
+	return nil
 }
 
 // orphansOf returns the generated files that are to be removed: no source file

@@ -25,8 +25,11 @@ type Package struct {
 
 // Vet finds the errors and warnings that [Run] would find in a package, the
 // generated files being there or not. Paths are those of the file set.
-func Vet(p Package) Diagnostics {
+func Vet(p Package) (found Diagnostics) {
 	report := diag.NewReporter(p.Fset, "")
+	if len(p.Files) > 0 {
+		defer report.Recover(p.Fset.Position(p.Files[0].Package), func() { found = diagnosticsOf(report) })
+	}
 	pkg := &packages.Package{Fset: p.Fset, Types: p.Types, TypesInfo: p.Info, Imports: map[string]*packages.Package{}}
 	for _, i := range p.Types.Imports() {
 		pkg.Imports[i.Path()] = &packages.Package{PkgPath: i.Path(), Types: i}

@@ -171,8 +171,8 @@ func (s *scope) tested(depth int) string {
 // it may be a value, and else it is a call.
 func (s *scope) operand(t *structType, depth int, value bool) string {
 	if !value {
-		for range 9 {
-			if x := s.write("*"+t.name, max(depth, 1)); strings.HasSuffix(x, ")") && !strings.HasPrefix(x, "(") {
+		for range 9 * min(max(depth, 0), 1) {
+			if x := s.write("*"+t.name, depth); strings.HasSuffix(x, ")") && !strings.HasPrefix(x, "(") {
 				return x
 			}
 		}

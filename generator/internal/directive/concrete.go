@@ -59,6 +59,12 @@ func AddLimitedTypes(file *ast.File, wanted map[TypeID]bool) {
 // returns the types by the file that declares them.
 func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) map[string][]*Concrete {
 	found := map[TypeID]*Concrete{}
+	tests := map[TypeID]bool{} // are declared in test files
+	for i, file := range files {
+		for _, spec := range typeSpecs(file) {
+			tests[TypeID{file.Name.Name, spec.Name.Name}] = isTest(paths[i])
+		}
+	}
 	at := func(id TypeID) *Concrete {
 		if found[id] == nil {
 			found[id] = &Concrete{Pkg: id.pkg, Name: id.name, Files: map[string]bool{}}
@@ -68,7 +74,8 @@ func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) ma
 	for i, file := range files {
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() {
-				if id := (TypeID{file.Name.Name, ReceiverName(fn)}); wanted[id] {
+				id := TypeID{file.Name.Name, ReceiverName(fn)}
+				if wanted[id] && (tests[id] || !isTest(paths[i])) { // else the package lacks the method
 					t := at(id)
 					t.Methods, t.Files[paths[i]] = append(t.Methods, fn.Name.Name), true
 				}
@@ -92,6 +99,8 @@ func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) ma
 	}
 	return declared
 }
+
+func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
 
 // HasDirective reports whether a comment has directives.
 func HasDirective(doc *ast.CommentGroup) bool {
@@ -166,6 +175,8 @@ func LinkMethods(files []*File, report diag.Func) {
 			switch {
 			case !m.fn.Name.IsExported():
 				report(m.directives[0].Pos, "method %s of %s is unexported, and the interface that is generated for %s has only exported ones: export it, or remove the directive", m.fn.Name.Name, name, name)
+			case isTest(src.Path) && (decl == nil || !isTest(decl.Concrete.path)):
+				report(m.directives[0].Pos, "a directive on a method that only the tests have, of %s, which no test file declares: a wrapper outside of them would lack it; move the method out of the test file, or declare the type in one", name)
 			case decl == nil:
 				report(m.directives[0].Pos, "a directive on a method of %s, which is not a type that this package defines: write the method's receiver with the type's own name", name)
 			default:

@@ -3,6 +3,7 @@ package emit
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
@@ -83,6 +84,13 @@ func (c condition) in(op token.Token) string {
 // holds returns the condition that an expression, or a part of it, is.
 func (a *admission) holds(x *expr.Expr, n ast.Expr) condition {
 	c := condition{text: a.headerText(x, n, a.names)}
+	t := x.Info.Types[n].Type
+	if t == nil { // operands that were not joined like this
+		t = x.Type
+	}
+	if _, isBasic := types.Unalias(t).(*types.Basic); !isBasic {
+		return plain("bool(" + c.text + ")")
+	}
 	if a.names.bind(n) != "" {
 		return plain(c.text)
 	}

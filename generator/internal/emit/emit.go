@@ -51,6 +51,9 @@ func (e *emitter) render() ([]byte, error) {
 	if err := f.Render(&out); err != nil {
 		return nil, err
 	}
+	if err := e.checkHidden(out.Bytes()); err != nil {
+		return nil, err
+	}
 	// jennifer writes an empty header comment as "// ".
 	return bytes.Replace(out.Bytes(), []byte(output.Header+"\n//\n"), []byte(output.Header+"\n\n"), 1), nil
 }
@@ -88,16 +91,17 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 		f.Var().Id("_").Op(e.wrappedName(w)).Op("=").Parens(jen.Op("*").Id(w.TypeName)).Parens(jen.Nil())
 	}
 	f.Line()
-	comment(f.Group, fmt.Sprintf("%s returns next behind the limits of its methods. It panics if one of its arguments is nil.", w.Constructor))
-	body := refuseNil(w)
+	value, limits := e.argumentNames(w)
+	comment(f.Group, fmt.Sprintf("%s returns %s behind the limits of its methods. It panics if one of its arguments is nil.", w.Constructor, value))
+	body := refuseNil(w, value, limits)
 	if w.TypeParams.Len() > 0 {
 		// There are no generic variables, so the assertion stands here.
 		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
 	}
-	body = append(body, register(w))
-	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": next, "+w.LimiterField()+": limiter}")))
+	body = append(body, register(w, limits))
+	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": "+value+", "+w.LimiterField()+": "+limits+"}")))
 	f.Func().Id(w.Constructor).Add(params).Params(
-		jen.Id("next").Add(next()), jen.Id("limiter").Add(limiter()),
+		jen.Id(value).Add(next()), jen.Id(limits).Add(limiter()),
 	).Op("*").Add(self()).Block(body...)
 	receiver := e.receiver(w)
 	for _, m := range w.Methods {

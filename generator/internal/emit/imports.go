@@ -50,13 +50,16 @@ func (e *emitter) collectImports() {
 		taken[name] = true
 	}
 	s.use(naming.RuntimePath, "runtime")
-	if len(e.file.Wrappers) > 0 {
-		s.usePackage(e.file.Pkg.Types)
-	}
 	useType := func(t types.Type) {
 		types.TypeString(t, func(p *types.Package) string { s.usePackage(p); return "" })
 	}
+	for _, name := range predeclared {
+		taken[name] = true
+	}
 	for _, w := range e.file.Wrappers {
+		if w.Decl.Concrete == nil || w.TypeParams.Len() == 0 { // else no name of its own is written
+			s.usePackage(e.file.Pkg.Types)
+		}
 		for p := range w.TypeParams.TypeParams() {
 			taken[p.Obj().Name()] = true
 			useType(p.Constraint())

@@ -20,6 +20,9 @@ type nameSet struct {
 	binds  map[ast.Expr]string    // the variables that stand for parts of expressions
 }
 
+// predeclared are the names of Go itself that the generated code uses.
+var predeclared = []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "false", "len", "any", "new", "panic"}
+
 var identifier = regexp.MustCompile(`[\pL_][\pL\pN_]*`)
 
 // methodNames chooses the names of a method's parameters: those of the
@@ -121,11 +124,8 @@ func (e *emitter) needed(m *model.Method, zeros []string) map[string]bool {
 			names[name] = true
 		}
 	}
-	for _, name := range []string{"nil", "int64", "uint64", "string", "bool", "append", "make", "true", "len", "any"} {
+	for _, name := range predeclared {
 		names[name] = true
-	}
-	if m.Settles() {
-		names["false"] = true
 	}
 	for _, l := range m.Limits {
 		names[l.Rule.VarName] = true

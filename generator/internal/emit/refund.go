@@ -25,7 +25,7 @@ func (a *admission) whereTrue(x *expr.Expr, c *expr.Condition, headers []header)
 		return a.oneTrue(x, c, headers)
 	case expr.HasShort(c.Steps):
 		body := a.statements(x, c.Steps, func(*expr.Test) []jen.Code { return []jen.Code{jen.Return(jen.False())} })
-		body = append(body, jen.Return(jen.Bool().Call(jen.Op(a.nodeText(x, c.Node, a.names)))))
+		body = append(body, jen.Return(jen.Op(a.holds(x, c.Node).String())))
 		holds := a.names.pick("refunded")
 		call := jen.Id(holds).Op(":=").Func().Params().Bool().Block(body...).Call()
 		return append(headers, header{before: []jen.Code{call}, condition: plain(holds)})

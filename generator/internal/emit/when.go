@@ -2,7 +2,6 @@ package emit
 
 import (
 	"go/token"
-	"go/types"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -166,11 +165,7 @@ func (a *admission) conditionBody(x *expr.Expr, fail func(*expr.Test) []jen.Code
 		case token.LOR:
 			code = append(code, jen.If(jen.Op(value.String())).Block(result(jen.True())))
 		default:
-			text := jen.Op(value.String())
-			if _, ok := types.Unalias(x.Type).(*types.Basic); !ok {
-				text = jen.Bool().Call(text)
-			}
-			code = append(code, result(text))
+			code = append(code, result(jen.Op(value.String())))
 		}
 	}
 	return code

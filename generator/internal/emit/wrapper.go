@@ -43,23 +43,36 @@ func (e *emitter) embedded(w *model.Wrapper) []jen.Code {
 	return fields
 }
 
+// argumentNames returns the names of a constructor's parameters: next and limiter,
+// if its body does not need what is called so.
+func (e *emitter) argumentNames(w *model.Wrapper) (value, limiter string) {
+	taken := map[string]bool{w.Wrapped: true, w.TypeName: true}
+	for _, name := range e.typeParamNames(w) {
+		taken[name] = true
+	}
+	for _, name := range e.imports.names {
+		taken[name] = true
+	}
+	return naming.Free("next", taken), naming.Free("limiter", taken)
+}
+
 // refuseNil writes what a constructor begins with: a mistake in how a program is
 // put together shows when it starts, and not at the first call, or never.
-func refuseNil(w *model.Wrapper) []jen.Code {
+func refuseNil(w *model.Wrapper, value, limiter string) []jen.Code {
 	refuse := func(param, remedy string) jen.Code {
 		return jen.If(jen.Id(param).Op("==").Nil()).Block(
 			jen.Panic(jen.Lit(fmt.Sprintf("%s: %s is nil: %s", w.Constructor, param, remedy))),
 		)
 	}
 	return []jen.Code{
-		refuse("next", "pass the "+w.Wrapped+" to limit"),
-		refuse("limiter", "make one with runtime.New"),
+		refuse(value, "pass the "+w.Wrapped+" to limit"),
+		refuse(limiter, "make one with runtime.New"),
 	}
 }
 
 // register writes the line of a constructor that makes the wrapper's rules known
 // to the limiter.
-func register(w *model.Wrapper) jen.Code {
+func register(w *model.Wrapper, limiter string) jen.Code {
 	var rules []jen.Code
 	for _, r := range w.Rules {
 		rules = append(rules, jen.Id(r.VarName))
@@ -70,7 +83,7 @@ func register(w *model.Wrapper) jen.Code {
 		}
 		rules = append(rules, jen.Line())
 	}
-	return jen.Id("limiter").Dot("Register").Call(rules...)
+	return jen.Id(limiter).Dot("Register").Call(rules...)
 }
 
 // wrappedName returns the name of the interface that is wrapped. That of a

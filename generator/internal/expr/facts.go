@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/constant"
 	"go/token"
-	"go/types"
 	"maps"
 	"strings"
 )
@@ -144,11 +143,7 @@ func (l *lowerer) lengthOf(x ast.Expr) ast.Expr {
 	if !ok || len(call.Args) != 1 {
 		return nil
 	}
-	id, ok := ast.Unparen(call.Fun).(*ast.Ident)
-	if !ok {
-		return nil
-	}
-	if b, ok := l.Info.Uses[id].(*types.Builtin); !ok || b.Name() != "len" {
+	if l.builtin(call) != "len" {
 		return nil
 	}
 	return call.Args[0]

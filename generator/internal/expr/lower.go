@@ -205,7 +205,7 @@ func (l *lowerer) short(n *ast.BinaryExpr, held *Facts) []Step {
 func (l *lowerer) call(n *ast.CallExpr, held *Facts) []Step {
 	fun := l.Info.Types[n.Fun]
 	if fun.IsBuiltin() {
-		if sel, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok && sel != nil {
+		if _, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
 			return nil // of package unsafe: not evaluated
 		}
 		return l.list(held, slices.DeleteFunc(slices.Clone(n.Args), func(x ast.Expr) bool { return l.Info.Types[x].IsType() })...)

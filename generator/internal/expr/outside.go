@@ -39,7 +39,7 @@ func (s *Scope) reachable(e *Expr) bool {
 	if s.home != s.pkg && !refuseUnexported(e, s.home, report) {
 		return false
 	}
-	return refuseHidden(e, s.home, report)
+	return refuseHidden(e, s.home, report) && refuseFlags(e, report)
 }
 
 // unexported says that a name is, and in which package it would be needed.

@@ -72,22 +72,79 @@ func refuseTyped(e *Expr, report diag.Func) bool {
 			if _, needed := indexBound(e, n); needed && e.Info.Types[n.Index].Value == nil {
 				no(n.Index, "the index "+types.ExprString(n.Index)+", which may be out of range,")
 			}
-			if x := e.Info.Types[n.X]; x.IsValue() && isMap(x.Type) && mayNotCompare(e.Info.Types[n.Index].Type) {
+			if x := e.Info.Types[n.X]; x.IsValue() && isOrAll(x.Type, isMap) && mayNotCompare(e.Info.Types[n.Index].Type) {
 				no(n.Index, "the map key "+types.ExprString(n.Index)+", which may hold a value that cannot be compared,")
 			}
 		case *ast.CallExpr:
 			if len(n.Args) == 1 && e.Info.Types[n.Fun].IsType() && isToArray(e.Info.Types[n.Fun].Type, e.Info.Types[n.Args[0]].Type) {
 				no(n, "the conversion "+types.ExprString(n)+", which may panic,")
 			}
-			id, isIdent := ast.Unparen(n.Fun).(*ast.Ident)
-			if b, isBuiltin := e.Info.Uses[id].(*types.Builtin); isIdent && isBuiltin &&
-				!slices.Contains([]string{"len", "cap", "min", "max", "complex", "real", "imag", "new"}, b.Name()) {
-				no(n, "the builtin "+b.Name())
+			if b := e.builtin(n); b != "" && !slices.Contains(harmless, b) {
+				no(n, "the builtin "+b)
+			}
+		case *ast.CompositeLit:
+			if t := e.Info.Types[n].Type; isMap(t) && len(n.Elts) > 0 && mayNotCompare(t.Underlying().(*types.Map).Key()) {
+				no(n, "a map whose keys may hold values that cannot be compared")
 			}
 		}
 		return true
 	})
 	return ok
+}
+
+// harmless are the builtins that neither panic nor change anything.
+var harmless = []string{"len", "cap", "min", "max", "complex", "real", "imag", "new", "Sizeof", "Alignof", "Offsetof"}
+
+// builtin returns the name of the builtin that is called, or "".
+func (e *Expr) builtin(n *ast.CallExpr) string {
+	var id *ast.Ident
+	switch fun := ast.Unparen(n.Fun).(type) {
+	case *ast.Ident:
+		id = fun
+	case *ast.SelectorExpr: // of package unsafe
+		id = fun.Sel
+	default:
+		return ""
+	}
+	if b, ok := e.Info.Uses[id].(*types.Builtin); ok {
+		return b.Name()
+	}
+	return ""
+}
+
+// refuseFlags reports a && or || of a type of its own that needs a variable: it
+// could be one of bool only.
+func refuseFlags(e *Expr, report diag.Func) bool {
+	var steps []Step
+	switch e.Option {
+	case "when":
+		for _, c := range e.InTurn() {
+			steps = append(steps, c.Steps...)
+		}
+	case "refund":
+		cut, _ := e.Cut(true)
+		cut.Each(func(c *Condition) { steps = append(steps, c.Steps...) })
+	default:
+		steps = e.Lower(Facts{}).Steps
+	}
+	for _, s := range steps {
+		var n ast.Expr
+		switch s := s.(type) {
+		case *Short:
+			n = s.Node
+		case *Bind:
+			n = s.Node
+		}
+		b, ok := n.(*ast.BinaryExpr)
+		if !ok || b.Op != token.LAND && b.Op != token.LOR {
+			continue
+		}
+		if _, isBasic := types.Unalias(e.Info.Types[n].Type).(*types.Basic); !isBasic && ast.Unparen(e.Node) != n {
+			report(e.at(n.Pos()), "%s is of type %s: convert its operands, as in bool(%s)", types.ExprString(n), typeName(e.Info.Types[n].Type, e.pkg), types.ExprString(b.Y)).Over(e.textOf(n))
+			return false
+		}
+	}
+	return true
 }
 
 // indexBound returns the operand whose length bounds an index, and whether the
@@ -97,19 +154,28 @@ func indexBound(e *Expr, n *ast.IndexExpr) (ast.Expr, bool) {
 	if !tv.IsValue() {
 		return nil, false // an instantiation
 	}
+	isConst := e.Info.Types[n.Index].Value != nil
 	switch t := tv.Type.Underlying().(type) {
 	case *types.Slice:
 		return n.X, true
 	case *types.Basic:
 		return n.X, t.Info()&types.IsString != 0 && tv.Value == nil
-	case *types.Array:
-		return n.X, e.Info.Types[n.Index].Value == nil
-	case *types.Pointer:
-		return n.X, e.Info.Types[n.Index].Value == nil
+	case *types.Array, *types.Pointer:
+		return n.X, !isConst
 	case *types.Interface: // a type parameter
-		return n.X, true
+		return n.X, !isOrAll(tv.Type, isMap) && !(isConst && isOrAll(tv.Type, isArray))
 	}
 	return nil, false
+}
+
+// isArray reports whether a type is that of arrays, or of pointers to some, whose
+// constant indices are checked by the compiler.
+func isArray(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	_, ok := t.Underlying().(*types.Array)
+	return ok
 }
 
 // mayNotCompare reports whether comparing two values of a type may panic: an

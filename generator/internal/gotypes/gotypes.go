@@ -118,8 +118,19 @@ func IsTypeParam(t types.Type) bool {
 	return ok
 }
 
-// MethodsOf returns the interface of a concrete type's exported methods.
+// MethodsOf returns the interface of a concrete type's exported methods, in terms
+// of the type parameters that the type declares: its methods may call them
+// something else.
 func MethodsOf(t *types.Named) *types.Interface {
+	if t.TypeParams().Len() > 0 {
+		var params []types.Type
+		for p := range t.TypeParams().TypeParams() {
+			params = append(params, p)
+		}
+		if own, err := types.Instantiate(nil, t, params, false); err == nil {
+			t = own.(*types.Named)
+		}
+	}
 	var methods []*types.Func
 	for m := range t.Methods() {
 		if sig := m.Signature(); m.Exported() {

@@ -39,7 +39,9 @@ func (p *Program) Check() []*File {
 	}
 	p.pkgs = pkgs
 	files := make([][]*File, len(annotated))
-	parallel.Do(len(annotated), func(i int) { files[i] = p.filesOf(annotated[i], pkgs) })
+	parallel.Do(len(annotated), func(i int) {
+		p.report.Guard(annotated[i].sources[0].Syntax.Package, func() { files[i] = p.filesOf(annotated[i], pkgs) })
+	})
 	return slices.Concat(files...)
 }
 

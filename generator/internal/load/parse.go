@@ -22,6 +22,7 @@ import (
 func (p *Program) Parse() {
 	parallel.Do(len(p.dirs), func(i int) {
 		d := p.dirs[i]
+		defer p.report.Recover(token.Position{Filename: d.dir}, func() { d.broken = true })
 		d.overlay = map[string]stub{}
 		s := p.scan(d)
 		files := p.readDirectives(d, s)

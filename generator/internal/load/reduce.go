@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/parallel"
 )
 
 // A reduced package is the source of a dependency without function bodies and
@@ -41,6 +44,7 @@ const readAhead = 16
 type reading struct {
 	done chan struct{}
 	reduced
+	failed *diag.Panic // in place of reduced
 }
 
 func newReader(fset *token.FileSet, list *goList, stops func(string) bool) *reader {
@@ -59,6 +63,11 @@ func (r *reader) start(path string, now bool) *reading {
 	r.begun[path] = in
 	go func() {
 		defer close(in.done)
+		defer func() {
+			if v := recover(); v != nil {
+				in.failed = diag.AsPanic(v)
+			}
+		}()
 		in.reduced = r.read(r.list.pkgs[path])
 		r.ahead(in.imports)
 	}()
@@ -79,6 +88,9 @@ func (r *reader) ahead(imports []string) {
 func (r *reader) take(path string) reduced {
 	in := r.start(path, true)
 	<-in.done
+	if in.failed != nil {
+		panic(in.failed)
+	}
 	r.mu.Lock()
 	delete(r.begun, path)
 	r.taken[path] = true
@@ -91,19 +103,15 @@ func (r *reader) read(p *listed) reduced {
 	names := slices.Concat(p.GoFiles, p.CgoFiles)
 	files := make([]*ast.File, len(names))
 	imports := make([][]string, len(names))
-	var all sync.WaitGroup
-	for i, name := range names {
-		all.Go(func() {
-			r.slots <- struct{}{}
-			defer func() { <-r.slots }()
-			// An error leaves a part of the file, which may be all we need.
-			f, _ := parser.ParseFile(r.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if f != nil {
-				files[i], imports[i] = f, r.reduce(f, p)
-			}
-		})
-	}
-	all.Wait()
+	parallel.Do(len(names), func(i int) {
+		r.slots <- struct{}{}
+		defer func() { <-r.slots }()
+		// An error leaves a part of the file, which may be all we need.
+		f, _ := parser.ParseFile(r.fset, filepath.Join(p.Dir, names[i]), nil, parser.SkipObjectResolution)
+		if f != nil {
+			files[i], imports[i] = f, r.reduce(f, p)
+		}
+	})
 	found := slices.Concat(imports...)
 	slices.Sort(found)
 	return reduced{

@@ -49,8 +49,9 @@ func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRun
 	for _, decl := range src.Decls {
 		lines = append(lines, strings.Count(text.String(), "\n")+2)
 		name, wrapped := decl.Spec.Name.Name, decl.InterfaceName()
-		params, args := stubParams(src, decl.Spec.TypeParams, content)
+		params, args, constraints := stubParams(src, decl.Spec.TypeParams, content)
 		if decl.Concrete != nil {
+			stubConstraints(&text, decl, params, constraints)
 			stubInterface(&text, decl, params, args)
 		}
 		embedded := wrapped + args
@@ -86,10 +87,10 @@ func appendDecls(fset *token.FileSet, src *directive.File, text string, line int
 }
 
 // stubParams copies type parameters, as declared and as arguments, giving names
-// to blank ones.
-func stubParams(src *directive.File, list *ast.FieldList, content []byte) (params, args string) {
+// to blank ones, and the constraint of each.
+func stubParams(src *directive.File, list *ast.FieldList, content []byte) (params, args string, constraints []string) {
 	if list == nil {
-		return "", ""
+		return "", "", nil
 	}
 	var decl, names []string
 	for _, f := range list.List {
@@ -100,10 +101,10 @@ func stubParams(src *directive.File, list *ast.FieldList, content []byte) (param
 				name = fmt.Sprint(StubPrefix, len(names))
 			}
 			decl = append(decl, name+" "+constraint+",")
-			names = append(names, name)
+			names, constraints = append(names, name), append(constraints, constraint)
 		}
 	}
-	return "[" + strings.Join(decl, " ") + "]", "[" + strings.Join(names, ", ") + "]"
+	return "[" + strings.Join(decl, " ") + "]", "[" + strings.Join(names, ", ") + "]", constraints
 }
 
 func hasMethod(spec *ast.TypeSpec, name string) bool {
@@ -140,9 +141,12 @@ const (
 	stubRuntime = StubPrefix + "runtime"
 )
 
-var notInName = regexp.MustCompile(`[^\pL\pN_]`)
+var notInName = regexp.MustCompile(`[^\pL\pN]`)
 
 // limiterName returns the name that a file's stubs have for the limiter's type.
+// Files with different names, as a-b.go and a_b.go, have different ones.
 func limiterName(path string) string {
-	return StubPrefix + notInName.ReplaceAllString(strings.TrimSuffix(filepath.Base(path), ".go"), "_")
+	return StubPrefix + notInName.ReplaceAllStringFunc(strings.TrimSuffix(filepath.Base(path), ".go"), func(c string) string {
+		return fmt.Sprintf("_%x_", c)
+	})
 }

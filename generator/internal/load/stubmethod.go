@@ -15,8 +15,24 @@ import (
 // interface of its own in its file, which shares the signature's syntax, and
 // the type's interface embeds them all.
 
+// methodStubName returns a name that no other method has: A.B_C has another one
+// than A_B.C.
 func methodStubName(typeName, method string) string {
-	return StubPrefix + "method_" + typeName + "_" + method
+	return fmt.Sprint(StubPrefix, "method_", len(typeName), "_", typeName, "_", method)
+}
+
+// constraintName returns the name of the constraint of a type's i-th parameter.
+// It is declared where the type is, since only there do the names in it have the
+// right meaning, and a generic type: methods may call the parameters otherwise.
+func constraintName(typeName string, i int) string {
+	return fmt.Sprint(StubPrefix, "constraint_", i, "_", typeName)
+}
+
+// stubConstraints writes the constraints of a type's parameters.
+func stubConstraints(text *strings.Builder, decl *directive.Decl, params string, constraints []string) {
+	for i, c := range constraints {
+		fmt.Fprintf(text, "\ntype %s%s interface { %s }\n", constraintName(decl.Concrete.Name, i), params, c)
+	}
 }
 
 // stubMethods adds the interfaces of the methods that a file declares.
@@ -49,15 +65,19 @@ func methodStub(t *directive.Concrete, fn *ast.FuncDecl) ast.Decl {
 		}},
 	}
 	if _, names := directive.Receiver(fn); len(names) > 0 && t.Spec.TypeParams != nil {
-		list := &ast.FieldList{Opening: pos, Closing: pos}
-		i := 0
-		for _, f := range t.Spec.TypeParams.List {
-			for range f.Names {
-				if i < len(names) {
-					list.List = append(list.List, &ast.Field{Names: []*ast.Ident{at(names[i].Name)}, Type: f.Type})
-				}
-				i++
+		own := make([]string, len(names))
+		for i, id := range names {
+			if own[i] = id.Name; own[i] == "_" {
+				own[i] = fmt.Sprint(StubPrefix, i)
 			}
+		}
+		list := &ast.FieldList{Opening: pos, Closing: pos}
+		for i, name := range own {
+			constraint := &ast.IndexListExpr{X: at(constraintName(t.Name, i)), Lbrack: pos, Rbrack: pos}
+			for _, name := range own {
+				constraint.Indices = append(constraint.Indices, at(name))
+			}
+			list.List = append(list.List, &ast.Field{Names: []*ast.Ident{at(name)}, Type: constraint})
 		}
 		spec.TypeParams = list
 	}

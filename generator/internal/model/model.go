@@ -98,16 +98,18 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 func (b *Builder) buildFile(f *File, vars map[string]bool) {
 	scopes := b.scopes(f)
 	for _, decl := range f.Source.Decls {
-		w := b.newWrapper(f, decl)
-		if w == nil {
-			continue
-		}
-		b.applyLimits(w, scopes, func(base string) string {
-			name := naming.Free(base, vars)
-			vars[name] = true
-			return name
+		b.Report.Guard(decl.Spec.Name.Pos(), func() {
+			w := b.newWrapper(f, decl)
+			if w == nil {
+				return
+			}
+			b.applyLimits(w, scopes, func(base string) string {
+				name := naming.Free(base, vars)
+				vars[name] = true
+				return name
+			})
+			f.Wrappers = append(f.Wrappers, w)
 		})
-		f.Wrappers = append(f.Wrappers, w)
 	}
 }
 
@@ -152,7 +154,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			b.Report.At(rules[directive.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), directive.MaxLimits)
 		}
 		for _, r := range rules {
-			m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m)))
+			b.Report.Guard(r.Pos, func() { m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m))) })
 		}
 		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
 		b.applyDeny(w, m, rules, scopes(w, m))
@@ -229,6 +231,7 @@ func settingsIn(ds []*directive.Directive) []*directive.Settings {
 // scopes returns a function that tells in which scope the directives of a
 // method are checked: that of the file in which they stand.
 func (b *Builder) scopes(f *File) func(*Wrapper, *Method) *expr.Scope {
+	b.checkImports(f, f.Source)
 	known := map[*directive.File]*expr.Scope{f.Source: expr.NewScope(f.File, f.Home, b.Report)}
 	return func(w *Wrapper, m *Method) *expr.Scope {
 		src := f.Source
@@ -236,8 +239,22 @@ func (b *Builder) scopes(f *File) func(*Wrapper, *Method) *expr.Scope {
 			src = other
 		}
 		if known[src] == nil {
+			b.checkImports(f, src)
 			known[src] = expr.NewScope(f.Sibling(src), f.Home, b.Report)
 		}
 		return known[src]
+	}
+}
+
+// checkImports reports packages that only directives import and that import the
+// package of the generated code themselves.
+func (b *Builder) checkImports(f *File, src *directive.File) {
+	if b.ImportWay == nil {
+		return
+	}
+	for _, spec := range src.Imports {
+		if way := b.ImportWay(spec.Path, f.Home.Path()); way != "" {
+			b.Report.At(spec.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", spec.Path, f.Home.Path(), way)
+		}
 	}
 }
