@@ -61,7 +61,7 @@ func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRun
 			fmt.Fprintf(&text, "\ntype %s = %s\n", embedded, name)
 		}
 		fmt.Fprintf(&text, "\ntype %s%s struct{ %s }\n", decl.WrapperName(), params, embedded)
-		fmt.Fprintf(&text, "func %s%s(next %s%s, limiter %s) *%s%s { panic(next) }\n",
+		fmt.Fprintf(&text, "func %s%s(_ %s%s, _ %s) *%s%s { panic(0) }\n",
 			decl.ConstructorName(), params, wrapped, args, limiterName(src.Path), decl.WrapperName(), args)
 	}
 	limiter := "any"
@@ -92,13 +92,20 @@ func stubParams(src *directive.File, list *ast.FieldList, content []byte) (param
 	if list == nil {
 		return "", "", nil
 	}
+	taken := map[string]bool{} // by the constraints and the other parameters
+	ast.Inspect(list, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			taken[id.Name] = true
+		}
+		return true
+	})
 	var decl, names []string
 	for _, f := range list.List {
 		constraint := string(content[f.Type.Pos()-src.Syntax.FileStart : f.Type.End()-src.Syntax.FileStart])
 		for _, n := range f.Names {
 			name := n.Name
 			if name == "_" {
-				name = fmt.Sprint(StubPrefix, len(names))
+				name = naming.Free(fmt.Sprint("T", len(names)), taken)
 			}
 			decl = append(decl, name+" "+constraint+",")
 			names, constraints = append(names, name), append(constraints, constraint)
