@@ -227,18 +227,26 @@ encoding.TextMarshaler, and by its String method if it is a fmt.Stringer. Any
 other part must be a string, an integer, a boolean, a []byte, a type over one of
 these, or a pointer to one.
 
-A nil pointer or interface on the way, as in #req.User.ID, does not panic, and
-neither does an index out of range. The key is then invalid, and the failure
-policy decides. The same is true of max, cost and when, except that a when that
-cannot be evaluated counts as true. Comparing with nil first, as in
+An expression has the value that it has in Go and calls what it calls there, in
+the same order: the right of && and || is evaluated only if the left does not
+decide.
+
+A nil pointer, interface or function on the way, as in #req.User.ID, does not
+panic, and neither does an index out of range. The key is then invalid, and the
+failure policy decides. The same is true of max, cost and when, except that a when
+that cannot be evaluated counts as true. Comparing with nil first, as in
 
 	when="#user != nil && #user.Free"
 
 avoids that. In refund an operand of && or || that cannot be evaluated counts as
 false. If settle cannot be evaluated the cost stays as it was reserved, and if
-deny cannot, the method returns the error. Function literals, channel receives,
-type assertions, slice expressions, and divisions, shifts, indexes, conversions
-and comparisons that may panic are refused: write a function and call it.
+deny cannot, the method returns the error. Methods are not called on nil pointers,
+except that one called Get… is called on the nil result of another call. What a
+function that is called does is its own affair: its panics go on.
+
+Function literals, channel receives, type assertions, slice expressions, and
+divisions, shifts, indexes, conversions and comparisons that may panic are
+refused: write a function and call it.
 
 # When a call is over or refused
 

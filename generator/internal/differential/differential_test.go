@@ -61,7 +61,6 @@ func TestExpressions(t *testing.T) {
 	}
 	out, err := run(module, "go", "run", ".", fmt.Sprint(seed), fmt.Sprint(effort.Choose(40, 60)))
 	if err != nil {
-		exec.Command("cp", "-r", module, "/tmp/gl/failed").Run() // DEBUG
 		t.Fatalf("%v\n%s", err, cut(out))
 	}
 	t.Logf("%d expressions: %s", tried, strings.TrimSpace(out))

@@ -144,14 +144,29 @@ func (s *scope) booleans(way func(int, func() string), less func(string) string,
 	}
 }
 
+// tests are conditions under which %[1]s is not nil, or that look as if they were;
+// %[2]s is another condition.
+var tests = []string{
+	"%[1]s != nil && ", "%[1]s == nil || ", "!(%[1]s == nil) && ", "nil != %[1]s && ",
+	"%[1]s != nil && %[2]s && ", "%[1]s == nil || %[2]s || ", "(%[1]s == nil || %[2]s) || ",
+	"!(%[1]s == nil || %[2]s) && ", "!(%[1]s != nil && %[2]s) || ",
+	"(%[1]s != nil || %[2]s) && ", "(%[1]s == nil && %[2]s) || ", "!(%[1]s == nil && %[2]s) && ",
+}
+
+// lengths are the same for an index of %[1]s.
+var lengths = []string{
+	"len(%[1]s) > 0 && ", "len(%[1]s) > 1 && ", "len(%[1]s) != 0 && ", "len(%[1]s) >= 1 && ", "len(%[1]s) == 2 && ",
+	"1 < len(%[1]s) && ", "0 == len(%[1]s) || ", "len(%[1]s) < 2 || ", "len(%[1]s) <= 1 || ", "!(len(%[1]s) >= 2) || ",
+}
+
 // tested writes a test and what it protects, as people write it.
 func (s *scope) tested(depth int) string {
-	if s.IntN(4) == 0 {
+	if s.IntN(3) == 0 {
 		x := s.paren(s.write("[]int", depth-2))
-		return fmt.Sprintf("len(%s) %s && %s[%d] == %s", x, pick(s.Rand, []string{"> 0", "> 1", "!= 0", ">= 1", "== 2"}), x, s.IntN(2), s.paren(s.write("int", depth-2)))
+		return fmt.Sprintf(pick(s.Rand, lengths)+"%[1]s[%[2]d] == %[3]s", x, s.IntN(2), s.paren(s.write("int", depth-2)))
 	}
 	t := pick(s.Rand, s.structs)
-	x := s.write("*"+t.name, depth-2)
+	x, other := s.write("*"+t.name, depth-2), s.paren(s.write("bool", depth-2))
 	var fields []string
 	for _, f := range t.fields {
 		if f.typ == "bool" {
@@ -161,10 +176,7 @@ func (s *scope) tested(depth int) string {
 			fields = append(fields, "."+f.name+" > 2")
 		}
 	}
-	if s.IntN(2) == 0 {
-		return x + " == nil || " + x + pick(s.Rand, fields)
-	}
-	return x + " != nil && " + x + pick(s.Rand, fields)
+	return fmt.Sprintf(pick(s.Rand, tests)+"%[1]s%.0[2]s%[3]s", x, other, pick(s.Rand, fields))
 }
 
 // operand writes what a field or method of a struct is selected from. With value

@@ -100,6 +100,7 @@ func (p *Program) typeCheck(annotated []*dir) ([]*packages.Package, error) {
 	paths := map[string]bool{}
 	for _, d := range annotated {
 		d.read(p.fset)
+		d.findTaken(p.fset, p.report.At)
 		importsOf(d.plain, paths)
 		importsOf(d.inside, paths)
 		importsOf(d.outside, paths)

@@ -28,37 +28,17 @@ func (e loadErrors) inDirectory(pkgs []*packages.Package) bool {
 	return found
 }
 
-var (
-	redeclared = regexp.MustCompile(`^(\S+) redeclared in this block`)
-	other      = regexp.MustCompile(`^other declaration of (\S+)`)
-	unresolved = regexp.MustCompile(`(?s)^could not import (\S+) \((.*)\)$`)
-)
+var unresolved = regexp.MustCompile(`(?s)^could not import (\S+) \((.*)\)$`)
 
 // inPackage reports the go command's and the compiler's errors in a package
 // if they reach what is to be generated. Those that do not are the compiler's
 // to tell.
 func (e loadErrors) inPackage(p *packages.Package) bool {
 	d, report := e.dir, e.report
-	taken := map[string]*directive.Decl{} // the names to be generated
-	for _, src := range d.sources {
-		for _, decl := range src.Decls {
-			for _, name := range decl.Generates() {
-				taken[name] = decl
-			}
-		}
-	}
 	affected := p.Types == nil || isAffected(p, d, e.fset)
-	found := false
+	found := d.taken
 	for _, err := range compilerErrors(p) {
 		msg := strings.TrimSpace(err.Msg)
-		if m := other.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
-			continue
-		}
-		if m := redeclared.FindStringSubmatch(msg); m != nil && taken[m[1]] != nil {
-			taken[m[1]].ReportTaken(m[1], report.At)
-			found = true
-			continue
-		}
 		pos := parsePosition(err.Pos)
 		if s, ok := d.overlay[pos.Filename]; ok && s.ast == nil {
 			continue // an import of a directive, which is reported where it stands

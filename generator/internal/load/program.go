@@ -53,6 +53,7 @@ type dir struct {
 	// on other systems, or with other tags.
 	excluded []string
 	broken   bool            // a source could not be parsed
+	taken    bool            // it declares names that are to be generated
 	overlay  map[string]stub // by path
 
 	// The files as they are type-checked, once read: those of the package, of

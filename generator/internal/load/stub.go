@@ -22,8 +22,9 @@ import (
 // itself, and each generated file is empty.
 type stub struct {
 	content []byte
-	ast     *ast.File // nil: to be parsed
-	lines   []int     // of a source file: where the stubs of each interface start
+	ast     *ast.File  // nil: to be parsed
+	lines   []int      // of a source file: where the stubs of each interface start
+	decls   []ast.Decl // of a source file: the stubs in its syntax
 }
 
 // ifaceAt returns the index of the interface whose stub is on a line, or -1.
@@ -70,20 +71,22 @@ func withStubs(fset *token.FileSet, src *directive.File, content []byte, usesRun
 		limiter = "*" + stubRuntime + ".Limiter"
 	}
 	fmt.Fprintf(&text, "\ntype %s = %s\n", limiterName(src.Path), limiter)
-	err := appendDecls(fset, src, text.String()[len(content):], lines[0]-2)
-	return stub{content: []byte(text.String()), ast: src.Syntax, lines: lines}, err
+	decls, err := appendDecls(fset, src, text.String()[len(content):], lines[0]-2)
+	return stub{content: []byte(text.String()), ast: src.Syntax, lines: lines, decls: decls}, err
 }
 
-// appendDecls adds the declarations in a text to a file's syntax. Their
+// appendDecls adds the declarations in a text to a file's syntax, and returns
+// them. Their
 // positions are those that they have in the file with the text appended, in
 // which the text starts in the given line.
-func appendDecls(fset *token.FileSet, src *directive.File, text string, line int) error {
+func appendDecls(fset *token.FileSet, src *directive.File, text string, line int) ([]ast.Decl, error) {
 	text = fmt.Sprintf("package %s\n//line %s:%d\n%s", src.Syntax.Name.Name, src.Path, line+1, text)
 	file, err := parser.ParseFile(fset, src.Path, text, parser.SkipObjectResolution)
-	if err == nil {
-		src.Syntax.Decls = append(src.Syntax.Decls, file.Decls...)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	src.Syntax.Decls = append(src.Syntax.Decls, file.Decls...)
+	return file.Decls, nil
 }
 
 // stubParams copies type parameters, as declared and as arguments, giving names
