@@ -14,6 +14,7 @@ type admission struct {
 	method   *model.Method
 	names    *nameSet
 	limiter  *jen.Statement
+	enabled  string   // the condition that the limiter is
 	zeros    []string // of the results but the error
 	next     *jen.Statement
 	limits   []*limit
@@ -30,8 +31,8 @@ type limit struct {
 	applies string // the variable that says whether it applies, if there is one
 }
 
-func (e *emitter) newAdmission(m *model.Method, names *nameSet, limiter, next *jen.Statement, zeros []string) *admission {
-	a := &admission{emitter: e, method: m, names: names, limiter: limiter, zeros: zeros, next: next}
+func (e *emitter) newAdmission(m *model.Method, names *nameSet, limiter string, next *jen.Statement, zeros []string) *admission {
+	a := &admission{emitter: e, method: m, names: names, limiter: jen.Op(limiter), enabled: limiter + ".Enabled()", zeros: zeros, next: next}
 	for _, l := range m.Limits {
 		a.limits = append(a.limits, &limit{Limit: l})
 	}
@@ -44,7 +45,7 @@ func (a *admission) body() []jen.Code {
 	if a.method.Settles() {
 		return a.settledBody()
 	}
-	headers := []header{{condition: condition{text: a.enabled()}}}
+	headers := []header{{condition: condition{text: a.enabled}}}
 	if only := a.only(); only != nil {
 		only.when = a.when(only.When, false)
 		headers = chain(headers, only.when.headers)
@@ -52,8 +53,6 @@ func (a *admission) body() []jen.Code {
 	a.take(a.arguments())
 	return append(nested(headers, a.code), a.passOn()...)
 }
-
-func (a *admission) enabled() string { return jen.Add(a.limiter).Dot("Enabled").Call().GoString() }
 
 // only returns the limit of a method that has no other. Its condition is one of
 // asking the limiter at all.

@@ -157,7 +157,7 @@ func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receive
 		}
 		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
 	}
-	a := e.newAdmission(m, names, jen.Id(receiver).Dot(w.LimiterField()), jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...), zeros)
+	a := e.newAdmission(m, names, receiver+"."+w.LimiterField(), jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...), zeros)
 	body := a.passOn
 	if len(m.Limits) > 0 {
 		body = a.body

@@ -26,7 +26,7 @@ func (e *emitter) headerText(x *expr.Expr, n ast.Expr, names *nameSet) string {
 }
 
 func (e *emitter) print(x *expr.Expr, n ast.Expr, names *nameSet, header bool) string {
-	c := copier{replace: func(n ast.Expr) string {
+	replace := func(n ast.Expr) string {
 		if name := names.bind(n); name != "" {
 			return name
 		}
@@ -47,7 +47,11 @@ func (e *emitter) print(x *expr.Expr, n ast.Expr, names *nameSet, header bool) s
 			}
 		}
 		return ""
-	}}
+	}
+	if name := replace(n); name != "" { // as most are
+		return name
+	}
+	c := copier{replace}
 	var text strings.Builder
 	printer.Fprint(&text, token.NewFileSet(), c.copy(reflect.ValueOf(n), header).Interface())
 	return text.String()

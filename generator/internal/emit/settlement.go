@@ -15,7 +15,7 @@ func (a *admission) settledBody() []jen.Code {
 	if len(a.method.Results) == 0 {
 		pass = append(pass, jen.Return())
 	}
-	off := condition{text: "!" + a.enabled()}
+	off := condition{text: "!" + a.enabled}
 	var code []jen.Code
 	if only := a.only(); only != nil && only.When != nil {
 		only.when = a.when(only.When, true)
