@@ -71,7 +71,7 @@ func cut(out string) string { return out[:min(len(out), 20_000)] }
 // newModule returns the directory of a module with a stand-in for the runtime.
 func newModule(t *testing.T) string {
 	t.Helper()
-	dir := scratch.Dir(t, "../../..")
+	dir := scratch.Dir(t, "../..")
 	scratch.Write(t, filepath.Join(dir, "go.mod"), "module example.com/x\n\ngo 1.26\n\nrequire github.com/rategen/rategen v0.0.0\n\nreplace github.com/rategen/rategen => ./rategen\n")
 	scratch.Write(t, filepath.Join(dir, "rategen/go.mod"), "module github.com/rategen/rategen\n\ngo 1.26\n")
 	for from, to := range map[string]string{"runtime/runtime.go": "rategen/runtime/runtime.go", "harness/harness.go": "harness/harness.go"} {
