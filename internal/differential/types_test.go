@@ -60,15 +60,6 @@ func pick[T any](r *rand.Rand, all []T) T { return all[r.IntN(len(all))] }
 // anyStruct returns the name of a struct.
 func (w *world) anyStruct() string { return pick(w.Rand, w.structs).name }
 
-func (w *world) find(name string) *structType {
-	for _, s := range w.structs {
-		if s.name == strings.TrimPrefix(name, "*") {
-			return s
-		}
-	}
-	return nil
-}
-
 // isPointer reports whether a type is a pointer to one of the structs.
 func (w *world) isPointer(typ string) bool { return strings.HasPrefix(typ, "*T") }
 
@@ -116,9 +107,7 @@ func (w *world) fillStruct(i int) {
 	if i+1 < structCount && w.IntN(2) == 0 {
 		e := pick(w.Rand, w.structs[i+1:])
 		s.fields = append(s.fields, e.fields...)
-		for _, m := range e.methods {
-			s.methods = append(s.methods, m)
-		}
+		s.methods = append(s.methods, e.methods...)
 		if w.IntN(3) > 0 {
 			s.own = append(s.own, "*"+e.name)
 			s.build = append(s.build, e.name+": r.p"+e.name+"(d)")
