@@ -29,7 +29,7 @@ func (a *admission) when(x *expr.Expr, flat bool) when {
 		return when{}
 	}
 	cut, facts := x.Cut(false)
-	if a.isInline(x, cut) {
+	if a.isInline(x, cut, true) {
 		return when{[]header{{condition: a.unlessFalse(x, cut)}}, a.reasonsOf(x, cut, true), facts}
 	}
 	if !flat {
@@ -42,13 +42,15 @@ func (a *admission) when(x *expr.Expr, flat bool) when {
 }
 
 // isInline reports whether a condition needs no variable. What && or || has
-// tested is written again before the tests of what comes next.
-func (a *admission) isInline(x *expr.Expr, c *expr.Condition) bool {
+// tested is written again before the tests of what comes next, unless it is known
+// to hold where the limit applies: on the left of an outermost &&.
+func (a *admission) isInline(x *expr.Expr, c *expr.Condition, outermost bool) bool {
 	if c.Op == token.ILLEGAL {
 		return expr.OnlyTests(c.Steps)
 	}
-	twice := !c.Y.CannotFail() && (c.Op == token.LOR || c.X.Op != token.ILLEGAL)
-	return a.isInline(x, c.X) && a.isInline(x, c.Y) && !(twice && x.Calls(c.X.Node))
+	outermost = outermost && c.Op == token.LAND
+	twice := !c.Y.CannotFail() && (!outermost || c.X.Op != token.ILLEGAL)
+	return a.isInline(x, c.X, outermost) && a.isInline(x, c.Y, outermost) && !(twice && x.Calls(c.X.Node))
 }
 
 // unlessFalse returns the condition that another one is true or cannot be
@@ -113,7 +115,7 @@ func (a *admission) nestedWhen(x *expr.Expr, c *expr.Condition) when {
 		operand := *c.X
 		rest.X, bound = &operand, &operand
 	}
-	if c.Op == token.LOR || len(bound.Steps) == 0 || c.Op == token.LAND && !a.isInline(x, c.Y) {
+	if c.Op == token.LOR || len(bound.Steps) == 0 || c.Op == token.LAND && !a.isInline(x, c.Y, true) {
 		return when{}
 	}
 	b, ok := bound.Steps[0].(*expr.Bind)

@@ -102,7 +102,7 @@ func (c *Case) Compare(counts *Counts) string {
 	case got.panic != "":
 		return "panics: " + got.panic
 	}
-	if seen := observed(limiter, got); seen.String() != want.String() {
+	if seen := c.observed(limiter, got); seen.String() != want.String() {
 		return fmt.Sprintf("got  %s\nwant %s", seen, want)
 	}
 	if want.evaluated > 1 { // options are evaluated in any order
@@ -180,13 +180,16 @@ func (c *Case) expected() *result {
 }
 
 // observed says what the limiter has been asked.
-func observed(l *runtime.Limiter, o outcome) *result {
+func (c *Case) observed(l *runtime.Limiter, o outcome) *result {
 	r := &result{settled: -1}
 	for _, limit := range l.Taken {
 		if limit.Rule.Name == "plain" {
 			continue
 		}
 		r.applies, r.cost, r.max = true, limit.Cost, limit.Max
+		if r.max == 0 && c.Max != nil { // a constant
+			r.max = limit.Rule.Max
+		}
 		if limit.Key != nil {
 			r.invalid = limit.Key.Invalid
 			for _, p := range limit.Key.Parts {
