@@ -5,7 +5,9 @@ package model
 
 import (
 	"cmp"
+	"go/ast"
 	"go/types"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -108,6 +110,7 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 				vars[name] = true
 				return name
 			})
+			b.checkImports(f, w)
 			f.Wrappers = append(f.Wrappers, w)
 		})
 	}
@@ -231,7 +234,6 @@ func settingsIn(ds []*directive.Directive) []*directive.Settings {
 // scopes returns a function that tells in which scope the directives of a
 // method are checked: that of the file in which they stand.
 func (b *Builder) scopes(f *File) func(*Wrapper, *Method) *expr.Scope {
-	b.checkImports(f, f.Source)
 	known := map[*directive.File]*expr.Scope{f.Source: expr.NewScope(f.File, f.Home, b.Report)}
 	return func(w *Wrapper, m *Method) *expr.Scope {
 		src := f.Source
@@ -239,22 +241,44 @@ func (b *Builder) scopes(f *File) func(*Wrapper, *Method) *expr.Scope {
 			src = other
 		}
 		if known[src] == nil {
-			b.checkImports(f, src)
 			known[src] = expr.NewScope(f.Sibling(src), f.Home, b.Report)
 		}
 		return known[src]
 	}
 }
 
-// checkImports reports packages that only directives import and that import the
-// package of the generated code themselves.
-func (b *Builder) checkImports(f *File, src *directive.File) {
+// checkImports reports packages that expressions need by an import of a
+// directive, and that import the package of the generated code themselves. Policies
+// may come from such a package: the generated code does not import it for them.
+func (b *Builder) checkImports(f *File, w *Wrapper) {
 	if b.ImportWay == nil {
 		return
 	}
-	for _, spec := range src.Imports {
-		if way := b.ImportWay(spec.Path, f.Home.Path()); way != "" {
-			b.Report.At(spec.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", spec.Path, f.Home.Path(), way)
+	sources := append(slices.Collect(maps.Values(w.Decl.Sources)), f.Source)
+	check := func(x *expr.Expr) {
+		x.EachOutside(func(_ *ast.Ident, obj types.Object) {
+			p, ok := obj.(*types.PkgName)
+			if !ok {
+				return
+			}
+			for _, src := range sources {
+				for _, spec := range src.Imports {
+					if spec.Path != p.Imported().Path() {
+						continue
+					}
+					if way := b.ImportWay(spec.Path, f.Home.Path()); way != "" {
+						b.Report.At(spec.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", spec.Path, f.Home.Path(), way)
+					}
+				}
+			}
+		})
+	}
+	for _, m := range w.Methods {
+		m.EachExpr(check)
+	}
+	for _, r := range w.Rules {
+		if r.Max != nil {
+			check(r.Max)
 		}
 	}
 }
