@@ -2,7 +2,7 @@ package concrete
 
 type S[T ~string] struct{}
 
-// want +2 `key: #k is of type .*K, which has no text`
+// want +2 `key: #k is of type .*T, which has no text`
 //
 //ratelimit:key=#id,#k max=5
 func (s *S[K]) Get(id string, k []K) error { return nil }
