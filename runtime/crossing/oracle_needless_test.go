@@ -28,6 +28,14 @@ func (o *oracle) needless(a *asked) {
 			return // what was counted by other terms counts longer, or drains otherwise
 		}
 	}
+	for _, c := range o.asked {
+		for _, v := range c.uses {
+			own := v.Rule == u.Rule && v.Max != u.Max && o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}})
+			if own && rule.Algorithm != runtime.Concurrency && rule.Algorithm != runtime.SlidingLog {
+				return // likewise
+			}
+		}
+	}
 	if used := o.used(a, u, rule, all[0]); used+float64(u.Cost) <= float64(capacity(rule, all[0].max)) {
 		o.wrong("nobody is denied who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(rule), used, capacity(rule, all[0].max))
 	}

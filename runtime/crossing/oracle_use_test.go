@@ -141,7 +141,7 @@ func (o *oracle) turns(name string, charges []charge) {
 			apart := time.Duration(float64(c.real(c.use, other.at))/l.rate)*time.Microsecond - time.Microsecond
 			if got := other.end - c.end; got < apart {
 				promise := "turns are window/max apart"
-				if o.varies(charges, min(c.start, other.start), other.end) {
+				if o.varies(u, min(c.start, other.start), other.end) {
 					promise = changing
 				}
 				o.wrong(promise, "%s (%s): #%d has its turn %v after #%d, which should be %v", name, ruleText(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
@@ -152,11 +152,15 @@ func (o *oracle) turns(name string, charges []charge) {
 }
 
 // varies reports whether calls on a key had other terms than each other in a time.
-func (o *oracle) varies(charges []charge, from, to time.Duration) bool {
+// Those that have left count too: they have changed what drains.
+func (o *oracle) varies(u use, from, to time.Duration) bool {
 	seen := map[terms]bool{}
-	for _, c := range charges {
-		if c.at >= from && c.start <= to {
-			for _, t := range o.terms(c.uses[c.use], from, to) {
+	for _, a := range o.asked {
+		for _, v := range a.uses {
+			if a.end < from || a.start > to || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) {
+				continue
+			}
+			for _, t := range o.terms(v, from, to) {
 				seen[t] = true
 			}
 		}
