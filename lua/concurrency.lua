@@ -23,8 +23,9 @@
 --        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
 --
 -- A permit has lapsed at the time that is its score, and counts no more. Nor does one
--- whose score is more than two windows ahead, until it is renewed: the clock has stepped
--- back since, and nobody knows whether its process lives. A charge
+-- whose score is more than two windows ahead, until it is renewed, if the last number
+-- shows that the clock has stepped back since and that the window was not just longer
+-- before: nobody knows whether its process lives. A charge
 -- removes at most 128 lapsed permits more than it adds. A renewal writes permits
 -- that are gone again: Redis has lost them, or they have lapsed while their process
 -- was cut off. It does not bring back those of before a reset.
@@ -48,7 +49,7 @@ if found[1] then
     if newest > clock then
       live = call('ZCOUNT', key, '(' .. clock_text, '+inf')
     end
-    if newest > clock + 2 * window then
+    if newest > clock + 2 * window and number > clock + window then
       -- From before the clock stepped back, see prelude.lua: until they are renewed.
       far = call('ZCOUNT', key, '(' .. text(clock + 2 * window), '+inf')
       live, newest = live - far, clock

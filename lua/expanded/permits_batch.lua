@@ -200,7 +200,7 @@ local function decide()
               if newest > clock then
                 live = call('ZCOUNT', key, '(' .. clock_text, '+inf')
               end
-              if newest > clock + 2 * window then
+              if newest > clock + 2 * window and number > clock + window then
                 -- From before the clock stepped back, see prelude.lua: until they are renewed.
                 far = call('ZCOUNT', key, '(' .. text(clock + 2 * window), '+inf')
                 live, newest = live - far, clock

@@ -22,7 +22,10 @@ func (c call) run(p *process) {
 				a = p.take(c)
 			}
 		}
-		p.settle(a, number)
+		if p.isSettled(a) {
+			p.sleep(c.Holds, number)
+			p.settle(a)
+		}
 	})
 }
 
@@ -104,8 +107,11 @@ func (p *process) takeEach(c call, number int64) {
 			a.at = a.end
 		}
 	}
+	p.sleep(c.Holds, number) // whatever the outcomes are, so that a twin settles at the same time
 	for _, a := range all {
-		p.settle(a, number)
+		if p.isSettled(a) {
+			p.settle(a)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,11 +44,13 @@ var defects = []defect{
 		"d.receipt&^receipts.Mask != l.mark(d, limits)", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
 }
 
+var control = flag.Bool("control", false, "put defects back, and want each to be found")
+
 // TestControl puts defects back, one after the other, and wants the random test to find
 // each. It logs how many programs that took.
 func TestControl(t *testing.T) {
-	if !effort.Full() {
-		t.Skip("compiles the runtime for each defect")
+	if !*control {
+		t.Skip("takes a quarter of an hour: run it with -control")
 	}
 	failed := regexp.MustCompile(`(?:failed after (\d+) tests: |Original traceback \()([^\n]*)`)
 	for _, d := range defects {

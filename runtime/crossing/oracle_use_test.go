@@ -178,8 +178,14 @@ func (o *oracle) permits(name string, charges []charge) {
 			if s := c.settled; s.tried && s.start <= last.at || o.forgotten(u, c.from(o.history), last.at) {
 				continue
 			}
+			if s := last.settled; s.tried && s.start <= last.at && c.at == last.at {
+				continue // both came at one moment, and the last one may have left before
+			}
 			if len(during(o.jumps, c.at, last.at)) > 0 {
 				continue // permits lapse by the store's clock before they are renewed
+			}
+			if window := o.program.Rules[u.Rule].Window; len(during(o.faults, c.at, last.at)) > 0 && last.at-c.at >= window {
+				continue // permits lapse while nobody can renew them
 			}
 			sum += c.cost()
 			holders += fmt.Sprintf(" #%d", c.number)

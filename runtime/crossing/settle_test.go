@@ -11,13 +11,14 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
+// isSettled reports whether a decision is settled when its call is over.
+func (p *process) isSettled(a *asked) bool {
+	return a.err == nil && (a.call.Settle != not || holdsPermits(p.program, a.uses))
+}
+
 // settle settles a decision as its call says.
-func (p *process) settle(a *asked, number int64) {
+func (p *process) settle(a *asked) {
 	c := a.call
-	if a.err != nil || c.Settle == not && !holdsPermits(p.program, a.uses) {
-		return
-	}
-	p.sleep(c.Holds, number)
 	limits := p.limits(a.uses)
 	s := settled{tried: true, start: p.now(), end: endless}
 	for i, u := range a.uses {

@@ -81,6 +81,17 @@ func permitsAreWrittenAgain(t *trial) {
 
 // permitsAreReset forgets permits: no renewal brings them back, and to return them
 // has no effect.
+// permitsOfALongerWindow wants permits to count after the window has become much shorter,
+// as they do not when they are from before a step of the clock.
+func permitsOfALongerWindow(t *trial) {
+	held := t.admit(t.charge("k", 6), 4)
+	t.rule.Window /= 100
+	t.deny(t.charge("k", 5), 4)
+	t.left("k", 4)
+	t.refund(t.charge("k", 6), held)
+	t.left("k", 10)
+}
+
 func permitsAreReset(t *trial) {
 	first := t.admit(t.charge("k", 6), 4)
 	for range 2 {

@@ -117,6 +117,7 @@ var tests = []struct {
 	{name: "permits are renewed", run: permitsAreRenewed, exact: true, skip: not(isPermits)},
 	{name: "permits are written again", run: permitsAreWrittenAgain, skip: not(isPermits)},
 	{name: "permits are reset", run: permitsAreReset, skip: not(isPermits)},
+	{name: "permits of a longer window", run: permitsOfALongerWindow, skip: not(isPermits)},
 	{name: "permit hint", run: permitHint, exact: true, skip: not(isPermits)},
 	{name: "permits after a step", run: permitsAfterAStep, exact: true, skip: not(isPermits)},
 	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},

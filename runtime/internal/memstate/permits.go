@@ -27,8 +27,11 @@ const maxHeld = 1 << 44
 
 func (p *permits) look(clock int64, c *terms.Charge, v *view) {
 	v.count = p.lapsed(clock)
-	// Those beyond are from before the clock stepped back, and count when they are renewed.
-	held := p.lapsed(clock + 2*c.Window)
+	held := int64(len(p.list) / pair)
+	if p.at > clock+c.Window {
+		// Those beyond are from before the clock stepped back, and count when they are renewed.
+		held = p.lapsed(clock + 2*c.Window)
+	}
 	v.stop = held
 	live := held - v.count
 	v.at, v.room, v.retry, v.reset = clock, c.Max-live, 0, 0
