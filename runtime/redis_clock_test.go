@@ -59,7 +59,7 @@ func TestClockStepsBack(t *testing.T) {
 			t.Fatal(keys, err)
 		}
 		for _, key := range keys {
-			if lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond; lives > 11*time.Second {
+			if lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond; lives > 12*time.Second {
 				t.Errorf("%v back: %s lives for %v", step.back, key, lives)
 			}
 		}

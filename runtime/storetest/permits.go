@@ -79,8 +79,6 @@ func permitsAreWrittenAgain(t *trial) {
 	}
 }
 
-// permitsAreReset forgets permits: no renewal brings them back, and to return them
-// has no effect.
 // permitsOfALongerWindow wants permits to count after the window has become much shorter,
 // as they do not when they are from before a step of the clock.
 func permitsOfALongerWindow(t *trial) {
@@ -92,6 +90,8 @@ func permitsOfALongerWindow(t *trial) {
 	t.left("k", 10)
 }
 
+// permitsAreReset forgets permits: no renewal brings them back, and to return them
+// has no effect.
 func permitsAreReset(t *trial) {
 	first := t.admit(t.charge("k", 6), 4)
 	for range 2 {
