@@ -39,7 +39,7 @@ var defects = []defect{
 	{"takes and settlements share no trip", "internal/batch/batch.go",
 		"room = w.work\n\t}", "room = w.work\n\t} else if w.op != b.groups[0].op {\n\t\treturn false\n\t}", "TestRedis", "25", "settling keeps"},
 	{"calls that are taken together are not denied by what is remembered", "redis_take.go",
-		"if calls[i].Err == nil || ctx.Err() == nil &&", "if calls[i].Err == nil || err != nil && ctx.Err() == nil &&", "TestRedis", "40", "a denial holds"},
+		"if calls[i].Err == nil || ctx.Err() == nil &&", "if calls[i].Err == nil || err != nil && ctx.Err() == nil &&", "TestCluster", "150", "a denial holds"},
 	{"other limits than were charged settle a decision", "settle.go",
 		"d.receipt&^receipts.Mask != l.mark(d, limits)", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
 }

@@ -54,7 +54,21 @@ func (o *oracle) troubled(a *asked) bool {
 			return true
 		}
 	}
-	return false
+	return o.quiet(a)
+}
+
+// quiet reports whether a call is the first one of its process that reaches the store
+// after a fault: it may find connections that the fault has broken.
+func (o *oracle) quiet(a *asked) bool {
+	last := time.Duration(-1)
+	for _, f := range during(o.faults, 0, a.start) {
+		if f.fault != forbidden && f.fault != slow && f.fault != flushed {
+			last = max(last, f.to)
+		}
+	}
+	return !o.exact && last >= 0 && !slices.ContainsFunc(o.asked, func(b *asked) bool {
+		return b.process == a.process && b.start > last && b.end < a.start && b.d.Source != runtime.SourceNone
+	})
 }
 
 // recovery is how long after a fault the store may not decide yet.

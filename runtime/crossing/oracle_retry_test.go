@@ -23,6 +23,9 @@ func (o *oracle) retry(a *asked) {
 	trip := time.Duration(0)
 	if a.d.Source == runtime.SourceRecalled {
 		trip = patience // what is remembered counts from before Redis was asked, see package denials
+		if len(during(o.faults, 0, a.end)) > 0 {
+			return // it may be of counts that the fault has lost
+		}
 	}
 	for _, b := range o.asked[a.number+1:] {
 		if b.start <= a.end || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || a.call.Deadline != b.call.Deadline ||
