@@ -100,7 +100,7 @@ func runMutated(t *testing.T, m scriptMutation) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+m.test, "-test.timeout=50s", "-test.failfast",
-		"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1")
+		"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1", "-rapid.checks=1500")
 	// The test is the one of a full run, which finds them all.
 	cmd.Env = append(os.Environ(), runtime.Mutation+"="+string(text), effort.Variable+"=1")
 	out, err := cmd.CombinedOutput()

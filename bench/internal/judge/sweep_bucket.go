@@ -67,10 +67,12 @@ func (c *bucketCheck) next(r *Record) Fault {
 		f |= Over
 	}
 	low, high := -lag, -lag
+	right := r.At == t
 	if c.wait >= 0 {
 		low, high = c.drain(level), c.drain(level+rounded)
+		right = between(r.At-t, c.drain(level+cost), c.drain(level+cost+rounded)) // the end of its turn
 	}
-	if r.At != t || !between(int64(r.Wait)-lag, low, high) {
+	if !right || !between(int64(r.Wait)-lag, low, high) {
 		f |= Wrong
 	}
 	c.level, c.since = level+cost, t

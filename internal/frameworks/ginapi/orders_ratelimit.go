@@ -54,10 +54,8 @@ func (s *RateLimitedOrders) Show(c *gin.Context) {
 			key.AddString(c.Param("id"))
 		}
 		ctx := context.Background()
-		if c != nil {
-			if c.Request != nil {
-				ctx = c.Request.Context()
-			}
+		if c != nil && c.Request != nil {
+			ctx = c.Request.Context()
 		}
 		if _, err := s.limiter.Take(ctx, ordersShowLimit.Limit(key)); err != nil {
 			refuse(c, err)
