@@ -25,9 +25,10 @@ type Record struct {
 	Admitted uint8
 }
 
-// MaxBatch is the most calls that one batch has. With the two that tell the time
-// it is what the store sends to Redis at once.
-const MaxBatch = 126
+// MaxBatch is the most calls that one batch has. With the two that tell the time they
+// are as much as the runtime puts into one script, whatever they cost: 128 calls of cost
+// 1, and half of that at a cost of 5 to a sorted set.
+const MaxBatch = 62
 
 // span is how far apart the orders of batches are.
 const span = 128
