@@ -9,7 +9,7 @@ var takeMutations = []scriptMutation{
 	{"take: one charge for several calls", "", "cost = cost * allowed", "", "^TestSharedTrips$"},
 	{"take: no second look", "", "if allowed < times then", "if false then", "^TestSharedTrips$"},
 	{"take: some told as all", "", "and not retry and not delay", "and not delay", "^TestSharedTrips$"},
-	{"take: delay not told", "", "and not retry and not delay", "and not retry", "^(TestModel|TestRedisStore|TestRedisStoreWithInjectedClock)$"},
+	{"take: mark not told where a call has several limits", "", "and not retry and not delay", "and not retry", byModel("token")},
 	{"take: slice told as now", "", "if at == clock and", "if at and", byModel("zset_slice")},
 	{"take: remaining before the charge", "", "room = room - cost", "", byModel("log_zset")},
 	{"take: remaining before the charge, of several", "", "limit.room = limit.room - limit.cost", "", byModel("log_zset")},
