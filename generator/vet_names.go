@@ -37,13 +37,7 @@ func areFree(sources []*directive.File, files []*ast.File, paths []string, repor
 			}
 		}
 		for _, decl := range src.Decls {
-			for _, name := range decl.Generates() {
-				if declared[name] {
-					decl.ReportTaken(name, report.At)
-					free = false
-				}
-				declared[name] = true
-			}
+			free = decl.Claim(declared, report.At) && free
 		}
 	}
 	return free

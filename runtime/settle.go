@@ -44,20 +44,22 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 
 // Settle corrects a decision when its call has returned. The decision is the one
 // that Take returned, and limits are those that Take was given, in that order: other
-// ones are [ErrNotCharged], and so is a decision of another Limiter.
-// A limit that has a settled cost, see [Limit.WithSettled], is charged that in
-// place of the cost that was reserved. The permits of a [Concurrency] are returned.
-// The charges of the other limits stay.
+// ones are [ErrNotCharged], and so is a decision of another Limiter. A limit that has a
+// settled cost, see [Limit.WithSettled], is charged that in place of the cost that was
+// reserved. The permits of a [Concurrency] are returned. The charges of the other limits
+// stay.
 //
 // Events that are given back no longer count. Those that have left the window since
 // are passed over, and of a bucket those that have drained: what it holds drains evenly,
 // so a call gives back what is left of its own charge, and at once all of it. In a queue,
 // a [LeakyBucket] with a Wait, a call gives back time in line only if nobody is behind it,
-// and one event's time stays taken, since its turn has begun. Missing events are charged as of now, even if the limit has no room
-// for them. Then the caller is in debt: its next calls are denied until the limit has
-// room again, and their RetryAfter says when. A bucket drains a debt at its rate, and never owes
-// more than drains in 142 years. In a window a debt counts until it leaves the window
-// like any other charge.
+// and one event's time stays taken, since its turn has begun.
+//
+// Missing events are charged as of now, even if the limit has no room for them. Then the
+// caller is in debt: its next calls are denied until the limit has room again, and their
+// RetryAfter says when. A bucket drains a debt at its rate, and never owes more than
+// drains in 142 years. In a window a debt counts until it leaves the window like any
+// other charge.
 //
 // A decision is settled at most once: Settle of a decision that was settled
 // before, or of a copy, returns [ErrSettled] and changes nothing. On an

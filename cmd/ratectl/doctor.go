@@ -27,7 +27,7 @@ func (f finding) row() []string {
 	return []string{f.Check, f.State, or(f.Where, "-"), f.Says, or(f.Remedy, "-")}
 }
 
-// What the doctor warns of.
+// The doctor warns of an answer slower, clocks further apart and memory fuller than this.
 const (
 	slowAnswer  = 10 * time.Millisecond
 	clocksApart = time.Second

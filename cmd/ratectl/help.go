@@ -145,5 +145,5 @@ func marked(text string) string { return strings.ReplaceAll(text, "*", `\*`) }
 
 // printVersion returns which ratectl this is.
 func printVersion([]string) (string, error) {
-	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Of(), runtime.Version()), nil
+	return fmt.Sprintf("ratectl %s, %s\n", buildversion.Version(), runtime.Version()), nil
 }

@@ -80,7 +80,7 @@ func run(args []string, stdout, stderr io.Writer, dir string) int {
 		return wrongUsage
 	}
 	if *version {
-		fmt.Fprintln(stdout, "rategen", buildversion.Of())
+		fmt.Fprintln(stdout, "rategen", buildversion.Version())
 		return done
 	}
 	result, err := generator.Run(generator.Config{Dir: dir, Patterns: flags.Args(), Tags: *tags, Check: *check, Out: *out, Package: *pkg, CacheDir: cacheDir()})

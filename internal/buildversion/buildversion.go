@@ -3,8 +3,8 @@ package buildversion
 
 import "runtime/debug"
 
-// Of returns the version of the module that this command was built from.
-func Of() string {
+// Version returns the version of the module that this command was built from.
+func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(unknown)"

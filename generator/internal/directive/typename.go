@@ -29,9 +29,23 @@ func (decl *Decl) RenameHint(name string) string {
 	return ", or name the wrapper of " + decl.Spec.Name.Name + " with type="
 }
 
-// ReportTaken reports a name that is to be generated and that the package has
+// Claim adds the names that are generated for the declaration to those of its package.
+// It reports those that are taken, and returns whether none is.
+func (decl *Decl) Claim(names map[string]bool, report diag.Func) (free bool) {
+	free = true
+	for _, name := range decl.Generates() {
+		if names[name] {
+			decl.reportTaken(name, report)
+			free = false
+		}
+		names[name] = true
+	}
+	return free
+}
+
+// reportTaken reports a name that is to be generated and that the package has
 // already.
-func (decl *Decl) ReportTaken(name string, report diag.Func) {
+func (decl *Decl) reportTaken(name string, report diag.Func) {
 	report(decl.Spec.Name.Pos(), "the package declares %s already, which is to be generated for %s: rename one of them%s", name, decl.Spec.Name.Name, decl.RenameHint(name))
 }
 

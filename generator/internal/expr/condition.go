@@ -129,7 +129,7 @@ func (e *Expr) InTurn() []*Condition {
 			turns = append(turns, &Condition{Node: n, Steps: l.value(n, &held)})
 			return
 		}
-		// Of a && b && c, which is (a && b) && c, the operands are a, b and c.
+		// The operands of a && b && c, which is (a && b) && c, are a, b and c.
 		operands := sameOp(b, b.Op)
 		for _, x := range operands[:len(operands)-1] {
 			turns = append(turns, &Condition{Op: b.Op, Node: x, Steps: l.value(x, &held)})

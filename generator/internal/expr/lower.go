@@ -106,7 +106,7 @@ func (l *lowerer) short(n *ast.BinaryExpr, held *Facts) []Step {
 		l.bound[n] = len(l.bound) + 1
 		return append(steps, &Short{n, right})
 	}
-	// What is on the left is written twice.
+	// The left operand is written twice, so its calls are bound first.
 	steps = append(steps, l.bindCalls(n.X)...)
 	for _, s := range right {
 		t := s.(*Test)

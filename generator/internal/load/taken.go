@@ -16,10 +16,18 @@ import (
 // already. The stubs of what cannot be generated are taken away, so that the rest
 // can be checked.
 func (d *dir) findTaken(fset *token.FileSet, report diag.Func) {
-	declared := map[[2]string]bool{} // by package and name: tests may have one of their own
+	declared := map[string]map[string]bool{} // by package: tests may have one of their own
+	namesOf := func(file *ast.File) map[string]bool {
+		name := file.Name.Name
+		if declared[name] == nil {
+			declared[name] = map[string]bool{}
+		}
+		return declared[name]
+	}
 	for _, file := range slices.Concat(d.plain, d.inside, d.outside) {
+		names := namesOf(file)
 		for _, name := range output.DeclaredNames(&ast.File{Decls: d.withoutStubs(file)}) {
-			declared[[2]string{file.Name.Name, name}] = true
+			names[name] = true
 		}
 	}
 	for _, src := range d.sources {
@@ -27,16 +35,8 @@ func (d *dir) findTaken(fset *token.FileSet, report diag.Func) {
 			continue // its wrappers go elsewhere
 		}
 		for i, decl := range src.Decls {
-			taken := false
-			for _, name := range decl.Generates() {
-				id := [2]string{src.Syntax.Name.Name, name}
-				if declared[id] {
-					decl.ReportTaken(name, report)
-					taken, d.taken = true, true
-				}
-				declared[id] = true
-			}
-			if taken {
+			if !decl.Claim(namesOf(src.Syntax), report) {
+				d.taken = true
 				d.removeStub(fset, src, i)
 			}
 		}
