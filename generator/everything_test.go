@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/wrapall"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/wrapall"
 )
 
 // TestEveryInterface wraps what there is to wrap in some packages, and with

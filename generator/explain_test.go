@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator"
-	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rategen/rategen/generator"
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 	"golang.org/x/tools/txtar"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/faults"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
 )

@@ -5,7 +5,7 @@ package runtime_test
 import (
 	"time"
 
-	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/testkit/effort"
 )
 
 // slack is what a busy machine may add to a bound in time.

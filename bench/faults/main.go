@@ -34,8 +34,8 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/trial"
-	"github.com/rategen/rategen/internal/faults"
 	"github.com/rategen/rategen/internal/progress"
+	"github.com/rategen/rategen/internal/testkit/faults"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rategen/rategen/internal/faults"
+	"github.com/rategen/rategen/internal/testkit/faults"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rategen/rategen/internal/wrapall"
+	"github.com/rategen/rategen/internal/testkit/wrapall"
 	_ "google.golang.org/grpc" // keeps it in go.mod
 )
 

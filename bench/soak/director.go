@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/trial"
-	"github.com/rategen/rategen/internal/faultproxy"
 	"github.com/rategen/rategen/internal/progress"
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/faultproxy"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // A director starts the servers and processes, has faults happen, and judges round

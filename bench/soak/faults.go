@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/faultproxy"
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/faultproxy"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // servers are what all processes call: a standalone server behind a proxy, and a

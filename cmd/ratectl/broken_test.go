@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Overrides that every limiter rejects can be read about and removed, and do not

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // A context says what to reach. The command line goes before it, and the environment

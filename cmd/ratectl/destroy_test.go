@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Each verb leaves what another has set, and takes back what it has set itself: a

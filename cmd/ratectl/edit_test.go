@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // With -n every command says what it would change, and changes nothing.

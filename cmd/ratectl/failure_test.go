@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // What is wrong is said clearly, has its exit code, and changes nothing.

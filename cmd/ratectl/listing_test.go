@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/examples/recipes/login"
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Numbers that make no sense are refused, and a key without an expiry is told from

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratepage"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Each walk counts its own scans, once, however many there were before.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // A user with no more than the documented rights can do everything.

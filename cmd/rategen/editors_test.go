@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rategen/rategen/internal/doccheck"
+	"github.com/rategen/rategen/internal/check/docs"
 )
 
 type task struct {
@@ -18,7 +18,7 @@ type task struct {
 // tasks returns the tasks of VS Code on the page about editors.
 func tasks(t *testing.T) []task {
 	t.Helper()
-	page, err := doccheck.Read("../../docs/editors.md")
+	page, err := docs.Read("../../docs/editors.md")
 	if err != nil {
 		t.Fatal(err)
 	}

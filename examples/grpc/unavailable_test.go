@@ -14,7 +14,7 @@ import (
 
 	"github.com/rategen/rategen/examples/grpc/employee"
 	pb "github.com/rategen/rategen/examples/grpc/employeev1"
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rategen/rategen/internal/doccheck"
+	"github.com/rategen/rategen/internal/check/docs"
 )
 
 // docs/wiring.md shows code of this module, and code of every package but the generated ones.
 func TestDocumentation(t *testing.T) {
-	page, err := doccheck.Read("../../docs/wiring.md")
+	page, err := docs.Read("../../docs/wiring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources, err := doccheck.ReadSources(".", ".go", ".yaml")
+	sources, err := docs.ReadSources(".", ".go", ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/rategen/rategen/generator/analyzer"
-	"github.com/rategen/rategen/internal/doccheck"
+	"github.com/rategen/rategen/internal/check/docs"
 )
 
 const editorsPage = "../../docs/editors.md"
@@ -20,7 +20,7 @@ const editorsPage = "../../docs/editors.md"
 // yamlBlocks returns the blocks of YAML on the page about editors.
 func yamlBlocks(t *testing.T) (texts []string) {
 	t.Helper()
-	page, err := doccheck.Read(editorsPage)
+	page, err := docs.Read(editorsPage)
 	if err != nil {
 		t.Fatal(err)
 	}

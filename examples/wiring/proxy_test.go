@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
-	"github.com/rategen/rategen/internal/doccheck"
+	"github.com/rategen/rategen/internal/check/docs"
 )
 
 // A proxy that has one version of rategen and refuses all other paths below it, as
@@ -82,7 +82,7 @@ func TestBehindRefusingProxy(t *testing.T) {
 	if out, err := run("go", "get", "-tool", "github.com/rategen/rategen/cmd/rategen@v0.1.0"); err == nil || !strings.Contains(out, "403 Forbidden") {
 		t.Errorf("go get: %v\n%s", err, out)
 	}
-	page, err := doccheck.Read("../../docs/wiring.md")
+	page, err := docs.Read("../../docs/wiring.md")
 	if err != nil {
 		t.Fatal(err)
 	}

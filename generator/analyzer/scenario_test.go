@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/txtar"
 )

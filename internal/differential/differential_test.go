@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/rategen/rategen/generator"
-	"github.com/rategen/rategen/internal/effort"
-	"github.com/rategen/rategen/internal/scratch"
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/scratch"
 )
 
 // methodsEach is how many methods a package has.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/testkit/effort"
 )
 
 // A defect was in the engine once, and is put back by an edit of a source file.

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 )
 

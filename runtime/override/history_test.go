@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Every change is in the history, and can be taken back as long as nobody has changed

@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/redistest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // A Server is a redis-server on a Unix socket in a directory of its own, so

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/effort"
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"

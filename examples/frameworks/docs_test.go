@@ -1,0 +1,40 @@
+package frameworks
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rategen/rategen/internal/check/docs"
+)
+
+// The page about frameworks shows code of this module, and code of every package.
+func TestDocumentation(t *testing.T) {
+	page, err := docs.Read("../../docs/frameworks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := docs.ReadSources(".", ".go", ".sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]bool{}
+	for _, b := range page.Blocks {
+		holders := sources.With(b.Text)
+		for _, path := range holders {
+			shown[filepath.Dir(path)] = true
+		}
+		if len(holders) == 0 {
+			t.Errorf("docs/frameworks.md:%d: no package has this code:\n%s", b.Line, b.Text)
+		}
+	}
+	for path := range sources {
+		if dir := filepath.Dir(path); !shown[dir] && !slices.Contains(helpers, dir) {
+			t.Errorf("docs/frameworks.md shows no code of %s", dir)
+			shown[dir] = true
+		}
+	}
+}
+
+// helpers are directories without a framework.
+var helpers = []string{".", "refused", "grpcapi/routev1", "grpcapi/routev1/routev1connect"}

@@ -1,0 +1,33 @@
+package nethttp
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/examples/frameworks/refused"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+type orders struct{}
+
+func (orders) Show(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, "order %s", r.PathValue("id"))
+}
+
+func TestRefused(t *testing.T) {
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+}
+
+func TestLimitWithoutDirective(t *testing.T) {
+	limit := ratehttp.Limit{
+		Limiter: refused.Limiter(t),
+		Rule:    &runtime.Rule{Name: "orders", Window: time.Hour, Max: 1},
+		Key:     func(r *http.Request) string { return r.URL.Path },
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /orders/{id}", limit.Wrap(http.HandlerFunc(orders{}.Show)))
+	refused.HTTP(t, ratehttp.Middleware()(mux), refused.WithFields)
+}

@@ -1,0 +1,146 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/check/docs"
+)
+
+const root = "../../.."
+
+// pages returns all pages of the documentation by their paths from the root.
+func pages(t *testing.T) map[string]*docs.Page {
+	t.Helper()
+	paths := []string{"bench/README.md"}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 && pattern != "docs/*/*.md" {
+			t.Fatal("no pages", pattern, err)
+		}
+		for _, path := range found {
+			path, err := filepath.Rel(root, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, filepath.ToSlash(path))
+		}
+	}
+	pages := map[string]*docs.Page{}
+	for _, path := range paths {
+		pages[path] = page(t, path)
+	}
+	return pages
+}
+
+func page(t *testing.T, path string) *docs.Page {
+	t.Helper()
+	p, err := docs.Read(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestReadmeIsShort(t *testing.T) {
+	const most = 1200
+	if n := len(strings.Fields(content(t, "README.md"))); n > most {
+		t.Errorf("README.md has %d words, and should have at most %d: move some to a page of docs", n, most)
+	}
+}
+
+// README.zh-CN.md has the headings, the code, the links and the options of
+// README.md.
+func TestTranslation(t *testing.T) {
+	english, chinese := page(t, "README.md"), page(t, "README.zh-CN.md")
+	levels := func(p *docs.Page) (all []int) {
+		for _, h := range p.Headings {
+			all = append(all, h.Level)
+		}
+		return all
+	}
+	if diff := cmp.Diff(levels(english), levels(chinese)); diff != "" {
+		t.Errorf("levels of headings (-English +Chinese):\n%s", diff)
+	}
+	code := func(p *docs.Page) (all []docs.Block) {
+		for _, b := range p.Blocks {
+			b.Line = 0
+			all = append(all, b)
+		}
+		return all
+	}
+	if diff := cmp.Diff(code(english), code(chinese)); diff != "" {
+		t.Errorf("blocks of code (-English +Chinese):\n%s", diff)
+	}
+	targets := func(p *docs.Page) map[string]bool {
+		all := map[string]bool{}
+		for _, l := range p.Links {
+			all[l.Target] = true
+		}
+		delete(all, "README.md")
+		delete(all, "README.zh-CN.md")
+		return all
+	}
+	if diff := cmp.Diff(targets(english), targets(chinese)); diff != "" {
+		t.Errorf("targets of links (-English +Chinese):\n%s", diff)
+	}
+	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|")
+	options := func(path string) (all []string) {
+		for _, m := range row.FindAllStringSubmatch(content(t, path), -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	if diff := cmp.Diff(options("README.md"), options("README.zh-CN.md")); diff != "" {
+		t.Errorf("options (-English +Chinese):\n%s", diff)
+	}
+}
+
+// Links within the repository lead to a file, and to a heading in it.
+func TestLinks(t *testing.T) {
+	pages := pages(t)
+	for from, p := range pages {
+		for _, l := range p.Links {
+			if strings.Contains(l.Target, "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(l.Target, "#")
+			path := from
+			if file != "" {
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(from), file))
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s:%d: %s: there is no such file", from, l.Line, l.Target)
+			} else if anchor != "" && (pages[path] == nil || !pages[path].Anchors()[anchor]) {
+				t.Errorf("%s:%d: %s: there is no such heading", from, l.Line, l.Target)
+			}
+		}
+	}
+}
+
+// Every page of docs is in the index. Pages in directories below belong to one of them.
+func TestIndex(t *testing.T) {
+	listed := map[string]bool{}
+	for _, l := range page(t, "docs/README.md").Links {
+		listed[l.Target] = true
+	}
+	for path := range pages(t) {
+		if name, ok := strings.CutPrefix(path, "docs/"); ok && name != "README.md" && !strings.Contains(name, "/") && !listed[name] {
+			t.Errorf("docs/README.md does not list %s", name)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package docs_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// docs/recipes.md shows the code that the examples hold and test: every block is in a
+// recipe's file, and every directive of a recipe is on the page.
+func TestRecipes(t *testing.T) {
+	const from = "docs/recipes.md"
+	files := map[string]string{"examples/quotas/quotas.go": content(t, "examples/quotas/quotas.go")}
+	dirs, err := filepath.Glob(filepath.Join(root, "examples/recipes/[a-z]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if name == "internal" {
+			continue
+		}
+		file := path.Join("examples/recipes", name, name+".go")
+		files[file] = content(t, file)
+		if _, err := os.Stat(filepath.Join(dir, name+"_test.go")); err != nil {
+			t.Errorf("%s has no test: %v", file, err)
+		}
+	}
+	text, directives := content(t, from), 0
+	for file, code := range files {
+		for line := range strings.Lines(code) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//ratelimit:") {
+				directives++
+				if !strings.Contains(text, line) {
+					t.Errorf("%s lacks a line of %s: %s", from, file, line)
+				}
+			}
+		}
+	}
+	if directives < 10 {
+		t.Errorf("the recipes have %d directives", directives)
+	}
+	for _, b := range page(t, from).Blocks {
+		shown := b.Language != "go"
+		for _, code := range files {
+			shown = shown || strings.Contains(code, b.Text)
+		}
+		if !shown {
+			t.Errorf("%s:%d: no recipe holds this code", from, b.Line)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Crowd is how long many calls took that came at once to a Redis that gives
+// no answer, the first of which have to find that out.
+type Crowd struct {
+	Name          string
+	Calls         int
+	P50, P99, Max time.Duration
+}
+
+// Crowds has crowds come to a standalone server and, unless it is to be short,
+// to a cluster. Each has connections before or none, and uses two processors.
+func Crowds(tb testing.TB, short bool) []Crowd {
+	tb.Helper()
+	defer goruntime.GOMAXPROCS(goruntime.GOMAXPROCS(2))
+	server := redistest.Start(tb)
+	crowds := []Crowd{
+		crowd(tb, "SIGSTOP, connections there", server.Client(tb), true, server),
+		crowd(tb, "SIGSTOP, no connections", server.Client(tb), false, server),
+	}
+	if !short {
+		cluster := redistest.StartCluster(tb)
+		crowds = append(crowds,
+			crowd(tb, "SIGSTOP of all nodes of a cluster, connections there", cluster.Client(tb), true, cluster.Nodes...),
+			crowd(tb, "SIGSTOP of all nodes of a cluster, no connections", cluster.Client(tb), false, cluster.Nodes...))
+	}
+	return crowds
+}
+
+func crowd(tb testing.TB, name string, client redis.UniversalClient, warm bool, servers ...*redistest.Server) Crowd {
+	tb.Helper()
+	c := Crowd{Name: name, Calls: 10_000}
+	rule := &runtime.Rule{Name: "crowd", Prefix: "crowd:", Window: time.Hour, Max: 1_000_000}
+	limit := func(i int) runtime.Limit { return rule.Limit(runtime.NewKey().AddInt(int64(i % 1000))) }
+	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(silent))
+	for i := 0; warm && i < 1000; i++ {
+		if d, err := limiter.Take(context.Background(), limit(i)); i > 100 && d.Source != runtime.SourceStore {
+			tb.Fatalf("%s: before: decided by %v, %v", name, d.Source, err)
+		}
+	}
+	for _, server := range servers {
+		server.Pause()
+	}
+	took := make([]time.Duration, c.Calls)
+	failed := make([]error, c.Calls)
+	var ready, wait sync.WaitGroup
+	release := make(chan struct{})
+	ready.Add(c.Calls)
+	for i := range c.Calls {
+		wait.Go(func() {
+			limit := limit(i)
+			ready.Done()
+			<-release
+			begin := time.Now()
+			d, err := limiter.Take(context.Background(), limit)
+			took[i] = time.Since(begin)
+			if err != nil || d.Source != runtime.SourceFailure {
+				failed[i] = fmt.Errorf("decided by %v, %v", d.Source, err)
+			}
+		})
+	}
+	ready.Wait()
+	close(release)
+	wait.Wait()
+	for _, server := range servers {
+		server.Resume()
+	}
+	for i, err := range failed {
+		if err != nil {
+			tb.Fatalf("%s: call %d: %v", name, i, err)
+		}
+	}
+	c.P50, c.P99, c.Max = quantiles(took)
+	return c
+}

@@ -1,0 +1,83 @@
+// Package faults does to a Redis what happens to one in production, and records
+// what callers of a limiter see meanwhile. Tests judge the records, and a
+// command prints them as a table.
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Fault is one thing that happens to a Redis.
+type Fault struct {
+	Name string
+	// Where is the kind of Redis that it happens to.
+	Where Where
+	// Failovers is how many times counts may be lost: with a server that
+	// forgets, or one that takes over and has not got the last of them.
+	Failovers int64
+	// Heals reports that nobody ends the fault, the servers do. What lasts
+	// "from the end of the fault" then counts from its beginning.
+	Heals bool
+	// Classes are error classes, at least one of which the calls have that the
+	// store does not decide. Without any it may decide them all.
+	Classes []string
+	// Quick reports whether the fault belongs to a short round.
+	Quick bool
+
+	set func(testing.TB, clients) *site
+}
+
+// clients is how clients of a Redis are made: with the default options, or as
+// [runtime.TuneRedis] has them.
+type clients struct{ tuned bool }
+
+func (c clients) tune(o *redis.Options) {
+	if c.tuned {
+		runtime.TuneRedis(o)
+	}
+}
+
+// Where is a kind of Redis.
+type Where string
+
+// The kinds of Redis.
+const (
+	Standalone Where = "standalone"
+	Network    Where = "standalone behind a proxy"
+	Cluster    Where = "cluster of 3 masters and 3 replicas"
+	Sentinel   Where = "3 servers under 3 sentinels"
+)
+
+// All returns every fault.
+func All() []Fault {
+	var all []Fault
+	for _, group := range [][]Fault{network, standalone, clusters, sentinels} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// Product returns which server the faults happen to, with its version.
+func Product(tb testing.TB) string { return redistest.Start(tb).Product() }
+
+// A site is a Redis and what is going to happen to it.
+type site struct {
+	connect func() redis.UniversalClient // a client of it, as a user would make one
+	// tags are the hash tags of the keys. On a cluster they lie on different
+	// masters.
+	tags  []string
+	begin func()
+	end   func() // nil if the fault heals
+}
+
+const (
+	// Every key admits perWindow calls in a window.
+	window    = 500 * time.Millisecond
+	perWindow = 20
+)
