@@ -148,13 +148,27 @@ func (x jump) run(p *process) {
 	p.history.jumps = append(p.history.jumps, &happening{from: p.now(), to: p.now(), by: x.By})
 }
 
+// busyCalls is how many calls use up most limits.
+const busyCalls = 12
+
 func (x trouble) run(p *process) {
+	if x.Busy != nil {
+		for range busyCalls {
+			x.Busy.run(p)
+			p.rest()
+		}
+	}
 	h := &happening{fault: x.Kind, from: p.now(), to: endless}
 	p.history.faults = append(p.history.faults, h)
 	p.troubled.Add(1)
 	end := p.begin(x.Kind)
 	p.calls.Go(func() {
-		time.Sleep(x.Lasts)
+		over := time.Now().Add(x.Lasts)
+		for x.Busy != nil && time.Until(over) > x.Every {
+			time.Sleep(x.Every)
+			x.Busy.run(p)
+		}
+		time.Sleep(time.Until(over))
 		end()
 		h.to = p.now()
 		p.troubled.Add(-1)

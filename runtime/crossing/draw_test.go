@@ -143,7 +143,13 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
 	case "trouble":
-		st.Do = trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p)}
+		x := trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p), Every: s.window / 8}
+		if s.real && rapid.Bool().Draw(t, "busy") {
+			c := s.drawCall(t, p, f)
+			c.Cancel, c.Again, c.Settle, c.Wrong, c.Holds = 0, false, not, none, 0
+			x.Busy = &c
+		}
+		st.Do = x
 	}
 	return st
 }

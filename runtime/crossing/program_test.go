@@ -99,6 +99,8 @@ type jump struct{ By time.Duration }
 type trouble struct {
 	Kind  fault
 	Lasts time.Duration
+	Busy  *call         // made often enough to be denied just before, or nil
+	Every time.Duration // and again so often meanwhile
 }
 
 // A fault is a way in which a store fails.
@@ -205,9 +207,16 @@ func (c call) String() string {
 	return b.String()
 }
 
-func (r reset) String() string   { return fmt.Sprintf("reset rule %d key %d", r.Rule, r.Key) }
-func (j jump) String() string    { return fmt.Sprintf("set the clock by %v", j.By) }
-func (t trouble) String() string { return fmt.Sprintf("fault for %v: %v", t.Lasts, t.Kind) }
+func (r reset) String() string { return fmt.Sprintf("reset rule %d key %d", r.Rule, r.Key) }
+func (j jump) String() string  { return fmt.Sprintf("set the clock by %v", j.By) }
+
+func (t trouble) String() string {
+	text := fmt.Sprintf("fault for %v: %v", t.Lasts, t.Kind)
+	if t.Busy != nil {
+		text += fmt.Sprintf("; %d times before and every %v during it: %v", busyCalls, t.Every, t.Busy)
+	}
+	return text
+}
 
 func (c change) String() string {
 	var b strings.Builder

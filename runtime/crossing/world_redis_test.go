@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -164,7 +165,7 @@ func (w *redisWorld) close() {
 
 // begin begins a fault of one server, or of what only a cluster has.
 func (w *redisWorld) begin(f fault) (end func()) {
-	n := w.nodes[w.now().Nanoseconds()/1000%int64(len(w.nodes))]
+	n := w.node()
 	switch {
 	case f == forbidden || f == slow || f == flushed:
 		var ends []func()
@@ -177,12 +178,27 @@ func (w *redisWorld) begin(f fault) (end func()) {
 			}
 		}
 	case f == moved:
-		slot := w.cluster.Slot(w.space + ":rate_limit:rule0:0")
-		from, to := w.cluster.Master(slot), n.Server
-		if from == nil || from == to {
-			return func() {}
+		from, to := w.cluster.Master(w.slot()), n.Server
+		if from == nil || from == to || !slices.Contains(w.cluster.Masters(), to.Addr) {
+			return func() {} // also where a replica has taken over
 		}
-		return w.cluster.StartMove(slot, to)
+		return w.cluster.StartMove(w.slot(), to)
 	}
 	return n.begin(f)
+}
+
+// slot returns that of the key which most programs use most.
+func (w *redisWorld) slot() int { return w.cluster.Slot(w.space + ":rate_limit:rule0:0") }
+
+// node returns the server on which something goes wrong: any, or as often the one of the
+// key that most programs use most.
+func (w *redisWorld) node() *node {
+	at := w.now().Nanoseconds() / 1000
+	if w.cluster != nil && at%2 == 0 {
+		owner := w.cluster.Master(w.slot())
+		if i := slices.IndexFunc(w.nodes, func(n *node) bool { return n.Server == owner }); i >= 0 {
+			return w.nodes[i]
+		}
+	}
+	return w.nodes[at/2%int64(len(w.nodes))]
 }

@@ -142,7 +142,7 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 		}
 		args[0], args[1] = "evalsha", &text.hash
 		if e.WithText {
-			args[0], args[1] = "eval", &text.source
+			args[0], args[1] = "eval", text.source()
 		}
 		e.cmd = *redis.NewIntSliceCmd(ctx, args...)
 	}

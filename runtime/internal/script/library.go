@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -38,13 +37,28 @@ var scripts = func() (indices [terms.Algorithms]int) {
 	return indices
 }()
 
-// A text is a Lua script and the hash that Redis knows it by.
-type text struct{ source, hash string }
+// A text is a Lua script: what it knows, and the hash that Redis knows it by. The source
+// is made whenever a server has to be told it, which is rare, since scripts that mix
+// algorithms are long and there may be many.
+type text struct {
+	set    uint
+	hash   string
+	change func(string) string // or nil
+}
+
+// source returns the text itself.
+func (t *text) source() string {
+	source := lua.Take(t.set)
+	if t.change != nil {
+		source = t.change(source)
+	}
+	return source
+}
 
 // A Library holds the scripts for sets of algorithms, each made when it is first
-// needed. How many it has is bounded, for each stays in memory here and, on most
-// servers, in Redis: programs whose trips mix many algorithms would otherwise get one
-// for every mixture that ever occurs. Zero Libraries share the scripts of package lua.
+// needed. How many it has is bounded, for on most servers each stays in the memory of
+// Redis: programs whose trips mix many algorithms would otherwise get one for every
+// mixture that ever occurs. Zero Libraries share the scripts of package lua.
 type Library struct {
 	texts [2 * lua.One]atomic.Pointer[text]
 
@@ -103,11 +117,8 @@ func (l *Library) made(set uint) *text {
 	if t := l.texts[set].Load(); t != nil {
 		return t
 	}
-	source := lua.Take(set)
-	if l.Change != nil {
-		source = l.Change(source)
-	}
-	t := &text{strings.Clone(source), redis.NewScript(source).Hash()}
+	t := &text{set: set, change: l.Change}
+	t.hash = redis.NewScript(t.source()).Hash()
 	l.texts[set].Store(t)
 	return t
 }
