@@ -28,6 +28,8 @@ type shown struct {
 
 const operating = "TestOperatingPage of cmd/ratectl compares it with what the command prints"
 
+const tutorial = "TestTutorial compares it with what the commands print"
+
 var shownBlocks = []shown{
 	{page: "ARCHITECTURE.md", has: "flowchart LR", reason: "TestDiagram of internal/check/imports compares it with the imports"},
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
@@ -55,6 +57,11 @@ var shownBlocks = []shown{
 	{page: "docs/running.md", has: "max is text", reason: "TestParseErrors of runtime/override has this error"},
 	{page: "docs/running.md", has: "ENDLESS  HEALED", reason: "the test of the command checks the columns; the numbers are an example"},
 	{page: "docs/running.md", has: "+zrangebyscore", reason: "TestScriptCommands of runtime compares it with the scripts"},
+	{page: "docs/tutorial.md", has: "POSITION", reason: tutorial},
+	{page: "docs/tutorial.md", has: "429 Too Many Requests", reason: tutorial},
+	{page: "docs/tutorial.md", has: "decisions_total", reason: tutorial},
+	{page: "docs/tutorial.md", has: "hello ann", reason: tutorial},
+	{page: "docs/tutorial.md", has: "0.01s", reason: tutorial},
 	{page: "docs/wiring.md", has: "403 Forbidden", reason: "a test of examples/wiring has a proxy that makes go say so"},
 	{page: "docs/testing.md", has: "this has happened", file: "runtime/ratetest/example_test.go"},
 }

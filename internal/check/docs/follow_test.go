@@ -1,0 +1,87 @@
+package docs_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rategen/rategen/internal/check/docs"
+	"github.com/rategen/rategen/internal/testkit/effort"
+)
+
+// varying is what differs from run to run in what the tutorial shows.
+var varying = regexp.MustCompile(`(?m)^(Date: ).*|(;t=)\d+|^(Retry-After: )\d+|(\t)[\d.]+s$`)
+
+// TestTutorial follows the tutorial in an empty directory: it writes the files, runs the
+// commands in one shell, and compares what they print. The checkout is this one.
+func TestTutorial(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("builds a module with its dependencies: in a full run only")
+	}
+	for _, tool := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	checkout, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(checkout, filepath.Join(dir, "rategen")); err != nil {
+		t.Fatal(err)
+	}
+	// A server of the tutorial has a port of its own here.
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	_ = l.Close()
+	blocks := page(t, "docs/tutorial.md").Blocks
+	for i := range blocks {
+		blocks[i].Text = strings.ReplaceAll(blocks[i].Text, ":8080", ":"+port)
+	}
+	script := "set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"
+	var want []docs.Block
+	for i, b := range blocks {
+		switch {
+		case b.Name != "":
+			script += "cat >" + b.Name + " <<'END OF FILE'\n" + b.Text + "END OF FILE\n"
+		case b.Language == "sh" && !strings.HasPrefix(b.Text, "git clone "): // which the link stands for
+			out := "/dev/null"
+			if i+1 < len(blocks) && blocks[i+1].Language == "text" {
+				out = filepath.Join(dir, "out"+strconv.Itoa(len(want)))
+				want = append(want, blocks[i+1])
+			}
+			script += "{ " + b.Text + "} >" + out + "\n"
+		}
+	}
+	if len(want) < 5 {
+		t.Fatalf("the tutorial shows what %d commands print", len(want))
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "REDIS_ADDR=")
+	log, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	for i, b := range want {
+		out, err := os.ReadFile(filepath.Join(dir, "out"+strconv.Itoa(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.ReplaceAll(string(out), "\r\n", "\n")
+		if diff := cmp.Diff(varying.ReplaceAllString(b.Text, "$1$2$3$4"), varying.ReplaceAllString(got, "$1$2$3$4")); diff != "" {
+			t.Errorf("docs/tutorial.md:%d: the command before prints (-page +output):\n%s", b.Line, diff)
+		}
+	}
+}
