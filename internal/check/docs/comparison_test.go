@@ -90,7 +90,7 @@ func TestComparedVersions(t *testing.T) {
 				continue // bench has not all of them
 			}
 			if mod == "bench/go.mod" && name != "httprate" && !strings.Contains(measured, strings.TrimPrefix(path, "github.com/")+" "+m[1]) {
-				t.Errorf("docs/benchmarks.md was measured with another %s than %s: run go run . -cores 2 -write .. in bench", path, m[1])
+				t.Errorf("docs/benchmarks.md was measured with another %s than %s: run go run ./compare -cores 2 -write .. in bench", path, m[1])
 			}
 			if !strings.HasPrefix(sections[name], m[1]+" ") && !strings.HasPrefix(sections[name], m[1]+",") {
 				t.Errorf("docs/migrating.md: the section on %s does not begin with %s, which %s requires", name, m[1], mod)

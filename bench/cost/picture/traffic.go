@@ -3,7 +3,7 @@
 // [runtime.MemoryStore], which decides as the scripts do, in fake time. To draw
 // it anew:
 //
-//	go test ./picture -update
+//	go test ./cost/picture -update
 package picture
 
 import (

@@ -1,7 +1,7 @@
 // Package middleware measures what HTTP middleware costs a request: rategen's and
 // httprate's, both in memory, around a handler that writes two bytes.
 //
-//	go test -bench . ./middleware
+//	go test -bench . ./cost/middleware
 package middleware
 
 import (

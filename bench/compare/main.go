@@ -1,4 +1,4 @@
-// Bench measures rategen beside other limiters, on the same calls. It prints the
+// Compare measures rategen beside other limiters, on the same calls. It prints the
 // decisions per second, the latency of calls, and the cost of a decision for Redis
 // and for this program.
 //
@@ -10,7 +10,7 @@
 //
 // Usage:
 //
-//	go run . [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
@@ -26,7 +26,7 @@
 // headings match the other. Targets that need more say that they were not measured.
 // For example:
 //
-//	go run . -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
+//	go run ./compare -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
 import (
@@ -59,19 +59,19 @@ func main() {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(2)
 	}
 	if o.cores > 0 {
 		if err := pin(o.cores); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: only this program keeps to %d cores, redis-server does not: %v\n", o.cores, err)
+			fmt.Fprintf(os.Stderr, "compare: only this program keeps to %d cores, redis-server does not: %v\n", o.cores, err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err = run(ctx, o)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
 	}
 }

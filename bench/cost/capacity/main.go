@@ -3,9 +3,9 @@
 //
 // Usage:
 //
-//	go run ./capacity [-write ../docs/capacity.md]
-//	go run ./capacity -simulate [-processes 1000] [-shards 6] [-lease 50ms] …
-//	go run ./capacity -compare [-for 10s]
+//	go run ./cost/capacity [-write ../docs/capacity.md]
+//	go run ./cost/capacity -simulate [-processes 1000] [-shards 6] [-lease 50ms] …
+//	go run ./cost/capacity -compare [-for 10s]
 //
 // Without a mode it measures, for every algorithm, the processor time and the bytes
 // that a decision costs a Redis, and prints how many decisions a second that is.

@@ -10,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/algorithms.svg")
 
-const file = "../../docs/algorithms.svg"
+const file = "../../../docs/algorithms.svg"
 
 // TestPicture wants the committed picture to be what the algorithms do.
 func TestPicture(t *testing.T) {
@@ -33,6 +33,6 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the algorithms do; look at what go test ./picture -update makes of it", file)
+		t.Errorf("%s is not what the algorithms do; look at what go test ./cost/picture -update makes of it", file)
 	}
 }
