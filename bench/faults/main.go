@@ -5,7 +5,7 @@
 //
 // Usage:
 //
-//	go run ./faults [-short] [-together n] [-lasts duration] [-run regexp] [-write ../docs/failures.md]
+//	go run ./faults [-short] [-together n] [-lasts duration] [-run regexp] [-write results/faults.md]
 //
 // Clients have their default options; a full round has everything happen a second
 // time to clients with those of runtime.TuneRedis, and the last column is about

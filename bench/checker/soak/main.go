@@ -20,7 +20,7 @@
 //
 // Usage:
 //
-//	go run ./checker/soak [-for 1h] [-round 20s] [-rate 60] [-profiles DIR] [-write ../docs/soak.md]
+//	go run ./checker/soak [-for 1h] [-round 20s] [-rate 60] [-profiles DIR] [-write results/soak.md]
 //
 // The exit status is 1 if a decision was wrong, if memory or goroutines grew, or if
 // goroutines were left when the limiters were closed. A run of less than twelve

@@ -18,7 +18,7 @@ const root = "../../.."
 func pages(t *testing.T) map[string]*docs.Page {
 	t.Helper()
 	paths := []string{"bench/README.md"}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "bench/results/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 && pattern != "docs/*/*.md" {
 			t.Fatal("no pages", pattern, err)
