@@ -6,7 +6,7 @@
 //
 // Usage:
 //
-//	go run ./cost [-write ../docs/algorithms.md]
+//	go run ./cost [-write results/cost.md]
 //
 // With -write the tables replace what stands between the lines
 // "<!-- measured -->" and "<!-- /measured -->" of a file.
