@@ -66,16 +66,27 @@ type LimitedError struct {
 	// Blocked reports that the caller is blocked, by this denial or an earlier
 	// one, see [Rule.Block].
 	Blocked bool
+	// Source is who decided. It is [SourceProcess] if the call was over the cap of the
+	// process, which is none of the caller's limits.
+	Source Source
 
 	rule *Rule
 }
 
-// Error returns the rule's message.
+// Error returns the rule's message, see [MessageText].
 func (e *LimitedError) Error() string {
 	if e.rule == nil {
 		return DefaultMessage
 	}
-	return e.rule.message()
+	return MessageText(e.rule.message(), e.RetryAfter)
+}
+
+// Algorithm returns how the limit counts.
+func (e *LimitedError) Algorithm() Algorithm {
+	if e.rule == nil {
+		return SlidingLog
+	}
+	return e.rule.Algorithm
 }
 
 // Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the

@@ -167,7 +167,7 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 // takeInto is Take for a decision of its caller's. Take is inlined for it, which saves
 // a copy of every decision.
 func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (err error) {
-	if !l.Enabled() {
+	if !l.Enabled() || isExempt(ctx) {
 		d.Allowed = true
 		return nil
 	}

@@ -34,6 +34,9 @@ type Observer struct {
 	// key that could not be built, and for every decision that
 	// [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
+	// Hidden is called for every refused call whose client was told of something else,
+	// by middleware that notices, see [Refusal.Hidden].
+	Hidden func(context.Context, HiddenEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
@@ -151,6 +154,12 @@ type FailureEvent struct {
 	// Err is why. Its text holds neither a caller's key nor a server's address; the
 	// cause that [errors.Unwrap] returns may.
 	Err error
+}
+
+// A HiddenEvent is a refused call whose client was told of something else.
+type HiddenEvent struct {
+	// Rule is the name of the rule that refused.
+	Rule string
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.

@@ -76,7 +76,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		l = withoutStore
 	}
 	outcomes := make([]Outcome, len(limits))
-	if !l.Enabled() {
+	if !l.Enabled() || isExempt(ctx) {
 		for i := range outcomes {
 			outcomes[i].Allowed = true
 		}

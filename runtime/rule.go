@@ -107,7 +107,8 @@ type Rule struct {
 	// Mode is whether the limit denies calls; its zero value is [Enforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
-	// [DefaultMessage].
+	// [DefaultMessage]. "{retry_after}" in it stands for the time to wait, see
+	// [MessageText].
 	Message string
 	// Fail is the policy for calls that the store does not decide. Its zero
 	// value is the limiter's policy.

@@ -28,6 +28,7 @@ var (
 	cost         = &Family{"rategen.cost", Counter, "{event}", "Cost of the calls that were decided.", []string{"rule", "verdict"}}
 	nearLimit    = &Family{"rategen.near_limit", Counter, "{decision}", "Decisions that found at least 0.8 of the limit used, denials included.", []string{"rule"}}
 	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
+	hidden       = &Family{"rategen.hidden_refusals", Counter, "{refusal}", "Refused calls whose client was told of something else.", []string{"rule"}}
 	breakerOpen  = &Family{"rategen.breaker.open", Gauge, "", "1 while the circuit breaker of a node is open.", []string{"node"}}
 	overridden   = &Family{"rategen.overrides", Gauge, "{rule}", "Rules that the overrides in force are for.", nil}
 	refused      = &Family{"rategen.overrides.refused", Counter, "{refusal}", "Refused overrides. The same error counts once a minute.", nil}
@@ -44,7 +45,7 @@ var (
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
-	Decisions, cost, nearLimit, failures, breakerOpen, overridden, refused, factor, memoryUsed, memoryMax, panics,
+	Decisions, cost, nearLimit, hidden, failures, breakerOpen, overridden, refused, factor, memoryUsed, memoryMax, panics,
 	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight,
 }
 

@@ -28,6 +28,7 @@ type rule struct {
 	decisions [verdicts][sources]atomic.Uint64
 	extra     [verdicts]atomic.Uint64 // by how much the cost exceeds the number of decisions
 	near      atomic.Uint64
+	hidden    atomic.Uint64                   // refusals
 	failures  atomic.Pointer[[]atomic.Uint64] // by class and policy; nil before the first
 	factor    atomic.Pointer[float64]         // as last told; nil if never
 }
@@ -92,6 +93,7 @@ func (r *rule) collect(emit Emit) {
 		}
 	}
 	emit(nearLimit, float64(r.near.Load()), r.label)
+	emit(hidden, float64(r.hidden.Load()), r.label)
 	if counts := r.failures.Load(); counts != nil {
 		for i := range *counts {
 			if n := (*counts)[i].Load(); n > 0 {

@@ -52,6 +52,9 @@ func (t *Tally) Observer() *runtime.Observer {
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {
 			t.names.of(ev.Rule).failed(ev)
 		},
+		Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+			t.names.of(ev.Rule).hidden.Add(1)
+		},
 		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
 		Override: func(ev runtime.OverrideEvent) {
 			t.overridden.Store(int64(ev.Rules))

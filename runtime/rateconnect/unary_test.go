@@ -79,7 +79,7 @@ func TestExchange(t *testing.T) {
 			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
 				t.Errorf("QuotaFailure (-want +got):\n%s", diff)
 			}
-			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
+			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1", "retry_after": "3600"}}
 			if diff := cmp.Diff(info, found["google.rpc.ErrorInfo"], protocmp.Transform()); diff != "" {
 				t.Errorf("ErrorInfo (-want +got):\n%s", diff)
 			}
