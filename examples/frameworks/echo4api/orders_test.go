@@ -17,6 +17,7 @@ func (orders) Show(c echo.Context) error {
 
 func TestRefused(t *testing.T) {
 	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }
 
 // Without the error handler echo v4 asks no error for its status.

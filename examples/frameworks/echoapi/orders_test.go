@@ -23,6 +23,7 @@ func (orders) Show(c *echo.Context) error {
 
 func TestRefused(t *testing.T) {
 	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }
 
 // Errors that are no refusals keep the answer of the framework.

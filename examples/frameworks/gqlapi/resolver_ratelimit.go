@@ -14,11 +14,12 @@ const _ = runtime.IsAtLeastVersion0_1_0
 
 // The limit of QueryResolver.
 var queryResolverOrderLimit = &runtime.Rule{
-	Name:   "gqlapi.QueryResolver.Order",
-	Source: "resolver.go: QueryResolver.Order",
-	Prefix: "rate_limit:gqlapi.QueryResolver.Order:",
-	Window: time.Hour,
-	Max:    1,
+	Name:    "gqlapi.QueryResolver.Order",
+	Source:  "resolver.go: QueryResolver.Order",
+	Prefix:  "rate_limit:gqlapi.QueryResolver.Order:",
+	Window:  time.Hour,
+	Max:     1,
+	Message: "too many orders, come back in {retry_after}",
 }
 
 // RateLimitedQueryResolver is a QueryResolver that admits calls within the

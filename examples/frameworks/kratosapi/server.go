@@ -4,6 +4,7 @@ package kratosapi
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/go-kratos/kratos/v2/errors"
 	kgrpc "github.com/go-kratos/kratos/v2/transport/grpc"
@@ -27,9 +28,14 @@ func (*greeter) SayHello(_ context.Context, in *pb.HelloRequest) (*pb.HelloReply
 	return &pb.HelloReply{Text: "order " + in.GetName()}, nil
 }
 
-// asKratos gives refusals the form of errors of Kratos.
-func asKratos(_ context.Context, err error) error {
-	return errors.New(http.StatusTooManyRequests, "RATE_LIMITED", err.Error()).WithCause(err)
+// encode answers refusals as errors of Kratos: with a reason, and the seconds to wait as
+// metadata, as over gRPC.
+func encode(w http.ResponseWriter, r *http.Request, a ratehttp.Answer) {
+	e := errors.New(a.Status, a.Reason, a.Detail)
+	if a.RetryAfter > 0 {
+		e = e.WithMetadata(map[string]string{"retry_after": strconv.FormatInt(a.RetryAfter, 10)})
+	}
+	khttp.DefaultErrorEncoder(w, r, e)
 }
 
 // servers are the servers of the service.
@@ -42,7 +48,7 @@ func newGreeter() *greeter { return new(greeter) }
 
 func newHTTPServer(service pb.GreeterServer) *khttp.Server {
 	server := khttp.NewServer(
-		khttp.Filter(ratehttp.Middleware()),
+		khttp.Filter(ratehttp.Middleware(ratehttp.WithAnswer(encode))),
 		khttp.ErrorEncoder(func(w http.ResponseWriter, r *http.Request, err error) {
 			if !ratehttp.Error(w, r, err) {
 				khttp.DefaultErrorEncoder(w, r, err)

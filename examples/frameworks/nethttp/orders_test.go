@@ -19,6 +19,7 @@ func (orders) Show(w http.ResponseWriter, r *http.Request) {
 
 func TestRefused(t *testing.T) {
 	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }
 
 func TestLimitWithoutDirective(t *testing.T) {

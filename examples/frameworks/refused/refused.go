@@ -2,12 +2,16 @@
 package refused
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -22,6 +26,56 @@ func Limiter(t *testing.T, options ...runtime.Option) *runtime.Limiter {
 		}
 	})
 	return limiter
+}
+
+// Down returns a limiter whose Redis is gone, and whose limits then refuse all calls.
+func Down(t *testing.T, options ...runtime.Option) *runtime.Limiter {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: gone, MaxRetries: -1, DialerRetries: 1})
+	limiter := runtime.New(runtime.NewRedisStore(client), append(options, runtime.WithFailurePolicy(runtime.FailClosed))...)
+	t.Cleanup(func() {
+		if err := errors.Join(limiter.Close(), client.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return limiter
+}
+
+// Unavailable gets GET /orders/1 of a handler whose limiter is [Down]: the answer must
+// tell an outage from a refusal, and nothing of the network behind it.
+func Unavailable(t *testing.T, handler http.Handler) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	UnavailableAt(t, server.URL)
+}
+
+// UnavailableAt does what [Unavailable] does for a server at a URL.
+func UnavailableAt(t *testing.T, url string) {
+	t.Helper()
+	answer, body := get(t, url+"/orders/1")
+	if answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("GET %s without Redis: status %d, want 503", url, answer.StatusCode)
+	}
+	NoAddress(t, body)
+}
+
+// NoAddress checks that a text for clients has nothing of the network in it.
+func NoAddress(t *testing.T, text string) {
+	t.Helper()
+	for _, private := range []string{"127.0.0.1", "dial", "connect", "redis", "tcp"} {
+		if strings.Contains(strings.ToLower(text), private) {
+			t.Errorf("a client reads %q", text)
+		}
+	}
 }
 
 // Fields tells whether admitted answers have the fields of ratehttp's middleware.

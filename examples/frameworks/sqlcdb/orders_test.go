@@ -20,6 +20,7 @@ func TestRefused(t *testing.T) {
 			WillReturnRows(sqlmock.NewRows([]string{"id", "item"}).AddRow(id+1, item))
 	}
 	refused.HTTP(t, newHandler(New(db), refused.Limiter(t)), refused.WithFields)
+	refused.Unavailable(t, newHandler(New(db), refused.Down(t)))
 	if err := mock.ExpectationsWereMet(); err != nil {
 		t.Error(err)
 	}
