@@ -26,6 +26,7 @@ type Record struct {
 	limits   []Limit
 	room     [2]Limit // of limits, at first
 	refusals []runtime.Refusal
+	one      [1]runtime.Refusal // of refusals, at first
 	paused   bool
 }
 
@@ -110,6 +111,9 @@ func (r *Record) refused(refusal runtime.Refusal) {
 	defer r.mu.Unlock()
 	if r.paused {
 		return
+	}
+	if r.refusals == nil {
+		r.refusals = r.one[:0]
 	}
 	if len(r.refusals) == maxRefusals {
 		r.refusals = append(r.refusals[:0], r.refusals[1:]...)

@@ -129,7 +129,7 @@ func TestMetrics(t *testing.T) {
 		}
 		want := map[string]string{
 			"rategen.decisions": "counter {decision} true", "rategen.cost": "counter {event} true",
-			"rategen.near_limit": "counter {decision} true", "rategen.failures": "counter {failure} true",
+			"rategen.near_limit": "counter {decision} true", "rategen.hidden_refusals": "counter {refusal} true", "rategen.failures": "counter {failure} true",
 			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.refused": "counter {refusal} true",
 			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By",
 			"rategen.panics": "counter {panic} true", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
