@@ -37,7 +37,7 @@ type Observer struct {
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
-	// are rejected.
+	// are rejected or cannot be read.
 	Override func(OverrideEvent)
 	// Scale is called when the factor of an adaptive rule changes.
 	Scale func(ScaleEvent)
@@ -164,16 +164,18 @@ type BreakerEvent struct {
 	Node string
 }
 
-// An OverrideEvent reports the overrides in force. If Err is not nil, other
-// overrides were rejected because of it. An error that stays the same is
-// reported once a minute.
+// An OverrideEvent reports the overrides in force. If Err is not nil, others did not
+// come into force because of it. An error that stays the same is reported once a
+// minute, and an event without Err tells that it is over.
 type OverrideEvent struct {
 	// Rules is how many rules the overrides in force are for.
 	Rules int
 	// Enabled is false if they switch all limits off.
 	Enabled bool
-	// Err is why others were rejected, or nil. Its text names no key of theirs; the
-	// cause that [errors.Unwrap] returns does.
+	// Err is why others are not in force, or nil. If it is [ErrInvalidOverrides], they
+	// were rejected, and stay so until somebody corrects them. Otherwise their source
+	// could not be read: whether there are others is unknown. Its text names no key of
+	// theirs; the cause that [errors.Unwrap] returns does.
 	Err error
 }
 

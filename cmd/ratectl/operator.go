@@ -65,11 +65,16 @@ func (o *operator) follow(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	says, err := override.Redis(o.client, o.overrides).Overrides(asking)
+	rejected := errors.Is(err, runtime.ErrInvalidOverrides)
 	if err == nil {
 		err = says.Check(o.declared()...)
+		rejected = err != nil
+	}
+	if rejected {
+		err = fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", inFull(err))
 	}
 	if err != nil {
-		return o.explained(fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", inFull(err)))
+		return o.explained(err)
 	}
 	o.modes = says
 	without := withoutModes(says)

@@ -43,7 +43,7 @@ func startApp(t *testing.T) string {
 	readings := 0
 	overrides := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		if readings++; readings > 2 {
-			return runtime.Overrides{}, errors.New("unreadable")
+			return runtime.Overrides{}, []error{runtime.ErrInvalidOverrides, errors.New("unreadable")}[readings%2]
 		}
 		return runtime.Overrides{Rules: map[string]runtime.Override{"shop.List": {Mode: new(runtime.Shadow)}}}, nil
 	})

@@ -62,8 +62,9 @@ var rows = []struct {
 			{`count by (rule) (rategen_rule_enforced{` + ofRule + `} == 0)`, "{{rule}}"}}},
 		{"Rules with overrides", "How many rules the overrides in force are for, in the process that has most.", "timeseries", "none", 8, false, []query{
 			{`max by (job) (rategen_overrides{` + ofJob + `})`, "{{job}}"}}},
-		{"Refused overrides", "Overrides that were refused since they fit no rule or cannot be read.", "timeseries", "none", 8, false, []query{
-			{`sum by (job) (increase(rategen_overrides_refused_total{` + ofJob + `}` + window + `))`, "{{job}}"}}},
+		{"Overrides not in force", "How often overrides were rejected, and how many processes cannot read theirs.", "timeseries", "none", 8, false, []query{
+			{`sum by (job) (increase(rategen_overrides_rejected_total{` + ofJob + `}` + window + `))`, "{{job}} rejected"},
+			{`sum by (job) (rategen_overrides_unread{` + ofJob + `})`, "{{job}} unread"}}},
 		{"Adaptive factor by rule", "By how much load scales the max, in the process with the least.", "timeseries", "none", 8, false, []query{
 			{`min by (rule) (rategen_adaptive_factor{` + ofRule + `})`, "{{rule}}"}}},
 		{"Permits in flight by rule", "Permits of concurrency limits that calls hold, over all processes and keys.", "timeseries", "none", 12, false, []query{

@@ -40,7 +40,8 @@ func (t *Tally) Collect(emit Emit) {
 	}
 	t.nodes.collect(emit)
 	emit(overridden, float64(t.overridden.Load()))
-	emit(refused, float64(t.refused.Load()))
+	emit(rejected, float64(t.rejected.Load()))
+	emit(unread, one(t.unread.Load()))
 	if t.measured.Load() {
 		emit(memoryUsed, float64(t.memoryUsed.Load()))
 		emit(memoryMax, float64(t.memoryMax.Load()))
@@ -80,11 +81,15 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) (map[*rule]runt
 // collectState emits what holds for a rule.
 func collectState(emit Emit, label string, state *runtime.RuleState) {
 	emit(ruleInfo, 1, label, state.Rule.Algorithm.String(), state.Rule.Mode.String())
-	enforced := 0.0
-	if state.Enabled && state.Mode == runtime.Enforce {
-		enforced = 1
-	}
-	emit(ruleEnforced, enforced, label)
+	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.Enforce), label)
 	emit(ruleLimit, float64(state.Max), label)
 	emit(ruleWindow, state.Window.Seconds(), label)
+}
+
+// one returns 1 for true.
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

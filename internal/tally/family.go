@@ -30,7 +30,8 @@ var (
 	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
 	breakerOpen  = &Family{"rategen.breaker.open", Gauge, "", "1 while the circuit breaker of a node is open.", []string{"node"}}
 	overridden   = &Family{"rategen.overrides", Gauge, "{rule}", "Rules that the overrides in force are for.", nil}
-	refused      = &Family{"rategen.overrides.refused", Counter, "{refusal}", "Refused overrides. The same error counts once a minute.", nil}
+	rejected     = &Family{"rategen.overrides.rejected", Counter, "{rejection}", "Overrides that were read and rejected. The same error counts once a minute.", nil}
+	unread       = &Family{"rategen.overrides.unread", Gauge, "", "1 while the overrides cannot be read, and the last good ones stay in force.", nil}
 	factor       = &Family{"rategen.adaptive.factor", Gauge, "", "Factor that multiplies the max of an adaptive rule.", []string{"rule"}}
 	memoryUsed   = &Family{"rategen.redis.memory.used", Gauge, "By", "Memory that Redis uses. On a cluster it is that of the fullest master.", nil}
 	memoryMax    = &Family{"rategen.redis.memory.max", Gauge, "By", "Memory that Redis may use.", nil}
@@ -44,7 +45,7 @@ var (
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
-	Decisions, cost, nearLimit, failures, breakerOpen, overridden, refused, factor, memoryUsed, memoryMax, panics,
+	Decisions, cost, nearLimit, failures, breakerOpen, overridden, rejected, unread, factor, memoryUsed, memoryMax, panics,
 	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight,
 }
 

@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
 		o.Memory(runtime.MemoryEvent{Used: 800, Max: 1000})
 		o.Scale(runtime.ScaleEvent{Rule: "orders.Search", Factor: 0.25})
-		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad")})
+		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad: %w", runtime.ErrInvalidOverrides)})
 		o.Panic(runtime.PanicEvent{In: "scaler"})
 		after, instruments := collect(t, reader)
 		for series, want := range map[string]string{
@@ -119,7 +119,8 @@ func TestMetrics(t *testing.T) {
 			"rategen.redis.memory.max{}":                                               "1000",
 			"rategen.adaptive.factor{rule=orders.Search}":                              "0.25",
 			"rategen.overrides{}":                                                      "2",
-			"rategen.overrides.refused{}":                                              "1",
+			"rategen.overrides.rejected{}":                                             "1",
+			"rategen.overrides.unread{}":                                               "0",
 			"rategen.panics{in=scaler}":                                                "1",
 			"rategen.decision.duration{source=store}":                                  "[0 0 0 8 0 0 0 0 0 0 0 0]",
 		} {
@@ -130,7 +131,7 @@ func TestMetrics(t *testing.T) {
 		want := map[string]string{
 			"rategen.decisions": "counter {decision} true", "rategen.cost": "counter {event} true",
 			"rategen.near_limit": "counter {decision} true", "rategen.failures": "counter {failure} true",
-			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.refused": "counter {refusal} true",
+			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.rejected": "counter {rejection} true", "rategen.overrides.unread": "gauge ",
 			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By",
 			"rategen.panics": "counter {panic} true", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
 			"rategen.rule.limit": "gauge ", "rategen.rule.window": "gauge s", "rategen.permits.in_flight": "gauge {permit}",

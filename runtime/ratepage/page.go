@@ -133,7 +133,7 @@ func (p *Page) newObserver() *runtime.Observer {
 		Override: func(ev runtime.OverrideEvent) {
 			p.changed.Add(1)
 			if ev.Err != nil {
-				p.history.rejected(ev.Err, time.Now())
+				p.history.failed(ev.Err, time.Now())
 				return
 			}
 			p.history.overridden(ev, p.rules(), time.Now())
