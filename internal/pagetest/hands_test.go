@@ -186,3 +186,20 @@ func TestFullPage(t *testing.T) {
 	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
 	b.wait("why it stands still", text("#link-text")+`.includes("0 others look at this page already")`)
 }
+
+// TestUndecided has Redis die: rules say how many of their calls nobody decides, and a
+// filter finds them.
+func TestUndecided(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	b.visit(p.url, len(rules))
+	p.call(t)
+	b.wait("rates", `[...document.querySelectorAll("#rule-rows td[data-label='admitted /s']")].some((e) => Number(e.innerText) > 0)`)
+	eval[any](b, `document.getElementById("show").value = "undecided"; void document.getElementById("show").dispatchEvent(new Event("change"))`)
+	b.wait("none while Redis answers", text("#rules-foot")+` === "No rule fits the filter."`)
+	b.quiet("while Redis answers")
+	p.redis.Kill()
+	for _, rule := range []*runtime.Rule{get, login} { // one fails open, one closed
+		b.wait("undecided calls of "+rule.Name, fmt.Sprintf(`[...document.querySelectorAll("#rule-rows > tr")].some((e) => e.innerText.includes(%q) && Number(e.querySelector("td[data-label='undecided /s']").innerText) > 0 && e.querySelector(".spark .u").getAttribute("d"))`, rule.Name))
+	}
+}

@@ -73,6 +73,7 @@ function matches(rule) {
   if (text && !rule.name.toLowerCase().includes(text) && !rule.source.toLowerCase().includes(text)) return false;
   switch ($("show").value) {
     case "denied": return refused(rule, keep) > 0;
+    case "undecided": return mean(rule.name, 3, keep) > 0;
     case "changed": return rule.overridden || rule.overridden_keys > 0 || rule.factor !== 1;
     case "shadow": return rule.mode === "shadow" || !rule.enabled;
   }
@@ -140,7 +141,7 @@ function foot(n) {
 
 function newRow(rule) {
   const spark = sparkline();
-  const cells = { limit: el("div", { class: "limit" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }) };
+  const cells = { limit: el("div", { class: "limit" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }), un: el("td", { class: "number", "data-label": "undecided /s" }) };
   const more = detail(rule, context);
   const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
     row.open = !row.open;
@@ -150,7 +151,7 @@ function newRow(rule) {
   } }, rule.name);
   const main = el("tr", {},
     el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm, rule.copy && `limiter ${rule.copy + 1}`].filter(Boolean).join(" · "))),
-    el("td", {}, cells.limit, cells.tags), cells.ok, cells.no, el("td", { class: "spark" }, spark.element));
+    el("td", {}, cells.limit, cells.tags), cells.ok, cells.no, cells.un, el("td", { class: "spark" }, spark.element));
   let drawn = "";
   const row = {
     open: false,
@@ -165,7 +166,8 @@ function newRow(rule) {
       }
       number(cells.ok, mean(now.name, 0, recent), "");
       number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
-      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]), now.mode);
+      number(cells.un, mean(now.name, 3, recent), "worry");
+      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2], s[3]]), now.mode);
     },
   };
   return row;
