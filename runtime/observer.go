@@ -9,7 +9,7 @@ import (
 // something happens. Metrics, traces and alerts are built on it. A nil function
 // costs nothing.
 //
-// The functions are called from many goroutines. Decision and Failure are called
+// The functions are called from many goroutines. Decision, Failure and Wait are called
 // on the path of the calls that they report, with the call's context, so they
 // must be quick. A panic in a function is contained and reported. Two fields are
 // private: the Key of a [KeyDeniedEvent] and the Node of a [BreakerEvent]. The texts
@@ -34,6 +34,8 @@ type Observer struct {
 	// key that could not be built, and for every decision that
 	// [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
+	// Wait is called when a call begins to wait for its turn, and when that is over.
+	Wait func(context.Context, WaitEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
@@ -91,6 +93,9 @@ type DecisionEvent struct {
 	// EmptyPart reports that a part of the call's key is empty. All callers that
 	// lack the same part share one limit, so it may say that something is missing.
 	EmptyPart bool
+	// Overridden reports that an override of the rule, or of the key, holds for this call.
+	// An override that takes the limit away leaves no decision to tell of.
+	Overridden bool
 	// Latency is how long deciding the call took, without any waiting for its
 	// turn.
 	Latency time.Duration
@@ -101,7 +106,7 @@ func newDecisionEvent(c *Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
 		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
-		Blocked: c.Blocked, EmptyPart: c.emptyPart,
+		Blocked: c.Blocked, EmptyPart: c.emptyPart, Overridden: c.Rule.overridden,
 	}
 }
 

@@ -198,7 +198,7 @@ func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 		return &effectiveRule{rule: declared, max: ownMax}, nil
 	}
 	changed := *declared
-	changed.declared = declared
+	changed.declared, changed.overridden = declared, o.own() != KeyOverride{}
 	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: ownMax}
 	if o.Max != nil {
 		changed.Max, e.max = *o.Max, *o.Max

@@ -54,6 +54,9 @@ func (t *Tally) Observer() *runtime.Observer {
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {
 			t.names.of(ev.Rule).failed(ev)
 		},
+		Wait: func(_ context.Context, ev runtime.WaitEvent) {
+			t.names.of(ev.Rule).wait(ev)
+		},
 		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
 		Override: func(ev runtime.OverrideEvent) {
 			t.overridden.Store(int64(ev.Rules))
