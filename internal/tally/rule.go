@@ -95,6 +95,36 @@ func (r *rule) failed(ev runtime.FailureEvent) {
 	(*counts)[int(class)*policies+int(ev.Policy%policies)].Add(1)
 }
 
+// A Rule is what is counted under one rule name.
+type Rule struct{ rule *rule }
+
+// Rules returns what is counted under each name.
+func (t *Tally) Rules() []Rule {
+	all := t.names.all()
+	rules := make([]Rule, len(all))
+	for i, r := range all {
+		rules[i] = Rule{r}
+	}
+	return rules
+}
+
+// Label returns the name, fit for a label.
+func (r Rule) Label() string { return r.rule.label }
+
+// Waiting returns how many calls wait for their turn.
+func (r Rule) Waiting() int64 { return max(0, r.rule.waiting.Load()) }
+
+// Decisions calls visit with the number of decisions of each kind that there were.
+func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {
+	for v := range r.rule.decisions {
+		for s := range r.rule.decisions[v] {
+			if n := r.rule.decisions[v][s].Load(); n > 0 {
+				visit(runtime.Verdict(v), runtime.Source(s), n)
+			}
+		}
+	}
+}
+
 // expected are the decisions that a rule has series for before the first one. The
 // others get theirs with their first decision.
 var expected = func() (is [verdicts][sources]bool) {

@@ -34,7 +34,7 @@ type historyEntry struct {
 	Note   string    `json:"note,omitempty"`
 	Error  string    `json:"error,omitempty"`
 	Unread bool      `json:"unread,omitempty"` // the error is that they cannot be read, and not what they say
-	By     string    `json:"by,omitempty"` // who did it on this page
+	By     string    `json:"by,omitempty"`     // who did it on this page
 }
 
 // add puts entries in front of the others.

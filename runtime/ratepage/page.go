@@ -93,7 +93,7 @@ func WithLogger(logger *slog.Logger) Option {
 
 // New returns a page. It shows the limiters that are made with its [Page.Observer].
 func New(opts ...Option) *Page {
-	p := &Page{viewers: DefaultViewers, crossSite: http.NewCrossOriginProtection(), closed: make(chan struct{}), made: time.Now().UnixMilli()}
+	p := &Page{viewers: DefaultViewers, crossSite: http.NewCrossOriginProtection(), counts: newCounts(), closed: make(chan struct{}), made: time.Now().UnixMilli()}
 	for _, opt := range opts {
 		opt(p)
 	}
@@ -137,14 +137,13 @@ func (p *Page) newObserver() *runtime.Observer {
 			p.changed.Add(1)
 		},
 		Decision: func(_ context.Context, ev runtime.DecisionEvent) {
-			if column, ok := column(&ev); ok {
-				p.counts.add(ev.Rule, column)
-			}
+			p.counts.tally.Decided(&ev)
 			if ev.Source == runtime.SourceStore {
 				p.latencies.add(ev.Latency)
 			}
 		},
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { p.redis.failure(ev) },
+		Wait:    p.counts.tally.Observer().Wait,
 		Breaker: func(ev runtime.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
 		Memory:  func(ev runtime.MemoryEvent) { p.redis.memory(ev, time.Now()) },
 		Override: func(ev runtime.OverrideEvent) {
