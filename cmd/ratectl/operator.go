@@ -27,6 +27,8 @@ type operator struct {
 	modes   runtime.Overrides
 	scans   scans    // of the walk under way
 	counted sync.Map // clients whose scans they are
+	screen  *screen  // of top; nil: tables are printed one after another
+	past    []pastRates
 }
 
 // open connects to Redis, and reads the overrides if the hash is named and the
