@@ -166,7 +166,7 @@ func TestLoadBalancer(t *testing.T) {
 		b.open(balancer.URL+"/ops/limits/", 1280, 900)
 		b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
 		b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length >= %d`, len(rules)))
-		b.wait("which process that is", text("#summary")+`.includes("in one process on")`)
+		b.wait("which process that is", text("#summary")+`.includes("those of one process on")`)
 		requests.Store(0)
 		if r, err := p.limiter.Peek(t.Context(), mail.Limit(nil)); err != nil || !r.Allowed {
 			t.Error(err)
