@@ -203,6 +203,7 @@ func (l *Limiter) takeGeneral(ctx context.Context, limits []Limit, d *Decision) 
 	default:
 		err = l.take(ctx, req, limits, d)
 	}
+	l.waited(ctx, req, err)
 	if err != nil {
 		err = l.refused(ctx, err)
 	}

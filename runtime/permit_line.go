@@ -141,6 +141,7 @@ func (p *permits) await(ctx context.Context, req *request, wait time.Duration) e
 		if ask {
 			return err
 		}
+		p.limiter.waits(ctx, req)
 		if first && pause == nil {
 			timer := time.NewTimer(t.pause*3/4 + rand.N(t.pause/4))
 			defer timer.Stop()

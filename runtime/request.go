@@ -22,6 +22,7 @@ type request struct {
 	receipts receipts.Book
 	turn     *turn        // in a line for permits, or nil
 	terms    *overrideSet // in force when the charges were made, or nil
+	waiting  waiting      // for the call's turn
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}

@@ -117,7 +117,8 @@ type Rule struct {
 	// bucket and not its burst.
 	Adaptive Scaler
 
-	declared *Rule // the rule that an override was applied to, or nil
+	declared   *Rule // the rule that an override was applied to, or nil
+	overridden bool  // the override is one of the rule, or of the key that has this copy
 }
 
 // declaration returns the rule as it was declared, without its override.

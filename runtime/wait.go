@@ -129,6 +129,7 @@ func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (cha
 	if l.enabled != nil || req.adapts() { // which tell nobody
 		changed, d = d > longPause, min(d, longPause)
 	}
+	l.waits(ctx, req)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
