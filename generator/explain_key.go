@@ -136,9 +136,10 @@ func answer(r *model.Rule, m *model.Method) string {
 		message = "rate limit exceeded"
 	}
 	w, _ := m.Handler()
+	l := limitOn([]*model.Method{m}, r)
 	switch {
-	case m.Deny != nil:
-		return "The method then returns what " + m.Deny.Source.Text + " gives."
+	case l != nil && l.Deny != nil:
+		return "The method then returns what " + l.DenyText() + " gives."
 	case w != nil:
 		return fmt.Sprintf("The request is then answered with 429, Retry-After and the text %q.", message)
 	}

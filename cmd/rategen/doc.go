@@ -174,7 +174,7 @@ The options are:
   - settle=INTEGER: Go integer expression over parameters and results, such as
     #result.Usage.Total: what the call really cost; the difference to cost is
     given back, or charged on top (default: cost stays)
-  - deny=CALL: Go call expression; the method returns what it gives when a
+  - deny=CALL: Go call expression; the method returns what it gives when this
     limit refuses the call, in which #err is the refusal (default: the error,
     or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as

@@ -149,7 +149,7 @@ var Options = []Option{{
 	says: says{TopicEnd: settleSays},
 }, {
 	Name: "deny", guesses: "fallback ondeny onlimit reject", ownOnly: true, Value: "CALL",
-	Doc:     "Go call expression; the method returns what it gives when a limit refuses the call, in which `#err` is the refusal",
+	Doc:     "Go call expression; the method returns what it gives when this limit refuses the call, in which `#err` is the refusal",
 	Default: "the error, or an HTTP answer",
 	parse:   expression,
 }, {

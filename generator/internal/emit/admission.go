@@ -91,7 +91,7 @@ func (a *admission) take(limits []jen.Code) {
 	a.ctx = a.context()
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
-	if m.Settles() || m.Holds() {
+	if m.Settles() || m.Holds() || m.AnswersDiffer() {
 		decision = a.names.pick("decision")
 		a.decision = decision
 	}
@@ -100,7 +100,7 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	err := a.names.params[m.Refusal]
 	taken := jen.List(jen.Id(decision), jen.Id(err)).Op(":=").Add(take)
-	if decision == "_" {
+	if !m.Settles() && !m.Holds() {
 		a.add(jen.If(taken, jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	} else {
 		a.add(taken)

@@ -19,6 +19,8 @@ type Limit struct {
 	// Refund and Settle change the charge when the call is over.
 	Refund *expr.Expr // gives it back if true; nil: never
 	Settle *expr.Expr // is the real cost; nil: Cost
+
+	Deny *expr.Expr // what a call returns that it refuses; nil: the error, or what Handler says
 }
 
 // Settles reports whether the charge may change when the call is over.
@@ -32,7 +34,7 @@ func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 	for _, p := range l.Parts {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle} {
+	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle, l.Deny} {
 		if e != nil {
 			visit(e)
 		}

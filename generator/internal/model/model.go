@@ -160,7 +160,7 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			b.Report.Guard(r.Pos, func() { m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m))) })
 		}
 		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
-		b.applyDeny(w, m, rules, scopes(w, m))
+		b.applyDeny(w, m, scopes(w, m))
 	}
 }
 

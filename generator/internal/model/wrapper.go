@@ -41,17 +41,13 @@ type Method struct {
 	Limits     []*Limit // that a call must pass
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
-	Ctx  *expr.Expr
-	Deny *expr.Expr // what a refused call returns; nil: the error, or what Handler says
+	Ctx *expr.Expr
 }
 
 // EachExpr visits the expressions of a method that are evaluated with a call.
 func (m *Method) EachExpr(visit func(*expr.Expr)) {
 	for _, l := range m.Limits {
 		l.EachExpr(visit)
-	}
-	if m.Deny != nil {
-		visit(m.Deny)
 	}
 	if m.Ctx != nil {
 		visit(m.Ctx)
