@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // exampleKey says what the Redis key of a call is.
@@ -22,7 +22,7 @@ func exampleKey(r *model.Rule, methods []*model.Method) string {
 			if part.Expr.Const == nil {
 				given = append(given, part.Expr.Source.Text+" = "+text)
 			}
-			parts = append(parts, escaped(text))
+			parts = append(parts, string(spec.AppendEscaped(nil, text)))
 		}
 	}
 	key := r.Prefix + strings.Join(parts, ":") + r.KeyTag()
@@ -93,19 +93,6 @@ func example(part *expr.KeyPart) string {
 	return exampleNumber
 }
 
-// escaped returns a part of a key as it stands in Redis, see the page on keys.
-func escaped(part string) string {
-	var b strings.Builder
-	for _, c := range []byte(part) {
-		if c < ' ' || c == 0x7f || strings.IndexByte("%:{}", c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
 // answers says what a refused call of methods returns.
 func answers(r *model.Rule, methods []*model.Method) []string {
 	var all []string
@@ -128,12 +115,12 @@ func answers(r *model.Rule, methods []*model.Method) []string {
 // answer says what a refused call of a method returns.
 func answer(r *model.Rule, m *model.Method) string {
 	retry := "whose RetryAfter is the time until the call would be admitted if nobody else called"
-	if r.Algorithm() == directive.Concurrency {
+	if r.Algorithm() == spec.Concurrency {
 		retry = "whose RetryAfter is an estimate"
 	}
 	message := r.Message()
 	if message == "" {
-		message = "rate limit exceeded"
+		message = spec.DefaultMessage
 	}
 	w, _ := m.Handler()
 	l := limitOn([]*model.Method{m}, r)

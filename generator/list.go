@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/load"
 	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // A Rule is one limit as its directive declares it.
@@ -155,8 +156,8 @@ func limitOf(r *model.Rule) string {
 	text := most + " per " + directive.ShortDuration(r.Window())
 	var extras []string
 	switch algorithm := r.Algorithm(); algorithm {
-	case directive.SlidingLog:
-	case directive.Concurrency:
+	case spec.SlidingLog:
+	case spec.Concurrency:
 		text = most + " in flight"
 	default:
 		extras = append(extras, algorithm)

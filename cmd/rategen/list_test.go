@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,6 +67,16 @@ out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
+	if !strings.Contains(out, "internal/deeply/nested/svc.go:5  nested.S.Do ") {
+		t.Errorf("what is no terminal gets less than everything:\n%s", out)
+	}
+	var rows [][]string
+	for line := range strings.Lines(out) {
+		rows = append(rows, regexp.MustCompile(" {2,}").Split(strings.TrimSpace(line), -1))
+	}
+	var table strings.Builder
+	printTable(&table, tableWidth, rows)
+	out = table.String()
 	for line := range strings.Lines(out) {
 		if n := width(strings.TrimRight(line, "\n")); n > tableWidth {
 			t.Errorf("%d columns: %s", n, line)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // Settings are the options of a directive, with the meaning of their values.
@@ -212,17 +213,23 @@ func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
 // Window returns the time that the max refers to.
 func (s *Settings) Window() time.Duration {
 	byDefault := defaultWindow
-	if s.Algorithm() == Concurrency {
+	if s.Algorithm() == spec.Concurrency {
 		byDefault = defaultHeld
 	}
 	return cmp.Or(get[time.Duration](s, "window"), byDefault)
 }
 
+// Wait returns for how long calls may wait for their turn.
+func (s *Settings) Wait() time.Duration { return get[time.Duration](s, "wait") }
+
+// IsQueue reports whether calls stand in line.
+func (s *Settings) IsQueue() bool { return s.rule().IsQueue() }
+
 // Waits reports whether calls may wait for their turn.
-func (s *Settings) Waits() bool { return get[time.Duration](s, "wait") > 0 }
+func (s *Settings) Waits() bool { return s.Wait() > 0 }
 
 // Algorithm returns how calls are counted.
-func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), SlidingLog) }
+func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), spec.SlidingLog) }
 
 // Measured reports whether the wrapper has to measure how long calls take.
 func (s *Settings) Measured() bool { return slices.Contains(s.Adaptive(), latency) }

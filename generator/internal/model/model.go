@@ -20,6 +20,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"github.com/rategen/rategen/generator/internal/parallel"
+	"github.com/rategen/rategen/internal/spec"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -153,8 +154,8 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			rules = append(rules, r)
 		}
 		b.checkPrefixes(m, rules)
-		if len(rules) > directive.MaxLimits {
-			b.Report.At(rules[directive.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), directive.MaxLimits)
+		if len(rules) > spec.MaxLimits {
+			b.Report.At(rules[spec.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), spec.MaxLimits)
 		}
 		for _, r := range rules {
 			b.Report.Guard(r.Pos, func() { m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m))) })

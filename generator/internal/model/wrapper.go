@@ -67,6 +67,12 @@ func (w *Wrapper) NextField() string { return w.field("next") }
 // LimiterField returns the name of the field for the limiter.
 func (w *Wrapper) LimiterField() string { return w.field("limiter") }
 
+// Unwraps reports whether the wrapper has a method Unwrap of its own. An error's Unwrap
+// means something else.
+func (w *Wrapper) Unwraps() bool {
+	return !slices.ContainsFunc(w.Methods, func(m *Method) bool { return m.Name == "Unwrap" || m.Name == "Error" })
+}
+
 func (w *Wrapper) field(name string) string {
 	taken := map[string]bool{}
 	for _, m := range w.Methods {
@@ -117,7 +123,9 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 	ok = true
 	methods := slices.Collect(iface.Methods())
 	if decl.Concrete != nil {
-		w.Serves = servesOf(f.Pkg.Types.Scope().Lookup(name.Name), f.Home)
+		declared := f.Pkg.Types.Scope().Lookup(name.Name) // nil in another package of the directory
+		methods = append(methods, w.promoted(declared, f.Home)...)
+		w.Serves = servesOf(declared, f.Home)
 		methods = w.withServed(methods)
 	}
 	for _, fn := range methods {
