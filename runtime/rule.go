@@ -141,7 +141,14 @@ const (
 	// limits of the call, whatever fails. If its key is in another slot of a cluster
 	// than theirs the call may wait a millisecond longer for it.
 	Shadow
+	// Soft is [Shadow] but for one thing: a call that the limit has no room for knows
+	// it, by [Exceeded], and may do less than others.
+	Soft
 )
+
+// Denies reports whether a limit in the mode denies calls. One that does not counts
+// only, and delays and refuses none.
+func (m Mode) Denies() bool { return m == Enforce }
 
 // String returns the mode as the directive spells it.
 func (m Mode) String() string {
@@ -150,6 +157,8 @@ func (m Mode) String() string {
 		return "enforce"
 	case Shadow:
 		return "shadow"
+	case Soft:
+		return "soft"
 	}
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
@@ -307,7 +316,7 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
-	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Shadow || r.Fail > FailLocal:
+	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Soft || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	case max > countings[r.counted()].max:
 		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)

@@ -27,7 +27,7 @@ type record struct {
 
 // add adds an event. It is a recorder, see [runtime.WithRecorder].
 func (r *record) add(e runtime.DecisionEvent) {
-	if e.Mode == runtime.Shadow {
+	if !e.Mode.Denies() {
 		return // clients do not meet this limit
 	}
 	r.mu.Lock()
