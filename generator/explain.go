@@ -131,7 +131,7 @@ func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Me
 		case directive.TopicRedis:
 			sentences = append(sentences, "The key expires once it has no effect any more.")
 		case directive.TopicRefusal:
-			if !r.IsShadow() {
+			if r.Refuses() {
 				sentences = append(sentences, answers(r, methods)...)
 			}
 		}

@@ -176,8 +176,8 @@ func limitOf(r *model.Rule) string {
 	if len(r.Adaptive()) > 0 {
 		extras = append(extras, "adaptive")
 	}
-	if r.IsShadow() {
-		extras = append(extras, "shadow")
+	if !r.Refuses() {
+		extras = append(extras, r.Mode())
 	}
 	if len(extras) > 0 {
 		text += ", " + strings.Join(extras, ", ")

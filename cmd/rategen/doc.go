@@ -163,8 +163,9 @@ The options are:
     long a process admits calls by itself, from what it has charged ahead; it
     costs that part of the window of the rate (default: 0s, Redis decides every
     call)
-  - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
-    out; enforce refuses them (default: enforce)
+  - mode=enforce|soft|shadow: shadow counts calls and refuses none, to try a
+    limit out; soft does so and tells the method, which may do less: see
+    runtime.Exceeded; enforce refuses them (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
     follows how busy the process is, from half to one and a half times max
     (default: fixed)

@@ -2,6 +2,7 @@ package directive
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
@@ -22,8 +23,8 @@ func resolutionFits(s *Settings) error { return s.rule().FitsResolution() }
 func leaseFits(s *Settings) error { return s.rule().FitsLease() }
 
 func blockFits(s *Settings) error {
-	if s.IsShadow() {
-		return errors.New("mode=shadow refuses nobody, so nobody can be blocked: remove one of the two")
+	if !s.Refuses() {
+		return fmt.Errorf("mode=%s refuses nobody, so nobody can be blocked: remove one of the two", s.Mode())
 	}
 	return s.rule().FitsBlock()
 }

@@ -121,11 +121,11 @@ var Options = []Option{{
 	field: "Lease",
 	says:  says{TopicLimit: leaseSays},
 }, {
-	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|shadow",
-	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
+	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|soft|shadow",
+	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `soft` does so and tells the method, which may do less: see `runtime.Exceeded`; `enforce` refuses them",
 	Default: "`enforce`",
-	parse:   oneOf("enforce", "shadow"), unset: "enforce",
-	field: "Mode", code: names{"shadow": {naming.RuntimePath, "Shadow"}}.code,
+	parse:   oneOf("enforce", "soft", "shadow"), unset: "enforce",
+	field: "Mode", code: names{"soft": {naming.RuntimePath, "Soft"}, "shadow": {naming.RuntimePath, "Shadow"}}.code,
 	says: says{TopicRefusal: modeSays},
 }, {
 	Name: "adaptive", Value: "SIGNAL,SIGNAL...",

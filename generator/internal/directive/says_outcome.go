@@ -8,7 +8,7 @@ import (
 )
 
 func refusalSays(s *Settings) string {
-	if s.IsShadow() {
+	if !s.Refuses() {
 		return ""
 	}
 	most, _ := s.max()
@@ -31,7 +31,7 @@ func refusalSays(s *Settings) string {
 func waitSays(s *Settings) string {
 	wait := get[time.Duration](s, "wait")
 	switch {
-	case wait == 0 || s.IsShadow():
+	case wait == 0 || !s.Refuses():
 		return ""
 	case s.Algorithm() == spec.LeakyBucket:
 		return "A call waits for its turn. It is refused at once if that comes later than " + ShortDuration(wait) + ", or than the deadline of its context."
@@ -47,8 +47,11 @@ func blockSays(s *Settings) string {
 }
 
 func modeSays(s *Settings) string {
-	if s.IsShadow() {
+	switch s.Mode() {
+	case "shadow":
 		return "Nothing is refused: in shadow mode the limit counts, and reports what it would have refused."
+	case "soft":
+		return "Nothing is refused: in soft mode a call that the limit has no room for goes on, and finds the limit in runtime.Exceeded of its context."
 	}
 	return ""
 }
@@ -101,7 +104,7 @@ func storageSays(s *Settings) string {
 
 // failSays is about failures as [stateSays] is about Redis.
 func failSays(s *Settings) string {
-	if s.IsShadow() {
+	if !s.Refuses() {
 		return "If Redis gives no answer, the call goes on and is not counted."
 	}
 	const noAnswer = "If Redis gives no answer in time, "

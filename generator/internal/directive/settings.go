@@ -204,8 +204,14 @@ func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block")
 // ahead, or 0.
 func (s *Settings) Lease() time.Duration { return get[time.Duration](s, "lease") }
 
-// IsShadow reports whether calls are counted and never refused.
-func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
+// Mode returns whether calls are refused.
+func (s *Settings) Mode() string { return cmp.Or(get[string](s, "mode"), "enforce") }
+
+// Refuses reports whether calls may be refused, and are not counted only.
+func (s *Settings) Refuses() bool { return s.Mode() == "enforce" }
+
+// IsSoft reports whether calls are told that they are over the limit.
+func (s *Settings) IsSoft() bool { return s.Mode() == "soft" }
 
 // Adaptive returns the signals that the max adapts to.
 func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }

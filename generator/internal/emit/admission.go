@@ -89,6 +89,9 @@ func (a *admission) arguments() []jen.Code {
 func (a *admission) take(limits []jen.Code) {
 	m := a.method
 	a.ctx = a.context()
+	if m.IsSoft() {
+		a.add(a.ctx.Clone().Op("=").Add(a.runtime("WithExceeded")).Call(a.ctx))
+	}
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
 	if m.Settles() || m.Holds() || m.AnswersDiffer() {

@@ -54,6 +54,11 @@ func (m *Method) EachExpr(visit func(*expr.Expr)) {
 	}
 }
 
+// IsSoft reports whether calls are told that they are over a limit.
+func (m *Method) IsSoft() bool {
+	return slices.ContainsFunc(m.Limits, func(l *Limit) bool { return l.Rule.IsSoft() })
+}
+
 // Settles reports whether a charge may change when the call is over.
 func (m *Method) Settles() bool { return slices.ContainsFunc(m.Limits, (*Limit).Settles) }
 
