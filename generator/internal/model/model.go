@@ -268,7 +268,7 @@ func (b *Builder) checkImports(f *File, w *Wrapper) {
 						continue
 					}
 					if way := b.ImportWay(spec.Path, f.Home.Path()); way != "" {
-						b.Report.At(spec.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", spec.Path, f.Home.Path(), way)
+						ReportCircle(b.Report, spec, f.Home.Path(), way)
 					}
 				}
 			}
@@ -282,4 +282,10 @@ func (b *Builder) checkImports(f *File, w *Wrapper) {
 			check(r.Max)
 		}
 	}
+}
+
+// ReportCircle reports an import of a directive that imports the package of the
+// generated code, in a way that [load.ImportWay] has found.
+func ReportCircle(report *diag.Reporter, i *directive.Import, home, way string) {
+	report.At(i.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", i.Path, home, way)
 }
