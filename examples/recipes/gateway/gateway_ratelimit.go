@@ -106,3 +106,8 @@ func (s *RateLimitedModel) Complete(ctx context.Context, req Request) (*Response
 	s.limiter.SettleLater(ctx, decision, limit, limit2, limit3, limit4)
 	return resp, err
 }
+
+// Unwrap returns the Model behind the limits.
+func (s *RateLimitedModel) Unwrap() Model {
+	return s.next
+}
