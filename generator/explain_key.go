@@ -3,10 +3,8 @@ package generator
 import (
 	"fmt"
 	"go/constant"
-	"go/types"
-	"slices"
+	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
@@ -18,7 +16,7 @@ func exampleKey(r *model.Rule, methods []*model.Method) string {
 	var parts, given []string
 	if limit := limitOn(methods, r); limit != nil {
 		for _, part := range limit.Parts {
-			text := example(part)
+			text := example(part, len(given))
 			if part.Expr.Const == nil {
 				given = append(given, part.Expr.Source.Text+" = "+text)
 			}
@@ -44,53 +42,18 @@ func limitOn(methods []*model.Method, r *model.Rule) *model.Limit {
 	return nil
 }
 
-// examples are values of strings, by a word in the expression that gives them.
-var examples = []struct{ word, value string }{
-	{"mail", "ann@example.com"}, {"uuid", exampleUUID}, {"phone", "+15550100"}, {"addr", exampleIP}, {"ip", exampleIP},
-	{"tenant", "acme"}, {"org", "acme"}, {"plan", "premium"}, {"user", "ann"}, {"login", "ann"}, {"account", "ann"}, {"name", "ann"},
-}
-
-const (
-	exampleNumber = "1001"
-	exampleIP     = "203.0.113.7"
-	exampleUUID   = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" // from RFC 4122
-)
-
-// example returns a value that a part of a key may have.
-func example(part *expr.KeyPart) string {
+// example returns a value that a part of a key may have; n parts before it have others.
+func example(part *expr.KeyPart, n int) string {
 	if v := part.Expr.Const; v != nil {
 		if v.Kind() == constant.String {
 			return constant.StringVal(v)
 		}
 		return v.ExactString()
 	}
-	switch part.Add {
-	case "AddInt", "AddUint":
-		return exampleNumber
-	case "AddBool":
+	if part.Add == "AddBool" {
 		return "true"
 	}
-	if named, ok := types.Unalias(part.Expr.Type).(*types.Named); ok {
-		switch named.Obj().Name() {
-		case "UUID":
-			return exampleUUID
-		case "Addr", "IP":
-			return exampleIP
-		}
-	}
-	// The last name that says something decides, as in #req.User.Email.
-	words := strings.FieldsFunc(strings.ToLower(part.Expr.Source.Text), func(c rune) bool { return !unicode.IsLetter(c) })
-	for _, word := range slices.Backward(words) {
-		if strings.HasSuffix(word, "id") && word != "uuid" {
-			break
-		}
-		for _, e := range examples {
-			if strings.HasSuffix(word, e.word) {
-				return e.value
-			}
-		}
-	}
-	return exampleNumber
+	return strconv.Itoa(1001 + n)
 }
 
 // answers says what a refused call of methods returns.

@@ -60,7 +60,7 @@ a.go:5              m.Service.GetByID   5 per 10s, adaptive  #id
 a.go:7              m.Service.Import    #tenant.PerMinute …  #tenant.ID,clientI…
 a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all callers)
 …y/nested/svc.go:5  nested.S.Do         100 per 1m, slidin…  #id
-out/out.go:4        out.Model.LogIn     5 per 15m, refund,…  #user
+out/out.go:4        out.Model.LogIn     5 per 15m, block 1…  #user
 out/out.go:6        out.Model.Ask       10 in flight         (all callers)
 out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 `

@@ -51,6 +51,20 @@ func (s *Settings) Says(about Topic) []string {
 	return all
 }
 
+func algorithmBrief(s *Settings) string {
+	if a := s.Algorithm(); a != spec.SlidingLog && a != spec.Concurrency {
+		return a
+	}
+	return ""
+}
+
+func modeBrief(s *Settings) string {
+	if s.Refuses() {
+		return ""
+	}
+	return s.Mode()
+}
+
 func keySays(s *Settings) string {
 	key := texts(s.Key())
 	switch len(key) {
