@@ -2,6 +2,7 @@ package expr
 
 import (
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 )
@@ -12,8 +13,9 @@ func (e *Expr) MayBeNegative() bool { return e.mayBeNegative(e.Node) }
 
 func (e *Expr) mayBeNegative(n ast.Expr) bool {
 	tv := e.Info.Types[n]
-	if tv.Value != nil { // the model has looked at it
-		return false
+	if tv.Value != nil {
+		v := constant.ToInt(tv.Value)
+		return v.Kind() == constant.Int && constant.Sign(v) < 0
 	}
 	if b, ok := tv.Type.Underlying().(*types.Basic); ok && b.Info()&types.IsUnsigned != 0 {
 		return false
