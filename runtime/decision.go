@@ -118,7 +118,7 @@ func (d *Decision) ofAll(charges []Charge) *Charge {
 
 // of makes a decision describe a charge.
 func (d *Decision) of(c *Charge) {
-	d.Allowed = c.Allowed || c.Rule.Mode == Shadow
+	d.Allowed = c.Allowed || !c.Rule.Mode.Denies()
 	if c.Recalled {
 		d.Source = SourceRecalled
 	}
@@ -131,8 +131,8 @@ func (d *Decision) of(c *Charge) {
 // tighterThan reports whether c matters more to the caller than o: a limit that
 // denies comes before one that does not, and one in shadow mode comes last.
 func (c *Charge) tighterThan(o *Charge) bool {
-	if c.Rule.Mode != o.Rule.Mode {
-		return c.Rule.Mode == Enforce
+	if denies := c.Rule.Mode.Denies(); denies != o.Rule.Mode.Denies() {
+		return denies
 	}
 	if c.Allowed && o.Allowed {
 		return c.Remaining < o.Remaining

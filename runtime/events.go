@@ -94,7 +94,7 @@ func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Dur
 		switch {
 		case err != nil:
 			ev.Verdict = Unavailable
-		case !c.Allowed && c.Rule.Mode == Shadow:
+		case !c.Allowed && !c.Rule.Mode.Denies():
 			ev.Verdict = ShadowDenied
 		case !c.Allowed:
 			ev.Verdict = Denied

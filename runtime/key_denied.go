@@ -38,7 +38,7 @@ func (l *Limiter) keyDenied(ctx context.Context, r *Rule, key []byte) {
 		return // not a key of the rule's
 	}
 	text := keyTexts.Get().(*[maxKey]byte)
-	ev := KeyDeniedEvent{Rule: r.Name, Key: append(text[:0], key[start:end]...), Shadow: r.Mode == Shadow}
+	ev := KeyDeniedEvent{Rule: r.Name, Key: append(text[:0], key[start:end]...), Shadow: !r.Mode.Denies()}
 	for _, o := range l.events.observers {
 		notifyWith(l.events, ctx, o.KeyDenied, ev)
 	}

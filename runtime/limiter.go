@@ -308,6 +308,7 @@ func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, sour
 		l.keysDenied(ctx, req.charges)
 	}
 	err = l.answer(req.charges, req.call[0].arrived, d)
+	exceed(ctx, req.charges)
 	if d.isCharged() {
 		page, receipt := req.receipts.Issue()
 		l.issue(d, limits, page, receipt)
@@ -321,7 +322,7 @@ func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, sour
 func (l *Limiter) answer(charges []Charge, arrived time.Duration, d *Decision) error {
 	charge := d.ofAll(charges)
 	for i := range charges {
-		if c := &charges[i]; !c.Allowed && c.Rule.Mode == Shadow {
+		if c := &charges[i]; !c.Allowed && !c.Rule.Mode.Denies() {
 			l.events.log.shadowDenied(c, d.Source, arrived)
 		}
 	}

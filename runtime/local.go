@@ -61,7 +61,7 @@ func (l *Limiter) policy(r *Rule) FailurePolicy {
 	if policy == FailDefault {
 		policy = l.fail
 	}
-	if policy == FailDefault || policy == FailClosed && r.Mode == Shadow {
+	if policy == FailDefault || policy == FailClosed && !r.Mode.Denies() {
 		return FailOpen
 	}
 	return policy

@@ -121,7 +121,7 @@ const (
 	Admitted Verdict = iota
 	// Denied: the limit had no room.
 	Denied
-	// ShadowDenied: the limit had no room, but only counts.
+	// ShadowDenied: the limit had no room, but only counts, in [Shadow] or [Soft] mode.
 	ShadowDenied
 	// NotCharged: the limit had room, another of the call had none.
 	NotCharged

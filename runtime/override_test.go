@@ -216,7 +216,7 @@ func TestOverridesRefused(t *testing.T) {
 		{"long window", "any", runtime.Override{Window: new(runtime.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
 		{"mode", "any", runtime.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
 		{"log max", "log", runtime.Override{Max: new(int64(runtime.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
-		{"window below the resolution", "sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution 1m0s is not whole microseconds up to the window`},
+		{"window below the resolution", "sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
 		{"invalid", "log", runtime.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
 		{"unread", "log", runtime.Override{}, errors.New("no such file"), "no such file"},
 	} {

@@ -198,7 +198,7 @@ func (t *turn) leave(ask bool) {
 func (r *request) leftOver() bool {
 	for i := range r.charges {
 		if c := &r.charges[i]; r.turn.line.of(c) {
-			return c.Remaining > 0 || c.Rule.Mode == Shadow
+			return c.Remaining > 0 || !c.Rule.Mode.Denies()
 		}
 	}
 	return true

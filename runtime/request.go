@@ -71,7 +71,7 @@ func (r *request) told() bool { return r.peeking || r.again }
 func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8) error {
 	rule, max, on, err := l.effective(limit)
 	if err != nil {
-		if rule != nil && rule.Mode == Shadow && !r.peeking {
+		if rule != nil && !rule.Mode.Denies() && !r.peeking {
 			r.failed(ctx, l, rule, err)
 			return nil
 		}
@@ -80,7 +80,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if !on || limit.cost == 0 {
 		return nil
 	}
-	if rule.Mode == Shadow && !r.peeking {
+	if !rule.Mode.Denies() && !r.peeking {
 		if err := l.resting(rule); err != nil {
 			r.failed(ctx, l, rule, err)
 			return nil
@@ -99,10 +99,11 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if charge.emptyPart = limit.key.hasEmpty(); charge.emptyPart && !r.told() {
 		l.events.log.emptyPart(rule)
 	}
-	if charge.unsatisfiable() && rule.Mode == Shadow {
+	if charge.unsatisfiable() && !rule.Mode.Denies() {
 		if !r.told() {
 			charge.RetryAfter = Never
 			l.events.unsatisfiable(ctx, &charge)
+			exceed(ctx, []Charge{charge})
 		}
 		return nil
 	}
@@ -127,10 +128,10 @@ func (r *request) place(l *Limiter, c Charge) error {
 	for i := 0; i < len(r.charges); i++ {
 		o := &r.charges[i]
 		switch same := bytes.Equal(o.Key, c.Key); {
-		case same && c.Rule.Mode == Shadow:
+		case same && !c.Rule.Mode.Denies():
 			l.events.log.sharedKey(c.Rule, o.Rule)
 			return nil
-		case same && o.Rule.Mode == Shadow:
+		case same && !o.Rule.Mode.Denies():
 			l.events.log.sharedKey(o.Rule, c.Rule)
 			r.charges = slices.Delete(r.charges, i, i+1)
 			i--
@@ -138,7 +139,7 @@ func (r *request) place(l *Limiter, c Charge) error {
 		case same:
 			return o.join(&c)
 		}
-		if o.Rule.Mode == Enforce || c.Rule.Mode == Shadow {
+		if o.Rule.Mode == Enforce || !c.Rule.Mode.Denies() {
 			at = i + 1
 		}
 	}

@@ -42,7 +42,7 @@ func (l *Limiter) resting(r *Rule) error {
 func (l *Limiter) shadowsDecided(ctx context.Context, req *request) {
 	for i := len(req.charges) - 1; i >= 0; i-- {
 		c := &req.charges[i]
-		if c.Rule.Mode != Shadow {
+		if c.Rule.Mode.Denies() {
 			continue
 		}
 		switch err := c.Err; {

@@ -41,7 +41,7 @@ func (r *request) pause() (time.Duration, bool) {
 	longest := time.Duration(0)
 	for i := range r.charges {
 		c := &r.charges[i]
-		if c.Allowed || c.Rule.Mode == Shadow {
+		if c.Allowed || !c.Rule.Mode.Denies() {
 			continue
 		}
 		if c.Rule.Algorithm == Concurrency {
@@ -97,7 +97,7 @@ func (l *Limiter) awaitTurn(ctx context.Context, req *request, limits []Limit) e
 func (l *Limiter) hasten(c *Charge, limit *Limit, passed time.Duration) {
 	rule, max, on, err := l.effective(limit)
 	switch {
-	case !on || !l.Enabled() || err == nil && rule.Mode == Shadow:
+	case !on || !l.Enabled() || err == nil && !rule.Mode.Denies():
 		c.Delay = 0
 	case err == nil && c.source != SourceLocal && max > 0:
 		rate := float64(max) / float64(rule.Window) * float64(c.Rule.Window) / float64(c.Max)

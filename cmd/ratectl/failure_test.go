@@ -82,7 +82,7 @@ func TestFailures(t *testing.T) {
 
 		{"override set login.user", 2, "what is to change? Say -max, -window, -mode or -enabled", nil},
 		{"override set login.user -max -1", 2, `-max "-1": write a whole number`, nil},
-		{"override set login.user -mode on", 2, `-mode "on": write enforce or shadow`, nil},
+		{"override set login.user -mode on", 2, `-mode "on": write enforce, soft or shadow`, nil},
 		{"override set login.user -enabled maybe", 2, `-enabled "maybe": write true or false`, nil},
 		{"override set login.user -window 1us", 1, "window 1µs is not between", nil},
 		{"override set login.user -max 1 -for -1h", 2, "-for -1h0m0s: write a duration", nil},

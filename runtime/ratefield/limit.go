@@ -33,7 +33,7 @@ type Limit struct {
 // LimitOf returns what a decision says to a client, and false if that is nothing:
 // about limits in shadow mode, and about what this process can serve at all.
 func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
-	if ev.Mode == runtime.Shadow || ev.Source == runtime.SourceProcess {
+	if !ev.Mode.Denies() || ev.Source == runtime.SourceProcess {
 		return l, false
 	}
 	return Limit{

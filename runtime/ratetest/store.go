@@ -116,7 +116,7 @@ func (s *store) refuse(ctx context.Context, call *runtime.Call, refused []time.D
 		if retryAfter != runtime.Never {
 			c.ResetAfter = retryAfter
 		}
-		commit = commit && c.Rule.Mode == runtime.Shadow // nothing else is charged
+		commit = commit && !c.Rule.Mode.Denies() // nothing else is charged
 	}
 	if err := s.count(ctx, &others, commit); err != nil {
 		return err

@@ -64,3 +64,8 @@ func (s *RateLimitedOrders) Show(c *gin.Context) {
 	}
 	s.next.Show(c)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}
