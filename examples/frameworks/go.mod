@@ -58,6 +58,12 @@ require (
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
 	github.com/quic-go/quic-go v0.59.0 // indirect
+	github.com/rategen/rategen/runtime/rateecho v0.0.0
+	github.com/rategen/rategen/runtime/rateecho4 v0.0.0
+	github.com/rategen/rategen/runtime/ratefasthttp v0.0.0 // indirect
+	github.com/rategen/rategen/runtime/ratefiber2 v0.0.0
+	github.com/rategen/rategen/runtime/rategin v0.0.0
+	github.com/rategen/rategen/runtime/ratekratos v0.0.0
 	github.com/rategen/rategen/runtime/raterpc v0.0.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/rivo/uniseg v0.2.0 // indirect
@@ -96,3 +102,15 @@ replace github.com/rategen/rategen/runtime/rateconnect => ../../runtime/rateconn
 replace github.com/rategen/rategen/runtime/rategrpc => ../../runtime/rategrpc
 
 replace github.com/rategen/rategen/runtime/raterpc => ../../runtime/raterpc
+
+replace github.com/rategen/rategen/runtime/rategin => ../../runtime/rategin
+
+replace github.com/rategen/rategen/runtime/rateecho => ../../runtime/rateecho
+
+replace github.com/rategen/rategen/runtime/rateecho4 => ../../runtime/rateecho4
+
+replace github.com/rategen/rategen/runtime/ratefasthttp => ../../runtime/ratefasthttp
+
+replace github.com/rategen/rategen/runtime/ratefiber2 => ../../runtime/ratefiber2
+
+replace github.com/rategen/rategen/runtime/ratekratos => ../../runtime/ratekratos
