@@ -3,7 +3,7 @@ module github.com/rategen/rategen/generator/golangci
 go 1.26.0
 
 require (
-	github.com/golangci/plugin-module-register v0.1.1
+	github.com/golangci/plugin-module-register v0.1.2
 	github.com/rategen/rategen v0.0.0
 	golang.org/x/tools v0.50.0
 )

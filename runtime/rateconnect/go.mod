@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	connectrpc.com/connect v1.19.2
-	github.com/google/go-cmp v0.6.0
+	github.com/google/go-cmp v0.7.0
 	github.com/rategen/rategen v0.0.0
 	github.com/rategen/rategen/runtime/raterpc v0.0.0
 	go.uber.org/goleak v1.3.0

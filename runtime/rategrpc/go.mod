@@ -3,7 +3,7 @@ module github.com/rategen/rategen/runtime/rategrpc
 go 1.26.0
 
 require (
-	github.com/google/go-cmp v0.6.0
+	github.com/google/go-cmp v0.7.0
 	github.com/rategen/rategen v0.0.0
 	github.com/rategen/rategen/runtime/raterpc v0.0.0
 	go.uber.org/goleak v1.3.0

@@ -3,7 +3,7 @@ module github.com/rategen/rategen/runtime/rateotel
 go 1.26.0
 
 require (
-	github.com/google/go-cmp v0.6.0
+	github.com/google/go-cmp v0.7.0
 	github.com/rategen/rategen v0.0.0
 	go.opentelemetry.io/otel v1.28.0
 	go.opentelemetry.io/otel/metric v1.28.0

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/dunglas/httpsfv v1.0.0
-	github.com/google/go-cmp v0.6.0
+	github.com/google/go-cmp v0.7.0
 	github.com/rategen/rategen v0.0.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20250414145226-207652e42e2e
 	google.golang.org/protobuf v1.36.6
