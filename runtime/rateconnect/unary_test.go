@@ -155,7 +155,7 @@ func TestGRPC(t *testing.T) {
 		attempts++
 		return inner(ctx, req)
 	}}, raterpc.WithPushback(time.Minute))
-	conn, err := grpc.NewClient(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.Dial(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
 			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))

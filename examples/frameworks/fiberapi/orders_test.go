@@ -7,7 +7,6 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/rategen/rategen/examples/frameworks/refused"
-	"github.com/rategen/rategen/runtime"
 )
 
 type orders struct{}
@@ -20,20 +19,11 @@ func (orders) Show(c *fiber.Ctx) error {
 }
 
 func TestRefused(t *testing.T) {
-	url := serve(t, refused.Limiter(t))
-	refused.At(t, url, refused.WithoutFields)
-	refused.Status(t, url+"/orders/missing", fiber.StatusNotFound)
-	refused.UnavailableAt(t, serve(t, refused.Down(t)))
-}
-
-// serve serves an application, and returns its address.
-func serve(t *testing.T, limiter *runtime.Limiter) string {
-	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := newApp(orders{}, limiter)
+	app := newApp(orders{}, refused.Limiter(t))
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener) }()
 	t.Cleanup(func() {
@@ -44,5 +34,7 @@ func serve(t *testing.T, limiter *runtime.Limiter) string {
 			t.Error(err)
 		}
 	})
-	return "http://" + listener.Addr().String()
+	url := "http://" + listener.Addr().String()
+	refused.At(t, url)
+	refused.Status(t, url+"/orders/missing", fiber.StatusNotFound)
 }

@@ -20,18 +20,19 @@ type Order struct{ ID string }
 type QueryResolver interface {
 	// Order returns an order.
 	//
-	//ratelimit:key=#id window=1h max=1 message="too many orders, come back in {retry_after}"
+	//ratelimit:key=#id window=1h max=1
 	Order(ctx context.Context, id string) (*Order, error)
 }
 
 // asGraphQL gives refusals a code, and the seconds to wait, as extensions.
 func asGraphQL(_ context.Context, err error) error {
-	e := &gqlerror.Error{Err: err, Message: "the limit of the call could not be applied", Extensions: map[string]any{"code": "RATE_LIMITER_UNAVAILABLE"}}
-	if limited, ok := errors.AsType[*runtime.LimitedError](err); ok {
-		e.Message, e.Extensions["code"] = limited.Error(), "RATE_LIMITED"
-		if limited.RetryAfter != runtime.Never {
-			e.Extensions["retryAfter"] = math.Ceil(limited.RetryAfter.Seconds())
-		}
+	limited, ok := errors.AsType[*runtime.LimitedError](err)
+	if !ok {
+		return &gqlerror.Error{Err: err, Message: "try again later", Extensions: map[string]any{"code": "UNAVAILABLE"}}
+	}
+	e := &gqlerror.Error{Err: err, Message: limited.Error(), Extensions: map[string]any{"code": "RATE_LIMITED"}}
+	if limited.RetryAfter != runtime.Never {
+		e.Extensions["retryAfter"] = math.Ceil(limited.RetryAfter.Seconds())
 	}
 	return e
 }

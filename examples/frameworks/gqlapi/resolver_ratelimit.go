@@ -14,12 +14,11 @@ const _ = runtime.IsAtLeastVersion0_1_0
 
 // The limit of QueryResolver.
 var queryResolverOrderLimit = &runtime.Rule{
-	Name:    "gqlapi.QueryResolver.Order",
-	Source:  "resolver.go: QueryResolver.Order",
-	Prefix:  "rate_limit:gqlapi.QueryResolver.Order:",
-	Window:  time.Hour,
-	Max:     1,
-	Message: "too many orders, come back in {retry_after}",
+	Name:   "gqlapi.QueryResolver.Order",
+	Source: "resolver.go: QueryResolver.Order",
+	Prefix: "rate_limit:gqlapi.QueryResolver.Order:",
+	Window: time.Hour,
+	Max:    1,
 }
 
 // RateLimitedQueryResolver is a QueryResolver that admits calls within the
