@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	pb "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
@@ -61,7 +60,7 @@ func TestHiddenRefusals(t *testing.T) {
 				unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 					return &pb.SimpleResponse{}, refuse(ctx)
 				},
-				client: func(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+				client: func(stream pb.TestService_StreamingInputCallServer) error {
 					if err := refuse(stream.Context()); err != nil {
 						return err
 					}
