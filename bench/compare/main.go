@@ -10,7 +10,7 @@
 //
 // Usage:
 //
-//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-cores n] [-connections n] [-markdown] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
@@ -24,8 +24,10 @@
 // With -only and -cases a part is measured, in seconds: the limiters whose names match
 // one regular expression, beside those that all are compared with, in the cases whose
 // headings match the other. Targets that need more say that they were not measured.
+// With -callers the curve alone is measured, with these numbers of callers.
 // For example:
 //
+//	go run ./compare -callers 2,3,4 -only 'token-bucket'
 //	go run ./compare -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
@@ -122,13 +124,21 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	defer look.Close()
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections}))
 	defer client.Close()
-	over := limiters.Server{Client: client, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
+	other, err := limiters.NewRueidis(redisServer.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	over := limiters.Server{Client: client, Rueidis: other, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
 
 	var result contest.Result
 	if result.Facts, err = plan.Facts(ctx, look); err != nil {
 		return nil, err
 	}
 	if result.Shared, err = plan.Shared(ctx, line, look, over); err != nil {
+		return nil, err
+	}
+	if result.Curve, err = plan.Curve(ctx, line, look, over); err != nil {
 		return nil, err
 	}
 	line.Show("sizes of keys")
