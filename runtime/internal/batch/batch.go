@@ -25,7 +25,7 @@ type batch struct {
 	clock   int64         // the server's latest time that was known then
 	overdue bool          // it has had no answer within the timeout
 	yielded bool          // others do not wait for it to return
-	seen    int           // 1 more than the callers that had joined when it was over; 0: see returned
+	gathers bool          // see Batcher.gather
 
 	denied []*Waiter // see dropDenied
 
@@ -135,7 +135,6 @@ func (b *batch) unload() {
 // free gives the batch back.
 func (b *batch) free() {
 	b.unload()
-	b.seen = 0
 	batches.Put(b)
 }
 
