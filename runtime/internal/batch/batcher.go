@@ -1,6 +1,8 @@
 // Package batch lets concurrent calls of a process share trips to one Redis
 // server. A call that finds no batch under way is sent at once; while batches
-// are under way calls wait, and when one returns they are sent together.
+// are under way calls wait, and when one returns they are sent together. Callers who
+// call again as soon as they are told come along, even if they are two: one trip for
+// both takes much less than two trips do.
 //
 // # Time and failure
 //
@@ -262,8 +264,8 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 		b.mu.Unlock()
 		return nil, ErrCrowded
 	}
-	if inline && len(b.waiting) == 0 {
-		switch crowds := b.crowds(w.arrived); {
+	if crowds := b.crowds(w.arrived); inline && len(b.waiting) == 0 {
+		switch {
 		case crowds && b.inFlight == 0 && b.last >= gatherFrom:
 			return b.gather(w), nil
 		case !crowds && b.inFlight < baseInFlight:
