@@ -14,7 +14,7 @@
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
-// docs/benchmarks.md and docs/benchmarks.svg of a checkout. With -quick there is one
+// docs/benchmarks.md, docs/benchmarks.svg and bench/results/callers.md of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
 //
 // With -runs n all is measured n times, one run after the other. The tables are those
@@ -155,6 +155,14 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 // publish writes what was found into the documentation.
 func publish(checkout string, runs []*contest.Result) error {
 	last := runs[len(runs)-1]
+	var curve bytes.Buffer
+	report.Callers(&curve, last)
+	if err := os.WriteFile(filepath.Join(checkout, "bench", "results", "callers.md"), curve.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if len(last.Shared) == 0 {
+		return nil // the curve alone was measured
+	}
 	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(last), 0o644); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func parse(args []string, w io.Writer) (options, error) {
 	if len(callers) > 0 {
 		o.plan.Callers = callers
 		if part.Cases == nil {
-			part.Cases = regexp.MustCompile("^curve ")
+			part.Cases = regexp.MustCompile(contest.OnlyCurve)
 		}
 	}
 	if *rounds > 0 {
@@ -73,8 +73,8 @@ func parse(args []string, w io.Writer) (options, error) {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.runs < 1:
 		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
-	case o.checkout != "" && !part.Whole():
-		return options{}, errors.New("-write needs all numbers: leave out -only, -cases and -callers")
+	case o.checkout != "" && !part.Whole() && !part.Curve():
+		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")
 	}
 	return o, o.plan.Check()
 }

@@ -28,6 +28,12 @@ const (
 // Whole reports whether nothing is left out.
 func (p Part) Whole() bool { return p.Only == nil && p.Cases == nil }
 
+// OnlyCurve are the cases of the curve.
+const OnlyCurve = "^curve "
+
+// Curve reports whether the part is the curve, and all of its limiters.
+func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.String() == OnlyCurve }
+
 // Check returns an error if the part is empty: a misspelt name must not look
 // like a measurement.
 func (p Plan) Check() error {
