@@ -29,7 +29,12 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 		title string
 		cell  func(row, floor *contest.Row) string
 	}{
-		{"decisions per second", func(row, _ *contest.Row) string { return count(row.Value(contest.Rate)) }},
+		{"decisions per second", func(row, _ *contest.Row) string {
+			if row.GaveUp > 0 {
+				return fmt.Sprintf("%s (%s %% gave up)", count(row.Value(contest.Rate)), significant(100*row.GaveUp))
+			}
+			return count(row.Value(contest.Rate))
+		}},
 		{"decisions per second, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.Rate)},
 		{"p50", func(row, _ *contest.Row) string { return span(row.Value(contest.P50)) }},
 		{"p50, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.P50)},

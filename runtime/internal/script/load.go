@@ -25,7 +25,7 @@ func (l *Library) Load(ctx context.Context, client redis.UniversalClient, limits
 	}
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for set := range sets {
-			p.ScriptLoad(ctx, l.text(set).source)
+			p.ScriptLoad(ctx, l.text(set).source())
 		}
 		return nil
 	})
