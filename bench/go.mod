@@ -10,6 +10,7 @@ require (
 	github.com/gomodule/redigo v1.9.3
 	github.com/rategen/rategen v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
 	github.com/sethvargo/go-limiter v0.7.1
 	github.com/sethvargo/go-redisstore v0.3.0
 	github.com/throttled/throttled/v2 v2.15.0

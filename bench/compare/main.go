@@ -10,11 +10,11 @@
 //
 // Usage:
 //
-//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-cores n] [-connections n] [-markdown] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
-// docs/benchmarks.md and docs/benchmarks.svg of a checkout. With -quick there is one
+// docs/benchmarks.md, docs/benchmarks.svg and bench/results/callers.md of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
 //
 // With -runs n all is measured n times, one run after the other. The tables are those
@@ -24,8 +24,10 @@
 // With -only and -cases a part is measured, in seconds: the limiters whose names match
 // one regular expression, beside those that all are compared with, in the cases whose
 // headings match the other. Targets that need more say that they were not measured.
+// With -callers the curve alone is measured, with these numbers of callers.
 // For example:
 //
+//	go run ./compare -callers 2,3,4 -only 'token-bucket'
 //	go run ./compare -runs 5 -only 'packed|zset' -cases 'over Redis, (1 caller|256 callers), 1,000 keys admitted|size'
 package main
 
@@ -122,13 +124,21 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	defer look.Close()
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections}))
 	defer client.Close()
-	over := limiters.Server{Client: client, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
+	other, err := limiters.NewRueidis(redisServer.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	over := limiters.Server{Client: client, Rueidis: other, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
 
 	var result contest.Result
 	if result.Facts, err = plan.Facts(ctx, look); err != nil {
 		return nil, err
 	}
 	if result.Shared, err = plan.Shared(ctx, line, look, over); err != nil {
+		return nil, err
+	}
+	if result.Curve, err = plan.Curve(ctx, line, look, over); err != nil {
 		return nil, err
 	}
 	line.Show("sizes of keys")
@@ -145,6 +155,14 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 // publish writes what was found into the documentation.
 func publish(checkout string, runs []*contest.Result) error {
 	last := runs[len(runs)-1]
+	var curve bytes.Buffer
+	report.Callers(&curve, last)
+	if err := os.WriteFile(filepath.Join(checkout, "bench", "results", "callers.md"), curve.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if len(last.Shared) == 0 {
+		return nil // the curve alone was measured
+	}
 	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(last), 0o644); err != nil {
 		return err
 	}

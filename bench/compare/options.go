@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/rategen/rategen/bench/internal/contest"
 )
@@ -35,11 +37,32 @@ func parse(args []string, w io.Writer) (options, error) {
 	flags.StringVar(&o.checkout, "write", "", "checkout to write the numbers into")
 	flags.Func("only", "limiters to measure, a regular expression for their names; those that they are compared with are measured as well", set(&part.Only))
 	flags.Func("cases", "cases to measure, a regular expression for their headings, such as \"over Redis, 1 caller, 1,000 keys admitted\", \"in memory, 64 callers, 100,000 keys, all denied\" and \"size of a key in Redis\"", set(&part.Cases))
+	var callers []int
+	flags.Func("callers", "numbers of callers, with commas between, of which the curve is made; nothing else is measured then unless -cases says so", func(s string) error {
+		for field := range strings.SplitSeq(s, ",") {
+			n, err := strconv.Atoi(field)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is no number of callers", field)
+			}
+			callers = append(callers, n)
+		}
+		return nil
+	})
+	rounds := flags.Int("rounds", 0, fmt.Sprintf("rounds of each case of the curve, 0 for %d", contest.Whole.RoundsCurve))
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
 	if *quick {
 		o.plan = contest.Quick
+	}
+	if len(callers) > 0 {
+		o.plan.Callers = callers
+		if part.Cases == nil {
+			part.Cases = regexp.MustCompile(contest.OnlyCurve)
+		}
+	}
+	if *rounds > 0 {
+		o.plan.RoundsCurve = *rounds
 	}
 	if *connections > 0 {
 		o.plan.Connections = *connections
@@ -50,10 +73,10 @@ func parse(args []string, w io.Writer) (options, error) {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.runs < 1:
 		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
-	case o.checkout != "" && !part.Whole():
-		return options{}, errors.New("-write needs all numbers: leave out -only and -cases")
+	case o.checkout != "" && !part.Whole() && !part.Curve():
+		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")
 	}
-	return o, part.Check()
+	return o, o.plan.Check()
 }
 
 // set returns what sets a regular expression from a flag.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +22,16 @@ func TestParse(t *testing.T) {
 	if part := o.plan.Part; part.Only.String() != "packed|zset" || part.Cases.String() != "1 caller, 1,000 keys" {
 		t.Errorf("%v", part)
 	}
+	o, err = parse([]string{"-callers", "3,5", "-rounds", "9"}, &told)
+	if err != nil || !slices.Equal(o.plan.Callers, []int{3, 5}) || o.plan.RoundsCurve != 9 || o.plan.Part.Cases.String() != "^curve " {
+		t.Errorf("a curve: %+v, %v", o, err)
+	}
+	o, err = parse([]string{"-callers", "3,5", "-write", ".."}, &told)
+	if err != nil || o.checkout != ".." {
+		t.Errorf("a curve to be written: %+v, %v", o, err)
+	}
 	o, err = parse(nil, &told)
-	if err != nil || o.plan != contest.Whole || o.runs != 1 {
+	if err != nil || !reflect.DeepEqual(o.plan, contest.Whole) || o.runs != 1 {
 		t.Errorf("without flags: %+v, %v", o, err)
 	}
 	o, err = parse([]string{"-runs", "5", "-write", ".."}, &told)
@@ -32,8 +42,11 @@ func TestParse(t *testing.T) {
 
 func TestParseFaults(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
-		{"-write .. -only packed", "-write needs all numbers: leave out -only and -cases"},
-		{"-write .. -cases hot", "-write needs all numbers: leave out -only and -cases"},
+		{"-write .. -only packed", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
+		{"-write .. -cases hot", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
+		{"-write .. -callers 3 -only packed", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
+		{"-callers 3,,4", `invalid value "3,,4" for flag -callers: "" is no number of callers`},
+		{"-callers 0", `invalid value "0" for flag -callers: "0" is no number of callers`},
 		{"-runs 0", "-runs 0: at least one run is needed"},
 		{"-only packt", `no limiter's name matches "packt"`},
 		{"-cases warm", `no case's heading matches "warm"`},

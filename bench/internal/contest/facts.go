@@ -72,7 +72,7 @@ func versions() string {
 	}
 	var all []string
 	for _, prefix := range []string{
-		"github.com/redis/go-redis/", "github.com/go-redis/redis_rate/", "github.com/throttled/", "github.com/ulule/",
+		"github.com/redis/go-redis/", "github.com/redis/rueidis", "github.com/go-redis/redis_rate/", "github.com/throttled/", "github.com/ulule/",
 		"github.com/sethvargo/", "github.com/gomodule/redigo", "golang.org/x/time",
 	} {
 		for _, module := range build.Deps {

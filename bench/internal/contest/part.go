@@ -17,9 +17,10 @@ type Part struct {
 	Cases *regexp.Regexp
 }
 
-// The headings of cases: the first two stand before the case.
+// The headings of cases: the first three stand before the case.
 const (
 	overRedis = "over Redis, "
+	curveOver = "curve over Redis, "
 	inMemory  = "in memory, "
 	sizeOfKey = "size of a key in Redis"
 )
@@ -27,9 +28,16 @@ const (
 // Whole reports whether nothing is left out.
 func (p Part) Whole() bool { return p.Only == nil && p.Cases == nil }
 
+// OnlyCurve are the cases of the curve.
+const OnlyCurve = "^curve "
+
+// Curve reports whether the part is the curve, and all of its limiters.
+func (p Part) Curve() bool { return p.Only == nil && p.Cases != nil && p.Cases.String() == OnlyCurve }
+
 // Check returns an error if the part is empty: a misspelt name must not look
 // like a measurement.
-func (p Part) Check() error {
+func (p Plan) Check() error {
+	part := p.Part
 	var names, headings []string
 	for _, l := range slices.Concat(limiters.Leased(), limiters.Rategen(), limiters.Peers()) {
 		names = append(names, l.Name)
@@ -43,12 +51,15 @@ func (p Part) Check() error {
 	for _, c := range LocalCases {
 		headings = append(headings, inMemory+c.String())
 	}
+	for _, n := range p.Callers {
+		headings = append(headings, curveOver+Case{n, 1000, Distinct}.String())
+	}
 	headings = append(headings, sizeOfKey)
 	switch {
-	case p.Only != nil && !slices.ContainsFunc(names, p.Only.MatchString):
-		return fmt.Errorf("no limiter's name matches %q", p.Only)
-	case p.Cases != nil && !slices.ContainsFunc(headings, p.Cases.MatchString):
-		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", p.Cases, headings[0], headings[len(SharedCases)], sizeOfKey)
+	case part.Only != nil && !slices.ContainsFunc(names, part.Only.MatchString):
+		return fmt.Errorf("no limiter's name matches %q", part.Only)
+	case part.Cases != nil && !slices.ContainsFunc(headings, part.Cases.MatchString):
+		return fmt.Errorf("no case's heading matches %q: headings are as %q, %q and %q", part.Cases, headings[0], headings[len(SharedCases)], sizeOfKey)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 func TestPart(t *testing.T) {
 	part := Part{Only: regexp.MustCompile("packed|denial known"), Cases: regexp.MustCompile("1 caller, 1,000 keys|^size")}
-	if err := part.Check(); err != nil {
+	if err := (Plan{Part: part}).Check(); err != nil {
 		t.Error(err)
 	}
 	if part.Whole() || !(Part{}).Whole() {
@@ -51,8 +51,9 @@ func TestPartCheck(t *testing.T) {
 		{"zset", "over Redis, 256 callers, one hot key", ""},
 		{"sliding-log$", "in memory", ""}, // is in memory alone
 		{"lease", "size", ""},
+		{"", "curve over Redis, 16 callers", ""},
 		{"zzset", "", `no limiter's name matches "zzset"`},
-		{"", "2 callers", `no case's heading matches "2 callers": headings are as "over Redis, 1 caller, 1,000 keys admitted", "in memory, 1 caller, 1,000 keys admitted" and "size of a key in Redis"`},
+		{"", "32 callers", `no case's heading matches "32 callers": headings are as "over Redis, 1 caller, 1,000 keys admitted", "in memory, 1 caller, 1,000 keys admitted" and "size of a key in Redis"`},
 	} {
 		var part Part
 		if test.only != "" {
@@ -62,7 +63,7 @@ func TestPartCheck(t *testing.T) {
 			part.Cases = regexp.MustCompile(test.cases)
 		}
 		fault := ""
-		if err := part.Check(); err != nil {
+		if err := (Plan{Part: part, Callers: []int{16}}).Check(); err != nil {
 			fault = err.Error()
 		}
 		if fault != test.fault {

@@ -30,6 +30,12 @@ type Plan struct {
 	// MeasureLocal and RoundsLocal are the same for limiters in memory.
 	MeasureLocal time.Duration
 	RoundsLocal  int
+	// Callers are how many there are in the cases of the curve. Each round is
+	// as short as MeasureCurve, and there are RoundsCurve of them: limiters are
+	// compared within a round, so that what else the machine does meets all.
+	Callers      []int
+	MeasureCurve time.Duration
+	RoundsCurve  int
 	// Fill is over how long the events of the keys are spread whose size is
 	// measured.
 	Fill time.Duration
@@ -44,15 +50,20 @@ var (
 	Whole = Plan{
 		Rounds: 8, Warm: 110 * time.Millisecond, Measure: 130 * time.Millisecond, Recall: time.Second, RoundsFull: 3,
 		MeasureLocal: 60 * time.Millisecond, RoundsLocal: 5, Fill: 4 * time.Second, Connections: 64,
+		Callers: curve, MeasureCurve: 25 * time.Millisecond, RoundsCurve: 24,
 		Timeout: 100 * time.Millisecond,
 	}
 	// Quick shows that everything works; its numbers are rough.
 	Quick = Plan{
 		Rounds: 1, Warm: 20 * time.Millisecond, Measure: 60 * time.Millisecond, Recall: 100 * time.Millisecond, RoundsFull: 1,
 		MeasureLocal: 10 * time.Millisecond, RoundsLocal: 1, Fill: 500 * time.Millisecond, Connections: 64,
+		Callers: curve, MeasureCurve: 10 * time.Millisecond, RoundsCurve: 1,
 		Timeout: server.Patience, // also on a machine that does much else
 	}
 )
+
+// curve is how many callers the curve shows.
+var curve = []int{1, 2, 4, 8, 16, 32, 64, 256, 2000}
 
 // A Kind says which calls come.
 type Kind uint8

@@ -2,6 +2,7 @@ package contest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/load"
@@ -45,6 +46,21 @@ func (r *Row) Value(m Metric) float64 {
 		return 0
 	}
 	return Median(r.rounds[m])
+}
+
+// Beside returns how a metric compares with that of another row of the table: the
+// median of the rounds, each compared with itself, and the quarters beside it. It
+// returns zeros if one of them was not measured or does not count.
+func (r *Row) Beside(other *Row, m Metric) (median, low, high float64) {
+	if r.Fault != "" || other.Fault != "" || len(r.rounds[m]) == 0 || len(r.rounds[m]) != len(other.rounds[m]) {
+		return 0, 0, 0
+	}
+	ratios := make([]float64, len(r.rounds[m]))
+	for i, value := range r.rounds[m] {
+		ratios[i] = value / other.rounds[m][i]
+	}
+	slices.Sort(ratios)
+	return Median(ratios), ratios[(len(ratios)-1)/4], ratios[len(ratios)-1-(len(ratios)-1)/4]
 }
 
 // Set adds the value of a metric in one more round.
@@ -117,6 +133,7 @@ type Size struct {
 type Result struct {
 	Facts  []string // about the machine, and what was asked
 	Shared []Table
+	Curve  []Table
 	Sizes  []Size
 	Local  []Table
 	Took   time.Duration
@@ -124,7 +141,8 @@ type Result struct {
 }
 
 // Faults returns in which cases one of rategen's own limiters did not do what
-// it had to.
+// it had to. The curve is left out: it has all the same limiters, and in its short
+// rounds 2,000 callers may all give up on a machine that does much else.
 func (r *Result) Faults() (all []string) {
 	for _, tables := range [][]Table{r.Shared, r.Local} {
 		for i := range tables {

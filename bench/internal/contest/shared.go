@@ -28,9 +28,6 @@ func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Cli
 			contestants = append(limiters.Leased(), contestants...)
 		}
 		line.Steps(i, len(SharedCases), heading)
-		if err := client.FlushAll(ctx).Err(); err != nil {
-			return nil, err
-		}
 		table, err := p.sharedCase(ctx, client, server, c, p.Part.shared(contestants))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
@@ -40,7 +37,31 @@ func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Cli
 	return tables, nil
 }
 
+// Curve has limiters over Redis answer calls of ever more callers.
+func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
+	short := p
+	short.Rounds, short.Warm, short.Measure = p.RoundsCurve, p.MeasureCurve/5, p.MeasureCurve
+	var tables []Table
+	for i, n := range p.Callers {
+		c := Case{n, 1000, Distinct}
+		heading := curveOver + c.String()
+		if !p.Part.heading(heading) {
+			continue
+		}
+		line.Steps(i, len(p.Callers), heading)
+		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(append(limiters.Rategen(), limiters.Peers()...)))
+		if err != nil {
+			return nil, fmt.Errorf("%v: %w", c, err)
+		}
+		tables = append(tables, table)
+	}
+	return tables, nil
+}
+
 func (p Plan) sharedCase(ctx context.Context, client *redis.Client, server limiters.Server, c Case, contestants []limiters.Shared) (Table, error) {
+	if err := client.FlushAll(ctx).Err(); err != nil {
+		return Table{}, err
+	}
 	table := Table{Case: c, Rows: make([]Row, len(contestants))}
 	takes := make([]load.Take, len(contestants))
 	callers := load.Callers{Count: c.Callers, Keys: keys(c.Keys)}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 
 	"github.com/rategen/rategen/bench/internal/load"
 )
@@ -48,10 +49,11 @@ var (
 )
 
 // Server is where limiters over Redis keep their counts. They all use Client
-// but one, which has a client of its own that it opens at Addr with as many
-// connections.
+// but two: one has a client of its own that it opens at Addr with as many
+// connections, and one uses Rueidis.
 type Server struct {
 	Client      *redis.Client
+	Rueidis     rueidis.Client
 	Addr        string
 	Connections int
 	// Timeout is how long a decision of rategen's may wait for Redis.

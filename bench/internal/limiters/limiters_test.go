@@ -26,7 +26,12 @@ func start(t *testing.T) Server {
 	const connections = 4
 	client := redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: connections})
 	t.Cleanup(func() { _ = client.Close() })
-	return Server{Client: client, Addr: s.Addr, Connections: connections, Timeout: server.Patience}
+	other, err := NewRueidis(s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	return Server{Client: client, Rueidis: other, Addr: s.Addr, Connections: connections, Timeout: server.Patience}
 }
 
 // TestShared wants every limiter over Redis to do what the cases need: to

@@ -27,6 +27,8 @@ const (
 func Peers() []Shared {
 	return []Shared{
 		{Name: Base, Note: "GCRA", New: newRedisRate},
+		{Name: "redis_rate over AutoPipeline", Note: "GCRA", New: newAutoPipeline},
+		{Name: "fixed window over rueidis", Note: "fixed window", New: newRueidis},
 		{Name: "throttled", Note: "GCRA", New: newThrottled},
 		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
 		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
@@ -48,13 +50,25 @@ func told(allowed bool, err error) load.Answer {
 }
 
 func newRedisRate(s Server, limits Limits) (load.Take, error) {
-	limiter := redis_rate.NewLimiter(s.Client)
-	l := limits.Level
+	return allow(redis_rate.NewLimiter(s.Client), limits.Level), nil
+}
+
+// newAutoPipeline has go-redis send commands of several callers in one pipeline.
+func newAutoPipeline(s Server, limits Limits) (load.Take, error) {
+	client, err := s.Client.AutoPipeline()
+	if err != nil {
+		return nil, err
+	}
+	take := allow(redis_rate.NewLimiter(client), limits.Level)
+	return func(ctx context.Context, key string) load.Answer { return take(ctx, "pipeline:"+key) }, nil
+}
+
+func allow(limiter *redis_rate.Limiter, l Limit) load.Take {
 	limit := redis_rate.Limit{Rate: int(l.Max), Burst: int(l.Max), Period: l.Window}
 	return func(ctx context.Context, key string) load.Answer {
 		result, err := limiter.Allow(ctx, key, limit)
 		return told(err == nil && result.Allowed > 0, err)
-	}, nil
+	}
 }
 
 func newThrottled(s Server, limits Limits) (load.Take, error) {

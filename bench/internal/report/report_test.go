@@ -129,7 +129,7 @@ func TestChart(t *testing.T) {
 	if len(widths["floor"]) != 2*3 {
 		t.Errorf("the bars of floors: %v", widths["floor"])
 	}
-	if len(widths["peer"]) != 12 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
+	if len(widths["peer"]) != 3*6 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
 		t.Errorf("the bars of others: %v", widths["peer"])
 	}
 }

@@ -26,6 +26,9 @@ func Write(w io.Writer, style Style, runs []*contest.Result) {
 	for i := range result.Shared {
 		shared(&result.Shared[i]).write(w, style)
 	}
+	if len(result.Curve) > 0 {
+		Curve(w, style, result.Curve)
+	}
 	if len(result.Sizes) > 0 {
 		heading(w, style, "Size of a key in Redis")
 		sizes(result.Sizes).write(w, style)

@@ -25,6 +25,7 @@ type batch struct {
 	clock   int64         // the server's latest time that was known then
 	overdue bool          // it has had no answer within the timeout
 	yielded bool          // others do not wait for it to return
+	gathers bool          // see Batcher.gather
 
 	denied []*Waiter // see dropDenied
 

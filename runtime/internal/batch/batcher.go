@@ -1,6 +1,8 @@
 // Package batch lets concurrent calls of a process share trips to one Redis
 // server. A call that finds no batch under way is sent at once; while batches
-// are under way calls wait, and when one returns they are sent together.
+// are under way calls wait, and when one returns they are sent together. Callers who
+// call again as soon as they are told come along, even if they are two: one trip for
+// both takes much less than two trips do.
 //
 // # Time and failure
 //
@@ -51,8 +53,14 @@ const (
 	maxInFlight = 16
 	// maxOverdue is how many overdue batches may be under way beside those.
 	maxOverdue = 40
-	// crowd is how many callers in a batch are likely to be back in a moment.
-	crowd = 8
+	// crowd is how many callers in a batch show that callers share trips.
+	crowd = 2
+	// enoughQuick is how many callers in a row who come back as soon as one was told
+	// show that they had better share trips.
+	enoughQuick = 8
+	// gatherFrom is how many callers in a batch make it quicker that one of them sends
+	// the next than that another goroutine does.
+	gatherFrom = 4
 	// maxAside is how many commands beside batches are under way at a time.
 	maxAside = 64
 	// maxWaiting is how many callers may wait for a batch.
@@ -147,7 +155,12 @@ type Batcher struct {
 	timer    *time.Timer
 	next     time.Duration // when timer will call expire; 0: never
 
-	crowded atomic.Int32 // above 0 if one of the last batches was
+	gathering bool          // a caller is about to send a batch with all who wait
+	last      int           // callers in the last batch
+	released  time.Duration // when the last batch was over
+	quick     int           // how many callers in a row joined soon after that
+
+	crowded atomic.Int32 // above 0 if several callers were in one of the last batches
 	recent  atomic.Int64 // how long the last batch took; 0: it failed
 	slow    atomic.Int32 // how many batches in a row took longer than linger
 	shared  atomic.Int32 // what Shared was told
@@ -251,14 +264,19 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 		b.mu.Unlock()
 		return nil, ErrCrowded
 	}
-	if inline && len(b.waiting) == 0 && b.inFlight < baseInFlight && b.crowded.Load() == 0 {
-		w.lazy = false
-		b.inFlight++
-		own := batches.Get().(*batch)
-		own.waiters = append(own.waiters[:0], w)
-		b.depart(own, w.arrived)
-		b.mu.Unlock()
-		return own, nil
+	if crowds := b.crowds(w.arrived); inline && len(b.waiting) == 0 {
+		switch {
+		case crowds && b.inFlight == 0 && b.last >= gatherFrom:
+			return b.gather(w), nil
+		case !crowds && b.inFlight < baseInFlight:
+			w.lazy = false
+			b.inFlight++
+			own := batches.Get().(*batch)
+			own.waiters = append(own.waiters[:0], w)
+			b.depart(own, w.arrived)
+			b.mu.Unlock()
+			return own, nil
+		}
 	}
 	b.schedule(w.next(b.linger), w.arrived)
 	b.waiting = append(b.waiting, w)
@@ -267,10 +285,46 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 	return nil, nil
 }
 
+// gather has a caller send a batch of all who wait. Those come along that have been told
+// a moment ago and call again. It unlocks the batcher.
+func (b *Batcher) gather(w *Waiter) *batch {
+	w.lazy = false
+	b.inFlight++
+	b.gathering = true
+	b.schedule(w.next(b.linger), w.arrived)
+	b.waiting = append(b.waiting, w)
+	b.mu.Unlock()
+	own := batches.Get().(*batch)
+	own.gathers = true
+	return own
+}
+
+// crowds reports whether callers do better to share a trip than to send a batch each:
+// those of the last batches did, or callers come back as soon as they are told. One trip
+// for two takes much less of both processes than two trips.
+func (b *Batcher) crowds(now time.Duration) bool {
+	if b.crowded.Load() > 0 {
+		return true
+	}
+	if b.inFlight == 0 {
+		return false
+	}
+	if now-b.released >= time.Duration(b.recent.Load())/8 {
+		b.quick = 0
+		return false
+	}
+	if b.quick++; b.quick < enoughQuick {
+		return false
+	}
+	b.quick = 0
+	b.crowded.Store(2 * baseInFlight)
+	return true
+}
+
 // startBase starts a flush loop if somebody waits and fewer are under way than
 // may be at any time.
 func (b *Batcher) startBase() bool {
-	if len(b.waiting) == 0 || b.inFlight >= baseInFlight || b.failing && b.inFlight > 0 {
+	if len(b.waiting) == 0 || b.gathering || b.inFlight >= baseInFlight || b.failing && b.inFlight > 0 {
 		return false
 	}
 	b.start()
@@ -297,11 +351,16 @@ func (b *Batcher) depart(own *batch, now time.Duration) {
 func (b *Batcher) collect(own *batch) bool {
 	if b.crowded.Load() > 0 {
 		// The callers of the last batch run first. Those that call again come
-		// along, and need no batch of their own.
+		// along, and need no batch of their own. It takes two turns until all have
+		// run that another processor has taken over.
+		runtime.Gosched()
 		runtime.Gosched()
 	}
 	for {
 		b.mu.Lock()
+		if own.gathers {
+			own.gathers, b.gathering = false, false
+		}
 		n := min(len(b.waiting), maxWaiters)
 		if n == 0 || b.inFlight > baseInFlight && !b.lingered(clock.Now()) {
 			b.inFlight--
@@ -376,7 +435,8 @@ func (b *Batcher) release(own *batch, how outcome, took time.Duration) (kept, ov
 	defer b.mu.Unlock()
 	i := slices.Index(b.batches, own)
 	b.batches = slices.Delete(b.batches, i, i+1)
-	if n := b.crowded.Load(); len(own.waiters) >= crowd {
+	b.released, b.last = own.sent+took, len(own.waiters)
+	if n := b.crowded.Load(); b.last >= crowd {
 		b.crowded.Store(2 * baseInFlight)
 	} else if n > 0 {
 		b.crowded.Store(n - 1)

@@ -30,7 +30,12 @@ func (b *Batcher) flush(own *batch) {
 // flushInline sends the batch of a caller in its own goroutine. If it has to be
 // sent again another goroutine does that.
 func (b *Batcher) flushInline(own *batch) {
-	if own.load(); len(own.groups) == 0 { // its time was over before
+	if own.gathers {
+		if !b.collect(own) {
+			own.free()
+			return
+		}
+	} else if own.load(); len(own.groups) == 0 { // its time was over before
 		kept, _ := b.release(own, unsent, 0)
 		b.handOver(own, kept)
 		return

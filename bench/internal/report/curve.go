@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/rategen/rategen/bench/internal/contest"
+	"github.com/rategen/rategen/bench/internal/limiters"
+)
+
+// Callers writes the page of the curve of callers.
+func Callers(w io.Writer, result *contest.Result) {
+	fmt.Fprint(w, "# How many callers\n\nWritten by `cd bench && go run ./compare -cases '^curve ' -write ..`. What the limiters are, and\n"+
+		"how they are measured, stands in [how fast](../../docs/benchmarks.md#what-is-compared). Ratios are medians\n"+
+		"of the ratios within each round, and in brackets the middle half of these.\n\n")
+	for _, fact := range result.Facts[:2] {
+		fmt.Fprintln(w, "- "+fact)
+	}
+	fmt.Fprintf(w, "- Load average after: %s\n\n", result.Busy)
+	Curve(w, Markdown, result.Curve)
+}
+
+// Curve writes how limiters over Redis do with ever more callers: decisions per
+// second, and how these and p50 compare with the least that a limiter does, sent
+// alone.
+func Curve(w io.Writer, style Style, tables []contest.Table) {
+	heading(w, style, "Curve of callers, 1,000 keys admitted")
+	for _, part := range []struct {
+		title string
+		cell  func(row, floor *contest.Row) string
+	}{
+		{"decisions per second", func(row, _ *contest.Row) string {
+			if row.GaveUp > 0 {
+				return fmt.Sprintf("%s (%s %% gave up)", count(row.Value(contest.Rate)), significant(100*row.GaveUp))
+			}
+			return count(row.Value(contest.Rate))
+		}},
+		{"decisions per second, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.Rate)},
+		{"p50", func(row, _ *contest.Row) string { return span(row.Value(contest.P50)) }},
+		{"p50, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.P50)},
+		{"trips a decision", func(row, _ *contest.Row) string { return few(row.Value(contest.Scripts)) }},
+		{"Redis CPU a decision", func(row, _ *contest.Row) string { return span(row.Value(contest.ServerCPU)) }},
+		{"client CPU a decision", func(row, _ *contest.Row) string { return span(row.Value(contest.ClientCPU)) }},
+		{"allocations a decision", func(row, _ *contest.Row) string { return few(row.Value(contest.Allocs)) }},
+	} {
+		g := &grid{title: part.title, head: []string{"callers"}}
+		for i := range tables {
+			g.head = append(g.head, fmt.Sprint(tables[i].Case.Callers))
+		}
+		for i := range tables[0].Rows {
+			cells := []string{tables[0].Rows[i].Name}
+			for j := range tables {
+				cells = append(cells, part.cell(&tables[j].Rows[i], tables[j].Row(limiters.ScriptFloor)))
+			}
+			g.add(cells...)
+		}
+		g.write(w, style)
+	}
+}
+
+// besideFloor returns what writes a metric as a multiple of the floor's.
+func besideFloor(m contest.Metric) func(row, floor *contest.Row) string {
+	return func(row, floor *contest.Row) string {
+		median, low, high := row.Beside(floor, m)
+		if median == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f (%.2f–%.2f)", median, low, high)
+	}
+}

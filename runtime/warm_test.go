@@ -1,0 +1,156 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// warmRules are a rule of every algorithm, with a block and without.
+func warmRules() (rules []*runtime.Rule) {
+	for _, block := range []time.Duration{0, time.Minute} {
+		for i, r := range []runtime.Rule{
+			{}, {Storage: runtime.Packed}, {Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.FixedWindow},
+			{Algorithm: runtime.TokenBucket}, {Algorithm: runtime.LeakyBucket}, {Algorithm: runtime.Concurrency},
+		} {
+			if r.Algorithm == runtime.Concurrency && block > 0 {
+				continue
+			}
+			r.Name, r.Window, r.Max, r.Block = fmt.Sprintf("warm%d%v", i, block), time.Hour, 100, block
+			r.Prefix = r.Name + ":"
+			rules = append(rules, &r)
+		}
+	}
+	return rules
+}
+
+// TestWarm wants a limiter that was warmed to need no script's text afterwards, whatever
+// its rules are and whether calls come alone or together, on every server.
+func TestWarm(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	cluster.WaitReady()
+	for name, client := range map[string]redis.UniversalClient{
+		"server": redistest.Start(t).Client(t), "cluster": cluster.Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+			defer limiter.Close()
+			rules := warmRules()
+			for _, warmed := range []bool{true, false} {
+				texts := 0
+				onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() })
+				onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ConfigResetStat(ctx).Err() })
+				if limiter.Register(rules...); warmed {
+					if err := limiter.Warm(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, r := range rules {
+					for key := range 40 {
+						limit := r.Limit(runtime.NewKey().AddString(fmt.Sprint(key)))
+						decision, err := limiter.Take(t.Context(), limit)
+						if err != nil {
+							t.Fatal(r.Name, err)
+						}
+						if err := limiter.Refund(t.Context(), decision, limit); err != nil {
+							t.Fatal(r.Name, err)
+						}
+					}
+				}
+				onEach(t, client, func(ctx context.Context, node *redis.Client) error {
+					info, err := node.Info(ctx, "commandstats").Result()
+					texts += strings.Count(info, "cmdstat_eval:")
+					return err
+				})
+				if (texts == 0) != warmed {
+					t.Errorf("warmed %v: %d servers were sent the text of a script", warmed, texts)
+				}
+			}
+		})
+	}
+}
+
+// onEach has every server do something.
+func onEach(t *testing.T, client redis.UniversalClient, f func(context.Context, *redis.Client) error) {
+	t.Helper()
+	var err error
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(t.Context(), f)
+	case *redis.Client:
+		err = f(t.Context(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWarmNothing wants limiters without servers to have nothing to do, and one whose
+// server is gone to say so, and to say no address.
+func TestWarmNothing(t *testing.T) {
+	var none *runtime.Limiter
+	for _, limiter := range []*runtime.Limiter{none, runtime.New(runtime.NewMemoryStore(), quiet), runtime.New(nil)} {
+		limiter.Register(warmRules()...)
+		if err := limiter.Warm(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}))
+	defer client.Close()
+	limiter := runtime.New(runtime.NewRedisStore(client), quiet)
+	if err := limiter.Warm(t.Context()); err == nil || strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
+// BenchmarkCold is how long it takes a program with 1,000 rules to register them, and
+// until its first call is decided by a Redis that knows no script.
+func BenchmarkCold(b *testing.B) {
+	server := redistest.Start(b)
+	rules := make([]*runtime.Rule, 1000)
+	for i := range rules {
+		rules[i] = &runtime.Rule{Name: fmt.Sprintf("rule%d", i), Prefix: fmt.Sprintf("rule%d:", i), Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
+	}
+	for _, warm := range []bool{false, true} {
+		b.Run(fmt.Sprintf("warm=%v", warm), func(b *testing.B) {
+			var registered, warmed, first []time.Duration
+			for range b.N {
+				client := server.Client(b)
+				if err := client.ScriptFlush(b.Context()).Err(); err != nil {
+					b.Fatal(err)
+				}
+				_ = client.Close()
+				client = server.Client(b)
+				limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+				began := time.Now()
+				limiter.Register(rules...)
+				registered = append(registered, time.Since(began))
+				if began = time.Now(); warm {
+					if err := limiter.Warm(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+				warmed = append(warmed, time.Since(began))
+				began = time.Now()
+				if _, err := limiter.Take(b.Context(), rules[0].Limit(runtime.NewKey().AddString("k"))); err != nil {
+					b.Fatal(err)
+				}
+				first = append(first, time.Since(began))
+				_ = limiter.Close()
+				_ = client.Close()
+			}
+			for name, times := range map[string][]time.Duration{"register": registered, "warm": warmed, "first": first} {
+				slices.Sort(times)
+				b.ReportMetric(float64(times[len(times)/2].Microseconds()), name+"-µs")
+			}
+		})
+	}
+}
