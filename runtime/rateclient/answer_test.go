@@ -1,0 +1,256 @@
+package rateclient
+
+import (
+	"bufio"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// now is when all answers of these tests arrive, by a clock that differs from the peers'.
+var now = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// headerOf reads fields, one a line.
+func headerOf(t testing.TB, fields string) http.Header {
+	t.Helper()
+	h, err := textproto.NewReader(bufio.NewReader(strings.NewReader(strings.TrimSpace(fields) + "\r\n\r\n"))).ReadMIMEHeader()
+	if err != nil {
+		t.Fatalf("%v in %q", err, fields)
+	}
+	return http.Header(h)
+}
+
+// TestRecordedAnswers reads what services have answered, as far as public pages show it.
+func TestRecordedAnswers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, source string
+		status       int
+		fields       string
+		want         Answer
+	}{
+		{"GitHub, over its primary limit", "docs.github.com, overview of resources in the REST API", 403, `
+Date: Tue, 20 Aug 2013 14:50:41 GMT
+X-RateLimit-Limit: 60
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: 1377013266`, Answer{Refused: true, HoldOff: 50*time.Minute + 25*time.Second,
+			Quotas: []Quota{{Unit: "requests", Limit: 60, Remaining: 0, Reset: 50*time.Minute + 25*time.Second}}}},
+		{"GitHub, over a secondary limit", "docs.github.com, rate limits for the REST API", 403, `
+Retry-After: 60`, Answer{Refused: true, HoldOff: time.Minute}},
+		{"GitHub, forbidden for another reason", "docs.github.com, rate limits for the REST API", 403, `
+Date: Tue, 20 Aug 2013 14:50:41 GMT
+X-RateLimit-Limit: 60
+X-RateLimit-Remaining: 59
+X-RateLimit-Reset: 1377013266`, Answer{
+			Quotas: []Quota{{Unit: "requests", Limit: 60, Remaining: 59, Reset: 50*time.Minute + 25*time.Second}}}},
+		{"Stripe", "docs.stripe.com/rate-limits", 429, `
+Stripe-Rate-Limited-Reason: global-rate
+Stripe-Should-Retry: false`, Answer{Refused: true}},
+		{"OpenAI", "platform.openai.com, guide on rate limits", 200, `
+x-ratelimit-limit-requests: 60
+x-ratelimit-limit-tokens: 150000
+x-ratelimit-remaining-requests: 59
+x-ratelimit-remaining-tokens: 149984
+x-ratelimit-reset-requests: 1s
+x-ratelimit-reset-tokens: 6m0s`, Answer{Quotas: []Quota{
+			{Unit: "requests", Limit: 60, Remaining: 59, Reset: time.Second},
+			{Unit: "tokens", Limit: 150000, Remaining: 149984, Reset: 6 * time.Minute}}}},
+		{"OpenAI, resets of milliseconds", "community.openai.com, topic 1268905", 200, `
+x-ratelimit-limit-requests: 5000
+x-ratelimit-remaining-requests: 0
+x-ratelimit-reset-requests: 12ms`, Answer{Quotas: []Quota{{Unit: "requests", Limit: 5000, Reset: 12 * time.Millisecond}}}},
+		{"Anthropic, before it sent Retry-After", "anthropics/anthropic-sdk-typescript, issue 357", 429, `
+Date: Tue, 26 Mar 2024 19:59:59 GMT
+anthropic-ratelimit-requests-limit: 5
+anthropic-ratelimit-requests-remaining: 0
+anthropic-ratelimit-requests-reset: 2024-03-26T20:00:00Z
+anthropic-ratelimit-tokens-limit: 25000
+anthropic-ratelimit-tokens-remaining: 16000
+anthropic-ratelimit-tokens-reset: 2024-03-26T20:00:00Z
+x-should-retry: true`, Answer{Refused: true, HoldOff: time.Second, Quotas: []Quota{
+			{Unit: "requests", Limit: 5, Window: time.Minute, Remaining: 0, Reset: time.Second},
+			{Unit: "tokens", Limit: 25000, Window: time.Minute, Remaining: 16000, Reset: time.Second}}}},
+		{"Cloudflare", "cloudflare/cloudflare-docs, limits.mdx", 200, `
+Ratelimit: "default";r=50;t=30
+Ratelimit-Policy: "default";q=1200;w=300`, Answer{Quotas: []Quota{
+			{Name: "default", Unit: "requests", Limit: 1200, Window: 5 * time.Minute, Remaining: 50, Reset: 30 * time.Second}}}},
+		{"Cloudflare, over its limit, as of September 2025", "cloudflare/cloudflare-docs, change 24896", 429, `
+Date: Wed, 03 Sep 2025 10:21:10 GMT
+X-RateLimit-Limit: 1200
+X-RateLimit-Remaining: 0
+X-RateLimit-Reset: Wed, 03 Sep 2025 10:21:40 GMT
+Retry-After: 31`, Answer{Refused: true, HoldOff: 31 * time.Second, Quotas: []Quota{
+			{Unit: "requests", Limit: 1200, Remaining: 0, Reset: 30 * time.Second}}}},
+		{"Slack", "api.slack.com/docs/rate-limits", 429, `
+Retry-After: 30`, Answer{Refused: true, HoldOff: 30 * time.Second}},
+		{"Shopify", "MONEI/Shopify-api-node, issue 135", 429, `
+X-Shopify-Shop-Api-Call-Limit: 40/40
+retry-after: 2.0`, Answer{Refused: true, HoldOff: 2 * time.Second, Quotas: []Quota{{Unit: "requests", Limit: 40, Remaining: 0}}}},
+		{"Shopify, over a limit that it does not tell of", "MONEI/Shopify-api-node, issue 441", 429, `
+X-Shopify-Shop-Api-Call-Limit: 1/40`, Answer{Refused: true, Quotas: []Quota{{Unit: "requests", Limit: 40, Remaining: 39}}}},
+		{"Rachio", "community.rachio.com, topic 10944", 200, `
+x-ratelimit-limit: 1700
+x-ratelimit-remaining: 4
+x-ratelimit-reset: 2026-05-04T04:02:01Z`, Answer{Quotas: []Quota{{Unit: "requests", Limit: 1700, Remaining: 4, Reset: time.Hour}}}},
+		{"Kong", "docs.konghq.com, plug-in rate-limiting", 429, `
+RateLimit-Limit: 20
+RateLimit-Remaining: 0
+RateLimit-Reset: 42
+Retry-After: 42
+X-RateLimit-Limit-Minute: 20
+X-RateLimit-Remaining-Minute: 0`, Answer{Refused: true, HoldOff: 42 * time.Second, Quotas: []Quota{
+			{Unit: "requests", Limit: 20, Remaining: 0, Reset: 42 * time.Second},
+			{Unit: "requests", Limit: 20, Window: time.Minute, Remaining: 0}}}},
+	} {
+		got := ReadAnswer(c.status, headerOf(t, c.fields), now)
+		if diff := cmp.Diff(c.want, got, cmpopts.IgnoreUnexported(Quota{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (%s): -want +got\n%s", c.name, c.source, diff)
+		}
+	}
+}
+
+// TestForms reads the forms that fields have, one at a time.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	const second, day = time.Second, 24 * time.Hour
+	for _, c := range []struct {
+		status int
+		fields string
+		hold   time.Duration
+		quotas []Quota
+	}{
+		// Retry-After
+		{429, "Retry-After: 0", 0, nil},
+		{429, "Retry-After: 120", 120 * second, nil},
+		{429, "Retry-After:  0.25 ", second / 4, nil},
+		{429, "Retry-After: 1000000000", maxTime, nil},
+		{429, "Retry-After: 99999999999999999999999999", maxTime, nil},
+		{429, "Retry-After: 1" + strings.Repeat("0", 400), 0, nil},
+		{429, "Retry-After: -1", 0, nil},
+		{429, "Retry-After: 1e9", 0, nil},
+		{429, "Retry-After: inf", 0, nil},
+		{429, "Retry-After: 1.2.3", 0, nil},
+		{429, "Retry-After: soon", 0, nil},
+		{429, "Retry-After:", 0, nil},
+		{429, "Retry-After: 5\nRetry-After: 7", 7 * second, nil},
+		{429, "Retry-After-Ms: 1500\nRetry-After: 2", 1500 * time.Millisecond, nil},
+		{429, "Retry-After: Mon, 04 May 2026 03:02:31 GMT", 30 * second, nil},
+		{429, "Date: Thu, 01 Jan 1970 00:00:00 GMT\nRetry-After: Thu, 01 Jan 1970 00:00:09 GMT", 9 * second, nil},
+		{429, "Retry-After: Thu, 01 Jan 1970 00:00:00 GMT", 0, nil},
+		{429, "Retry-After: Monday, 04-May-26 03:02:31 GMT", 30 * second, nil},
+		{429, "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT", maxTime, nil},
+		{503, "Retry-After: 9", 9 * second, nil},
+		{200, "Retry-After: 9", 0, nil},
+
+		// the three dialects of X-RateLimit-Reset, and dates
+		{429, "X-RateLimit-Reset: 30", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+		{429, "X-RateLimit-Reset: 1777863751", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+		{429, "X-RateLimit-Reset: 1777863751.5", 30500 * time.Millisecond, []Quota{{Limit: -1, Remaining: -1, Reset: 30500 * time.Millisecond}}},
+		{429, "X-RateLimit-Reset: 1777863751500", 30500 * time.Millisecond, []Quota{{Limit: -1, Remaining: -1, Reset: 30500 * time.Millisecond}}},
+		{429, "X-RateLimit-Reset: 1777863751500000000", 0, []Quota{{Limit: -1, Remaining: -1}}},
+		{429, "X-RateLimit-Reset: 1000000000", 0, []Quota{{Limit: -1, Remaining: -1}}},
+		{429, "X-RateLimit-Reset: 999999999", maxTime, []Quota{{Limit: -1, Remaining: -1, Reset: maxTime}}},
+		{429, "X-RateLimit-Reset: -5", 0, []Quota{{Limit: -1, Remaining: -1}}},
+		{429, "X-RateLimit-Reset: Mon, 04 May 2026 03:02:31 GMT", 30 * second, []Quota{{Limit: -1, Remaining: -1, Reset: 30 * second}}},
+
+		// contradictions: Retry-After wins, and what is left says that a reset does not matter
+		{429, "Retry-After: 1\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 3600", second, []Quota{{Limit: -1, Remaining: 0, Reset: time.Hour}}},
+		{429, "X-RateLimit-Remaining: 7\nX-RateLimit-Reset: 3600", 0, []Quota{{Limit: -1, Remaining: 7, Reset: time.Hour}}},
+
+		// nothing is left, so nothing may be sent although this request was answered
+		{200, "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 5", 5 * second, []Quota{{Limit: -1, Remaining: 0, Reset: 5 * second}}},
+		{200, `RateLimit: "a";r=0;t=5`, 5 * second, []Quota{{Name: "a", Limit: -1, Remaining: 0, Reset: 5 * second}}},
+		{200, "Age: 3\n" + `RateLimit: "a";r=0;t=5`, 0, nil},
+		{200, "RateLimit-Policy: \"a\";q=9;qu=\"concurrent-requests\"\n" + `RateLimit: "a";r=0;t=5`, 0, []Quota{
+			{Name: "a", Unit: "concurrent-requests", Limit: 9, Remaining: 0, Reset: 5 * second}}},
+
+		// drafts 8 to 11, over several lines
+		{200, "RateLimit-Policy: \"burst\";q=100;w=60;pk=:cHsdsRa894==:\nRateLimit-Policy: \"daily\"; q=1000; w=86400;qu=\"content-bytes\";acme-burst=3\nRateLimit: \"daily\";r=7;t=9, \"burst\";r=1", 0, []Quota{
+			{Name: "burst", Limit: 100, Window: 60 * second, Remaining: 1},
+			{Name: "daily", Unit: "content-bytes", Limit: 1000, Window: day, Remaining: 7, Reset: 9 * second}}},
+		{200, `RateLimit-Policy: "a\"\\b";q=1`, 0, []Quota{{Name: `a"\b`, Limit: 1, Remaining: -1}}},
+		{200, `RateLimit-Policy: "a";q=-1, "b";w=3`, 0, nil},
+		// draft 7
+		{200, "RateLimit-Policy: 100;w=60\nRateLimit: limit=100, remaining=50, reset=5", 0, []Quota{
+			{Limit: 100, Window: 60 * second, Remaining: 50, Reset: 5 * second}}},
+		{200, "RateLimit: limit=100, remaining=50, reset=5", 0, []Quota{{Limit: 100, Remaining: 50, Reset: 5 * second}}},
+		// drafts 3 to 6
+		{200, "RateLimit-Limit: 100, 100;w=60, 1000;w=3600\nRateLimit-Remaining: 50\nRateLimit-Reset: 5", 0, []Quota{
+			{Limit: 100, Window: 60 * second, Remaining: 50, Reset: 5 * second}}},
+
+		// malformed
+		{200, `RateLimit-Policy: "a";q=1,`, 0, nil},
+		{200, `RateLimit-Policy: "a;q=1`, 0, nil},
+		{200, `RateLimit-Policy: ;q=1`, 0, nil},
+		{200, `RateLimit-Policy: "a";q=1 "b";q=2`, 0, nil},
+		{200, `RateLimit-Policy: "a";pk=:x`, 0, nil},
+		{200, `RateLimit-Policy: "a";q=99999999999999999999`, 0, nil},
+		{200, "X-RateLimit-Limit: lots", 0, nil},
+	} {
+		for i := range c.quotas {
+			if c.quotas[i].Unit == "" {
+				c.quotas[i].Unit = "requests"
+			}
+		}
+		got := ReadAnswer(c.status, headerOf(t, c.fields), now)
+		if got.HoldOff != c.hold || !cmp.Equal(got.Quotas, c.quotas, cmpopts.IgnoreUnexported(Quota{}), cmpopts.EquateEmpty()) {
+			t.Errorf("%d %q:\ngot  %v %+v\nwant %v %+v", c.status, c.fields, got.HoldOff, got.Quotas, c.hold, c.quotas)
+		}
+		if want := c.status == 429 || c.status == 503; got.Refused != want {
+			t.Errorf("%d %q: refused: %v", c.status, c.fields, got.Refused)
+		}
+	}
+	if ReadAnswer(503, nil, now).Refused {
+		t.Error("a 503 without Retry-After is a fault, not a limit")
+	}
+}
+
+// FuzzAnswer wants every answer to be within its bounds, and lists to be understood as
+// RFC 9651 has them.
+func FuzzAnswer(f *testing.F) {
+	f.Add(429, "Retry-After", "5", "X-Ratelimit-Reset", "1777863751")
+	f.Add(200, "Ratelimit-Policy", `"a";q=5;w=60;pk=:aGk=:, "b";q=7`, "Ratelimit", `"a";r=3;t=2`)
+	f.Add(403, "Ratelimit", "limit=1, remaining=0, reset=9", "Date", "Thu, 01 Jan 1970 00:00:00 GMT")
+	f.Add(503, "Anthropic-Ratelimit-Tokens-Reset", "2024-03-26T20:00:00Z", "X-Shopify-Shop-Api-Call-Limit", "41/40")
+	f.Fuzz(func(t *testing.T, status int, field, value, other, otherValue string) {
+		h := http.Header{field: {value}, other: {otherValue, value}}
+		a := ReadAnswer(status, h, now)
+		if a.HoldOff < 0 || a.HoldOff > maxTime || len(a.Quotas) > maxQuotas {
+			t.Fatalf("%v: %+v", h, a)
+		}
+		for _, q := range a.Quotas {
+			if q.Limit < -1 || q.Remaining < -1 || q.Unit == "" || q.Window < 0 || q.Reset < 0 || q.Window > maxTime || q.Reset > maxTime {
+				t.Fatalf("%v: %+v", h, q)
+			}
+		}
+		list, err := httpsfv.UnmarshalList([]string{value})
+		if err != nil {
+			return
+		}
+		got := members([]string{value})
+		for i, m := range list {
+			item, ok := m.(httpsfv.Item)
+			if !ok || i >= maxQuotas || slices.ContainsFunc(list, func(m httpsfv.Member) bool { _, ok := m.(httpsfv.InnerList); return ok }) {
+				return
+			}
+			if i >= len(got) {
+				t.Fatalf("%q: %d of %d members", value, len(got), len(list))
+			}
+			if name, ok := item.Value.(string); ok && name != got[i].name {
+				t.Fatalf("%q: name %q, want %q", value, got[i].name, name)
+			}
+			if q, ok := item.Params.Get("q"); ok {
+				if n, ok := q.(int64); ok && n >= 0 && n != got[i].q {
+					t.Fatalf("%q: q %d, want %d", value, got[i].q, n)
+				}
+			}
+		}
+	})
+}
