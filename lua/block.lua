@@ -1,6 +1,9 @@
 -- The pieces of take.lua for limits with a block: a caller that such a limit denies
 -- stays denied for that long from the denial on.
 --
+-- Whoever holds a key blocks it for everybody, with or without room: what follows is the
+-- same.
+--
 -- The block is part of the limit's own key, as the time in microseconds at which it
 -- ends: each algorithm says in its header where. Keys of limits with a block have
 -- names of their own, so scripts without these pieces never meet one. The limit is
@@ -15,6 +18,7 @@
 -- An algorithm has these pieces, besides those that it puts into its own:
 --   mark   writes the block that ends at ends, and sets written to the reply
 --   drop   removes it, if the charge that follows does not
+--   release  removes it, if drop does not since every charge does
 --   whole  sets reset, if look may have left it out, and sets none if the limit is
 --          whole
 --- block
@@ -22,6 +26,8 @@
 local block
 --- forget
 ends = nil
+--- forget to hold
+ends, forgotten = nil, true
 --- duration
 block = ARGV[2 + which * 6] + 0
 --- ends
@@ -108,3 +114,33 @@ if limit.retry and not limit.blocked and block > 1 then
 end
 --- told
 blocked = limit.blocked
+--- holding
+--- insert gather
+-- Holds keys up to that of the last key.
+for i = place, last do
+  place = i + 1
+  local key, cost, charging = KEYS[i], 0, true
+  local room, retry, reset, at, delay = nil, nil, nil, nil, nil
+  local forgotten -- what the key holds is from before the clock stepped back
+  --- insert blocked
+  --- insert ends
+  --- insert share
+  --- insert look
+  if forgotten then
+    call('UNLINK', key)
+  end
+  if times == 0 then
+    if ends then
+      --- insert drop
+      --- insert release
+    end
+  elseif not ends or ends < at + times then
+    block = times
+    --- insert begin
+    if not blocked then
+      error(written.err, 0)
+    end
+  end
+  replies[n + 1], replies[n + 2] = 0, 0
+  n = n + 2
+end

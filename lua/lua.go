@@ -31,15 +31,17 @@ const (
 	Settle
 	// Renew stands for renewing, alone.
 	Renew
+	// Hold stands for holding, alone, and with Block.
+	Hold
 	// Block stands for block.lua.
 	Block
-	// One stands for take_one.lua, with one algorithm and none of the three above.
+	// One stands for take_one.lua, with one algorithm, and of the others with Block alone.
 	One
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
-// that it knows more than to take calls with one limit each, [Settle] and [Renew]
+// that it knows more than to take calls with one limit each, [Settle], [Renew] and [Hold]
 // that it does that and nothing else, [Block] that it knows limits with a block,
 // beside others, and [One] that it knows no more than to take one call: Redis sets
 // every function of a script up anew for each execution, so a script should know no
@@ -58,6 +60,9 @@ func Take(set uint) string {
 	}
 	if set&Block != 0 {
 		p.read("block.lua")
+	}
+	if set&Hold != 0 {
+		p["loop"], p["forget"] = p["holding"], p["forget to hold"]
 	}
 	var shared, loops, functions strings.Builder
 	for i, name := range Algorithms {

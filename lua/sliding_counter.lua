@@ -133,3 +133,5 @@ elseif state then
 end
 --- mark
 local written = redis.pcall('SETRANGE', key, '0', '\2' .. bytes('>I7', ends))
+--- release
+--- insert unmark

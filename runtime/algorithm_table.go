@@ -92,7 +92,7 @@ func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
 		more = wait.Microseconds()
 	}
 	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, !r.Mode.Denies(), r.Window.Microseconds(), max, param, more
-	t.Block = r.Block.Microseconds()
+	t.Block, t.Holds = r.Block.Microseconds(), r.Hold
 	if r.Lease > 0 {
 		t.Window = r.span().Microseconds()
 	}
@@ -153,7 +153,7 @@ var blockTags = func() (tags [terms.Algorithms]string) {
 // keyTag ends the Redis keys of the rule. The buckets of a layered counter line
 // up only with those of the same layers and window, so its tag names both.
 func (r *Rule) keyTag() string {
-	a, block := r.counted(), r.Block > 0
+	a, block := r.counted(), r.Block > 0 || r.Hold
 	if a == terms.LayeredCounter {
 		tag := countings[a].tag + "-" + r.Buckets.String() + "-" + strconv.FormatInt(r.span().Microseconds(), 10)
 		if block {

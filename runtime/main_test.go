@@ -51,6 +51,7 @@ func (s *brokenStore) Take(context.Context, []runtime.Call) error {
 func (s *brokenStore) Peek(context.Context, []runtime.Call) error     { return errBroken }
 func (s *brokenStore) Settle(context.Context, []runtime.Charge) error { return errBroken }
 func (s *brokenStore) Renew(context.Context, []runtime.Call) error    { return errBroken }
+func (s *brokenStore) Hold(context.Context, []runtime.Charge) error   { return errBroken }
 func (s *brokenStore) Reset(context.Context, []runtime.Charge) error  { return errBroken }
 
 // key returns a key of one part.

@@ -99,6 +99,19 @@ func (s *MemoryStore) Renew(_ context.Context, calls []Call) error {
 	return nil
 }
 
+// Hold implements [Store].
+func (s *MemoryStore) Hold(_ context.Context, charges []Charge) error {
+	clock := s.time(instant())
+	var failed error
+	for i := range charges {
+		plain := charges[i].hold()
+		if !s.states.Hold(clock, &plain) {
+			failed = errors.Join(failed, errOtherState(charges[i].Rule))
+		}
+	}
+	return failed
+}
+
 // Reset implements [Store].
 func (s *MemoryStore) Reset(_ context.Context, charges []Charge) error {
 	clock := s.time(instant())

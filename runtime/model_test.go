@@ -171,7 +171,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 		} else {
 			now += usual.Draw(t, "step")
 		}
-		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew"}).Draw(t, "op"); op {
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
 			calls := make([]runtime.Call, n)
@@ -265,6 +265,24 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 							return calls[i].Err
 						}
 					}
+				}
+			}
+		case "hold":
+			if base.Block == 0 {
+				continue
+			}
+			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
+			charges := []runtime.Charge{{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
+				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}}
+			if charges[0].Rule == &longer && layered(base) {
+				continue
+			}
+			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
+				return err
+			}
+			for _, s := range []runtime.Store{memory, store} {
+				if err := s.Hold(ctx, charges); err != nil {
+					return err
 				}
 			}
 		case "reset":

@@ -29,6 +29,11 @@ var blockMutations = []scriptMutation{
 	{"block: fails without memory", "", "redis.pcall('ZADD', key, '+inf'", "call('ZADD', key, '+inf'", "^TestBlockWithoutMemory$"},
 	{"block: told without memory", "", "blocked = type(written) ~= 'table' or written.ok ~= nil", "blocked = true", "^TestBlockWithoutMemory$"},
 
+	{"hold: ends a longer one", "", "elseif not ends or ends < at + times then", "else", bySuite("zset", "hold")},
+	{"hold: does not grow", "", "elseif not ends or ends < at + times then", "elseif not ends then", bySuite("zset", "hold")},
+	{"hold: is not released", "", "if times == 0 then", "if false then", bySuite("zset", "hold")},
+	{"hold: by a clock that has stepped back", "", "ends < at + times then", "ends < clock + times then", byModel("log_zset_short_block")},
+
 	{"block, zset: counted", "zset", "live = live - 1", "", byModel("log_zset_short_block")},
 	{"block, zset: taken for an event that leaves", "zset", "leaver = leaver + 1", "", byModel("log_zset_short_block")},
 	{"block, zset: reset of a limit with room", "zset", "reset = (newest or call('ZSCORE', key, member)) + window - clock", "", byModel("log_zset_short_block")},

@@ -59,7 +59,7 @@ func TestMutations(t *testing.T) {
 				algorithms = 1 << slices.Index(lua.Algorithms[:], m.in)
 			}
 			var script string
-			for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block} {
+			for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
 				script += lua.Take(set | algorithms)
 			}
 			if !strings.Contains(script, m.old) {

@@ -220,6 +220,24 @@ func (s *RedisStore) Renew(ctx context.Context, calls []Call) error {
 	})
 }
 
+// Hold implements [Store].
+func (s *RedisStore) Hold(ctx context.Context, charges []Charge) error {
+	plain, calls := make([]terms.Charge, len(charges)), make([]terms.Call, len(charges))
+	for i := range charges {
+		plain[i] = charges[i].hold()
+		calls[i].Charges = plain[i : i+1]
+	}
+	failed := s.execute(ctx, script.Hold, calls, instant())
+	errs := make([]error, len(charges))
+	for i := range calls {
+		if m := s.cfg.Denials; m != nil {
+			m.Forget(plain[i].Key)
+		}
+		errs[i] = cmp.Or(failed, calls[i].Err)
+	}
+	return joined(errs)
+}
+
 // joined returns the errors among errs that differ as one.
 func joined(errs []error) error {
 	var kept []error

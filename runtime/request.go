@@ -163,7 +163,7 @@ func (c *Charge) join(o *Charge) error {
 // countsAs reports whether two rules count alike, whatever their max is.
 func (r *Rule) countsAs(o *Rule) bool {
 	return r == o || r.Algorithm == o.Algorithm && r.Storage == o.Storage && r.Window == o.Window && r.Resolution == o.Resolution &&
-		r.Buckets == o.Buckets && r.Burst == o.Burst && r.queues() == o.queues() && r.Block == o.Block && r.Lease == o.Lease
+		r.Buckets == o.Buckets && r.Burst == o.Burst && r.queues() == o.queues() && r.Block == o.Block && r.Hold == o.Hold && r.Lease == o.Lease
 }
 
 // unsatisfiable reports whether no waiting would admit the charge.

@@ -89,6 +89,11 @@ type Rule struct {
 	// limit begins none, and goes on as if there was none. A refund neither ends
 	// a block nor prevents one; [Limiter.Reset] ends it.
 	Block time.Duration
+	// Hold lets [Limiter.Hold] hold back all calls on a key: what a peer asks for that the
+	// calls go to. A rule with a Hold has no Lease, and is no [Concurrency]. A call that
+	// waits for its turn in a queue keeps its turn. Rules with and without a Hold have
+	// different keys.
+	Hold bool
 	// Lease, if above 0, lets a process charge a key ahead for calls to come, as
 	// much as it has lately used in that time, and admit these by itself. It is for
 	// keys that have more calls than one Redis decides. It is whole microseconds,
@@ -326,6 +331,8 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
 	case r.Wait < 0:
 		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
+	case r.Hold && (r.Algorithm == Concurrency || r.Lease != 0):
+		return fmt.Errorf("%w: rule %q: only a rule without a Lease that is no %v can have a Hold: give the calls that are to be held back a limit of their own", ErrInvalidLimit, r.Name, Concurrency)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
 		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
 	case r.Buckets.coarse < 0:

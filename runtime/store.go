@@ -42,6 +42,10 @@ type Store interface {
 	// and an Err if that alone was not renewed.
 	Renew(ctx context.Context, calls []Call) error
 
+	// Hold blocks the key of each charge for everybody for Wait from now on, unless a block
+	// does for longer. At a Wait of 0 it ends any block.
+	Hold(ctx context.Context, charges []Charge) error
+
 	// Reset forgets the keys of the charges and no other. Permits that are held
 	// now are not written again by Renew.
 	Reset(ctx context.Context, charges []Charge) error

@@ -50,7 +50,7 @@ func (r *request) pause() (time.Duration, bool) {
 			}
 			continue
 		}
-		if c.RetryAfter > c.Wait || c.Rule.queues() {
+		if c.RetryAfter > c.Wait || c.Rule.queues() && !c.Blocked {
 			return 0, false
 		}
 		longest = max(longest, c.RetryAfter)

@@ -2,7 +2,7 @@
 --
 -- KEYS   one for every limit, in the order of the calls; all in one slot on a
 --        cluster. The keys of one call differ.
--- ARGV   the operation, "take", "peek", "settle" or "renew", with "check " before it
+-- ARGV   the operation, "take", "peek", "settle", "renew" or "hold", with "check " before it
 --        if the server may be one that cannot count; the number of terms, and for
 --        each the six values
 --          algorithm window max param more mode
@@ -16,7 +16,9 @@
 --                 0, what to give back of a charge
 --          times  how many calls in a row this stands for, each of that cost:
 --                 only for a call with one limit. To settle, the time that the
---                 charge counts as, if it is given back; and to renew
+--                 charge counts as, if it is given back; and to renew. To hold, for
+--                 how long from now on a block denies everybody, unless one does for
+--                 longer; 0 ends any
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
 --                 to peek
@@ -24,7 +26,7 @@
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then for every limit
 --          left     how much is left, after the charges; to renew, 1, or 0 for
---                   what was reset since
+--                   what was reset since; to hold, 0
 --          reset    microseconds until the limit is whole again
 --        if all the calls were charged as of that time, and then its mark if that is
 --        above 0: reset is then sent as -reset. Or else -2 and

@@ -1,2 +1,27 @@
-// Package rateclient keeps calls that go out to limits that somebody else sets.
+// Package rateclient keeps calls that go out to limits that somebody else sets: those of a
+// payment service, a map or a language model. All replicas of a program keep to them
+// together, and what a peer answers to one of them holds for all.
+//
+//	transport, err := rateclient.New(limiter, []rateclient.Peer{{
+//		Pattern: "api.example.com/",
+//		Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "example", Window: time.Minute, Max: 100}}},
+//		Wait:    10 * time.Second,
+//	}})
+//	client := &http.Client{Transport: transport}
+//
+// A request that its limits have no room for waits for its turn, in order with others of
+// the process. If it would have to wait for longer than Wait, or than its context lasts, it
+// is not sent and its error is a [*runtime.LimitedError].
+//
+// A peer that refuses a request, or says that nothing is left, holds back all replicas for
+// as long as it says: the key of the request's first limit is blocked in Redis, see
+// [runtime.Limiter.Hold]. Calls then go on evenly, for the length of a window, rather than
+// all at once.
+//
+// # What a peer cannot do
+//
+// A peer is not trusted. It holds back calls for MaxHold at a time at most. It holds back
+// none but those that share the first key of the request that it has answered, and keys
+// are made of requests, never of answers. It changes a limit only if the program lets it,
+// between Least and Most.
 package rateclient

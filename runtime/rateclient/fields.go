@@ -106,6 +106,9 @@ func (m *member) set(key, value string) {
 // cutItem reads a String, without its quotes and escapes, or what else comes before the
 // next separator.
 func cutItem(text string) (item, rest string, ok bool) {
+	if strings.HasPrefix(text, `%"`) { // a Display String, which no name or number is
+		text = text[1:]
+	}
 	if !strings.HasPrefix(text, `"`) {
 		end := strings.IndexAny(text, ";,= \t\"")
 		if strings.HasPrefix(text, ":") { // a Byte Sequence, which may end in "="

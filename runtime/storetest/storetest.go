@@ -91,6 +91,8 @@ var tests = []struct {
 	{name: "block again", run: blockAgain, exact: true, skip: blocksNobody},
 	{name: "block and settle", run: blockAndSettle, exact: true, skip: blocksNobody},
 	{name: "block and refund", run: blockAndRefund, exact: true, skip: blocksNobody},
+	{name: "hold", run: holds, skip: holdsNobody},
+	{name: "hold edge", run: holdEdge, exact: true, skip: holdsNobody},
 	{name: "window", run: window},
 	{name: "retry after", run: retryAfter},
 	{name: "retry after, to the microsecond", run: retryExact, exact: true},
@@ -151,6 +153,10 @@ func isLog(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || i
 // blocksNobody reports whether the rule cannot have a Block: a queue lets calls
 // wait, and a permit comes back.
 func blocksNobody(r *runtime.Rule) bool { return isQueue(r) || isPermits(r) }
+
+// holdsNobody reports whether the rule cannot have a Hold. For a queue nobody can tell
+// the hold from its line here.
+func holdsNobody(r *runtime.Rule) bool { return isQueue(r) || isPermits(r) }
 
 func isPermits(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency }
 func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCounter }

@@ -16,7 +16,7 @@ type groupKey struct {
 }
 
 // order is the order in which a server does the operations of a batch.
-var order = map[script.Operation]int{script.Renew: 0, script.Settle: 1, script.Take: 2, script.Peek: 3}
+var order = map[script.Operation]int{script.Renew: 0, script.Settle: 1, script.Take: 2, script.Peek: 3, script.Hold: 4}
 
 // A group is the part of a batch that does one operation with keys in one slot. One
 // script does it, unless it had to be split.

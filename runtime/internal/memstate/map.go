@@ -179,6 +179,40 @@ func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	return true
 }
 
+// Hold blocks c.Key for everybody for c.At microseconds, unless a block does for longer.
+// At 0 it ends any. It returns false, and has changed nothing, if the key holds the state of
+// another kind.
+func (m *Map) Hold(clock int64, c *terms.Charge) bool {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var v view
+	charge := terms.Charge{Terms: c.Terms, Key: c.Key}
+	e, ok := s.look(clock, hash, &charge, &v)
+	if e != nil && ok && e.ahead(clock, c.Window) {
+		e.clear()
+	}
+	switch until := v.at + c.At; {
+	case !ok:
+		return false
+	case c.At == 0:
+		if e != nil {
+			e.setUntil(0)
+		}
+	default:
+		if e == nil {
+			s.evict(clock, m.max)
+			e = s.keys.add(hash, c.Key)
+			e.become(c.Algorithm)
+		}
+		if e.until() < until {
+			e.setUntil(until)
+			e.outlive(clock, c.Window, until)
+		}
+	}
+	return true
+}
+
 // Reset forgets a key.
 func (m *Map) Reset(key []byte) {
 	s, hash := m.shard(key)

@@ -45,7 +45,7 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 		}
 	}
 	state.do(look, clock, c, v)
-	if v.blocked = false; c.Block > 0 && state != &empty {
+	if v.blocked = false; c.Blocks() && state != &empty {
 		e.see(clock, c, v)
 	}
 	v.tell(&c.Result)
@@ -73,7 +73,7 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 	}
 	at := v.at
 	e.do(charge, clock, c, v)
-	if c.Block > 0 {
+	if c.Blocks() {
 		e.lift(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.

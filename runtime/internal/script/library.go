@@ -106,7 +106,7 @@ func (l *Library) text(set uint) *text {
 
 // wide returns what a script knows that can stand for all sets of the same operation.
 func wide(set uint) uint {
-	if operation := set & (lua.Settle | lua.Renew); operation != 0 {
+	if operation := set & (lua.Settle | lua.Renew | lua.Hold); operation != 0 {
 		return all | lua.Block | operation
 	}
 	return all | lua.Block | lua.Several

@@ -12,7 +12,7 @@ import (
 func requested() (sets []uint) {
 	for algorithms := uint(1); algorithms < 1<<len(lua.Algorithms); algorithms++ {
 		for _, block := range []uint{0, lua.Block} {
-			for _, operation := range []uint{0, lua.Several, lua.Settle, lua.Renew, lua.One} {
+			for _, operation := range []uint{0, lua.Several, lua.Settle, lua.Renew, lua.Hold | lua.Block, lua.One} {
 				if operation != lua.One || bits.OnesCount(algorithms) == 1 {
 					sets = append(sets, algorithms|block|operation)
 				}

@@ -15,6 +15,7 @@ const (
 	Peek   Operation = "peek"
 	Settle Operation = "settle"
 	Renew  Operation = "renew"
+	Hold   Operation = "hold"
 )
 
 // check stands before an operation of a script that looks first whether the server can count.
@@ -63,7 +64,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 				r.run(alone, c.Charged, c.Mark, which, c.Cost, c.At)
 			case op == Settle:
 				r.run(alone, 0, 0, which, c.Cost, 0)
-			case op == Renew:
+			case op == Renew || op == Hold:
 				r.run(alone, which, c.Cost, c.At)
 			default:
 				r.run(alone, which, c.Cost, times[i])
@@ -75,6 +76,8 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 		r.set = lua.Settle
 	case Renew:
 		r.set = lua.Renew
+	case Hold:
+		r.set = lua.Hold | lua.Block
 	case Take:
 		if len(r.keys) == 1 && times[0] == 1 {
 			r.set = lua.One
@@ -87,7 +90,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 		script := scripts[t.Algorithm]
 		r.set |= 1 << script
 		r.names = append(r.names, lua.Algorithms[script])
-		if t.Block > 0 {
+		if t.Blocks() {
 			r.set |= lua.Block
 		}
 		shadow := t.Block

@@ -47,7 +47,12 @@ type Terms struct {
 	// Block is for how long a denied caller stays denied; 0: no longer than the
 	// limit has no room. In shadow mode it says only that the key may hold a block.
 	Block int64
+	// Holds says that the key may be held, which is a block for everybody.
+	Holds bool
 }
+
+// Blocks reports whether the key may hold a block.
+func (t *Terms) Blocks() bool { return t.Holds || t.Block > 0 }
 
 // MaxDrain is the longest time in microseconds that a full bucket may take to
 // drain: 142 years. Beyond it a microsecond would be lost in rounding.
@@ -118,7 +123,8 @@ type Charge struct {
 	Terms
 	Key []byte
 	// Cost is how many events the call stands for. To settle, it is by how many
-	// the charge at At is to grow, or to shrink if it is below 0.
+	// the charge at At is to grow, or to shrink if it is below 0. To hold, At is for how
+	// long.
 	Cost int64
 	// Charged is how many events were charged at At. Only to settle uses it.
 	Charged int64

@@ -1,0 +1,210 @@
+package rateclient
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// heed does what an answer asks for, which has arrived at now. It returns when the request
+// may be sent again, if the peer has refused it, and else a time long after.
+func (c *call) heed(ctx context.Context, response *http.Response, now time.Time) time.Time {
+	a := ReadAnswer(response.StatusCode, response.Header, now)
+	never := now.Add(2 * maxTime)
+	for i, l := range c.limits {
+		if l.Most > 0 {
+			l.follow(a.Quotas, c.limits[i].keys.get(c.keyName(i), now), now)
+		}
+	}
+	keys := &c.limits[0].keys
+	if !a.Refused && a.HoldOff == 0 {
+		if s := keys.find(c.name, now); s != nil {
+			s.answered()
+		}
+		return never
+	}
+	s := keys.get(c.name, now)
+	d, bounded := s.holdFor(&a, &c.Peer, now)
+	until := now.Add(d)
+	ev := HeldEvent{Pattern: c.Pattern, Rule: c.limits[0].Rule.Name, Status: response.StatusCode, Refused: a.Refused, HoldOff: d, Bounded: bounded}
+	if s.hold(until, c.limits[0].Rule.Window) {
+		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
+			s.told(until)
+		}
+	}
+	c.observer.held(ctx, ev)
+	c.report(ctx, &ev)
+	if !a.Refused {
+		return never
+	}
+	return until
+}
+
+// keyName returns the i-th key of the request as text.
+func (c *call) keyName(i int) string {
+	if i == 0 {
+		return c.name
+	}
+	return c.keys[i].String()
+}
+
+// holdFor returns for how long an answer holds back calls, and whether it has wanted more.
+func (s *keyState) holdFor(a *Answer, p *Peer, now time.Time) (d time.Duration, bounded bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d = a.HoldOff
+	if d == 0 {
+		if !now.Before(s.held) { // what was sent before that was known adds nothing
+			s.refusals++
+		}
+		d = p.Unsaid << min(max(s.refusals-1, 0), 20)
+		if d <= 0 || d > p.MaxHold {
+			return p.MaxHold, false
+		}
+		return d, false
+	}
+	s.refusals = 0
+	return min(d, p.MaxHold), d > p.MaxHold
+}
+
+// answered notes that the peer has served a request.
+func (s *keyState) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals = 0
+}
+
+// hold holds calls back in this process, until Redis does. It returns false if they are
+// held back for as long already.
+func (s *keyState) hold(until time.Time, window time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !until.After(s.held.Add(time.Millisecond)) {
+		return false
+	}
+	s.held, s.until, s.paced = until, until, until.Add(window)
+	return true
+}
+
+// told notes that Redis holds calls back until then.
+func (s *keyState) told(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until.Equal(until) {
+		s.until = time.Time{}
+	}
+}
+
+// holds returns for how long this process holds calls back by itself.
+func (s *keyState) holds(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.until.Sub(now))
+}
+
+// learn notes that a hold has denied a call, which perhaps another replica has begun.
+func (s *keyState) learn(d *runtime.Decision, now time.Time, window time.Duration) {
+	if s == nil || !d.Blocked {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if paced := now.Add(d.RetryAfter + window); paced.After(s.paced) {
+		s.paced = paced
+	}
+}
+
+// isPaced reports whether calls go on evenly, since a hold has just been over.
+func (s *keyState) isPaced(now time.Time) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Before(s.paced)
+}
+
+// follow has what a peer says about its limits set the max of a key.
+func (l *limit) follow(quotas []Quota, s *keyState, now time.Time) {
+	for i := range quotas {
+		q := &quotas[i]
+		if q.Limit < 0 || q.Unit != l.Unit || q.Window != 0 && q.Window != l.Rule.Window {
+			continue
+		}
+		s.follow(min(max(q.Limit, l.Least), l.Most), l, now)
+		return
+	}
+}
+
+// follow takes over a max: at once if it is lower, and else by a tenth for each window.
+func (s *keyState) follow(told int64, l *limit, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.max == 0 {
+		s.max, s.raised = min(l.Rule.Max, l.Most), now
+	}
+	switch {
+	case told < s.max:
+		s.max, s.raised = told, now
+	case told > s.max && now.Sub(s.raised) >= l.Rule.Window:
+		s.max, s.raised = min(told, s.max+max(1, s.max/10)), now
+	}
+}
+
+// max returns the max that holds for a key.
+func (l *limit) max(key string, now time.Time) int64 {
+	s := l.keys.find(key, now)
+	if s == nil {
+		return min(l.Rule.Max, l.Most)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.max == 0 {
+		return min(l.Rule.Max, l.Most)
+	}
+	return s.max
+}
+
+// A throttle lets one line pass in a second.
+type throttle struct {
+	mu      sync.Mutex
+	last    time.Time
+	skipped int
+}
+
+func (t *throttle) due(now time.Time) (skipped int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.last) < time.Second {
+		t.skipped++
+		return 0, false
+	}
+	skipped, t.last, t.skipped = t.skipped, now, 0
+	return skipped, true
+}
+
+// report logs that a peer holds calls back, unless there was such a line just before.
+func (c *call) report(ctx context.Context, ev *HeldEvent) {
+	skipped, ok := c.log.due(time.Now())
+	if !ok {
+		return
+	}
+	logger := c.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	text := "a peer has no more room for calls"
+	if ev.Refused {
+		text = "a peer has refused a call"
+	}
+	attrs := []slog.Attr{slog.String("peer", ev.Pattern), slog.String("rule", ev.Rule), slog.Int("status", ev.Status),
+		slog.Duration("hold", ev.HoldOff), slog.Bool("bounded", ev.Bounded), slog.Int("skipped", skipped)}
+	if ev.Err != nil {
+		attrs = append(attrs, slog.Any("error", ev.Err))
+	}
+	logger.LogAttrs(ctx, slog.LevelWarn, text, attrs...)
+}

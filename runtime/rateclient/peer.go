@@ -1,0 +1,170 @@
+package rateclient
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Peer is a service, or a part of one, with limits of its own.
+type Peer struct {
+	// Pattern says which requests the peer serves, in the way of [http.ServeMux]:
+	// "api.example.com/", "POST api.example.com/v1/charges". Of several patterns that fit
+	// the most specific one holds, and requests that none fits are sent as they are.
+	// Hosts are written in lower case and without a port.
+	Pattern string
+	// Limits are charged together: all or none. What the peer answers holds back the key of
+	// the first one, so that should be the peer's key: the credential, say. There are from 1
+	// to [runtime.MaxLimits] - 1.
+	Limits []Limit
+	// Wait is for how long a request may wait for its turn. 0: it does not.
+	Wait time.Duration
+	// MaxHold is for how long one answer can hold back calls; 0 stands for an hour.
+	MaxHold time.Duration
+	// Unsaid is for how long a refusal holds back calls that does not say so; 0 stands for
+	// a second. It doubles with each such refusal after the one before was over.
+	Unsaid time.Duration
+	// Retries is how many times a request that the peer has refused is sent again. Only
+	// those are that can be: without a body or with GetBody, and of a method that is
+	// idempotent or with an Idempotency-Key. They wait as others do, within Wait in all.
+	Retries int
+}
+
+// A Limit is one limit of a peer.
+type Limit struct {
+	// Rule counts requests. It has no Wait, see [Peer.Wait], no Block, no Lease, and is no
+	// [runtime.Concurrency]. Only a [runtime.SlidingLog], the default, keeps to whatever the
+	// peer counts by: it is as strict as the strictest.
+	Rule runtime.Rule
+	// Key adds the parts of the key, see [Host] and [Credential]. nil: one limit for all.
+	Key func(r *http.Request, key *runtime.Key)
+	// Cost is how many events a request counts as; nil: 1. Like Key it must not read the
+	// body, and is called again for each try.
+	Cost func(r *http.Request) int64
+	// Margin is by how much the limit's window is longer than the rule's: by as much as
+	// delays on the way to the peer differ. Two requests that were charged a window apart
+	// arrive that much closer. 0: it is measured, and a 64th of the window at most, which
+	// it also is until enough was measured. Below 0: none.
+	Margin time.Duration
+	// Least and Most, if Most is above 0, let the peer set the max within these bounds. A
+	// lower one that it tells of holds at once, and a higher one comes by a tenth for each
+	// window.
+	Least, Most int64
+	// Unit is the unit of the quotas that set the max. Empty stands for "requests".
+	Unit string
+}
+
+// Host is a Key that limits each host by itself.
+func Host(r *http.Request, key *runtime.Key) { key.AddString(hostOf(r)) }
+
+// Credential is a Key that limits each credential by itself: the fields Authorization,
+// X-Api-Key and Api-Key. It adds a hash of them, so that Redis holds no secret.
+func Credential(r *http.Request, key *runtime.Key) {
+	h := sha256.New()
+	for _, field := range [...]string{"Authorization", "X-Api-Key", "Api-Key"} {
+		fmt.Fprintf(h, "%q", r.Header[field])
+	}
+	key.AddString(hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// hostOf returns the host that a request is for, in lower case and without its port.
+func hostOf(r *http.Request) string {
+	if r.Host == "" || r.Host == r.URL.Host {
+		return strings.ToLower(r.URL.Hostname())
+	}
+	u := *r.URL
+	u.Host = r.Host
+	return strings.ToLower(u.Hostname())
+}
+
+// A peer is a Peer that is ready for use.
+type peer struct {
+	Peer
+	limits []*limit
+	spread spread
+	log    throttle
+}
+
+// ServeHTTP makes a peer a handler, which [http.ServeMux] finds by patterns.
+func (*peer) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+func newPeer(p Peer) (*peer, error) {
+	switch {
+	case len(p.Limits) == 0 || len(p.Limits) >= runtime.MaxLimits:
+		return nil, fmt.Errorf("rateclient: peer %q: it has %d limits, and from 1 to %d are possible", p.Pattern, len(p.Limits), runtime.MaxLimits-1)
+	case p.Wait < 0 || p.MaxHold < 0 || p.Unsaid < 0 || p.Retries < 0:
+		return nil, fmt.Errorf("rateclient: peer %q: Wait, MaxHold, Unsaid or Retries is negative", p.Pattern)
+	case p.MaxHold > runtime.MaxWindow:
+		return nil, fmt.Errorf("rateclient: peer %q: MaxHold %v is above 366 days", p.Pattern, p.MaxHold)
+	}
+	p.MaxHold, p.Unsaid = cmp.Or(p.MaxHold, time.Hour), cmp.Or(p.Unsaid, time.Second)
+	ready := &peer{Peer: p}
+	for i := range p.Limits {
+		l, err := newLimit(&p.Limits[i])
+		if err != nil {
+			return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
+		}
+		ready.limits = append(ready.limits, l)
+	}
+	ready.spread.period = max(10*time.Second, p.Limits[0].Rule.Window)
+	return ready, nil
+}
+
+// A limit is a Limit that is ready for use.
+type limit struct {
+	Limit
+	rules [marginSteps + 1]runtime.Rule // with longer and longer windows
+	pace  runtime.Rule                  // admits the same, but evenly
+	keys  keys
+}
+
+func newLimit(l *Limit) (*limit, error) {
+	r := &l.Rule
+	switch {
+	case r.Name == "":
+		return nil, fmt.Errorf("a rule has no Name")
+	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Algorithm == runtime.Concurrency:
+		return nil, fmt.Errorf("rule %q: it has a Wait, a Block or a Lease, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
+	case r.Max < 1 || r.Window < runtime.MinWindow || r.Window > runtime.MaxWindow:
+		return nil, fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, runtime.MinWindow)
+	case l.Margin > r.Window:
+		return nil, fmt.Errorf("rule %q: margin %v is above the window %v", r.Name, l.Margin, r.Window)
+	case l.Most < 0 || l.Least < 0 || l.Most > 0 && (l.Least < 1 || l.Least > l.Most):
+		return nil, fmt.Errorf("rule %q: the peer may set from %d to %d: Least must be above 0, and not above Most", r.Name, l.Least, l.Most)
+	}
+	ready := &limit{Limit: *l}
+	ready.Unit = cmp.Or(l.Unit, requests)
+	ready.keys.lifetime = 2*r.Window + time.Minute
+	for i := range ready.rules {
+		rule := *r
+		rule.Hold = true
+		switch {
+		case l.Margin > 0:
+			rule.Window += l.Margin
+		case l.Margin == 0:
+			rule.Window += r.Window / marginShare * time.Duration(i) / marginSteps
+		}
+		rule.Window = min(rule.Window.Truncate(time.Microsecond), runtime.MaxWindow)
+		ready.rules[i] = rule
+	}
+	ready.pace = runtime.Rule{
+		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
+		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message,
+	}
+	return ready, nil
+}
+
+// rule returns the rule with at least a margin, as far as there may be one.
+func (l *limit) rule(margin time.Duration) *runtime.Rule {
+	step := l.Rule.Window / marginShare / marginSteps
+	if step <= 0 || margin > step*marginSteps {
+		return &l.rules[marginSteps]
+	}
+	return &l.rules[(margin+step-1)/step]
+}

@@ -1,0 +1,163 @@
+package rateclient
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
+// concurrent use.
+type Transport struct {
+	limiter  *runtime.Limiter
+	next     http.RoundTripper
+	peers    *http.ServeMux
+	byName   map[string]*peer
+	logger   *slog.Logger // nil: slog.Default
+	observer *Observer    // or nil
+	waiting  atomic.Int64
+}
+
+// An Option configures a [Transport].
+type Option func(*Transport)
+
+// WithNext sets what sends the requests; the default is [http.DefaultTransport].
+func WithNext(next http.RoundTripper) Option { return func(t *Transport) { t.next = next } }
+
+// WithLogger sets where refusals by peers are reported: a line a second at most for each
+// peer. The default is [slog.Default] as it is at the time of the line. No line has a key,
+// a URL or a credential in it.
+func WithLogger(logger *slog.Logger) Option { return func(t *Transport) { t.logger = logger } }
+
+// New returns a Transport that has the limiter decide when requests to peers are sent. The
+// error says what is wrong with a peer.
+func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, error) {
+	t := &Transport{limiter: limiter, peers: http.NewServeMux(), byName: map[string]*peer{}}
+	for _, opt := range opts {
+		opt(t)
+	}
+	t.next = cmp.Or[http.RoundTripper](t.next, http.DefaultTransport)
+	for _, p := range peers {
+		ready, err := newPeer(p)
+		if err == nil {
+			err = t.handle(ready)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range ready.limits {
+			limiter.Register(&l.rules[0])
+		}
+	}
+	return t, nil
+}
+
+// handle makes a peer known under its pattern.
+func (t *Transport) handle(p *peer) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("rateclient: peer %q: %v", p.Pattern, reason)
+		}
+	}()
+	t.peers.Handle(p.Pattern, p)
+	t.byName[p.Pattern] = p
+	return nil
+}
+
+// peer returns the peer of a request, or nil.
+func (t *Transport) peer(r *http.Request) *peer {
+	probe := http.Request{Method: cmp.Or(r.Method, http.MethodGet), Host: hostOf(r), URL: r.URL}
+	_, pattern := t.peers.Handler(&probe)
+	return t.byName[pattern]
+}
+
+// Waiting returns how many requests wait for their turn.
+func (t *Transport) Waiting() int { return int(t.waiting.Load()) }
+
+// CloseIdleConnections has what sends the requests close its idle connections.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip sends a request when its limits have room for it, and obeys what the peer
+// answers. A request that is not sent has the error of [runtime.Limiter.Take].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := t.peer(r)
+	if p == nil {
+		return t.next.RoundTrip(r)
+	}
+	arrived := time.Now()
+	c := call{Transport: t, peer: p, deadline: arrived.Add(p.Wait)}
+	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
+		c.deadline = deadline
+	}
+	for tries := 0; ; tries++ {
+		if err := c.admit(r); err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
+			return nil, err
+		}
+		response, err := t.next.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		p.spread.add(now.Sub(c.charged), now)
+		again := c.heed(r.Context(), response, now)
+		if tries >= p.Retries || !again.Before(c.deadline) {
+			return response, nil
+		}
+		next, err := resendable(r)
+		if next == nil || err != nil {
+			return response, nil
+		}
+		discard(response)
+		r = next
+	}
+}
+
+// A call is one request on its way through the limits.
+type call struct {
+	*Transport
+	*peer
+	deadline time.Time // for its turn
+	charged  time.Time // not after that
+	keys     [runtime.MaxLimits - 1]runtime.Key
+	name     string // of the first key
+}
+
+// take charges the limits of the request once. With s it is known what a peer has said
+// about the first key; nil: nothing.
+func (c *call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
+	var all [runtime.MaxLimits]runtime.Limit
+	c.charged = time.Now()
+	limits, margin := all[:0], c.spread.margin()
+	for i, l := range c.limits {
+		limit := l.rule(margin).Limit(&c.keys[i])
+		if l.Cost != nil {
+			limit = limit.WithCost(l.Cost(r))
+		}
+		if l.Most > 0 {
+			limit = limit.WithMax(l.max(c.keys[i].String(), c.charged))
+		}
+		limits = append(limits, limit)
+	}
+	if s.isPaced(c.charged) {
+		limits = append(limits, c.limits[0].pace.Limit(&c.keys[0]))
+	}
+	return c.limiter.Take(r.Context(), limits...)
+}
+
+// hold blocks the first key in the store.
+func (c *call) hold(ctx context.Context, d time.Duration) error {
+	return c.limiter.Hold(ctx, c.limits[0].rules[0].Limit(&c.keys[0]), d)
+}
