@@ -1,0 +1,489 @@
+package rateclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+)
+
+// A service answers requests in this process. It is a RoundTripper that looks whether
+// bodies are closed.
+type service struct {
+	answer func(r *http.Request) (status int, fields map[string]string)
+
+	mu       sync.Mutex
+	arrivals []time.Time
+	order    []string
+	unclosed atomic.Int64
+}
+
+type body struct {
+	io.Reader
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (b *body) Close() error { b.once.Do(func() { b.open.Add(-1) }); return nil }
+
+func (s *service) body(text string) *body {
+	s.unclosed.Add(1)
+	return &body{Reader: strings.NewReader(text), open: &s.unclosed}
+}
+
+func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	s.mu.Lock()
+	s.arrivals = append(s.arrivals, time.Now())
+	s.order = append(s.order, r.URL.RawQuery)
+	s.mu.Unlock()
+	status, fields := 200, map[string]string(nil)
+	if s.answer != nil {
+		status, fields = s.answer(r)
+	}
+	h := http.Header{}
+	for name, value := range fields {
+		h.Set(name, value)
+	}
+	return &http.Response{StatusCode: status, Header: h, Body: s.body("answer"), ContentLength: 6, Request: r}, nil
+}
+
+func (s *service) seen() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.arrivals)
+}
+
+func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...rateclient.Option) *rateclient.Transport {
+	t.Helper()
+	limiter := runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	t.Cleanup(func() { _ = limiter.Close() })
+	opts = append([]rateclient.Option{rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return transport
+}
+
+// get sends a request and returns its status, or 0 and the error.
+func get(ctx context.Context, rt http.RoundTripper, url string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := rt.RoundTrip(r)
+	if err != nil {
+		return 0, err
+	}
+	_ = response.Body.Close()
+	return response.StatusCode, nil
+}
+
+func perSecond(max int64) []rateclient.Limit {
+	return []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Second, Max: max}, Margin: -1}}
+}
+
+// TestPatterns sends requests to the limits of the most specific pattern, and others as
+// they are.
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	limiter := runtime.New(runtime.NewMemoryStore())
+	peer := func(pattern string) rateclient.Peer {
+		return rateclient.Peer{Pattern: pattern, Limits: []rateclient.Limit{{
+			Rule: runtime.Rule{Name: pattern, Window: time.Hour, Max: 1}, Key: func(r *http.Request, k *runtime.Key) {
+				rateclient.Host(r, k)
+				rateclient.Credential(r, k)
+			}}}}
+	}
+	s := new(service)
+	transport, err := rateclient.New(limiter, []rateclient.Peer{
+		peer("a.test/"), peer("POST a.test/v1/"), peer("a.test/v2/{model}/chat"), peer("/everywhere"),
+	}, rateclient.WithNext(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ method, url, host, token, rule string }{
+		{"GET", "http://a.test/", "", "", "a.test/"},
+		{"GET", "https://A.test:8443", "", "", "a.test/"}, // the same host
+		{"GET", "http://a.test/v1/x", "", "", "a.test/"},
+		{"GET", "http://a.test/", "", "other", ""}, // another credential
+		{"GET", "http://10.0.0.1/", "a.test", "", "a.test/"},
+		{"POST", "http://a.test/v1/x", "", "", ""},
+		{"POST", "http://a.test/v1/y", "", "", "POST a.test/v1/"},
+		{"GET", "http://a.test/v2/m/chat", "", "", ""},
+		{"GET", "http://a.test/v2/n/chat", "", "", "a.test/v2/{model}/chat"},
+		{"GET", "http://b.test/", "", "", ""},
+		{"GET", "http://b.test/", "", "", ""},
+		{"GET", "http://b.test/everywhere", "", "", ""},
+		{"GET", "http://c.test/everywhere", "", "", ""}, // another host
+		{"GET", "http://c.test/everywhere", "", "", "/everywhere"},
+	} {
+		if c.url == "http://a.test/" && c.token == "" && c.host == "" {
+			c.rule = ""
+		}
+		r, _ := http.NewRequest(c.method, c.url, nil)
+		r.Host = c.host
+		r.Header.Set("Authorization", c.token)
+		_, err := transport.RoundTrip(r)
+		var limited *runtime.LimitedError
+		if errors.As(err, &limited); c.rule == "" && err != nil || c.rule != "" && (limited == nil || limited.Rule != c.rule) {
+			t.Errorf("%s %s (%s): %v, want denied by %q", c.method, c.url, c.host, err, c.rule)
+		}
+	}
+}
+
+// TestBadPeers wants an error of New to name what is wrong.
+func TestBadPeers(t *testing.T) {
+	t.Parallel()
+	ok := func() rateclient.Peer {
+		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "a", Window: time.Second, Max: 1}}}}
+	}
+	for want, change := range map[string]func(*rateclient.Peer){
+		"parsing":               func(p *rateclient.Peer) { p.Pattern = "a.test" },
+		"it has 0 limits":       func(p *rateclient.Peer) { p.Limits = nil },
+		"it has 8 limits":       func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
+		"Wait":                  func(p *rateclient.Peer) { p.Wait = -1 },
+		"MaxHold":               func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
+		"no Name":               func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
+		"has a Wait":            func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
+		"or is a concurrency":   func(p *rateclient.Peer) { p.Limits[0].Rule.Algorithm = runtime.Concurrency },
+		"admits 0 in 1s":        func(p *rateclient.Peer) { p.Limits[0].Rule.Max = 0 },
+		"admits 1 in 1ns":       func(p *rateclient.Peer) { p.Limits[0].Rule.Window = 1 },
+		"margin 2s":             func(p *rateclient.Peer) { p.Limits[0].Margin = 2 * time.Second },
+		"Least must be above 0": func(p *rateclient.Peer) { p.Limits[0].Most = 9 },
+	} {
+		p := ok()
+		change(&p)
+		if _, err := rateclient.New(runtime.New(nil), []rateclient.Peer{p}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := rateclient.New(runtime.New(nil), []rateclient.Peer{ok(), ok()}); err == nil || !strings.Contains(err.Error(), "conflicts") {
+		t.Errorf("twice the same pattern: %v", err)
+	}
+}
+
+// TestWaitsInOrder wants requests of a process to be sent in the order of their arrival,
+// as soon as there is room.
+func TestWaitsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(service)
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute})
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 23 {
+			wg.Go(func() {
+				if _, err := get(t.Context(), transport, fmt.Sprintf("http://a.test/?%02d", i)); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		if n := transport.Waiting(); n != 18 {
+			t.Errorf("%d wait, want 18", n)
+		}
+		wg.Wait()
+		if !slices.IsSorted(s.order) {
+			t.Errorf("sent in the order %v", s.order)
+		}
+		for i, at := range s.arrivals {
+			if want := time.Duration(i/5) * time.Second; at.Sub(start) < want || at.Sub(start) > want+time.Millisecond {
+				t.Errorf("request %d was sent after %v, want %v", i, at.Sub(start), want)
+			}
+		}
+		if n := transport.Waiting(); n != 0 {
+			t.Errorf("%d wait at the end", n)
+		}
+	})
+}
+
+// TestWaitIsBounded wants a request that would have to wait for too long not to, with
+// the time that it would take and its body closed, and those behind one that gives up to
+// move up.
+func TestWaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(service)
+		limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: 15 * time.Second})
+		post := func(ctx context.Context) error {
+			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://a.test/", s.body("x"))
+			response, err := transport.RoundTrip(r)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			return err
+		}
+		start := time.Now()
+		if err := post(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var limited *runtime.LimitedError
+		if err := post(short); !errors.As(err, &limited) || limited.RetryAfter != 10*time.Second || time.Since(start) != 0 {
+			t.Errorf("a deadline before its turn: %v after %v", err, time.Since(start))
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		errs := make([]error, 4)
+		var wg sync.WaitGroup
+		for i, ctx := range []context.Context{canceled, t.Context(), t.Context(), t.Context()} {
+			wg.Go(func() { errs[i] = post(ctx) })
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		cancel()
+		wg.Wait()
+		if !errors.Is(errs[0], context.Canceled) {
+			t.Errorf("canceled: %v", errs[0])
+		}
+		if errs[1] != nil {
+			t.Errorf("the next one: %v", errs[1])
+		}
+		for _, err := range errs[2:] { // until 20 s and 30 s
+			if !errors.As(err, &limited) || limited.RetryAfter < 5*time.Second {
+				t.Errorf("too late: %v", err)
+			}
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it was known after 10s who is too late, and took %v", took)
+		}
+		if n := s.unclosed.Load(); n != 0 {
+			t.Errorf("%d bodies are open", n)
+		}
+	})
+}
+
+// TestHeld wants one refusal to hold back all replicas, for as long as the peer says and
+// the program allows, and calls to go on evenly then.
+func TestHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := runtime.NewMemoryStore() // which the replicas share
+		refuse := atomic.Bool{}
+		s := &service{answer: func(*http.Request) (int, map[string]string) {
+			if refuse.Swap(false) {
+				return 429, map[string]string{"Retry-After": "2"}
+			}
+			return 200, nil
+		}}
+		var replicas []*rateclient.Transport
+		var held []rateclient.HeldEvent
+		for range 8 {
+			replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(100), Wait: time.Minute},
+				rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = append(held, ev) }})))
+		}
+		refuse.Store(true)
+		start := time.Now()
+		if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 429 || err != nil {
+			t.Fatal(status, err)
+		}
+		var wg sync.WaitGroup
+		for i := range 160 {
+			wg.Go(func() {
+				if status, err := get(t.Context(), replicas[i%8], "http://a.test/"); status != 200 || err != nil {
+					t.Error(status, err)
+				}
+			})
+		}
+		wg.Wait()
+		if want := (rateclient.HeldEvent{Pattern: "a.test/", Rule: "peer", Status: 429, Refused: true, HoldOff: 2 * time.Second}); len(held) != 1 || held[0] != want {
+			t.Errorf("events %+v", held)
+		}
+		parts := make([]int, 10) // of the window after the hold
+		for _, at := range s.arrivals[1:] {
+			after := at.Sub(start) - 2*time.Second
+			if after < 0 {
+				t.Fatalf("a call was sent %v before the end", -after)
+			}
+			if part := int(after * 10 / time.Second); part < len(parts) {
+				parts[part]++
+			}
+		}
+		for i, n := range parts {
+			if n < 8 || n > 13 {
+				t.Errorf("the %d. tenth of the window has %d calls, want about 10: %v", i+1, n, parts)
+			}
+		}
+	})
+}
+
+// TestUntruePeers wants what a peer says to be bounded, and never to hang calls or to
+// touch other keys.
+func TestUntruePeers(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		status int
+		fields map[string]string
+		hold   []time.Duration // of refusals in a row
+	}{
+		{"for ever", 429, map[string]string{"Retry-After": "1000000000"}, []time.Duration{time.Hour, time.Hour}},
+		{"negative", 429, map[string]string{"Retry-After": "-5"}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+		{"1970", 429, map[string]string{"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second, 2 * time.Second}},
+		{"nothing", 429, nil, []time.Duration{1e9, 2e9, 4e9, 8e9, 16e9, 32e9, 64e9, 128e9, 256e9, 512e9, 1024e9, 2048e9, time.Hour, time.Hour}},
+		{"a proxy's", 429, map[string]string{"Via": "1.1 proxy", "Content-Type": "text/html"}, []time.Duration{time.Second}},
+		{"503 for ever", 503, map[string]string{"Retry-After": "3"}, []time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
+		{"503, a fault", 503, nil, []time.Duration{0, 0}},
+		{"contradictions", 429, map[string]string{"Retry-After": "1", "RateLimit": `"a";r=0;t=900`, "X-RateLimit-Reset": "999999999"}, []time.Duration{time.Second}},
+		{"nothing is left", 200, map[string]string{"RateLimit": `"a";r=0;t=9`}, []time.Duration{9 * time.Second}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{answer: func(r *http.Request) (int, map[string]string) {
+					if r.URL.Host != "bad.test" {
+						return 200, nil
+					}
+					return c.status, c.fields
+				}}
+				limits := perSecond(100)
+				limits[0].Key = rateclient.Host
+				store := runtime.NewMemoryStore()
+				transport := newTransport(t, s, store, rateclient.Peer{Pattern: "/", Limits: limits, Wait: 2 * time.Hour})
+				last := time.Now()
+				for i, want := range append([]time.Duration{0}, c.hold...) {
+					if status, err := get(t.Context(), transport, "http://bad.test/"); status != c.status || err != nil {
+						t.Fatal(status, err)
+					}
+					if waited := time.Since(last); waited != want {
+						t.Fatalf("try %d was sent after %v, want %v", i, waited, want)
+					}
+					last = time.Now()
+					if status, err := get(t.Context(), transport, "http://good.test/"); status != 200 || err != nil || time.Since(last) != 0 {
+						t.Fatalf("another host: %d %v after %v", status, err, time.Since(last))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRetries sends refused requests again where that can be.
+func TestRetries(t *testing.T) {
+	reader := func() io.Reader { return strings.NewReader("x") }
+	for _, c := range []struct {
+		name     string
+		request  func() (*http.Request, error)
+		refusals int
+		wait     time.Duration
+		sent     int
+		status   int
+	}{
+		{"GET", func() (*http.Request, error) { return http.NewRequest("GET", "http://a.test/", nil) }, 2, time.Minute, 3, 200},
+		{"too often", func() (*http.Request, error) { return http.NewRequest("GET", "http://a.test/", nil) }, 9, time.Minute, 4, 429},
+		{"too late", func() (*http.Request, error) { return http.NewRequest("GET", "http://a.test/", nil) }, 9, 5 * time.Second, 3, 429},
+		{"PUT with a body", func() (*http.Request, error) { return http.NewRequest("PUT", "http://a.test/", reader()) }, 1, time.Minute, 2, 200},
+		{"PUT with a body that is gone", func() (*http.Request, error) {
+			return http.NewRequest("PUT", "http://a.test/", io.MultiReader(reader()))
+		}, 1, time.Minute, 1, 429},
+		{"POST", func() (*http.Request, error) { return http.NewRequest("POST", "http://a.test/", reader()) }, 1, time.Minute, 1, 429},
+		{"POST with a key", func() (*http.Request, error) {
+			r, err := http.NewRequest("POST", "http://a.test/", reader())
+			r.Header.Set("Idempotency-Key", "1")
+			return r, err
+		}, 1, time.Minute, 2, 200},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				left := c.refusals
+				s := new(service)
+				s.answer = func(r *http.Request) (int, map[string]string) {
+					if left--; left < 0 {
+						return 200, nil
+					}
+					return 429, map[string]string{"Retry-After": "2"}
+				}
+				transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(100), Wait: c.wait, Retries: 3})
+				r, err := c.request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				response, err := transport.RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, _ := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if s.seen() != c.sent || response.StatusCode != c.status || string(text) != "answer" || s.unclosed.Load() != 0 {
+					t.Errorf("sent %d times, %d %q, %d bodies are open", s.seen(), response.StatusCode, text, s.unclosed.Load())
+				}
+				if took := time.Since(start); took != time.Duration(c.sent-1)*2*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestFollows wants a limit that the peer tells of to hold: at once if it is lower, and
+// slowly if it is higher, within the bounds of the program.
+func TestFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := "100"
+		s := &service{answer: func(*http.Request) (int, map[string]string) {
+			return 200, map[string]string{"RateLimit-Policy": `"a";q=` + told + `;w=1, "b";q=3;w=60`}
+		}}
+		limits := perSecond(20)
+		limits[0].Least, limits[0].Most = 5, 40
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits})
+		window := func() (n int) {
+			time.Sleep(time.Second)
+			for ; n < 1000; n++ {
+				if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+					return n
+				}
+			}
+			return n
+		}
+		for i, step := range []struct {
+			told string
+			want int
+		}{{"20", 20}, {"10", 10}, {"10", 10}, {"1", 5}, {"1", 5}, {"100", 6}, {"100", 7}, {"100", 8}, {"6", 6}, {"0", 5}, {"-1", 5}, {"x", 5}, {"99999999999999999999", 5}} {
+			told = step.told
+			if got := window(); got != step.want {
+				t.Errorf("step %d: the peer tells of %s, and %d were sent, want %d", i, told, got, step.want)
+			}
+		}
+		told = "100"
+		last := 0
+		for range 60 {
+			last = window()
+		}
+		if last != 40 {
+			t.Errorf("in the end %d were sent, want 40", last)
+		}
+	})
+}
+
+// TestStoreAway wants a hold to be heeded by the process at least.
+func TestStoreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "2"} }}
+		var held rateclient.HeldEvent
+		transport := newTransport(t, s, nil, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(10), Wait: time.Minute},
+			rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = ev }}))
+		start := time.Now()
+		for range 3 {
+			if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 || err != nil {
+				t.Fatal(status, err)
+			}
+		}
+		if took := time.Since(start); took != 4*time.Second || held.Err == nil {
+			t.Errorf("three calls took %v, want 4s; %v", took, held.Err)
+		}
+	})
+}
