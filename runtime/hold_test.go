@@ -1,0 +1,123 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// TestHold wants a hold by one replica to deny all calls on its key, and on no other, on
+// all replicas at once, until it is released or reset.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	server, cluster, ctx := redistest.Start(t), redistest.StartCluster(t), context.Background()
+	memory := runtime.NewMemoryStore()
+	for kind, replica := range map[string]func() runtime.Store{
+		"redis":   func() runtime.Store { return runtime.NewRedisStore(server.Client(t), patient) },
+		"cluster": func() runtime.Store { return runtime.NewRedisStore(cluster.Client(t), patient) },
+		"memory":  func() runtime.Store { return memory },
+	} {
+		for name, rule := range blockingRules(10*time.Hour, 10) {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				rule.Hold = true
+				one, other := runtime.New(replica(), quiet, closed), runtime.New(replica(), quiet, closed)
+				limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
+				if _, err := other.Take(ctx, limit, free); err != nil {
+					t.Fatal(err)
+				}
+				for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
+					if err := one.Hold(ctx, limit, time.Hour); err != nil {
+						t.Fatal(err)
+					}
+					for _, l := range []*runtime.Limiter{other, one} {
+						if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
+							t.Fatalf("retry after %v, want the rest of an hour", rest)
+						}
+						if _, err := l.Take(ctx, free); err != nil {
+							t.Fatalf("another key: %v", err)
+						}
+					}
+					if err := end(ctx, limit); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := one.Take(ctx, limit); err != nil {
+						t.Fatalf("when the hold has ended: %v", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestHoldErrors wants holds that cannot be to say so.
+func TestHoldErrors(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	rule := func(change func(*runtime.Rule)) runtime.Limit {
+		r := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}
+		change(r)
+		return r.Limit(nil)
+	}
+	for name, c := range map[string]struct {
+		limit runtime.Limit
+		d     time.Duration
+		err   error
+	}{
+		"fine":          {rule(func(*runtime.Rule) {}), time.Second, nil},
+		"no Hold":       {rule(func(r *runtime.Rule) { r.Hold = false }), time.Second, runtime.ErrInvalidLimit},
+		"permits":       {rule(func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency }), time.Second, runtime.ErrInvalidLimit},
+		"a lease":       {rule(func(r *runtime.Rule) { r.Lease = time.Millisecond }), time.Second, runtime.ErrInvalidLimit},
+		"negative":      {rule(func(*runtime.Rule) {}), -1, runtime.ErrInvalidLimit},
+		"nothing":       {rule(func(*runtime.Rule) {}), 0, runtime.ErrInvalidLimit},
+		"for ever":      {rule(func(*runtime.Rule) {}), runtime.Never, runtime.ErrInvalidLimit},
+		"no rule":       {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
+		"a broken key": {(&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
+	} {
+		if err := limiter.Hold(ctx, c.limit, c.d); !errors.Is(err, c.err) || c.err == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, c.err)
+		}
+	}
+	if err := runtime.New(&brokenStore{}, quiet).Hold(ctx, rule(func(*runtime.Rule) {}), time.Second); err == nil {
+		t.Error("a broken store: no error")
+	}
+	var none *runtime.Limiter
+	if err := none.Hold(ctx, rule(func(*runtime.Rule) {}), time.Second); err == nil {
+		t.Error("no limiter: no error")
+	}
+}
+
+// TestHoldAndWait wants calls that may wait to wait for the end of a hold, those of a
+// queue in line, and others to fail at once.
+func TestHoldAndWait(t *testing.T) {
+	for _, a := range []runtime.Algorithm{runtime.SlidingLog, runtime.TokenBucket, runtime.LeakyBucket} {
+		t.Run(a.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := context.Background()
+				limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}
+				limit := rule.Limit(nil)
+				if err := limiter.Hold(ctx, limit, 2*time.Second); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if _, err := limiter.Take(ctx, limit); err != nil || time.Since(start) != 2*time.Second {
+					t.Errorf("%v after %v, want it admitted after 2s", err, time.Since(start))
+				}
+				if err := limiter.Hold(ctx, limit, 6*time.Second); err != nil {
+					t.Fatal(err)
+				}
+				start = time.Now()
+				var limited *runtime.LimitedError
+				if _, err := limiter.Take(ctx, limit); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != 6*time.Second || time.Since(start) != 0 {
+					t.Errorf("%v after %v, want it denied at once", err, time.Since(start))
+				}
+			})
+		})
+	}
+}
