@@ -69,14 +69,14 @@ func TestHoldErrors(t *testing.T) {
 		d     time.Duration
 		err   error
 	}{
-		"fine":          {rule(func(*runtime.Rule) {}), time.Second, nil},
-		"no Hold":       {rule(func(r *runtime.Rule) { r.Hold = false }), time.Second, runtime.ErrInvalidLimit},
-		"permits":       {rule(func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency }), time.Second, runtime.ErrInvalidLimit},
-		"a lease":       {rule(func(r *runtime.Rule) { r.Lease = time.Millisecond }), time.Second, runtime.ErrInvalidLimit},
-		"negative":      {rule(func(*runtime.Rule) {}), -1, runtime.ErrInvalidLimit},
-		"nothing":       {rule(func(*runtime.Rule) {}), 0, runtime.ErrInvalidLimit},
-		"for ever":      {rule(func(*runtime.Rule) {}), runtime.Never, runtime.ErrInvalidLimit},
-		"no rule":       {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
+		"fine":         {rule(func(*runtime.Rule) {}), time.Second, nil},
+		"no Hold":      {rule(func(r *runtime.Rule) { r.Hold = false }), time.Second, runtime.ErrInvalidLimit},
+		"permits":      {rule(func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency }), time.Second, runtime.ErrInvalidLimit},
+		"a lease":      {rule(func(r *runtime.Rule) { r.Lease = time.Millisecond }), time.Second, runtime.ErrInvalidLimit},
+		"negative":     {rule(func(*runtime.Rule) {}), -1, runtime.ErrInvalidLimit},
+		"nothing":      {rule(func(*runtime.Rule) {}), 0, runtime.ErrInvalidLimit},
+		"for ever":     {rule(func(*runtime.Rule) {}), runtime.Never, runtime.ErrInvalidLimit},
+		"no rule":      {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
 		"a broken key": {(&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
 	} {
 		if err := limiter.Hold(ctx, c.limit, c.d); !errors.Is(err, c.err) || c.err == nil && err != nil {

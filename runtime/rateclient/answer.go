@@ -9,6 +9,8 @@ import (
 
 // An Answer is what a peer says about its limits, in one answer to a request.
 type Answer struct {
+	// Status is the answer's status of HTTP; 0 where there is none.
+	Status int
 	// Refused reports that the peer has refused the request because of a limit.
 	Refused bool
 	// HoldOff is for how long the peer wants no more requests, up to a year: what
@@ -62,7 +64,7 @@ const (
 // not matter whether the peer's clock is right. A cached answer says nothing about
 // quotas.
 func ReadAnswer(status int, header http.Header, now time.Time) Answer {
-	var a Answer
+	a := Answer{Status: status}
 	r := reader{header: header, now: now}
 	wait, said := r.retryAfter()
 	if age := header["Age"]; len(age) == 0 || age[0] == "0" {

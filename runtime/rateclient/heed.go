@@ -3,7 +3,6 @@ package rateclient
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -12,15 +11,15 @@ import (
 
 // heed does what an answer asks for, which has arrived at now. It returns when the request
 // may be sent again, if the peer has refused it, and else a time long after.
-func (c *call) heed(ctx context.Context, response *http.Response, now time.Time) time.Time {
-	a := ReadAnswer(response.StatusCode, response.Header, now)
+func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
+	c.peer.spread.add(now.Sub(c.charged), now)
 	never := now.Add(2 * maxTime)
-	for i, l := range c.limits {
+	for i, l := range c.peer.limits {
 		if l.Most > 0 {
-			l.follow(a.Quotas, c.limits[i].keys.get(c.keyName(i), now), now)
+			l.follow(a.Quotas, c.peer.limits[i].keys.get(c.keyName(i), now), now)
 		}
 	}
-	keys := &c.limits[0].keys
+	keys := &c.peer.limits[0].keys
 	if !a.Refused && a.HoldOff == 0 {
 		if s := keys.find(c.name, now); s != nil {
 			s.answered()
@@ -28,15 +27,15 @@ func (c *call) heed(ctx context.Context, response *http.Response, now time.Time)
 		return never
 	}
 	s := keys.get(c.name, now)
-	d, bounded := s.holdFor(&a, &c.Peer, now)
+	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
-	ev := HeldEvent{Pattern: c.Pattern, Rule: c.limits[0].Rule.Name, Status: response.StatusCode, Refused: a.Refused, HoldOff: d, Bounded: bounded}
-	if s.hold(until, c.limits[0].Rule.Window) {
+	ev := HeldEvent{Pattern: c.peer.Pattern, Rule: c.peer.limits[0].Rule.Name, Status: a.Status, Refused: a.Refused, HoldOff: d, Bounded: bounded}
+	if s.hold(until, c.peer.limits[0].Rule.Window) {
 		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
 			s.told(until)
 		}
 	}
-	c.observer.held(ctx, ev)
+	c.transport.observer.held(ctx, ev)
 	c.report(ctx, &ev)
 	if !a.Refused {
 		return never
@@ -45,7 +44,7 @@ func (c *call) heed(ctx context.Context, response *http.Response, now time.Time)
 }
 
 // keyName returns the i-th key of the request as text.
-func (c *call) keyName(i int) string {
+func (c *Call) keyName(i int) string {
 	if i == 0 {
 		return c.name
 	}
@@ -188,12 +187,12 @@ func (t *throttle) due(now time.Time) (skipped int, ok bool) {
 }
 
 // report logs that a peer holds calls back, unless there was such a line just before.
-func (c *call) report(ctx context.Context, ev *HeldEvent) {
-	skipped, ok := c.log.due(time.Now())
+func (c *Call) report(ctx context.Context, ev *HeldEvent) {
+	skipped, ok := c.peer.log.due(time.Now())
 	if !ok {
 		return
 	}
-	logger := c.logger
+	logger := c.transport.logger
 	if logger == nil {
 		logger = slog.Default()
 	}

@@ -27,14 +27,14 @@ type waiter struct {
 }
 
 // admit charges the limits of a request, and waits in line for that if need be.
-func (c *call) admit(r *http.Request) error {
-	for i, l := range c.limits {
+func (c *Call) admit(r *http.Request) error {
+	for i, l := range c.peer.limits {
 		if c.keys[i] = (runtime.Key{}); l.Key != nil {
 			l.Key(r, &c.keys[i])
 		}
 	}
 	c.name = c.keys[0].String()
-	first, now := &c.limits[0].keys, time.Now()
+	first, now := &c.peer.limits[0].keys, time.Now()
 	s := first.find(c.name, now)
 	if !s.busy(now) {
 		d, err := c.take(r, s)
@@ -45,25 +45,25 @@ func (c *call) admit(r *http.Request) error {
 		if s == nil && (d.Blocked || c.inTime(now, d.RetryAfter)) {
 			s = first.get(c.name, now)
 		}
-		s.learn(&d, now, c.limits[0].Rule.Window)
+		s.learn(&d, now, c.peer.limits[0].Rule.Window)
 		if !c.inTime(now, d.RetryAfter) {
 			return err
 		}
 	}
-	c.waiting.Add(1)
+	c.transport.waiting.Add(1)
 	err := c.wait(r, s)
-	c.waiting.Add(-1)
-	c.observer.waited(r.Context(), WaitedEvent{Pattern: c.Pattern, Waited: time.Since(now), Admitted: err == nil})
+	c.transport.waiting.Add(-1)
+	c.transport.observer.waited(r.Context(), WaitedEvent{Pattern: c.peer.Pattern, Waited: time.Since(now), Admitted: err == nil})
 	return err
 }
 
 // inTime reports whether a request may still be sent after a time.
-func (c *call) inTime(now time.Time, d time.Duration) bool {
+func (c *Call) inTime(now time.Time, d time.Duration) bool {
 	return d < maxTime && !now.Add(d).After(c.deadline)
 }
 
 // wait has a request wait for its turn in a line, and charges its limits then.
-func (c *call) wait(r *http.Request, s *keyState) error {
+func (c *Call) wait(r *http.Request, s *keyState) error {
 	w, ok := s.enter(c.deadline)
 	if !ok {
 		return c.late(s)
@@ -91,7 +91,7 @@ func (c *call) wait(r *http.Request, s *keyState) error {
 				return err
 			}
 			now = time.Now()
-			s.learn(&d, now, c.limits[0].Rule.Window)
+			s.learn(&d, now, c.peer.limits[0].Rule.Window)
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}
@@ -111,10 +111,10 @@ func (c *call) wait(r *http.Request, s *keyState) error {
 }
 
 // late returns the error of a request whose turn does not come in time.
-func (c *call) late(s *keyState) error {
+func (c *Call) late(s *keyState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &c.limits[0].Rule
+	l := &c.peer.limits[0].Rule
 	before := max(0, len(s.line.waiting)-1)
 	wait := max(time.Until(s.line.next), time.Until(s.until), time.Millisecond)
 	return &runtime.LimitedError{Rule: l.Name, Limit: l.Max, RetryAfter: wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window))}

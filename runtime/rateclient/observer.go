@@ -25,7 +25,7 @@ func WithObserver(o *Observer) Option { return func(t *Transport) { t.observer =
 type HeldEvent struct {
 	// Pattern is the peer's, and Rule the name of its first limit's rule.
 	Pattern, Rule string
-	// Status is the answer's.
+	// Status is that of the answer; 0 where it has none of HTTP.
 	Status int
 	// Refused reports that the peer has refused the request. It has served it otherwise,
 	// and says that nothing is left.

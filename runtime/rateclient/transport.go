@@ -90,14 +90,9 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip sends a request when its limits have room for it, and obeys what the peer
 // answers. A request that is not sent has the error of [runtime.Limiter.Take].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p := t.peer(r)
-	if p == nil {
+	c := t.call(r)
+	if c == nil {
 		return t.next.RoundTrip(r)
-	}
-	arrived := time.Now()
-	c := call{Transport: t, peer: p, deadline: arrived.Add(p.Wait)}
-	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
-		c.deadline = deadline
 	}
 	for tries := 0; ; tries++ {
 		if err := c.admit(r); err != nil {
@@ -111,9 +106,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		now := time.Now()
-		p.spread.add(now.Sub(c.charged), now)
-		again := c.heed(r.Context(), response, now)
-		if tries >= p.Retries || !again.Before(c.deadline) {
+		again := c.heed(r.Context(), ReadAnswer(response.StatusCode, response.Header, now), now)
+		if tries >= c.peer.Retries || !again.Before(c.deadline) {
 			return response, nil
 		}
 		next, err := resendable(r)
@@ -125,23 +119,58 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// A call is one request on its way through the limits.
-type call struct {
-	*Transport
-	*peer
-	deadline time.Time // for its turn
-	charged  time.Time // not after that
-	keys     [runtime.MaxLimits - 1]runtime.Key
-	name     string // of the first key
+// Admit charges the limits of a request when they have room for it, for one that something
+// else sends than a [http.RoundTripper]: a client of gRPC, or an SDK. The error is that of
+// [runtime.Limiter.Take]. The request says which peer it is for, by its method, host and
+// path, and is what Key and Cost are called with. Its body is not used.
+func (t *Transport) Admit(r *http.Request) (*Call, error) {
+	c := t.call(r)
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.admit(r); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// A Call is a request that was admitted. It is nil for one that no pattern fits.
+type Call struct {
+	transport *Transport
+	peer      *peer
+	deadline  time.Time // for its turn
+	charged   time.Time // not after that
+	keys      [runtime.MaxLimits - 1]runtime.Key
+	name      string // of the first key
+}
+
+// Answered obeys what the peer has answered. It is called once, when the answer begins.
+func (c *Call) Answered(ctx context.Context, a Answer) {
+	if c != nil {
+		c.heed(ctx, a, time.Now())
+	}
+}
+
+// call returns the call of a request, or nil if no pattern fits.
+func (t *Transport) call(r *http.Request) *Call {
+	p := t.peer(r)
+	if p == nil {
+		return nil
+	}
+	c := &Call{transport: t, peer: p, deadline: time.Now().Add(p.Wait)}
+	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
+		c.deadline = deadline
+	}
+	return c
 }
 
 // take charges the limits of the request once. With s it is known what a peer has said
 // about the first key; nil: nothing.
-func (c *call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
+func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 	var all [runtime.MaxLimits]runtime.Limit
 	c.charged = time.Now()
-	limits, margin := all[:0], c.spread.margin()
-	for i, l := range c.limits {
+	limits, margin := all[:0], c.peer.spread.margin()
+	for i, l := range c.peer.limits {
 		limit := l.rule(margin).Limit(&c.keys[i])
 		if l.Cost != nil {
 			limit = limit.WithCost(l.Cost(r))
@@ -152,12 +181,12 @@ func (c *call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 		limits = append(limits, limit)
 	}
 	if s.isPaced(c.charged) {
-		limits = append(limits, c.limits[0].pace.Limit(&c.keys[0]))
+		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
 	}
-	return c.limiter.Take(r.Context(), limits...)
+	return c.transport.limiter.Take(r.Context(), limits...)
 }
 
 // hold blocks the first key in the store.
-func (c *call) hold(ctx context.Context, d time.Duration) error {
-	return c.limiter.Hold(ctx, c.limits[0].rules[0].Limit(&c.keys[0]), d)
+func (c *Call) hold(ctx context.Context, d time.Duration) error {
+	return c.transport.limiter.Hold(ctx, c.peer.limits[0].rules[0].Limit(&c.keys[0]), d)
 }
