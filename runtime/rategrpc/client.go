@@ -1,0 +1,151 @@
+package rategrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/raterpc"
+)
+
+// DialOptions has the calls of a client keep to the limits of its peers, see package
+// rateclient. The pattern of a peer is the method's name, "/shop.v1.Orders/" or
+// "api.example.com/shop.v1.Orders/Get": a call is like a POST of its method to the host
+// that the client was dialed with, and has the metadata that the caller gives it.
+//
+// A call is charged once, when it begins. What grpc-go retries by itself is not charged
+// again, so let it retry no RESOURCE_EXHAUSTED. A call that is not made ends with that
+// code, and its error wraps the one of [runtime.Limiter.Take].
+//
+// RESOURCE_EXHAUSTED holds back the calls of all replicas, for as long as RetryInfo or
+// [raterpc.FieldPushback] say; so does UNAVAILABLE with one of these.
+func DialOptions(t *rateclient.Transport) []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(UnaryClientInterceptor(t)),
+		grpc.WithChainStreamInterceptor(StreamClientInterceptor(t)),
+	}
+}
+
+// UnaryClientInterceptor returns the interceptor of unary calls.
+func UnaryClientInterceptor(t *rateclient.Transport) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		call, err := t.Admit(request(ctx, cc, method))
+		if err != nil {
+			return notMade(err)
+		}
+		var trailer metadata.MD
+		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Trailer(&trailer))...)
+		call.Answered(ctx, read(err, trailer))
+		return err
+	}
+}
+
+// StreamClientInterceptor returns the interceptor of streams. Limits are charged when a
+// stream begins.
+func StreamClientInterceptor(t *rateclient.Transport) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		call, err := t.Admit(request(ctx, cc, method))
+		if err != nil {
+			return nil, notMade(err)
+		}
+		stream, err := streamer(ctx, desc, cc, method, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return &clientStream{ClientStream: stream, call: call}, nil
+	}
+}
+
+// A clientStream looks at how a stream begins and ends.
+type clientStream struct {
+	grpc.ClientStream
+	call     *rateclient.Call
+	answered bool // RecvMsg is not called by two goroutines at once
+}
+
+func (s *clientStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if failed := err != nil && err != io.EOF; failed || !s.answered {
+		s.answered = true
+		var a rateclient.Answer
+		if failed {
+			a = read(err, s.Trailer())
+		}
+		s.call.Answered(s.Context(), a)
+	}
+	return err
+}
+
+// request returns what stands for a call where limits are chosen.
+func request(ctx context.Context, cc *grpc.ClientConn, method string) *http.Request {
+	host := cc.Target()
+	host = host[strings.LastIndexByte(host, '/')+1:]
+	header := http.Header{}
+	if md, ok := metadata.FromOutgoingContext(ctx); ok {
+		for name, values := range md {
+			header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Scheme: "https", Host: host, Path: method}, Host: host, Header: header}
+	return r.WithContext(ctx)
+}
+
+// read returns what the end of a call says about limits.
+func read(err error, trailer metadata.MD) rateclient.Answer {
+	s, ok := status.FromError(err)
+	if err == nil || !ok {
+		return rateclient.Answer{}
+	}
+	var details []proto.Message
+	for _, d := range s.Details() {
+		if m, ok := d.(proto.Message); ok {
+			details = append(details, m)
+		}
+	}
+	pushback := ""
+	if values := trailer.Get(raterpc.FieldPushback); len(values) == 1 {
+		pushback = values[0]
+	}
+	return raterpc.ReadAnswer(uint32(s.Code()), s.Message(), details, pushback)
+}
+
+// A notMadeError is the error of a call that was not made.
+type notMadeError struct {
+	error
+	status *status.Status
+}
+
+func (e notMadeError) Unwrap() error              { return e.error }
+func (e notMadeError) GRPCStatus() *status.Status { return e.status }
+
+func notMade(err error) error {
+	var limited *runtime.LimitedError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
+	case errors.Is(err, runtime.ErrUnavailable):
+		return notMadeError{err, status.New(codes.Unavailable, err.Error())}
+	case !errors.As(err, &limited):
+		return notMadeError{err, status.New(codes.Internal, err.Error())}
+	}
+	s := status.New(codes.ResourceExhausted, err.Error())
+	if limited.RetryAfter != runtime.Never {
+		if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(limited.RetryAfter)}); err == nil {
+			s = detailed
+		}
+	}
+	return notMadeError{err, s}
+}

@@ -1,0 +1,160 @@
+package rategrpc_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rategrpc"
+)
+
+// outgoing returns the options of a client with a limit of its own, for one method or
+// service and credential, and what it has been held for.
+func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atomic.Int64) {
+	t.Helper()
+	held := new(atomic.Int64)
+	transport, err := rateclient.New(limiter(t), []rateclient.Peer{{
+		Pattern: pattern,
+		Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
+	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithObserver(&rateclient.Observer{
+		Held: func(_ context.Context, ev rateclient.HeldEvent) { held.Store(int64(ev.HoldOff)) },
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rategrpc.DialOptions(transport), held
+}
+
+func as(token string) context.Context {
+	return metadata.AppendToOutgoingContext(context.Background(), "authorization", token)
+}
+
+// A client makes no more calls of a service than its limit admits, unary or not, for each
+// credential, and says by its status why.
+func TestClientLimit(t *testing.T) {
+	options, _ := outgoing(t, "127.0.0.1/grpc.testing.TestService/", 2)
+	client := dial(t, &service{
+		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+			return &pb.SimpleResponse{}, nil
+		},
+		server: func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+			return nil
+		},
+	}, nil, options...)
+	unary := func(token string) error {
+		_, err := client.UnaryCall(as(token), &pb.SimpleRequest{})
+		return err
+	}
+	stream := func(token string) error {
+		s, err := client.StreamingOutputCall(as(token), &pb.StreamingOutputCallRequest{})
+		if err == nil {
+			_, _ = s.Recv()
+		}
+		return err
+	}
+	for i, c := range []struct {
+		do    func(string) error
+		token string
+		fails bool
+	}{{unary, "a", false}, {stream, "a", false}, {unary, "a", true}, {stream, "a", true}, {unary, "b", false}} {
+		err := c.do(c.token)
+		if !c.fails && err == nil {
+			continue
+		}
+		s := status.Convert(err)
+		var limited *runtime.LimitedError
+		retry := false
+		for _, d := range s.Details() {
+			_, is := d.(*errdetails.RetryInfo)
+			retry = retry || is
+		}
+		if !c.fails || s.Code() != codes.ResourceExhausted || !errors.As(err, &limited) || limited.Rule != "peer" || !retry {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+}
+
+// A refusal by the peer holds calls back, for as long as it says.
+func TestClientHeld(t *testing.T) {
+	retry := func(code codes.Code, d time.Duration) error {
+		s, err := status.New(code, "no").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Err()
+	}
+	for name, c := range map[string]struct {
+		err      error
+		pushback string
+		held     time.Duration
+	}{
+		"none":                        {nil, "", 0},
+		"RetryInfo":                   {retry(codes.ResourceExhausted, 90*time.Second), "", 90 * time.Second},
+		"UNAVAILABLE with RetryInfo":  {retry(codes.Unavailable, 7*time.Second), "", 7 * time.Second},
+		"UNAVAILABLE":                 {status.Error(codes.Unavailable, "down"), "", 0},
+		"pushback":                    {status.Error(codes.ResourceExhausted, "no"), "2500", 2500 * time.Millisecond},
+		"no retry":                    {status.Error(codes.ResourceExhausted, "no"), "-1", time.Second},
+		"nothing said":                {status.Error(codes.ResourceExhausted, "no"), "", time.Second},
+		"for ever":                    {retry(codes.ResourceExhausted, 1<<62), "", time.Hour},
+		"negative":                    {retry(codes.ResourceExhausted, -time.Hour), "", time.Second},
+		"another code with RetryInfo": {retry(codes.NotFound, time.Second), "", 0},
+		"a message that is too large": {status.Error(codes.ResourceExhausted, "grpc: received message larger than max"), "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options, held := outgoing(t, "/", 10)
+			client := dial(t, &service{
+				unary: func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+					if c.pushback != "" {
+						_ = grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", c.pushback))
+					}
+					return &pb.SimpleResponse{}, c.err
+				},
+				server: func(_ *pb.StreamingOutputCallRequest, s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+					if c.pushback != "" {
+						s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", c.pushback))
+					}
+					return c.err
+				},
+			}, nil, options...)
+			for kind, do := range map[string]func(context.Context) error{
+				"unary": func(ctx context.Context) error {
+					_, err := client.UnaryCall(ctx, &pb.SimpleRequest{})
+					return err
+				},
+				"stream": func(ctx context.Context) error {
+					s, err := client.StreamingOutputCall(ctx, &pb.StreamingOutputCallRequest{})
+					if err == nil {
+						_, _ = s.Recv()
+					}
+					return err
+				},
+			} {
+				held.Store(0)
+				ctx := as(kind)
+				if err := do(ctx); status.Code(err) != status.Code(c.err) && kind == "unary" {
+					t.Fatalf("%s: %v, want %v", kind, err, c.err)
+				}
+				if got := time.Duration(held.Load()); got != c.held {
+					t.Errorf("%s: held for %v, want %v", kind, got, c.held)
+				}
+				var limited *runtime.LimitedError
+				if err := do(ctx); errors.As(err, &limited) != (c.held > 0) || c.held > 0 && !limited.Blocked {
+					t.Errorf("%s: the next call: %v", kind, err)
+				}
+			}
+		})
+	}
+}
