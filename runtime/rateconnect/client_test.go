@@ -1,0 +1,100 @@
+package rateconnect_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/rateconnect"
+)
+
+// A client in any protocol makes no more calls than its limit admits, and a refusal by the
+// peer holds it back for as long as the peer says.
+func TestClientInterceptor(t *testing.T) {
+	refusal := func(code connect.Code, d time.Duration, field string) error {
+		err := connect.NewError(code, errors.New("no"))
+		if d != 0 {
+			detail, _ := connect.NewErrorDetail(&errdetails.RetryInfo{RetryDelay: durationpb.New(d)})
+			err.AddDetail(detail)
+		}
+		if field != "" {
+			err.Meta().Set("Retry-After", field)
+		}
+		return err
+	}
+	for name, c := range map[string]struct {
+		err  error
+		max  int64
+		held time.Duration
+	}{
+		"no room":                  {nil, 1, 0},
+		"RetryInfo":                {refusal(connect.CodeResourceExhausted, 90*time.Second, ""), 10, 90 * time.Second},
+		"Retry-After":              {refusal(connect.CodeResourceExhausted, 0, "7"), 10, 7 * time.Second},
+		"nothing said":             {refusal(connect.CodeResourceExhausted, 0, ""), 10, time.Second},
+		"unavailable, Retry-After": {refusal(connect.CodeUnavailable, 0, "7"), 10, 7 * time.Second},
+		"unavailable":              {refusal(connect.CodeUnavailable, 0, ""), 10, 0},
+		"another code":             {refusal(connect.CodeNotFound, time.Second, "7"), 10, 0},
+	} {
+		for _, w := range ways {
+			for _, procedure := range []string{unary, serverStream} {
+				t.Run(name+", "+w.name+procedure, func(t *testing.T) {
+					url := serve(t, &orders{
+						get: func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
+							return connect.NewResponse(&text{}), c.err
+						},
+						list: func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error { return c.err },
+					})
+					held := new(atomic.Int64)
+					transport, err := rateclient.New(limiter(t), []rateclient.Peer{{
+						Pattern: "127.0.0.1/shop.v1.Orders/",
+						Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: c.max}}},
+					}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithObserver(&rateclient.Observer{
+						Held: func(_ context.Context, ev rateclient.HeldEvent) { held.Store(int64(ev.HoldOff)) },
+					}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					w := w
+					w.opts = append(w.opts[:len(w.opts):len(w.opts)], connect.WithInterceptors(rateconnect.NewClientInterceptor(transport)))
+					client := client(t, w, url, procedure)
+					do := func() error {
+						if procedure == unary {
+							_, err := client.CallUnary(t.Context(), connect.NewRequest(&text{}))
+							return err
+						}
+						stream, err := client.CallServerStream(t.Context(), connect.NewRequest(&text{}))
+						if err != nil {
+							return err
+						}
+						for stream.Receive() {
+						}
+						_ = stream.Close()
+						return stream.Err()
+					}
+					if err := do(); c.err == nil && err != nil || c.err != nil && connect.CodeOf(err) != connect.CodeOf(c.err) {
+						t.Fatalf("the first call: %v, want %v", err, c.err)
+					}
+					if got := time.Duration(held.Load()); got != c.held {
+						t.Errorf("held for %v, want %v", got, c.held)
+					}
+					err = do()
+					var limited *runtime.LimitedError
+					if denied := c.held > 0 || c.max == 1; errors.As(err, &limited) != denied {
+						t.Errorf("the next call: %v", err)
+					} else if denied && (limited.Blocked != (c.held > 0) || connect.CodeOf(err) != connect.CodeResourceExhausted || details(t, err)["google.rpc.RetryInfo"] == nil) {
+						t.Errorf("the next call: %v, %v", err, details(t, err))
+					}
+				})
+			}
+		}
+	}
+}
