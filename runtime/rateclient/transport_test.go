@@ -469,6 +469,79 @@ func TestFollows(t *testing.T) {
 	})
 }
 
+// TestPeerHalves wants a peer that halves its limit while replicas run to refuse each of
+// them once at most.
+func TestPeerHalves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const replicas = 8
+		p := &strictPeer{max: 40, window: time.Second, admits: rolling}
+		refused := make([]int, replicas)
+		store, began := runtime.NewMemoryStore(), time.Now()
+		var wg sync.WaitGroup
+		for i := range replicas {
+			s := &service{answer: func(*http.Request) (int, map[string]string) {
+				p.mu.Lock()
+				if time.Since(began) >= 5*time.Second {
+					p.max = 20
+				}
+				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, p.max), "Retry-After": "1"}
+				p.mu.Unlock()
+				status := p.arrive(time.Now())
+				if status == 429 {
+					refused[i]++
+				}
+				return status, fields
+			}}
+			limits := perSecond(40)
+			limits[0].Least, limits[0].Most = 1, 40
+			transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+			wg.Go(func() {
+				for time.Since(began) < 20*time.Second {
+					if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if slices.Max(refused) > 1 || p.refused == 0 {
+			t.Errorf("the replicas were refused %v times", refused)
+		}
+		if n := len(p.events); n < 5*40+12*20 {
+			t.Errorf("%d requests were served", n)
+		}
+	})
+}
+
+// BenchmarkRoundTrip compares an admitted request with one that is sent without limits.
+func BenchmarkRoundTrip(b *testing.B) {
+	next := roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/plain"}}, Body: http.NoBody, Request: r}, nil
+	})
+	limiter := runtime.New(runtime.NewMemoryStore())
+	limits := perSecond(runtime.MaxCount)
+	limits[0].Rule.Algorithm, limits[0].Key = runtime.TokenBucket, rateclient.Host
+	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: limits, Wait: time.Second}}, rateclient.WithNext(next))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, url := range map[string]string{"limited": "http://a.test/v1", "not limited": "http://b.test/v1"} {
+		b.Run(name, func(b *testing.B) {
+			r, _ := http.NewRequest("GET", url, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := transport.RoundTrip(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestStoreAway wants a hold to be heeded by the process at least.
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
