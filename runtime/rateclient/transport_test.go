@@ -269,6 +269,49 @@ func TestWaitIsBounded(t *testing.T) {
 	})
 }
 
+// TestHoldWhileWaiting wants those who wait to fail as soon as a hold of another replica is
+// known to last too long for them, and others to go on once it is released.
+func TestHoldWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := new(service), runtime.NewMemoryStore()
+		limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
+		transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+		if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+			t.Fatal(err)
+		}
+		start, done := time.Now(), [3]time.Duration{}
+		var errs [3]error
+		var wg sync.WaitGroup
+		for i, d := range []time.Duration{time.Hour, 30 * time.Second, time.Hour} {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				_, errs[i] = get(ctx, transport, "http://a.test/")
+				done[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+		other, rule := runtime.New(store), limits[0].Rule
+		rule.Hold = true
+		time.Sleep(500 * time.Millisecond)
+		if err := other.Hold(t.Context(), rule.Limit(nil), 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := other.Release(t.Context(), rule.Limit(nil)); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		var limited *runtime.LimitedError
+		if !errors.As(errs[1], &limited) || limited.RetryAfter < 9*time.Minute || done[1] > 2*time.Second {
+			t.Errorf("too late: %v after %v", errs[1], done[1])
+		}
+		if errs[0] != nil || errs[2] != nil || done[0] < time.Minute || done[0] > 62*time.Second || done[2] > 75*time.Second {
+			t.Errorf("released after a minute: %v, %v after %v, %v", errs[0], errs[2], done[0], done[2])
+		}
+	})
+}
+
 // TestHeld wants one refusal to hold back all replicas, for as long as the peer says and
 // the program allows, and calls to go on evenly then.
 func TestHeld(t *testing.T) {
