@@ -144,15 +144,19 @@ func (n *denial) implies(c *terms.Charge) bool {
 }
 
 // Call reports whether a call is known to be denied, and then fills in its
-// results. A limit of which nothing is known is left as not looked at.
+// results. A limit of which nothing is known is left as not looked at. One that is decided
+// already is passed over.
 func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 	known := false
 	for i := range call.Charges {
 		c := &call.Charges[i]
+		if c.Source != terms.Nobody {
+			continue
+		}
 		if m.Denies(c.Key, c, now, lookup) {
 			known = true
 		} else {
-			c.Result, c.Failed = terms.Result{Allowed: true, Remaining: c.Max}, false
+			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil
 		}
 	}
 	if known {

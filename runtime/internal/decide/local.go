@@ -1,0 +1,126 @@
+package decide
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// An Engine decides calls. Its fields are set before the first one.
+type Engine struct {
+	// Store is asked about what the process cannot decide. Nil: nobody is.
+	Store terms.Store
+	// Memory is Store if that counts in this process and is nothing else.
+	Memory *memstate.Store
+	// Denials are what Store has denied before. Nil: it is asked about every call.
+	Denials *denials.Memory
+	// Leases are of units of Store's. Nil: there are none.
+	Leases *lease.Leases
+	// Alone counts where Store gave no answer and a rule fails locally.
+	Alone *memstate.Store
+	// Failed is told of a charge that was not decided, and which policy decides it.
+	Failed func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error)
+	// Breaks reports whether an error may be the fault of one limit of many.
+	Breaks func(err error) bool
+
+	rests rests
+}
+
+// Local decides a call by what this process knows, stage by stage. It returns false if
+// the store must be asked about charges of which the source is still [terms.Nobody].
+func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Charge, t *Try) bool {
+	switch {
+	case unsatisfiable(charges, tries):
+	case ctx.Err() != nil:
+		return false
+	case e.Leases != nil && e.lease(charges, tries):
+	case e.Denials != nil && e.recall(tries, t):
+	case e.Memory != nil && e.count(tries, t):
+	default:
+		return false
+	}
+	return true
+}
+
+// unsatisfiable denies a call of which a charge can never be made, for ever.
+func unsatisfiable(charges []Charge, tries []terms.Charge) bool {
+	if !Unsatisfiable(charges) {
+		return false
+	}
+	for i := range charges {
+		c := &tries[i].Result
+		if c.Allowed = true; charges[i].Plan.Unsatisfiable(charges[i].Cost) {
+			c.Allowed, c.RetryAfter = false, Never
+		}
+	}
+	return true
+}
+
+// Unsatisfiable reports whether no waiting would admit a call.
+func Unsatisfiable(charges []Charge) bool {
+	for i := range charges {
+		if charges[i].Plan.Unsatisfiable(charges[i].Cost) {
+			return true
+		}
+	}
+	return false
+}
+
+// lease admits what leases have units for, and reports whether that is all of a call.
+func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
+	held := 0
+	for i := range charges {
+		if p := charges[i].Plan; p.Lease > 0 && e.Leases.Take(p, &tries[i]) {
+			held++
+		}
+	}
+	return held > 0 && held == len(charges)
+}
+
+// recall denies a call that the store has denied before, for as long as nothing can have
+// changed. Charges that are to find out whether it still does are marked, and must be
+// released when the store was asked.
+func (e *Engine) recall(tries []terms.Charge, t *Try) bool {
+	call := terms.Call{Charges: tries, Again: t.Again}
+	if !e.Denials.Recall(&call, t.Arrived) {
+		return false
+	}
+	recalled(tries)
+	return true
+}
+
+// recalled notes who has decided a call that was denied before: the other charges were
+// not looked at.
+func recalled(tries []terms.Charge) {
+	for i := range tries {
+		if tries[i].Recalled {
+			tries[i].Source = terms.Recalled
+		}
+	}
+}
+
+// unanswered denies a call that the store has not decided, if it was denied before and
+// the time is not over: a caller that was over its limit is let through no sooner because
+// the store is gone.
+func (e *Engine) unanswered(call *terms.Call, now time.Duration) bool {
+	return e.Denials.Call(call, now, denials.Unanswered)
+}
+
+// count decides a call by the store in this process's memory. It returns false, and has
+// done nothing, if a key holds the state of another algorithm.
+func (e *Engine) count(tries []terms.Charge, t *Try) bool {
+	if len(tries) != 1 {
+		return false // it is no quicker than to ask
+	}
+	c := &tries[0]
+	page, receipt, ok := e.Memory.One(t.Arrived, c)
+	if ok {
+		t.Page, t.Receipt, c.Source = page, receipt, terms.ByStore
+	}
+	return ok
+}
