@@ -117,8 +117,8 @@ func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest
 	}
 	c := &tries[tightest]
 	p := charges[tightest].By(c)
-	if d.Source = Source(decide.Source(tries)); c.Recalled {
-		d.Source = SourceRecalled
+	if d.Source = Source(c.Source); len(tries) > 1 && !c.Recalled {
+		d.Source = Source(decide.Source(tries))
 	}
 	d.Allowed = c.Allowed || c.Shadow
 	d.Rule, d.Limit, d.Remaining, d.ResetAfter = p.Name, p.Capacity, c.Remaining, c.ResetAfter

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/lease"
@@ -222,17 +223,21 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 // at 0, unless there are more than 10,000 names.
 func (l *Limiter) InFlight() map[string]int64 { return l.permits.InFlight() }
 
-// maxPlain is the longest key in bytes that stays on its caller's stack.
-const maxPlain = 144
-
 // plain returns the plan for a limit as most are: one that is decided at once, at a cost
 // that can be, and on a key of ordinary length. It returns nil for others.
 func (l *Limiter) plain(limit *Limit) *plan.Plan {
 	if limit.rule == nil || limit.key.rare != nil || limit.cost <= 0 {
 		return nil
 	}
-	p, on, err := l.planOf(limit)
-	if err != nil || !on || !p.Plain || len(p.Start)+int(limit.key.n)+len(p.Tag) > maxPlain {
+	var p *plan.Plan
+	if l.overrides.Load() == nil && limit.rule.Adaptive == nil {
+		k := plan.Key{Rule: unsafe.Pointer(limit.rule), Max: limit.max}
+		p = l.plans.Find(k, k.Hash())
+	}
+	if p == nil {
+		p, _, _ = l.planOf(limit)
+	}
+	if p == nil || !p.Plain || limit.cost > p.Most || !p.Fits(int(limit.key.n)) {
 		return nil
 	}
 	return p
@@ -242,15 +247,15 @@ func (l *Limiter) plain(limit *Limit) *plan.Plan {
 // is on the stack.
 func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *Decision) error {
 	limit := &limits[0]
-	var key [maxPlain]byte
+	var key [terms.ShortKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
-	whole := p.AppendKey(key[:0], limit.key.inline[:limit.key.n])
+	whole := p.KeyIn(&key, limit.key.inline[:limit.key.n])
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
 	try := decide.Try{Arrived: instant()}
 	var paid paidCap
-	if l.cap != nil && !p.Unsatisfiable(limit.cost) {
+	if l.cap != nil {
 		if err := l.admitted(ctx, &paid, d); err != nil {
 			return err
 		}
@@ -262,7 +267,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 			if try.Page == nil {
 				try.Page, try.Receipt = receipts.Issue()
 			}
-			l.issue(d, limit.mark(p.Hash), try.Page, try.Receipt)
+			l.issue(d, limit.mark(p.NameHash), try.Page, try.Receipt)
 		}
 	} else {
 		req := newRequest()

@@ -63,7 +63,7 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 // plan returns the plan for a rule with its overrides, and one max of it.
 func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
 	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
-	p := l.plans.Find(k)
+	p := l.plans.Find(k, k.Hash())
 	if p == nil {
 		p = l.compile(k, l.replicas)
 		l.plans.Add(p)
@@ -75,7 +75,7 @@ func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
 func (l *Limiter) compile(k plan.Key, replicas int64) *plan.Plan {
 	rule := (*Rule)(k.Rule)
 	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Adapts: rule.Adaptive != nil, Wait: rule.Wait}
-	p.Share, p.Name, p.Hash = p, rule.Name, maphash.String(l.seed, rule.Name)
+	p.Share, p.Name, p.NameHash = p, rule.Name, maphash.String(l.seed, rule.Name)
 	p.Terms.Shadow = rule.Mode == Shadow
 	p.Fail, p.Start = l.policy(rule), rule.keyStart(l.namespace)
 	if rule.Algorithm < algorithms { // all that a reset needs

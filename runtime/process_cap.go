@@ -66,7 +66,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	case err != nil:
 		return err
 	}
-	var key [maxPlain]byte
+	var key [terms.MaxKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge
 	whole := p.AppendKey(key[:0], nil)
@@ -90,7 +90,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 // giveBack undoes admitted.
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
-		var key [maxPlain]byte
+		var key [terms.MaxKey]byte
 		back := terms.Charge{Terms: p.Terms, Key: p.AppendKey(key[:0], nil), Cost: -1, Charged: 1}
 		back.At, back.Mark = paid.at, paid.mark
 		c.counts.Memory.Map.Settle(c.counts.Memory.Time(instant()), &back)

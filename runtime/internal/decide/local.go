@@ -35,7 +35,8 @@ type Engine struct {
 // the store must be asked about charges of which the source is still [terms.Nobody].
 func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Charge, t *Try) bool {
 	switch {
-	case unsatisfiable(charges, tries):
+	case Unsatisfiable(charges):
+		never(charges, tries)
 	case ctx.Err() != nil:
 		return false
 	case e.Leases != nil && e.lease(charges, tries):
@@ -47,18 +48,14 @@ func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Char
 	return true
 }
 
-// unsatisfiable denies a call of which a charge can never be made, for ever.
-func unsatisfiable(charges []Charge, tries []terms.Charge) bool {
-	if !Unsatisfiable(charges) {
-		return false
-	}
+// never denies a call of which a charge can never be made, for ever.
+func never(charges []Charge, tries []terms.Charge) {
 	for i := range charges {
 		c := &tries[i].Result
 		if c.Allowed = true; charges[i].Plan.Unsatisfiable(charges[i].Cost) {
 			c.Allowed, c.RetryAfter = false, Never
 		}
 	}
-	return true
 }
 
 // Unsatisfiable reports whether no waiting would admit a call.
@@ -86,8 +83,7 @@ func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
 // changed. Charges that are to find out whether it still does are marked, and must be
 // released when the store was asked.
 func (e *Engine) recall(tries []terms.Charge, t *Try) bool {
-	call := terms.Call{Charges: tries, Again: t.Again}
-	if !e.Denials.Recall(&call, t.Arrived) {
+	if t.Again || !e.Denials.Recall(tries, t.Arrived) {
 		return false
 	}
 	recalled(tries)

@@ -57,8 +57,8 @@ type Plan struct {
 	// Plain reports that calls have no wait, hold nothing and are denied if there is no
 	// room.
 	Plain bool
-	// Hash is one of the name.
-	Hash uint64
+	// NameHash is a hash of the name.
+	NameHash uint64
 
 	whole []byte // the key of calls without parts
 	made  time.Duration

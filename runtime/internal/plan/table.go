@@ -27,20 +27,19 @@ type Table struct {
 
 type slot = atomic.Pointer[Plan]
 
-// hash returns a hash of which the low bits differ for most rules and maxima. It is
+// Hash returns a hash of which the low bits differ for most rules and maxima. It is
 // good enough for a table that may forget a plan, and takes a tenth of the time.
-func (k Key) hash() uint64 {
+func (k Key) Hash() uint64 {
 	const golden = 0x9E3779B97F4A7C15 // see Knuth, The Art of Computer Programming 3, 6.4
 	return (uint64(uintptr(k.Rule)) + uint64(k.Max)<<32) * golden >> 40
 }
 
-// Find returns a plan, or nil.
-func (t *Table) Find(k Key) *Plan {
+// Find returns the plan of a key, of which it is told the hash, or nil.
+func (t *Table) Find(k Key, hash uint64) *Plan {
 	slots := t.slots.Load()
 	if slots == nil {
 		return nil
 	}
-	hash := k.hash()
 	for i := range uint64(places) {
 		if p := place(*slots, hash, i).Load(); p == nil || p.Key == k {
 			return p
@@ -60,17 +59,17 @@ func (t *Table) Add(p *Plan) {
 		return // in a moment
 	}
 	defer t.mu.Unlock()
-	if t.Find(p.Key) != nil {
+	if t.Find(p.Key, p.Key.Hash()) != nil {
 		return
 	}
 	if t.slots.Load() == nil {
 		t.grow(minPlans)
 	}
 	p.made = clock.Now()
-	slot := t.place(p.hash(), p.made)
+	slot := t.place(p.Key.Hash(), p.made)
 	for slot == nil && len(*t.slots.Load()) < maxPlans {
 		t.grow(2 * len(*t.slots.Load()))
-		slot = t.place(p.hash(), p.made)
+		slot = t.place(p.Key.Hash(), p.made)
 	}
 	if slot != nil {
 		slot.Store(p)
@@ -111,7 +110,7 @@ func (t *Table) grow(size int) {
 	}
 	for i := range *old {
 		if p := (*old)[i].Load(); p != nil {
-			if slot := t.place(p.hash(), p.made); slot != nil {
+			if slot := t.place(p.Key.Hash(), p.made); slot != nil {
 				slot.Store(p) // else it is made again
 			}
 		}

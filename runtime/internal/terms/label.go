@@ -34,6 +34,23 @@ func (l *Label) AppendKey(dst, parts []byte) []byte {
 	return append(dst, l.Tag...)
 }
 
+// ShortKey is the longest key that fits an array of [Label.KeyIn].
+const ShortKey = 144
+
+// Fits reports whether the key of parts of a length fits an array.
+func (l *Label) Fits(parts int) bool { return len(l.Start)+parts+len(l.Tag) <= ShortKey }
+
+// KeyIn is AppendKey for a key that fits an array, which may be on its caller's stack. It
+// takes half the time.
+func (l *Label) KeyIn(array *[ShortKey]byte, parts []byte) []byte {
+	n := copy(array[:], l.Start)
+	n += copy(array[n:], parts)
+	if l.Tag != "" {
+		n += copy(array[n:], l.Tag)
+	}
+	return array[:n]
+}
+
 func appendHash(dst, parts []byte) []byte {
 	sum := sha256.Sum256(parts)
 	return hex.AppendEncode(append(dst, Hashed...), sum[:])
