@@ -101,7 +101,7 @@ func told(calls []Call, do func([]terms.Call) error) error {
 
 // Engine returns the charge in the engine's terms.
 func (c *Charge) Engine() terms.Charge {
-	plain := found(c.Rule, c.Max)
+	plain := found(c.Rule, max(1, c.Max))
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
 	if plain.Algorithm == terms.Queue {
 		plain.More = c.Wait.Microseconds()
