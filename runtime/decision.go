@@ -108,7 +108,11 @@ func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest
 		if i > 0 && tighter(c, &tries[tightest]) {
 			tightest = i
 		}
-		if c.At != 0 {
+		switch {
+		case c.At == 0:
+		case charges[i].Limits == 1: // most
+			d.charged[0], d.marks[0] = c.At, c.Mark
+		default:
 			for set := charges[i].Limits; set != 0; set &= set - 1 {
 				limit := bits.TrailingZeros8(set)
 				d.charged[limit], d.marks[limit] = c.At, c.Mark

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/lease"
@@ -229,11 +228,7 @@ func (l *Limiter) plain(limit *Limit) *plan.Plan {
 	if limit.rule == nil || limit.key.rare != nil || limit.cost <= 0 {
 		return nil
 	}
-	var p *plan.Plan
-	if l.overrides.Load() == nil && limit.rule.Adaptive == nil {
-		k := plan.Key{Rule: unsafe.Pointer(limit.rule), Max: limit.max}
-		p = l.plans.Find(k, k.Hash())
-	}
+	p := l.found(limit.rule, limit.max)
 	if p == nil {
 		p, _, _ = l.planOf(limit)
 	}
@@ -250,7 +245,10 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	var key [terms.ShortKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
-	whole := p.KeyIn(&key, limit.key.inline[:limit.key.n])
+	whole := p.Whole
+	if limit.key.n > 0 {
+		whole = p.KeyIn(&key, limit.key.inline[:limit.key.n])
+	}
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
 	try := decide.Try{Arrived: instant()}

@@ -60,6 +60,16 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 	return e.rule, max, !e.off
 }
 
+// found returns the plan for a rule and a max that nothing changes, or nil if there is none
+// yet, or something may.
+func (l *Limiter) found(rule *Rule, max int64) *plan.Plan {
+	if l.overrides.Load() != nil || rule.Adaptive != nil {
+		return nil
+	}
+	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
+	return l.plans.Find(k, k.Hash())
+}
+
 // plan returns the plan for a rule with its overrides, and one max of it.
 func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
 	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
@@ -81,6 +91,7 @@ func (l *Limiter) compile(k plan.Key, replicas int64) *plan.Plan {
 	if rule.Algorithm < algorithms { // all that a reset needs
 		p.Tag, p.Terms.Algorithm, p.Terms.Window = rule.keyTag(), rule.counted(), rule.Window.Microseconds()
 	}
+	p.Whole = p.AppendKey(nil, nil)
 	if p.Err = rule.check(k.Max, 1); p.Err != nil {
 		return p
 	}

@@ -53,8 +53,7 @@ type paidCap struct {
 // admitted charges one call to the cap. The error is non-nil if and only if the
 // call may not go on.
 func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) error {
-	limit := l.cap.rule.Limit(nil)
-	p, on, err := l.planOf(&limit)
+	p, on, err := l.planOfCap()
 	switch {
 	case l.cap.rule.Algorithm == Concurrency:
 		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, l.cap.rule.Name, l.cap.rule.Algorithm)
@@ -66,12 +65,10 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	case err != nil:
 		return err
 	}
-	var key [terms.MaxKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge
-	whole := p.AppendKey(key[:0], nil)
-	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, whole, 1, 1
-	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, 1
+	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, p.Whole, 1, 1
+	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, p.Whole, 1
 	try := decide.Try{Arrived: instant()}
 	if !l.cap.counts.Local(context.Background(), charges[:], tries[:], &try) {
 		return nil // an override has changed how it counts, and what was counted is not over
@@ -87,11 +84,19 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	return err
 }
 
+// planOfCap returns the plan for the cap that is in force, as planOf does.
+func (l *Limiter) planOfCap() (p *plan.Plan, on bool, err error) {
+	if p = l.found(l.cap.rule, l.cap.rule.Max); p == nil || p.Err != nil {
+		limit := l.cap.rule.Limit(nil)
+		return l.planOf(&limit)
+	}
+	return p, true, nil
+}
+
 // giveBack undoes admitted.
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
-		var key [terms.MaxKey]byte
-		back := terms.Charge{Terms: p.Terms, Key: p.AppendKey(key[:0], nil), Cost: -1, Charged: 1}
+		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
 		back.At, back.Mark = paid.at, paid.mark
 		c.counts.Memory.Map.Settle(c.counts.Memory.Time(instant()), &back)
 	}

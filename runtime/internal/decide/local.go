@@ -37,15 +37,23 @@ func (e *Engine) Local(ctx context.Context, charges []Charge, tries []terms.Char
 	switch {
 	case Unsatisfiable(charges):
 		never(charges, tries)
+		return true
 	case ctx.Err() != nil:
 		return false
 	case e.Leases != nil && e.lease(charges, tries):
-	case e.Denials != nil && e.recall(tries, t):
-	case e.Memory != nil && e.count(tries, t):
-	default:
+		return true
+	case e.Denials != nil && !t.Again && e.Denials.Recall(tries, t.Arrived):
+		recalled(tries)
+		return true
+	case e.Memory == nil || len(tries) != 1: // to ask about several is as quick
 		return false
 	}
-	return true
+	// It cannot be counted here if the key holds the state of another algorithm.
+	page, receipt, ok := e.Memory.Map.Take(e.Memory.Time(t.Arrived), &tries[0])
+	if ok {
+		t.Page, t.Receipt, tries[0].Source = page, receipt, terms.ByStore
+	}
+	return ok
 }
 
 // never denies a call of which a charge can never be made, for ever.
@@ -79,17 +87,6 @@ func (e *Engine) lease(charges []Charge, tries []terms.Charge) bool {
 	return held > 0 && held == len(charges)
 }
 
-// recall denies a call that the store has denied before, for as long as nothing can have
-// changed. Charges that are to find out whether it still does are marked, and must be
-// released when the store was asked.
-func (e *Engine) recall(tries []terms.Charge, t *Try) bool {
-	if t.Again || !e.Denials.Recall(tries, t.Arrived) {
-		return false
-	}
-	recalled(tries)
-	return true
-}
-
 // recalled notes who has decided a call that was denied before: the other charges were
 // not looked at.
 func recalled(tries []terms.Charge) {
@@ -105,18 +102,4 @@ func recalled(tries []terms.Charge) {
 // the store is gone.
 func (e *Engine) unanswered(call *terms.Call, now time.Duration) bool {
 	return e.Denials.Call(call, now, denials.Unanswered)
-}
-
-// count decides a call by the store in this process's memory. It returns false, and has
-// done nothing, if a key holds the state of another algorithm.
-func (e *Engine) count(tries []terms.Charge, t *Try) bool {
-	if len(tries) != 1 {
-		return false // it is no quicker than to ask
-	}
-	c := &tries[0]
-	page, receipt, ok := e.Memory.One(t.Arrived, c)
-	if ok {
-		t.Page, t.Receipt, c.Source = page, receipt, terms.ByStore
-	}
-	return ok
 }

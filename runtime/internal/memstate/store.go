@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -30,13 +29,6 @@ func (s *Store) Time(at time.Duration) int64 {
 		return s.Clock()
 	}
 	return (s.epoch + int64(at)) / 1000
-}
-
-// One decides a call with one charge that is to be made, and gives it a receipt if it
-// was. It returns false, and has changed nothing, if that cannot be. It keeps nothing of
-// the charge, which may be on its caller's stack.
-func (s *Store) One(arrived time.Duration, c *terms.Charge) (page *receipts.Page, receipt uint16, ok bool) {
-	return s.Map.Take(s.Time(arrived), c)
 }
 
 // Take decides calls, as [terms.Store] says.

@@ -60,8 +60,10 @@ type Plan struct {
 	// NameHash is a hash of the name.
 	NameHash uint64
 
-	whole []byte // the key of calls without parts
-	made  time.Duration
+	// Whole is the key of calls without parts.
+	Whole []byte
+
+	made time.Duration
 }
 
 // Unsatisfiable reports whether no waiting would admit a cost.
