@@ -17,9 +17,8 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// SettleTimeout is how long it may take to settle a decision on a [Store] of your
-// own. The stores of this package bound it themselves: a [RedisStore] by its
-// timeout.
+// SettleTimeout is how long it may take to settle a decision on a [Store] that embeds
+// one of this package's. Those bound it themselves: a [RedisStore] by its timeout.
 const SettleTimeout = time.Second
 
 // WithSettled returns the limit with the real cost of its call, which is known
