@@ -2,7 +2,6 @@ package generator
 
 import (
 	"fmt"
-	"go/constant"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -68,7 +67,9 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 	}
 	for _, r := range policiesOf(program, usedBy(wrapped), report) {
 		if at.holds(r.Pos) && r.Pos.Line == line {
-			found = append(found, Explanation{Rule: r.Rule, Topics: topicsOf(r.settings)})
+			// The directives that use a policy say the rest.
+			topics := topicsOf(r.settings, nil, directive.TopicLimit, directive.TopicRedis, directive.TopicFailure)
+			found = append(found, Explanation{Rule: r.Rule, Topics: topics})
 		}
 	}
 	if len(found) == 0 {
@@ -117,37 +118,26 @@ func (p *place) explain(w *model.Wrapper) []Explanation {
 
 // explanation explains a rule, as it applies to methods.
 func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Method) Explanation {
-	resolved := r.With("name", r.Name).With("prefix", r.Prefix)
-	if r.Max != nil {
-		resolved = resolved.With("max", directive.Value{Text: constant.ToInt(r.Max.Const).ExactString()})
-	}
 	e := Explanation{Rule: ruleOf(w, r)}
 	e.Pos = p.report.Position(r.Pos)
-	for _, topic := range directive.Topics {
-		sentences := resolved.Says(topic)
-		switch topic {
-		case directive.TopicKey:
-			sentences = append(sentences, exampleKey(r, methods))
-		case directive.TopicRedis:
-			sentences = append(sentences, "The key expires once it has no effect any more.")
-		case directive.TopicRefusal:
-			if !r.IsShadow() {
-				sentences = append(sentences, answers(r, methods)...)
-			}
-		}
-		if len(sentences) > 0 {
-			e.Topics = append(e.Topics, Topic{string(topic), strings.Join(sentences, " ")})
-		}
+	more := map[directive.Topic][]string{
+		directive.TopicKey:   {exampleKey(r, methods)},
+		directive.TopicRedis: {"The key expires once it has no effect any more."},
 	}
+	if r.Refuses() {
+		more[directive.TopicRefusal] = answers(r, methods)
+	}
+	e.Topics = topicsOf(resolve(r), more, directive.Topics...)
 	return e
 }
 
-// topicsOf says what a policy means, as far as it is not the directives that use it
-// that say.
-func topicsOf(s *directive.Settings) []Topic {
+// topicsOf says what options mean, and more.
+func topicsOf(s *directive.Settings, more map[directive.Topic][]string, about ...directive.Topic) []Topic {
 	var topics []Topic
-	for _, topic := range []directive.Topic{directive.TopicLimit, directive.TopicRedis, directive.TopicFailure} {
-		topics = append(topics, Topic{string(topic), strings.Join(s.Says(topic), " ")})
+	for _, topic := range about {
+		if sentences := append(s.Says(topic), more[topic]...); len(sentences) > 0 {
+			topics = append(topics, Topic{string(topic), strings.Join(sentences, " ")})
+		}
 	}
 	return topics
 }

@@ -3,14 +3,12 @@ package generator
 import (
 	"fmt"
 	"go/constant"
-	"go/types"
-	"slices"
+	"strconv"
 	"strings"
-	"unicode"
 
-	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // exampleKey says what the Redis key of a call is.
@@ -18,11 +16,11 @@ func exampleKey(r *model.Rule, methods []*model.Method) string {
 	var parts, given []string
 	if limit := limitOn(methods, r); limit != nil {
 		for _, part := range limit.Parts {
-			text := example(part)
+			text := example(part, len(given))
 			if part.Expr.Const == nil {
 				given = append(given, part.Expr.Source.Text+" = "+text)
 			}
-			parts = append(parts, escaped(text))
+			parts = append(parts, string(spec.AppendEscaped(nil, text)))
 		}
 	}
 	key := r.Prefix + strings.Join(parts, ":") + r.KeyTag()
@@ -44,66 +42,18 @@ func limitOn(methods []*model.Method, r *model.Rule) *model.Limit {
 	return nil
 }
 
-// examples are values of strings, by a word in the expression that gives them.
-var examples = []struct{ word, value string }{
-	{"mail", "ann@example.com"}, {"uuid", exampleUUID}, {"phone", "+15550100"}, {"addr", exampleIP}, {"ip", exampleIP},
-	{"tenant", "acme"}, {"org", "acme"}, {"plan", "premium"}, {"user", "ann"}, {"login", "ann"}, {"account", "ann"}, {"name", "ann"},
-}
-
-const (
-	exampleNumber = "1001"
-	exampleIP     = "203.0.113.7"
-	exampleUUID   = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" // from RFC 4122
-)
-
-// example returns a value that a part of a key may have.
-func example(part *expr.KeyPart) string {
+// example returns a value that a part of a key may have; n parts before it have others.
+func example(part *expr.KeyPart, n int) string {
 	if v := part.Expr.Const; v != nil {
 		if v.Kind() == constant.String {
 			return constant.StringVal(v)
 		}
 		return v.ExactString()
 	}
-	switch part.Add {
-	case "AddInt", "AddUint":
-		return exampleNumber
-	case "AddBool":
+	if part.Add == "AddBool" {
 		return "true"
 	}
-	if named, ok := types.Unalias(part.Expr.Type).(*types.Named); ok {
-		switch named.Obj().Name() {
-		case "UUID":
-			return exampleUUID
-		case "Addr", "IP":
-			return exampleIP
-		}
-	}
-	// The last name that says something decides, as in #req.User.Email.
-	words := strings.FieldsFunc(strings.ToLower(part.Expr.Source.Text), func(c rune) bool { return !unicode.IsLetter(c) })
-	for _, word := range slices.Backward(words) {
-		if strings.HasSuffix(word, "id") && word != "uuid" {
-			break
-		}
-		for _, e := range examples {
-			if strings.HasSuffix(word, e.word) {
-				return e.value
-			}
-		}
-	}
-	return exampleNumber
-}
-
-// escaped returns a part of a key as it stands in Redis, see the page on keys.
-func escaped(part string) string {
-	var b strings.Builder
-	for _, c := range []byte(part) {
-		if c < ' ' || c == 0x7f || strings.IndexByte("%:{}", c) >= 0 {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return strconv.Itoa(1001 + n)
 }
 
 // answers says what a refused call of methods returns.
@@ -128,17 +78,18 @@ func answers(r *model.Rule, methods []*model.Method) []string {
 // answer says what a refused call of a method returns.
 func answer(r *model.Rule, m *model.Method) string {
 	retry := "whose RetryAfter is the time until the call would be admitted if nobody else called"
-	if r.Algorithm() == directive.Concurrency {
+	if r.Algorithm() == spec.Concurrency {
 		retry = "whose RetryAfter is an estimate"
 	}
 	message := r.Message()
 	if message == "" {
-		message = "rate limit exceeded"
+		message = spec.DefaultMessage
 	}
 	w, _ := m.Handler()
+	l := limitOn([]*model.Method{m}, r)
 	switch {
-	case m.Deny != nil:
-		return "The method then returns what " + m.Deny.Source.Text + " gives."
+	case l != nil && l.Deny != nil:
+		return "The method then returns what " + l.DenyText() + " gives."
 	case w != nil:
 		return fmt.Sprintf("The request is then answered with 429, Retry-After and the text %q.", message)
 	}

@@ -3,7 +3,6 @@ package generator
 import (
 	"go/constant"
 	"go/token"
-	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -98,7 +97,7 @@ func policiesOf(program *load.Program, usedBy map[*directive.Policy][]string, re
 				settings = settings.With("prefix", "rate_limit:"+name+":")
 			}
 			r := &model.Rule{Settings: settings, Name: name}
-			rule := Rule{Pos: report.Position(p.Settings.Pos), Package: src.PkgPath, Name: name, Limit: limitOf(r), Policy: true, UsedBy: usedBy[p]}
+			rule := Rule{Pos: report.Position(p.Settings.Pos), Package: src.PkgPath, Name: name, Limit: r.Brief(), Policy: true, UsedBy: usedBy[p]}
 			for _, option := range r.Shown() {
 				rule.Options = append(rule.Options, Setting{option.Name, option.Value})
 			}
@@ -125,11 +124,8 @@ func (cfg Config) wrapped(report *diag.Reporter) (program *load.Program, wrapped
 
 // ruleOf describes a rule of a wrapper.
 func ruleOf(w *model.Wrapper, r *model.Rule) Rule {
-	resolved := r.With("name", r.Name).With("prefix", r.Prefix)
-	if r.Max != nil {
-		resolved = resolved.With("max", constant.ToInt(r.Max.Const).ExactString())
-	}
-	rule := Rule{Interface: w.Name, Shared: w.IsShared(r), Name: r.Name, Limit: limitOf(r)}
+	resolved := resolve(r)
+	rule := Rule{Interface: w.Name, Shared: w.IsShared(r), Name: r.Name, Limit: resolved.Brief()}
 	for _, part := range r.Key() {
 		rule.Key = append(rule.Key, part.Text)
 	}
@@ -146,40 +142,11 @@ func ruleOf(w *model.Wrapper, r *model.Rule) Rule {
 	return rule
 }
 
-// limitOf says in a few words how many calls a rule admits.
-func limitOf(r *model.Rule) string {
-	most := r.MaxText()
+// resolve returns the settings of a rule with the names and numbers that it has.
+func resolve(r *model.Rule) *directive.Settings {
+	s := r.With("name", r.Name).With("prefix", r.Prefix)
 	if r.Max != nil {
-		most = constant.ToInt(r.Max.Const).ExactString()
+		s = s.With("max", directive.Value{Text: constant.ToInt(r.Max.Const).ExactString()})
 	}
-	text := most + " per " + directive.ShortDuration(r.Window())
-	var extras []string
-	switch algorithm := r.Algorithm(); algorithm {
-	case directive.SlidingLog:
-	case directive.Concurrency:
-		text = most + " in flight"
-	default:
-		extras = append(extras, algorithm)
-	}
-	for _, option := range []string{"refund", "settle"} {
-		if r.Expr(option) != nil {
-			extras = append(extras, option)
-		}
-	}
-	if block := r.Block(); block > 0 {
-		extras = append(extras, "block "+directive.ShortDuration(block))
-	}
-	if lease := r.Lease(); lease > 0 {
-		extras = append(extras, "lease "+directive.ShortDuration(lease))
-	}
-	if len(r.Adaptive()) > 0 {
-		extras = append(extras, "adaptive")
-	}
-	if r.IsShadow() {
-		extras = append(extras, "shadow")
-	}
-	if len(extras) > 0 {
-		text += ", " + strings.Join(extras, ", ")
-	}
-	return text
+	return s
 }

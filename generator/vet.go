@@ -72,7 +72,13 @@ func Vet(p Package) (found Diagnostics) {
 		}
 		builder.Policies[src] = pkg
 	}
-	builder.Warn(builder.Build(typed))
+	wrapped := builder.Build(typed)
+	builder.Warn(wrapped)
+	if !report.HasErrors() {
+		for _, f := range wrapped {
+			render(f, report) // what is wrong with it shows when it is written
+		}
+	}
 	return diagnosticsOf(report)
 }
 

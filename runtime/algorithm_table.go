@@ -86,7 +86,7 @@ func (r *Rule) counted() terms.Algorithm {
 func (r *Rule) setTerms(t *terms.Terms, max int64) {
 	a := r.counted()
 	param, more := countings[a].numbers(r, max)
-	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, r.Mode == Shadow, r.Window.Microseconds(), max, param, more
+	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, !r.Mode.Denies(), r.Window.Microseconds(), max, param, more
 	t.Block = r.Block.Microseconds()
 	if r.Lease > 0 {
 		t.Window = r.span().Microseconds()

@@ -21,6 +21,7 @@ type request struct {
 	decide.Call
 	keys     []byte
 	peeking  bool // nothing is decided
+	waiting  waiting
 	receipts receipts.Book
 	terms    *overrideSet // in force when the charges were made, or nil
 }
@@ -119,6 +120,9 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
 		if !r.told() {
 			l.events.unsatisfiable(ctx, &charge)
+			var never [1]terms.Charge
+			never[0].RetryAfter = Never
+			exceed(ctx, []decide.Charge{charge}, never[:])
 		}
 		return nil
 	}

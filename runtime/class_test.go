@@ -103,7 +103,7 @@ func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
 	config("repl-diskless-sync-delay", "0")(t, master, master.Client(t)) // it waits for others, for 5 seconds
 	host, port, _ := net.SplitHostPort(master.Addr)
-	if err := admin.ReplicaOf(context.Background(), host, port).Err(); err != nil {
+	if err := admin.Do(context.Background(), "REPLICAOF", host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -29,6 +29,20 @@ type Refusal struct {
 	// Returned is the error that the caller received: Err, or what the function
 	// of [WithDenied] made of it.
 	Returned error
+
+	events *events // of the limiter
+}
+
+// Hidden reports that the client of the refused call was told of something else, such
+// as a failure of the server: a WARN once for each rule and route, and
+// [Observer.Hidden]. Middleware calls it. The route is how the program declares what
+// was called, such as "POST /orders/{id}", and nothing that the client has sent. Only
+// denials are reported: other refusals are failures.
+func (r Refusal) Hidden(ctx context.Context, route string) {
+	var limited *LimitedError
+	if r.events != nil && errors.As(r.Err, &limited) {
+		r.events.hidden(ctx, limited.Rule, route)
+	}
 }
 
 // WithRefusals returns a context under which record receives every refused call,
@@ -57,7 +71,7 @@ func (l *Limiter) refused(ctx context.Context, err error) error {
 	}
 	for r := recordersOf(ctx); r != nil; r = r.outer {
 		if r.refused != nil {
-			l.events.refused(r, Refusal{Err: err, Returned: returned})
+			l.events.refused(r, Refusal{Err: err, Returned: returned, events: l.events})
 		}
 	}
 	return returned

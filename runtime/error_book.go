@@ -42,6 +42,7 @@ func (l *limitedLog) deny(rule *Rule, cost int64, d *Decision, arrived time.Dura
 	}
 	e := b.issue()
 	e.Rule, e.Limit, e.Remaining, e.RetryAfter, e.Blocked, e.rule = d.Rule, d.Limit, d.Remaining, d.RetryAfter, d.Blocked, rule
+	e.Source = d.Source
 	errorBooks.Put(b)
 	return e
 }

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// The errors of a call that was not admitted, and of operations on a decision.
+// The errors of a call that was not admitted, of operations on a decision, and of
+// overrides.
 // Test for them with [errors.Is]. A [*LimitedError] has the details of a denial.
 var (
 	// ErrLimited is the error of every denial: the caller is over a limit.
@@ -35,6 +38,10 @@ var (
 	// nothing is charged. An invalid limit in [Shadow] mode is reported and left out
 	// instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
+
+	// ErrInvalidOverrides is the error of overrides that were read and rejected, see
+	// [OverrideEvent] and [OverrideSource]. No call fails by it.
+	ErrInvalidOverrides = stale.ErrInvalid
 
 	// ErrNotCharged is the error of [Limiter.Settle] and [Limiter.Refund] for limits
 	// other than those that the decision has charged, fewer ones, or a decision of
@@ -66,16 +73,27 @@ type LimitedError struct {
 	// Blocked reports that the caller is blocked, by this denial or an earlier
 	// one, see [Rule.Block].
 	Blocked bool
+	// Source is who decided. It is [SourceProcess] if the call was over the cap of the
+	// process, which is none of the caller's limits.
+	Source Source
 
 	rule *Rule
 }
 
-// Error returns the rule's message.
+// Error returns the rule's message, see [MessageText].
 func (e *LimitedError) Error() string {
 	if e.rule == nil {
 		return DefaultMessage
 	}
-	return e.rule.message()
+	return MessageText(e.rule.message(), e.RetryAfter)
+}
+
+// Algorithm returns how the limit counts.
+func (e *LimitedError) Algorithm() Algorithm {
+	if e.rule == nil {
+		return SlidingLog
+	}
+	return e.rule.Algorithm
 }
 
 // Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the

@@ -26,6 +26,9 @@ type events struct {
 	steps     throttle // of lines about a clock that stepped back
 	renewals  throttle // of lines about permits that were not renewed
 	closed    atomic.Bool
+
+	hiding  sync.Map // hiddenAt -> nil: a line was written
+	hidings atomic.Int64
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
@@ -164,6 +167,31 @@ func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
 	for _, o := range e.observers {
 		if o.Failure != nil {
 			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true, Err: err})
+		}
+	}
+}
+
+// A hiddenAt is where a refusal was hidden.
+type hiddenAt struct{ rule, route string }
+
+// hidden reports that the client of a refused call was told of something else. There is
+// a line for each rule and route, up to a bound.
+func (e *events) hidden(ctx context.Context, rule, route string) {
+	at := hiddenAt{rule, route}
+	if _, told := e.hiding.Load(at); !told && e.hidings.Load() < maxKnown {
+		if _, told = e.hiding.LoadOrStore(at, nil); !told {
+			e.hidings.Add(1)
+			attrs := []slog.Attr{slog.String("rule", rule)}
+			if route != "" {
+				attrs = append(attrs, slog.String("route", route))
+			}
+			e.log.write(slog.LevelWarn, "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back", 0,
+				append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
+		}
+	}
+	for _, o := range e.observers {
+		if o.Hidden != nil {
+			notifyWith(e, ctx, o.Hidden, HiddenEvent{rule})
 		}
 	}
 }

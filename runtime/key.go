@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -188,11 +189,11 @@ func addEscaped[T string | []byte](k *Key, s T) {
 	case size == 0:
 		k.rare = &rareKey{k.invalid(), k.spill(), true}
 	case !k.fits(size):
-		k.rare = &rareKey{k.invalid(), appendEscaped(k.grown(size), s), k.hasEmpty()}
+		k.rare = &rareKey{k.invalid(), spec.AppendEscaped(k.grown(size), s), k.hasEmpty()}
 	case extra == 0:
 		k.n += uint8(copy(k.inline[k.n:], s))
 	default:
-		k.n += uint8(len(appendEscaped(k.inline[k.n:k.n], s)))
+		k.n += uint8(len(spec.AppendEscaped(k.inline[k.n:k.n], s)))
 	}
 }
 
@@ -204,22 +205,10 @@ func escapesOf[T string | []byte](s T) (extra int) {
 	return extra
 }
 
-func appendEscaped[T string | []byte](dst []byte, s T) []byte {
-	const digits = "0123456789ABCDEF"
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; escapes[c] != 0 {
-			dst = append(dst, '%', digits[c>>4], digits[c&15])
-		} else {
-			dst = append(dst, c)
-		}
-	}
-	return dst
-}
-
 // escapes holds how many bytes longer each byte of a part is in a key.
 var escapes = func() (longer [256]uint8) {
 	for c := range longer {
-		if c < 0x20 || c == 0x7f || c == '%' || c == ':' || c == '{' || c == '}' {
+		if spec.IsEscaped(byte(c)) {
 			longer[c] = 2
 		}
 	}

@@ -44,7 +44,9 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 	admitted, refunded := int64(0), int64(0)
 	for range 2 {
 		limiter := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
+		held := int64(0)
 		for leased := 0; leased < 200; {
+			held = max(held, limiter.Leased()["r"])
 			d, err := limiter.Take(ctx, limit.WithCost(2))
 			if err != nil {
 				t.Fatal(err)
@@ -64,6 +66,9 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 		}
 		if err := limiter.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if left := limiter.Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
+			t.Errorf("it held %d units, and %d after Close", held, left)
 		}
 	}
 	plain := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"fmt"
 	"math/bits"
 	"time"
 )
@@ -52,21 +51,6 @@ func (r *Rule) leases(max int64) bool {
 		burst = r.Burst
 	}
 	return r.leasedBurst(burst, max) < burst
-}
-
-// checkLease returns an [ErrInvalidLimit] if the rule cannot have its Lease.
-func (r *Rule) checkLease() error {
-	switch {
-	case r.Lease < MinLease || r.Lease >= r.Window || r.Lease%time.Microsecond != 0:
-		return fmt.Errorf("%w: rule %q: lease %v is not whole microseconds from %v to less than the window", ErrInvalidLimit, r.Name, r.Lease, MinLease)
-	case r.Block > 0:
-		return fmt.Errorf("%w: rule %q: it has a lease and a block: a block keeps a caller out of every process at once, and a process with a lease does not ask, so leave out one of them", ErrInvalidLimit, r.Name)
-	case r.Algorithm == Concurrency:
-		return fmt.Errorf("%w: rule %q: a %v has no lease, since its permits come back when calls return", ErrInvalidLimit, r.Name, r.Algorithm)
-	case r.queues():
-		return fmt.Errorf("%w: rule %q: a %v with a wait has no lease, since its calls wait in one line: use a %v", ErrInvalidLimit, r.Name, r.Algorithm, TokenBucket)
-	}
-	return nil
 }
 
 // fitLease takes away the lease of a rule whose window was overridden by one that

@@ -513,13 +513,13 @@ func testLeaseAllocates(t *testing.T, opts ...runtime.Option) {
 // A rule whose lease cannot be is an error that says why.
 func TestLeaseOfInvalidRule(t *testing.T) {
 	for want, change := range map[string]func(*runtime.Rule){
-		"from 1ms to less than the window": func(r *runtime.Rule) { r.Lease = time.Microsecond },
-		"to less than the window":          func(r *runtime.Rule) { r.Lease = r.Window },
-		"whole microseconds":               func(r *runtime.Rule) { r.Lease = time.Millisecond + 1 },
-		"lease -1s":                        func(r *runtime.Rule) { r.Lease = -time.Second },
-		"a lease and a block":              func(r *runtime.Rule) { r.Block = time.Second },
-		"concurrency has no lease":         func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
-		"with a wait has no lease":         func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second },
+		"microseconds from 1ms on":          func(r *runtime.Rule) { r.Lease = time.Microsecond },
+		"shorter than the window":           func(r *runtime.Rule) { r.Lease = r.Window },
+		"a number of microseconds":          func(r *runtime.Rule) { r.Lease = time.Millisecond + 1 },
+		"lease: -1s":                        func(r *runtime.Rule) { r.Lease = -time.Second },
+		"remove lease or block":             func(r *runtime.Rule) { r.Block = time.Second },
+		"permits of concurrency come back":  func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
+		"in one line: remove lease or wait": func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second },
 	} {
 		rule := leasedRule()
 		change(rule)

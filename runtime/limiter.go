@@ -91,7 +91,7 @@ func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err er
 // takeInto is Take for a decision of its caller's. Take is inlined for it, which saves
 // a copy of every decision.
 func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (err error) {
-	if !l.Enabled() {
+	if !l.Enabled() || isExempt(ctx) {
 		d.Allowed = true
 		return nil
 	}
@@ -186,6 +186,7 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) erro
 		}
 	}
 	err := l.take(ctx, req, limits, d)
+	l.waited(ctx, req, err)
 	if err != nil && l.cap != nil {
 		l.cap.giveBack(&paid)
 	}
@@ -253,6 +254,7 @@ func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, err 
 		return err
 	}
 	err = l.answer(ctx, req.Charges, req.Tries, req.Arrived, d)
+	exceed(ctx, req.Charges, req.Tries)
 	if d.isCharged() {
 		page, receipt := req.Page, req.Receipt
 		if page == nil {

@@ -12,7 +12,7 @@ import (
 // something happens. Metrics, traces and alerts are built on it. A nil function
 // costs nothing.
 //
-// The functions are called from many goroutines. Decision and Failure are called
+// The functions are called from many goroutines. Decision, Failure and Wait are called
 // on the path of the calls that they report, with the call's context, so they
 // must be quick. A panic in a function is contained and reported. Two fields are
 // private: the Key of a [KeyDeniedEvent] and the Node of a [BreakerEvent]. The texts
@@ -37,10 +37,15 @@ type Observer struct {
 	// key that could not be built, and for every decision that
 	// [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
+	// Hidden is called for every refused call whose client was told of something else,
+	// by middleware that notices, see [Refusal.Hidden].
+	Hidden func(context.Context, HiddenEvent)
+	// Wait is called when a call begins to wait for its turn, and when that is over.
+	Wait func(context.Context, WaitEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
-	// are rejected.
+	// are rejected or cannot be read.
 	Override func(OverrideEvent)
 	// Scale is called when the factor of an adaptive rule changes.
 	Scale func(ScaleEvent)
@@ -94,6 +99,9 @@ type DecisionEvent struct {
 	// EmptyPart reports that a part of the call's key is empty. All callers that
 	// lack the same part share one limit, so it may say that something is missing.
 	EmptyPart bool
+	// Overridden reports that an override of the rule, or of the key, holds for this call.
+	// An override that takes the limit away leaves no decision to tell of.
+	Overridden bool
 	// Latency is how long deciding the call took, without any waiting for its
 	// turn.
 	Latency time.Duration
@@ -106,7 +114,7 @@ func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
 	return DecisionEvent{
 		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: rule.Window,
 		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
-		Blocked: t.Blocked, EmptyPart: c.EmptyPart,
+		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
 	}
 }
 
@@ -118,7 +126,7 @@ const (
 	Admitted Verdict = iota
 	// Denied: the limit had no room.
 	Denied
-	// ShadowDenied: the limit had no room, but only counts.
+	// ShadowDenied: the limit had no room, but only counts, in [Shadow] or [Soft] mode.
 	ShadowDenied
 	// NotCharged: the limit had room, another of the call had none.
 	NotCharged
@@ -158,6 +166,12 @@ type FailureEvent struct {
 	Err error
 }
 
+// A HiddenEvent is a refused call whose client was told of something else.
+type HiddenEvent struct {
+	// Rule is the name of the rule that refused.
+	Rule string
+}
+
 // A BreakerEvent is a circuit breaker that opened or closed.
 type BreakerEvent struct {
 	// Open is true if calls no longer wait for the store, but for a probe now
@@ -169,16 +183,18 @@ type BreakerEvent struct {
 	Node string
 }
 
-// An OverrideEvent reports the overrides in force. If Err is not nil, other
-// overrides were rejected because of it. An error that stays the same is
-// reported once a minute.
+// An OverrideEvent reports the overrides in force. If Err is not nil, others did not
+// come into force because of it. An error that stays the same is reported once a
+// minute, and an event without Err tells that it is over.
 type OverrideEvent struct {
 	// Rules is how many rules the overrides in force are for.
 	Rules int
 	// Enabled is false if they switch all limits off.
 	Enabled bool
-	// Err is why others were rejected, or nil. Its text names no key of theirs; the
-	// cause that [errors.Unwrap] returns does.
+	// Err is why others are not in force, or nil. If it is [ErrInvalidOverrides], they
+	// were rejected, and stay so until somebody corrects them. Otherwise their source
+	// could not be read: whether there are others is unknown. Its text names no key of
+	// theirs; the cause that [errors.Unwrap] returns does.
 	Err error
 }
 

@@ -59,7 +59,7 @@ type Outcome struct {
 // order of the limits.
 func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	outcomes := make([]Outcome, len(limits))
-	if !l.Enabled() {
+	if !l.Enabled() || isExempt(ctx) {
 		for i := range outcomes {
 			outcomes[i].Allowed = true
 		}

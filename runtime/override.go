@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // An Override changes a rule while the program runs. A field that is nil
@@ -66,7 +67,9 @@ type Overrides struct {
 type OverrideSource interface {
 	// Overrides returns all overrides as they are now, and gives up when ctx
 	// ends. It is called by one goroutine at a time, and its result is copied
-	// before the next call. An error leaves the last good ones in force.
+	// before the next call. An error leaves the last good ones in force. One that is
+	// [ErrInvalidOverrides] says that they were read, and that somebody has to correct
+	// them; any other that they could not be read.
 	Overrides(ctx context.Context) (Overrides, error)
 }
 
@@ -115,7 +118,7 @@ func (o KeyOverride) check() error {
 		return fmt.Errorf("max %d is not between 0 and %d", *o.Max, int64(MaxCount))
 	case o.Window != nil && (*o.Window < MinWindow || *o.Window > MaxWindow):
 		return fmt.Errorf("window %v is not between %v and 366 days", *o.Window, MinWindow)
-	case o.Mode != nil && *o.Mode > Shadow:
+	case o.Mode != nil && *o.Mode > Soft:
 		return fmt.Errorf("unknown mode %d", *o.Mode)
 	}
 	return nil
@@ -179,7 +182,7 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 		e = &effectiveRule{rule: declared, max: ownMax}
 	}
 	if s.rules.keep(declared, e) && err != nil {
-		l.overridesRejected(private.Errorf("%w; the rule stays as declared", err))
+		l.overridesFailed(stale.Invalid(private.Errorf("%w; the rule stays as declared", err)))
 	}
 	if found := s.rules.of(declared); found != nil {
 		return found // another call may have been first
@@ -195,7 +198,7 @@ func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
 		return &effectiveRule{rule: declared, max: ownMax}, nil
 	}
 	changed := *declared
-	changed.declared = declared
+	changed.declared, changed.overridden = declared, o.own() != KeyOverride{}
 	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: ownMax}
 	if o.Max != nil {
 		changed.Max, e.max = *o.Max, *o.Max

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,8 +36,9 @@ var errSourceHangs = private.New("the override source goes on after its context 
 // overrides are in force for all later calls. If any of them is invalid, or does
 // not fit a rule that the limiter knows, all are rejected and the last good ones
 // stay. A rule becomes known with its first call; if its override does not fit
-// then, the rule stays as declared. A rejection is reported once, and again every
-// minute while the error stays the same.
+// then, the rule stays as declared. The last good ones stay as well while the source
+// cannot be read. Either is reported once, and again every minute while the error stays
+// the same.
 //
 // [New] waits for the first answer for at most 100 ms. Until there is one, rules
 // are as declared. [Limiter.Close] ends the polling.
@@ -103,15 +103,17 @@ func (f *follower) poll(ctx context.Context, l *Limiter) {
 	allowed := max(f.interval, time.Second)
 	asking, cancel := context.WithTimeout(ctx, allowed)
 	defer cancel()
-	late := time.AfterFunc(allowed+sourceGrace, func() { l.overridesRejected(errSourceHangs) })
+	late := time.AfterFunc(allowed+sourceGrace, func() { l.overridesFailed(errSourceHangs) })
 	o, err := f.ask(asking, l)
 	err = private.Hide(err)
-	late.Stop()
+	told := !late.Stop() || f.failed != nil
 	if ctx.Err() != nil {
 		return // closed meanwhile
 	}
 	if last := (*stale.Error)(nil); err == nil || errors.As(err, &last) {
-		err = cmp.Or(l.override(o, err == nil && f.failed != nil), err)
+		if wrong := l.override(o, err == nil && told); wrong != nil {
+			err = stale.Invalid(wrong)
+		}
 	}
 	if err != nil {
 		f.report(l, err)
@@ -141,7 +143,7 @@ func (f *follower) report(l *Limiter, err error) {
 		}
 	}
 	f.failed, f.reported = err, time.Now()
-	l.overridesRejected(err)
+	l.overridesFailed(err)
 }
 
 // override puts overrides in force if they differ from those that are, are valid,
@@ -182,9 +184,14 @@ func (l *Limiter) overridesInForce(s *overrideSet) {
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled()})
 }
 
-// overridesRejected reports overrides that do not come into force.
-func (l *Limiter) overridesRejected(err error) {
-	l.events.warn("overrides of rate limits rejected, the last good ones stay in force", slog.Any("error", err))
+// overridesFailed reports why overrides do not come into force: they are rejected, or
+// could not be read.
+func (l *Limiter) overridesFailed(err error) {
+	what := "cannot be read"
+	if errors.Is(err, ErrInvalidOverrides) {
+		what = "rejected"
+	}
+	l.events.warn("overrides of rate limits "+what+", the last good ones stay in force", slog.Any("error", err))
 	s := l.overrides.Load()
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
 }

@@ -158,7 +158,7 @@ func (k *ruleKeys) apply(e *effectiveRule) (*effectiveKeys, error) {
 		window time.Duration
 		mode   Mode
 	}
-	rules := map[terms]*Rule{{e.rule.Window, e.rule.Mode}: e.rule}
+	rules := map[terms]*Rule{}
 	keys := &effectiveKeys{table: k.table, each: make([]effectiveRule, len(k.changes))}
 	for i, c := range k.changes {
 		changed := effectiveRule{max: e.max, off: e.off}
@@ -171,7 +171,7 @@ func (k *ruleKeys) apply(e *effectiveRule) (*effectiveKeys, error) {
 		}
 		if changed.rule = rules[is]; changed.rule == nil {
 			copied := *e.rule
-			copied.Window, copied.Mode = is.window, is.mode
+			copied.Window, copied.Mode, copied.overridden = is.window, is.mode, true
 			copied.fitLease()
 			changed.rule = &copied
 			rules[is] = changed.rule

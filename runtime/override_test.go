@@ -216,8 +216,9 @@ func TestOverridesRefused(t *testing.T) {
 		{"long window", "any", runtime.Override{Window: new(runtime.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
 		{"mode", "any", runtime.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
 		{"log max", "log", runtime.Override{Max: new(int64(runtime.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
-		{"window below the resolution", "sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution 1m0s is not whole microseconds up to the window`},
-		{"error", "log", runtime.Override{}, errors.New("no such file"), "no such file"},
+		{"window below the resolution", "sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
+		{"invalid", "log", runtime.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
+		{"unread", "log", runtime.Override{}, errors.New("no such file"), "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -240,10 +241,14 @@ func TestOverridesRefused(t *testing.T) {
 				if !limiter.Enabled() || passing(t, limiter, declared[0].Limit(key("k")), 10) != 2 {
 					t.Error("the last good overrides are not in force")
 				}
-				if n := strings.Count(out.String(), "overrides of rate limits rejected, the last good ones stay in force"); n != 1 {
+				rejected, what := test.name != "unread", "rejected"
+				if !rejected {
+					what = "cannot be read"
+				}
+				if n := strings.Count(out.String(), "overrides of rate limits "+what+", the last good ones stay in force"); n != 1 {
 					t.Errorf("reported %d times in half a minute, want once:\n%s", n, out.String())
 				}
-				if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
+				if events := told.all(); len(events) != 2 || events[1].Err == nil || errors.Is(events[1].Err, runtime.ErrInvalidOverrides) != rejected || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
 					t.Errorf("observed %+v, want an error with %q", events, test.wants)
 				}
 				time.Sleep(complainAgain)
@@ -429,6 +434,32 @@ func TestOverrideSourcePanics(t *testing.T) {
 	})
 }
 
+// A source that goes on after its context is told of while it does, and again when it
+// has answered after all.
+func TestOverrideSourceLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told recorder[runtime.OverrideEvent]
+		first := true
+		source := runtime.OverrideFunc(func(ctx context.Context) (runtime.Overrides, error) {
+			if !first {
+				return runtime.Overrides{}, nil
+			}
+			first = false
+			time.Sleep(10 * time.Second)
+			return runtime.Overrides{}, nil
+		})
+		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second),
+			runtime.WithObserver(&runtime.Observer{Override: told.add}))
+		defer limiter.Close()
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if events := told.all(); len(events) != 2 || events[0].Err == nil || errors.Is(events[0].Err, runtime.ErrInvalidOverrides) || events[1].Err != nil {
+			t.Errorf("observed %+v, want that it hangs, and that it is over", events)
+		}
+	})
+}
+
 // A source that hangs keeps neither New nor Close for long, if it heeds its
 // context, and Close says so if it does not.
 func TestOverrideSourceHangs(t *testing.T) {
@@ -449,7 +480,7 @@ func TestOverrideSourceHangs(t *testing.T) {
 				begin := time.Now()
 				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second),
 					runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
-						if ev.Err != nil {
+						if ev.Err != nil && !errors.Is(ev.Err, runtime.ErrInvalidOverrides) {
 							refused.Add(1)
 						}
 					}}))

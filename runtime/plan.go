@@ -86,7 +86,7 @@ func (l *Limiter) compile(k plan.Key, replicas int64) *plan.Plan {
 	rule := (*Rule)(k.Rule)
 	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Adapts: rule.Adaptive != nil, Wait: rule.Wait}
 	p.Share, p.Name, p.NameHash = p, rule.Name, maphash.String(l.seed, rule.Name)
-	p.Terms.Shadow = rule.Mode == Shadow
+	p.Terms.Shadow = !rule.Mode.Denies()
 	p.Fail, p.Start = l.policy(rule), rule.keyStart(l.namespace)
 	if rule.Algorithm < algorithms { // all that a reset needs
 		p.Tag, p.Terms.Algorithm, p.Terms.Window = rule.keyTag(), rule.counted(), rule.Window.Microseconds()
@@ -126,7 +126,7 @@ func (l *Limiter) policy(r *Rule) plan.Policy {
 	switch {
 	case policy == FailLocal:
 		return plan.Local
-	case policy == FailClosed && r.Mode == Enforce:
+	case policy == FailClosed && r.Mode.Denies():
 		return plan.Closed
 	}
 	return plan.Open

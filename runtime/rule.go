@@ -4,27 +4,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // The bounds of a rule's numbers.
 const (
-	MinWindow = time.Millisecond
-	MaxWindow = 366 * 24 * time.Hour
+	MinWindow = spec.MinWindow
+	MaxWindow = spec.MaxWindow
 	// MinLease is the shortest Lease.
-	MinLease = time.Millisecond
+	MinLease = spec.MinLease
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
-	MaxLog = 1_000_000
+	MaxLog = spec.MaxLog
 	// MaxLogCost is the largest cost of one call to a [SlidingLog]. Redis serves
 	// nobody else while it stores that many events, which takes it less than a
 	// millisecond.
-	MaxLogCost = 250
+	MaxLogCost = spec.MaxLogCost
 	// MaxCount is the largest max and burst of the other algorithms.
-	MaxCount = 1_000_000_000_000
+	MaxCount = spec.MaxCount
 
 	// MaxLimits is the largest number of limits on one call.
-	MaxLimits = 8
+	MaxLimits = spec.MaxLimits
 )
 
 // maxDrain is the longest time in microseconds that a full bucket may take to
@@ -32,7 +33,7 @@ const (
 const maxDrain = terms.MaxDrain
 
 // DefaultMessage is the error text of a rule that has no message of its own.
-const DefaultMessage = "rate limit exceeded"
+const DefaultMessage = spec.DefaultMessage
 
 // A Rule declares one limit: how much of what is admitted in which time.
 // Generated code holds one Rule for every directive; hand-written code may
@@ -107,7 +108,8 @@ type Rule struct {
 	// Mode is whether the limit denies calls; its zero value is [Enforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
-	// [DefaultMessage].
+	// [DefaultMessage]. "{retry_after}" in it stands for the time to wait, see
+	// [MessageText].
 	Message string
 	// Fail is the policy for calls that the store does not decide. Its zero
 	// value is the limiter's policy.
@@ -116,7 +118,8 @@ type Rule struct {
 	// bucket and not its burst.
 	Adaptive Scaler
 
-	declared *Rule // the rule that an override was applied to, or nil
+	declared   *Rule // the rule that an override was applied to, or nil
+	overridden bool  // the override is one of the rule, or of the key that has this copy
 }
 
 // declaration returns the rule as it was declared, without its override.
@@ -140,7 +143,14 @@ const (
 	// limits of the call, whatever fails. If its key is in another slot of a cluster
 	// than theirs the call may wait a millisecond longer for it.
 	Shadow
+	// Soft is [Shadow] but for one thing: a call that the limit has no room for knows
+	// it, by [Exceeded], and may do less than others.
+	Soft
 )
+
+// Denies reports whether a limit in the mode denies calls. One that does not counts
+// only, and delays and refuses none.
+func (m Mode) Denies() bool { return m == Enforce }
 
 // String returns the mode as the directive spells it.
 func (m Mode) String() string {
@@ -149,6 +159,8 @@ func (m Mode) String() string {
 		return "enforce"
 	case Shadow:
 		return "shadow"
+	case Soft:
+		return "soft"
 	}
 	return fmt.Sprintf("Mode(%d)", uint8(m))
 }
@@ -263,7 +275,7 @@ func (r *Rule) appendDefaultPrefix(dst []byte) []byte {
 	if r.Name == "" {
 		return dst // check refuses it
 	}
-	return append(appendEscaped(append(dst, defaultPrefix...), r.Name), ':')
+	return append(spec.AppendEscaped(append(dst, defaultPrefix...), r.Name), ':')
 }
 
 // checkCost returns an [ErrInvalidLimit] if the rule could admit a cost with max
@@ -305,7 +317,7 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
-	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Shadow || r.Fail > FailLocal:
+	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Soft || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	case max > countings[r.counted()].max:
 		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)
@@ -313,21 +325,17 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
 	case r.Wait < 0:
 		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
-	case r.Block != 0 && (r.Block < MinWindow || r.Block > MaxWindow):
-		return fmt.Errorf("%w: rule %q: block %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Block, MinWindow)
-	case r.Block > 0 && r.Algorithm == Concurrency:
-		return fmt.Errorf("%w: rule %q: a %v has no block, since a permit may come back at any moment: give the caller's rate a limit with a block", ErrInvalidLimit, r.Name, r.Algorithm)
-	case r.Block > 0 && r.Wait > 0:
-		return fmt.Errorf("%w: rule %q: it has a block and a wait: a caller that waits is not denied, so leave out one of them", ErrInvalidLimit, r.Name)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
 		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
-	case r.Resolution < 0 || r.Resolution > r.Window || r.Resolution%time.Microsecond != 0:
-		return fmt.Errorf("%w: rule %q: resolution %v is not whole microseconds up to the window", ErrInvalidLimit, r.Name, r.Resolution)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
 	}
-	if r.Lease != 0 {
-		return r.checkLease()
+	if r.Resolution|r.Block|r.Lease == 0 {
+		return nil
+	}
+	fit := spec.Rule{Algorithm: r.Algorithm.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease}
+	if err := fit.Check(); err != nil {
+		return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
 	}
 	return nil
 }

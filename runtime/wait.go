@@ -25,7 +25,7 @@ func (l *Limiter) joinLine(ctx context.Context, req *request) (waited bool, err 
 			continue
 		}
 		if req.Turn = l.permits.Join(req.Turn, c.Key, c.Own, true); req.Turn != nil {
-			return true, req.Turn.Await(ctx, t.Wait)
+			return true, req.Turn.Await(ctx, t.Wait, func() { l.waits(ctx, req) })
 		}
 	}
 	return false, nil
@@ -48,7 +48,7 @@ func (l *Limiter) awaitPermits(ctx context.Context, req *request) error {
 	}
 	c := &req.Charges[denied]
 	req.Turn = l.permits.Join(req.Turn, c.Key, c.Own, false)
-	return req.Turn.Await(ctx, wait)
+	return req.Turn.Await(ctx, wait, func() { l.waits(ctx, req) })
 }
 
 // leftOver reports whether an admitted request has left permits for the next call
@@ -158,6 +158,7 @@ func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (cha
 	if l.enabled != nil || req.adapts() { // which tell nobody
 		changed, d = d > pollPause, min(d, pollPause)
 	}
+	l.waits(ctx, req)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

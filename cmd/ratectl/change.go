@@ -40,12 +40,12 @@ func (o *operator) change() (c runtime.KeyOverride, err error) {
 }
 
 func modeNamed(name string) (*runtime.Mode, error) {
-	for _, mode := range []runtime.Mode{runtime.Enforce, runtime.Shadow} {
+	for _, mode := range []runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow} {
 		if mode.String() == name {
 			return &mode, nil
 		}
 	}
-	return nil, usagef("-mode %q: write enforce or shadow", name)
+	return nil, usagef("-mode %q: write enforce, soft or shadow", name)
 }
 
 // ends sets when what an edit sets is to end, by the clock of Redis. Without a flag an

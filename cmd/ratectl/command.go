@@ -72,7 +72,7 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 		case "set":
 			f.StringVar(&o.maxText, "max", "", "admit `n` in a window; 0 admits nobody")
 			f.DurationVar(&o.window, "window", 0, "the time that the max refers to")
-			f.StringVar(&o.mode, "mode", "", "enforce or shadow")
+			f.StringVar(&o.mode, "mode", "", "enforce, soft or shadow")
 			f.StringVar(&o.enabled, "enabled", "", "false takes the limit away, true gives it back")
 		case "for":
 			f.DurationVar(&o.duration, name, 0, "for how `long`; then what held before without an end holds again")

@@ -16,7 +16,7 @@ func init() { // the commands of help and completion are made from the table its
 			name: "top", short: "show the rules live, those that refuse most first", flags: []string{"every", "count", "near", "page"},
 			long: "With -page it shows the calls a second that the program behind a live page admits and refuses. The page's own log-in, if it has one, is passed in RATECTL_PAGE_AUTHORIZATION, " +
 				"which becomes the header Authorization. Without a page it counts the callers in Redis which are refused, blocked or near their limits at this moment, over all programs: Redis does not count refused calls. " +
-				"That looks at every key of the rules, so choose -every accordingly.",
+				"That looks at every key of the rules, so choose -every accordingly. On a terminal, s sorts by the next column, / filters, the arrows select a rule, enter opens it and esc goes back, q quits: an opened rule shows its keys, or with a page its last rates. Without a terminal, or with -count, it prints plain tables.",
 			needs: needRedis | needRules | judges, run: top,
 		},
 		{

@@ -123,7 +123,7 @@ func (o *operator) question(e override.Edit) string {
 		return fmt.Sprintf("take all limits away in every program that reads %q", o.overrides)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
 		return "refuse all calls of " + of
-	case e.Set.Mode != nil && *e.Set.Mode == runtime.Shadow:
+	case e.Set.Mode != nil && !e.Set.Mode.Denies():
 		return "refuse no call of " + of
 	case whole && (e.Allow || e.Set.Enabled != nil && !*e.Set.Enabled):
 		return "take the limit away from " + of

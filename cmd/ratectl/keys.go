@@ -106,8 +106,28 @@ func keys(ctx context.Context, o *operator, args []string) error {
 	if d.byCall != "" && o.max == 0 && o.filter != "" {
 		return usagef("calls of rule %s bring a max of their own, %s: say with -max which one to judge by", d.Name, d.byCall)
 	}
-	total, matched := 0, 0
-	var top []keyState
+	top, matched, total, err := o.keysOf(ctx, d, wanted)
+	if err != nil {
+		return err
+	}
+	if total == 0 {
+		return o.noKeys(ctx, d)
+	}
+	if err := each(o, keyHead, top, keyState.row); err != nil {
+		return err
+	}
+	if len(top) < matched {
+		o.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
+	}
+	return nil
+}
+
+// keyHead are the headings of keys.
+const keyHead = "KEY STATE USED RETRY RESET"
+
+// keysOf returns the first keys of a rule in some states, how many are in these, and how
+// many there are.
+func (o *operator) keysOf(ctx context.Context, d declared, wanted map[string]bool) (top []keyState, matched, total int, err error) {
 	cut := func(most int) {
 		slices.SortFunc(top, worse)
 		top = top[:min(len(top), most)]
@@ -121,20 +141,8 @@ func keys(ctx context.Context, o *operator, args []string) error {
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	if total == 0 {
-		return o.noKeys(ctx, d)
-	}
 	cut(o.most)
-	if err := each(o, "KEY STATE USED RETRY RESET", top, keyState.row); err != nil {
-		return err
-	}
-	if len(top) < matched {
-		o.logger().Printf("these are the first %d of %d keys, see -limit and -state", len(top), matched)
-	}
-	return nil
+	return top, matched, total, err
 }
 
 // wantedStates returns the states that a filter names.

@@ -109,7 +109,7 @@ func (l *listed) rule() (declared, error) {
 	if err != nil {
 		return declared{}, err
 	}
-	d.shadow = mode == runtime.Shadow
+	d.shadow = !mode.Denies()
 	if r.Buckets, err = bucketsOf(l.Buckets); err != nil {
 		return declared{}, err
 	}

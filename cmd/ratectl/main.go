@@ -45,6 +45,9 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv,
 		asks: progress.IsTerminal(os.Stdin) && progress.IsTerminal(os.Stderr), shows: progress.IsTerminal(os.Stderr), clears: progress.IsTerminal(os.Stdout),
 	}
+	if p.clears && progress.IsTerminal(os.Stdin) && os.Getenv("TERM") != "dumb" {
+		p.terminal = console{os.Stdin, os.Stdout}
+	}
 	code := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -55,9 +58,10 @@ type program struct {
 	in       io.Reader
 	out, err io.Writer
 	getenv   func(string) string
-	asks     bool // somebody can be asked
-	shows    bool // somebody sees progress
-	clears   bool // standard output is a screen
+	asks     bool     // somebody can be asked
+	shows    bool     // somebody sees progress
+	clears   bool     // standard output is a screen
+	terminal terminal // with a keyboard; nil: there is none
 }
 
 // silent drops the lines that go-redis logs: the command has its error.

@@ -27,6 +27,8 @@ type operator struct {
 	modes   runtime.Overrides
 	scans   scans    // of the walk under way
 	counted sync.Map // clients whose scans they are
+	screen  *screen  // of top; nil: tables are printed one after another
+	past    []pastRates
 }
 
 // open connects to Redis, and reads the overrides if the hash is named and the
@@ -65,11 +67,16 @@ func (o *operator) follow(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	says, err := override.Redis(o.client, o.overrides).Overrides(asking)
+	rejected := errors.Is(err, runtime.ErrInvalidOverrides)
 	if err == nil {
 		err = says.Check(o.declared()...)
+		rejected = err != nil
+	}
+	if rejected {
+		err = fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", inFull(err))
 	}
 	if err != nil {
-		return o.explained(fmt.Errorf("the limiters reject the overrides, and go on with those before: %w", inFull(err)))
+		return o.explained(err)
 	}
 	o.modes = says
 	without := withoutModes(says)

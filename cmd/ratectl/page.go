@@ -51,7 +51,7 @@ func (o *operator) topOfPage(ctx context.Context) error {
 		if err == nil || printed == 0 || o.count > 0 || ctx.Err() != nil {
 			return err
 		}
-		o.logger().Printf("%s; trying again in %v", visible(err.Error()), o.every)
+		o.again(err)
 		if !o.pause(ctx) {
 			return nil
 		}
@@ -95,8 +95,7 @@ func (o *operator) followPage(ctx context.Context, printed *int) error {
 		if seconds < o.every.Seconds()*0.9 {
 			continue
 		}
-		o.clear(fmt.Sprintf("calls a second of one program, %s", time.Now().Format(time.TimeOnly)))
-		if err := each(o, "RULE REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S", ratesOf(calls, seconds), rateLine.row); err != nil {
+		if err := o.rates(ratesOf(calls, seconds)); err != nil {
 			return err
 		}
 		if *printed++; *printed == o.count {
@@ -109,6 +108,38 @@ func (o *operator) followPage(ctx context.Context, printed *int) error {
 		return fmt.Errorf("page %s: %w", o.page, err)
 	}
 	return fmt.Errorf("page %s: the program has ended the stream", o.page)
+}
+
+// maxPast is how many tables of a page are remembered.
+const maxPast = 100
+
+// rates prints calls a second, or those of one rule as they were lately.
+func (o *operator) rates(now []rateLine) error {
+	const columns = "REFUSED/S ADMITTED/S SHADOW/S UNDECIDED/S"
+	rule := o.screen.rule()
+	if o.screen != nil {
+		o.past = slices.Insert(o.past, 0, pastRates{time.Now(), now})
+		o.past = o.past[:min(len(o.past), maxPast)]
+	}
+	if rule == "" {
+		return repeated(o, "calls a second of one program", "RULE "+columns, now, rateLine.row)
+	}
+	return repeated(o, "calls a second of "+printable(rule)+" in one program", "TIME "+columns, o.past, func(p pastRates) []string {
+		line := rateLine{}
+		for _, l := range p.rates {
+			if printable(l.Rule) == rule {
+				line = l
+			}
+		}
+		line.Rule = p.at.Format(time.TimeOnly)
+		return line.row()
+	})
+}
+
+// pastRates are what a page has told at a time.
+type pastRates struct {
+	at    time.Time
+	rates []rateLine
 }
 
 // ratesOf returns calls a second, those rules first that refuse most.

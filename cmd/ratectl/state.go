@@ -68,10 +68,10 @@ func (o *operator) shadows(d declared, key *runtime.Key) bool {
 	shadow := d.shadow
 	of := o.modes.Rules[d.Name]
 	if of.Mode != nil {
-		shadow = *of.Mode == runtime.Shadow
+		shadow = !of.Mode.Denies()
 	}
 	if pattern, is := matching(of.Keys, key.Pattern()); is && of.Keys[pattern].Mode != nil {
-		shadow = *of.Keys[pattern].Mode == runtime.Shadow
+		shadow = !of.Keys[pattern].Mode.Denies()
 	}
 	return shadow
 }

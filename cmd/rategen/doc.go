@@ -87,10 +87,10 @@ Methods of a type that is not an interface may have directives too:
 
 The interface of its exported methods, ServiceInterface, is then generated
 along with the wrapper, RateLimitedService, into the file that belongs to the
-file with the type's declaration. The interface leaves out methods that come
-from embedded fields, but for those of a server: if a struct embeds
-pb.UnimplementedGreeterServer, its wrapper is a pb.GreeterServer. The methods may
-stand in several files of the package. One that does not exist in every build of the
+file with the type's declaration. Methods that come from embedded fields belong to
+it, but for those of the standard library's structs and those that the generated code
+cannot name. If a struct embeds pb.UnimplementedGreeterServer, its wrapper is a
+pb.GreeterServer. The type's own methods may stand in several files of the package. One that does not exist in every build of the
 type, or is limited in some builds only, is an error.
 
 A policy is a limit that directives use by name, in this package or in another:
@@ -163,8 +163,9 @@ The options are:
     long a process admits calls by itself, from what it has charged ahead; it
     costs that part of the window of the rate (default: 0s, Redis decides every
     call)
-  - mode=enforce|shadow: shadow counts calls and refuses none, to try a limit
-    out; enforce refuses them (default: enforce)
+  - mode=enforce|soft|shadow: shadow counts calls and refuses none, to try a
+    limit out; soft does so and tells the method, which may do less: see
+    runtime.Exceeded; enforce refuses them (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
     follows how busy the process is, from half to one and a half times max
     (default: fixed)
@@ -173,8 +174,9 @@ The options are:
     #result the first result (default: charges stay)
   - settle=INTEGER: Go integer expression over parameters and results, such as
     #result.Usage.Total: what the call really cost; the difference to cost is
-    given back, or charged on top (default: cost stays)
-  - deny=CALL: Go call expression; the method returns what it gives when a
+    given back, or charged on top; a negative value means that it is not known,
+    and cost stays (default: cost stays)
+  - deny=CALL: Go call expression; the method returns what it gives when this
     limit refuses the call, in which #err is the refusal (default: the error,
     or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
@@ -316,6 +318,15 @@ not meant:
     Give the method a context, or write ctx=context.Background() if you mean that,
     which needs an import of context.
 
+  - A leaky-bucket has a burst that its wait cannot fill a line of: calls are refused
+    at once although their turn would come within the wait. Leave burst out or raise
+    it, or shorten the wait if you mean that.
+
+  - An interface embeds one of another package that is extended there, as llms.Model is
+    by llms.ReasoningModel. Callers that ask for the extension do not find it in the
+    wrapper. Embed the extension, or ask what Unwrap returns; list the methods in place
+    of embedding the interface if you mean that.
+
   - A method that has no limit of its own returns what is limited, without the
     limits, such as WithTx(tx) *Queries. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
@@ -338,7 +349,7 @@ There is no warning about calls of a limited method on the unwrapped type.
 # Without generating
 
 The command rategen list prints a table of all rules: the place, name, limit and
-key of each, and of each policy what uses it. It cuts long cells with an ellipsis, so that the table fits 80
+key of each, and of each policy what uses it. On a terminal it cuts long cells with an ellipsis, so that the table fits 80
 columns. With -json each rule is an object on a line of its own, with every
 option and nothing cut.
 

@@ -43,7 +43,7 @@ func list(args []string, stdout, stderr io.Writer, dir string) int {
 		rows = append(rows, []string{fmt.Sprintf("%s:%d", r.Pos.Filename, r.Pos.Line), r.Name, r.Limit, key})
 	}
 	if len(rules) > 0 {
-		printTable(stdout, rows)
+		printTable(stdout, widthOf(stdout), rows)
 	}
 	return done
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,13 +60,23 @@ a.go:5              m.Service.GetByID   5 per 10s, adaptive  #id
 a.go:7              m.Service.Import    #tenant.PerMinute …  #tenant.ID,clientI…
 a.go:8              …一个特别长的名字   100 per 1h30m, sha…  (all callers)
 …y/nested/svc.go:5  nested.S.Do         100 per 1m, slidin…  #id
-out/out.go:4        out.Model.LogIn     5 per 15m, refund,…  #user
+out/out.go:4        out.Model.LogIn     5 per 15m, block 1…  #user
 out/out.go:6        out.Model.Ask       10 in flight         (all callers)
 out/out.go:7        out.Model.Ask#2     1000 per 1m, token…  (all callers)
 `
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d\n%s", code, errs)
 	}
+	if !strings.Contains(out, "internal/deeply/nested/svc.go:5  nested.S.Do ") {
+		t.Errorf("what is no terminal gets less than everything:\n%s", out)
+	}
+	var rows [][]string
+	for line := range strings.Lines(out) {
+		rows = append(rows, regexp.MustCompile(" {2,}").Split(strings.TrimSpace(line), -1))
+	}
+	var table strings.Builder
+	printTable(&table, tableWidth, rows)
+	out = table.String()
 	for line := range strings.Lines(out) {
 		if n := width(strings.TrimRight(line, "\n")); n > tableWidth {
 			t.Errorf("%d columns: %s", n, line)

@@ -22,7 +22,7 @@ var policyModule = map[string]string{
 func TestListPolicies(t *testing.T) {
 	dir := writeModule(t, policyModule)
 	expect(t, dir, 0, `POSITION            RULE         LIMIT       KEY
-limits/limits.go:3  limits.api   600 per 2h  (policy of orders.Orders.List, ord…
+limits/limits.go:3  limits.api   600 per 2h  (policy of orders.Orders.List, orders.Orders.Export, users.Users)
 limits/limits.go:4  limits.free  5 per 1s    (policy, unused)
 orders/orders.go:6  limits.api   600 per 2h  #tenant
 orders/orders.go:8  limits.api   600 per 2h  #tenant

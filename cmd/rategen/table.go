@@ -3,20 +3,32 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/rategen/rategen/internal/progress"
 )
 
-// tableWidth is the width of a terminal that every table fits.
+// tableWidth is the width of a terminal that every table fits. What is no terminal gets
+// tables of any width.
 const tableWidth = 80
+
+func widthOf(w io.Writer) int {
+	if file, ok := w.(*os.File); ok && progress.IsTerminal(file) {
+		return tableWidth
+	}
+	return math.MaxInt
+}
 
 const gap = 2 // blanks between columns
 
-// printTable prints rows of equally many cells. A cell that is too long for
+// printTable prints rows of equally many cells in a number of columns. A cell that is too long for
 // the table to fit is cut: a name or place at its start, which says less than
 // its end, what stands in the columns from the third at its end.
-func printTable(w io.Writer, rows [][]string) {
+func printTable(w io.Writer, columns int, rows [][]string) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -28,7 +40,7 @@ func printTable(w io.Writer, rows [][]string) {
 	for _, n := range widths {
 		total += n
 	}
-	for ; total > tableWidth; total-- {
+	for ; total > columns; total-- {
 		widths[slices.Index(widths, slices.Max(widths))]--
 	}
 	for _, row := range rows {

@@ -24,6 +24,21 @@ require (
 )
 
 require (
+	github.com/google/jsonschema-go v0.4.3 // indirect
+	github.com/riverqueue/river/riverdriver v0.51.2 // indirect
+	github.com/riverqueue/river/rivershared v0.51.2 // indirect
+	github.com/riverqueue/river/rivertype v0.51.2 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/tidwall/gjson v1.20.0 // indirect
+	github.com/tidwall/match v1.2.0 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
+)
+
+require (
 	github.com/andybalholm/brotli v1.1.0 // indirect
 	github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
 	github.com/bytedance/gopkg v0.1.3 // indirect
@@ -52,14 +67,22 @@ require (
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/pelletier/go-toml/v2 v2.2.4 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/quic-go/qpack v0.6.0 // indirect
 	github.com/quic-go/quic-go v0.59.0 // indirect
+	github.com/rategen/rategen/runtime/rateecho v0.0.0
+	github.com/rategen/rategen/runtime/rateecho4 v0.0.0
+	github.com/rategen/rategen/runtime/ratefasthttp v0.0.0 // indirect
+	github.com/rategen/rategen/runtime/ratefiber2 v0.0.0
+	github.com/rategen/rategen/runtime/rategin v0.0.0
+	github.com/rategen/rategen/runtime/ratekratos v0.0.0
 	github.com/rategen/rategen/runtime/raterpc v0.0.0 // indirect
-	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/riverqueue/river v0.51.2
 	github.com/rivo/uniseg v0.2.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
@@ -76,7 +99,7 @@ require (
 	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
@@ -96,3 +119,15 @@ replace github.com/rategen/rategen/runtime/rateconnect => ../../runtime/rateconn
 replace github.com/rategen/rategen/runtime/rategrpc => ../../runtime/rategrpc
 
 replace github.com/rategen/rategen/runtime/raterpc => ../../runtime/raterpc
+
+replace github.com/rategen/rategen/runtime/rategin => ../../runtime/rategin
+
+replace github.com/rategen/rategen/runtime/rateecho => ../../runtime/rateecho
+
+replace github.com/rategen/rategen/runtime/rateecho4 => ../../runtime/rateecho4
+
+replace github.com/rategen/rategen/runtime/ratefasthttp => ../../runtime/ratefasthttp
+
+replace github.com/rategen/rategen/runtime/ratefiber2 => ../../runtime/ratefiber2
+
+replace github.com/rategen/rategen/runtime/ratekratos => ../../runtime/ratekratos

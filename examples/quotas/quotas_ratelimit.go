@@ -53,3 +53,8 @@ func (s *RateLimitedReports) Export(ctx context.Context, tenant Tenant, report s
 	}
 	return s.next.Export(ctx, tenant, report)
 }
+
+// Unwrap returns the Reports behind the limits.
+func (s *RateLimitedReports) Unwrap() Reports {
+	return s.next
+}

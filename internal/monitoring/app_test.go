@@ -26,8 +26,8 @@ type half struct{}
 func (half) Factor(runtime.Load) float64 { return 0.5 }
 
 // startApp starts a program under load that has everything metrics tell of: a limited
-// service on Redis, calls in flight, overrides of which some are refused, an adaptive
-// rule, and another Redis that is away. It returns the address of its metrics.
+// service on Redis, calls in flight and calls that wait, a lease, overrides that are rejected, cannot be
+// read, or whose source panics, an adaptive rule, and another Redis that is away. It returns the address of its metrics.
 func startApp(t *testing.T) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -43,7 +43,13 @@ func startApp(t *testing.T) string {
 	readings := 0
 	overrides := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		if readings++; readings > 2 {
-			return runtime.Overrides{}, errors.New("unreadable")
+			switch readings % 3 {
+			case 0:
+				return runtime.Overrides{}, runtime.ErrInvalidOverrides
+			case 1:
+				return runtime.Overrides{}, errors.New("unreadable")
+			}
+			panic("unwell")
 		}
 		return runtime.Overrides{Rules: map[string]runtime.Override{"shop.List": {Mode: new(runtime.Shadow)}}}, nil
 	})
@@ -53,10 +59,12 @@ func startApp(t *testing.T) string {
 	export := &runtime.Rule{Name: "shop.Export", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency}
 	list := &runtime.Rule{Name: "shop.List", Window: time.Minute, Max: 20}
 	search := &runtime.Rule{Name: "shop.Search", Window: time.Second, Max: 100_000, Algorithm: runtime.TokenBucket, Adaptive: half{}}
+	queue := &runtime.Rule{Name: "shop.Mail", Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
+	hot := &runtime.Rule{Name: "shop.Hot", Window: 24 * time.Hour, Max: 900_000, Algorithm: runtime.SlidingCounter, Lease: 10 * time.Second}
 	open := &runtime.Rule{Name: "away.Open", Window: time.Second, Max: 5}
 	closed := &runtime.Rule{Name: "away.Closed", Window: time.Second, Max: 5, Fail: runtime.FailClosed}
 	local := &runtime.Rule{Name: "away.Local", Window: time.Second, Max: 5, Fail: runtime.FailLocal}
-	limiter.Register(export, list, search)
+	limiter.Register(export, list, search, queue, hot)
 	away.Register(open, closed, local)
 	service := employee.NewRateLimitedEmployeeService(employee.NewDirectory(), limiter)
 
@@ -76,6 +84,25 @@ func startApp(t *testing.T) string {
 				_, _ = away.Take(ctx, rule.Limit(nil))
 			}
 			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	for i := range 3 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				calling, leave := context.WithCancel(ctx)
+				if i == 0 { // it does not wait for long
+					time.AfterFunc(50*time.Millisecond, leave)
+				}
+				_, _ = limiter.Take(calling, queue.Limit(nil))
+				leave()
+			}
+		})
+	}
+	load.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			if _, _ = limiter.Take(ctx, hot.Limit(nil)); i%100 == 99 {
+				time.Sleep(20 * time.Millisecond)
+			}
 		}
 	})
 	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

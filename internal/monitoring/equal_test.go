@@ -46,7 +46,7 @@ func TestEqualNames(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 			runtime.WithObserver(ofProm), runtime.WithObserver(ofOTel))
 		rule := &runtime.Rule{Name: "shop.Create \"now\"\xff", Window: time.Minute, Max: 5}
-		export := &runtime.Rule{Name: "shop.Export", Window: time.Minute, Max: 5, Algorithm: runtime.Concurrency, Adaptive: half{}}
+		export := &runtime.Rule{Name: "shop.Export", Window: time.Minute, Max: 5, Algorithm: runtime.Concurrency, Adaptive: half{}, Wait: time.Second}
 		limiter.Register(rule, export)
 		for range 7 {
 			_, _ = limiter.Take(t.Context(), rule.Limit(nil))
@@ -58,6 +58,8 @@ func TestEqualNames(t *testing.T) {
 			o.Failure(t.Context(), runtime.FailureEvent{Rule: "shop.Create", Class: runtime.ClassDial, Policy: runtime.FailClosed})
 			o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
 			o.Override(runtime.OverrideEvent{Rules: 3, Err: errors.New("bad")})
+			o.Wait(t.Context(), runtime.WaitEvent{Rule: "shop.Create", Waiting: true})
+			o.Wait(t.Context(), runtime.WaitEvent{Rule: "shop.Create", Waited: 1234567 * time.Microsecond, Admitted: true})
 			o.Memory(runtime.MemoryEvent{Used: 1 << 30, Max: 1 << 31})
 			o.Panic(runtime.PanicEvent{In: "scaler"})
 		}

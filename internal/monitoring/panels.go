@@ -54,22 +54,35 @@ var rows = []struct {
 			{perRule("rategen_cost_total", `verdict="admitted"`), "{{rule}}"}}},
 	}},
 	{"The rules now", []panel{
-		{"Limit by rule", "The max of each rule, with its override and its adaptive factor.", "timeseries", "none", 8, false, []query{
+		{"Limit by rule", "The max of each rule, with its override and its adaptive factor.", "timeseries", "none", 12, false, []query{
 			{`max by (rule) (rategen_rule_limit{` + ofRule + `})`, "{{rule}}"}}},
-		{"Window by rule", "The time that the max refers to.", "timeseries", "s", 8, false, []query{
+		{"Window by rule", "The time that the max refers to.", "timeseries", "s", 12, false, []query{
 			{`max by (rule) (rategen_rule_window_seconds{` + ofRule + `})`, "{{rule}}"}}},
 		{"Not enforced", "Processes in which a rule is in shadow mode or switched off.", "timeseries", "none", 8, false, []query{
 			{`count by (rule) (rategen_rule_enforced{` + ofRule + `} == 0)`, "{{rule}}"}}},
 		{"Rules with overrides", "How many rules the overrides in force are for, in the process that has most.", "timeseries", "none", 8, false, []query{
 			{`max by (job) (rategen_overrides{` + ofJob + `})`, "{{job}}"}}},
-		{"Refused overrides", "Overrides that were refused since they fit no rule or cannot be read.", "timeseries", "none", 8, false, []query{
-			{`sum by (job) (increase(rategen_overrides_refused_total{` + ofJob + `}` + window + `))`, "{{job}}"}}},
-		{"Adaptive factor by rule", "By how much load scales the max, in the process with the least.", "timeseries", "none", 8, false, []query{
+		{"Decisions under overrides by rule", "Decisions by limits that an override of the rule or of the key has changed.", "timeseries", "reqps", 8, false, []query{
+			{perRule("rategen_overrides_used_total", ""), "{{rule}}"}}},
+		{"Overrides not in force", "How often overrides were rejected, and how many processes cannot read theirs.", "timeseries", "none", 12, false, []query{
+			{`sum by (job) (increase(rategen_overrides_rejected_total{` + ofJob + `}` + window + `))`, "{{job}} rejected"},
+			{`sum by (job) (rategen_overrides_unread{` + ofJob + `})`, "{{job}} unread"}}},
+		{"Adaptive factor by rule", "By how much load scales the max, in the process with the least.", "timeseries", "none", 12, false, []query{
 			{`min by (rule) (rategen_adaptive_factor{` + ofRule + `})`, "{{rule}}"}}},
+	}},
+	{"In flight, waiting and leased", []panel{
 		{"Permits in flight by rule", "Permits of concurrency limits that calls hold, over all processes and keys.", "timeseries", "none", 12, false, []query{
 			{`sum by (rule) (rategen_permits_in_flight{` + ofRule + `})`, "{{rule}}"}}},
 		{"Calls without a permit by rule", "Share of the calls of a concurrency limit that got no permit.", "timeseries", "percentunit", 12, false, []query{
 			{perRule("rategen_decisions_total", `verdict="denied"`) + ` / (` + perRule("rategen_decisions_total", "") + ` > 0) and on (rule) rategen_rule_info{` + ofRule + `,algorithm="concurrency"}`, "{{rule}}"}}},
+		{"Waiting calls by rule", "Calls that wait for their turn, over all processes.", "timeseries", "none", 8, false, []query{
+			{`sum by (rule) (rategen_waiting{` + ofRule + `})`, "{{rule}}"}}},
+		{"Time waited by rule, mean", "Of calls that have waited, whether they went on or not.", "timeseries", "s", 8, false, []query{
+			{perRule("rategen_wait_time_seconds_total", "") + ` / (` + perRule("rategen_waits_total", "") + ` > 0)`, "{{rule}}"}}},
+		{"Waited in vain by rule", "Share of the calls that have waited which did not go on: they were denied, or their callers left.", "timeseries", "percentunit", 8, false, []query{
+			{perRule("rategen_waits_total", `admitted="false"`) + ` / (` + perRule("rategen_waits_total", "") + ` > 0)`, "{{rule}}"}}},
+		{"Leased units by rule", "Units that processes have charged in advance, and that no call has used yet.", "timeseries", "none", 12, false, []query{
+			{`sum by (rule) (rategen_lease_units{` + ofRule + `})`, "{{rule}}"}}},
 	}},
 	{"Redis", []panel{
 		{"Duration by source, median and 99 %", "Of decisions that waited for the store: it decided, or this process or the failure policy did after it gave no answer.", "timeseries", "s", 12, false, []query{

@@ -1,6 +1,7 @@
 package pagetest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -164,7 +166,7 @@ func TestLoadBalancer(t *testing.T) {
 		b.open(balancer.URL+"/ops/limits/", 1280, 900)
 		b.wait("the stream", `document.getElementById("link").dataset.state === "live"`)
 		b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length >= %d`, len(rules)))
-		b.wait("which process that is", text("#summary")+`.includes("in one process on")`)
+		b.wait("which process that is", text("#summary")+`.includes("those of one process on")`)
 		requests.Store(0)
 		if r, err := p.limiter.Peek(t.Context(), mail.Limit(nil)); err != nil || !r.Allowed {
 			t.Error(err)
@@ -185,4 +187,33 @@ func TestFullPage(t *testing.T) {
 	b.open(p.url, 1280, 900)
 	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
 	b.wait("why it stands still", text("#link-text")+`.includes("0 others look at this page already")`)
+}
+
+// TestUndecided has calls wait, which the page tells while they do, and then Redis die:
+// rules say how many of their calls nobody decides, and a
+// filter finds them.
+func TestUndecided(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	b.visit(p.url, len(rules))
+	p.call(t)
+	b.wait("rates", `[...document.querySelectorAll("#rule-rows td[data-label='admitted /s']")].some((e) => Number(e.innerText) > 0)`)
+	queue := &runtime.Rule{Name: "jobs.Queue.Push", Max: 1, Window: time.Hour, Algorithm: runtime.LeakyBucket, Wait: 24 * time.Hour}
+	p.limiter.Register(queue)
+	waiting, leave := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	for range 3 {
+		calls.Go(func() { _, _ = p.limiter.Take(waiting, queue.Limit(nil)) })
+	}
+	b.wait("calls that wait", text("#rules")+`.includes("2 calls wait")`)
+	leave()
+	calls.Wait()
+	b.wait("that they wait no longer", `!`+text("#rules")+`.includes("calls wait")`)
+	eval[any](b, `document.getElementById("show").value = "undecided"; void document.getElementById("show").dispatchEvent(new Event("change"))`)
+	b.wait("none while Redis answers", text("#rules-foot")+` === "No rule fits the filter."`)
+	b.quiet("while Redis answers")
+	p.redis.Kill()
+	for _, rule := range []*runtime.Rule{get, mail} {
+		b.wait("undecided calls of "+rule.Name, fmt.Sprintf(`[...document.querySelectorAll("#rule-rows > tr")].some((e) => e.innerText.includes(%q) && Number(e.querySelector("td[data-label='undecided /s']").innerText) > 0 && e.querySelector(".spark .u").getAttribute("d"))`, rule.Name))
+	}
 }

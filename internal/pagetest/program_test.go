@@ -48,6 +48,7 @@ type program struct {
 	page    *ratepage.Page
 	url     string // of the page
 	client  *redis.Client
+	redis   *redistest.Server
 	server  *httptest.Server
 
 	mu      sync.Mutex
@@ -57,7 +58,8 @@ type program struct {
 
 func start(t *testing.T, more ...ratepage.Option) *program {
 	p := new(program)
-	p.client = redistest.Start(t, "--maxmemory", "64mb").Client(t)
+	p.redis = redistest.Start(t, "--maxmemory", "64mb")
+	p.client = p.redis.Client(t)
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	editor := override.NewEditor(p.client, "limits", rules...)
 	p.page = ratepage.New(append(more, ratepage.WithPlainKeys(), ratepage.WithLogger(quiet), ratepage.WithActions(p.authorize, editor))...)

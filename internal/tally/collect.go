@@ -21,36 +21,54 @@ func (t *Tally) Collect(emit Emit) {
 	}
 	t.mu.Unlock()
 
-	states, held := t.states(limiters)
+	states := t.states(limiters)
 	for _, r := range t.names.all() {
 		r.collect(emit)
-		state, registered := states[r]
+		state := states[r]
+		registered := state.declared != nil
 		switch told := r.factor.Load(); {
-		case registered && state.Rule.Adaptive != nil:
-			emit(factor, state.Factor, r.label)
+		case registered && state.declared.Rule.Adaptive != nil:
+			emit(factor, state.declared.Factor, r.label)
 		case told != nil:
 			emit(factor, *told, r.label)
 		}
 		if registered {
-			collectState(emit, r.label, &state)
+			collectState(emit, r.label, state.declared)
 		}
-		if n, ok := held[r]; ok {
-			emit(inFlight, float64(n), r.label)
+		if state.holds {
+			emit(inFlight, float64(state.held), r.label)
 		}
+		if state.leases {
+			emit(leased, float64(state.leased), r.label)
+		}
+		r.collectWaits(emit, registered && state.declared.Rule.Wait > 0)
 	}
 	t.nodes.collect(emit)
 	emit(overridden, float64(t.overridden.Load()))
-	emit(refused, float64(t.refused.Load()))
+	emit(rejected, float64(t.rejected.Load()))
+	emit(unread, one(t.unread.Load()))
 	if t.measured.Load() {
 		emit(memoryUsed, float64(t.memoryUsed.Load()))
 		emit(memoryMax, float64(t.memoryMax.Load()))
 	}
 }
 
-// states returns the registered rules of limiters, and how many permits their calls
-// hold. It makes the rules known, so that they have series before their first call.
-func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) (map[*rule]runtime.RuleState, map[*rule]int64) {
-	states, held := map[*rule]runtime.RuleState{}, map[*rule]int64{}
+// A ruleState is what limiters say of the rules of one name.
+type ruleState struct {
+	declared      *runtime.RuleState // of the first that is registered; nil: none is
+	holds, leases bool               // permits and units are counted
+	held, leased  int64              // by the calls of this process, and by itself
+}
+
+// states returns what limiters say of rules. It makes those that are registered known,
+// so that they have series before their first call.
+func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleState {
+	states := map[*rule]ruleState{}
+	change := func(r *rule, change func(*ruleState)) {
+		s := states[r]
+		change(&s)
+		states[r] = s
+	}
 	for _, p := range limiters {
 		l := p.Value()
 		if l == nil {
@@ -58,33 +76,42 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) (map[*rule]runt
 		}
 		registered := l.Rules()
 		t.names.learn(registered)
-		for _, state := range registered {
+		for i := range registered {
+			state := &registered[i]
 			r := t.names.of(state.Rule.Name)
 			if r == &t.names.other {
 				continue // it stands for many
 			}
-			if _, known := states[r]; !known {
-				states[r] = state
-			}
-			if state.Rule.Algorithm == runtime.Concurrency {
-				held[r] += 0
-			}
+			change(r, func(s *ruleState) {
+				if s.declared == nil {
+					s.declared = state
+				}
+				s.holds = s.holds || state.Rule.Algorithm == runtime.Concurrency
+				s.leases = s.leases || state.Rule.Lease > 0
+			})
 		}
 		for name, n := range l.InFlight() {
-			held[t.names.of(name)] += n
+			change(t.names.of(name), func(s *ruleState) { s.holds, s.held = true, s.held+n })
+		}
+		for name, n := range l.Leased() {
+			change(t.names.of(name), func(s *ruleState) { s.leases, s.leased = true, s.leased+n })
 		}
 	}
-	return states, held
+	return states
 }
 
 // collectState emits what holds for a rule.
 func collectState(emit Emit, label string, state *runtime.RuleState) {
 	emit(ruleInfo, 1, label, state.Rule.Algorithm.String(), state.Rule.Mode.String())
-	enforced := 0.0
-	if state.Enabled && state.Mode == runtime.Enforce {
-		enforced = 1
-	}
-	emit(ruleEnforced, enforced, label)
+	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.Enforce), label)
 	emit(ruleLimit, float64(state.Max), label)
 	emit(ruleWindow, state.Window.Seconds(), label)
+}
+
+// one returns 1 for true.
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -28,9 +28,12 @@ var (
 	cost         = &Family{"rategen.cost", Counter, "{event}", "Cost of the calls that were decided.", []string{"rule", "verdict"}}
 	nearLimit    = &Family{"rategen.near_limit", Counter, "{decision}", "Decisions that found at least 0.8 of the limit used, denials included.", []string{"rule"}}
 	failures     = &Family{"rategen.failures", Counter, "{failure}", "Limits that the store did not decide, by class of error and the failure policy that decided instead.", []string{"rule", "class", "policy"}}
+	hidden       = &Family{"rategen.hidden_refusals", Counter, "{refusal}", "Refused calls whose client was told of something else.", []string{"rule"}}
 	breakerOpen  = &Family{"rategen.breaker.open", Gauge, "", "1 while the circuit breaker of a node is open.", []string{"node"}}
 	overridden   = &Family{"rategen.overrides", Gauge, "{rule}", "Rules that the overrides in force are for.", nil}
-	refused      = &Family{"rategen.overrides.refused", Counter, "{refusal}", "Refused overrides. The same error counts once a minute.", nil}
+	overridesUse = &Family{"rategen.overrides.used", Counter, "{decision}", "Decisions by limits that an override of the rule or of the key has changed.", []string{"rule"}}
+	rejected     = &Family{"rategen.overrides.rejected", Counter, "{rejection}", "Overrides that were read and rejected. The same error counts once a minute.", nil}
+	unread       = &Family{"rategen.overrides.unread", Gauge, "", "1 while the overrides cannot be read, and the last good ones stay in force.", nil}
 	factor       = &Family{"rategen.adaptive.factor", Gauge, "", "Factor that multiplies the max of an adaptive rule.", []string{"rule"}}
 	memoryUsed   = &Family{"rategen.redis.memory.used", Gauge, "By", "Memory that Redis uses. On a cluster it is that of the fullest master.", nil}
 	memoryMax    = &Family{"rategen.redis.memory.max", Gauge, "By", "Memory that Redis may use.", nil}
@@ -40,12 +43,16 @@ var (
 	ruleLimit    = &Family{"rategen.rule.limit", Gauge, "", "Max of the rule, with its override and its adaptive factor.", []string{"rule"}}
 	ruleWindow   = &Family{"rategen.rule.window", Gauge, "s", "Window of the rule, with its override.", []string{"rule"}}
 	inFlight     = &Family{"rategen.permits.in_flight", Gauge, "{permit}", "Permits of concurrency limits that the calls of this process hold.", []string{"rule"}}
+	leased       = &Family{"rategen.lease.units", Gauge, "{unit}", "Units that this process has charged in advance by leases, and that no call has used yet.", []string{"rule"}}
+	waitingNow   = &Family{"rategen.waiting", Gauge, "{call}", "Calls of this process that wait for their turn.", []string{"rule"}}
+	waitCount    = &Family{"rategen.waits", Counter, "{call}", "Calls that have waited for their turn, and whether they went on.", []string{"rule", "admitted"}}
+	waitTime     = &Family{"rategen.wait.time", Counter, "s", "Time that calls have waited for their turn in all.", []string{"rule"}}
 )
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
-	Decisions, cost, nearLimit, failures, breakerOpen, overridden, refused, factor, memoryUsed, memoryMax, panics,
-	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight,
+	Decisions, cost, nearLimit, hidden, failures, breakerOpen, overridden, overridesUse, rejected, unread, factor, memoryUsed, memoryMax, panics,
+	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight, leased, waitingNow, waitCount, waitTime,
 }
 
 // Duration is a histogram, which each adapter keeps in its own way.

@@ -45,11 +45,7 @@ func (n *nodes) collect(emit Emit) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for node, open := range n.open {
-		value := 0.0
-		if open {
-			value = 1
-		}
-		emit(breakerOpen, value, node)
+		emit(breakerOpen, one(open), node)
 	}
 	if n.other > 0 {
 		emit(breakerOpen, float64(n.other), otherLabel)

@@ -2,6 +2,7 @@ package tally
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -28,6 +29,11 @@ type rule struct {
 	decisions [verdicts][sources]atomic.Uint64
 	extra     [verdicts]atomic.Uint64 // by how much the cost exceeds the number of decisions
 	near      atomic.Uint64
+	hidden    atomic.Uint64 // refusals
+	over      atomic.Uint64 // decisions under an override
+	waiting   atomic.Int64
+	waits     [2]atomic.Uint64                // in vain, and with success
+	waited    atomic.Int64                    // nanoseconds
 	failures  atomic.Pointer[[]atomic.Uint64] // by class and policy; nil before the first
 	factor    atomic.Pointer[float64]         // as last told; nil if never
 }
@@ -43,6 +49,36 @@ func (r *rule) decided(ev *runtime.DecisionEvent) {
 	if 5*ev.Remaining <= ev.Limit && ev.Limit > 0 && ev.Source != runtime.SourceNone {
 		r.near.Add(1)
 	}
+	if ev.Overridden {
+		r.over.Add(1)
+	}
+}
+
+// wait counts a call that waits, or has waited.
+func (r *rule) wait(ev runtime.WaitEvent) {
+	if ev.Waiting {
+		r.waiting.Add(1)
+		return
+	}
+	r.waiting.Add(-1)
+	r.waited.Add(int64(ev.Waited))
+	if ev.Admitted {
+		r.waits[1].Add(1)
+	} else {
+		r.waits[0].Add(1)
+	}
+}
+
+// collectWaits emits what is known of calls that wait, if there may be any.
+func (r *rule) collectWaits(emit Emit, may bool) {
+	now, vain, won := r.waiting.Load(), r.waits[0].Load(), r.waits[1].Load()
+	if !may && now == 0 && vain+won == 0 {
+		return
+	}
+	emit(waitingNow, float64(max(0, now)), r.label)
+	emit(waitCount, float64(vain), r.label, "false")
+	emit(waitCount, float64(won), r.label, "true")
+	emit(waitTime, time.Duration(r.waited.Load()).Seconds(), r.label)
 }
 
 // failed counts a failure.
@@ -58,6 +94,36 @@ func (r *rule) failed(ev runtime.FailureEvent) {
 		class = runtime.ClassOther
 	}
 	(*counts)[int(class)*policies+int(ev.Policy%policies)].Add(1)
+}
+
+// A Rule is what is counted under one rule name.
+type Rule struct{ rule *rule }
+
+// Rules returns what is counted under each name.
+func (t *Tally) Rules() []Rule {
+	all := t.names.all()
+	rules := make([]Rule, len(all))
+	for i, r := range all {
+		rules[i] = Rule{r}
+	}
+	return rules
+}
+
+// Label returns the name, fit for a label.
+func (r Rule) Label() string { return r.rule.label }
+
+// Waiting returns how many calls wait for their turn.
+func (r Rule) Waiting() int64 { return max(0, r.rule.waiting.Load()) }
+
+// Decisions calls visit with the number of decisions of each kind that there were.
+func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {
+	for v := range r.rule.decisions {
+		for s := range r.rule.decisions[v] {
+			if n := r.rule.decisions[v][s].Load(); n > 0 {
+				visit(runtime.Verdict(v), runtime.Source(s), n)
+			}
+		}
+	}
 }
 
 // expected are the decisions that a rule has series for before the first one. The
@@ -92,6 +158,8 @@ func (r *rule) collect(emit Emit) {
 		}
 	}
 	emit(nearLimit, float64(r.near.Load()), r.label)
+	emit(hidden, float64(r.hidden.Load()), r.label)
+	emit(overridesUse, float64(r.over.Load()), r.label)
 	if counts := r.failures.Load(); counts != nil {
 		for i := range *counts {
 			if n := (*counts)[i].Load(); n > 0 {

@@ -5,6 +5,7 @@ package tally
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ type Tally struct {
 	names *names
 	nodes nodes
 
-	overridden, refused   atomic.Int64
+	overridden, rejected  atomic.Int64
+	unread                atomic.Bool
 	memoryUsed, memoryMax atomic.Int64
 	measured              atomic.Bool // the memory was
 
@@ -52,11 +54,19 @@ func (t *Tally) Observer() *runtime.Observer {
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {
 			t.names.of(ev.Rule).failed(ev)
 		},
+		Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+			t.names.of(ev.Rule).hidden.Add(1)
+		},
+		Wait: func(_ context.Context, ev runtime.WaitEvent) {
+			t.names.of(ev.Rule).wait(ev)
+		},
 		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
 		Override: func(ev runtime.OverrideEvent) {
 			t.overridden.Store(int64(ev.Rules))
-			if ev.Err != nil {
-				t.refused.Add(1)
+			wrong := errors.Is(ev.Err, runtime.ErrInvalidOverrides)
+			t.unread.Store(ev.Err != nil && !wrong)
+			if wrong {
+				t.rejected.Add(1)
 			}
 		},
 		Scale: func(ev runtime.ScaleEvent) { t.names.of(ev.Rule).factor.Store(&ev.Factor) },
@@ -113,6 +123,7 @@ func (t *Tally) detach(l *runtime.Limiter) {
 		return
 	}
 	t.overridden.Store(0)
+	t.unread.Store(false)
 	for _, r := range t.names.all() {
 		r.factor.Store(nil)
 	}

@@ -2,6 +2,7 @@ package tally_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"sync"
@@ -132,6 +133,36 @@ func TestTwins(t *testing.T) {
 	}
 	if got[`rategen.rule.info["a" "fixed-window" "enforce"]`] != 1 {
 		t.Errorf("no info of the first rule: %v", got)
+	}
+}
+
+// TestOverrides tells of overrides that are rejected and of some that cannot be read,
+// which are two things, until they are in force or the limiter is closed.
+func TestOverrides(t *testing.T) {
+	counted := tally.New()
+	o := counted.Observer()
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
+	rejected, unread := 0.0, 0.0
+	tell := func(err error) {
+		o.Override(runtime.OverrideEvent{Rules: 2, Err: err})
+		if unread = 0; errors.Is(err, runtime.ErrInvalidOverrides) {
+			rejected++
+		} else if err != nil {
+			unread = 1
+		}
+	}
+	wrong := fmt.Errorf("line 1: %w", runtime.ErrInvalidOverrides)
+	for i, err := range []error{nil, context.DeadlineExceeded, wrong, wrong, nil, wrong, context.DeadlineExceeded, nil, context.DeadlineExceeded} {
+		tell(err)
+		if got := read(t, counted); got[`rategen.overrides.rejected[]`] != rejected || got[`rategen.overrides.unread[]`] != unread || got[`rategen.overrides[]`] != 2 {
+			t.Errorf("after event %d, %v: %v", i, err, got)
+		}
+	}
+	if err := limiter.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, counted); got[`rategen.overrides.unread[]`] != 0 || got[`rategen.overrides[]`] != 0 {
+		t.Errorf("after Close: %v", got)
 	}
 }
 

@@ -167,7 +167,7 @@ func TestEditorAndSource(t *testing.T) {
 			c.Window = new(time.Duration(rapid.Int64Range(int64(runtime.MinWindow), int64(runtime.MaxWindow)).Draw(t, "window")))
 		}
 		if c == (runtime.KeyOverride{}) || field(t, "mode") {
-			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.Enforce, runtime.Shadow}).Draw(t, "mode"))
+			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow}).Draw(t, "mode"))
 		}
 		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)

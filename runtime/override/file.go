@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // File returns a source that reads a file whenever it is asked, so that it sees
@@ -53,7 +54,7 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	}
 	says, err := parseFile(f.path, data)
 	if err != nil {
-		return f.says.despite(private.Errorf("%s: %w", f.path, err))
+		return f.says.despite(stale.Invalid(private.Errorf("%s: %w", f.path, err)))
 	}
 	f.last, f.says = &sum, says
 	return f.says.at(time.Now()), nil
@@ -78,7 +79,7 @@ func (f *file) read() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxBytes:
-		return nil, private.Errorf("%s has more than %d bytes", f.path, maxBytes)
+		return nil, stale.Invalid(private.Errorf("%s has more than %d bytes", f.path, maxBytes))
 	}
 	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), nil
 }

@@ -99,7 +99,7 @@ func TestFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "limits.json")
 	source := File(path)
-	if _, err := look(source); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write {} to it") {
+	if _, err := look(source); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "write {} to it") || errors.Is(err, runtime.ErrInvalidOverrides) {
 		t.Errorf("missing: %v", err)
 	}
 	for text, want := range map[string]string{
@@ -109,8 +109,8 @@ func TestFileErrors(t *testing.T) {
 	} {
 		write(t, path, text)
 		for range 2 {
-			if _, err := look(source); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %q", err, want)
+			if _, err := look(source); !errors.Is(err, runtime.ErrInvalidOverrides) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an invalid file: %q", err, want)
 			}
 		}
 	}

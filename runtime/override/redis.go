@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // Redis returns a source that reads the hash under a key of Redis, the key as it
@@ -106,7 +107,7 @@ func (h *hash) late(ctx context.Context) error {
 func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string]string, error) {
 	n, err := client.HLen(ctx, key).Result()
 	if err == nil && n > maxFields {
-		return nil, private.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields)
+		return nil, stale.Invalid(private.Errorf("overrides in %q: %d fields, the most is %d", key, n, maxFields))
 	}
 	var fields map[string]string
 	if err == nil {
@@ -114,12 +115,12 @@ func readHash(ctx context.Context, client redis.Cmdable, key string) (map[string
 	}
 	switch {
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return nil, private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err))
+		return nil, stale.Invalid(private.Errorf("overrides in %q: %w: delete the key, and write a hash with HSET", key, private.Hide(err)))
 	case err != nil:
 		return nil, private.Errorf("overrides in %q: %w", key, private.Hide(err))
 	}
 	if size := sizeOf(fields); size > maxBytes {
-		return nil, private.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes)
+		return nil, stale.Invalid(private.Errorf("overrides in %q: %d bytes, the most is %d", key, size, maxBytes))
 	}
 	return fields, nil
 }
@@ -141,7 +142,7 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	}
 	says, err := parseHash(fields)
 	if err != nil {
-		return h.says.despite(private.Errorf("overrides in %q: %w", h.key, err))
+		return h.says.despite(stale.Invalid(private.Errorf("overrides in %q: %w", h.key, err)))
 	}
 	h.last, h.says = &sum, says
 	return h.says.at(time.Now()), nil

@@ -80,7 +80,7 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 	return says
 }
 
-// despite returns what is to be in force though the source cannot be read: what
+// despite returns what is to be in force though the source is of no use now: what
 // holds, or else only the error. A limiter keeps that itself, but not the ends.
 func (r *reading) despite(err error) (runtime.Overrides, error) {
 	if !r.some {

@@ -27,15 +27,15 @@ func (n *node) integer() (*int64, error) {
 }
 
 func (n *node) mode() (*runtime.Mode, error) {
-	if err := n.want(text, "text", "enforce or shadow"); err != nil {
+	if err := n.want(text, "text", "enforce, soft or shadow"); err != nil {
 		return nil, err
 	}
-	for _, m := range []runtime.Mode{runtime.Enforce, runtime.Shadow} {
+	for _, m := range []runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow} {
 		if n.text == m.String() {
 			return &m, nil
 		}
 	}
-	return nil, n.errorf("unknown mode %.40q: write enforce or shadow", n.text)
+	return nil, n.errorf("unknown mode %.40q: write enforce, soft or shadow", n.text)
 }
 
 func (n *node) duration() (*time.Duration, error) {

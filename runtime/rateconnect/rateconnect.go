@@ -14,8 +14,10 @@
 // Answers carry the header fields RateLimit and RateLimit-Policy, unless a stream was
 // refused after its headers were sent.
 //
-// A [*connect.Error], and an error of the context, is returned as it is. Panics pass
-// through.
+// A [*connect.Error], and an error of the context, is returned as it is, see
+// [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
+// client of a call, see [raterpc.WithClients]. In a handler that has
+// ratehttp.Middleware around it, it is the one that the middleware has found.
 //
 // [raterpc.WithLimits] applies limits to methods by their names. A retry policy of a
 // gRPC client has no effect on a Connect server: it needs an answer that consists of
@@ -51,7 +53,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if req.Spec().IsClient {
 			return next(ctx, req)
 		}
-		ctx, call := i.server.Begin(ctx, req.Spec().Procedure)
+		ctx, call := i.server.Begin(ctx, req.Spec().Procedure, caller{req})
 		defer call.End(ctx)
 		var resp connect.AnyResponse
 		err := call.Charge(ctx, raterpc.OnOpen|raterpc.OnReceive, req.Any())
@@ -61,7 +63,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if info, ok := connect.CallInfoForHandlerContext(ctx); ok {
 			setFields(info.ResponseHeader(), call)
 		}
-		return resp, answer(call, err)
+		return resp, answer(ctx, call, err)
 	}
 }
 
@@ -73,7 +75,7 @@ func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) conn
 // WrapStreamingHandler implements [connect.Interceptor].
 func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		ctx, call := i.server.Begin(ctx, conn.Spec().Procedure)
+		ctx, call := i.server.Begin(ctx, conn.Spec().Procedure, streamCaller{conn})
 		defer call.End(ctx)
 		s := &stream{
 			StreamingHandlerConn: conn, ctx: ctx, call: call,
@@ -84,7 +86,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			err = next(ctx, s)
 		}
 		s.setFields() // nothing was sent
-		return answer(call, err)
+		return answer(ctx, call, err)
 	}
 }
 
@@ -133,11 +135,8 @@ func setFields(header http.Header, call *raterpc.Call) {
 }
 
 // answer returns the error to send for a handler's.
-func answer(call *raterpc.Call, err error) error {
-	if coded := (*connect.Error)(nil); errors.As(err, &coded) && coded != nil {
-		return err
-	}
-	refusal := call.Refusal(err)
+func answer(ctx context.Context, call *raterpc.Call, err error) error {
+	refusal := refusalOf(ctx, call, err)
 	if refusal == nil {
 		return err
 	}
@@ -153,6 +152,32 @@ func answer(call *raterpc.Call, err error) error {
 	}
 	return refused
 }
+
+// refusalOf returns the refusal that a handler's error is, or hides.
+func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
+	coded := (*connect.Error)(nil)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return nil
+	case errors.As(err, &coded) && coded != nil:
+		return call.Hidden(ctx, uint32(coded.Code()))
+	}
+	if refusal := call.Refusal(err); refusal != nil {
+		return refusal
+	}
+	return call.Hidden(ctx, uint32(connect.CodeUnknown))
+}
+
+// A caller is the peer of a unary call, and a streamCaller that of a stream.
+type (
+	caller       struct{ connect.AnyRequest }
+	streamCaller struct{ connect.StreamingHandlerConn }
+)
+
+func (c caller) Addr() string                      { return c.Peer().Addr }
+func (c caller) Header(name string) []string       { return c.AnyRequest.Header().Values(name) }
+func (c streamCaller) Addr() string                { return c.Peer().Addr }
+func (c streamCaller) Header(name string) []string { return c.RequestHeader().Values(name) }
 
 // A cause is an error in words for clients. It wraps the error that it was made of,
 // for interceptors further out.

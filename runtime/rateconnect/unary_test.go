@@ -79,7 +79,7 @@ func TestExchange(t *testing.T) {
 			if diff := cmp.Diff(want, found["google.rpc.QuotaFailure"], protocmp.Transform()); diff != "" {
 				t.Errorf("QuotaFailure (-want +got):\n%s", diff)
 			}
-			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
+			info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "shop.v1.Orders", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1", "retry_after": "3600"}}
 			if diff := cmp.Diff(info, found["google.rpc.ErrorInfo"], protocmp.Transform()); diff != "" {
 				t.Errorf("ErrorInfo (-want +got):\n%s", diff)
 			}
@@ -155,7 +155,7 @@ func TestGRPC(t *testing.T) {
 		attempts++
 		return inner(ctx, req)
 	}}, raterpc.WithPushback(time.Minute))
-	conn, err := grpc.NewClient(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.Dial(strings.TrimPrefix(url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 			"maxAttempts": 3, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
 			"retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))

@@ -6,7 +6,6 @@ package ratefield
 import (
 	"encoding/base64"
 	"strconv"
-	"strings"
 )
 
 // DraftVersion is the version of draft-ietf-httpapi-ratelimit-headers by which this
@@ -108,16 +107,6 @@ func appendString(dst []byte, s string) []byte {
 		}
 	}
 	return append(dst, '"')
-}
-
-// WithoutPackage returns the name of a rule without the part up to the first dot,
-// which is the package of a generated name: the usual public name. It returns the
-// whole name if nothing else is left.
-func WithoutPackage(rule string) string {
-	if _, rest, ok := strings.Cut(rule, "."); ok && rest != "" {
-		return rest
-	}
-	return rule
 }
 
 // Printable returns s with every byte but printable ASCII written as %XX: as the

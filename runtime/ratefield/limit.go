@@ -13,7 +13,8 @@ type Limit struct {
 	Rule string
 	// Quota is what is admitted at most, and Left how much of it is left.
 	Quota, Left int64
-	// RetryAfter is 0 unless the limit has denied the call.
+	// RetryAfter is 0 unless the limit has denied the call. For a limit on calls in
+	// flight it is what [Holds] tells.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the limit is whole again.
 	ResetAfter time.Duration
@@ -24,13 +25,15 @@ type Limit struct {
 
 	max    int64
 	window time.Duration
-	resets bool // all at once, when its window is over
+	resets bool      // all at once, when its window is over
+	flight bool      // counts calls in flight
+	since  time.Time // a permit of it is held, or zero
 }
 
 // LimitOf returns what a decision says to a client, and false if that is nothing:
 // about limits in shadow mode, and about what this process can serve at all.
 func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
-	if ev.Mode == runtime.Shadow || ev.Source == runtime.SourceProcess {
+	if !ev.Mode.Denies() || ev.Source == runtime.SourceProcess {
 		return l, false
 	}
 	return Limit{
@@ -39,21 +42,30 @@ func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
 		Denied:  ev.Verdict == runtime.Denied,
 		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.Unavailable,
 		resets:  ev.Algorithm == runtime.FixedWindow,
+		flight:  ev.Algorithm == runtime.Concurrency,
 	}, true
 }
 
-// Member returns what the fields say about the limit, under a public name.
-func (l *Limit) Member(name string) Member {
-	return Member{
-		Name: name, Quota: l.Quota, Window: l.policyWindow(),
+// Member returns what the fields say about the limit, in its public form.
+func (l *Limit) Member(p Policy) Member {
+	m := Member{
+		Name: p.Name, Unit: p.Unit, Quota: l.Quota, Window: l.policyWindow(),
 		Known: l.Counted, Left: l.Left, Effective: l.effectiveWindow(),
 	}
+	if l.flight && m.Unit == "" {
+		m.Unit = "concurrent-requests"
+	}
+	return m
 }
 
 // policyWindow returns the time in seconds to which the quota of a limit refers, or
-// 0 if that is not a whole number: the draft has no fractions. The quota of a bucket
+// 0 if that is not a whole number, since the draft has no fractions, and for calls in
+// flight, which are not counted by time. The quota of a bucket
 // is its burst, which is admitted again in the time that the bucket needs to fill.
 func (l *Limit) policyWindow() int64 {
+	if l.flight {
+		return 0
+	}
 	if l.Quota == l.max {
 		if l.window%time.Second == 0 {
 			return int64(l.window / time.Second)
@@ -80,6 +92,9 @@ func (l *Limit) effectiveWindow() int64 {
 			return 0
 		}
 		return Seconds(l.RetryAfter)
+	}
+	if l.flight {
+		return 0
 	}
 	window, exact := timeFor(l.Left, l.window, l.max)
 	if !exact {

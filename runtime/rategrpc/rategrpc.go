@@ -8,12 +8,13 @@
 // with UNAVAILABLE. It does not matter how deep inside the handler the limit is.
 //
 // Answers carry the fields ratelimit and ratelimit-policy: in the headers of a call
-// that succeeds, and in the trailers of one that is refused. A refusal is then a
+// that succeeds, and in the trailers of one that fails. A refusal is then a
 // Trailers-Only answer, the only kind that gRPC clients retry, unless something else
 // has set headers.
 //
-// An error that has a gRPC status, and one of the context, is returned as it is.
-// Panics pass through.
+// An error that has a gRPC status, and one of the context, is returned as it is, see
+// [raterpc.WithForcedRefusals]. Panics pass through. ratehttp.ClientIP knows the
+// client of a call, see [raterpc.WithClients].
 //
 // [raterpc.WithPushback] tells clients when to retry, and [raterpc.WithLimits]
 // applies limits to methods by their names.
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
@@ -54,7 +56,7 @@ func StreamServerInterceptor(opts ...raterpc.Option) grpc.StreamServerIntercepto
 
 func unary(server *raterpc.Server) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		ctx, call := server.Begin(ctx, info.FullMethod)
+		ctx, call := server.Begin(ctx, info.FullMethod, caller{ctx})
 		defer call.End(ctx)
 		if err := call.Charge(ctx, raterpc.OnOpen|raterpc.OnReceive, req); err != nil {
 			return nil, answer(ctx, call, err, setTrailer(ctx))
@@ -78,10 +80,16 @@ func setTrailer(ctx context.Context) func(metadata.MD) {
 // given to trailer, which is nil if the client has the headers: the fields must not
 // stand in trailers then, and nobody retries.
 func answer(ctx context.Context, call *raterpc.Call, err error, trailer func(metadata.MD)) error {
-	if _, ok := status.FromError(err); ok {
-		return err
+	refusal := refusalOf(ctx, call, err)
+	if trailer != nil {
+		md := fields(call)
+		if refusal != nil {
+			if pushback := call.Pushback(ctx, refusal); pushback != "" {
+				md = metadata.Join(md, metadata.Pairs(raterpc.FieldPushback, pushback))
+			}
+		}
+		trailer(md)
 	}
-	refusal := call.Refusal(err)
 	if refusal == nil {
 		return err
 	}
@@ -93,15 +101,31 @@ func answer(ctx context.Context, call *raterpc.Call, err error, trailer func(met
 	if detailed, err := st.WithDetails(details...); err == nil {
 		st = detailed
 	}
-	if trailer != nil {
-		md := fields(call)
-		if pushback := call.Pushback(ctx, refusal); pushback != "" {
-			md = metadata.Join(md, metadata.Pairs(raterpc.FieldPushback, pushback))
-		}
-		trailer(md)
-	}
 	return &refused{st, err}
 }
+
+// refusalOf returns the refusal that a handler's error is, or hides.
+func refusalOf(ctx context.Context, call *raterpc.Call, err error) *raterpc.Refusal {
+	if st, ok := status.FromError(err); ok {
+		return call.Hidden(ctx, uint32(st.Code()))
+	}
+	if refusal := call.Refusal(err); refusal != nil {
+		return refusal
+	}
+	return call.Hidden(ctx, uint32(status.FromContextError(err).Code()))
+}
+
+// A caller is the peer of a call.
+type caller struct{ context.Context }
+
+func (c caller) Addr() string {
+	if p, ok := peer.FromContext(c); ok && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+func (c caller) Header(name string) []string { return metadata.ValueFromIncomingContext(c, name) }
 
 // A refused error has a status, and wraps the error that it was made of, for
 // interceptors further out.

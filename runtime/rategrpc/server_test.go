@@ -25,24 +25,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type service struct {
 	pb.UnimplementedTestServiceServer
 	unary  func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error)
-	server func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error
-	client func(grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error
-	bidi   func(grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error
+	server func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error
+	client func(pb.TestService_StreamingInputCallServer) error
+	bidi   func(pb.TestService_FullDuplexCallServer) error
 }
 
 func (s *service) UnaryCall(ctx context.Context, req *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	return s.unary(ctx, req)
 }
 
-func (s *service) StreamingOutputCall(req *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+func (s *service) StreamingOutputCall(req *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
 	return s.server(req, stream)
 }
 
-func (s *service) StreamingInputCall(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+func (s *service) StreamingInputCall(stream pb.TestService_StreamingInputCallServer) error {
 	return s.client(stream)
 }
 
-func (s *service) FullDuplexCall(stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func (s *service) FullDuplexCall(stream pb.TestService_FullDuplexCallServer) error {
 	return s.bidi(stream)
 }
 
@@ -60,7 +60,7 @@ func dial(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.D
 		defer close(done)
 		_ = srv.Serve(listener) // ends when the server is stopped
 	}()
-	conn, err := grpc.NewClient(listener.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.Dial(listener.Addr().String(), append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

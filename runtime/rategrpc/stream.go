@@ -12,7 +12,7 @@ import (
 
 func stream(server *raterpc.Server) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-		ctx, call := server.Begin(ss.Context(), info.FullMethod)
+		ctx, call := server.Begin(ss.Context(), info.FullMethod, caller{ss.Context()})
 		defer call.End(ctx)
 		s := &serverStream{
 			ServerStream: ss, ctx: ctx, call: call,

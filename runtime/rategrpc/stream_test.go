@@ -43,8 +43,8 @@ func exhausted(t *testing.T, stream grpc.ClientStream, err error, trailersOnly b
 }
 
 // respond sends n messages.
-func respond(n int) func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
-	return func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+func respond(n int) func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
+	return func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
 		for range n {
 			if err := stream.Send(&pb.StreamingOutputCallResponse{}); err != nil {
 				return err
@@ -55,7 +55,7 @@ func respond(n int) func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingSer
 }
 
 // receive receives all messages of a stream.
-func receive(stream grpc.ServerStreamingClient[pb.StreamingOutputCallResponse]) (n int, err error) {
+func receive(stream pb.TestService_StreamingOutputCallClient) (n int, err error) {
 	for {
 		if _, err := stream.Recv(); err != nil {
 			return n, err
@@ -101,10 +101,10 @@ func TestServerStream(t *testing.T) {
 // A stream that sends nothing, and one whose handler sends the headers itself, have
 // the fields too.
 func TestStreamHeaders(t *testing.T) {
-	for name, handler := range map[string]func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error{
+	for name, handler := range map[string]func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error{
 		"empty": respond(0),
 		"sent":  respond(1),
-		"sent early": func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+		"sent early": func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
 			return stream.SendHeader(metadata.Pairs("request-id", "1"))
 		},
 	} {
@@ -126,7 +126,7 @@ func TestStreamHeaders(t *testing.T) {
 
 func TestClientStream(t *testing.T) {
 	accepted := make(chan int, 1)
-	client := dial(t, &service{client: func(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
+	client := dial(t, &service{client: func(stream pb.TestService_StreamingInputCallServer) error {
 		for n := 0; ; n++ {
 			if _, err := stream.Recv(); err != nil {
 				accepted <- n
@@ -155,7 +155,7 @@ func TestClientStream(t *testing.T) {
 
 // A handler may tell its client of a refused message, and go on.
 func TestBidiStream(t *testing.T) {
-	echo := func(stream grpc.BidiStreamingServer[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+	echo := func(stream pb.TestService_FullDuplexCallServer) error {
 		for {
 			_, err := stream.Recv()
 			if errors.Is(err, io.EOF) {
@@ -204,7 +204,7 @@ func bit(b bool) byte {
 // A limit inside of a stream's handler is told to the client as well.
 func TestLimitInsideOfStream(t *testing.T) {
 	l, once := limiter(t), rule(1, time.Hour)
-	client := dial(t, &service{server: func(_ *pb.StreamingOutputCallRequest, stream grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+	client := dial(t, &service{server: func(_ *pb.StreamingOutputCallRequest, stream pb.TestService_StreamingOutputCallServer) error {
 		_, err := l.Take(stream.Context(), once.Limit(nil))
 		return err
 	}}, options(raterpc.WithPushback(time.Minute)))

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/rategrpc"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
@@ -53,7 +54,7 @@ func TestExchange(t *testing.T) {
 	if diff := cmp.Diff(want, detail[*errdetails.QuotaFailure](refused.status), protocmp.Transform()); diff != "" {
 		t.Errorf("QuotaFailure (-want +got):\n%s", diff)
 	}
-	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1"}}
+	info := &errdetails.ErrorInfo{Reason: "RATE_LIMIT_EXCEEDED", Domain: "grpc.testing.TestService", Metadata: map[string]string{"policy": "Orders.Get", "limit": "1", "retry_after": "3600"}}
 	if diff := cmp.Diff(info, detail[*errdetails.ErrorInfo](refused.status), protocmp.Transform()); diff != "" {
 		t.Errorf("ErrorInfo (-want +got):\n%s", diff)
 	}
@@ -231,11 +232,11 @@ func TestOuterInterceptor(t *testing.T) {
 // A hidden policy is in no field and no detail.
 func TestHiddenPolicy(t *testing.T) {
 	client := dial(t, &service{unary: limitedBy(limiter(t), rule(1, time.Hour))},
-		options(raterpc.WithPolicyName(func(string) string { return "" }), raterpc.WithDomain("shop.example")))
+		options(raterpc.WithPolicy("*", ratefield.Policy{Audience: ratefield.Internal}), raterpc.WithDomain("shop.example")))
 	call(t, client)
 	refused := call(t, client)
 	info := detail[*errdetails.ErrorInfo](refused.status)
-	if len(refused.trailer.Get("ratelimit"))+len(refused.trailer.Get("ratelimit-policy")) != 0 || info.GetDomain() != "shop.example" || info.GetMetadata()["policy"] != "" {
+	if len(refused.trailer.Get("ratelimit"))+len(refused.trailer.Get("ratelimit-policy")) != 0 || info.GetDomain() != "shop.example" || info.GetMetadata()["policy"]+info.GetMetadata()["limit"] != "" || detail[*errdetails.QuotaFailure](refused.status) != nil {
 		t.Errorf("%v %v", refused.trailer, info)
 	}
 }

@@ -1,8 +1,9 @@
 package ratehttp
 
 import (
-	"strconv"
 	"strings"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // maxAccept is how much of a header Accept is read, in bytes.
@@ -21,7 +22,7 @@ func prefersText(accept []string) bool {
 		for _, part := range strings.Split(line, ",") {
 			mediaType, params, _ := strings.Cut(part, ";")
 			mediaType = strings.ToLower(strings.Trim(mediaType, " \t"))
-			quality := qualityOf(params)
+			quality := ratefield.Quality(params)
 			switch {
 			case mediaType == "*/*":
 				document.offer(1, quality)
@@ -53,20 +54,4 @@ func (p *preference) offer(specific int, quality float64) {
 	if specific > p.specific || specific == p.specific && quality > p.quality {
 		p.specific, p.quality = specific, quality
 	}
-}
-
-// qualityOf returns the parameter q, which is 1 if there is none and 0 if it cannot
-// be read.
-func qualityOf(params string) float64 {
-	for _, param := range strings.Split(params, ";") {
-		name, value, ok := strings.Cut(strings.Trim(param, " \t"), "=")
-		if ok && strings.EqualFold(name, "q") {
-			q, err := strconv.ParseFloat(value, 64)
-			if err != nil || !(q >= 0 && q <= 1) {
-				return 0
-			}
-			return q
-		}
-	}
-	return 1
 }

@@ -12,9 +12,9 @@ import (
 // The fields of an admitted call cost two allocations: the text of both values, and
 // the slices that the header holds them in.
 func TestFieldsOfAdmittedCallAllocate(t *testing.T) {
-	e, _, _ := newConfig(nil).begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	e, _, _ := newConfig[Option](nil).begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	for _, rule := range []string{"shop.Orders.List", "shop.Orders"} {
-		e.decided(runtime.DecisionEvent{
+		e.record.Decided(runtime.DecisionEvent{
 			Rule: rule, Source: runtime.SourceStore, Window: time.Minute, Cost: 1, Limit: 100, Max: 100, Remaining: 99, ResetAfter: time.Second,
 		})
 	}

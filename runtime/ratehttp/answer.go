@@ -36,6 +36,9 @@ type problem struct {
 // middleware.
 func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	own := writerOf(w)
+	if e != nil {
+		e.answered = true
+	}
 	if own != nil && own.started {
 		return // nothing can be said any more
 	}
@@ -54,8 +57,13 @@ func respond(w http.ResponseWriter, r *http.Request, e *exchange, a Answer) {
 	} else {
 		h.Del("Retry-After")
 	}
+	if a.language != "" {
+		h.Set("Content-Language", a.language)
+	}
 	if e == nil {
 		writeOnlyField(h, a)
+	} else if e.config.cors {
+		e.checkCORS(h)
 	}
 	protocol := protocolOf(r)
 	if protocol == nil && e != nil && e.config.answer != nil {
@@ -108,8 +116,8 @@ func newProblem(a Answer) problem {
 // no middleware knows more.
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
-	if a.RetryAfter > 0 && errors.As(a.Err, &limited) {
-		m := ratefield.Member{Name: standard.policies.of(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
+	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != runtime.SourceProcess {
+		m := ratefield.Member{Name: standard.policies.Of(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
 		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}))})
 	}
 }

@@ -18,6 +18,7 @@ const (
 	middlewareTwice
 	samePolicyName
 	partitionPanicked
+	corsInside
 	numChecks
 )
 
@@ -44,11 +45,14 @@ var findings = [numChecks]finding{
 		"a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
 		"put ratehttp.Middleware around the server's handler once"},
 	samePolicyName: {"same_policy_name",
-		"two rules have the same public name: both got a longer one",
+		"two rules have the same public name: clients cannot tell them apart by it",
 		"name them with ratehttp.WithPolicy"},
 	partitionPanicked: {"partition_key_panic",
 		"the function of ratehttp.WithPartitionKey panicked: the fields have no partition key",
 		"return an empty string for requests without one"},
+	corsInside: {"cors_inside",
+		"a request of another origin was refused without Access-Control-Allow-Origin: its script sees a network error, and neither the status nor Retry-After",
+		"put the CORS middleware around ratehttp.Limit and all handlers that are limited"},
 }
 
 // checks reports each check once, and never what a client has sent.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -101,17 +102,23 @@ func checkLog(t *testing.T, log, code, never string) {
 	}
 }
 
-// The names of policies are public: no package is in them, no two rules share one, and
-// what replicas call a rule does not depend on which they met first.
+// The names of policies are public: what replicas call a rule depends on its name and the
+// options alone, and not on which rules they met first.
 func TestPolicyNames(t *testing.T) {
 	rules := map[string]string{
 		"employee.EmployeeService.GetByID":   "EmployeeService.GetByID",
 		"employee.EmployeeService.GetByID#2": "EmployeeService.GetByID#2",
 		"employee.EmployeeService":           "EmployeeService",
 		"export":                             "export",
-		"a.S.Get":                            "S.Get~", // followed by a hash
-		"b.S.Get":                            "S.Get~",
+		"a.S.Get":                            "S.Get",
+		"b.S.Get":                            "S.Get",
+		"a.S.Mapped":                         "S.Mapped~", // a declared name is another's
 		"p.Büro.Öffne":                       "B%C3%BCro.%C3%96ffne",
+		"articles.get":                       "articles.get", // no generated name
+		"articles.v1.get":                    "articles.v1.get",
+		"internalFraudScore.perSecond":       "search~",
+		"internalFraudScore.perDay":          "search~",
+		"other":                              "S.Mapped",
 		"p.":                                 "p.",
 		"p.mapped":                           `a "public" name`,
 		"p.hidden":                           "",
@@ -119,21 +126,28 @@ func TestPolicyNames(t *testing.T) {
 	names := func(order ...string) map[string]string {
 		got := map[string]string{}
 		m := ratehttp.Middleware(ratehttp.WithLogger(silent),
-			ratehttp.WithPolicy("p.mapped", ratehttp.Policy{Name: `a "public" name`, Unit: "content-bytes"}),
-			ratehttp.WithPolicy("export", ratehttp.Policy{Unit: "requests"}),
-			ratehttp.WithPolicy("p.hidden", ratehttp.Policy{Hidden: true}))
+			ratehttp.WithPolicy("p.mapped", ratefield.Policy{Name: `a "public" name`, Unit: "content-bytes"}),
+			ratehttp.WithPolicy("export", ratefield.Policy{Unit: "requests"}),
+			ratehttp.WithPolicy("other", ratefield.Policy{Name: "S.Mapped"}),
+			ratehttp.WithPolicy("internalFraudScore.perSecond", ratefield.Policy{Name: "search"}),
+			ratehttp.WithPolicy("internalFraudScore.perDay", ratefield.Policy{Name: "search"}),
+			ratehttp.WithPolicy("p.h*", ratefield.Policy{Audience: ratefield.Internal}))
 		for range 2 { // the second time all have been met
 			for _, name := range order {
 				rule := &runtime.Rule{Name: name, Window: time.Minute, Max: 1}
 				limiter := newLimiter()
 				h := m(taking(limiter, rule.Limit(nil)))
 				resp := answerOf(h)
+				before, met := got[name]
 				got[name] = ""
 				for _, it := range parse(t, resp.Header, "RateLimit-Policy") {
 					got[name] = it.Name
 					if unit := it.Params["qu"]; unit != nil != (name == "p.mapped") {
 						t.Errorf("%s has the unit %v", name, unit)
 					}
+				}
+				if met && got[name] != before {
+					t.Errorf("%s was called %q and then %q", name, before, got[name])
 				}
 				violated, _ := problemOf(t, answerOf(h))["violated-policies"].([]any)
 				if len(violated) == 0 != (got[name] == "") || len(violated) > 0 && violated[0] != got[name] {
@@ -153,8 +167,8 @@ func TestPolicyNames(t *testing.T) {
 			t.Errorf("%s is called %q, not %q", name, got[name], want)
 		}
 	}
-	if got["a.S.Get"] == got["b.S.Get"] || len(got["a.S.Get"]) != len("S.Get~")+8 {
-		t.Errorf("two rules are called %q and %q", got["a.S.Get"], got["b.S.Get"])
+	if a, b := got["internalFraudScore.perSecond"], got["internalFraudScore.perDay"]; a == b || len(a) != len("search~")+8 {
+		t.Errorf("two rules are called %q and %q", a, b)
 	}
 	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
 		order[i], order[j] = order[j], order[i]

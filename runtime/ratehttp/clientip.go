@@ -3,6 +3,9 @@ package ratehttp
 import (
 	"context"
 	"net/netip"
+	"sync"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // unknownClient is the key of all clients whose address is not known. It is no
@@ -11,25 +14,27 @@ const unknownClient = "unknown"
 
 type clientKey struct{}
 
-// ClientIP returns the client of a request as a part of a key: its IPv4 address, or
-// the network that its IPv6 address is in, which has 56 bits unless [WithIPv6Prefix]
-// says otherwise. ctx is the context of a request that has passed [Middleware] or a
-// [Limit]; in a directive it is written key=ratehttp.ClientIP(#ctx).
+// ClientIP returns the client of a call as a part of a key: its IPv4 address, or the
+// network that its IPv6 address is in, which has 56 bits unless [WithIPv6Prefix] says
+// otherwise. ctx is the context of a request that has passed [Middleware] or a [Limit],
+// or of a call of gRPC or Connect that has passed the interceptors of this library; in a
+// directive it is written key=ratehttp.ClientIP(#ctx).
 //
 // The client is the peer of the connection, unless [WithTrustedProxies] has that peer
-// in it. Then it is the last address in the proxies' header that is no trusted proxy.
-// An entry that is no address ends the search, as 64 entries and 4,096 bytes do: the
-// client then is the proxy that has written it. If all entries are trusted the client
-// is the first of them.
+// in it, or [WithTrustedHops] counts it. Then it is the last address in the proxies'
+// header that is no trusted proxy. An entry that is no address ends the search, as 64
+// entries and 4,096 bytes do: the client then is the proxy that has written it. If all
+// entries are trusted the client is the first of them. An IPv4 address that is written
+// in IPv6, mapped or translated by NAT64 (64:ff9b::/96), is that IPv4 address.
 //
 // Without any address ClientIP returns "unknown". All such clients share one limit,
 // so a missing middleware shows as refusals, and not as a limit that does not hold.
 func ClientIP(ctx context.Context) string {
-	if client, ok := ctx.Value(clientKey{}).(string); ok {
+	switch client := ctx.Value(clientKey{}).(type) {
+	case string:
 		return client
-	}
-	if e := exchangeOf(ctx); e != nil {
-		return e.clientIP()
+	case *caller:
+		return client.ip()
 	}
 	standard.checks.warn(noClient)
 	return unknownClient
@@ -38,25 +43,122 @@ func ClientIP(ctx context.Context) string {
 // WithClientIP returns a context whose client has this address, for tests and for
 // programs that find it in a way of their own. An invalid address is an unknown one.
 func WithClientIP(ctx context.Context, addr netip.Addr) context.Context {
-	c := standard
-	if e := exchangeOf(ctx); e != nil {
-		c = e.config
+	c := &standard.clients
+	if found, ok := ctx.Value(clientKey{}).(*caller); ok {
+		c = found.clients
 	}
 	return context.WithValue(ctx, clientKey{}, c.group(addr))
 }
 
+// Clients find the clients of calls that do not come by net/http. Package raterpc has
+// them for gRPC and Connect; programs need them for another transport alone.
+type Clients struct{ clients clients }
+
+// NewClients returns Clients with options.
+func NewClients(opts ...ClientOption) *Clients {
+	return &Clients{newConfig(opts).clients}
+}
+
+// A Peer is the other end of the connection of a call.
+type Peer interface {
+	// Addr returns its address, with or without a port.
+	Addr() string
+	// Header returns the lines of a header or of metadata, whose name it finds in any
+	// case.
+	Header(name string) []string
+}
+
+// Begin returns a context in which [ClientIP] knows the client of a call from a peer.
+// In the context of a request that has passed [Middleware] the client stays as it is. The
+// error is [ErrNetworkRefused] if the call is not to be served, and otherwise nil.
+func (c *Clients) Begin(ctx context.Context, peer Peer) (context.Context, error) {
+	if exchangeOf(ctx) != nil {
+		return ctx, nil
+	}
+	found := &caller{clients: &c.clients, remote: peer}
+	exempt, refused := found.network()
+	if refused {
+		return ctx, ErrNetworkRefused
+	}
+	if ctx = context.WithValue(ctx, clientKey{}, found); exempt {
+		ctx = runtime.WithoutLimits(ctx)
+	}
+	return ctx, nil
+}
+
+// Claim ends what [Middleware] and [Limit] tell about the limits of a request: an
+// interceptor that tells about those to come calls it, so that each is told once.
+func Claim(ctx context.Context) {
+	if e := exchangeOf(ctx); e != nil {
+		e.record.Pause()
+	}
+}
+
+// A caller is the client of a call, whom nobody looks for before somebody asks.
+type caller struct {
+	clients   *clients
+	remote    Peer // or nil, if begin was called
+	peer      string
+	forwarded []string // the lines of the trusted proxies' header
+	proxied   bool     // there is a header that nobody was told to read
+
+	once   sync.Once
+	addr   netip.Addr
+	client string
+}
+
+func (c *caller) begin(by *clients, peer string, header func(name string) []string) {
+	c.clients, c.peer = by, peer
+	switch {
+	case by.header != "":
+		c.forwarded = header(by.header)
+	case by.unix:
+		c.forwarded = header(XForwardedFor)
+	default:
+		c.proxied = by.checks.due(untrustedProxy) && (header(XForwardedFor) != nil || header(Forwarded) != nil || header("X-Real-Ip") != nil)
+	}
+}
+
+func (c *caller) find() {
+	c.once.Do(func() {
+		if c.remote != nil {
+			c.begin(c.clients, c.remote.Addr(), c.remote.Header)
+		}
+		c.addr = c.clients.client(c.peer, c.forwarded)
+		c.client = c.clients.group(c.addr)
+	})
+}
+
+func (c *caller) ip() string {
+	c.find()
+	if c.proxied {
+		c.clients.checks.warn(untrustedProxy)
+	}
+	return c.client
+}
+
+// network reports how the network of the client is treated.
+func (c *caller) network() (exempt, refused bool) {
+	if c.clients.networks == nil {
+		return false, false
+	}
+	c.find()
+	return c.clients.networks.of(c.addr)
+}
+
 // client returns the client of a request from a peer. The header has these lines.
-func (c *config) client(peer string, forwarded []string) netip.Addr {
+func (c *clients) client(peer string, forwarded []string) netip.Addr {
 	addr, ok := peerAddr(peer)
+	passed := 0 // proxies, of which the peer is the first
 	switch {
 	case !ok && !c.unix:
 		c.checks.warn(unknownPeer)
 		return addr
-	case ok && !c.trusts(addr):
+	case ok && !c.trusts(addr, passed):
 		return addr
 	}
-	for hops := (chain{lines: forwarded, quote: c.header == Forwarded}); ; {
-		node, more := hops.next()
+	for nodes := (chain{lines: forwarded, quote: c.header == Forwarded}); ; {
+		node, more := nodes.next()
 		if !more {
 			return addr
 		}
@@ -69,13 +171,19 @@ func (c *config) client(peer string, forwarded []string) netip.Addr {
 		if !ok {
 			return addr
 		}
-		if addr = hop; !c.trusts(hop) {
+		passed++
+		if addr = hop; !c.trusts(hop, passed) {
 			return addr
 		}
 	}
 }
 
-func (c *config) trusts(addr netip.Addr) bool {
+// trusts reports whether an address, before which others have been passed, is that of
+// a trusted proxy.
+func (c *clients) trusts(addr netip.Addr, passed int) bool {
+	if passed < c.hops {
+		return true
+	}
 	for _, p := range c.trusted {
 		if p.Contains(addr) {
 			return true
@@ -87,15 +195,15 @@ func (c *config) trusts(addr netip.Addr) bool {
 // peerAddr returns the address in the RemoteAddr of a request.
 func peerAddr(remote string) (addr netip.Addr, ok bool) {
 	if peer, err := netip.ParseAddrPort(remote); err == nil {
-		return peer.Addr().Unmap().WithZone(""), true
+		return canonical(peer.Addr()), true
 	}
 	addr, err := netip.ParseAddr(remote)
-	return addr.Unmap().WithZone(""), err == nil
+	return canonical(addr), err == nil
 }
 
 // group returns the key of the clients that count as one with an address.
-func (c *config) group(addr netip.Addr) string {
-	addr = addr.Unmap().WithZone("")
+func (c *clients) group(addr netip.Addr) string {
+	addr = canonical(addr)
 	if !addr.IsValid() {
 		return unknownClient
 	}

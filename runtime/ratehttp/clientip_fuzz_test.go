@@ -15,6 +15,7 @@ func FuzzClientIP(f *testing.F) {
 	f.Add("10.0.0.1:1", `for="[2001:db8::1]:4711";by=x, for=_a`, true)
 	f.Add("203.0.113.7:1", "\x00,,\"", false)
 	f.Add("@", `"\"`, true)
+	f.Add("[64:ff9b::10.0.0.1]:1", "64:ff9b::203.0.113.7", false)
 	f.Fuzz(func(t *testing.T, peer, header string, forwarded bool) {
 		name := ratehttp.XForwardedFor
 		if forwarded {
@@ -44,6 +45,22 @@ func FuzzClientIP(f *testing.F) {
 			!strings.HasPrefix(alone, "2001:db8:ffff:") && got != alone {
 			t.Fatalf("a peer %s that nobody trusts is %s", alone, got)
 		}
+		// Another transport finds the same, and however many hops are trusted it is
+		// somebody: an entry, the peer, or nobody.
+		values := make([]string, len(lines))
+		for i := range lines {
+			values[i] = strings.TrimPrefix(lines[i], name+": ")
+		}
+		from := remote{peer, map[string][]string{strings.ToLower(name): values}}
+		if other := begun(t, from, proxies(name).(ratehttp.ClientOption)); other != got {
+			t.Fatalf("a request is %s, another call %s", got, other)
+		}
+		counted := begun(t, from, ratehttp.WithTrustedHops(name, 1+len(header)%70))
+		if _, err := netip.ParsePrefix(counted); err != nil && counted != "unknown" {
+			if addr, err := netip.ParseAddr(counted); err != nil || !addr.Is4() {
+				t.Fatalf("by hops the client is %q", counted)
+			}
+		}
 		// What a proxy appends is believed, whatever stands before it.
 		own := "203.0.113.9"
 		if forwarded {
@@ -55,4 +72,13 @@ func FuzzClientIP(f *testing.F) {
 			t.Fatalf("%q: the client is %s, not what the proxy says", lines, got)
 		}
 	})
+}
+
+// begun returns the client of a call from a peer.
+func begun(t *testing.T, from remote, opts ...ratehttp.ClientOption) string {
+	ctx, err := ratehttp.NewClients(append(opts, ratehttp.WithLogger(silent))...).Begin(t.Context(), from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ratehttp.ClientIP(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -208,7 +209,7 @@ func TestBadOptionsPanic(t *testing.T) {
 		"too many bits":     func() { ratehttp.WithIPv6Prefix(129) },
 		"no secret":         func() { ratehttp.WithPartitionKey(nil, func(*http.Request, string) string { return "" }) },
 		"no function":       func() { ratehttp.WithPartitionKey([]byte("s"), nil) },
-		"a unit":            func() { ratehttp.WithPolicy("x", ratehttp.Policy{Unit: "apples"}) },
+		"a unit":            func() { ratehttp.WithPolicy("x", ratefield.Policy{Unit: "apples"}) },
 		"a rate":            func() { ratehttp.WithMaxRate(0) },
 		"no handler":        func() { ratehttp.Middleware()(nil) },
 		"no limiter":        func() { ratehttp.Limit{Rule: nobody}.Wrap(http.NotFoundHandler()) },

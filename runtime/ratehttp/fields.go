@@ -23,10 +23,11 @@ const (
 // Lists may be split over several lines, so those of other servers, which a proxy
 // passes on, stay.
 func (e *exchange) writeFields(h http.Header, status int) {
+	if e.config.cors {
+		e.config.expose(h, e.request)
+	}
 	var limitRoom [inlineMembers]ratefield.Limit
-	e.mu.Lock()
-	limits := append(limitRoom[:0], e.limits...)
-	e.mu.Unlock()
+	limits := e.record.Limits(limitRoom[:0])
 	if len(limits) == 0 {
 		return
 	}
@@ -73,16 +74,15 @@ func add(h http.Header, name string, value []string) {
 func (e *exchange) members(limits []ratefield.Limit, to []ratefield.Member) []ratefield.Member {
 	refused := false
 	for i := range limits {
-		refused = refused || limits[i].Denied
+		refused = refused || limits[i].Denied && e.config.policies.Of(limits[i].Rule).Audience == ratefield.Public
 	}
 	for i := range limits {
 		l := &limits[i]
-		p := e.config.policies.of(l.Rule)
-		if p.Hidden {
+		p := e.config.policies.Of(l.Rule)
+		if p.Audience != ratefield.Public {
 			continue
 		}
-		m := l.Member(p.Name)
-		m.Unit = p.Unit
+		m := l.Member(p)
 		m.Known = m.Known && l.Denied == refused
 		if m.Effective > 0 {
 			m.Effective += e.jitter
@@ -116,7 +116,7 @@ func (c *config) writeLegacy(h http.Header, limits []ratefield.Limit) {
 	var closest *ratefield.Limit
 	for i := range limits {
 		l := &limits[i]
-		if !l.Counted || c.policies.of(l.Rule).Hidden {
+		if !l.Counted || c.policies.Of(l.Rule).Audience != ratefield.Public {
 			continue
 		}
 		if closest == nil || l.Denied && !closest.Denied || l.Denied == closest.Denied && l.Left < closest.Left {

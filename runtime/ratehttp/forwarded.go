@@ -117,7 +117,7 @@ func parseNode(s string) (addr netip.Addr, ok bool) {
 		s = s[:colon]
 	}
 	addr, err := netip.ParseAddr(s)
-	return addr.Unmap().WithZone(""), err == nil
+	return canonical(addr), err == nil
 }
 
 // isPort reports whether s is a colon and a port, or a colon, an underscore and a

@@ -65,6 +65,10 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e, w, r = standard.begin(w, r)
 		defer e.end()
 	}
+	if e.config.cors && isPreflight(r) {
+		l.next.ServeHTTP(w, r)
+		return
+	}
 	if l.Skip != nil && l.Skip(r) || !l.Limiter.Enabled() {
 		l.next.ServeHTTP(w, r)
 		return

@@ -1,6 +1,10 @@
 package ratehttp
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/rategen/rategen/runtime/ratefield"
+)
 
 // Middleware returns a middleware that writes the fields RateLimit-Policy and
 // RateLimit, see package ratefield, for all limits that a request meets in the
@@ -37,5 +41,11 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	e, w, r := m.config.begin(w, r)
 	defer e.end()
-	m.next.ServeHTTP(w, r)
+	if e.refused {
+		respond(w, r, e, Answer{Err: ErrNetworkRefused, Status: http.StatusForbidden, Reason: ratefield.ReasonNetwork,
+			Detail: "Requests from this network are not served."})
+	} else {
+		m.next.ServeHTTP(w, r)
+	}
+	e.returned = true
 }

@@ -7,68 +7,89 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
 // An Option configures a [Middleware].
-type Option func(*config)
+type Option interface{ apply(*config) }
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+// A ClientOption says how clients are found and which are served. It configures a
+// [Middleware] and, by raterpc.WithClients, the interceptors of gRPC and Connect.
+type ClientOption func(*clients)
+
+func (o ClientOption) apply(c *config) { o(&c.clients) }
 
 // A config is what a middleware does. It does not change once it is in use.
 type config struct {
-	checks   *checks
-	policies *policies
-	declared map[string]Policy
+	clients
+	policies *ratefield.Policies
+	holds    ratefield.Holds
+	declared map[string]ratefield.Policy
 	answer   func(http.ResponseWriter, *http.Request, Answer)
+	messages ratefield.Messages
 	silent   bool // no fields
 	legacy   bool
+	cors     bool
+	force    bool  // refusals that a handler hides are answered
 	rate     int64 // 0: no bound
 	jitter   int64 // in seconds
 
 	secret    []byte
 	partition func(r *http.Request, rule string) string
+}
 
-	trusted []netip.Prefix
-	header  string // that the trusted proxies write
-	unix    bool
-	bits    int
+// clients say how clients are found.
+type clients struct {
+	checks   *checks
+	trusted  []netip.Prefix
+	hops     int
+	header   string // that the trusted proxies write
+	unix     bool
+	bits     int
+	networks *Networks
 }
 
 // defaultIPv6 is how many bits of an IPv6 address tell clients apart: providers
 // commonly give a home a /56, RFC 6177, and a client can use all of it.
 const defaultIPv6 = 56
 
-func newConfig(opts []Option) *config {
-	c := &config{checks: new(checks), declared: map[string]Policy{}, bits: defaultIPv6}
+func newConfig[O Option](opts []O) *config {
+	c := &config{clients: clients{checks: new(checks), bits: defaultIPv6}, declared: map[string]ratefield.Policy{}}
 	for _, opt := range opts {
-		opt(c)
+		opt.apply(c)
 	}
-	c.policies = newPolicies(c.declared, c.checks)
+	c.policies = ratefield.NewPolicies(c.declared, func(rule, other string) {
+		c.checks.warn(samePolicyName, "rule", rule, "other", other)
+	})
 	return c
 }
 
 // standard is the config of requests that have passed no middleware.
-var standard = newConfig(nil)
+var standard = newConfig[Option](nil)
 
-// WithPolicy sets what clients are told about the rule of this name. It panics if
-// the policy's Unit is none that the draft registers.
-func WithPolicy(rule string, p Policy) Option {
-	switch p.Unit {
-	case "requests":
-		p.Unit = "" // the default need not be written
-	case "", "content-bytes", "concurrent-requests":
-	default:
-		panic(fmt.Sprintf("ratehttp: the unit %q of rule %q is not requests, content-bytes or concurrent-requests", p.Unit, rule))
+// WithPolicy sets what clients are told about the rule of this name, or about all rules
+// whose names begin like it if it ends in "*"; the longest that fits counts. It panics if
+// the policy is malformed, see [ratefield.Policy.Check].
+func WithPolicy(rule string, p ratefield.Policy) Option {
+	if err := p.Check(rule); err != nil {
+		panic("ratehttp: " + err.Error())
 	}
-	return func(c *config) { c.declared[rule] = p }
+	return option(func(c *config) { c.declared[rule] = p })
 }
 
 // WithoutFields keeps RateLimit-Policy and RateLimit out of the answers. A refused
 // request still gets its status, Retry-After and body.
-func WithoutFields() Option { return func(c *config) { c.silent = true } }
+func WithoutFields() Option { return option(func(c *config) { c.silent = true }) }
 
 // WithLegacyFields adds X-RateLimit-Limit, X-RateLimit-Remaining and
 // X-RateLimit-Reset for the limit that is closest to its end. The last one is the
 // time when the limit is whole again, in seconds since 1970.
-func WithLegacyFields() Option { return func(c *config) { c.legacy = true } }
+func WithLegacyFields() Option { return option(func(c *config) { c.legacy = true }) }
 
 // WithMaxRate bounds what RateLimit lets a client expect: r is never more than n for
 // each second of t. The default is the rule's own rate. It panics unless n is
@@ -77,14 +98,14 @@ func WithMaxRate(n int) Option {
 	if n <= 0 {
 		panic("ratehttp: the rate of WithMaxRate must be positive")
 	}
-	return func(c *config) { c.rate = int64(n) }
+	return option(func(c *config) { c.rate = int64(n) })
 }
 
 // WithJitter adds up to d, in whole seconds, to t and to Retry-After, so that clients
 // that were refused together do not come back together. The default is none: t and
 // Retry-After then name the earliest time at which a call can be admitted.
 func WithJitter(d time.Duration) Option {
-	return func(c *config) { c.jitter = max(0, int64(d/time.Second)) }
+	return option(func(c *config) { c.jitter = max(0, int64(d/time.Second)) })
 }
 
 // WithPartitionKey adds the draft's parameter pk: the first 12 bytes of the
@@ -98,7 +119,7 @@ func WithPartitionKey(secret []byte, value func(r *http.Request, rule string) st
 		panic("ratehttp: WithPartitionKey needs a secret and a function")
 	}
 	secret = slices.Clone(secret)
-	return func(c *config) { c.secret, c.partition = secret, value }
+	return option(func(c *config) { c.secret, c.partition = secret, value })
 }
 
 // WithAnswer replaces the body of the answer to a refused request, for clients that
@@ -106,12 +127,14 @@ func WithPartitionKey(secret []byte, value func(r *http.Request, rule string) st
 // when answer is called. It writes the status, which a.Status suggests, and a body. If
 // it writes nothing the client gets the answer that it would get without answer.
 func WithAnswer(answer func(w http.ResponseWriter, r *http.Request, a Answer)) Option {
-	return func(c *config) { c.answer = answer }
+	return option(func(c *config) { c.answer = answer })
 }
 
 // WithLogger sets where mistakes in the use of this package are reported, each once.
 // The default is [slog.Default] as it is at the time of the line.
-func WithLogger(logger *slog.Logger) Option { return func(c *config) { c.checks.logger = logger } }
+func WithLogger(logger *slog.Logger) ClientOption {
+	return func(c *clients) { c.checks.logger = logger }
+}
 
 // The headers in which proxies name the client that they act for.
 const (
@@ -126,33 +149,78 @@ const (
 // that header; what other peers write, and other headers, have no effect. The default
 // trusts nobody. It panics if the header is another one, and for a prefix that is
 // invalid or has every address in it: then each client could choose its own.
-func WithTrustedProxies(header string, proxies ...netip.Prefix) Option {
-	if header = http.CanonicalHeaderKey(header); header != XForwardedFor && header != Forwarded {
-		panic(fmt.Sprintf("ratehttp: proxies are trusted for %s or %s, not for %q", XForwardedFor, Forwarded, header))
-	}
+func WithTrustedProxies(header string, proxies ...netip.Prefix) ClientOption {
+	header = proxyHeader(header)
 	trusted := make([]netip.Prefix, len(proxies))
 	for i, p := range proxies {
-		if p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
+		p = canonicalPrefix(p)
 		if !p.IsValid() || p.Bits() == 0 {
 			panic(fmt.Sprintf("ratehttp: %v is no set of trusted proxies", p))
 		}
-		trusted[i] = p.Masked()
+		trusted[i] = p
 	}
-	return func(c *config) { c.header, c.trusted = header, trusted }
+	return func(c *clients) { c.header, c.trusted = header, trusted }
+}
+
+// WithTrustedHops makes [ClientIP] trust the last n proxies whatever their addresses
+// are, of which the peer is the last, and what they write into one header. It is for load
+// balancers whose addresses nobody knows. Every request must come through all of them:
+// who reaches the server by another way chooses an address. Beside [WithTrustedProxies] a
+// proxy is trusted if either has it; the header must be the same. It panics unless n is
+// positive.
+func WithTrustedHops(header string, n int) ClientOption {
+	header = proxyHeader(header)
+	if n <= 0 {
+		panic("ratehttp: the number of hops of WithTrustedHops must be positive")
+	}
+	return func(c *clients) { c.header, c.hops = header, n }
+}
+
+// proxyHeader returns the name of a header in which proxies name their clients, and
+// panics if it is none.
+func proxyHeader(header string) string {
+	if header = http.CanonicalHeaderKey(header); header != XForwardedFor && header != Forwarded {
+		panic(fmt.Sprintf("ratehttp: proxies are trusted for %s or %s, not for %q", XForwardedFor, Forwarded, header))
+	}
+	return header
 }
 
 // WithTrustedUnixSocket makes [ClientIP] trust peers without an address, which is how
 // a proxy on the same machine appears that connects over a Unix socket. The header is
 // that of [WithTrustedProxies], or [XForwardedFor] without that.
-func WithTrustedUnixSocket() Option { return func(c *config) { c.unix = true } }
+func WithTrustedUnixSocket() ClientOption { return func(c *clients) { c.unix = true } }
+
+// WithNetworks names clients for which no limit holds, and clients that are not served,
+// by the address that [ClientIP] finds. The networks may change while the server runs.
+func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networks = n } }
+
+// WithForcedRefusals answers a request that a limit has refused with 429 all the same if
+// its handler answers with another error, or with nothing, and nothing was written yet.
+// What the handler writes is dropped. Without the option such a refusal is reported: a
+// WARN for each route, and [runtime.Observer.Hidden].
+//
+// An error that has another reason than the refusal is overruled as well, of a handler
+// that goes on after a refusal. Its clients are told to come back, at the worst.
+func WithForcedRefusals() Option { return option(func(c *config) { c.force = true }) }
+
+// WithCORS is for servers that scripts of other origins call. The fields and
+// Retry-After are exposed to them, by Access-Control-Expose-Headers. A preflight passes
+// each [Limit] without a charge, so the handlers below must not act on OPTIONS. All else
+// is left to CORS middleware, which should stand outside of every Limit: a warning says
+// when a refusal has no Access-Control-Allow-Origin, so that a script sees none.
+func WithCORS() Option { return option(func(c *config) { c.cors = true }) }
+
+// WithMessages answers refusals in the language that the client prefers by its header
+// Accept-Language. Where it has no text, the rule's message stays.
+func WithMessages(messages ratefield.Messages) Option {
+	return option(func(c *config) { c.messages = messages })
+}
 
 // WithIPv6Prefix sets how many bits of an IPv6 address tell clients apart, from 1 to
 // 128. The default is 56. It panics if bits is out of bounds.
-func WithIPv6Prefix(bits int) Option {
+func WithIPv6Prefix(bits int) ClientOption {
 	if bits < 1 || bits > 128 {
 		panic("ratehttp: the bits of WithIPv6Prefix must be from 1 to 128")
 	}
-	return func(c *config) { c.bits = bits }
+	return func(c *clients) { c.bits = bits }
 }

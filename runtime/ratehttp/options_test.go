@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -27,7 +28,7 @@ func TestWithoutFields(t *testing.T) {
 // The older fields are about the limit that is closest to its end.
 func TestWithLegacyFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := ratehttp.Middleware(ratehttp.WithLegacyFields(), ratehttp.WithPolicy("hidden", ratehttp.Policy{Hidden: true}))(taking(newLimiter(),
+		h := ratehttp.Middleware(ratehttp.WithLegacyFields(), ratehttp.WithPolicy("hidden", ratefield.Policy{Audience: ratefield.Internal}))(taking(newLimiter(),
 			(&runtime.Rule{Name: "hidden", Window: time.Hour, Max: 2}).Limit(nil),
 			(&runtime.Rule{Name: "wide", Window: time.Hour, Max: 100}).Limit(nil),
 			(&runtime.Rule{Name: "close", Window: 90 * time.Second, Max: 2}).Limit(nil)))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratefield"
@@ -15,16 +17,23 @@ type Answer struct {
 	// text is not for clients.
 	Err error
 	// Status is 429 if the caller is over a limit, 503 if the limiter could not
-	// decide, and 500 for a [runtime.ErrInvalidLimit].
+	// decide and for [ratefield.Outgoing] limits, 500 for a [runtime.ErrInvalidLimit],
+	// and 403 for an [ErrNetworkRefused].
 	Status int
 	// RetryAfter is the value of the field Retry-After in seconds: the earliest
-	// time at which the call can be admitted, rounded up. It is 0, and there is no
-	// such field, if waiting is of no use or nobody knows how long.
+	// time at which the call can be admitted, rounded up; for a limit on calls in
+	// flight see [ratefield.Holds]. It is 0, and there is no such field, if waiting is
+	// of no use or nobody knows how long.
 	RetryAfter int64
-	// Detail is a sentence for people: the message of the rule.
+	// Detail is a sentence for people: the message of the rule, or that of
+	// [WithMessages].
 	Detail string
 	// Policies are the public names of the limits that refused the request.
 	Policies []string
+	// Reason is one of the reasons of package ratefield.
+	Reason string
+
+	language string // of Detail, or empty if it is unknown
 }
 
 // Error answers a request if err is a refusal by a limiter, and reports whether it
@@ -38,7 +47,8 @@ type Answer struct {
 //		return
 //	}
 //
-// The status is 429, or 503 if the limiter could not decide. The answer has
+// The status is 429, or 503 if the limiter could not decide or the limit is on calls of
+// the service's own. The answer has
 // Retry-After, Cache-Control: no-store, and a problem document of RFC 9457 with the
 // draft's types or, if the client prefers it, a line of text. Requests in gRPC,
 // gRPC-Web and the Connect protocol get an error of theirs. Error knows the refusal
@@ -56,7 +66,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) bool {
 	if cause == nil {
 		return false
 	}
-	respond(w, r, e, answerTo(e, cause))
+	respond(w, r, e, answerTo(e, r, cause))
 	return true
 }
 
@@ -71,14 +81,15 @@ func Deny(w http.ResponseWriter, r *http.Request, err error) {
 	r = orEmpty(r)
 	e := exchangeOf(r.Context())
 	if cause := refusalOf(e, err); cause != nil {
-		respond(w, r, e, answerTo(e, cause))
+		respond(w, r, e, answerTo(e, r, cause))
 		return
 	}
-	a := Answer{Err: err, Status: http.StatusTooManyRequests, Detail: runtime.DefaultMessage}
+	a := Answer{Err: err, Status: http.StatusTooManyRequests, Detail: runtime.DefaultMessage, Reason: ratefield.ReasonLimited}
 	var own interface{ StatusCode() int }
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		a.Status, a.Detail = http.StatusServiceUnavailable, "The request ended before it could be decided."
+		a.Reason = ratefield.ReasonUnavailable
 	case errors.As(err, &own):
 		if status := own.StatusCode(); status >= 400 && status <= 599 && status != a.Status {
 			a.Status, a.Detail = status, http.StatusText(status)
@@ -109,50 +120,77 @@ func refusalOf(e *exchange, err error) error {
 	if e == nil {
 		return nil
 	}
-	return e.cause(err)
+	return e.record.Cause(err)
 }
 
-// answerTo returns what a client is told about a refusal.
-func answerTo(e *exchange, cause error) Answer {
-	a := Answer{Err: cause}
+// answerTo returns what a client is told about a refusal. e is nil if the request has
+// passed no middleware.
+func answerTo(e *exchange, r *http.Request, cause error) Answer {
+	a, c, rule := Answer{Err: cause}, standard, ""
+	if e != nil {
+		c = e.config
+	}
 	var limited *runtime.LimitedError
 	switch {
+	case errors.As(cause, &limited):
+		rule = limited.Rule
+		a.deny(e, c, limited)
 	case errors.Is(cause, runtime.ErrLimited):
-		a.Status, a.Detail = http.StatusTooManyRequests, runtime.DefaultMessage
-		if errors.As(cause, &limited) {
-			a.Detail, a.Policies = limited.Error(), violatedBy(e, limited)
-			if limited.RetryAfter != runtime.Never {
-				a.RetryAfter = ratefield.Seconds(limited.RetryAfter)
-			}
-		}
-		if e != nil && a.RetryAfter > 0 {
-			a.RetryAfter += e.jitter
-		}
+		a.Status, a.Detail, a.Reason = http.StatusTooManyRequests, runtime.DefaultMessage, ratefield.ReasonLimited
 	case errors.Is(cause, runtime.ErrUnavailable), errors.Is(cause, runtime.ErrInvalidKey):
-		a.Status = http.StatusServiceUnavailable
+		a.Status, a.Reason = http.StatusServiceUnavailable, ratefield.ReasonUnavailable
 		a.Detail = "It cannot be decided now whether the request is within its limits."
 	default:
-		a.Status, a.Detail = http.StatusInternalServerError, "The limits of the request are invalid."
+		a.Status, a.Detail, a.Reason = http.StatusInternalServerError, "The limits of the request are invalid.", ratefield.ReasonInvalid
+		return a
+	}
+	if text, language := c.messages.For(r.Header["Accept-Language"], rule); text != "" && a.Reason != ratefield.ReasonCapacity {
+		wait := time.Duration(a.RetryAfter) * time.Second
+		if a.Reason == ratefield.ReasonNever {
+			wait = runtime.Never
+		}
+		a.Detail, a.language = runtime.MessageText(text, wait), language
 	}
 	return a
 }
 
+// deny fills in what a client is told about a denial by a limit.
+func (a *Answer) deny(e *exchange, c *config, limited *runtime.LimitedError) {
+	var record *ratefield.Record
+	if e != nil {
+		record = &e.record
+	}
+	told := *limited
+	told.RetryAfter = record.RetryAfter(limited)
+	a.Status, a.Reason = http.StatusTooManyRequests, ratefield.ReasonLimited
+	if told.RetryAfter == runtime.Never {
+		a.Reason = ratefield.ReasonNever
+	} else {
+		a.RetryAfter = ratefield.Seconds(told.RetryAfter)
+		if e != nil {
+			a.RetryAfter += e.jitter
+		}
+		told.RetryAfter = time.Duration(a.RetryAfter) * time.Second
+	}
+	if c.policies.Of(limited.Rule).Audience == ratefield.Outgoing {
+		a.Status, a.Reason = http.StatusServiceUnavailable, ratefield.ReasonCapacity
+		a.Detail = "The service has no capacity for the request now."
+		return
+	}
+	a.Detail, a.Policies = told.Error(), violatedBy(e, c, limited)
+}
+
 // violatedBy returns the public names of the policies that a denial is about: those
-// that have refused the request, and the one that the error names in any case.
-func violatedBy(e *exchange, limited *runtime.LimitedError) []string {
-	config := standard
+// that have refused the request, and the one that the error names in any case. The cap of
+// the process is none of them.
+func violatedBy(e *exchange, c *config, limited *runtime.LimitedError) []string {
 	var names []string
 	if e != nil {
-		config, names = e.config, e.violated()
+		names = e.violated()
 	}
-	named := config.policies.of(limited.Rule)
-	if named.Hidden {
+	named := c.policies.Of(limited.Rule)
+	if named.Audience != ratefield.Public || limited.Source == runtime.SourceProcess || slices.Contains(names, named.Name) {
 		return names
-	}
-	for _, name := range names {
-		if name == named.Name {
-			return names
-		}
 	}
 	return append(names, named.Name)
 }

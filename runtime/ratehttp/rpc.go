@@ -61,6 +61,7 @@ var codes = map[int]struct {
 }{
 	http.StatusTooManyRequests:     {8, "resource_exhausted"},
 	http.StatusServiceUnavailable:  {14, "unavailable"},
+	http.StatusForbidden:           {7, "permission_denied"},
 	http.StatusInternalServerError: {13, "internal"},
 }
 

@@ -47,6 +47,13 @@ func (w *writer) WriteHeader(status int) {
 	if w.answered {
 		return
 	}
+	if e := w.exchange; e != nil && e.config.force && !w.started {
+		if denial, hidden := e.hides(status); hidden {
+			denial.Hidden(e, e.request.Pattern)
+			e.overrule(denial)
+			return
+		}
+	}
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols {
 		w.start(status)
 	}

@@ -45,6 +45,11 @@ func collect(t *testing.T, reader *sdk.ManualReader) (values, instruments map[st
 				for _, p := range data.DataPoints {
 					values[m.Name+p.Attributes.Encoded(encoder{})] = fmt.Sprint(p.Value)
 				}
+			case metricdata.Sum[float64]:
+				instruments[m.Name] = fmt.Sprintf("counter %s %t", m.Unit, data.IsMonotonic)
+				for _, p := range data.DataPoints {
+					values[m.Name+p.Attributes.Encoded(encoder{})] = fmt.Sprint(p.Value)
+				}
 			case metricdata.Gauge[float64]:
 				instruments[m.Name] = "gauge " + m.Unit
 				for _, p := range data.DataPoints {
@@ -100,9 +105,12 @@ func TestMetrics(t *testing.T) {
 		}
 		o.Failure(t.Context(), runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOOM, Policy: runtime.FailOpen})
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
+		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
+		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
+		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waited: 1500 * time.Millisecond, Admitted: true})
 		o.Memory(runtime.MemoryEvent{Used: 800, Max: 1000})
 		o.Scale(runtime.ScaleEvent{Rule: "orders.Search", Factor: 0.25})
-		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad")})
+		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad: %w", runtime.ErrInvalidOverrides)})
 		o.Panic(runtime.PanicEvent{In: "scaler"})
 		after, instruments := collect(t, reader)
 		for series, want := range map[string]string{
@@ -120,7 +128,12 @@ func TestMetrics(t *testing.T) {
 			"rategen.redis.memory.max{}":                                               "1000",
 			"rategen.adaptive.factor{rule=orders.Search}":                              "0.25",
 			"rategen.overrides{}":                                                      "2",
-			"rategen.overrides.refused{}":                                              "1",
+			"rategen.overrides.rejected{}":                                             "1",
+			"rategen.overrides.unread{}":                                               "0",
+			"rategen.waiting{rule=orders.Mail}":                                        "1",
+			"rategen.waits{admitted=true,rule=orders.Mail}":                            "1",
+			"rategen.waits{admitted=false,rule=orders.Mail}":                           "0",
+			"rategen.wait.time{rule=orders.Mail}":                                      "1.5",
 			"rategen.panics{in=scaler}":                                                "1",
 			"rategen.decision.duration{source=store}":                                  "[0 0 0 8 0 0 0 0 0 0 0 0]",
 		} {
@@ -130,8 +143,9 @@ func TestMetrics(t *testing.T) {
 		}
 		want := map[string]string{
 			"rategen.decisions": "counter {decision} true", "rategen.cost": "counter {event} true",
-			"rategen.near_limit": "counter {decision} true", "rategen.failures": "counter {failure} true",
-			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.refused": "counter {refusal} true",
+			"rategen.near_limit": "counter {decision} true", "rategen.hidden_refusals": "counter {refusal} true", "rategen.failures": "counter {failure} true",
+			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.rejected": "counter {rejection} true", "rategen.overrides.unread": "gauge ", "rategen.overrides.used": "counter {decision} true",
+			"rategen.waiting": "gauge {call}", "rategen.waits": "counter {call} true", "rategen.wait.time": "counter s true",
 			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By",
 			"rategen.panics": "counter {panic} true", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
 			"rategen.rule.limit": "gauge ", "rategen.rule.window": "gauge s", "rategen.permits.in_flight": "gauge {permit}",

@@ -67,8 +67,8 @@ const maxSources = 8
 
 // An instrument is that of a family.
 type instrument struct {
-	count metric.Int64Observable // of a counter
-	gauge metric.Float64Observable
+	whole metric.Int64Observable // of a counter, unless it is one of seconds
+	real  metric.Float64Observable
 	keys  []string
 }
 
@@ -78,12 +78,16 @@ func (e *exporter) instrument(meter metric.Meter) (err error) {
 	var all []metric.Observable
 	for _, f := range tally.Families {
 		made := instrument{keys: f.Labels}
-		if f.Kind == tally.Counter {
-			made.count, err = meter.Int64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
-			all = append(all, made.count)
-		} else {
-			made.gauge, err = meter.Float64ObservableGauge(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
-			all = append(all, made.gauge)
+		switch {
+		case f.Kind != tally.Counter:
+			made.real, err = meter.Float64ObservableGauge(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
+			all = append(all, made.real)
+		case f.Unit == "s":
+			made.real, err = meter.Float64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
+			all = append(all, made.real)
+		default:
+			made.whole, err = meter.Int64ObservableCounter(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
+			all = append(all, made.whole)
 		}
 		if err != nil {
 			return err
@@ -113,10 +117,10 @@ func (e *exporter) collect(_ context.Context, o metric.Observer) error {
 			attributes[i] = attribute.String(made.keys[i], label)
 		}
 		with := metric.WithAttributeSet(attribute.NewSet(attributes...))
-		if made.count != nil {
-			o.ObserveInt64(made.count, int64(value), with)
+		if made.whole != nil {
+			o.ObserveInt64(made.whole, int64(value), with)
 		} else {
-			o.ObserveFloat64(made.gauge, value, with)
+			o.ObserveFloat64(made.real, value, with)
 		}
 	})
 	return nil

@@ -25,7 +25,7 @@ func (encoder) Encode(attributes attribute.Iterator) string {
 			text += ","
 		}
 		kv := attributes.Attribute()
-		text += string(kv.Key) + "=" + kv.Value.String()
+		text += string(kv.Key) + "=" + kv.Value.Emit()
 	}
 	return text + "}"
 }
@@ -53,7 +53,7 @@ func TestSpan(t *testing.T) {
 		for _, event := range s.Events {
 			got = append(got, event.Name)
 			for _, kv := range event.Attributes {
-				text := string(kv.Key) + "=" + kv.Value.String()
+				text := string(kv.Key) + "=" + kv.Value.Emit()
 				if kv.Key == "rategen.retry_after" {
 					if after := kv.Value.AsFloat64(); after < 3500 || after > 3600 {
 						t.Errorf("retry after %v seconds, want an hour", after)

@@ -96,7 +96,7 @@ type Editor interface {
 func WithActions(authorize func(r *http.Request, a Action) (who string, err error), editor Editor) Option {
 	return func(p *Page) {
 		if authorize != nil {
-			p.actions = &actions{p, authorize, editor, http.NewCrossOriginProtection()}
+			p.actions = &actions{p, authorize, editor}
 		}
 	}
 }
@@ -106,7 +106,6 @@ type actions struct {
 	page      *Page
 	authorize func(*http.Request, Action) (string, error)
 	editor    Editor // or nil
-	crossSite *http.CrossOriginProtection
 }
 
 // names returns the kinds of actions that a page offers. A nil *actions offers

@@ -139,7 +139,7 @@ func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	var editor notebook
 	asked := 0
-	page := New(WithLogger(quiet), WithActions(func(r *http.Request, a Action) (string, error) {
+	page := New(WithLogger(quiet), WithTrustedOrigins("https://limits.example.com", "http://inside:8080"), WithActions(func(r *http.Request, a Action) (string, error) {
 		asked++
 		if r.Header.Get("Authorization") != "Bearer right" {
 			return "", errors.New("log in first")
@@ -158,7 +158,8 @@ func TestRefusedActions(t *testing.T) {
 		{"unauthorised", good, nil, 403, "log in first"},
 		{"cross-site", good, append(right, "Sec-Fetch-Site", "cross-site"), 403, "cross-origin"},
 		{"same-site", good, append(right, "Sec-Fetch-Site", "same-site"), 403, "cross-origin"},
-		{"another origin", good, append(right, "Origin", "https://evil.example"), 403, "cross-origin"},
+		{"another origin", good, append(right, "Origin", "https://evil.example"), 403, `cross-origin request detected, and/or browser is out of date: Sec-Fetch-Site is missing, and Origin does not match Host, from \"https://evil.example\": if that is the address of this page before a proxy, the program trusts it by ratepage.WithTrustedOrigins`},
+		{"a trusted host without TLS", good, append(right, "Origin", "http://limits.example.com"), 403, "WithTrustedOrigins"},
 		{"a form", "action=reset", append(right, "Content-Type", "application/x-www-form-urlencoded"), 415, "application/json"},
 		{"text", good, append(right, "Content-Type", "text/plain"), 415, "application/json"},
 		{"no JSON", "{", right, 400, "body of the action"},
@@ -207,10 +208,25 @@ func TestRefusedActions(t *testing.T) {
 	if status, answer := post(page, good, right...); status != 409 || !strings.Contains(answer, "somebody else") {
 		t.Errorf("a conflict: %d %s", status, answer)
 	}
-	// A browser says same-origin, a program nothing.
+	// A browser says same-origin, a program nothing. Before a proxy that changes the Host
+	// the origin is another one, and trusted.
 	editor.err = nil
-	if status, answer := post(page, good, append(right, "Sec-Fetch-Site", "same-origin")...); status != 200 {
-		t.Errorf("same origin: %d %s", status, answer)
+	for _, headers := range [][]string{
+		{"Sec-Fetch-Site", "same-origin"}, {"Origin", "https://limits.example.com"}, {"Origin", "http://inside:8080", "Sec-Fetch-Site", "cross-site"},
+	} {
+		if status, answer := post(page, good, append(right, headers...)...); status != 200 {
+			t.Errorf("%v: %d %s", headers, status, answer)
+		}
+	}
+	for _, origin := range []string{"limits.example.com", "https://limits.example.com/ops", "", "https://"} {
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, "write it as in https://limits.example.com") {
+					t.Errorf("origin %q: %s", origin, said)
+				}
+			}()
+			New(WithTrustedOrigins(origin))
+		}()
 	}
 }
 

@@ -38,36 +38,6 @@ func TestDecisionAllocates(t *testing.T) {
 	}
 }
 
-// TestNames wants rules beyond the bound to share a count, and the others to have
-// exact ones, whatever the order of their calls.
-func TestNames(t *testing.T) {
-	t.Parallel()
-	var c counts
-	for round := range 3 {
-		for i := range maxNames + 500 {
-			c.add(fmt.Sprint(i), (i+round)%columns)
-		}
-	}
-	rows, totals := c.sample()
-	if len(rows) != maxNames+1 {
-		t.Errorf("%d rows", len(rows))
-	}
-	var sum uint64
-	for _, r := range rows {
-		n := r.N[0] + r.N[1] + r.N[2] + r.N[3]
-		if want := uint64(3); r.Name != others && n != want || r.Name == others && n != 3*500 {
-			t.Errorf("%s has %d", r.Name, n)
-		}
-		sum += n
-	}
-	if all := totals[0] + totals[1] + totals[2] + totals[3]; sum != 3*(maxNames+500) || all != sum {
-		t.Errorf("%d of %d calls", sum, all)
-	}
-	if rows, _ := c.sample(); len(rows) != 0 {
-		t.Errorf("%d rows without a call", len(rows))
-	}
-}
-
 // TestNobodyLooks wants a page that nobody looks at to do nothing but count.
 func TestNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package ratepage
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ type history struct {
 	rules   map[string]string // what overrides made of each rule, as last known
 }
 
-// A historyEntry is a change, or overrides that were rejected.
+// A historyEntry is a change, or why overrides did not come into force.
 type historyEntry struct {
 	At     time.Time `json:"at"`
 	Rule   string    `json:"rule,omitempty"`
@@ -32,7 +33,8 @@ type historyEntry struct {
 	After  string    `json:"after,omitempty"`  // empty: as declared
 	Note   string    `json:"note,omitempty"`
 	Error  string    `json:"error,omitempty"`
-	By     string    `json:"by,omitempty"` // who did it on this page
+	Unread bool      `json:"unread,omitempty"` // the error is that they cannot be read, and not what they say
+	By     string    `json:"by,omitempty"`     // who did it on this page
 }
 
 // add puts entries in front of the others.
@@ -47,9 +49,9 @@ func (h *history) push(entries ...historyEntry) {
 	h.entries = slices.Clip(h.entries[:min(len(h.entries), maxHistory)])
 }
 
-// rejected notes that overrides did not come into force.
-func (h *history) rejected(err error, now time.Time) {
-	h.add(historyEntry{At: now, Error: shorten(err.Error(), 500)})
+// failed notes that overrides did not come into force.
+func (h *history) failed(err error, now time.Time) {
+	h.add(historyEntry{At: now, Error: shorten(err.Error(), 500), Unread: !errors.Is(err, runtime.ErrInvalidOverrides)})
 }
 
 // overridden notes what an event of overrides has changed about the rules.

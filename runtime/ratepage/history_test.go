@@ -45,6 +45,9 @@ func TestHistory(t *testing.T) {
 			history := page.history.view()
 			var got []string
 			for _, e := range history[:len(history)-seen] {
+				if e.Unread {
+					e.Note = "unread:"
+				}
 				text := strings.TrimSpace(strings.Join([]string{e.Rule, e.Before, ">", e.After, e.Note, e.Error}, " "))
 				got = append(got, strings.Join(strings.Fields(text), " "))
 			}
@@ -70,7 +73,7 @@ func TestHistory(t *testing.T) {
 		check("a max that does not fit", func(o *runtime.Overrides) { o.Rules["r01"] = runtime.Override{Max: new(int64(-1))} },
 			`> override of rule "r01": max -1 is not between 0 and 1000000000000`)
 		failure.Store(new(error(&fs.PathError{Op: "stat", Path: "<b>limits</b>", Err: fs.ErrNotExist})))
-		check("a source that fails", func(*runtime.Overrides) {}, "> stat <b>limits</b>: file does not exist")
+		check("a source that fails", func(*runtime.Overrides) {}, "> unread: stat <b>limits</b>: file does not exist")
 		failure.Store(nil)
 		var many []string
 		for _, r := range rules[:maxChanges] {

@@ -104,7 +104,7 @@ func limitViewOf(f *namedRule, d *runtime.Decision) limitView {
 		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
 	}
 	v := limitView{
-		Source: f.Rule.Source, Counted: true, Allowed: d.Allowed, Blocked: d.Blocked, Shadow: f.Mode == runtime.Shadow,
+		Source: f.Rule.Source, Counted: true, Allowed: d.Allowed, Blocked: d.Blocked, Shadow: !f.Mode.Denies(),
 		Limit: d.Limit, Remaining: d.Remaining, ResetMS: milliseconds(d.ResetAfter),
 	}
 	if d.RetryAfter != runtime.Never {

@@ -2,6 +2,7 @@ package ratepage
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -21,6 +22,8 @@ type Page struct {
 	actions *actions     // nil: nothing can be changed
 	logger  *slog.Logger // nil: slog.Default as it is at the time of a line
 	viewers int          // how many may look at a time
+
+	crossSite *http.CrossOriginProtection
 
 	observer  *runtime.Observer
 	counts    counts
@@ -68,6 +71,20 @@ func WithViewers(n int) Option {
 // DefaultViewers is how many may look at a page at a time.
 const DefaultViewers = 100
 
+// WithTrustedOrigins lets viewers act whose browsers know the page by other addresses
+// than its server does: behind a proxy that ends TLS and changes the Host. An origin is
+// a scheme, a host and a port unless it is the usual one, as in
+// https://limits.example.com. It panics for anything else.
+func WithTrustedOrigins(origins ...string) Option {
+	return func(p *Page) {
+		for _, origin := range origins {
+			if err := p.crossSite.AddTrustedOrigin(origin); err != nil {
+				panic(fmt.Sprintf("ratepage: trusted origin %q: %v: write it as in https://limits.example.com", origin, err))
+			}
+		}
+	}
+}
+
 // WithLogger sets where actions are logged. The default is [slog.Default] as it is
 // at the time of the line.
 func WithLogger(logger *slog.Logger) Option {
@@ -76,7 +93,7 @@ func WithLogger(logger *slog.Logger) Option {
 
 // New returns a page. It shows the limiters that are made with its [Page.Observer].
 func New(opts ...Option) *Page {
-	p := &Page{viewers: DefaultViewers, closed: make(chan struct{}), made: time.Now().UnixMilli()}
+	p := &Page{viewers: DefaultViewers, crossSite: http.NewCrossOriginProtection(), counts: newCounts(), closed: make(chan struct{}), made: time.Now().UnixMilli()}
 	for _, opt := range opts {
 		opt(p)
 	}
@@ -120,20 +137,19 @@ func (p *Page) newObserver() *runtime.Observer {
 			p.changed.Add(1)
 		},
 		Decision: func(_ context.Context, ev runtime.DecisionEvent) {
-			if column, ok := column(&ev); ok {
-				p.counts.add(ev.Rule, column)
-			}
+			p.counts.tally.Decided(&ev)
 			if ev.Source == runtime.SourceStore {
 				p.latencies.add(ev.Latency)
 			}
 		},
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { p.redis.failure(ev) },
+		Wait:    p.counts.tally.Observer().Wait,
 		Breaker: func(ev runtime.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
 		Memory:  func(ev runtime.MemoryEvent) { p.redis.memory(ev, time.Now()) },
 		Override: func(ev runtime.OverrideEvent) {
 			p.changed.Add(1)
 			if ev.Err != nil {
-				p.history.rejected(ev.Err, time.Now())
+				p.history.failed(ev.Err, time.Now())
 				return
 			}
 			p.history.overridden(ev, p.rules(), time.Now())

@@ -45,8 +45,8 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusForbidden, "this page is read-only: the program allows actions by ratepage.WithActions")
 		return
 	}
-	if err := a.crossSite.Check(r); err != nil {
-		writeError(w, http.StatusForbidden, err.Error())
+	if err := a.page.crossSite.Check(r); err != nil {
+		writeError(w, http.StatusForbidden, fmt.Sprintf("%v, from %.200q: if that is the address of this page before a proxy, the program trusts it by ratepage.WithTrustedOrigins", err, r.Header.Get("Origin")))
 		return
 	}
 	act, key, err := a.read(w, r)

@@ -42,8 +42,9 @@ type point struct {
 
 // A row is the calls of the rules of a name since the sample before.
 type row struct {
-	Name string          `json:"name"`
-	N    [columns]uint64 `json:"n"`
+	Name    string          `json:"name"`
+	N       [columns]uint64 `json:"n"`
+	Waiting int64           `json:"waiting,omitempty"` // calls, now
 }
 
 // The sections of a state that a frame has only if they have changed.
@@ -183,25 +184,6 @@ func (s *sampler) sample(p *Page, now time.Time) {
 		*[sections]*json.RawMessage{&f.Redis, &f.History, &f.Denied}[i] = section
 	}
 	s.frame = encode(f)
-}
-
-// sample returns the calls of each rule since the last sample, and those of all
-// since the program started.
-func (c *counts) sample() (rows []row, totals [columns]uint64) {
-	c.each(func(rule *ruleCount) {
-		r, called := row{Name: rule.name}, false
-		for i := range rule.n {
-			n := rule.n[i].Load()
-			if n != rule.last[i] {
-				r.N[i], rule.last[i], called = n-rule.last[i], n, true
-			}
-			totals[i] += n
-		}
-		if called {
-			rows = append(rows, r)
-		}
-	})
-	return rows, totals
 }
 
 // busiest returns the rows of a frame, refused calls first, and how many are left

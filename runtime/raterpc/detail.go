@@ -1,6 +1,8 @@
 package raterpc
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -8,43 +10,55 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 )
 
-// The reasons of ErrorInfo details.
-const (
-	reasonLimited     = "RATE_LIMIT_EXCEEDED"
-	reasonNever       = "COST_EXCEEDS_RATE_LIMIT"
-	reasonUnavailable = "RATE_LIMITER_UNAVAILABLE"
-	reasonInvalid     = "RATE_LIMIT_INVALID"
-)
-
-// exhaustedDetails returns the details of a refusal by a limit: ErrorInfo, a
-// QuotaFailure with every rule that denies, and RetryInfo if waiting is of use. The
-// first violation is of the rule that keeps the caller out longest.
-func (c *Call) exhaustedDetails(limited *runtime.LimitedError, denied []runtime.DecisionEvent) []proto.Message {
+// exhaustedDetails returns the details of a denial by a limit, of which clients are told
+// in a policy's form: ErrorInfo, a QuotaFailure with every rule that denies, and RetryInfo
+// if waiting is of use. The first violation is of the rule that keeps the caller out
+// longest. A limit that is not public, and the cap of the process, has none: no name and
+// no number of theirs is told.
+func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.Policy, message string) []proto.Message {
+	reason, info := ratefield.ReasonLimited, map[string]string{}
 	failure := &errdetails.QuotaFailure{}
-	first := c.violation(limited.Rule, limited.Limit, text(limited))
-	failure.Violations = append(failure.Violations, first)
-	for _, e := range denied {
-		if v := c.violation(e.Rule, e.Limit, runtime.DefaultMessage); e.Rule != limited.Rule && v.QuotaId != "" {
-			failure.Violations = append(failure.Violations, v)
+	if policy.Audience == ratefield.Public && limited.Source != runtime.SourceProcess {
+		failure.Violations = append(failure.Violations, violation(policy.Name, limited.Limit, message))
+		info["policy"], info["limit"] = policy.Name, strconv.FormatInt(limited.Limit, 10)
+	}
+	for _, l := range c.denied() {
+		if p := c.server.policies.Of(l.Rule); l.Rule != limited.Rule && p.Audience == ratefield.Public {
+			failure.Violations = append(failure.Violations, violation(p.Name, l.Quota, runtime.DefaultMessage))
 		}
 	}
-	info := map[string]string{"limit": strconv.FormatInt(limited.Limit, 10)}
-	if first.QuotaId != "" {
-		info["policy"] = first.QuotaId
+	if policy.Audience == ratefield.Outgoing {
+		reason = ratefield.ReasonCapacity
+		failure = &errdetails.QuotaFailure{} // the client has no quota that is used up
 	}
-	if limited.RetryAfter == runtime.Never {
-		return []proto.Message{c.errorInfo(reasonNever, info), failure}
+	if limited.RetryAfter == runtime.Never && reason == ratefield.ReasonLimited {
+		reason = ratefield.ReasonNever
 	}
-	retry := &errdetails.RetryInfo{RetryDelay: durationpb.New(limited.RetryAfter)}
-	return []proto.Message{c.errorInfo(reasonLimited, info), failure, retry}
+	details := []proto.Message{nil}
+	if len(failure.Violations) > 0 {
+		details = append(details, failure)
+	}
+	if limited.RetryAfter != runtime.Never {
+		info["retry_after"] = strconv.FormatInt(ratefield.Seconds(limited.RetryAfter), 10)
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(limited.RetryAfter)})
+	}
+	details[0] = c.errorInfo(reason, info)
+	return details
 }
 
-// violation returns a violation of a rule. It does not say by whom: the key of a
+// denied returns the limits that deny, the longest RetryAfter first.
+func (c *Call) denied() []ratefield.Limit {
+	limits := slices.DeleteFunc(c.seen.Limits(nil), func(l ratefield.Limit) bool { return !l.Denied })
+	slices.SortStableFunc(limits, func(a, b ratefield.Limit) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
+	return limits
+}
+
+// violation returns a violation of a policy. It does not say by whom: the key of a
 // call may be a secret.
-func (c *Call) violation(rule string, limit int64, message string) *errdetails.QuotaFailure_Violation {
-	policy := c.server.public(rule)
+func violation(policy string, limit int64, message string) *errdetails.QuotaFailure_Violation {
 	return &errdetails.QuotaFailure_Violation{Subject: policy, Description: message, QuotaId: policy, QuotaValue: limit}
 }
 

@@ -11,10 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/raterpc"
 )
 
 const method = "/shop.v1.Orders/Get"
+
+// nobody is a peer without address and metadata.
+type nobody struct{}
+
+func (nobody) Addr() string           { return "" }
+func (nobody) Header(string) []string { return nil }
 
 // take has a limiter in memory decide n calls under rules, within one RPC.
 func take(t *testing.T, call *raterpc.Call, ctx context.Context, n int, rules ...*runtime.Rule) error {
@@ -58,14 +65,13 @@ func TestFields(t *testing.T) {
 		{name: "never", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 0}},
 			policy: `"x";q=0;w=3600`},
 		{name: "hidden", calls: 1, opts: []raterpc.Option{raterpc.WithoutFields()}, rules: []*runtime.Rule{log}},
-		{name: "no public name", calls: 1, opts: []raterpc.Option{raterpc.WithPolicyName(func(string) string { return "" })}, rules: []*runtime.Rule{log}},
-		{name: "name panics", calls: 1, opts: []raterpc.Option{raterpc.WithPolicyName(func(string) string { panic("no") })}, rules: []*runtime.Rule{log}},
-		{name: "hostile name", calls: 1, opts: []raterpc.Option{raterpc.WithPolicyName(func(string) string { return "a\"\\茶\n" })}, rules: []*runtime.Rule{log},
+		{name: "internal", calls: 1, opts: []raterpc.Option{raterpc.WithPolicy("pkg.Ord*", ratefield.Policy{Audience: ratefield.Internal})}, rules: []*runtime.Rule{log}},
+		{name: "hostile name", calls: 1, opts: []raterpc.Option{raterpc.WithPolicy("pkg.Orders.Get", ratefield.Policy{Name: "a\"\\茶\n"})}, rules: []*runtime.Rule{log},
 			limit: `"a\"\\%E8%8C%B6%0A";r=9;t=54`, policy: `"a\"\\%E8%8C%B6%0A";q=10;w=60`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, call := raterpc.NewServer(test.opts...).Begin(t.Context(), method)
+				ctx, call := raterpc.NewServer(test.opts...).Begin(t.Context(), method, nobody{})
 				_ = take(t, call, ctx, test.calls, test.rules...)
 				limit, policy := call.Fields()
 				if diff := cmp.Diff([]string{test.limit, test.policy}, []string{limit, policy}); diff != "" {
@@ -85,8 +91,8 @@ func FuzzFields(f *testing.F) {
 		rule := &runtime.Rule{
 			Name: "x", Prefix: "x:", Window: time.Duration(ms) * time.Millisecond, Max: limit, Algorithm: runtime.Algorithm(algorithm % 5),
 		}
-		server := raterpc.NewServer(raterpc.WithPolicyName(func(string) string { return name }))
-		ctx, call := server.Begin(t.Context(), method)
+		server := raterpc.NewServer(raterpc.WithPolicy("x", ratefield.Policy{Name: name}))
+		ctx, call := server.Begin(t.Context(), method, nobody{})
 		if err := take(t, call, ctx, 1, rule); err != nil {
 			t.Skip()
 		}
@@ -118,7 +124,7 @@ func FuzzFields(f *testing.F) {
 
 // A stream that meets ever more rules remembers a bounded number.
 func TestRecordIsBounded(t *testing.T) {
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 	for i := range 100 {
 		_ = take(t, call, ctx, 1, &runtime.Rule{Name: strings.Repeat("x", i+1), Window: time.Minute, Max: 1})
 	}
@@ -137,7 +143,7 @@ func TestNoCapInFields(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore(),
 		runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 1}))
 	defer func() { _ = limiter.Close() }()
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 	var err error
 	for range 2 {
 		_, err = limiter.Take(ctx, (&runtime.Rule{Name: "x", Window: time.Hour, Max: 10}).Limit(nil))

@@ -64,7 +64,7 @@ func TestLimits(t *testing.T) {
 			limiter := runtime.New(runtime.NewMemoryStore())
 			server := raterpc.NewServer(raterpc.WithLimits(limiter, test.limit))
 			for i, e := range test.events {
-				ctx, call := server.Begin(t.Context(), e.method)
+				ctx, call := server.Begin(t.Context(), e.method, nobody{})
 				if err := call.Charge(ctx, e.on, e.msg); !errors.Is(err, e.refuse) {
 					t.Errorf("event %d: %v, want %v", i, err, e.refuse)
 				}
@@ -81,7 +81,7 @@ func TestLimitsTogether(t *testing.T) {
 	server := raterpc.NewServer(raterpc.WithLimits(limiter, wide, narrow))
 	var denied []string
 	for _, method := range []string{"/a.S/Get", "/a.S/Get", "/a.S/Put", "/a.S/Put"} {
-		ctx, call := server.Begin(t.Context(), method)
+		ctx, call := server.Begin(t.Context(), method, nobody{})
 		var limited *runtime.LimitedError
 		if errors.As(call.Charge(ctx, raterpc.OnOpen, nil), &limited) {
 			denied = append(denied, limited.Rule)
@@ -127,7 +127,7 @@ func TestLimitInFlight(t *testing.T) {
 	rate := &runtime.Rule{Name: "rate", Window: time.Hour, Max: 5, Fail: runtime.FailClosed}
 	server := raterpc.NewServer(raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule}, raterpc.Limit{Method: "*", Rule: rate}))
 	begin := func() (*raterpc.Call, error) {
-		ctx, call := server.Begin(t.Context(), "/a/b")
+		ctx, call := server.Begin(t.Context(), "/a/b", nobody{})
 		return call, call.Charge(ctx, raterpc.OnOpen, nil)
 	}
 	for range 2 {

@@ -6,28 +6,49 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // An Option configures the interceptors of a server.
 type Option func(*Server)
 
-// WithPolicyName sets the names by which clients know limits: in error details and
-// in the ratelimit fields. Name receives a rule's name, which may tell how the
-// program is made, and returns the public one. If it returns "" clients do not see
-// the limit: it is in no field, and a refusal by it names no policy.
+// WithPolicy sets what clients are told about the rule of this name, or about all rules
+// whose names begin like it if it ends in "*"; the longest that fits counts. It panics if
+// the policy is malformed, see [ratefield.Policy.Check].
 //
-// Without this option the public name is the rule's without the part up to the first
-// dot, which is the package: EmployeeService.GetByID. Bytes that are not printable
-// ASCII are written as %XX. Rules whose names differ in the package only look the same
-// to clients.
-//
-// Name is called from many goroutines. If it panics, the limit has no public name.
-func WithPolicyName(name func(rule string) string) Option {
-	return func(s *Server) {
-		if name != nil {
-			s.policyName = name
-		}
+// Without it the public name is that of [ratefield.PublicName]: EmployeeService.GetByID,
+// without the package.
+func WithPolicy(rule string, p ratefield.Policy) Option {
+	if err := p.Check(rule); err != nil {
+		panic("raterpc.WithPolicy: " + err.Error())
 	}
+	return func(s *Server) { s.declared[rule] = p }
+}
+
+// WithClients says how [ratehttp.ClientIP] finds the clients of calls, and which are not
+// served: ratehttp's [ratehttp.WithTrustedProxies], [ratehttp.WithTrustedHops],
+// [ratehttp.WithIPv6Prefix] and [ratehttp.WithNetworks]. Without it the client is the
+// peer of the connection.
+func WithClients(opts ...ratehttp.ClientOption) Option {
+	clients := ratehttp.NewClients(opts...)
+	return func(s *Server) { s.clients = clients }
+}
+
+// WithMessages answers refusals in the language that the client prefers by its metadata
+// accept-language. Where it has no text, the rule's message stays.
+func WithMessages(messages ratefield.Messages) Option {
+	return func(s *Server) { s.messages = messages }
+}
+
+// WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED all the
+// same if its handler ends it with another error. Without the option such a refusal is
+// reported: a WARN for each method, and [runtime.Observer.Hidden].
+//
+// An error that has another reason than the refusal is overruled as well, of a handler
+// that goes on after a refusal.
+func WithForcedRefusals() Option {
+	return func(s *Server) { s.force = true }
 }
 
 // WithDomain sets the domain of ErrorInfo details, by which clients know whose
@@ -54,7 +75,7 @@ func WithPushback(max time.Duration) Option {
 // WithoutFields leaves the fields ratelimit and ratelimit-policy out of the
 // metadata of every answer.
 func WithoutFields() Option {
-	return func(s *Server) { s.hidden = true }
+	return func(s *Server) { s.silent = true }
 }
 
 // WithLimits applies limits to methods by their names, with no directive. Of the

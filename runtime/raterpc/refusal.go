@@ -1,6 +1,7 @@
 package raterpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,14 +13,20 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 // The codes of refusals. They are those of package google.golang.org/grpc/codes and
 // of connectrpc.com/connect.
 const (
+	CodePermissionDenied  uint32 = 7
 	CodeResourceExhausted uint32 = 8
 	CodeInternal          uint32 = 13
 	CodeUnavailable       uint32 = 14
+
+	codeCanceled         uint32 = 1
+	codeDeadlineExceeded uint32 = 4
 )
 
 // FieldPushback is the name of the metadata that tells a gRPC client when to retry.
@@ -33,7 +40,8 @@ type Refusal struct {
 	// written for clients.
 	Message string
 	// RetryAfter is the time until the call would be admitted if no other call
-	// arrived, [runtime.Never], or 0 if no limit has refused the call.
+	// arrived, what [ratefield.Holds] tell of a limit on calls in flight,
+	// [runtime.Never], or 0 if no limit has refused the call.
 	RetryAfter time.Duration
 	// Details are the details of the status, from google/rpc/error_details.proto.
 	Details []proto.Message
@@ -43,6 +51,8 @@ type Refusal struct {
 // servers, and those of a limit name rules, so clients do not see them.
 const (
 	unavailableMessage = "rate limiter unavailable"
+	capacityMessage    = "no capacity for the call now"
+	networkMessage     = "calls from this network are not served"
 	invalidMessage     = "rate limit could not be applied"
 )
 
@@ -50,43 +60,87 @@ const (
 // if the error is no refusal.
 //
 // A refusal is an error that is or wraps one of package runtime, or one that
-// [runtime.WithDenied] has made of it. The text of the latter is then the Message. The
-// caller must not ask about an error that has a status already.
+// [runtime.WithDenied] has made of it. The text of the latter is then the Message, unless
+// [WithMessages] has one. The caller must not ask about an error that has a status
+// already, see [Call.Hidden].
 func (c *Call) Refusal(err error) *Refusal {
 	if err == nil {
 		return nil
 	}
-	if r := c.refusalOf(err); r != nil {
+	if r := c.refusalOf(err, ""); r != nil {
 		return r
 	}
-	own := c.seen.cause(err)
-	if own == nil {
-		return nil
+	if own := c.seen.Cause(err); own != nil {
+		return c.refusalOf(own, text(err))
 	}
-	r := c.refusalOf(own)
-	if r != nil {
-		r.Message = text(err)
-	}
-	return r
+	return nil
 }
 
-// refusalOf returns the refusal that an error of package runtime is.
-func (c *Call) refusalOf(err error) *Refusal {
+// Hidden is called for a call that ended with an error which is no refusal, or has a
+// status of its own. If a limit has refused the call, and the client does not learn by
+// the code that it may come back, the refusal is reported as hidden. It is returned if
+// [WithForcedRefusals] has it told all the same.
+func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
+	switch code {
+	case codeCanceled, codeDeadlineExceeded, CodeResourceExhausted, CodeUnavailable:
+		return nil
+	}
+	denial, ok := c.seen.Denial(c.server.policies)
+	if !ok {
+		return nil
+	}
+	route := ""
+	if c.service() != "" {
+		route = c.method
+	}
+	denial.Hidden(ctx, route)
+	if !c.server.force {
+		return nil
+	}
+	return c.refusalOf(denial.Err, "")
+}
+
+// refusalOf returns the refusal that an error of package runtime is, with a message in
+// place of its own if that is not empty.
+func (c *Call) refusalOf(err error, message string) *Refusal {
 	var limited *runtime.LimitedError
 	switch {
 	case errors.As(err, &limited):
-		return &Refusal{
-			Code:       CodeResourceExhausted,
-			Message:    text(limited),
-			RetryAfter: limited.RetryAfter,
-			Details:    c.exhaustedDetails(limited, c.seen.denied()),
-		}
+		return c.denial(limited, message)
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrInvalidKey):
-		return c.refusal(CodeUnavailable, unavailableMessage, reasonUnavailable)
+		return c.refusal(CodeUnavailable, c.message("", 0, cmp.Or(message, unavailableMessage)), ratefield.ReasonUnavailable)
 	case errors.Is(err, runtime.ErrInvalidLimit):
-		return c.refusal(CodeInternal, invalidMessage, reasonInvalid)
+		return c.refusal(CodeInternal, cmp.Or(message, invalidMessage), ratefield.ReasonInvalid)
+	case errors.Is(err, ratehttp.ErrNetworkRefused):
+		return c.refusal(CodePermissionDenied, networkMessage, ratefield.ReasonNetwork)
 	}
 	return nil
+}
+
+// denial returns the refusal that a denial by a limit is.
+func (c *Call) denial(limited *runtime.LimitedError, message string) *Refusal {
+	told := *limited
+	told.RetryAfter = c.seen.RetryAfter(limited)
+	policy := c.server.policies.Of(limited.Rule)
+	r := &Refusal{Code: CodeResourceExhausted, RetryAfter: told.RetryAfter}
+	if policy.Audience == ratefield.Outgoing {
+		r.Code, r.Message = CodeUnavailable, capacityMessage
+	} else {
+		r.Message = c.message(limited.Rule, told.RetryAfter, cmp.Or(message, text(&told)))
+	}
+	r.Details = c.exhaustedDetails(&told, policy, r.Message)
+	return r
+}
+
+// message returns the text for a rule in the client's language, or one in another.
+func (c *Call) message(rule string, retryAfter time.Duration, other string) string {
+	if c.server.messages == nil {
+		return other
+	}
+	if own, _ := c.server.messages.For(c.peer.Header("Accept-Language"), rule); own != "" {
+		return strings.ToValidUTF8(runtime.MessageText(own, retryAfter), "\uFFFD")
+	}
+	return other
 }
 
 func (c *Call) refusal(code uint32, message, reason string) *Refusal {
@@ -103,7 +157,7 @@ func (c *Call) Pushback(ctx context.Context, r *Refusal) string {
 	const stop = "-1"
 	most := c.server.pushback
 	switch {
-	case most <= 0 || r.Code == CodeUnavailable:
+	case most <= 0 || r.Code != CodeResourceExhausted:
 		return ""
 	case r.RetryAfter <= 0 || r.RetryAfter > most || r.RetryAfter > math.MaxInt32*time.Millisecond/2:
 		return stop

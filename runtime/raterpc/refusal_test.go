@@ -29,7 +29,7 @@ func TestRefusal(t *testing.T) {
 		return &errdetails.ErrorInfo{Reason: reason, Domain: "shop.v1.Orders", Metadata: metadata}
 	}
 	details := []proto.Message{
-		info("RATE_LIMIT_EXCEEDED", map[string]string{"policy": "Orders.Get", "limit": "5"}),
+		info("RATE_LIMIT_EXCEEDED", map[string]string{"policy": "Orders.Get", "limit": "5", "retry_after": "2"}),
 		&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 5},
 		}},
@@ -61,7 +61,7 @@ func TestRefusal(t *testing.T) {
 		{"deadline", fmt.Errorf("query: %w", context.DeadlineExceeded), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, call := raterpc.NewServer().Begin(t.Context(), method)
+			_, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 			if diff := cmp.Diff(test.want, call.Refusal(test.err), protocmp.Transform()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -69,7 +69,7 @@ func TestRefusal(t *testing.T) {
 	}
 
 	t.Run("several limits deny", func(t *testing.T) {
-		ctx, call := raterpc.NewServer(raterpc.WithDomain("shop.example")).Begin(t.Context(), method)
+		ctx, call := raterpc.NewServer(raterpc.WithDomain("shop.example")).Begin(t.Context(), method, nobody{})
 		second := &runtime.Rule{Name: "orders.perDay", Prefix: "b:", Window: 24 * time.Hour, Max: 1, Message: "enough for today"}
 		r := call.Refusal(take(t, call, ctx, 2, rule, second))
 		if r == nil || r.Message != "enough for today" {
@@ -77,7 +77,7 @@ func TestRefusal(t *testing.T) {
 		}
 		failure := r.Details[1].(*errdetails.QuotaFailure)
 		want := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-			{Subject: "perDay", QuotaId: "perDay", Description: "enough for today", QuotaValue: 1},
+			{Subject: "orders.perDay", QuotaId: "orders.perDay", Description: "enough for today", QuotaValue: 1},
 			{Subject: "Orders.Get", QuotaId: "Orders.Get", Description: runtime.DefaultMessage, QuotaValue: 1},
 		}}
 		if diff := cmp.Diff(want, failure, protocmp.Transform()); diff != "" {
@@ -103,7 +103,7 @@ func TestReplacedError(t *testing.T) {
 	rule := &runtime.Rule{Name: "orders.Get", Window: time.Hour, Max: 1}
 	closed := &runtime.Rule{Name: "orders.Put", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
 
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 	if r := call.Refusal(errReplaced); r != nil {
 		t.Errorf("before any refusal: %+v", r)
 	}
@@ -144,7 +144,7 @@ type uncomparable struct{ f any }
 func (uncomparable) Error() string { return "uncomparable" }
 
 func TestPushback(t *testing.T) {
-	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method)
+	_, call := raterpc.NewServer(raterpc.WithPushback(time.Minute)).Begin(t.Context(), method, nobody{})
 	refusal := func(after time.Duration) *raterpc.Refusal {
 		return call.Refusal(&runtime.LimitedError{Rule: "x", RetryAfter: after})
 	}
@@ -176,11 +176,11 @@ func TestPushback(t *testing.T) {
 	if text := call.Pushback(t.Context(), call.Refusal(runtime.ErrUnavailable)); text != "" {
 		t.Errorf("%q for a limiter that is unavailable", text)
 	}
-	_, plain := raterpc.NewServer(nil).Begin(t.Context(), method)
+	_, plain := raterpc.NewServer(nil).Begin(t.Context(), method, nobody{})
 	if text := plain.Pushback(t.Context(), refusal(time.Second)); text != "" {
 		t.Errorf("%q without the option", text)
 	}
-	_, long := raterpc.NewServer(raterpc.WithPushback(runtime.Never)).Begin(t.Context(), method)
+	_, long := raterpc.NewServer(raterpc.WithPushback(runtime.Never)).Begin(t.Context(), method, nobody{})
 	if text := long.Pushback(t.Context(), refusal(300*24*time.Hour)); text != "-1" {
 		t.Errorf("%q is beyond 31 bits", text)
 	}
@@ -188,7 +188,7 @@ func TestPushback(t *testing.T) {
 
 // A name that tells how the program is made does not reach clients.
 func TestNoPackageNames(t *testing.T) {
-	ctx, call := raterpc.NewServer().Begin(t.Context(), method)
+	ctx, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 	err := take(t, call, ctx, 2, &runtime.Rule{Name: "internalpkg.Repository.Find#2", Window: time.Hour, Max: 1})
 	limit, policy := call.Fields()
 	if text := fmt.Sprintf("%v %s %s", call.Refusal(err), limit, policy); strings.Contains(text, "internalpkg") || !strings.Contains(text, "Repository.Find#2") {
@@ -201,7 +201,7 @@ func TestNoEcho(t *testing.T) {
 	for method, want := range map[string]string{
 		"/shop.v1.Orders/Get": "shop.v1.Orders", "/\xff/Get": "", "/<script>/Get": "", "": "", "x": "", "/" + strings.Repeat("x", 300) + "/Get": "",
 	} {
-		_, call := raterpc.NewServer().Begin(t.Context(), method)
+		_, call := raterpc.NewServer().Begin(t.Context(), method, nobody{})
 		r := call.Refusal(&runtime.LimitedError{RetryAfter: time.Second})
 		if got := r.Details[0].(*errdetails.ErrorInfo).Domain; got != want {
 			t.Errorf("%q: domain %q", method, got)

@@ -59,3 +59,8 @@ func (s *RateLimitedMails) ProcessTask(ctx context.Context, task *asynq.Task) er
 	}
 	return s.next.ProcessTask(ctx, task)
 }
+
+// Unwrap returns the Mails behind the limits.
+func (s *RateLimitedMails) Unwrap() Mails {
+	return s.next
+}

@@ -54,3 +54,13 @@ func TestRefused(t *testing.T) {
 		t.Errorf("the task has been retried %d times, want 0", waiting[0].Retried)
 	}
 }
+
+// A task that could not be decided has failed, and comes back as other failures do.
+func TestUnavailable(t *testing.T) {
+	task := asynq.NewTask("mail", []byte("Ada"))
+	err := NewRateLimitedMails(mails{make(chan string, 1)}, refused.Down(t)).ProcessTask(t.Context(), task)
+	if err == nil || !config.IsFailure(err) {
+		t.Fatalf("%v is no failure", err)
+	}
+	refused.NoAddress(t, err.Error()) // asynq keeps the text, and shows it on its page
+}

@@ -61,3 +61,8 @@ func (s *RateLimitedOrders) Show(w http.ResponseWriter, r *http.Request) {
 	}
 	s.next.Show(w, r)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}

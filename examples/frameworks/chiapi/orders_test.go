@@ -19,7 +19,8 @@ func (orders) Show(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }
 
 func TestLimitWithoutDirective(t *testing.T) {
@@ -31,5 +32,5 @@ func TestLimitWithoutDirective(t *testing.T) {
 	router := chi.NewRouter()
 	router.Use(ratehttp.Middleware())
 	router.With(limit.Wrap).Get("/orders/{id}", orders{}.Show)
-	refused.HTTP(t, router, refused.WithFields)
+	refused.HTTP(t, router)
 }

@@ -71,3 +71,8 @@ func (s *rateLimitedGreeter) SayHello(ctx context.Context, req *connect.Request[
 	}
 	return s.next.SayHello(ctx, req)
 }
+
+// Unwrap returns the greeterInterface behind the limits.
+func (s *rateLimitedGreeter) Unwrap() greeterInterface {
+	return s.next
+}

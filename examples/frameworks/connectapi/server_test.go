@@ -41,6 +41,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestUnavailable(t *testing.T) {
+	server := httptest.NewServer(newHandler(refused.Down(t)))
+	t.Cleanup(server.Close)
+	_, err := routev1connect.NewGreeterClient(server.Client(), server.URL).SayHello(t.Context(), connect.NewRequest(&pb.HelloRequest{Name: "Ada"}))
+	if connect.CodeOf(err) != connect.CodeUnavailable {
+		t.Errorf("without Redis: %v", err)
+	}
+	refused.NoAddress(t, err.Error())
+}
+
 // exhausted checks what a client is told.
 func exhausted(t *testing.T, err error) {
 	t.Helper()

@@ -16,10 +16,10 @@ func (orders) Show(c echo.Context) error {
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
 }
 
-// Without the error handler echo v4 asks no error for its status.
+// Without the middleware echo v4 asks no error for its status.
 func TestStatusCode(t *testing.T) {
 	e := echo.New()
 	e.GET("/orders/:id", NewRateLimitedOrders(orders{}, refused.Limiter(t)).Show)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/labstack/echo/v5"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rateecho"
 )
 
 //go:generate go tool rategen
@@ -22,11 +22,7 @@ type Orders interface {
 // newHandler returns a server whose handlers are behind their limits.
 func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
 	e := echo.New()
-	e.HTTPErrorHandler = func(c *echo.Context, err error) {
-		if !ratehttp.Error(c.Response(), c.Request(), err) {
-			echo.DefaultHTTPErrorHandler(false)(c, err)
-		}
-	}
+	e.Use(rateecho.Middleware())
 	e.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
-	return ratehttp.Middleware()(e)
+	return e
 }

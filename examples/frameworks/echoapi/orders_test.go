@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v5"
 	"github.com/rategen/rategen/examples/frameworks/refused"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateecho"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -22,7 +23,7 @@ func (orders) Show(c *echo.Context) error {
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
 }
 
 // Errors that are no refusals keep the answer of the framework.
@@ -56,6 +57,7 @@ func TestLimitWithoutDirective(t *testing.T) {
 		Key:     func(r *http.Request) string { return r.URL.Path },
 	}
 	e := echo.New()
-	e.GET("/orders/:id", orders{}.Show, echo.WrapMiddleware(limit.Wrap))
-	refused.HTTP(t, ratehttp.Middleware()(e), refused.WithFields)
+	e.Use(rateecho.Middleware())
+	e.GET("/orders/:id", orders{}.Show, rateecho.Limit(limit))
+	refused.HTTP(t, e)
 }

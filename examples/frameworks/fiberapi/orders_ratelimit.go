@@ -65,3 +65,8 @@ func (s *RateLimitedOrders) Show(c *fiber.Ctx) error {
 	}
 	return s.next.Show(c)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}

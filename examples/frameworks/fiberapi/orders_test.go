@@ -35,6 +35,6 @@ func TestRefused(t *testing.T) {
 		}
 	})
 	url := "http://" + listener.Addr().String()
-	refused.At(t, url, refused.WithoutFields)
+	refused.At(t, url)
 	refused.Status(t, url+"/orders/missing", fiber.StatusNotFound)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/rategin"
 )
 
 //go:generate go tool rategen
@@ -15,16 +15,14 @@ import (
 type Orders interface {
 	// Show answers with an order.
 	//
-	//ratelimit:key=#c.Param("id") window=1h max=1 ctx=#c.Request.Context() deny=refuse(#c,#err)
+	//ratelimit:key=#c.Param("id") window=1h max=1 ctx=#c.Request.Context() deny=rategin.Deny(#c,#err)
 	Show(c *gin.Context)
 }
-
-// refuse answers a refused request.
-func refuse(c *gin.Context, err error) { ratehttp.Deny(c.Writer, c.Request, err); c.Abort() }
 
 // newHandler returns a server whose handlers are behind their limits.
 func newHandler(orders Orders, limiter *runtime.Limiter) http.Handler {
 	engine := gin.New()
+	engine.Use(rategin.Middleware())
 	engine.GET("/orders/:id", NewRateLimitedOrders(orders, limiter).Show)
-	return ratehttp.Middleware()(engine)
+	return engine
 }

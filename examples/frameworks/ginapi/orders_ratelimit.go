@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rategin"
 )
 
 // This code needs a runtime of version 0.1.0 or later.
@@ -58,9 +59,14 @@ func (s *RateLimitedOrders) Show(c *gin.Context) {
 			ctx = c.Request.Context()
 		}
 		if _, err := s.limiter.Take(ctx, ordersShowLimit.Limit(key)); err != nil {
-			refuse(c, err)
+			rategin.Deny(c, err)
 			return
 		}
 	}
 	s.next.Show(c)
+}
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
 }

@@ -14,5 +14,5 @@ func (orders) Show(c *gin.Context) { c.String(http.StatusOK, "order %s", c.Param
 
 func TestRefused(t *testing.T) {
 	gin.SetMode(gin.TestMode)
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
 }

@@ -26,8 +26,12 @@ type QueryResolver interface {
 
 // asGraphQL gives refusals a code, and the seconds to wait, as extensions.
 func asGraphQL(_ context.Context, err error) error {
-	e := &gqlerror.Error{Err: err, Message: err.Error(), Extensions: map[string]any{"code": "RATE_LIMITED"}}
-	if limited, ok := errors.AsType[*runtime.LimitedError](err); ok && limited.RetryAfter != runtime.Never {
+	limited, ok := errors.AsType[*runtime.LimitedError](err)
+	if !ok {
+		return &gqlerror.Error{Err: err, Message: "try again later", Extensions: map[string]any{"code": "UNAVAILABLE"}}
+	}
+	e := &gqlerror.Error{Err: err, Message: limited.Error(), Extensions: map[string]any{"code": "RATE_LIMITED"}}
+	if limited.RetryAfter != runtime.Never {
 		e.Extensions["retryAfter"] = math.Ceil(limited.RetryAfter.Seconds())
 	}
 	return e

@@ -53,3 +53,8 @@ func (s *RateLimitedQueryResolver) Order(ctx context.Context, id string) (*Order
 	}
 	return s.next.Order(ctx, id)
 }
+
+// Unwrap returns the QueryResolver behind the limits.
+func (s *RateLimitedQueryResolver) Unwrap() QueryResolver {
+	return s.next
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -42,5 +44,14 @@ func TestRefused(t *testing.T) {
 	}
 	if e := answer.Extensions; e.Code != "RATE_LIMITED" || e.RetryAfter < 1 || e.RetryAfter > 3600 {
 		t.Errorf("answer %s, want the code RATE_LIMITED, and 1 to 3600 seconds to wait", text)
+	}
+}
+
+// An outage has another code, and its text names no server.
+func TestUnavailable(t *testing.T) {
+	err := asGraphQL(t.Context(), fmt.Errorf("%w: dial tcp 127.0.0.1:6379: connection refused", runtime.ErrUnavailable))
+	text, failed := json.Marshal(err)
+	if failed != nil || !strings.Contains(string(text), `"UNAVAILABLE"`) || strings.Contains(string(text), "127.0.0.1") {
+		t.Errorf("an outage is told as %s, %v", text, failed)
 	}
 }

@@ -157,6 +157,11 @@ func (s *RateLimitedGuide) Chat(stream grpc.BidiStreamingServer[pb.Note, pb.Note
 	return s.next.Chat(stream)
 }
 
+// Unwrap returns the Guide behind the limits.
+func (s *RateLimitedGuide) Unwrap() Guide {
+	return s.next
+}
+
 // The limit of greeter.
 var greeterSayHelloLimit = &runtime.Rule{
 	Name:    "grpcapi.greeter.SayHello",
@@ -213,4 +218,9 @@ func (s *rateLimitedGreeter) SayHello(ctx context.Context, in *pb.HelloRequest) 
 		}
 	}
 	return s.next.SayHello(ctx, in)
+}
+
+// Unwrap returns the greeterInterface behind the limits.
+func (s *rateLimitedGreeter) Unwrap() greeterInterface {
+	return s.next
 }

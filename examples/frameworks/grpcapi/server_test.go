@@ -17,11 +17,12 @@ import (
 
 	pb "github.com/rategen/rategen/examples/frameworks/grpcapi/routev1"
 	"github.com/rategen/rategen/examples/frameworks/refused"
+	"github.com/rategen/rategen/runtime"
 )
 
 // Each call is made twice by one caller, and then once by another.
 func TestRefused(t *testing.T) {
-	conn := dial(t)
+	conn := dial(t, refused.Limiter(t))
 	greeter, guide := pb.NewGreeterClient(conn), pb.NewGuideClient(conn)
 	for name, call := range map[string]func(ctx context.Context, caller string, header grpc.CallOption) error{
 		"struct": func(ctx context.Context, caller string, header grpc.CallOption) error {
@@ -113,14 +114,22 @@ func drain[M any](receive func() (M, error)) error {
 	}
 }
 
+func TestUnavailable(t *testing.T) {
+	_, err := pb.NewGreeterClient(dial(t, refused.Down(t))).SayHello(t.Context(), &pb.HelloRequest{Name: "Ada"})
+	if status.Code(err) != codes.Unavailable || len(status.Convert(err).Details()) != 1 {
+		t.Errorf("without Redis: %v", err)
+	}
+	refused.NoAddress(t, status.Convert(err).Message())
+}
+
 // dial returns a connection to a server.
-func dial(t *testing.T) *grpc.ClientConn {
+func dial(t *testing.T, limiter *runtime.Limiter) *grpc.ClientConn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(guide{}, refused.Limiter(t))
+	server := newServer(guide{}, limiter)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {

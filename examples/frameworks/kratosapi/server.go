@@ -3,15 +3,11 @@ package kratosapi
 
 import (
 	"context"
-	"net/http"
-
-	"github.com/go-kratos/kratos/v2/errors"
 	kgrpc "github.com/go-kratos/kratos/v2/transport/grpc"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 
 	pb "github.com/rategen/rategen/examples/frameworks/grpcapi/routev1"
-	"github.com/rategen/rategen/runtime/rategrpc"
-	"github.com/rategen/rategen/runtime/ratehttp"
+	"github.com/rategen/rategen/runtime/ratekratos"
 )
 
 //go:generate go tool rategen
@@ -27,11 +23,6 @@ func (*greeter) SayHello(_ context.Context, in *pb.HelloRequest) (*pb.HelloReply
 	return &pb.HelloReply{Text: "order " + in.GetName()}, nil
 }
 
-// asKratos gives refusals the form of errors of Kratos.
-func asKratos(_ context.Context, err error) error {
-	return errors.New(http.StatusTooManyRequests, "RATE_LIMITED", err.Error()).WithCause(err)
-}
-
 // servers are the servers of the service.
 type servers struct {
 	http *khttp.Server
@@ -41,20 +32,13 @@ type servers struct {
 func newGreeter() *greeter { return new(greeter) }
 
 func newHTTPServer(service pb.GreeterServer) *khttp.Server {
-	server := khttp.NewServer(
-		khttp.Filter(ratehttp.Middleware()),
-		khttp.ErrorEncoder(func(w http.ResponseWriter, r *http.Request, err error) {
-			if !ratehttp.Error(w, r, err) {
-				khttp.DefaultErrorEncoder(w, r, err)
-			}
-		}),
-	)
+	server := khttp.NewServer(ratekratos.HTTP()...)
 	RegisterGreeterHTTPServer(server, service)
 	return server
 }
 
 func newGRPCServer(service pb.GreeterServer) *kgrpc.Server {
-	server := kgrpc.NewServer(kgrpc.Options(rategrpc.ServerOptions()...))
+	server := kgrpc.NewServer(ratekratos.GRPC()...)
 	pb.RegisterGreeterServer(server, service)
 	return server
 }

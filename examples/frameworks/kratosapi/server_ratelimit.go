@@ -69,3 +69,8 @@ func (s *rateLimitedGreeter) SayHello(ctx context.Context, in *pb.HelloRequest) 
 	}
 	return s.next.SayHello(ctx, in)
 }
+
+// Unwrap returns the greeterInterface behind the limits.
+func (s *rateLimitedGreeter) Unwrap() greeterInterface {
+	return s.next
+}

@@ -2,12 +2,9 @@ package kratosapi
 
 import (
 	"net"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/go-kratos/kratos/v2/errors"
-	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,47 +16,19 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-func TestHTTP(t *testing.T) {
-	for name, options := range map[string][]runtime.Option{
-		"the limiter's own error": nil,
-		"an error of Kratos":      {runtime.WithDenied(asKratos)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refused.HTTP(t, newServers(refused.Limiter(t, options...)).http, refused.WithFields)
-		})
-	}
-}
-
-// A server whose errors Kratos encodes needs WithDenied alone.
-func TestDefaultErrorEncoder(t *testing.T) {
-	server := khttp.NewServer()
-	RegisterGreeterHTTPServer(server, newRateLimitedGreeter(&greeter{}, refused.Limiter(t, runtime.WithDenied(asKratos))))
-	var answer *httptest.ResponseRecorder
-	for range 2 {
-		answer = httptest.NewRecorder()
-		server.ServeHTTP(answer, httptest.NewRequest("GET", "/orders/1", nil))
-	}
-	if body := answer.Body.String(); answer.Code != 429 || !strings.Contains(body, "RATE_LIMITED") {
-		t.Errorf("the second answer: status %d, %s; want 429 and RATE_LIMITED", answer.Code, body)
-	}
-}
+func TestHTTP(t *testing.T) { refused.HTTP(t, newServers(refused.Limiter(t)).http) }
 
 func TestGRPC(t *testing.T) {
-	t.Run("the limiter's own error", func(t *testing.T) {
-		err := second(t, refused.Limiter(t))
-		for _, detail := range status.Convert(err).Details() {
-			if _, ok := detail.(*errdetails.RetryInfo); ok {
-				return
-			}
+	err := second(t, refused.Limiter(t))
+	if e := errors.FromError(err); e.Code != 429 || e.Reason != "RATE_LIMIT_EXCEEDED" {
+		t.Errorf("code %d, reason %s; want 429 and RATE_LIMIT_EXCEEDED", e.Code, e.Reason)
+	}
+	for _, detail := range status.Convert(err).Details() {
+		if _, ok := detail.(*errdetails.RetryInfo); ok {
+			return
 		}
-		t.Errorf("no RetryInfo in %v", err)
-	})
-	t.Run("an error of Kratos", func(t *testing.T) {
-		err := second(t, refused.Limiter(t, runtime.WithDenied(asKratos)))
-		if e := errors.FromError(err); e.Code != 429 || e.Reason != "RATE_LIMITED" {
-			t.Errorf("code %d, reason %s; want 429 and RATE_LIMITED", e.Code, e.Reason)
-		}
-	})
+	}
+	t.Errorf("no RetryInfo in %v", err)
 }
 
 // second returns the error of a caller's second call.

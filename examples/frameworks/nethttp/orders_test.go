@@ -18,7 +18,8 @@ func (orders) Show(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }
 
 func TestLimitWithoutDirective(t *testing.T) {
@@ -29,5 +30,5 @@ func TestLimitWithoutDirective(t *testing.T) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /orders/{id}", limit.Wrap(http.HandlerFunc(orders{}.Show)))
-	refused.HTTP(t, ratehttp.Middleware()(mux), refused.WithFields)
+	refused.HTTP(t, ratehttp.Middleware()(mux))
 }

@@ -60,3 +60,8 @@ func (s *RateLimitedOrders) GetOrder(w http.ResponseWriter, r *http.Request, id 
 	}
 	s.next.GetOrder(w, r, id)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}

@@ -15,5 +15,6 @@ func (orders) GetOrder(w http.ResponseWriter, _ *http.Request, id string) {
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }

@@ -53,3 +53,8 @@ func (s *RateLimitedOrders) GetOrder(ctx context.Context, request GetOrderReques
 	}
 	return s.next.GetOrder(ctx, request)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}

@@ -14,5 +14,6 @@ func (orders) GetOrder(_ context.Context, request GetOrderRequestObject) (GetOrd
 }
 
 func TestRefused(t *testing.T) {
-	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(orders{}, refused.Limiter(t)))
+	refused.Unavailable(t, newHandler(orders{}, refused.Down(t)))
 }

@@ -74,3 +74,8 @@ func (s *RateLimitedQueries) GetOrder(ctx context.Context, id int64) (Order, err
 func (s *RateLimitedQueries) ListOrders(ctx context.Context) ([]Order, error) {
 	return s.next.ListOrders(ctx)
 }
+
+// Unwrap returns the QueriesInterface behind the limits.
+func (s *RateLimitedQueries) Unwrap() QueriesInterface {
+	return s.next
+}

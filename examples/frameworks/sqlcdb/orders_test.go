@@ -19,7 +19,8 @@ func TestRefused(t *testing.T) {
 		mock.ExpectQuery("SELECT id, item FROM orders").WithArgs(id + 1).
 			WillReturnRows(sqlmock.NewRows([]string{"id", "item"}).AddRow(id+1, item))
 	}
-	refused.HTTP(t, newHandler(New(db), refused.Limiter(t)), refused.WithFields)
+	refused.HTTP(t, newHandler(New(db), refused.Limiter(t)))
+	refused.Unavailable(t, newHandler(New(db), refused.Down(t)))
 	if err := mock.ExpectationsWereMet(); err != nil {
 		t.Error(err)
 	}

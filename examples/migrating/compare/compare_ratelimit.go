@@ -55,3 +55,8 @@ func (s *RateLimitedMailer) Send(ctx context.Context, to string) error {
 	}
 	return s.next.Send(ctx, to)
 }
+
+// Unwrap returns the Mailer behind the limits.
+func (s *RateLimitedMailer) Unwrap() Mailer {
+	return s.next
+}

@@ -66,3 +66,8 @@ func (s *RateLimitedOrders) List(w http.ResponseWriter, r *http.Request) {
 	}
 	s.next.List(w, r)
 }
+
+// Unwrap returns the Orders behind the limits.
+func (s *RateLimitedOrders) Unwrap() Orders {
+	return s.next
+}

@@ -102,3 +102,8 @@ func (s *RateLimitedService) Export(ctx context.Context, customer string) error 
 	}
 	return s.next.Export(ctx, customer)
 }
+
+// Unwrap returns the Service behind the limits.
+func (s *RateLimitedService) Unwrap() Service {
+	return s.next
+}

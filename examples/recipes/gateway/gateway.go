@@ -24,9 +24,9 @@ type Model interface {
 	// Complete has the model answer.
 	//
 	//ratelimit:key=#req.Tenant max=60 name=gateway.requests
-	//ratelimit:key=#req.Tenant max=100_000 algorithm=token-bucket cost=reserve(#req) settle=#resp.Usage.TotalTokens refund="#err != nil" name=gateway.tokens
+	//ratelimit:key=#req.Tenant max=100_000 algorithm=token-bucket cost=reserve(#req) settle=used(#resp) refund="#err != nil" name=gateway.tokens
 	//ratelimit:max=1000 algorithm=sliding-counter name=gateway.requests.all
-	//ratelimit:max=1_000_000 algorithm=token-bucket cost=reserve(#req) settle=#resp.Usage.TotalTokens refund="#err != nil" name=gateway.tokens.all
+	//ratelimit:max=1_000_000 algorithm=token-bucket cost=reserve(#req) settle=used(#resp) refund="#err != nil" name=gateway.tokens.all
 	Complete(ctx context.Context, req Request) (resp *Response, err error)
 }
 
@@ -40,4 +40,13 @@ func reserve(req Request) int64 {
 		answer = most
 	}
 	return int64(len(req.Prompt)/4) + answer
+}
+
+// used returns how many tokens a call has used. A model that does not say counts as it
+// has reserved.
+func used(resp *Response) int64 {
+	if resp == nil || resp.Usage.TotalTokens == 0 {
+		return -1
+	}
+	return resp.Usage.TotalTokens
 }

@@ -75,9 +75,9 @@ func NewRateLimitedModel(next Model, limiter *runtime.Limiter) *RateLimitedModel
 }
 
 // Complete is limited to 60 per 1m for each #req.Tenant, 100_000 per 1m for
-// each #req.Tenant (refunded if #err != nil, else settled at
-// #resp.Usage.TotalTokens), 1000 per 1m and to 1_000_000 per 1m (refunded if
-// #err != nil, else settled at #resp.Usage.TotalTokens).
+// each #req.Tenant (refunded if #err != nil, else settled at used(#resp)),
+// 1000 per 1m and to 1_000_000 per 1m (refunded if #err != nil, else settled
+// at used(#resp)).
 func (s *RateLimitedModel) Complete(ctx context.Context, req Request) (*Response, error) {
 	if !s.limiter.Enabled() {
 		return s.next.Complete(ctx, req)
@@ -95,14 +95,19 @@ func (s *RateLimitedModel) Complete(ctx context.Context, req Request) (*Response
 	resp, err := s.next.Complete(ctx, req)
 	if err != nil {
 		limit2 = limit2.WithSettled(0)
-	} else if resp != nil {
-		limit2 = limit2.WithSettled(resp.Usage.TotalTokens)
+	} else if cost := used(resp); cost >= 0 {
+		limit2 = limit2.WithSettled(cost)
 	}
 	if err != nil {
 		limit4 = limit4.WithSettled(0)
-	} else if resp != nil {
-		limit4 = limit4.WithSettled(resp.Usage.TotalTokens)
+	} else if cost2 := used(resp); cost2 >= 0 {
+		limit4 = limit4.WithSettled(cost2)
 	}
 	s.limiter.SettleLater(ctx, decision, limit, limit2, limit3, limit4)
 	return resp, err
+}
+
+// Unwrap returns the Model behind the limits.
+func (s *RateLimitedModel) Unwrap() Model {
+	return s.next
 }

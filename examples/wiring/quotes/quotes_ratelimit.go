@@ -53,3 +53,8 @@ func (s *RateLimitedQuotes) Price(ctx context.Context, symbol string) (int, erro
 	}
 	return s.next.Price(ctx, symbol)
 }
+
+// Unwrap returns the Quotes behind the limits.
+func (s *RateLimitedQuotes) Unwrap() Quotes {
+	return s.next
+}

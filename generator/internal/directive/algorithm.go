@@ -5,20 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
-// The algorithms, as directives name them. A rule is written with the name in
-// package runtime that has the same words: fixed-window is FixedWindow.
-const (
-	SlidingLog     = "sliding-log"
-	slidingCounter = "sliding-counter"
-	fixedWindow    = "fixed-window"
-	tokenBucket    = "token-bucket"
-	leakyBucket    = "leaky-bucket"
-	Concurrency    = "concurrency"
-)
-
-var algorithms = []string{SlidingLog, slidingCounter, fixedWindow, tokenBucket, leakyBucket, Concurrency}
+// A rule is written with the name in package runtime that has the words of its algorithm:
+// fixed-window is FixedWindow.
+var algorithms = []string{spec.SlidingLog, spec.SlidingCounter, spec.FixedWindow, spec.TokenBucket, spec.LeakyBucket, spec.Concurrency}
 
 // latency is the signal that the wrapper measures.
 const latency = "latency"
@@ -26,16 +19,6 @@ const latency = "latency"
 // signals are what a max can adapt to: their names in directives and in
 // package adaptive.
 var signals = map[string]string{"cpu": "CPU", "memory": "Memory", latency: "Latency"}
-
-// Bounds of a rule's numbers; the runtime checks the same ones.
-const (
-	maxLog     = 1_000_000
-	maxLogCost = 250
-	maxCount   = 1_000_000_000_000
-	maxBuckets = 1000
-	MaxLimits  = 8 // on one method
-	maxWindow  = 366 * 24 * time.Hour
-)
 
 // Defaults of options whose values every rule has.
 const (
@@ -47,30 +30,8 @@ const (
 
 // ratesOf returns the algorithms that count calls in a time.
 func ratesOf(all []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == Concurrency })
+	return slices.DeleteFunc(slices.Clone(all), func(a string) bool { return a == spec.Concurrency })
 }
-
-// IsBucket reports whether an algorithm keeps a level that drains.
-func IsBucket(algorithm string) bool { return algorithm == tokenBucket || algorithm == leakyBucket }
-
-// MostOf returns the largest max of an algorithm.
-func MostOf(algorithm string) int64 {
-	if isStored(algorithm) {
-		return maxLog
-	}
-	return maxCount
-}
-
-// MostCost returns the largest cost of one call that an algorithm takes.
-func MostCost(algorithm string) int64 {
-	if isStored(algorithm) {
-		return maxLogCost
-	}
-	return maxCount
-}
-
-// isStored reports whether Redis stores every event that an algorithm counts.
-func isStored(algorithm string) bool { return algorithm == SlidingLog || algorithm == Concurrency }
 
 // otherAlgorithms lists the algorithms but the first for the manual.
 func otherAlgorithms() string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // buckets says how a sliding counter divides its window; the zero value is the
@@ -29,8 +31,8 @@ func parseBuckets(text string) (buckets, error) {
 	if m[2] != "" {
 		total *= fine
 	}
-	if total < 1 || total > maxBuckets {
-		return buckets{}, fmt.Errorf("%s is %d buckets, not 1 to %d", text, total, maxBuckets)
+	if total < 1 || total > spec.MaxBuckets {
+		return buckets{}, fmt.Errorf("%s is %d buckets, not 1 to %d", text, total, spec.MaxBuckets)
 	}
 	return buckets{coarse: coarse, fine: fine}, nil
 }

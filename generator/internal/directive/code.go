@@ -2,9 +2,19 @@ package directive
 
 import (
 	"strings"
+	"time"
 
 	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/internal/spec"
 )
+
+// aboveZero leaves a field out whose value is 0.
+func aboveZero(parsed any) any {
+	if parsed == time.Duration(0) {
+		return nil
+	}
+	return parsed
+}
 
 // A Name is a package-level name in generated code.
 type Name struct {
@@ -31,7 +41,7 @@ func (n names) code(v any) any {
 
 // algorithmCode writes fixed-window as runtime.FixedWindow.
 func algorithmCode(v any) any {
-	if v == SlidingLog {
+	if v == spec.SlidingLog {
 		return nil
 	}
 	var name strings.Builder

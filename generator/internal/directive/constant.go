@@ -135,5 +135,5 @@ func (s *Settings) constantsSay() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "I" + list(all, "and")[1:] + "."
+	return "I" + List(all, "and")[1:] + "."
 }

@@ -49,5 +49,5 @@ func (s *Settings) defaultsSay() string {
 	if len(s.byDefault) == 0 {
 		return ""
 	}
-	return "The package's defaults give it its " + list(s.byDefault, "and") + "."
+	return "The package's defaults give it its " + List(s.byDefault, "and") + "."
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // parseDuration reads a Go duration; it may also be whole days, as in 7d.
@@ -23,16 +25,18 @@ func parseDuration(text string) (time.Duration, error) {
 
 func parseResolution(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
-	if err == nil && (d <= 0 || d%time.Microsecond != 0) {
-		err = fmt.Errorf("%s is not a positive number of microseconds", text)
+	if err == nil {
+		err = spec.CheckResolution(d)
 	}
 	return d, err
 }
 
 func parseLease(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
-	if err == nil && (d < time.Millisecond || d%time.Microsecond != 0) {
-		err = fmt.Errorf("%s is not a number of microseconds from 1ms on; leave the option out if Redis is to decide every call", text)
+	if err == nil {
+		if err = spec.CheckLease(d); err != nil {
+			err = fmt.Errorf("%w; leave the option out if Redis is to decide every call", err)
+		}
 	}
 	return d, err
 }

@@ -4,42 +4,29 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // These functions return the fits column of a row of Options.
 
-func resolutionFits(s *Settings) error {
-	if resolution := get[time.Duration](s, "resolution"); resolution > s.Window() {
-		return fmt.Errorf("%s is longer than the window", ShortDuration(resolution))
+// rule returns the options that must go together for the runtime, too.
+func (s *Settings) rule() *spec.Rule {
+	return &spec.Rule{
+		Algorithm: s.Algorithm(), Window: s.Window(), Resolution: get[time.Duration](s, "resolution"),
+		Wait: s.Wait(), Block: s.Block(), Lease: s.Lease(),
 	}
-	return nil
 }
+
+func resolutionFits(s *Settings) error { return s.rule().FitsResolution() }
+
+func leaseFits(s *Settings) error { return s.rule().FitsLease() }
 
 func blockFits(s *Settings) error {
-	switch {
-	case s.IsShadow():
-		return errors.New("mode=shadow refuses nobody, so nobody can be blocked: remove one of the two")
-	case get[time.Duration](s, "wait") > 0:
-		return errors.New("a caller that waits for its turn is not denied, and so not blocked: remove block or wait")
-	case s.Algorithm() == Concurrency:
-		return errors.New("calls in flight end at any time, so concurrency blocks nobody: write block on a second limit, of the rate")
+	if !s.Refuses() {
+		return fmt.Errorf("mode=%s refuses nobody, so nobody can be blocked: remove one of the two", s.Mode())
 	}
-	return nil
-}
-
-func leaseFits(s *Settings) error {
-	lease, algorithm := s.Lease(), s.Algorithm()
-	switch {
-	case algorithm == Concurrency:
-		return errors.New("permits of concurrency come back with every return, so none are charged ahead: remove lease, or write it on a second limit, of the rate")
-	case get[time.Duration](s, "block") > 0:
-		return errors.New("a block keeps a caller out of every process at once, and a process with a lease does not ask: remove lease or block")
-	case algorithm == leakyBucket && s.Waits():
-		return errors.New("calls that wait for a leaky-bucket are in one line: remove lease or wait, or write algorithm=token-bucket")
-	case lease >= s.Window():
-		return fmt.Errorf("%s is not shorter than the window of %s", ShortDuration(lease), ShortDuration(s.Window()))
-	}
-	return nil
+	return s.rule().FitsBlock()
 }
 
 // onlyFits refuses two lists of methods.
@@ -52,7 +39,7 @@ func onlyFits(s *Settings) error {
 
 // ratesOnly is for options that change the charge of a call that is over.
 func ratesOnly(s *Settings) error {
-	if s.Algorithm() == Concurrency {
+	if s.Algorithm() == spec.Concurrency {
 		return errors.New("a permit of concurrency comes back with every return: remove the option, or write it on a second limit, of the rate")
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // An Option is one option of a directive: a row of [Options]. The manual, the
@@ -52,6 +54,9 @@ type Option struct {
 	// unset is the value that rategen list shows where a directive does not
 	// have the option, or nil for none. It may be a method of the settings.
 	unset any
+	// brief is what rategen list says of a limit beside its max, or "". It is nil for an
+	// option that it does not tell, or shows in a column.
+	brief func(*Settings) string
 	// says is what rategen explain says. It is nil for an option that other rows speak
 	// of, or that names something.
 	says says
@@ -135,6 +140,22 @@ func (s *Settings) Shown() []Shown {
 		all = append(all, Shown{o.Name, v})
 	}
 	return all
+}
+
+// Brief says in a few words how many calls are admitted, and how.
+func (s *Settings) Brief() string {
+	all := []string{s.MaxText() + " per " + ShortDuration(s.Window())}
+	if s.Algorithm() == spec.Concurrency {
+		all[0] = s.MaxText() + " in flight"
+	}
+	for i := range Options {
+		if o := &Options[i]; o.brief != nil && s.values[o.Name] != nil {
+			if text := o.brief(s); text != "" {
+				all = append(all, text)
+			}
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // texts returns the texts of values.

@@ -1,9 +1,8 @@
 package directive
 
 import (
-	"time"
-
 	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // Options has a row for each option, in the order of the manual.
@@ -17,12 +16,12 @@ var Options = []Option{{
 	Name: "window", guesses: "per interval period duration time ttl every timewindow", counts: true, Value: "DURATION",
 	Doc:      "the time that `max` refers to, `1ms` to `366d`; for `concurrency`, after which the permits of a process that died are free; like `burst`, `wait` and `block` also a Go constant, such as `config.Window`",
 	Default:  "`60s`, for `concurrency` `30s`",
-	constant: durations(time.Millisecond, maxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
+	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
 }, {
 	Name: "max", guesses: "limit limits count requests calls quota n burstmax maxcalls", counts: true, Value: "INTEGER",
 	Doc:     "calls admitted in a window, or in flight, 1 to 1,000,000 for `sliding-log` and `concurrency`, and to 10¹² for the others, or a Go integer expression such as `#plan.PerMinute`",
 	Default: "`100`",
-	parse:   expression, constant: integers(1, maxCount), unset: defaultMaxText,
+	parse:   expression, constant: integers(1, spec.MaxCount), unset: defaultMaxText,
 	says: says{TopicLimit: maxSays},
 }, {
 	Name: "rate", guesses: "ratelimit speed qps rps", counts: true, Value: "MAX/WINDOW",
@@ -34,35 +33,36 @@ var Options = []Option{{
 	Name: "algorithm", guesses: "algo strategy kind method", counts: true, Value: "NAME",
 	Doc:     "how calls are counted: `sliding-log`, which is exact, " + otherAlgorithms() + ", which counts calls in flight",
 	Default: "`sliding-log`",
-	parse:   text(parseAlgorithm), unset: SlidingLog,
+	parse:   text(parseAlgorithm), unset: spec.SlidingLog,
 	field: "Algorithm", code: algorithmCode,
-	says: says{TopicLimit: algorithmSays, TopicRefusal: refusalSays, TopicRedis: stateSays},
+	brief: algorithmBrief,
+	says:  says{TopicLimit: algorithmSays, TopicRefusal: refusalSays, TopicRedis: stateSays},
 }, {
 	Name: "storage", counts: true, Value: "zset|packed",
 	Doc:     "how Redis keeps a `sliding-log`: `zset` is easy to look at, `packed` is smallest and least work",
-	Default: "`zset`", algorithms: []string{SlidingLog},
+	Default: "`zset`", algorithms: []string{spec.SlidingLog},
 	parse: text(parseStorage), unset: "zset",
 	field: "Storage", code: names{"packed": {naming.RuntimePath, "Packed"}}.code,
 	says: says{TopicRedis: storageSays},
 }, {
 	Name: "resolution", guesses: "precision granularity", counts: true, Value: "DURATION",
 	Doc:     "times in a `sliding-log` fall to the start of a time slice of this length, and leave the window together",
-	Default: "exact", algorithms: []string{SlidingLog},
+	Default: "exact", algorithms: []string{spec.SlidingLog},
 	parse: text(parseResolution), fits: resolutionFits,
 	field: "Resolution",
 	says:  says{TopicLimit: resolutionSays},
 }, {
 	Name: "buckets", counts: true, Value: "N|NxM|auto",
 	Doc:     "how a `sliding-counter` divides its window: `60` equal buckets, `6x10` layered ones, or `auto`, as wide as the traffic allows",
-	Default: "`60`", algorithms: []string{slidingCounter},
+	Default: "`60`", algorithms: []string{spec.SlidingCounter},
 	parse: text(parseBuckets),
 	field: "Buckets", code: bucketsCode,
 	says: says{TopicLimit: bucketsSays},
 }, {
 	Name: "burst", guesses: "capacity size bucketsize", counts: true, Value: "INTEGER",
 	Doc:     "calls that a `token-bucket` or `leaky-bucket` admits at once, or that may wait in its line, 1 to 10¹²",
-	Default: "`max`, or as many as `wait` lets in", algorithms: []string{tokenBucket, leakyBucket},
-	constant: integers(1, maxCount),
+	Default: "`max`, or as many as `wait` lets in", algorithms: []string{spec.TokenBucket, spec.LeakyBucket},
+	constant: integers(1, spec.MaxCount),
 	field:    "Burst",
 	says:     says{TopicLimit: burstSays},
 }, {
@@ -104,15 +104,16 @@ var Options = []Option{{
 	Name: "wait", guesses: "timeout delay maxwait", Value: "DURATION",
 	Doc:      "how long a call may wait for its turn, the context's deadline permitting; a `leaky-bucket` then spaces calls evenly",
 	Default:  "`0s`",
-	constant: durations(1, maxWindow, "above 0 and up to 366d; leave the option out for calls that do not wait"),
-	field:    "Wait",
-	says:     says{TopicRefusal: waitSays},
+	constant: durations(0, spec.MaxWindow, "between 0s and 366d"),
+	field:    "Wait", code: aboveZero,
+	says: says{TopicRefusal: waitSays},
 }, {
 	Name: "block", guesses: "ban penalty cooldown blockfor", counts: true, Value: "DURATION",
 	Doc:      "for how long a caller that is denied stays denied, from that denial on; further tries do not extend it",
 	Default:  "`0s`, until there is room",
-	constant: durations(time.Millisecond, maxWindow, "between 1ms and 366d; leave the option out for callers that are not blocked"), fits: blockFits,
+	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d; leave the option out for callers that are not blocked"), fits: blockFits,
 	field: "Block",
+	brief: func(s *Settings) string { return "block " + ShortDuration(s.Block()) },
 	says:  says{TopicRefusal: blockSays},
 }, {
 	Name: "lease", counts: true, Value: "DURATION",
@@ -120,36 +121,41 @@ var Options = []Option{{
 	Default: "`0s`, Redis decides every call",
 	parse:   text(parseLease), fits: leaseFits,
 	field: "Lease",
+	brief: func(s *Settings) string { return "lease " + ShortDuration(s.Lease()) },
 	says:  says{TopicLimit: leaseSays},
 }, {
-	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|shadow",
-	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `enforce` refuses them",
+	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|soft|shadow",
+	Doc:     "`shadow` counts calls and refuses none, to try a limit out; `soft` does so and tells the method, which may do less: see `runtime.Exceeded`; `enforce` refuses them",
 	Default: "`enforce`",
-	parse:   oneOf("enforce", "shadow"), unset: "enforce",
-	field: "Mode", code: names{"shadow": {naming.RuntimePath, "Shadow"}}.code,
-	says: says{TopicRefusal: modeSays},
+	parse:   oneOf("enforce", "soft", "shadow"), unset: "enforce",
+	field: "Mode", code: names{"soft": {naming.RuntimePath, "Soft"}, "shadow": {naming.RuntimePath, "Shadow"}}.code,
+	brief: modeBrief,
+	says:  says{TopicRefusal: modeSays},
 }, {
 	Name: "adaptive", Value: "SIGNAL,SIGNAL...",
 	Doc:     "`cpu`, `memory`, `latency` or several of them: the max follows how busy the process is, from half to one and a half times `max`",
 	Default: "fixed",
 	parse:   as(parseSignals),
 	field:   "Adaptive", code: adaptiveCode, behind: true,
-	says: says{TopicLimit: adaptiveSays},
+	brief: func(*Settings) string { return "adaptive" },
+	says:  says{TopicLimit: adaptiveSays},
 }, {
 	Name: "refund", guesses: "giveback undo", ownOnly: true, Value: "CONDITION",
 	Doc:     "Go boolean expression over parameters and results; if it is true when the call returns, the charge is given back; `#err` is the error, `#result` the first result",
 	Default: "charges stay",
 	parse:   expression, fits: ratesOnly,
-	says: says{TopicEnd: refundSays},
+	brief: func(*Settings) string { return "refund" },
+	says:  says{TopicEnd: refundSays},
 }, {
 	Name: "settle", guesses: "actual actualcost realcost", ownOnly: true, Value: "INTEGER",
-	Doc:     "Go integer expression over parameters and results, such as `#result.Usage.Total`: what the call really cost; the difference to `cost` is given back, or charged on top",
+	Doc:     "Go integer expression over parameters and results, such as `#result.Usage.Total`: what the call really cost; the difference to `cost` is given back, or charged on top; a negative value means that it is not known, and `cost` stays",
 	Default: "`cost` stays",
 	parse:   expression, fits: ratesOnly,
-	says: says{TopicEnd: settleSays},
+	brief: func(*Settings) string { return "settle" },
+	says:  says{TopicEnd: settleSays},
 }, {
 	Name: "deny", guesses: "fallback ondeny onlimit reject", ownOnly: true, Value: "CALL",
-	Doc:     "Go call expression; the method returns what it gives when a limit refuses the call, in which `#err` is the refusal",
+	Doc:     "Go call expression; the method returns what it gives when this limit refuses the call, in which `#err` is the refusal",
 	Default: "the error, or an HTTP answer",
 	parse:   expression,
 }, {

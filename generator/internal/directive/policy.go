@@ -107,6 +107,18 @@ func (src *File) Foreign() map[string][]*Settings {
 	return found
 }
 
+// Evaluates reports whether expressions of a file need what a package with a name
+// declares. Policies of it are read, and never evaluated.
+func (src *File) Evaluates(name string) bool {
+	qualified := regexp.MustCompile(`(^|[^\pL\pN_.#])` + regexp.QuoteMeta(name) + `\.`)
+	for _, s := range src.settings() {
+		if slices.ContainsFunc(s.options, func(a assignment) bool { return a.name != "use" && qualified.MatchString(a.value.Text) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // LinkPolicies gives the policies of each package to the directives that use them.
 // It reports those that are unknown or declared twice.
 func LinkPolicies(files []*File, report diag.Func) {

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // A Topic is what a sentence of an explanation is about.
@@ -49,6 +51,20 @@ func (s *Settings) Says(about Topic) []string {
 	return all
 }
 
+func algorithmBrief(s *Settings) string {
+	if a := s.Algorithm(); a != spec.SlidingLog && a != spec.Concurrency {
+		return a
+	}
+	return ""
+}
+
+func modeBrief(s *Settings) string {
+	if s.Refuses() {
+		return ""
+	}
+	return s.Mode()
+}
+
 func keySays(s *Settings) string {
 	key := texts(s.Key())
 	switch len(key) {
@@ -57,7 +73,7 @@ func keySays(s *Settings) string {
 	case 1:
 		return "Calls are counted apart for each " + key[0] + "."
 	}
-	return "Calls are counted apart for each combination of " + list(key, "and") + "."
+	return "Calls are counted apart for each combination of " + List(key, "and") + "."
 }
 
 func maxSays(s *Settings) string {
@@ -65,15 +81,15 @@ func maxSays(s *Settings) string {
 	most, known := s.max()
 	limit := ""
 	switch s.Algorithm() {
-	case fixedWindow:
+	case spec.FixedWindow:
 		limit = "At most " + calls(most) + " in a window of " + window + ", which the first call begins."
-	case tokenBucket:
+	case spec.TokenBucket:
 		limit = calls(most) + " per " + window + " in the long run."
-	case leakyBucket:
+	case spec.LeakyBucket:
 		if limit = calls(most) + " per " + window + " in the long run."; s.Waits() {
 			limit = calls(most) + " per " + window + ", evenly spaced."
 		}
-	case Concurrency:
+	case spec.Concurrency:
 		limit = "At most " + calls(most) + " in flight, over all processes."
 	default:
 		limit = "At most " + calls(most) + " in " + exactly(s) + "."
@@ -97,17 +113,17 @@ func exactly(s *Settings) string {
 func algorithmSays(s *Settings) string {
 	most, known := s.max()
 	switch s.Algorithm() {
-	case SlidingLog:
+	case spec.SlidingLog:
 		if get[time.Duration](s, "resolution") == 0 {
 			return "The count is exact."
 		}
-	case fixedWindow:
+	case spec.FixedWindow:
 		twice := "twice that many"
 		if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
 			twice = strconv.FormatInt(2*n, 10)
 		}
 		return "Around the end of a window up to " + twice + " may pass within " + ShortDuration(s.Window()) + "."
-	case Concurrency:
+	case spec.Concurrency:
 		return "A call holds a permit until the method returns or panics."
 	}
 	return ""
@@ -140,7 +156,7 @@ func burstSays(s *Settings) string {
 	if s.Burst() > 0 {
 		burst = strconv.FormatInt(s.Burst(), 10)
 	}
-	if s.Algorithm() != leakyBucket || !s.Waits() {
+	if s.Algorithm() != spec.LeakyBucket || !s.Waits() {
 		return "After a pause a burst of up to " + calls(burst) + " passes at once."
 	}
 	if s.Burst() > 0 {
@@ -156,9 +172,9 @@ func leaseSays(s *Settings) string {
 	lease := ShortDuration(s.Lease())
 	text := "A process with many calls on a key charges some of them ahead, for up to " + lease + ", and admits these by itself."
 	switch s.Algorithm() {
-	case SlidingLog, slidingCounter:
+	case spec.SlidingLog, spec.SlidingCounter:
 		text += " So that the limit holds all the same, Redis counts every call for " + lease + " longer."
-	case tokenBucket, leakyBucket:
+	case spec.TokenBucket, spec.LeakyBucket:
 		text += " So that the limit holds all the same, the burst is lower by what drains in " + lease + "."
 	}
 	return text
@@ -184,19 +200,19 @@ func adaptiveSays(s *Settings) string {
 	if len(s.Adaptive()) == 0 {
 		return ""
 	}
-	return "The max follows how busy the process is by " + list(s.Adaptive(), "and") + ", from half to one and a half times the one declared."
+	return "The max follows how busy the process is by " + List(s.Adaptive(), "and") + ", from half to one and a half times the one declared."
 }
 
 func exceptSays(s *Settings) string {
 	if except := texts(s.Methods("except")); len(except) > 0 {
-		return "It leaves out " + list(except, "and") + "."
+		return "It leaves out " + List(except, "and") + "."
 	}
 	return ""
 }
 
 func onlySays(s *Settings) string {
 	if only := texts(s.Methods("only")); len(only) > 0 {
-		return "Of the interface's methods it applies to " + list(only, "and") + " only."
+		return "Of the interface's methods it applies to " + List(only, "and") + " only."
 	}
 	return ""
 }
@@ -226,8 +242,8 @@ func calls(n string) string {
 	return n + " calls"
 }
 
-// list writes words as in "a, b and c".
-func list(words []string, and string) string {
+// List writes words as in "a, b and c".
+func List(words []string, and string) string {
 	last := len(words) - 1
 	if last < 1 {
 		return strings.Join(words, "")

@@ -3,24 +3,26 @@ package directive
 import (
 	"strconv"
 	"time"
+
+	"github.com/rategen/rategen/internal/spec"
 )
 
 func refusalSays(s *Settings) string {
-	if s.IsShadow() {
+	if !s.Refuses() {
 		return ""
 	}
 	most, _ := s.max()
 	switch s.Algorithm() {
-	case fixedWindow:
+	case spec.FixedWindow:
 		return "A call is refused while the window has no room for it, and then counts for nothing."
-	case leakyBucket:
+	case spec.LeakyBucket:
 		if s.Waits() {
 			return "" // the row of wait says it
 		}
 		return "A call is refused while the bucket has no room for it, and then counts for nothing."
-	case tokenBucket:
+	case spec.TokenBucket:
 		return "A call is refused while the bucket has no tokens for it, and then counts for nothing."
-	case Concurrency:
+	case spec.Concurrency:
 		return "A call is refused while " + calls(most) + " run."
 	}
 	return "A call is refused while the last " + ShortDuration(s.Window()) + " have no room for it, and then counts for nothing."
@@ -29,9 +31,9 @@ func refusalSays(s *Settings) string {
 func waitSays(s *Settings) string {
 	wait := get[time.Duration](s, "wait")
 	switch {
-	case wait == 0 || s.IsShadow():
+	case wait == 0 || !s.Refuses():
 		return ""
-	case s.Algorithm() == leakyBucket:
+	case s.Algorithm() == spec.LeakyBucket:
 		return "A call waits for its turn. It is refused at once if that comes later than " + ShortDuration(wait) + ", or than the deadline of its context."
 	}
 	return "Before that it waits for room, for up to " + ShortDuration(wait) + " and no longer than its context."
@@ -45,8 +47,11 @@ func blockSays(s *Settings) string {
 }
 
 func modeSays(s *Settings) string {
-	if s.IsShadow() {
+	switch s.Mode() {
+	case "shadow":
 		return "Nothing is refused: in shadow mode the limit counts, and reports what it would have refused."
+	case "soft":
+		return "Nothing is refused: in soft mode a call that the limit has no room for goes on, and finds the limit in runtime.Exceeded of its context."
 	}
 	return ""
 }
@@ -73,13 +78,13 @@ func settleSays(s *Settings) string {
 // stateSays tells what Redis holds for a key. That of a log is in the row of storage.
 func stateSays(s *Settings) string {
 	switch s.Algorithm() {
-	case slidingCounter:
+	case spec.SlidingCounter:
 		return "A string with the count of each bucket that is in use."
-	case fixedWindow:
+	case spec.FixedWindow:
 		return "A string with the start of the window and a count."
-	case tokenBucket, leakyBucket:
+	case spec.TokenBucket, spec.LeakyBucket:
 		return "A string with a level and its time."
-	case Concurrency:
+	case spec.Concurrency:
 		return "A sorted set with an entry for each permit. Those of a process that dies are free " + ShortDuration(s.Window()) + " later."
 	}
 	return ""
@@ -99,7 +104,7 @@ func storageSays(s *Settings) string {
 
 // failSays is about failures as [stateSays] is about Redis.
 func failSays(s *Settings) string {
-	if s.IsShadow() {
+	if !s.Refuses() {
 		return "If Redis gives no answer, the call goes on and is not counted."
 	}
 	const noAnswer = "If Redis gives no answer in time, "
@@ -119,24 +124,24 @@ func failSays(s *Settings) string {
 func (s *Settings) KeyTag() string {
 	tag := ""
 	switch s.Algorithm() {
-	case SlidingLog:
+	case spec.SlidingLog:
 		if storage := s.Storage(); storage != "" && storage != "zset" {
 			tag = "%" + storage
 		}
-	case slidingCounter:
+	case spec.SlidingCounter:
 		tag = "%counter"
 		if b := get[buckets](s, "buckets"); b.fine > 0 {
 			tag = "%layered-" + b.String() + "-" + strconv.FormatInt((s.Window()+s.Lease()).Microseconds(), 10)
 		}
-	case fixedWindow:
+	case spec.FixedWindow:
 		tag = "%window"
-	case tokenBucket:
+	case spec.TokenBucket:
 		tag = "%token"
-	case leakyBucket:
+	case spec.LeakyBucket:
 		if tag = "%leaky"; s.Waits() {
 			tag = "%queue"
 		}
-	case Concurrency:
+	case spec.Concurrency:
 		tag = "%permits"
 	}
 	if s.Block() > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // Settings are the options of a directive, with the meaning of their values.
@@ -203,8 +204,14 @@ func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block")
 // ahead, or 0.
 func (s *Settings) Lease() time.Duration { return get[time.Duration](s, "lease") }
 
-// IsShadow reports whether calls are counted and never refused.
-func (s *Settings) IsShadow() bool { return get[string](s, "mode") == "shadow" }
+// Mode returns whether calls are refused.
+func (s *Settings) Mode() string { return cmp.Or(get[string](s, "mode"), "enforce") }
+
+// Refuses reports whether calls may be refused, and are not counted only.
+func (s *Settings) Refuses() bool { return s.Mode() == "enforce" }
+
+// IsSoft reports whether calls are told that they are over the limit.
+func (s *Settings) IsSoft() bool { return s.Mode() == "soft" }
 
 // Adaptive returns the signals that the max adapts to.
 func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
@@ -212,17 +219,23 @@ func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
 // Window returns the time that the max refers to.
 func (s *Settings) Window() time.Duration {
 	byDefault := defaultWindow
-	if s.Algorithm() == Concurrency {
+	if s.Algorithm() == spec.Concurrency {
 		byDefault = defaultHeld
 	}
 	return cmp.Or(get[time.Duration](s, "window"), byDefault)
 }
 
+// Wait returns for how long calls may wait for their turn.
+func (s *Settings) Wait() time.Duration { return get[time.Duration](s, "wait") }
+
+// IsQueue reports whether calls stand in line.
+func (s *Settings) IsQueue() bool { return s.rule().IsQueue() }
+
 // Waits reports whether calls may wait for their turn.
-func (s *Settings) Waits() bool { return get[time.Duration](s, "wait") > 0 }
+func (s *Settings) Waits() bool { return s.Wait() > 0 }
 
 // Algorithm returns how calls are counted.
-func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), SlidingLog) }
+func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), spec.SlidingLog) }
 
 // Measured reports whether the wrapper has to measure how long calls take.
 func (s *Settings) Measured() bool { return slices.Contains(s.Adaptive(), latency) }

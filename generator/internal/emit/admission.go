@@ -89,9 +89,12 @@ func (a *admission) arguments() []jen.Code {
 func (a *admission) take(limits []jen.Code) {
 	m := a.method
 	a.ctx = a.context()
+	if m.IsSoft() {
+		a.add(a.ctx.Clone().Op("=").Add(a.runtime("WithExceeded")).Call(a.ctx))
+	}
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
-	if m.Settles() || m.Holds() {
+	if m.Settles() || m.Holds() || m.AnswersDiffer() {
 		decision = a.names.pick("decision")
 		a.decision = decision
 	}
@@ -100,7 +103,7 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	err := a.names.params[m.Refusal]
 	taken := jen.List(jen.Id(decision), jen.Id(err)).Op(":=").Add(take)
-	if decision == "_" {
+	if !m.Settles() && !m.Holds() {
 		a.add(jen.If(taken, jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	} else {
 		a.add(taken)

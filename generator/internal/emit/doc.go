@@ -80,8 +80,8 @@ func limitDoc(l *model.Limit) string {
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}
-	if l.Rule.IsShadow() {
-		text += " in shadow mode"
+	if !l.Rule.Refuses() {
+		text += " in " + l.Rule.Mode() + " mode"
 	}
 	return text
 }

@@ -85,7 +85,7 @@ func (e *emitter) collectImports() {
 			if m.NeedsBackground() {
 				s.use("context", "context")
 			}
-			if _, request := m.Handler(); request != nil && m.Deny == nil {
+			if _, request := m.Handler(); request != nil && slices.ContainsFunc(m.Limits, func(l *model.Limit) bool { return l.Deny == nil }) {
 				s.use(naming.HTTPPath, "ratehttp")
 			}
 			m.EachExpr(s.useExpr)

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"go/ast"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -158,13 +159,56 @@ func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []je
 	case l.Settle == nil:
 		return nested(a.refund(l.Refund, applies), with(jen.Lit(0)))
 	case l.Refund == nil:
-		return a.settledAt(l.Settle, applies, with)
+		code, _ := a.settledAt(l.Settle, applies, with)
+		return code
 	}
 	return nested(applies, a.refundedOrSettled(l, with))
 }
 
-func (a *admission) settledAt(x *expr.Expr, headers []header, with func(value jen.Code) []jen.Code) []jen.Code {
-	return a.evaluable(x.Lower(expr.Facts{}), headers, func() []jen.Code { return with(a.int64(x)) })
+// settledAt has a charge settled where its cost can be evaluated and is not negative.
+// It also reports whether the code is one if statement.
+func (a *admission) settledAt(x *expr.Expr, headers []header, with func(value jen.Code) []jen.Code) ([]jen.Code, bool) {
+	lowered := x.Lower(expr.Facts{})
+	if expr.HasShort(lowered.Steps) {
+		return a.evaluable(lowered, headers, func() []jen.Code {
+			known, value := a.known(x)
+			return nested(known, with(value))
+		}), false
+	}
+	headers = chain(headers, a.headers(x, lowered.Steps))
+	known, value := a.known(x)
+	headers = chain(headers, known)
+	return nested(headers, with(value)), len(headers) > 0 && len(headers[0].before) == 0 && !headers[0].isZero()
+}
+
+// known returns the if within which a settled cost is known, and the cost. A negative
+// one says that it is not.
+func (a *admission) known(x *expr.Expr) ([]header, jen.Code) {
+	switch {
+	case !x.MayBeNegative():
+		return nil, a.int64(x)
+	case a.calls(x):
+		value := a.int64(x)
+		cost := a.names.pick("cost")
+		return []header{{init: []jen.Code{jen.Id(cost).Op(":=").Add(value)}, condition: condition{text: cost + " >= 0"}}}, jen.Id(cost)
+	}
+	return []header{{condition: condition{text: a.headerText(x, x.Node, a.names) + " >= 0"}}}, a.int64(x)
+}
+
+// calls reports whether an expression calls something that is in no variable.
+func (a *admission) calls(x *expr.Expr) bool {
+	found := false
+	ast.Inspect(x.Node, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok && a.names.bind(e) != "" {
+			return false
+		}
+		if call, ok := n.(*ast.CallExpr); ok {
+			f := x.Info.Types[call.Fun]
+			found = found || f.IsValue() && !f.IsBuiltin()
+		}
+		return !found
+	})
+	return found
 }
 
 // refundedOrSettled settles what is not refunded.
@@ -180,10 +224,9 @@ func (a *admission) refundedOrSettled(l *limit, with func(value jen.Code) []jen.
 		code = append(code, nested(refund, []jen.Code{jen.Id(refunded).Op("=").True()})...)
 		refund = within(nil, plain(refunded))
 	}
-	settle := l.Settle.Lower(expr.Facts{})
-	otherwise := a.evaluable(settle, nil, func() []jen.Code { return with(a.int64(l.Settle)) })
+	otherwise, isIf := a.settledAt(l.Settle, nil, with)
 	head := jen.If(jen.Op(refund[0].String())).Block(with(jen.Lit(0))...).Else()
-	if isOneIf(settle.Steps) {
+	if isIf {
 		return append(code, head.Add(otherwise...))
 	}
 	return append(code, head.Block(otherwise...))

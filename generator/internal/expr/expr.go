@@ -81,6 +81,13 @@ func NewScope(f *load.File, home *types.Package, r *diag.Reporter) *Scope {
 	return s
 }
 
+// Quiet returns a scope that reports nothing.
+func (s *Scope) Quiet() *Scope {
+	quiet := *s
+	quiet.report = diag.NewReporter(s.report.Fset, "")
+	return &quiet
+}
+
 // check checks an expression that must give one value, with m's parameters in
 // scope, It reports what is wrong and returns nil.
 func (s *Scope) check(option string, v directive.Value, m *Signature) *Expr {

@@ -76,6 +76,9 @@ func (s *Scope) hint(e *Expr, pos token.Pos, msg string, m *Signature) (hint, in
 	}
 	candidates = slices.DeleteFunc(candidates, func(c string) bool { return strings.HasPrefix(c, load.StubPrefix) })
 	near := directive.Nearest(name, candidates)
+	if near == "" && isQualifier(e.Node, pos) {
+		return fmt.Sprintf(": a package that only directives use needs a line %simport %q in the file", directive.Prefix, s.pathNamed(name)), ""
+	}
 	if near == "" || strings.Contains(msg, "but does have") { // the type checker's own hint
 		return "", near
 	}
@@ -83,6 +86,30 @@ func (s *Scope) hint(e *Expr, pos token.Pos, msg string, m *Signature) (hint, in
 		near = "#" + near
 	}
 	return fmt.Sprintf(" (did you mean %q?)", near), near
+}
+
+// isQualifier reports whether the name at pos stands before a dot.
+func isQualifier(node ast.Node, pos token.Pos) bool {
+	found := false
+	ast.Inspect(node, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.X.Pos() == pos {
+			_, isName := sel.X.(*ast.Ident)
+			found = found || isName
+		}
+		return !found
+	})
+	return found
+}
+
+// pathNamed returns the path of a package that another file of the package imports, or
+// else the name, which is a path in the standard library.
+func (s *Scope) pathNamed(name string) string {
+	for _, p := range s.pkg.Imports() {
+		if p.Name() == name {
+			return p.Path()
+		}
+	}
+	return name
 }
 
 // selectorAt returns the selector whose selected name is at pos, or nil.

@@ -122,23 +122,28 @@ func IsTypeParam(t types.Type) bool {
 // of the type parameters that the type declares: its methods may call them
 // something else.
 func MethodsOf(t *types.Named) *types.Interface {
-	if t.TypeParams().Len() > 0 {
-		var params []types.Type
-		for p := range t.TypeParams().TypeParams() {
-			params = append(params, p)
-		}
-		if own, err := types.Instantiate(nil, t, params, false); err == nil {
-			t = own.(*types.Named)
-		}
-	}
 	var methods []*types.Func
-	for m := range t.Methods() {
+	for m := range Instance(t).Methods() {
 		if sig := m.Signature(); m.Exported() {
 			sig = types.NewSignatureType(nil, nil, nil, sig.Params(), sig.Results(), sig.Variadic())
 			methods = append(methods, types.NewFunc(m.Pos(), m.Pkg(), m.Name(), sig))
 		}
 	}
 	return types.NewInterfaceType(methods, nil).Complete()
+}
+
+// Instance returns a type with its own type parameters as arguments.
+func Instance(t *types.Named) *types.Named {
+	var params []types.Type
+	for p := range t.TypeParams().TypeParams() {
+		params = append(params, p)
+	}
+	if len(params) > 0 {
+		if own, err := types.Instantiate(nil, t, params, false); err == nil {
+			return own.(*types.Named)
+		}
+	}
+	return t
 }
 
 // MayImport applies the rule on internal packages. Packages of the standard

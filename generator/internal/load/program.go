@@ -130,29 +130,40 @@ func (p *Program) Orphans() []string {
 	return paths
 }
 
+// ImportWay is the function of the same name for the packages of the program.
+func (p *Program) ImportWay(from, to string) string {
+	return ImportWay(func(path string) []string {
+		if l := p.list.pkgs[path]; l != nil {
+			return l.Imports
+		}
+		return nil
+	}, from, to)
+}
+
 // ImportWay says how a package imports another one: " itself", or " by way of "
 // and the path of a third one. It is "" if it does not.
-func (p *Program) ImportWay(from, to string) string {
+func ImportWay(importsOf func(path string) []string, from, to string) string {
 	seen := map[string]bool{}
 	var imports func(path string) bool
 	imports = func(path string) bool {
 		if path == to {
 			return true
 		}
-		if seen[path] || p.list.pkgs[path] == nil {
+		if seen[path] {
 			return false
 		}
 		seen[path] = true
-		return slices.ContainsFunc(p.list.pkgs[path].Imports, imports)
+		return slices.ContainsFunc(importsOf(path), imports)
 	}
-	if l := p.list.pkgs[from]; l != nil && from != to {
-		for _, path := range l.Imports {
-			if path == to {
-				return " itself"
-			}
-			if imports(path) {
-				return " by way of " + path
-			}
+	if from == to {
+		return ""
+	}
+	for _, path := range importsOf(from) {
+		if path == to {
+			return " itself"
+		}
+		if imports(path) {
+			return " by way of " + path
 		}
 	}
 	return ""

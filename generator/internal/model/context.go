@@ -44,6 +44,16 @@ func (b *Builder) applyContext(m *Method, shared, own []*Rule, scope *expr.Scope
 			m.Ctx = scope.ContextOf(i, &m.Signature)
 		}
 	}
+	b.checkSoft(m)
+}
+
+// checkSoft reports a limit in soft mode on a method that cannot be told.
+func (b *Builder) checkSoft(m *Method) {
+	for _, l := range m.Limits {
+		if l.Rule.IsSoft() && !m.PassesContext() {
+			b.Report.At(l.Rule.Place("mode"), "mode: soft tells a call by its context that it is over the limit, and %s has no parameter of type context.Context that could be passed on: add one and leave ctx out, or write mode=shadow", m.Name).Over("soft")
+		}
+	}
 }
 
 // namedContext returns the context that rules name, or nil. It reports a second

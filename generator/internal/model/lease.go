@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // applyLease returns the largest cost that a call may have when a lease has lowered a
@@ -11,7 +12,7 @@ import (
 func (b *Builder) applyLease(l *Limit, most int64) int64 {
 	r := l.Rule
 	lease := r.Lease().Microseconds()
-	if lease <= 0 || r.Dynamic || !directive.IsBucket(r.Algorithm()) || r.Lease() >= r.Window() {
+	if lease <= 0 || r.Dynamic || !spec.IsBucket(r.Algorithm()) || r.Lease() >= r.Window() {
 		return most
 	}
 	admitted := int64(directive.DefaultMax)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // A Limit is a rule applied to the calls of a method, with the key, cost and
@@ -19,20 +20,22 @@ type Limit struct {
 	// Refund and Settle change the charge when the call is over.
 	Refund *expr.Expr // gives it back if true; nil: never
 	Settle *expr.Expr // is the real cost; nil: Cost
+
+	Deny *expr.Expr // what a call returns that it refuses; nil: the error, or what Handler says
 }
 
 // Settles reports whether the charge may change when the call is over.
 func (l *Limit) Settles() bool { return l.Refund != nil || l.Settle != nil }
 
 // Holds reports whether a permit is to be given back when the call is over.
-func (l *Limit) Holds() bool { return l.Rule.Algorithm() == directive.Concurrency }
+func (l *Limit) Holds() bool { return l.Rule.Algorithm() == spec.Concurrency }
 
 // EachExpr visits the expressions of a limit that depend on the call.
 func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 	for _, p := range l.Parts {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle} {
+	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle, l.Deny} {
 		if e != nil {
 			visit(e)
 		}
@@ -71,7 +74,7 @@ func (b *Builder) applyMax(l *Limit, m *Method, scope *expr.Scope) int64 {
 	if v == nil {
 		return directive.DefaultMax
 	}
-	bound := directive.MostOf(l.Rule.Algorithm())
+	bound := spec.MostOf(l.Rule.Algorithm())
 	e := scope.Integer("max", *v, &m.Signature)
 	if e == nil {
 		return bound
@@ -102,7 +105,7 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 		return
 	}
 	algorithm := l.Rule.Algorithm()
-	bound := directive.MostCost(algorithm)
+	bound := spec.MostCost(algorithm)
 	switch n, exact := int64Of(e.Const); {
 	case e.Const == nil:
 		l.Cost = e
@@ -129,17 +132,17 @@ func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
 		return
 	}
 	algorithm := l.Rule.Algorithm()
-	bound := directive.MostCost(algorithm)
-	if algorithm == directive.SlidingLog {
+	bound := spec.MostCost(algorithm)
+	if algorithm == spec.SlidingLog {
 		bound += reserved(l, bound) // that much on top
 	}
 	switch n, exact := int64Of(l.Settle.Const); {
 	case constant.Sign(l.Settle.Const) < 0:
 		b.Report.At(v.Pos, "settle: a cost of %s is negative: write what the call cost, 0 to give all back", l.Settle.Const)
 	case constant.Sign(l.Settle.Const) == 0:
-		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", directive.Concurrency)
-	case !exact || n > directive.MostCost(""):
-		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, directive.MostCost(""))
+		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", spec.Concurrency)
+	case !exact || n > spec.MostCost(""):
+		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, spec.MostCost(""))
 	case n > bound:
 		b.Report.At(v.Pos, "settle: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
 	case reserved(l, 0) == n:

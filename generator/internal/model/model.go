@@ -20,6 +20,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
 	"github.com/rategen/rategen/generator/internal/parallel"
+	"github.com/rategen/rategen/internal/spec"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -153,14 +154,14 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 			rules = append(rules, r)
 		}
 		b.checkPrefixes(m, rules)
-		if len(rules) > directive.MaxLimits {
-			b.Report.At(rules[directive.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), directive.MaxLimits)
+		if len(rules) > spec.MaxLimits {
+			b.Report.At(rules[spec.MaxLimits].Pos, "%s has %d limits, the most is %d: remove some", m.Name, len(rules), spec.MaxLimits)
 		}
 		for _, r := range rules {
 			b.Report.Guard(r.Pos, func() { m.Limits = append(m.Limits, b.newLimit(m, r, scopes(w, m))) })
 		}
 		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
-		b.applyDeny(w, m, rules, scopes(w, m))
+		b.applyDeny(w, m, scopes(w, m))
 	}
 }
 
@@ -267,7 +268,7 @@ func (b *Builder) checkImports(f *File, w *Wrapper) {
 						continue
 					}
 					if way := b.ImportWay(spec.Path, f.Home.Path()); way != "" {
-						b.Report.At(spec.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", spec.Path, f.Home.Path(), way)
+						ReportCircle(b.Report, spec, f.Home.Path(), way)
 					}
 				}
 			}
@@ -281,4 +282,10 @@ func (b *Builder) checkImports(f *File, w *Wrapper) {
 			check(r.Max)
 		}
 	}
+}
+
+// ReportCircle reports an import of a directive that imports the package of the
+// generated code, in a way that [load.ImportWay] has found.
+func ReportCircle(report *diag.Reporter, i *directive.Import, home, way string) {
+	report.At(i.Pos, "ratelimit:import: package %s imports package %s%s, which would then import it, too: move what the directive needs to a package that does not", i.Path, home, way)
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"go/types"
 	"slices"
 
@@ -34,10 +35,17 @@ func isNamed(t types.Type, pkgPath, name string) bool {
 	return ok && n.Obj().Name() == name && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == pkgPath
 }
 
+// answers reports whether a refused call of a method has something to return without
+// a deny.
+func (m *Method) answers() bool {
+	w, _ := m.Handler()
+	return w != nil || m.ReturnsError()
+}
+
 // canRefuse reports whether a method with these directives and these rules of
 // its whole interface has something to return for a refused call.
 func (m *Method) canRefuse(own []*directive.Directive, shared []*Rule) bool {
-	if w, _ := m.Handler(); w != nil || m.ReturnsError() {
+	if m.answers() {
 		return true
 	}
 	denies := func(s *directive.Settings) bool { return s.Expr("deny") != nil }
@@ -45,27 +53,64 @@ func (m *Method) canRefuse(own []*directive.Directive, shared []*Rule) bool {
 		slices.ContainsFunc(shared, func(r *Rule) bool { return denies(r.Settings) && !r.excepts(m) })
 }
 
-// applyDeny finds the deny of a method and checks it. The method has one, which
-// answers for all of its limits: its own goes before that of the whole interface.
-func (b *Builder) applyDeny(w *Wrapper, m *Method, rules []*Rule, scope *expr.Scope) {
-	var found *directive.Value
-	shared := false
-	for _, r := range rules {
-		v := r.Expr("deny")
-		switch {
-		case v == nil:
-		case found == nil || shared && !w.IsShared(r):
-			found, shared = v, w.IsShared(r)
-		case v.Text != found.Text:
-			b.Report.At(v.Pos, "deny: a refused call of %s cannot return both %s and %s: one line's deny answers for all limits of the method, so keep one", m.Name, found.Text, v.Text).Over(v.Text)
+// applyDeny finds what each limit of a method has a refused call return. That of a whole
+// interface gives way to the method's own if it does not fit its results. Where the
+// method has nothing to return but what a deny gives, a limit without one takes the
+// method's own, or else that of another limit.
+func (b *Builder) applyDeny(w *Wrapper, m *Method, scope *expr.Scope) {
+	var own, other *directive.Value
+	for _, l := range m.Limits {
+		v := l.Rule.Expr("deny")
+		if other = cmp.Or(other, v); !w.IsShared(l.Rule) {
+			own = cmp.Or(own, v)
 		}
 	}
-	if found == nil {
-		return
+	checked := map[directive.Value]*expr.Expr{}
+	for _, l := range m.Limits {
+		v, shared := l.Rule.Expr("deny"), w.IsShared(l.Rule)
+		switch {
+		case v == nil && !m.answers():
+			v = cmp.Or(own, other)
+		case v != nil && own != nil && shared && scope.Quiet().Call("deny", *v, m.Refused(), "") == nil:
+			v = own
+		}
+		if v == nil {
+			continue
+		}
+		if _, ok := checked[*v]; !ok {
+			remedy := "call a function that gives the same"
+			if shared {
+				remedy += ", add except=" + m.Name + ", or write a deny of its own for " + m.Name
+			}
+			checked[*v] = scope.Call("deny", *v, m.Refused(), remedy)
+		}
+		l.Deny = checked[*v]
 	}
-	remedy := "call a function that gives the same"
-	if shared {
-		remedy += ", add except=" + m.Name + ", or write a deny of its own for " + m.Name
+	b.checkNames(m)
+}
+
+// checkNames refuses limits that answer differently and that a call cannot tell apart,
+// since it knows which one refused it by its name.
+func (b *Builder) checkNames(m *Method) {
+	seen := map[string]*Limit{}
+	for _, l := range m.Limits {
+		before := seen[l.Rule.Name]
+		if before != nil && before.DenyText() != l.DenyText() {
+			b.Report.At(l.Rule.Pos, "deny: another limit of %s has the name %s, too, and answers a refused call differently: give each its own name", m.Name, l.Rule.Name).Over(directive.Prefix)
+		}
+		seen[l.Rule.Name] = l
 	}
-	m.Deny = scope.Call("deny", *found, m.Refused(), remedy)
+}
+
+// DenyText returns the deny of a limit as it is written, or "".
+func (l *Limit) DenyText() string {
+	if l.Deny == nil {
+		return ""
+	}
+	return l.Deny.Source.Text
+}
+
+// AnswersDiffer reports whether which limit has refused a call decides what it returns.
+func (m *Method) AnswersDiffer() bool {
+	return slices.ContainsFunc(m.Limits, func(l *Limit) bool { return l.DenyText() != m.Limits[0].DenyText() })
 }

@@ -7,9 +7,11 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // Memory that a log in a sorted set takes in Redis, in bytes an event, as
@@ -33,6 +35,7 @@ func (b *Builder) Warn(files []*File) {
 			for _, r := range w.Rules {
 				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
+				b.warnLine(r)
 			}
 			b.warnWait(f, w)
 			b.warnGenerated(f, w, generated)
@@ -40,6 +43,7 @@ func (b *Builder) Warn(files []*File) {
 			b.warnShared(w)
 			b.warnEmbedded(f, w)
 			b.warnRemoteAddr(f, w)
+			b.warnExtended(f, w)
 		}
 	}
 }
@@ -80,7 +84,7 @@ func (b *Builder) warnPrefix(r *Rule, seen map[string]*Rule) {
 
 // warnLog warns of a sorted set that gets large, unless it was asked for.
 func (b *Builder) warnLog(r *Rule) {
-	if r.Algorithm() != directive.SlidingLog || r.Storage() != "" || r.Dynamic {
+	if r.Algorithm() != spec.SlidingLog || r.Storage() != "" || r.Dynamic {
 		return
 	}
 	n := int64(directive.DefaultMax)
@@ -94,6 +98,30 @@ func (b *Builder) warnLog(r *Rule) {
 	b.Report.Warn(v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
 		n, byteSize(n*largeZSetEvent), largeZSetEvent, smallZSet, smallZSetEvent).
 		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
+}
+
+// warnLine warns of a wait for which the line of a leaky bucket is too short: the
+// last one in a full line has its turn sooner, and whoever comes then is refused at once.
+func (b *Builder) warnLine(r *Rule) {
+	most := float64(directive.DefaultMax)
+	if r.Max != nil {
+		n, _ := int64Of(r.Max.Const)
+		most = float64(n)
+	}
+	if !r.IsQueue() || r.Burst() == 0 || r.Dynamic || len(r.Adaptive()) > 0 {
+		return
+	}
+	turn := float64(r.Window()) / most
+	longest := time.Duration(float64(r.Burst()-1) * turn).Round(time.Microsecond)
+	if longest >= r.Wait() {
+		return
+	}
+	waits, meant := "no call waits longer than "+directive.ShortDuration(longest), "write wait="+longest.String()
+	if r.Burst() == 1 {
+		waits, meant = "no call waits", "remove wait"
+	}
+	b.Report.Warn(r.Place("wait"), "wait: %s: the line is full with burst=%d, and who finds it full is refused at once: leave burst out, or raise it to %d for a line of %s, or %s if that is meant",
+		waits, r.Burst(), int64(float64(r.Wait())/turn)+1, directive.ShortDuration(r.Wait()), meant)
 }
 
 // warnShared warns of a limit that all callers share though the method is told

@@ -41,8 +41,7 @@ type Method struct {
 	Limits     []*Limit // that a call must pass
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
-	Ctx  *expr.Expr
-	Deny *expr.Expr // what a refused call returns; nil: the error, or what Handler says
+	Ctx *expr.Expr
 }
 
 // EachExpr visits the expressions of a method that are evaluated with a call.
@@ -50,12 +49,14 @@ func (m *Method) EachExpr(visit func(*expr.Expr)) {
 	for _, l := range m.Limits {
 		l.EachExpr(visit)
 	}
-	if m.Deny != nil {
-		visit(m.Deny)
-	}
 	if m.Ctx != nil {
 		visit(m.Ctx)
 	}
+}
+
+// IsSoft reports whether calls are told that they are over a limit.
+func (m *Method) IsSoft() bool {
+	return slices.ContainsFunc(m.Limits, func(l *Limit) bool { return l.Rule.IsSoft() })
 }
 
 // Settles reports whether a charge may change when the call is over.
@@ -70,6 +71,12 @@ func (w *Wrapper) NextField() string { return w.field("next") }
 
 // LimiterField returns the name of the field for the limiter.
 func (w *Wrapper) LimiterField() string { return w.field("limiter") }
+
+// Unwraps reports whether the wrapper has a method Unwrap of its own. An error's Unwrap
+// means something else.
+func (w *Wrapper) Unwraps() bool {
+	return !slices.ContainsFunc(w.Methods, func(m *Method) bool { return m.Name == "Unwrap" || m.Name == "Error" })
+}
 
 func (w *Wrapper) field(name string) string {
 	taken := map[string]bool{}
@@ -121,7 +128,9 @@ func (b *Builder) newWrapper(f *File, decl *directive.Decl) *Wrapper {
 	ok = true
 	methods := slices.Collect(iface.Methods())
 	if decl.Concrete != nil {
-		w.Serves = servesOf(f.Pkg.Types.Scope().Lookup(name.Name), f.Home)
+		declared := f.Pkg.Types.Scope().Lookup(name.Name) // nil in another package of the directory
+		methods = append(methods, w.promoted(declared, f.Home)...)
+		w.Serves = servesOf(declared, f.Home)
 		methods = w.withServed(methods)
 	}
 	for _, fn := range methods {

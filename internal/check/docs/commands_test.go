@@ -63,6 +63,7 @@ var command = regexp.MustCompile(`^([A-Z_]+=\S+ )*(go (run|test|tool|generate|ve
 var foreign = map[string]string{
 	"curl":                 "it reloads Prometheus, whose manual says so",
 	"cd":                   "TestCommands follows it",
+	"cp":                   ".ci/quickstart runs it",
 	"export":               "it sets variables of the shell",
 	"golangci-lint":        "it builds from the network, and was tried by hand",
 	"./golangci-ratelimit": "golangci-lint builds it",
@@ -90,6 +91,9 @@ func check(t *testing.T, dir string, words []string) string {
 	case words[1] == "get", words[1] == "install", words[1] == "mod":
 		return checkModules(words[2:])
 	case words[1] == "tool" && len(words) > 2:
+		if strings.HasPrefix(words[2], "-modfile=") {
+			words = words[1:]
+		}
 		if name := words[2]; name != "-n" {
 			return checkProgram(t, filepath.Join("cmd", name), words[3:])
 		}

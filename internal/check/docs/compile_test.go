@@ -37,6 +37,7 @@ var imports = map[string]string{
 	"promhttp":    "github.com/prometheus/client_golang/prometheus/promhttp",
 	"rateconnect": "github.com/rategen/rategen/runtime/rateconnect",
 	"rategrpc":    "github.com/rategen/rategen/runtime/rategrpc",
+	"ratefield":   "github.com/rategen/rategen/runtime/ratefield",
 	"ratehttp":    "github.com/rategen/rategen/runtime/ratehttp",
 	"rateotel":    "github.com/rategen/rategen/runtime/rateotel",
 	"rateprom":    "github.com/rategen/rategen/runtime/rateprom",

@@ -1,14 +1,15 @@
 // Footprint measures what importing package runtime adds to a program that has go-redis
-// and net/http already: to its go.mod, its go.sum and its binary. It writes the result
-// into docs/compatibility.md, between the lines "<!-- measured -->" and
-// "<!-- /measured -->".
+// and net/http already: to its go.mod, its go.sum and its binary. And it measures what
+// go get of each package changes in a go.mod. It writes the results into
+// docs/compatibility.md, between the lines "<!-- measured -->" and "<!-- /measured -->",
+// and "<!-- got -->" and "<!-- /got -->".
 //
 // Usage, at the root of a checkout:
 //
 //	go run ./internal/check/footprint [-write]
 //
-// Without -write it prints the result. It needs what go mod tidy of this checkout has
-// brought into the module cache, and no network.
+// Without -write it prints the results. It needs what go mod tidy of this checkout and its
+// nested modules have brought into the module cache, or the network.
 package main
 
 import (
@@ -35,8 +36,12 @@ func run(checkout string, write bool) error {
 		return err
 	}
 	text, err := describe(checkout)
+	if err != nil {
+		return err
+	}
+	table, err := got(checkout)
 	if err != nil || !write {
-		fmt.Print(text)
+		fmt.Print(text, "\n", table)
 		return err
 	}
 	path := filepath.Join(checkout, "docs", "compatibility.md")
@@ -44,13 +49,26 @@ func run(checkout string, write bool) error {
 	if err != nil {
 		return err
 	}
-	const begin, end = "<!-- measured -->\n", "<!-- /measured -->"
-	before, rest, ok := strings.Cut(string(page), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return errors.New(path + " has no lines <!-- measured --> and <!-- /measured -->")
+	for mark, part := range map[string]string{"measured": text, "got": table} {
+		_, before, after := section(string(page), mark)
+		if after == "" {
+			return errors.New(path + " has no lines <!-- " + mark + " --> and <!-- /" + mark + " -->")
+		}
+		page = []byte(before + part + after)
 	}
-	return os.WriteFile(path, []byte(before+begin+text+end+after), 0o644)
+	return os.WriteFile(path, page, 0o644)
+}
+
+// section returns what stands between the marks of a page, and what is before and after,
+// with the marks.
+func section(page, mark string) (text, before, after string) {
+	begin, end := "<!-- "+mark+" -->\n", "<!-- /"+mark+" -->"
+	i, j := strings.Index(page, begin), strings.Index(page, end)
+	if i < 0 || j < i {
+		return "", "", ""
+	}
+	i += len(begin)
+	return page[i:j], page[:i], page[j:]
 }
 
 // describe returns what is added, as a table in Markdown.

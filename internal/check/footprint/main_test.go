@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestAdded(t *testing.T) {
 	}{
 		{"go.mod", added(without.required, with.required), []string{own}},
 		{"linked", added(without.linked, with.linked), []string{own}},
-		{"go.sum", added(without.summed, with.summed), []string{"github.com/google/go-cmp", "go.uber.org/goleak", "pgregory.net/rapid"}},
+		{"go.sum", added(without.summed, with.summed), []string{"github.com/google/go-cmp", "go.uber.org/goleak", "go.yaml.in/yaml/v4", "pgregory.net/rapid"}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: modules added (-want +got):\n%s", c.name, diff)
@@ -44,6 +45,29 @@ func TestAdded(t *testing.T) {
 	}
 	if more := with.stripped - without.stripped; more < 100_000 || more > 1_500_000 {
 		t.Errorf("the stripped binary has %d bytes more", more)
+	}
+}
+
+// TestGot wants docs/compatibility.md to tell what go get changes.
+func TestGot(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("gets modules: in a full run only")
+	}
+	checkout, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := got(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := section(string(page), "got")
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("run go run ./internal/check/footprint -write (-want +got):\n%s", diff)
 	}
 }
 

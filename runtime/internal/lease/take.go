@@ -76,3 +76,23 @@ func (t *Leases) Held() (keys int, units int64) {
 	}
 	return keys, units
 }
+
+// Units returns how many units there are that can be used, by the name of the rule.
+func (t *Leases) Units() map[string]int64 {
+	units := map[string]int64{}
+	sets, now := t.table.sets.Load(), clock.Now()
+	for s := 0; sets != nil && s < len(sets); s++ {
+		for i := range sets[s] {
+			e := sets[s][i].Load()
+			if e == nil {
+				continue
+			}
+			for g := e.current.Load(); g != nil; g = g.next.Load() {
+				if now < g.end {
+					units[e.plan.Name] += max(0, g.left.Load())
+				}
+			}
+		}
+	}
+	return units
+}

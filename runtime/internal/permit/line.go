@@ -104,9 +104,9 @@ func (p *Permits) Join(had *Turn, key []byte, own int64, behind bool) *Turn {
 	return t
 }
 
-// Await waits until the turn is to ask the store, or for as long as told. The error is
-// the context's.
-func (t *Turn) Await(ctx context.Context, wait time.Duration) error {
+// Await waits until the turn is to ask the store, or for as long as told. It calls begin
+// before it waits. The error is the context's.
+func (t *Turn) Await(ctx context.Context, wait time.Duration, begin func()) error {
 	p := t.permits
 	end := time.NewTimer(wait)
 	defer end.Stop()
@@ -119,6 +119,7 @@ func (t *Turn) Await(ctx context.Context, wait time.Duration) error {
 		if ask {
 			return err
 		}
+		begin()
 		if first && pause == nil {
 			timer := time.NewTimer(t.pause*3/4 + rand.N(t.pause/4))
 			defer timer.Stop()

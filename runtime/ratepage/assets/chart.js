@@ -48,28 +48,27 @@ export function areaChart(label) {
 const bars = 60;
 
 // sparkline returns a chart of one rule and a function that draws its last
-// seconds, each [admitted, denied]: denied stands on top.
+// seconds, each [admitted, denied, undecided], which stand on top of each other.
 export function sparkline() {
-  const a = svg("path", { class: "a" });
-  const d = svg("path", { class: "d" });
+  const paths = ["a", "d", "u"].map((name) => svg("path", { class: name }));
   const base = svg("path", { class: "base", d: `M0 27.5H${bars * 4}` });
-  const chart = svg("svg", { viewBox: `0 0 ${bars * 4} 28`, preserveAspectRatio: "none", "aria-hidden": "true" }, a, d, base);
+  const chart = svg("svg", { viewBox: `0 0 ${bars * 4} 28`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths, base);
   return {
     element: chart,
     draw(seconds, mode) {
       chart.dataset.mode = mode;
-      const most = Math.max(1, ...seconds.map(([x, y]) => x + y));
-      let below = "";
-      let above = "";
-      seconds.slice(-bars).forEach(([ok, no], i, all) => {
+      const most = Math.max(1, ...seconds.map((parts) => parts.reduce((sum, n) => sum + n, 0)));
+      const drawn = paths.map(() => "");
+      seconds.slice(-bars).forEach((parts, i, all) => {
         const x = (bars - all.length + i) * 4;
-        const h = (ok / most) * 27;
-        const top = ((ok + no) / most) * 27;
-        if (ok > 0) below += `M${x} 27v${-h.toFixed(1)}h3v${h.toFixed(1)}z`;
-        if (no > 0) above += `M${x} ${(27 - h).toFixed(1)}v${(h - top).toFixed(1)}h3v${(top - h).toFixed(1)}z`;
+        let y = 27;
+        parts.forEach((n, part) => {
+          const h = (n / most) * 27;
+          if (n > 0) drawn[part] += `M${x} ${y.toFixed(1)}v${(-h).toFixed(1)}h3v${h.toFixed(1)}z`;
+          y -= h;
+        });
       });
-      a.setAttribute("d", below);
-      d.setAttribute("d", above);
+      paths.forEach((path, part) => path.setAttribute("d", drawn[part]));
     },
   };
 }

@@ -10,7 +10,7 @@ const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, val
 
 export function detail(rule, context) {
   const box = el("div", { class: "box" });
-  const element = el("tr", { class: "detail" }, el("td", { colspan: "5" }, box));
+  const element = el("tr", { class: "detail" }, el("td", { colspan: "6" }, box));
   const offers = (name) => context.actions.includes(name);
   return {
     element,

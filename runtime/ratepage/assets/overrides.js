@@ -101,7 +101,7 @@ export function setHistory(entries) {
 }
 
 function say(e) {
-  if (e.error) return [el("span", { class: "bad" }, "Rejected: "), e.error];
+  if (e.error) return [el("span", { class: "bad" }, e.unread ? "Cannot be read: " : "Rejected: "), e.error];
   const parts = [];
   if (e.rule) parts.push(el("code", {}, e.rule), " ");
   if (e.note) parts.push(e.note);

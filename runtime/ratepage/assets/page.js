@@ -29,7 +29,7 @@ function setRules(answer) {
 
 function summary() {
   const n = rules.all().length;
-  setText($("summary"), `${n === 1 ? "1 rule" : `${count(n)} rules`}${host ? `, in one process on ${host}` : ""}`);
+  setText($("summary"), `${n === 1 ? "1 rule" : `${count(n)} rules`}. Rates and charts are those of one process${host ? ` on ${host}` : ""}; look-ups and overrides are for all.`);
 }
 
 function apply(frame) {

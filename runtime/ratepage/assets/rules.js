@@ -11,6 +11,7 @@ const recent = 5; // seconds that a rate is the mean of
 let rules = [];
 let shown = page;
 let calls = new Map(); // name -> seconds of [admitted, denied, shadow, undecided]
+let waiting = new Map(); // name -> calls that wait now
 let rows = new Map(); // rule -> its row
 let sorted = 0;
 let context = { actions: [] };
@@ -52,6 +53,7 @@ export function refresh() {
 // add takes a second of calls in.
 export function add(list, seconds) {
   const now = new Map(list.map((r) => [r.name, r.n.map((n) => n / seconds)]));
+  waiting = new Map(list.filter((r) => r.waiting).map((r) => [r.name, r.waiting]));
   for (const name of now.keys()) if (!calls.has(name)) calls.set(name, []);
   for (const [name, past] of calls) {
     past.push(now.get(name) ?? [0, 0, 0, 0]);
@@ -73,6 +75,7 @@ function matches(rule) {
   if (text && !rule.name.toLowerCase().includes(text) && !rule.source.toLowerCase().includes(text)) return false;
   switch ($("show").value) {
     case "denied": return refused(rule, keep) > 0;
+    case "undecided": return mean(rule.name, 3, keep) > 0;
     case "changed": return rule.overridden || rule.overridden_keys > 0 || rule.factor !== 1;
     case "shadow": return rule.mode === "shadow" || !rule.enabled;
   }
@@ -140,7 +143,7 @@ function foot(n) {
 
 function newRow(rule) {
   const spark = sparkline();
-  const cells = { limit: el("div", { class: "limit" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }) };
+  const cells = { limit: el("div", { class: "limit" }), wait: el("div", { class: "place" }), tags: el("div", { class: "tags" }), ok: el("td", { class: "number", "data-label": "admitted /s" }), no: el("td", { class: "number", "data-label": "refused /s" }), un: el("td", { class: "number", "data-label": "undecided /s" }) };
   const more = detail(rule, context);
   const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
     row.open = !row.open;
@@ -150,7 +153,7 @@ function newRow(rule) {
   } }, rule.name);
   const main = el("tr", {},
     el("td", {}, name, el("div", { class: "place" }, [rule.source, rule.algorithm, rule.copy && `limiter ${rule.copy + 1}`].filter(Boolean).join(" · "))),
-    el("td", {}, cells.limit, cells.tags), cells.ok, cells.no, el("td", { class: "spark" }, spark.element));
+    el("td", {}, cells.limit, cells.tags, cells.wait), cells.ok, cells.no, cells.un, el("td", { class: "spark" }, spark.element));
   let drawn = "";
   const row = {
     open: false,
@@ -163,9 +166,12 @@ function newRow(rule) {
         cells.tags.replaceChildren(...tagsOf(now));
         if (more.draw(now)) drawn = text;
       }
+      const n = waiting.get(now.name) ?? 0;
+      setText(cells.wait, n === 0 ? "" : n === 1 ? "1 call waits" : `${count(n)} calls wait`);
       number(cells.ok, mean(now.name, 0, recent), "");
       number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
-      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2]]), now.mode);
+      number(cells.un, mean(now.name, 3, recent), "worry");
+      spark.draw((calls.get(now.name) ?? []).map((s) => [s[0], s[1] + s[2], s[3]]), now.mode);
     },
   };
   return row;

@@ -50,7 +50,6 @@ func New(t testing.TB) *Redis {
 	}
 	r := &Redis{Miniredis: miniredis.NewMiniRedis(), t: t}
 	r.SetTime(start)
-	r.ClockTTL(true)
 	if err := r.Start(); err != nil {
 		t.Fatalf("ratetestredis: %v", err)
 	}
@@ -100,4 +99,6 @@ func (r *Redis) Advance(d time.Duration) {
 		r.t.Fatalf("ratetestredis: Advance(%v): a clock moves by at most 100 years in all, and this one has moved by %v", d, moved)
 	}
 	r.SetTime(start.Add(time.Duration(r.moved.Add(int64(d)))))
+	// After the time: a key must not be gone while the time it counts by goes on.
+	r.FastForward(d)
 }

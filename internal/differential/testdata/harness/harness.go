@@ -174,7 +174,11 @@ func (c *Case) expected() *result {
 		}
 	})
 	if r.settled != 0 {
-		value(c.Settle, func(v any) { r.settled = reflect.ValueOf(v).Int() }, func() {})
+		value(c.Settle, func(v any) {
+			if n := reflect.ValueOf(v).Int(); n >= 0 { // else the cost is not known
+				r.settled = n
+			}
+		}, func() {})
 	}
 	return r
 }

@@ -53,7 +53,7 @@ func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 }
 func (k *Key) AddInvalid(reason string) *Key { k.Invalid = true; return k }
 
-type Decision struct{}
+type Decision struct{ Rule string }
 
 // A Limiter admits all calls, or none.
 type Limiter struct {
@@ -68,7 +68,7 @@ func (l *Limiter) Register(...*Rule) {}
 func (l *Limiter) Take(_ context.Context, limits ...Limit) (Decision, error) {
 	l.Taken = append(l.Taken, limits...)
 	if l.Refuses && len(limits) > 0 {
-		return Decision{}, ErrRefused
+		return Decision{Rule: limits[0].Rule.Name}, ErrRefused
 	}
 	return Decision{}, nil
 }

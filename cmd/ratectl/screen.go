@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// A terminal is a screen with a keyboard.
+type terminal interface {
+	// raw has keys come one by one, and not shown, until restore is called.
+	raw() (restore func(), err error)
+	// size returns how many columns and lines the screen has.
+	size() (width, height int)
+}
+
+// A view is rows of a table below a title and headings.
+type view struct {
+	title string
+	head  []string
+	rows  [][]string
+}
+
+// A screen shows a table that is made anew again and again, and lets somebody sort and
+// filter it, and open one of its rows.
+type screen struct {
+	out   io.Writer
+	size  func() (width, height int)
+	wake  chan struct{} // receives a value when another table is wanted at once
+	quits context.CancelFunc
+
+	mu       sync.Mutex
+	table    view
+	failed   string // why there is no newer table
+	sort     int    // column, or -1: as the table comes
+	filter   string
+	typing   bool // the filter
+	opened   string
+	selected string // first cell of a row
+}
+
+func newScreen(out io.Writer, size func() (int, int), quits context.CancelFunc) *screen {
+	return &screen{out: out, size: size, wake: make(chan struct{}, 1), quits: quits, sort: -1}
+}
+
+// show shows another table, or why there is none.
+func (s *screen) show(t view, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = visible(err.Error())
+	} else {
+		s.table, s.failed = t, ""
+	}
+	s.draw()
+}
+
+// rule returns the row that is opened, or "".
+func (s *screen) rule() string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+// listen reads keys until there are no more.
+func (s *screen) listen(in io.Reader) {
+	keys := make([]byte, 64)
+	for {
+		n, err := in.Read(keys)
+		if n > 0 {
+			s.press(keys[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// press does what keys say that were pressed.
+func (s *screen) press(keys []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(keys) > 0 {
+		key := string(keys[:1])
+		if keys[0] == '\x1b' && len(keys) > 2 { // an arrow, or another key that is several bytes
+			key = string(keys[:3])
+		}
+		keys = keys[len(key):]
+		if key == "\x03" || key == "q" && !s.typing {
+			s.quits()
+			return
+		}
+		if s.typing {
+			s.typed(key)
+		} else {
+			s.command(key)
+		}
+	}
+	s.draw()
+}
+
+// typed takes a key in that is part of the filter.
+func (s *screen) typed(key string) {
+	switch {
+	case key == "\r" || key == "\n":
+		s.typing = false
+	case key == "\x1b":
+		s.typing, s.filter = false, ""
+	case key == "\x7f" || key == "\b":
+		s.filter = s.filter[:max(0, len(s.filter)-1)]
+	case len(key) == 1 && key >= " ":
+		s.filter += key
+	}
+}
+
+// command does what a key says.
+func (s *screen) command(key string) {
+	rows := s.visible()
+	at := max(0, slices.IndexFunc(rows, func(row []string) bool { return row[0] == s.selected }))
+	move := func(to int) {
+		if len(rows) > 0 {
+			s.selected = rows[min(max(to, 0), len(rows)-1)][0]
+		}
+	}
+	switch key {
+	case "s":
+		if s.sort++; s.sort >= len(s.table.head) {
+			s.sort = -1
+		}
+	case "/":
+		s.typing, s.filter = true, ""
+	case "\x1b[A", "k":
+		move(at - 1)
+	case "\x1b[B", "j":
+		move(at + 1)
+	case "\r", "\n":
+		if s.opened == "" && len(rows) > 0 {
+			s.turn(rows[at][0])
+		}
+	case "\x1b", "\x7f", "\x1b[D":
+		if s.opened != "" {
+			s.turn("")
+		}
+	}
+}
+
+// turn opens a row, or goes back to all.
+func (s *screen) turn(to string) {
+	s.selected = s.opened // where it was
+	s.opened, s.filter, s.sort, s.table = to, "", -1, view{title: "a moment"}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// visible returns the rows that fit the filter, in order.
+func (s *screen) visible() [][]string {
+	var rows [][]string
+	for _, row := range s.table.rows {
+		if strings.Contains(strings.ToLower(strings.Join(row, " ")), strings.ToLower(s.filter)) {
+			rows = append(rows, row)
+		}
+	}
+	if s.sort >= 0 && s.sort < len(s.table.head) {
+		slices.SortStableFunc(rows, func(a, b []string) int { return compareCells(a[s.sort], b[s.sort]) })
+	}
+	return rows
+}
+
+// compareCells orders cells: numbers and times before text, the greatest first.
+func compareCells(a, b string) int {
+	x, isX := weight(a)
+	y, isY := weight(b)
+	switch {
+	case isX && isY && x != y:
+		return map[bool]int{true: -1, false: 1}[x > y]
+	case isX != isY:
+		return map[bool]int{true: -1, false: 1}[isX]
+	}
+	return strings.Compare(a, b)
+}
+
+// weight returns how much a cell says: a number, a share such as 3/5, or a time.
+func weight(cell string) (float64, bool) {
+	if of, whole, is := strings.Cut(cell, "/"); is {
+		x, errX := strconv.ParseFloat(of, 64)
+		y, errY := strconv.ParseFloat(whole, 64)
+		return x / max(y, 1), errX == nil && errY == nil
+	}
+	if n, err := strconv.ParseFloat(cell, 64); err == nil {
+		return n, true
+	}
+	d, err := time.ParseDuration(cell)
+	return d.Seconds(), err == nil
+}
+
+// draw writes the whole screen anew.
+func (s *screen) draw() {
+	width, height := s.size()
+	var text bytes.Buffer
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	head := slices.Clone(s.table.head)
+	if s.sort >= 0 && s.sort < len(head) {
+		head[s.sort] += "*"
+	}
+	fmt.Fprintln(columns, strings.Join(head, "\t"))
+	rows := s.visible()
+	at := max(0, slices.IndexFunc(rows, func(row []string) bool { return row[0] == s.selected }))
+	room := max(1, height-3)
+	first := max(0, at-room+1)
+	shown := rows[min(first, len(rows)):min(first+room, len(rows))]
+	for _, row := range shown {
+		fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	_ = columns.Flush()
+	lines := append([]string{s.table.title}, strings.Split(strings.TrimRight(text.String(), "\n"), "\n")...)
+	var out strings.Builder
+	out.WriteString("\x1b[H")
+	for i, line := range lines {
+		style := map[bool]string{true: "\x1b[1m"}[i == 1]
+		if i == 2+at-first && len(shown) > 0 {
+			style = "\x1b[7m"
+		}
+		fmt.Fprintf(&out, "%s%s\x1b[0m\x1b[K\r\n", style, clipped(line, width))
+	}
+	fmt.Fprintf(&out, "\x1b[J\x1b[%d;1H%s\x1b[0m\x1b[K", height, clipped(s.status(len(rows)), width))
+	_, _ = io.WriteString(s.out, out.String())
+}
+
+// status is the last line: what went wrong, or which keys there are.
+func (s *screen) status(rows int) string {
+	switch {
+	case s.typing:
+		return "filter: " + s.filter + "_"
+	case s.failed != "":
+		return "trying again: " + s.failed
+	}
+	text := "q quit  up/down select  s sort  / filter  enter open"
+	if s.opened != "" {
+		text = "q quit  esc back  s sort  / filter"
+	}
+	if s.filter != "" {
+		text = fmt.Sprintf("%d with %q  %s", rows, s.filter, text)
+	}
+	return text
+}
+
+// clipped returns as much of a line as a width holds.
+func clipped(line string, width int) string {
+	if all := []rune(line); len(all) > width {
+		return string(all[:max(0, width)])
+	}
+	return line
+}

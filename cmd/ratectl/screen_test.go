@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"io"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+)
+
+// A typist is a terminal whose keys a test presses, and whose screen it reads.
+type typist struct {
+	mu       sync.Mutex
+	last     string // what was drawn last
+	size_    [2]int
+	restored bool
+}
+
+func (y *typist) raw() (func(), error) { return func() { y.restored = true }, nil }
+
+func (y *typist) size() (int, int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.size_[0], y.size_[1]
+}
+
+func (y *typist) Write(p []byte) (int, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.last = string(p)
+	return len(p), nil
+}
+
+// escapes are what moves the cursor, but for the mark of the selected line.
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\[[01]?m|\r`)
+
+func (y *typist) screen() string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return escapes.ReplaceAllString(y.last, "")
+}
+
+// shows waits until the screen is as a pattern says.
+func (y *typist) shows(t *testing.T, after, pattern string) {
+	t.Helper()
+	want := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(pattern, ">", `\x1b\[7m`) + `$`)
+	for begin := time.Now(); !want.MatchString(y.screen()); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("after %q the screen is\n%q\nwant\n%q", after, y.screen(), pattern)
+		}
+	}
+}
+
+// TestScreen sorts, filters and opens what top shows, while Redis goes and comes.
+func TestScreen(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	b.take(t, 6, "login", 0, "user-1")
+	b.take(t, 1, "login", 0, "user-2")
+	for _, user := range []string{"a", "b", "c"} {
+		b.take(t, 18, "model", 0, "acme", user)
+	}
+	keys, press := io.Pipe()
+	y := &typist{size_: [2]int{90, 12}}
+	var errs strings.Builder
+	p := &program{in: keys, out: y, err: &errs, getenv: func(name string) string { return b.env[name] }, clears: true, terminal: y}
+	ended := make(chan int, 1)
+	go func() { ended <- p.run(context.Background(), []string{"top", "-every", "100ms", "-timeout", "300ms"}) }()
+	const all = `.*\nRULE +BLOCKED +REFUSED +NEAR +KEYS +WORST\n`
+	y.shows(t, "", all+`>login.user +1 +0 +0 +2 +user-1\njobs .*q quit.*`)
+	for _, step := range []struct{ keys, screen string }{
+		{"sssss", `.*\nRULE .*KEYS\* +WORST\n>model.tokens .*login.user .*`}, // by how many keys there are
+		{"sss", `.*\nRULE\* .*\n>jobs .*`},                                   // by name, after the order of top
+		{"/tok", `.*\nRULE\* [^\n]*\n>model.tokens [^\n]*\nfilter: tok_`},
+		{"x\x7f\r", `.*\n>model.tokens [^\n]*\n1 with "tok"  q quit.*`},
+		{"\r", `3 of 3 keys of model.tokens.*\nKEY +STATE +USED +RETRY +RESET\n>acme:a .*acme:c [^\n]*\nq quit  esc back.*`},
+		{"\x1b[B", `.*acme:a [^\n]*\n>acme:b .*`},
+		{"jj", `.*acme:b [^\n]*\n>acme:c .*`}, // there is none below
+		{"k\x1b[A\x1b[A", `.*\n>acme:a .*`},
+		{"\x1b", all + `login.user .*>model.tokens .*`}, // which was left
+	} {
+		if _, err := io.WriteString(press, step.keys); err != nil {
+			t.Fatal(err)
+		}
+		y.shows(t, step.keys, step.screen)
+	}
+	server.Pause()
+	y.shows(t, "a pause of Redis", `.*login.user .*\ntrying again: redis at .*`)
+	server.Resume()
+	y.shows(t, "its end", `.*login.user .*q quit.*`)
+	y.mu.Lock()
+	y.size_ = [2]int{20, 4}
+	y.mu.Unlock()
+	y.shows(t, "a small window", `[^\n]{1,20}\n[^\n]{1,20}\n>[^\n]{1,20}\n[^\n]{1,20}`)
+	if _, err := io.WriteString(press, "q"); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 0 || errs.Len() != 0 || !y.restored {
+		t.Errorf("exit code %d, %q, restored %t", code, errs.String(), y.restored)
+	}
+	_ = press.Close()
+}
+
+// Cells are ordered as what they say.
+func TestCompareCells(t *testing.T) {
+	t.Parallel()
+	order := []string{"5/5", "0.5", "1/5", "0", "-"}
+	for _, list := range [][]string{order, {"1h2m", "35.6s", "900ms", "never"}, {"12", "9", "a", "b"}} {
+		for i := range list[1:] {
+			if compareCells(list[i], list[i+1]) >= 0 || compareCells(list[i+1], list[i]) <= 0 || compareCells(list[i], list[i]) != 0 {
+				t.Errorf("%q is not before %q", list[i], list[i+1])
+			}
+		}
+	}
+}

@@ -1,0 +1,55 @@
+// Package mcpapi limits the tools of an MCP server, on the official SDK.
+package mcpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+//go:generate go tool rategen
+
+// A Query is the input of a search.
+type Query struct {
+	Text string `json:"text"`
+}
+
+// Found is the output of a search.
+type Found struct {
+	Orders []string `json:"orders"`
+}
+
+// Tools are handlers of tools.
+type Tools interface {
+	// Search finds orders.
+	//
+	//ratelimit:key=#in.Text window=1h max=1 message="one search an hour for a text"
+	Search(ctx context.Context, request *mcp.CallToolRequest, in Query) (*mcp.CallToolResult, Found, error)
+}
+
+// forModel puts the time to come back into the text of a refusal: a model sees nothing
+// else of it.
+func forModel(_ context.Context, err error) error {
+	limited, ok := errors.AsType[*runtime.LimitedError](err)
+	switch {
+	case !ok:
+		return errors.New("the tool is not available now, try again later")
+	case limited.RetryAfter == runtime.Never:
+		return limited
+	}
+	wait := limited.RetryAfter.Truncate(time.Second) + time.Second
+	return fmt.Errorf("%w: try again in %v", limited, wait)
+}
+
+// newServer returns a server whose tools are behind their limits.
+func newServer(tools Tools, limiter *runtime.Limiter) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "orders", Version: "1"}, nil)
+	limited := NewRateLimitedTools(tools, limiter)
+	mcp.AddTool(server, &mcp.Tool{Name: "search", Description: "finds orders"}, limited.Search)
+	return server
+}

@@ -1,0 +1,54 @@
+// Package spec holds what the generator and the runtime must agree on: the bounds of a
+// rule's numbers, which of its options go together, and how a key is escaped. The
+// generator checks directives by it, and the runtime rules that are written by hand.
+package spec
+
+import "time"
+
+// Bounds of a rule's numbers.
+const (
+	MinWindow = time.Millisecond
+	MaxWindow = 366 * 24 * time.Hour
+	MinLease  = time.Millisecond
+
+	MaxLog     = 1_000_000         // the max of an algorithm that stores every event
+	MaxLogCost = 250               // the cost of one call to it
+	MaxCount   = 1_000_000_000_000 // the max, cost and burst of the others
+	MaxBuckets = 1000              // of a sliding counter
+	MaxLimits  = 8                 // on one call
+)
+
+// DefaultMessage is the error text of a rule that has no message of its own.
+const DefaultMessage = "rate limit exceeded"
+
+// The algorithms, as directives spell them.
+const (
+	SlidingLog     = "sliding-log"
+	SlidingCounter = "sliding-counter"
+	FixedWindow    = "fixed-window"
+	TokenBucket    = "token-bucket"
+	LeakyBucket    = "leaky-bucket"
+	Concurrency    = "concurrency"
+)
+
+// IsBucket reports whether an algorithm keeps a level that drains.
+func IsBucket(algorithm string) bool { return algorithm == TokenBucket || algorithm == LeakyBucket }
+
+// isStored reports whether every event that an algorithm counts is stored.
+func isStored(algorithm string) bool { return algorithm == SlidingLog || algorithm == Concurrency }
+
+// MostOf returns the largest max of an algorithm.
+func MostOf(algorithm string) int64 {
+	if isStored(algorithm) {
+		return MaxLog
+	}
+	return MaxCount
+}
+
+// MostCost returns the largest cost of one call that an algorithm takes.
+func MostCost(algorithm string) int64 {
+	if isStored(algorithm) {
+		return MaxLogCost
+	}
+	return MaxCount
+}

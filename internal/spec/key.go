@@ -1,0 +1,20 @@
+package spec
+
+// IsEscaped reports whether a byte of a part of a key is escaped, so that two tuples
+// never give one key and no caller chooses the slot of a cluster.
+func IsEscaped(c byte) bool {
+	return c < 0x20 || c == 0x7f || c == '%' || c == ':' || c == '{' || c == '}'
+}
+
+// AppendEscaped appends a part of a key as it stands in Redis: %XX for what is escaped.
+func AppendEscaped[T string | []byte](dst []byte, part T) []byte {
+	const digits = "0123456789ABCDEF"
+	for i := 0; i < len(part); i++ {
+		if c := part[i]; IsEscaped(c) {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		} else {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}

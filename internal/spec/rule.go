@@ -1,0 +1,96 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Rule has the options of a rule that must go together.
+type Rule struct {
+	Algorithm                              string
+	Window, Resolution, Wait, Block, Lease time.Duration
+}
+
+// IsQueue reports whether calls stand in line, and leave it evenly spaced.
+func (r *Rule) IsQueue() bool { return r.Algorithm == LeakyBucket && r.Wait > 0 }
+
+// Check returns what is wrong with the options that are not 0. It does not allocate
+// unless something is.
+func (r *Rule) Check() error {
+	if r.Resolution != 0 {
+		if err := cmp.Or(CheckResolution(r.Resolution), r.FitsResolution()); err != nil {
+			return fmt.Errorf("resolution: %w", err)
+		}
+	}
+	if r.Block != 0 {
+		if err := cmp.Or(CheckBlock(r.Block), r.FitsBlock()); err != nil {
+			return fmt.Errorf("block: %w", err)
+		}
+	}
+	if r.Lease != 0 {
+		if err := cmp.Or(CheckLease(r.Lease), r.FitsLease()); err != nil {
+			return fmt.Errorf("lease: %w", err)
+		}
+	}
+	return nil
+}
+
+// CheckResolution returns what is wrong with a resolution by itself.
+func CheckResolution(d time.Duration) error {
+	if d <= 0 || d%time.Microsecond != 0 {
+		return fmt.Errorf("%v is not a positive number of microseconds", d)
+	}
+	return nil
+}
+
+// FitsResolution returns what keeps the rule from its resolution.
+func (r *Rule) FitsResolution() error {
+	if r.Resolution > r.Window {
+		return fmt.Errorf("%v is longer than the window of %v", r.Resolution, r.Window)
+	}
+	return nil
+}
+
+// CheckBlock returns what is wrong with a block by itself.
+func CheckBlock(d time.Duration) error {
+	if d < MinWindow || d > MaxWindow {
+		return fmt.Errorf("%v is not between %v and 366d", d, MinWindow)
+	}
+	return nil
+}
+
+// FitsBlock returns what keeps the rule from its block.
+func (r *Rule) FitsBlock() error {
+	switch {
+	case r.Wait > 0:
+		return errors.New("a caller that waits for its turn is not denied, and so not blocked: remove block or wait")
+	case r.Algorithm == Concurrency:
+		return errors.New("calls in flight end at any time, so concurrency blocks nobody: write block on a second limit, of the rate")
+	}
+	return nil
+}
+
+// CheckLease returns what is wrong with a lease by itself.
+func CheckLease(d time.Duration) error {
+	if d < MinLease || d%time.Microsecond != 0 {
+		return fmt.Errorf("%v is not a number of microseconds from %v on", d, MinLease)
+	}
+	return nil
+}
+
+// FitsLease returns what keeps the rule from its lease.
+func (r *Rule) FitsLease() error {
+	switch {
+	case r.Algorithm == Concurrency:
+		return errors.New("permits of concurrency come back with every return, so none are charged ahead: remove lease, or write it on a second limit, of the rate")
+	case r.Block > 0:
+		return errors.New("a block keeps a caller out of every process at once, and a process with a lease does not ask: remove lease or block")
+	case r.IsQueue():
+		return errors.New("calls that wait for a leaky-bucket are in one line: remove lease or wait, or use a token-bucket")
+	case r.Lease >= r.Window:
+		return fmt.Errorf("%v is not shorter than the window of %v", r.Lease, r.Window)
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+module github.com/rategen/rategen/runtime/rateecho
+
+go 1.26.0
+
+require (
+	github.com/labstack/echo/v5 v5.3.1
+	github.com/rategen/rategen v0.0.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/redis/go-redis/v9 v9.18.0 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
+)
+
+replace github.com/rategen/rategen => ../..

@@ -1,0 +1,57 @@
+package rateecho4_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/rategen/rategen/internal/testkit/wire"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateecho4"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+func TestOnTheWire(t *testing.T) {
+	service := wire.NewService(t)
+	e := echo.New()
+	e.Use(rateecho4.Middleware(), middleware.CORSWithConfig(middleware.CORSConfig{
+		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
+	}))
+	show := func(c echo.Context) error {
+		order, err := service.Show(c.Request().Context(), c.Param("id"))
+		if err != nil {
+			return err
+		}
+		return c.String(200, order)
+	}
+	e.GET("/orders/:id", show)
+	e.GET("/hidden/:id", func(c echo.Context) error {
+		if show(c) != nil {
+			return echo.NewHTTPError(500, "internal")
+		}
+		return nil
+	})
+	e.GET("/down", func(c echo.Context) error { return service.Down(c.Request().Context()) })
+	e.GET("/client", func(c echo.Context) error { return c.String(200, ratehttp.ClientIP(c.Request().Context())) })
+	e.POST("/login", func(c echo.Context) error {
+		if c.QueryParam("password") != "right" {
+			return echo.NewHTTPError(401, "wrong password")
+		}
+		return c.NoContent(200)
+	}, rateecho4.Limit(service.Login()))
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	wire.Check(t, server.URL)
+}
+
+// TestUnfit wants a limit that cannot work to panic when the server is built.
+func TestUnfit(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	echo.New().GET("/", func(echo.Context) error { return nil }, rateecho4.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}}))
+}

@@ -1,0 +1,20 @@
+module github.com/rategen/rategen/runtime/ratefasthttp
+
+go 1.26.0
+
+require (
+	github.com/rategen/rategen v0.0.0
+	github.com/valyala/fasthttp v1.51.0
+)
+
+require (
+	github.com/andybalholm/brotli v1.0.5 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/klauspost/compress v1.17.0 // indirect
+	github.com/redis/go-redis/v9 v9.18.0 // indirect
+	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	go.uber.org/atomic v1.11.0 // indirect
+)
+
+replace github.com/rategen/rategen => ../..

@@ -1,0 +1,72 @@
+// Package ratefasthttp has requests of fasthttp pass through package ratehttp. The
+// adapters of frameworks on fasthttp use it, such as ratefiber.
+package ratefasthttp
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+// Serve passes a request through a middleware of net/http that looks at headers alone:
+// that of [ratehttp.Middleware], or the method Wrap of a [ratehttp.Limit]. parent is
+// the context of the request.
+//
+// If the middleware admits the request, next is called with the context to use from
+// there on, and returns the status that the answer has or, with an error, will have. If
+// that error is a refusal it is answered, as by [ratehttp.Error]. Another one is
+// returned.
+func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler, next func(context.Context) (status int, err error)) error {
+	r := new(http.Request)
+	if err := fasthttpadaptor.ConvertRequest(c, r, true); err != nil {
+		return err
+	}
+	var err error
+	middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		if status, err = next(r.Context()); err != nil && ratehttp.Error(w, r, err) {
+			err = nil
+			return
+		}
+		w.WriteHeader(status)
+	})).ServeHTTP(&writer{c: c, header: http.Header{}}, r.WithContext(parent))
+	return err
+}
+
+// A writer adds to an answer of fasthttp, which is sent when all handlers have returned.
+type writer struct {
+	c       *fasthttp.RequestCtx
+	header  http.Header // what is added
+	written bool
+}
+
+// Header implements [http.ResponseWriter].
+func (w *writer) Header() http.Header { return w.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *writer) WriteHeader(status int) {
+	w.c.SetStatusCode(status)
+	for name, values := range w.header {
+		w.c.Response.Header.Del(name)
+		for _, value := range values {
+			w.c.Response.Header.Add(name, value)
+		}
+	}
+}
+
+// Write implements [http.ResponseWriter]. What it writes takes the place of the body of
+// a handler that was refused in the middle.
+func (w *writer) Write(p []byte) (int, error) {
+	if !w.written {
+		w.written = true
+		w.c.Response.ResetBody()
+		for _, name := range [...]string{"Accept-Ranges", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Range", "Etag", "Last-Modified"} {
+			w.c.Response.Header.Del(name)
+		}
+	}
+	return w.c.Write(p)
+}

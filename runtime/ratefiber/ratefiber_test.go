@@ -1,0 +1,74 @@
+package ratefiber_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/cors"
+
+	"github.com/rategen/rategen/internal/testkit/wire"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefiber"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+func TestOnTheWire(t *testing.T) {
+	service := wire.NewService(t)
+	app := fiber.New()
+	app.Use(ratefiber.Middleware(), cors.New(cors.Config{
+		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
+	}))
+	show := func(c fiber.Ctx) error {
+		order, err := service.Show(c.Context(), c.Params("id"))
+		if err != nil {
+			return err
+		}
+		return c.SendString(order)
+	}
+	app.Get("/orders/:id", show)
+	app.Get("/hidden/:id", func(c fiber.Ctx) error {
+		if show(c) != nil {
+			return fiber.NewError(500, "internal")
+		}
+		return nil
+	})
+	app.Get("/down", func(c fiber.Ctx) error { return service.Down(c.Context()) })
+	app.Get("/client", func(c fiber.Ctx) error { return c.SendString(ratehttp.ClientIP(c.Context())) })
+	app.Post("/login", ratefiber.Limit(service.Login()), func(c fiber.Ctx) error {
+		if c.Query("password") != "right" {
+			return fiber.ErrUnauthorized
+		}
+		return nil
+	})
+	wire.Check(t, serve(t, app))
+}
+
+// serve serves on a port of this machine.
+func serve(t *testing.T, app *fiber.App) (url string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		if err := app.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// TestUnfit wants a limit that cannot work to panic when the server is built.
+func TestUnfit(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	ratefiber.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}})
+}

@@ -1,0 +1,48 @@
+// Package ratefiber2 tells clients of a fiber server, of version 2, about rate limits.
+//
+//	app.Use(ratefiber2.Middleware())
+//
+// A handler that a limit has refused returns the error. The client gets 429 with
+// Retry-After, or 503 if the limiter could not decide. The context of a call is
+// c.UserContext(), in a directive ctx=#c.UserContext(). Package ratefiber is for fiber of
+// version 3.
+package ratefiber2
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/rategen/rategen/runtime/ratefasthttp"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+// Middleware is [ratehttp.Middleware] for fiber. It answers the errors of refusals, as
+// [ratehttp.Error] does, and returns others to fiber. It belongs before all other
+// middleware that may be refused, and that makes other errors of errors.
+func Middleware(opts ...ratehttp.Option) fiber.Handler { return through(ratehttp.Middleware(opts...)) }
+
+// Limit is [ratehttp.Limit.Wrap] for fiber. Its Refund gets the status that fiber has
+// for the error of a handler: the Code of a [fiber.Error], or 500. The functions of a
+// limit must not keep strings of the request.
+func Limit(l ratehttp.Limit) fiber.Handler { return through(l.Wrap) }
+
+func through(middleware func(http.Handler) http.Handler) fiber.Handler {
+	middleware(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
+	return func(c *fiber.Ctx) error {
+		return ratefasthttp.Serve(c.Context(), c.UserContext(), middleware, func(ctx context.Context) (int, error) {
+			c.SetUserContext(ctx)
+			err := c.Next()
+			var failed *fiber.Error
+			switch {
+			case errors.As(err, &failed):
+				return failed.Code, err
+			case err != nil:
+				return http.StatusInternalServerError, err
+			}
+			return c.Response().StatusCode(), nil
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package rategin_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/rategen/rategen/internal/testkit/wire"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rategin"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+func init() { gin.SetMode(gin.TestMode) }
+
+// TestOnTheWire hands errors to gin in each way that it has for them.
+func TestOnTheWire(t *testing.T) {
+	for name, fail := range map[string]func(*gin.Context, error){
+		"c.Error":                 func(c *gin.Context, err error) { _ = c.Error(err) },
+		"c.Error with a status":   func(c *gin.Context, err error) { _ = c.Error(err); c.Status(500) },
+		"c.AbortWithError":        func(c *gin.Context, err error) { _ = c.AbortWithError(500, err) },
+		"rategin.Deny":            rategin.Deny,
+		"rategin.Deny and c.JSON": func(c *gin.Context, err error) { rategin.Deny(c, err); c.JSON(500, gin.H{"error": "x"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := wire.NewService(t)
+			engine := gin.New()
+			engine.Use(gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, rategin.Middleware())
+			show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
+				return func(c *gin.Context) {
+					order, err := service.Show(c.Request.Context(), c.Param("id"))
+					if err != nil {
+						fail(c, err)
+						return
+					}
+					c.String(200, order)
+				}
+			}
+			engine.GET("/orders/:id", show(fail))
+			engine.GET("/hidden/:id", show(func(c *gin.Context, err error) { c.JSON(500, gin.H{"error": "internal"}) }))
+			engine.GET("/down", func(c *gin.Context) { fail(c, service.Down(c.Request.Context())) })
+			engine.GET("/client", func(c *gin.Context) { c.String(200, ratehttp.ClientIP(c.Request.Context())) })
+			engine.GET("/missing", func(c *gin.Context) { _ = c.AbortWithError(404, errors.New("no such order")) })
+			engine.POST("/login", rategin.Limit(service.Login()), func(c *gin.Context) {
+				if c.Query("password") != "right" {
+					c.AbortWithStatus(401)
+				}
+			})
+			server := httptest.NewServer(engine)
+			t.Cleanup(server.Close)
+			wire.Check(t, server.URL)
+		})
+	}
+}
+
+// cors is what middleware for CORS does.
+func cors(c *gin.Context) {
+	c.Header("Access-Control-Allow-Origin", wire.Origin)
+	c.Header("Access-Control-Expose-Headers", "RateLimit, RateLimit-Policy, Retry-After")
+	if c.Request.Method == http.MethodOptions {
+		c.AbortWithStatus(http.StatusNoContent)
+	}
+}
+
+// TestWriter wants what handlers and middleware of gin see and do to be as without the
+// adapter.
+func TestWriter(t *testing.T) {
+	for name, test := range map[string]struct {
+		handler gin.HandlerFunc
+		status  int
+		body    string
+	}{
+		"nothing":                    {func(c *gin.Context) {}, 200, ""},
+		"a status":                   {func(c *gin.Context) { c.Status(201) }, 201, ""},
+		"a later status":             {func(c *gin.Context) { c.Status(201); c.Status(202) }, 202, ""},
+		"a status that came to late": {func(c *gin.Context) { c.AbortWithStatus(403); c.Status(202) }, 403, ""},
+		"a body":                     {func(c *gin.Context) { c.String(418, "tea"); c.Status(202) }, 418, "tea"},
+		"a body in parts":            {func(c *gin.Context) { c.Writer.WriteString("a"); c.Writer.Flush(); c.Writer.Write([]byte("b")) }, 200, "ab"},
+		"a panic":                    {func(c *gin.Context) { c.Status(201); panic("x") }, 500, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen, size [2]int
+			for i, adapter := range []gin.HandlerFunc{func(*gin.Context) {}, rategin.Middleware()} {
+				engine := gin.New()
+				engine.Use(func(c *gin.Context) {
+					defer func() { seen[i], size[i] = c.Writer.Status(), c.Writer.Size() }()
+					c.Next()
+				}, gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, _ any) { c.AbortWithStatus(500) }), adapter)
+				engine.GET("/", test.handler)
+				w := httptest.NewRecorder()
+				engine.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+				if w.Code != test.status || w.Body.String() != test.body {
+					t.Errorf("adapter %d: status %d, body %q", i, w.Code, w.Body)
+				}
+			}
+			if seen[0] != seen[1] || size[0] != size[1] {
+				t.Errorf("a middleware outside has seen the statuses %v and the sizes %v", seen, size)
+			}
+		})
+	}
+}
+
+// TestHijack wants a handler to get the connection.
+func TestHijack(t *testing.T) {
+	engine := gin.New()
+	engine.Use(rategin.Middleware())
+	engine.GET("/", func(c *gin.Context) {
+		conn, _, err := c.Writer.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = conn.Write([]byte("HTTP/1.1 299 Mine\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
+	})
+	server := httptest.NewServer(engine)
+	defer server.Close()
+	answer, err := http.Get(server.URL)
+	if err != nil || answer.StatusCode != 299 {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	answer.Body.Close()
+}
+
+// TestUnfit wants a limit that cannot work to panic when the server is built.
+func TestUnfit(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	rategin.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}})
+}

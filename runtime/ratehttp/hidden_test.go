@@ -1,0 +1,351 @@
+package ratehttp_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratefield"
+	"github.com/rategen/rategen/runtime/ratehttp"
+)
+
+// recovering is middleware that answers a panic with 500.
+func recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				http.Error(w, "broken", http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Whatever a handler does after a refusal: if the client is not told of it, the log and
+// the observer are, and WithForcedRefusals tells the client where nothing was written.
+func TestHiddenRefusals(t *testing.T) {
+	type handler = func(w http.ResponseWriter, r *http.Request, err error)
+	status := func(code int) handler {
+		return func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(code) }
+	}
+	for _, c := range []struct {
+		name   string
+		handle handler
+		hidden bool
+		status int // by default; 0: there is no answer
+		forced int
+	}{
+		{"maps every error to 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Content-Length", "6")
+			http.Error(w, "secret", http.StatusInternalServerError)
+		}, true, 500, 429},
+		{"writes 400", status(400), true, 400, 429},
+		{"writes 404", status(404), true, 404, 429},
+		{"writes nothing", func(http.ResponseWriter, *http.Request, error) {}, true, 200, 429},
+		{"sends hints, then 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusInternalServerError)
+		}, true, 500, 429},
+		{"panics", func(_ http.ResponseWriter, _ *http.Request, err error) { panic(err) }, true, 0, 0},
+		{"aborts", func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, true, 0, 0},
+		{"panics below a middleware that contains it", func(w http.ResponseWriter, r *http.Request, err error) {
+			recovering(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(err) })).ServeHTTP(w, r)
+		}, true, 500, 429},
+		{"writes 500 through a writer of its own", func(w http.ResponseWriter, _ *http.Request, _ error) {
+			struct{ http.ResponseWriter }{w}.WriteHeader(500)
+		}, true, 500, 429},
+		{"writes 429 by itself", status(429), false, 429, 429},
+		{"writes 503", status(503), false, 503, 503},
+		{"has something else", func(w http.ResponseWriter, _ *http.Request, _ error) { _, _ = io.WriteString(w, "cached") }, false, 200, 200},
+		{"redirects", status(303), false, 303, 303},
+		{"flushes, then writes 500", func(w http.ResponseWriter, _ *http.Request, _ error) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(500)
+		}, false, 200, 200},
+		{"hijacks", func(w http.ResponseWriter, _ *http.Request, _ error) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 418 I'm a teapot\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+				_ = conn.Close()
+			}
+		}, false, 418, 418},
+		{"answers", func(w http.ResponseWriter, r *http.Request, err error) { ratehttp.Error(w, r, err) }, false, 429, 429},
+		{"answers through a writer of its own", func(w http.ResponseWriter, r *http.Request, err error) {
+			ratehttp.Error(struct{ http.ResponseWriter }{w}, r, err)
+		}, false, 429, 429},
+		{"answers with a status of its own", func(w http.ResponseWriter, r *http.Request, _ error) {
+			ratehttp.Deny(struct{ http.ResponseWriter }{w}, r, statusError(402))
+		}, false, 402, 402},
+	} {
+		for _, force := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, forced %t", c.name, force), func(t *testing.T) {
+				var log bytes.Buffer
+				var seen []runtime.HiddenEvent
+				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
+					runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) { seen = append(seen, ev) }}))
+				rule := &runtime.Rule{Name: "shop.Orders.Get", Window: time.Hour, Max: 0, Message: "no more"}
+				mux := http.NewServeMux()
+				mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
+					_, err := limiter.Take(r.Context(), rule.Limit(nil))
+					c.handle(w, r, err)
+				})
+				opts, want := []ratehttp.Option(nil), c.status
+				if force {
+					opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
+				}
+				server := httptest.NewUnstartedServer(ratehttp.Middleware(opts...)(mux))
+				server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+				server.Start()
+				for range 2 {
+					resp, err := http.Get(server.URL + "/orders/hxqzj")
+					if err != nil {
+						if want != 0 {
+							t.Fatal(err)
+						}
+						continue
+					}
+					body, _ := io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+					if resp.StatusCode != want {
+						t.Errorf("status %d, want %d", resp.StatusCode, want)
+					}
+					if force && c.hidden && (!strings.Contains(string(body), `"detail":"no more"`) || strings.Contains(string(body), "secret") || resp.Header.Get("Content-Type") != "application/problem+json") {
+						t.Errorf("%v %s", resp.Header, body)
+					}
+				}
+				server.Close() // all handlers have ended
+				if got := len(seen) == 2 && seen[0].Rule == rule.Name; got != c.hidden || !c.hidden && len(seen) > 0 {
+					t.Errorf("the observer has seen %v", seen)
+				}
+				line := log.String()
+				if c.hidden != (strings.Count(line, "\n") == 1) || c.hidden && (!strings.Contains(line, `route="GET /orders/{id}"`) || !strings.Contains(line, "rule=shop.Orders.Get")) || strings.Contains(line, "hxqzj") {
+					t.Errorf("log %q", line)
+				}
+			})
+		}
+	}
+}
+
+// A failure of the store, a limit on calls that go out, and an error without a refusal are
+// no hidden refusals.
+func TestNotHidden(t *testing.T) {
+	hidden := func(context.Context, runtime.HiddenEvent) { t.Error("reported") }
+	observer := runtime.WithObserver(&runtime.Observer{Hidden: hidden})
+	closed := &runtime.Rule{Name: "x", Window: time.Hour, Max: 0, Fail: runtime.FailClosed}
+	for _, limiter := range []*runtime.Limiter{
+		newLimiter(observer), runtime.New(failing{}, runtime.WithLogger(silent), observer),
+	} {
+		h := ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithPolicy("x", ratefield.Policy{Audience: ratefield.Outgoing}))(
+			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				limiter.Take(r.Context(), closed.Limit(nil))
+				http.Error(w, "internal error", 500)
+			}))
+		if resp := answerOf(h); resp.StatusCode != 500 {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+	}
+}
+
+// A limit on calls of the service's own is no client's fault, and nothing tells of it.
+func TestAudience(t *testing.T) {
+	rule := &runtime.Rule{Name: "peer.API", Window: time.Minute, Max: 1, Message: "internal peer is busy"}
+	for audience, want := range map[ratefield.Audience]struct {
+		status int
+		told   bool
+		detail string
+	}{
+		ratefield.Public:   {429, true, "internal peer is busy"},
+		ratefield.Internal: {429, false, "internal peer is busy"},
+		ratefield.Outgoing: {503, false, "The service has no capacity for the request now."},
+	} {
+		h := ratehttp.Middleware(ratehttp.WithLegacyFields(), ratehttp.WithPolicy("peer.*", ratefield.Policy{Audience: audience}))(
+			taking(newLimiter(), rule.Limit(nil)))
+		answerOf(h)
+		resp := answerOf(h)
+		doc := problemOf(t, resp)
+		told := resp.Header.Get("RateLimit")+resp.Header.Get("RateLimit-Policy")+resp.Header.Get("X-RateLimit-Limit") != ""
+		_, named := doc["violated-policies"]
+		if resp.StatusCode != want.status || told != want.told || named != want.told || doc["detail"] != want.detail || resp.Header.Get("Retry-After") != "60" {
+			t.Errorf("%v: %d %v %v", audience, resp.StatusCode, resp.Header, doc)
+		}
+	}
+}
+
+// The cap of the process is nobody's quota, with the middleware and without.
+func TestProcessCapIsHidden(t *testing.T) {
+	limiter := newLimiter(runtime.WithProcessCap(&runtime.Rule{Name: "secretCap", Window: time.Hour, Max: 1}))
+	own := &runtime.Rule{Name: "own", Window: time.Hour, Max: 10}
+	plain := taking(limiter, own.Limit(nil))
+	answerOf(plain)
+	for _, h := range []http.Handler{plain, ratehttp.Middleware()(plain)} {
+		resp := answerOf(h)
+		body := bodyOf(t, resp)
+		if resp.StatusCode != 429 || strings.Contains(fmt.Sprint(resp.Header, body), "secretCap") || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
+		}
+	}
+}
+
+// A permit comes back when its call ends, so the time to wait is for how long calls have
+// lately held one, and not the time after which the permits of a dead process lapse.
+func TestRetryAfterInFlight(t *testing.T) {
+	rule := &runtime.Rule{Name: "flight", Window: 30 * time.Second, Max: 1, Algorithm: runtime.Concurrency}
+	for _, c := range []struct {
+		held time.Duration // by calls before; 0: there were none
+		want string
+	}{{0, "1"}, {time.Millisecond, "1"}, {2500 * time.Millisecond, "3"}, {time.Hour, "30"}} {
+		t.Run(c.held.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := newLimiter()
+				defer limiter.Close()
+				busy := func(d time.Duration) http.Handler {
+					return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(d) })
+				}
+				m := ratehttp.Middleware()
+				limit := ratehttp.Limit{Limiter: limiter, Rule: rule, Key: func(*http.Request) string { return "all" }}
+				wrap := func(h http.Handler) http.Handler { return m(limit.Wrap(h)) }
+				if c.held > 0 {
+					answerOf(wrap(busy(c.held)))
+				}
+				free := make(chan struct{})
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					answerOf(wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free })))
+				}()
+				synctest.Wait()
+				resp := answerOf(wrap(busy(0)))
+				close(free)
+				<-done
+				if got := resp.Header.Get("Retry-After"); resp.StatusCode != 429 || got != c.want {
+					t.Errorf("status %d, Retry-After %q, want %s", resp.StatusCode, got, c.want)
+				}
+				if got := fmt.Sprint(parse(t, resp.Header, "RateLimit-Policy"), parse(t, resp.Header, "RateLimit")); got != fmt.Sprintf("[{flight map[q:1 qu:concurrent-requests]}] [{flight map[r:0 t:%s]}]", c.want) {
+					t.Error(got)
+				}
+				if got := fmt.Sprint(parse(t, answerOf(wrap(busy(0))).Header, "RateLimit")); got != "[{flight map[r:0]}]" {
+					t.Errorf("admitted: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A client reads when to come back in the text, in its language.
+func TestMessages(t *testing.T) {
+	rule := &runtime.Rule{Name: "shop.Orders", Window: 90 * time.Second, Max: 1, Message: "too many, come back in {retry_after}"}
+	texts := map[string]string{"zh shop.Orders": "请 {retry_after} 后再来", "de ": "gerade nicht", "de shop.Orders": "in {retry_after} wieder"}
+	m := ratehttp.Middleware(ratehttp.WithMessages(func(language, rule string) string {
+		if language == "xx" {
+			panic("no")
+		}
+		return texts[language+" "+rule]
+	}))
+	for accept, want := range map[string][2]string{
+		"":                                {"too many, come back in 1m30s", ""},
+		"fr, *;q=0.5":                     {"too many, come back in 1m30s", ""},
+		"xx, de;q=0.5":                    {"too many, come back in 1m30s", ""},
+		"zh-Hant-TW":                      {"请 1m30s 后再来", "zh"},
+		"fr;q=0.9, ZH-cn;q=0.8, de;q=.7":  {"请 1m30s 后再来", "zh"},
+		"zh;q=0, de;q=0.1":                {"in 1m30s wieder", "de"},
+		"zh;q=x, de;q=0.1":                {"in 1m30s wieder", "de"},
+		"zh\x00, -zh, zh--, de":           {"in 1m30s wieder", "de"},
+		strings.Repeat("fr,", 500) + "de": {"too many, come back in 1m30s", ""},
+	} {
+		t.Run(accept, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := m(taking(newLimiter(), rule.Limit(nil)))
+				answerOf(h)
+				resp := answerOf(h, func(r *http.Request) { r.Header.Set("Accept-Language", accept) })
+				if doc := problemOf(t, resp); doc["detail"] != want[0] || resp.Header.Get("Content-Language") != want[1] {
+					t.Errorf("%q: %v, %q", accept, doc["detail"], resp.Header.Get("Content-Language"))
+				}
+			})
+		})
+	}
+	never := m(taking(newLimiter(), (&runtime.Rule{Name: "shop.Orders", Window: time.Hour, Message: "in {retry_after}"}).Limit(nil)))
+	for accept, want := range map[string]string{"": runtime.ErrCostExceedsLimit.Error(), "zh": runtime.ErrCostExceedsLimit.Error()} {
+		if doc := problemOf(t, answerOf(never, func(r *http.Request) { r.Header.Set("Accept-Language", accept) })); doc["detail"] != want {
+			t.Errorf("never: %v", doc["detail"])
+		}
+	}
+	down := m(taking(runtime.New(failing{}, runtime.WithLogger(silent)), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 1, Fail: runtime.FailClosed}).Limit(nil)))
+	if doc := problemOf(t, answerOf(down, func(r *http.Request) { r.Header.Set("Accept-Language", "de") })); doc["detail"] != "gerade nicht" {
+		t.Errorf("unavailable: %v", doc["detail"])
+	}
+}
+
+// Scripts of other origins can read what they are told, preflights are not charged, and
+// a refusal that a script cannot read is reported.
+func TestCORS(t *testing.T) {
+	rule := &runtime.Rule{Name: "x", Window: time.Hour, Max: 1}
+	cors := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			w.Header().Set("Access-Control-Expose-Headers", "X-Own")
+			if r.Method == http.MethodOptions {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	script := func(r *http.Request) { r.Header.Set("Origin", "https://page.example") }
+	preflight := func(r *http.Request) {
+		script(r)
+		r.Method = http.MethodOptions
+		r.Header.Set("Access-Control-Request-Method", "POST")
+	}
+	for _, place := range []string{"outside", "between", "inside", "none"} {
+		var log bytes.Buffer
+		m := ratehttp.Middleware(ratehttp.WithCORS(), ratehttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		limit := ratehttp.Limit{Limiter: newLimiter(), Rule: rule, Key: func(*http.Request) string { return "all" }}.Wrap
+		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+		h := map[string]http.Handler{
+			"outside": cors(m(limit(ok))), "between": m(cors(limit(ok))), "inside": m(limit(cors(ok))), "none": m(limit(ok)),
+		}[place]
+		for range 3 {
+			if resp := answerOf(h, preflight); resp.StatusCode > 299 || place != "none" && resp.Header.Get("Access-Control-Allow-Origin") == "" {
+				t.Errorf("%s: a preflight got %d %v", place, resp.StatusCode, resp.Header)
+			}
+		}
+		if resp := answerOf(h, script); resp.StatusCode != 200 || !strings.Contains(strings.Join(resp.Header.Values("Access-Control-Expose-Headers"), ","), "RateLimit-Policy, Retry-After") {
+			t.Errorf("%s: %d %v", place, resp.StatusCode, resp.Header)
+		}
+		refused := answerOf(h, script)
+		exposed := strings.Join(refused.Header.Values("Access-Control-Expose-Headers"), ",")
+		if refused.StatusCode != 429 || !strings.Contains(exposed, "Retry-After") || (place == "outside" || place == "between") != strings.Contains(exposed, "X-Own") {
+			t.Errorf("%s: refused %d %v", place, refused.StatusCode, refused.Header)
+		}
+		if warned := strings.Contains(log.String(), "cors_inside"); warned != (place == "inside" || place == "none") {
+			t.Errorf("%s: log %q", place, log.String())
+		}
+		if resp := answerOf(h); resp.Header.Get("Access-Control-Expose-Headers") != "" && place != "outside" && place != "between" {
+			t.Errorf("%s: exposed to no script: %v", place, resp.Header)
+		}
+		// A page of the server itself sends its origin too.
+		log.Reset()
+		same := ratehttp.Middleware(ratehttp.WithCORS(), ratehttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(limit(ok))
+		answerOf(same, func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) })
+		if log.Len() > 0 {
+			t.Errorf("the same origin: %s", log.String())
+		}
+		// OPTIONS that is no preflight is charged, and without the option all is.
+		if resp := answerOf(h, func(r *http.Request) { r.Method = http.MethodOptions }); place == "none" && resp.StatusCode != 429 {
+			t.Errorf("OPTIONS: %d", resp.StatusCode)
+		}
+		if resp := answerOf(ratehttp.Middleware()(limit(ok)), preflight); resp.StatusCode != 429 {
+			t.Errorf("a preflight without the option: %d", resp.StatusCode)
+		}
+	}
+}
