@@ -1,7 +1,6 @@
 package generator_test
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -20,10 +19,8 @@ type keys struct {
 	last string
 }
 
-func (k *keys) Take(ctx context.Context, calls []runtime.Call) error {
-	k.last = string(calls[0].Charges[0].Key)
-	return k.MemoryStore.Take(ctx, calls)
-}
+// Decided is told of every decision, with the key by which it was made.
+func (k *keys) Decided(_ *runtime.Rule, key string, _ int64, _ runtime.DecisionEvent) { k.last = key }
 
 // The key that an explanation shows is the one that the runtime gives to its store.
 func TestExplainedKey(t *testing.T) {

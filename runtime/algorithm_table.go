@@ -3,7 +3,6 @@ package runtime
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -82,15 +81,11 @@ func (r *Rule) counted() terms.Algorithm {
 	panic("runtime: " + r.Algorithm.String() + " is in no row of the table of algorithms") // check refuses it
 }
 
-// setTerms sets the rule's terms with max in place of its own. Wait is how long
-// the call may wait in a queue. The terms are set in place, since a copy takes as
-// long as the rest.
-func (r *Rule) setTerms(t *terms.Terms, max int64, wait time.Duration) {
+// setTerms sets the rule's terms with max in place of its own, but for how long a call
+// may wait in a queue.
+func (r *Rule) setTerms(t *terms.Terms, max int64) {
 	a := r.counted()
 	param, more := countings[a].numbers(r, max)
-	if a == terms.Queue {
-		more = wait.Microseconds()
-	}
 	t.Algorithm, t.Shadow, t.Window, t.Max, t.Param, t.More = a, !r.Mode.Denies(), r.Window.Microseconds(), max, param, more
 	t.Block, t.Holds = r.Block.Microseconds(), r.Hold
 	if r.Lease > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestSharedTrips has many callers of one key gather while the server is
@@ -30,10 +31,10 @@ func TestSharedTrips(t *testing.T) {
 		own.AddHook(&count)
 		own.Ping(context.Background())
 		store := runtime.NewRedisStore(own, patient)
-		call := func() []runtime.Call {
-			return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
+		call := func() []rawstore.Call {
+			return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
 		}
-		if err := store.Peek(context.Background(), call()); err != nil {
+		if err := rawstore.On(store).Peek(context.Background(), call()); err != nil {
 			t.Fatal(err)
 		}
 		count.sent()
@@ -46,7 +47,7 @@ func TestSharedTrips(t *testing.T) {
 		for range callers {
 			wait.Go(func() {
 				calls := call()
-				if err := errors.Join(store.Take(context.Background(), calls), calls[0].Err); err != nil {
+				if err := errors.Join(rawstore.On(store).Take(context.Background(), calls), calls[0].Err); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 				r := calls[0].Charges[0].Result
@@ -113,34 +114,34 @@ func TestOrderOfArrival(t *testing.T) {
 		store := runtime.NewRedisStore(client, patient, atOnce, runtime.Linger(time.Hour))
 		model := runtime.NewMemoryStore()
 		key := func(id int) []byte { return []byte(rule.Prefix + fmt.Sprint(id)) }
-		var sequence [][]runtime.Call
+		var sequence [][]rawstore.Call
 		for range 60 { // which fit in one trip
-			charges := []runtime.Charge{{Rule: rule, Key: key(rand.IntN(3)), Max: rule.Max, Cost: 1}}
+			charges := []rawstore.Charge{{Rule: rule, Key: key(rand.IntN(3)), Max: rule.Max, Cost: 1}}
 			switch rand.IntN(5) {
 			case 0:
 				charges[0].Cost = 2
 			case 1:
-				charges = append(charges, runtime.Charge{Rule: rule, Key: key(3 + rand.IntN(2)), Max: rule.Max, Cost: 1})
+				charges = append(charges, rawstore.Charge{Rule: rule, Key: key(3 + rand.IntN(2)), Max: rule.Max, Cost: 1})
 			case 2:
 				charges[0].Max = 10
 			}
-			sequence = append(sequence, []runtime.Call{{Charges: charges}})
+			sequence = append(sequence, []rawstore.Call{{Charges: charges}})
 		}
 		// Two calls that do nothing are under way, so that all others wait.
-		if err := store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}); err != nil {
+		if err := rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}); err != nil {
 			t.Fatal(err)
 		}
 		server.Pause()
 		var wait sync.WaitGroup
 		for flying := range 2 {
 			wait.Go(func() {
-				_ = store.Peek(ctx, []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
+				_ = rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
 			})
 			eventually(t, func() bool { return store.InFlight() > flying })
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
-				if err := errors.Join(store.Take(ctx, calls), calls[0].Err); err != nil {
+				if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
 					t.Error(err)
 				}
 			})
@@ -153,7 +154,7 @@ func TestOrderOfArrival(t *testing.T) {
 		wait.Wait()
 		for i, calls := range sequence {
 			charges := slices.Clone(calls[0].Charges)
-			if err := model.Take(ctx, []runtime.Call{{Charges: charges}}); err != nil {
+			if err := rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}); err != nil {
 				t.Fatal(err)
 			}
 			for j, want := range charges {

@@ -2,6 +2,9 @@ package runtime
 
 import "errors"
 
+// closeTimeout is how long Close waits for what is not settled yet.
+const closeTimeout = 2 * SettleTimeout
+
 // Close settles what [Limiter.SettleLater] has left, gives back what leases hold, and
 // ends the renewal of permits, the polling of the override source and the calls of
 // scalers. It returns when they have ended. Calls that still hold permits may go on:
@@ -10,16 +13,13 @@ import "errors"
 // no longer reach the limiter. The store stays open. The error is non-nil if and only
 // if something is not settled after two seconds, the override source still runs a
 // second after its context has ended, or a [Scaler] after another second. A second
-// Close waits for the same. A nil Limiter has nothing to end.
+// Close waits for the same.
 func (l *Limiter) Close() error {
-	if l == nil {
-		return nil
+	if leases := l.engine.Leases; leases != nil {
+		leases.Close(SettleTimeout)
 	}
-	if l.leases != nil {
-		l.leases.close(SettleTimeout)
-	}
-	err := l.unsettled.close(closeTimeout)
-	l.permits.close()
+	err := l.settler.Close(closeTimeout)
+	l.permits.Close()
 	if s, ok := l.store.(observable); ok {
 		s.detach(l.events)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // testClusterFrozen shows that a master that does not answer keeps those
@@ -29,8 +30,8 @@ func testClusterFrozen(t *testing.T, cluster *redistest.Cluster) {
 			on[cluster.Master(cluster.Slot(key)) == frozen] = append(on[cluster.Master(cluster.Slot(key)) == frozen], []byte(key))
 		}
 		take := func(key []byte) error {
-			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key, Max: rule.Max, Cost: 1}}}}
-			if err := store.Take(ctx, calls); err != nil {
+			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key, Max: rule.Max, Cost: 1}}}}
+			if err := rawstore.On(store).Take(ctx, calls); err != nil {
 				return err
 			}
 			return calls[0].Err

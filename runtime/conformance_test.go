@@ -11,7 +11,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
 // century is a time that no test reaches by itself, so that Redis expires

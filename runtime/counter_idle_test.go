@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestIdleCounter has a call find a counter of which all buckets have left, and
@@ -20,10 +21,10 @@ func TestIdleCounter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := newLog(t, client, rule)
 			for range 50 {
-				log.decide(runtime.Store.Take, rule, 1)
+				log.decide(rawstore.Store.Take, rule, 1)
 				log.subject.Advance(10 * time.Millisecond)
 			}
-			last := log.decide(runtime.Store.Take, rule, 1)
+			last := log.decide(rawstore.Store.Take, rule, 1)
 			log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
 			commands := log.commands(func() { log.take(rule, 1, 99) })
 			if commands["set"] != 1 {
@@ -49,7 +50,7 @@ func TestCounterEdge(t *testing.T) {
 			log.take(rule, 60, 40)
 			log.subject.Advance(300 * time.Millisecond)
 			log.take(rule, 40, 0)
-			leaves := log.decide(runtime.Store.Take, rule, 1).RetryAfter
+			leaves := log.decide(rawstore.Store.Take, rule, 1).RetryAfter
 			log.subject.Advance(leaves - time.Microsecond)
 			if r := log.peek(rule, 1); r.Allowed {
 				t.Errorf("a microsecond before it leaves: %+v", r)
@@ -75,14 +76,14 @@ func TestForeignNumbers(t *testing.T) {
 				pause = 20 * time.Minute // several buckets
 			}
 			for range 3 {
-				log.decide(runtime.Store.Take, rule, 1)
+				log.decide(rawstore.Store.Take, rule, 1)
 				log.subject.Advance(pause)
 			}
 			whole := client.Get(t.Context(), log.key).Val()
 			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
 				client.Set(t.Context(), log.key, value, 0)
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
-				if err := log.subject.Store.Take(t.Context(), calls); err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
+				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}
 				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {

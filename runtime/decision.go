@@ -5,7 +5,9 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/receipts"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A Decision is the answer to one call. It is a plain value: copies of a charged
@@ -98,41 +100,43 @@ func (s Source) String() string {
 	return fmt.Sprintf("Source(%d)", uint8(s))
 }
 
-// ofAll fills in a decision that has its source only, and returns the charge that
-// it describes.
-func (d *Decision) ofAll(charges []Charge) *Charge {
-	w := &charges[0]
-	for i := range charges {
-		c := &charges[i]
-		if i > 0 && c.tighterThan(w) {
-			w = c
+// fill fills in a decision about a call, and returns the place of the charge that it
+// describes.
+func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest int) {
+	for i := range tries {
+		c := &tries[i]
+		if i > 0 && tighter(c, &tries[tightest]) {
+			tightest = i
 		}
-		for set := c.limits; c.At != 0 && set != 0; set &= set - 1 {
-			i := bits.TrailingZeros8(set)
-			d.charged[i], d.marks[i] = c.At, c.Mark
+		switch {
+		case c.At == 0:
+		case charges[i].Limits == 1: // most
+			d.charged[0], d.marks[0] = c.At, c.Mark
+		default:
+			for set := charges[i].Limits; set != 0; set &= set - 1 {
+				limit := bits.TrailingZeros8(set)
+				d.charged[limit], d.marks[limit] = c.At, c.Mark
+			}
 		}
 	}
-	d.of(w)
-	return w
-}
-
-// of makes a decision describe a charge.
-func (d *Decision) of(c *Charge) {
-	d.Allowed = c.Allowed || !c.Rule.Mode.Denies()
-	if c.Recalled {
-		d.Source = SourceRecalled
+	c := &tries[tightest]
+	p := charges[tightest].By(c)
+	if d.Source = Source(c.Source); len(tries) > 1 && !c.Recalled {
+		d.Source = Source(decide.Source(tries))
 	}
-	d.Rule, d.Limit, d.Remaining, d.ResetAfter = c.Rule.Name, c.capacity(), c.Remaining, c.ResetAfter
+	d.Allowed = c.Allowed || c.Shadow
+	d.Rule, d.Limit, d.Remaining, d.ResetAfter = p.Name, p.Capacity, c.Remaining, c.ResetAfter
 	if !d.Allowed {
 		d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
 	}
+	return tightest
 }
 
-// tighterThan reports whether c matters more to the caller than o: a limit that
+// tighter reports whether c matters more to the caller than o: a limit that
 // denies comes before one that does not, and one in shadow mode comes last.
-func (c *Charge) tighterThan(o *Charge) bool {
-	if denies := c.Rule.Mode.Denies(); denies != o.Rule.Mode.Denies() {
-		return denies
+func tighter(c, o *terms.Charge) bool {
+	if c.Shadow != o.Shadow {
+		return !c.Shadow
 	}
 	if c.Allowed && o.Allowed {
 		return c.Remaining < o.Remaining

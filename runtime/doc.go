@@ -65,8 +65,8 @@
 // # Stores
 //
 // [RedisStore] shares limits between processes. [MemoryStore] makes the same
-// decisions within one process, without a server. Your own [Store] must pass the tests
-// of package storetest.
+// decisions within one process, without a server. Other modules make no stores: what
+// a [Store] is asked may change with every release.
 //
 // # Tests
 //

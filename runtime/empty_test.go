@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // Nothing at all is no reason to panic.
@@ -17,7 +18,7 @@ func TestEmptyCalls(t *testing.T) {
 	capped := runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100})
 	for name, limiter := range map[string]*runtime.Limiter{
 		"memory": runtime.New(runtime.NewMemoryStore(), quiet), "capped": runtime.New(runtime.NewMemoryStore(), quiet, capped),
-		"broken": runtime.New(new(brokenStore), quiet, closed), "none": runtime.New(nil, quiet, closed, runtime.WithObserver(nil)), "nil": nil,
+		"broken": runtime.New(new(brokenStore), quiet, closed), "none": runtime.New(nil, quiet, closed, runtime.WithObserver(nil)),
 	} {
 		if d, err := limiter.Take(ctx); err != nil || !d.Allowed {
 			t.Errorf("%s: take: %+v, %v", name, d, err)
@@ -46,12 +47,12 @@ func TestEmptyCalls(t *testing.T) {
 		}
 	}
 	store := runtime.NewMemoryStore()
-	for _, calls := range [][]runtime.Call{nil, {}, {{}}, {{}, {Charges: []runtime.Charge{}}}} {
-		if err := errors.Join(store.Take(ctx, calls), store.Peek(ctx, calls)); err != nil {
+	for _, calls := range [][]rawstore.Call{nil, {}, {{}}, {{}, {Charges: []rawstore.Charge{}}}} {
+		if err := errors.Join(rawstore.On(store).Take(ctx, calls), rawstore.On(store).Peek(ctx, calls)); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(store.Settle(ctx, nil), store.Reset(ctx, nil)); err != nil {
+	if err := errors.Join(rawstore.On(store).Settle(ctx, nil), rawstore.On(store).Reset(ctx, nil)); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -10,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // events reports what happens in a limiter, or in the store of several, to the
@@ -23,6 +24,7 @@ type events struct {
 	witness   witness  // or nil
 	panics    sync.Map // kind of function -> *throttle
 	steps     throttle // of lines about a clock that stepped back
+	renewals  throttle // of lines about permits that were not renewed
 	closed    atomic.Bool
 
 	hiding  sync.Map // hiddenAt -> nil: a line was written
@@ -78,63 +80,50 @@ type witness interface {
 	Decided(r *Rule, key string, at int64, ev DecisionEvent)
 }
 
-// decided reports each limit of a call that arrived at an instant. A caller
-// that gave up has no decision.
-func (e *events) decided(ctx context.Context, charges []Charge, arrived time.Duration, source Source, err error) {
+// decided reports each limit of a call that arrived at an instant. Unavailable says that
+// nobody could decide it.
+func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, unavailable bool) {
 	recorders := recordersOf(ctx)
-	if recorders == nil && !e.decisions || err != nil && !errors.Is(err, ErrUnavailable) {
+	if recorders == nil && !e.decisions {
 		return
 	}
-	call := Call{Charges: charges}
-	admitted, recalled, latency := call.admitted(), call.recalled(), instant()-arrived
+	admitted, latency := decide.Admitted(tries), instant()-arrived
 	for i := range charges {
-		c := &charges[i]
-		ev := newDecisionEvent(c)
-		ev.Source, ev.Latency = c.decider(source, recalled), latency
+		c := &tries[i]
+		ev := newDecisionEvent(&charges[i], c)
+		ev.Latency = latency
 		switch {
-		case err != nil:
+		case unavailable:
 			ev.Verdict = Unavailable
-		case !c.Allowed && !c.Rule.Mode.Denies():
+		case !c.Allowed && c.Shadow:
 			ev.Verdict = ShadowDenied
 		case !c.Allowed:
 			ev.Verdict = Denied
 		case !admitted:
 			ev.Verdict = NotCharged
 		}
-		e.decision(ctx, recorders, c, &ev)
+		e.decision(ctx, recorders, &charges[i], c.At, &ev)
 	}
-}
-
-// decider returns who decided about one limit of a call that was decided by
-// source. The other limits of a recalled call were not looked up at all.
-func (c *Charge) decider(source Source, recalled bool) Source {
-	switch {
-	case c.Recalled:
-		return SourceRecalled
-	case recalled:
-		return SourceNone
-	case c.source != SourceNone:
-		return c.source
-	}
-	return source
 }
 
 // unsatisfiable reports a shadow limit that could never admit the call, and is
 // left out of its decision for that.
-func (e *events) unsatisfiable(ctx context.Context, c *Charge) {
-	e.log.shadowDenied(c, SourceNone, instant())
+func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
+	e.log.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, instant())
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
-		ev := newDecisionEvent(c)
+		var denied terms.Charge
+		denied.RetryAfter = Never
+		ev := newDecisionEvent(c, &denied)
 		ev.Verdict = ShadowDenied
-		e.decision(ctx, recorders, c, &ev)
+		e.decision(ctx, recorders, c, 0, &ev)
 	}
 }
 
 // decision reports a decision. The event is copied for those who receive it, and nowhere
 // else, since it is large.
-func (e *events) decision(ctx context.Context, recorders *recorder, c *Charge, ev *DecisionEvent) {
+func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Charge, at int64, ev *DecisionEvent) {
 	if e.witness != nil {
-		e.witness.Decided(c.Rule, string(c.Key), c.At, *ev)
+		e.witness.Decided(ruleOf(c.Plan), string(c.Key), at, *ev)
 	}
 	for r := recorders; r != nil; r = r.outer {
 		if r.record != nil {
@@ -204,6 +193,13 @@ func (e *events) hidden(ctx context.Context, rule, route string) {
 		if o.Hidden != nil {
 			notifyWith(e, ctx, o.Hidden, HiddenEvent{rule})
 		}
+	}
+}
+
+// notRenewed reports that permits of a rule were not renewed.
+func (e *events) notRenewed(rule string, err error) {
+	if skipped, ok := e.renewals.due(instant()); ok {
+		e.log.write(slog.LevelWarn, "permits were not renewed by their store", skipped, slog.String("rule", rule), slog.Any("error", err))
 	}
 }
 

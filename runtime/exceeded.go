@@ -3,6 +3,9 @@ package runtime
 import (
 	"context"
 	"sync"
+
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // An exceeded holds the limits that a call has exceeded, and was not denied for.
@@ -43,10 +46,11 @@ func Exceeded(ctx context.Context) []*LimitedError {
 }
 
 // exceed tells a call of the limits in soft mode that have no room for it.
-func exceed(ctx context.Context, charges []Charge) {
+func exceed(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
 	for i := range charges {
-		c := &charges[i]
-		if c.Rule.Mode != Soft || c.Allowed {
+		c := &tries[i]
+		p := charges[i].By(c)
+		if c.Allowed || ruleOf(p).Mode != Soft {
 			continue
 		}
 		e, ok := ctx.Value(exceededKey{}).(*exceeded)
@@ -55,7 +59,7 @@ func exceed(ctx context.Context, charges []Charge) {
 		}
 		e.mu.Lock()
 		e.found = append(e.found, &LimitedError{
-			Rule: c.Rule.Name, Limit: c.capacity(), Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: c.Rule,
+			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: ruleOf(p),
 		})
 		e.mu.Unlock()
 	}

@@ -57,6 +57,7 @@ func Mutate(s *RedisStore) { s.cfg.Library.Change = mutate }
 // SetClock makes the store take its time from clock, in microseconds.
 func (s *MemoryStore) SetClock(clock func() int64) {
 	WithClock(func() time.Time { return time.UnixMicro(clock()) })(s)
+	s.states.Clock = s.clock
 }
 
 // ClockKey is the Redis key that a store with a clock of its own reads its
@@ -136,14 +137,13 @@ func (l *Limiter) KnownRules() (most int64) {
 	if o := l.overrides.Load(); o != nil {
 		most = o.rules.known.Load()
 	}
-	return max(most, l.events.log.rules.known.Load(), l.shares.known.Load(), l.scaling.rules.known.Load())
+	return max(most, l.events.log.rules.known.Load(), l.scaling.rules.known.Load())
 }
 
 // Lines returns how many lines for permits there are, and calls in them.
 func (l *Limiter) Lines() int {
-	l.permits.mu.Lock()
-	defer l.permits.mu.Unlock()
-	return len(l.permits.lines) + int(l.permits.waiting.Load())
+	lines, calls := l.permits.Lines()
+	return lines + calls
 }
 
 // A SharedMemory is a MemoryStore that limiters lease from, as if it was shared with
@@ -158,21 +158,7 @@ func (d *Decision) ChargedAt() int64 { return d.charged[0] }
 // Leases returns for how many keys the limiter holds or has held a lease, and how many
 // units these have left.
 func (l *Limiter) Leases() (keys int, units int64) {
-	sets := l.leases.table.sets.Load()
-	if sets == nil {
-		return 0, 0
-	}
-	for i := range sets {
-		for j := range sets[i] {
-			if e := sets[i][j].Load(); e != nil {
-				keys++
-				for g := e.current.Load(); g != nil; g = g.next.Load() {
-					units += max(0, g.left.Load())
-				}
-			}
-		}
-	}
-	return keys, units
+	return l.engine.Leases.Held()
 }
 
 // CostOf returns the cost of a limit.

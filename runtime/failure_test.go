@@ -32,9 +32,6 @@ func TestFailurePolicies(t *testing.T) {
 			"broken store": runtime.New(&brokenStore{}, quiet, runtime.WithFailurePolicy(test.limiter)),
 			"no store":     runtime.New(nil, quiet, runtime.WithFailurePolicy(test.limiter)),
 		}
-		if test.name == "default" {
-			stores["nil limiter"] = nil
-		}
 		for name, limiter := range stores {
 			t.Run(test.name+" "+name, func(t *testing.T) {
 				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 2, Fail: test.rule}
@@ -82,7 +79,7 @@ func TestRefundOfLocalDecision(t *testing.T) {
 	t.Parallel()
 	limit := (&runtime.Rule{Prefix: t.Name(), Window: time.Hour, Max: 2, Fail: runtime.FailLocal}).Limit(key("k")).WithCost(2)
 	for name, limiter := range map[string]*runtime.Limiter{
-		"broken": runtime.New(&brokenStore{}, quiet), "without a store": runtime.New(nil, quiet), "nil": nil,
+		"broken": runtime.New(&brokenStore{}, quiet), "without a store": runtime.New(nil, quiet),
 	} {
 		for i := range 3 {
 			d, err := limiter.Take(context.Background(), limit)
@@ -114,7 +111,7 @@ func TestRefundOfLocalDecision(t *testing.T) {
 func TestBrokenStoreElsewhere(t *testing.T) {
 	t.Parallel()
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 2}).Limit(key("k"))
-	for _, limiter := range []*runtime.Limiter{nil, runtime.New(nil, quiet), runtime.New(&brokenStore{}, quiet)} {
+	for _, limiter := range []*runtime.Limiter{runtime.New(nil, quiet), runtime.New(&brokenStore{}, quiet)} {
 		if d, err := limiter.Peek(context.Background(), limit); !errors.Is(err, runtime.ErrUnavailable) || d.Allowed {
 			t.Errorf("peek: got %+v, %v", d, err)
 		}

@@ -21,13 +21,15 @@ func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	store := NewRedisStore(client, WithDenialMemory(time.Hour))
+	limiter := New(store, silent, WithFailurePolicy(FailClosed))
+	p := limiter.plan(rule, rule.Max)
 	for _, key := range keys {
-		c := Charge{Rule: rule, Key: appendKey(nil, "", rule, NewKey().AddString(key)), Max: rule.Max, Cost: 1}
-		plain := c.engine()
-		plain.RetryAfter, plain.ResetAfter = time.Hour, time.Hour
-		store.cfg.Denials.Learn(&terms.Call{Charges: []terms.Charge{plain}}, instant())
+		c := make([]terms.Charge, 1)
+		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
+		c[0].RetryAfter, c[0].ResetAfter = time.Hour, time.Hour
+		store.cfg.Denials.Learn(&terms.Call{Charges: c}, instant())
 	}
-	return New(store, silent, WithFailurePolicy(FailClosed))
+	return limiter
 }
 
 func ids(n int) []string {
@@ -128,8 +130,9 @@ func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
 		other := *rule
 		other.Algorithm = (algorithm + 1) % LeakyBucket
 		now += 3 * time.Hour.Microseconds()
-		c := []Charge{{Rule: &other, Key: appendKey(nil, "", rule, new(Key)), Max: 3, Cost: 1}}
-		calls := []Call{{Charges: c}}
+		c := make([]terms.Charge, 1)
+		limiter.plan(&other, 3).Charge(&c[0], limiter.plan(rule, 3).AppendKey(nil, nil), 1)
+		calls := []terms.Call{{Charges: c}}
 		if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil || !c[0].Allowed {
 			t.Errorf("another algorithm on a forgotten key: got %+v, %v, %v", c, err, calls[0].Err)
 		}

@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -29,33 +31,24 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
 
 func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
-	if l == nil {
-		l = withoutStore
-	}
 	if err := limit.key.invalid(); err != nil {
 		return err
 	}
-	rule, max, _, err := l.effective(&limit)
+	rule, most, _ := l.overridden(&limit)
+	p, err := l.planFor(&limit, rule, max(1, most)) // at 0 nobody is admitted anyway
 	if err != nil {
 		return err
 	}
 	if !rule.Hold {
 		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, rule.Name)
 	}
-	if max < 1 { // nobody is admitted anyway
-		max = 1
-	}
-	charges := []Charge{{Rule: rule, Key: appendKey(nil, l.namespace, rule, &limit.key), Max: max, Wait: d}}
-	_ = l.local.Hold(ctx, charges) // for calls that the store will not decide
+	var charges [1]terms.Charge
+	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 0)
+	charges[0].At = d.Microseconds()
+	local := charges
+	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
 	if l.store == nil {
-		return errNoStore
+		return decide.ErrNoStore
 	}
-	return private.Hide(l.store.Hold(ctx, charges))
-}
-
-// hold returns a charge that holds its key, in the engine's terms.
-func (c *Charge) hold() (plain terms.Charge) {
-	c.Rule.setTerms(&plain.Terms, c.Max, 0)
-	plain.Key, plain.At = c.Key, c.Wait.Microseconds()
-	return plain
+	return private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
 }

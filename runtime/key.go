@@ -1,13 +1,12 @@
 package runtime
 
 import (
-	"crypto/sha256"
 	"encoding"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 
 	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // inlineKey is how many bytes of parts a Key holds without touching the heap.
@@ -15,12 +14,8 @@ import (
 // which is how many are copied at a time.
 const inlineKey = 102
 
-// maxKey is the longest Redis key in bytes; a longer one is cut to its prefix
-// and a hash, so that no caller decides how much memory a key takes.
-const maxKey = 200
-
 // hashed starts the hash that stands for parts which are too long.
-const hashed = "%sha256-"
+const hashed = terms.Hashed
 
 // A Key is the part of a Redis key that differs from caller to caller: the
 // parts of a directive's key option, escaped and joined by colons. The zero
@@ -219,27 +214,3 @@ var escapes = func() (longer [256]uint8) {
 	}
 	return longer
 }()
-
-// appendKey appends the whole Redis key: namespace, prefix, parts, and the tag
-// that keeps the keys of different algorithms apart. A % followed by anything
-// but two hexadecimal digits cannot come out of a part, so neither the tag nor
-// a hash can be imitated by a caller.
-func appendKey(dst []byte, namespace string, r *Rule, k *Key) []byte {
-	start := len(dst)
-	if namespace != "" {
-		dst = append(append(dst, namespace...), ':')
-	}
-	if r.Prefix != "" {
-		dst = append(dst, r.Prefix...)
-	} else {
-		dst = r.appendDefaultPrefix(dst)
-	}
-	parts, tag := k.bytes(), r.keyTag()
-	if len(dst)-start+len(parts)+len(tag) <= maxKey {
-		dst = append(dst, parts...)
-	} else {
-		sum := sha256.Sum256(parts)
-		dst = hex.AppendEncode(append(dst, hashed...), sum[:])
-	}
-	return append(dst, tag...)
-}

@@ -3,6 +3,10 @@ package runtime
 import (
 	"context"
 	"sync"
+
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A KeyDeniedEvent is a key whose limit had no room for a call.
@@ -19,40 +23,28 @@ type KeyDeniedEvent struct {
 }
 
 // keyTexts holds the bytes of events under way.
-var keyTexts = sync.Pool{New: func() any { return new([maxKey]byte) }}
+var keyTexts = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
 
 // keysDenied reports the keys of all limits of a decided call that had no room.
-func (l *Limiter) keysDenied(ctx context.Context, charges []Charge) {
-	for i := range charges {
-		if c := &charges[i]; !c.Allowed {
-			l.keyDenied(ctx, c.Rule, c.Key)
+func (l *Limiter) keysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
+	for i := range tries {
+		if !tries[i].Allowed {
+			l.keyDenied(ctx, charges[i].Plan, charges[i].Key)
 		}
 	}
 }
 
 // keyDenied reports one key, as it is in Redis. It copies it, so that the key may
 // stay on its caller's stack.
-func (l *Limiter) keyDenied(ctx context.Context, r *Rule, key []byte) {
-	start, end := r.keyStart(l.namespace), len(key)-len(r.keyTag())
-	if start > end {
-		return // not a key of the rule's
+func (l *Limiter) keyDenied(ctx context.Context, p *plan.Plan, key []byte) {
+	parts := p.Parts(key)
+	if parts == nil {
+		return
 	}
-	text := keyTexts.Get().(*[maxKey]byte)
-	ev := KeyDeniedEvent{Rule: r.Name, Key: append(text[:0], key[start:end]...), Shadow: !r.Mode.Denies()}
+	text := keyTexts.Get().(*[terms.MaxKey]byte)
+	ev := KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
 	for _, o := range l.events.observers {
 		notifyWith(l.events, ctx, o.KeyDenied, ev)
 	}
 	keyTexts.Put(text)
-}
-
-// keyStart returns where in the rule's keys the parts begin.
-func (r *Rule) keyStart(namespace string) int {
-	start := r.prefixLen()
-	if r.Prefix == "" {
-		start += escapesOf(r.Name)
-	}
-	if namespace != "" {
-		start += len(namespace) + 1
-	}
-	return start
 }

@@ -52,9 +52,6 @@ type FoundKey struct {
 // overrides in force, cuts no key's window short; it may empty a bucket early whose
 // max is lower for some calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	if l == nil {
-		l = withoutStore
-	}
 	g := &KeyGroup{Prefix: r.prefix()}
 	if l.namespace != "" {
 		g.Prefix = l.namespace + ":" + g.Prefix

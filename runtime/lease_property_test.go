@@ -14,26 +14,29 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A distantStore is a store on the other side of a network, on a clock of its own.
-// It counts by change's rules, if there is one.
+// It counts by the rule of change, if there is one.
 type distantStore struct {
 	runtime.SharedMemory
 	charged atomic.Int64
 	windows *sync.Map            // ends of fixed windows
 	delay   func() time.Duration // of a request, and of a reply
-	change  func(*runtime.Rule) *runtime.Rule
+	change  *runtime.Rule
 }
 
-func (s *distantStore) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.delay())
-	leased := calls[0].Charges[0].Rule
+	leased := calls[0].Charges[0].Terms
 	if s.change != nil {
-		calls[0].Charges[0].Rule = s.change(leased)
+		plain := rawstore.Charge{Rule: s.change, Max: s.change.Max}
+		calls[0].Charges[0].Terms = plain.Engine().Terms
 	}
 	err := s.SharedMemory.Take(ctx, calls)
-	calls[0].Charges[0].Rule = leased
+	calls[0].Charges[0].Terms = leased
 	for i := range calls {
 		if c := &calls[i].Charges[0]; c.At != 0 {
 			s.charged.Add(c.Cost)
@@ -91,7 +94,7 @@ func (trial leaseTrial) mood(seed uint64, process int) float64 {
 
 // run makes the calls, and returns those that were admitted, in order, by the store's
 // clock, and how many of them by leases.
-func (trial leaseTrial) run(seed uint64, change func(*runtime.Rule) *runtime.Rule) (all []leasedCall, leased int) {
+func (trial leaseTrial) run(seed uint64, change *runtime.Rule) (all []leasedCall, leased int) {
 	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
 	now := func() int64 { return time.Now().Add(trial.offset).UnixMicro() }
 	store.SetClock(now)
@@ -239,7 +242,7 @@ func TestLeaseNeverExceeds(t *testing.T) {
 // lateUse has one process use a lease late, and another one fill the limit when the
 // store, without its longer window, would have forgotten the lease. It returns by how
 // much the limit was exceeded.
-func lateUse(rule runtime.Rule, change func(*runtime.Rule) *runtime.Rule) float64 {
+func lateUse(rule runtime.Rule, change *runtime.Rule) float64 {
 	memory := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
 	var windows sync.Map
 	store := &distantStore{SharedMemory: memory, windows: &windows, delay: func() time.Duration { return time.Microsecond }, change: change}
@@ -303,7 +306,7 @@ func TestLeaseUsedLate(t *testing.T) {
 					}
 				})
 				synctest.Test(t, func(t *testing.T) {
-					if over := lateUse(rule, func(*runtime.Rule) *runtime.Rule { return &plain }); over <= 0 {
+					if over := lateUse(rule, &plain); over <= 0 {
 						t.Errorf("nothing was exceeded without the longer window: %.2f", over)
 					}
 				})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A leasedStore counts how often it is asked for what, and may be broken.
@@ -24,7 +25,7 @@ func newLeasedStore() *leasedStore {
 	return &leasedStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}}
 }
 
-func (s *leasedStore) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *leasedStore) Take(ctx context.Context, calls []terms.Call) error {
 	s.takes.Add(1)
 	if s.broken.Load() {
 		return errBroken
@@ -33,7 +34,7 @@ func (s *leasedStore) Take(ctx context.Context, calls []runtime.Call) error {
 	return s.SharedMemory.Take(ctx, calls)
 }
 
-func (s *leasedStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *leasedStore) Settle(ctx context.Context, charges []terms.Charge) error {
 	s.settles.Add(1)
 	return s.SharedMemory.Settle(ctx, charges)
 }

@@ -3,122 +3,46 @@ package runtime
 import (
 	"context"
 	"hash/maphash"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/permit"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/receipts"
+	"github.com/rategen/rategen/runtime/internal/settle"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A Limiter has a [Store] decide calls and turns its answers into errors. It is
 // safe for concurrent use. A program usually has one.
-//
-// A nil *Limiter has no store: every call is decided by its rule's failure
-// policy.
 type Limiter struct {
-	store     Store
-	seed      maphash.Seed // of the marks of decisions
-	fast      fastPath
-	plans     planTable
-	local     *MemoryStore
+	engine   decide.Engine
+	plans    plan.Table
+	seed     maphash.Seed // of the marks of decisions
+	store    Store        // nil: every call is decided by its rule's failure policy
+	cap      *processCap  // nil: no cap
+	switched bool         // limits can be switched off
+	enabled  func() bool
+	events   *events
+	denied   func(context.Context, error) error // or nil
+
 	namespace string
 	fail      FailurePolicy
 	replicas  int64
-	cap       *processCap // nil: no cap
-	enabled   func() bool
-	denied    func(context.Context, error) error // or nil
-	switched  bool                               // limits can be switched off
-	events    *events
+	local     *MemoryStore // counts where a rule fails locally
 
 	follow     *follower // nil: nothing is overridden
 	overrides  atomic.Pointer[overrideSet]
 	scaling    scaling
-	shares     ruleTable[share]
-	rests      ruleTable[shadowRest]
 	registered ruleTable[struct{}]
-	unsettled  settleQueue
-	permits    permits
-	leases     *leases // nil: the store is not shared with other processes
+	settler    settle.Settler
+	permits    permit.Permits
 }
-
-// An Option configures a [Limiter].
-type Option func(*Limiter)
-
-// WithNamespace starts every Redis key with name and a colon. Programs that
-// share a Redis need different namespaces, because the default prefix of a
-// rule names its package but not its program.
-func WithNamespace(name string) Option {
-	return func(l *Limiter) { l.namespace = name }
-}
-
-// WithFailurePolicy sets the policy for calls that the store does not decide and
-// whose rule has no policy of its own. The default is [FailOpen].
-func WithFailurePolicy(p FailurePolicy) Option {
-	return func(l *Limiter) { l.fail = p }
-}
-
-// WithEnabled makes enabled a kill switch: while it returns false every call
-// goes through, nothing is counted and no key is built. It is called before
-// every call, from many goroutines, and so must be quick; the Load method of an
-// atomic.Bool fits. A panic in it counts as true, and is reported.
-func WithEnabled(enabled func() bool) Option {
-	return func(l *Limiter) { l.enabled = enabled }
-}
-
-// WithLogger sets where the limiter reports denials and the store's failures:
-// at most one line a second for each rule and kind, with the number of lines
-// left out. No line has a caller's key or a server's address in it, see
-// [BreakerEvent] for the latter. The default is [slog.Default] as it is at the time of
-// the line.
-func WithLogger(logger *slog.Logger) Option {
-	return func(l *Limiter) { l.events.log.loggers = []*slog.Logger{logger} }
-}
-
-// New returns a Limiter that keeps its counts in store. [Limiter.Close] ends
-// the goroutines that it has started.
-func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, seed: maphash.MakeSeed(), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
-	l.permits.limiter = l
-	for _, opt := range opts {
-		opt(l)
-	}
-	l.fast = fastPathOf(store)
-	if _, ok := store.(leaser); ok {
-		l.leases = newLeases(l)
-	}
-	l.switched = l.enabled != nil || l.follow != nil
-	if s, ok := store.(observable); ok {
-		s.attach(l.events)
-	}
-	l.events.show(store)
-	l.shareClock(memoryOf(store))
-	l.checkReplicas()
-	if l.follow != nil {
-		l.follow.start(l)
-	}
-	l.events.attached(l)
-	return l
-}
-
-// shareClock has the limiter's own counts use the clock of its store, if that was
-// given one.
-func (l *Limiter) shareClock(m *MemoryStore) {
-	if m == nil || m.clock == nil {
-		return
-	}
-	l.local.clock = m.clock
-	if l.cap != nil {
-		l.cap.store.clock = m.clock
-	}
-}
-
-var withoutStore = New(nil)
 
 // Enabled reports whether limits are in force, see [WithEnabled] and
 // [WithOverrides]. Generated code calls it before it builds a key.
-func (l *Limiter) Enabled() bool {
-	return l == nil || !l.switched || l.switchedOn()
-}
+func (l *Limiter) Enabled() bool { return !l.switched || l.switchedOn() }
 
 // switchedOn reports whether neither the overrides nor the program's kill switch
 // switch limits off. A kill switch that panics is on.
@@ -171,74 +95,140 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 		d.Allowed = true
 		return nil
 	}
-	if l == nil {
-		l = withoutStore
+	var p *plan.Plan
+	if len(limits) == 1 {
+		p = l.plain(&limits[0])
 	}
-	if l.leases != nil && len(limits) == 1 && limits[0].leased() && l.takeLeased(ctx, &limits[0], d) {
-		return nil
+	if p != nil {
+		err = l.takeOne(ctx, limits, p, d)
+	} else {
+		err = l.takeAll(ctx, limits, d)
 	}
-	if len(limits) == 1 && l.fast != (fastPath{}) {
-		if done, err := l.takeFast(ctx, &limits[0], d); done {
-			if err != nil {
-				err = l.refused(ctx, err)
-			}
-			return err
-		}
-	}
-	return l.takeGeneral(ctx, limits, d)
-}
-
-// takeGeneral is Take for all calls, by way of a request.
-func (l *Limiter) takeGeneral(ctx context.Context, limits []Limit, d *Decision) (err error) {
-	req := newRequest()
-	defer req.free()
-	if err := req.fill(ctx, l, limits); err != nil {
-		return l.refused(ctx, err)
-	}
-	switch {
-	case l.cap != nil:
-		err = l.takeCapped(ctx, req, limits, d)
-	case len(req.charges) == 0:
-		d.Allowed = true
-	default:
-		err = l.take(ctx, req, limits, d)
-	}
-	l.waited(ctx, req, err)
 	if err != nil {
 		err = l.refused(ctx, err)
 	}
 	return err
 }
 
-// take has a request decided, and decided again after a wait where its rules
-// have one. It returns when it is the call's turn.
+// InFlight returns how many permits of [Concurrency] limits the calls of this
+// process hold, by the name of the rule. A rule whose calls have all ended stays,
+// at 0, unless there are more than 10,000 names.
+func (l *Limiter) InFlight() map[string]int64 { return l.permits.InFlight() }
+
+// plain returns the plan for a limit as most are: one that is decided at once, at a cost
+// that can be, and on a key of ordinary length. It returns nil for others.
+func (l *Limiter) plain(limit *Limit) *plan.Plan {
+	if limit.rule == nil || limit.key.rare != nil || limit.cost <= 0 {
+		return nil
+	}
+	p := l.found(limit.rule, limit.max)
+	if p == nil {
+		p, _, _ = l.planOf(limit)
+	}
+	if p == nil || !p.Plain || limit.cost > p.Most || !p.Fits(int(limit.key.n)) {
+		return nil
+	}
+	return p
+}
+
+// takeOne takes a call with one plain limit. All that it needs until the store is asked
+// is on the stack.
+func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *Decision) error {
+	limit := &limits[0]
+	var key [terms.ShortKey]byte
+	var charges [1]decide.Charge
+	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
+	whole := p.Whole
+	if limit.key.n > 0 {
+		whole = p.KeyIn(&key, limit.key.inline[:limit.key.n])
+	}
+	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
+	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
+	try := decide.Try{Arrived: instant()}
+	var paid paidCap
+	if l.cap != nil {
+		if err := l.admitted(ctx, &paid, d); err != nil {
+			return err
+		}
+	}
+	var err error
+	if l.engine.Local(ctx, charges[:], tries[:], &try) {
+		err = l.answer(ctx, charges[:], tries[:], try.Arrived, d)
+		if tries[0].At != 0 {
+			if try.Page == nil {
+				try.Page, try.Receipt = receipts.Issue()
+			}
+			l.issue(d, limit.mark(p.NameHash), try.Page, try.Receipt)
+		}
+	} else {
+		req := newRequest()
+		defer req.free()
+		req.adopt(p, limit, &try, tries[0].Renews)
+		err = l.finish(ctx, req, limits, l.engine.Ask(ctx, &req.Call), d)
+	}
+	if err != nil && l.cap != nil {
+		l.cap.giveBack(&paid)
+	}
+	return err
+}
+
+// takeAll takes a call with any limits.
+func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) error {
+	req := newRequest()
+	defer req.free()
+	if err := req.fill(ctx, l, limits); err != nil {
+		return err
+	}
+	var paid paidCap
+	if l.cap != nil && !decide.Unsatisfiable(req.Charges) {
+		if err := l.admitted(ctx, &paid, d); err != nil {
+			return err
+		}
+	}
+	err := l.take(ctx, req, limits, d)
+	l.waited(ctx, req, err)
+	if err != nil && l.cap != nil {
+		l.cap.giveBack(&paid)
+	}
+	return err
+}
+
+// take has a call decided, and decided again after a wait where its rules have one. It
+// returns when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	*d = Decision{}
-	start := req.start()
-	req.limitWait(ctx, start)
-	waited, err := l.permits.follow(ctx, req)
+	var began time.Time
+	if req.Waits() {
+		began = time.Now()
+	}
+	waited, err := false, error(nil)
+	if l.permits.Waiting() {
+		req.Begin(ctx, began, instant())
+		waited, err = l.joinLine(ctx, req)
+	}
 	for {
 		if waited && err == nil {
 			err = l.renew(ctx, req, limits)
 		}
-		if err != nil || len(req.charges) == 0 {
+		if err != nil || len(req.Charges) == 0 {
 			req.leaveLine(err == nil)
 			d.Allowed = err == nil // nothing is left to decide
 			return err
 		}
-		req.limitWait(ctx, start)
-		req.call[0].arrived = instant()
-		source, failure := l.decide(ctx, req)
-		if failure == nil && !req.call[0].admitted() {
+		req.Begin(ctx, began, instant())
+		if !l.engine.Known(ctx, &req.Call) {
+			err = l.engine.Ask(ctx, &req.Call)
+		}
+		if err == nil && !decide.Admitted(req.Tries) {
 			if pause, ok := req.pause(); ok {
 				waited, err = true, l.pause(ctx, req, limits, pause)
 				continue
 			}
 		}
-		if req.turn != nil {
-			req.leaveLine(failure != nil || req.leftOver())
+		if req.Turn != nil {
+			req.leaveLine(err != nil || req.leftOver())
 		}
-		if err := l.finish(ctx, req, limits, source, failure, d); err != nil {
+		if err := l.finish(ctx, req, limits, err, d); err != nil {
 			return err
 		}
 		if err := l.awaitTurn(ctx, req, limits); err != nil {
@@ -251,83 +241,53 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 	}
 }
 
-// decide has a request decided once.
-func (l *Limiter) decide(ctx context.Context, req *request) (Source, error) {
-	if req.denyUnsatisfiable() {
-		return SourceNone, nil
+// finish answers a call that was decided, unless err says that nobody could.
+func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, err error, d *Decision) error {
+	if closed, ok := err.(decide.Closed); ok {
+		if l.events.decides() {
+			l.events.decided(ctx, req.Charges, req.Tries, req.Arrived, true)
+		}
+		*d = Decision{Source: SourceFailure}
+		return unavailableError{closed.Cause}
 	}
-	if l.leases != nil && req.leased() {
-		return l.decideLeased(ctx, req)
-	}
-	return l.decidedBy(ctx, req, l.ask(ctx, req.call[:]))
-}
-
-// ask has calls decided by the store.
-func (l *Limiter) ask(ctx context.Context, calls []Call) error {
-	if l.store == nil {
-		return errNoStore
-	}
-	if err := ctx.Err(); err != nil {
+	if *d = (Decision{}); err != nil {
 		return err
 	}
-	return l.store.Take(ctx, calls)
-}
-
-// decidedBy returns who decided a request that the store was asked about. If err
-// or the call's own error says that the store did not, the failure policies
-// decide. A context that has ended is no failure of the store, but its error
-// refuses no call that has shadow limits only.
-func (l *Limiter) decidedBy(ctx context.Context, req *request, err error) (Source, error) {
-	if err == nil {
-		err = req.call[0].Err
-	}
-	switch {
-	case err == nil:
-		l.shadowsDecided(ctx, req)
-		return SourceStore, nil
-	case ctx.Err() == nil:
-		return l.failed(ctx, req, private.Hide(err))
-	case req.call[0].enforces():
-		return SourceNone, ctx.Err()
-	default:
-		req.pass()
-		return SourceNone, nil
-	}
-}
-
-// finish reports the decision about a request for limits and returns its caller's error.
-func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, source Source, err error, d *Decision) error {
-	if l.events.decides() {
-		l.events.decided(ctx, req.charges, req.call[0].arrived, source, err)
-	}
-	*d = Decision{Source: source}
-	if err != nil {
-		return err
-	}
-	if l.events.keys && source != SourceProcess {
-		l.keysDenied(ctx, req.charges)
-	}
-	err = l.answer(req.charges, req.call[0].arrived, d)
-	exceed(ctx, req.charges)
+	err = l.answer(ctx, req.Charges, req.Tries, req.Arrived, d)
+	exceed(ctx, req.Charges, req.Tries)
 	if d.isCharged() {
-		page, receipt := req.receipts.Issue()
-		l.issue(d, limits, page, receipt)
-		l.permits.holdAll(req.charges, source == SourceLocal)
+		page, receipt := req.Page, req.Receipt
+		if page == nil {
+			page, receipt = req.receipts.Issue()
+		}
+		l.issue(d, l.mark(d, limits), page, receipt)
+		for i := range req.Tries {
+			if c := &req.Tries[i]; c.Algorithm == terms.Permits && c.At != 0 {
+				l.permits.Hold(req.Charges[i].By(c), c)
+			}
+		}
 	}
 	return err
 }
 
-// answer fills in a decision that has its source only, logs the denials of a
-// call that arrived at an instant, and returns its caller's error.
-func (l *Limiter) answer(charges []Charge, arrived time.Duration, d *Decision) error {
-	charge := d.ofAll(charges)
-	for i := range charges {
-		if c := &charges[i]; !c.Allowed && !c.Rule.Mode.Denies() {
-			l.events.log.shadowDenied(c, d.Source, arrived)
+// answer fills in an empty decision, tells everybody of it who wants to know, and returns
+// its caller's error. It keeps nothing of what it is given.
+func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, d *Decision) error {
+	tightest := d.fill(charges, tries)
+	if l.events.decides() {
+		l.events.decided(ctx, charges, tries, arrived, false)
+	}
+	if l.events.keys && d.Source != SourceProcess {
+		l.keysDenied(ctx, charges, tries)
+	}
+	for i := range tries {
+		if c := &tries[i]; !c.Allowed && c.Shadow {
+			p := charges[i].By(c)
+			l.events.log.shadowDenied(ruleOf(p), charges[i].Cost, &Decision{Source: d.Source, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, arrived)
 		}
 	}
 	if !d.Allowed {
-		return l.events.log.deny(charge.Rule, charge.Cost, d, arrived)
+		return l.events.log.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
 	}
 	return nil
 }

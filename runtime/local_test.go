@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
@@ -23,7 +24,7 @@ type moody struct {
 	broken atomic.Bool
 }
 
-func (s *moody) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *moody) Take(ctx context.Context, calls []terms.Call) error {
 	if s.broken.Load() {
 		return errBroken
 	}

@@ -47,9 +47,9 @@ func (l *limitedLog) unsettled(r *Rule, err error) {
 }
 
 // shadowDenied reports a denial by a shadow limit, of a call that arrived at an instant.
-func (l *limitedLog) shadowDenied(c *Charge, source Source, arrived time.Duration) {
-	if skipped, ok := l.of(c.Rule).denied.due(arrived, 0); ok {
-		l.denied(c.Rule, c.Cost, &Decision{Source: source, Limit: c.capacity(), RetryAfter: c.RetryAfter, Blocked: c.Blocked}, skipped)
+func (l *limitedLog) shadowDenied(rule *Rule, cost int64, d *Decision, arrived time.Duration) {
+	if skipped, ok := l.of(rule).denied.due(arrived, 0); ok {
+		l.denied(rule, cost, d, skipped)
 	}
 }
 

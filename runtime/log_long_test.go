@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestManyValues charges a store what a [runtime.Limiter] would refuse, and wants
@@ -122,8 +123,8 @@ func TestLooksOfLongLog(t *testing.T) {
 				store(t, client, log.key, rule, log.subject.Now(), events)
 				log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
 				commands := log.commands(func() {
-					calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
-					if err := log.subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+					calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
+					if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
 						t.Fatal(err, calls[0].Err)
 					}
 					if left := rule.Max - 1 - (int64(events) - gone); calls[0].Charges[0].Remaining != left {

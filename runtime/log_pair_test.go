@@ -11,7 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // logRules holds a rule for every way of keeping a log.
@@ -43,12 +45,12 @@ func newLog(t *testing.T, client *redis.Client, rule *runtime.Rule) *log {
 }
 
 // decide wants both stores to say the same, and returns it.
-func (l *log) decide(do func(runtime.Store, context.Context, []runtime.Call) error, rule *runtime.Rule, cost int64) runtime.Result {
+func (l *log) decide(do func(rawstore.Store, context.Context, []rawstore.Call) error, rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
-	var results []runtime.Result
+	var results []terms.Result
 	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
-		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost}}}}
-		if err := do(store, l.Context(), calls); err != nil || calls[0].Err != nil {
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost}}}}
+		if err := do(rawstore.On(store), l.Context(), calls); err != nil || calls[0].Err != nil {
 			l.Fatal(err, calls[0].Err)
 		}
 		results = append(results, calls[0].Charges[0].Result)
@@ -60,9 +62,9 @@ func (l *log) decide(do func(runtime.Store, context.Context, []runtime.Call) err
 }
 
 // take wants a charge to be admitted and to leave so much.
-func (l *log) take(rule *runtime.Rule, cost, left int64) runtime.Result {
+func (l *log) take(rule *runtime.Rule, cost, left int64) terms.Result {
 	l.Helper()
-	r := l.decide(runtime.Store.Take, rule, cost)
+	r := l.decide(rawstore.Store.Take, rule, cost)
 	if !r.Allowed || r.Remaining != left {
 		l.Fatalf("cost %d: got %+v, want %d left", cost, r, left)
 	}
@@ -70,16 +72,16 @@ func (l *log) take(rule *runtime.Rule, cost, left int64) runtime.Result {
 }
 
 // peek returns what a call would find.
-func (l *log) peek(rule *runtime.Rule, cost int64) runtime.Result {
+func (l *log) peek(rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
-	return l.decide(runtime.Store.Peek, rule, cost)
+	return l.decide(rawstore.Store.Peek, rule, cost)
 }
 
 // refund gives back what was charged at a time.
 func (l *log) refund(rule *runtime.Rule, cost, at int64) {
 	l.Helper()
-	charges := []runtime.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost, Result: runtime.Result{At: at}}}
-	if err := errors.Join(l.memory.Settle(l.Context(), charges), l.subject.Store.Settle(l.Context(), charges)); err != nil {
+	charges := []rawstore.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost, Result: terms.Result{At: at}}}
+	if err := errors.Join(rawstore.On(l.memory).Settle(l.Context(), charges), rawstore.On(l.subject.Store).Settle(l.Context(), charges)); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -98,7 +100,7 @@ func (l *log) fill(rule *runtime.Rule, n int64) {
 	l.Helper()
 	for left := n; left > 0; left -= runtime.MaxLogCost {
 		cost := min(left, runtime.MaxLogCost)
-		l.decide(runtime.Store.Take, rule, cost)
+		l.decide(rawstore.Store.Take, rule, cost)
 		l.subject.Advance(time.Microsecond)
 	}
 }

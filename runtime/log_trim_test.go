@@ -8,6 +8,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // trims is how many events more than it adds a charge removes at most.
@@ -69,7 +70,7 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				inside := int64(0)
 				for range calls {
 					log.subject.Advance(gap)
-					r := log.decide(runtime.Store.Take, &rule, 1)
+					r := log.decide(rawstore.Store.Take, &rule, 1)
 					inside = rule.Max - r.Remaining
 				}
 				if n := log.stored(&rule); n > inside+200 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 func TestMain(m *testing.M) {
@@ -44,15 +45,15 @@ var errBroken = errors.New("the store is broken")
 // A brokenStore answers every operation with an error.
 type brokenStore struct{ takes atomic.Int64 }
 
-func (s *brokenStore) Take(context.Context, []runtime.Call) error {
+func (s *brokenStore) Take(context.Context, []terms.Call) error {
 	s.takes.Add(1)
 	return errBroken
 }
-func (s *brokenStore) Peek(context.Context, []runtime.Call) error     { return errBroken }
-func (s *brokenStore) Settle(context.Context, []runtime.Charge) error { return errBroken }
-func (s *brokenStore) Renew(context.Context, []runtime.Call) error    { return errBroken }
-func (s *brokenStore) Hold(context.Context, []runtime.Charge) error   { return errBroken }
-func (s *brokenStore) Reset(context.Context, []runtime.Charge) error  { return errBroken }
+func (s *brokenStore) Peek(context.Context, []terms.Call) error     { return errBroken }
+func (s *brokenStore) Settle(context.Context, []terms.Charge) error { return errBroken }
+func (s *brokenStore) Renew(context.Context, []terms.Call) error    { return errBroken }
+func (s *brokenStore) Hold(context.Context, []terms.Charge) error   { return errBroken }
+func (s *brokenStore) Reset(context.Context, []terms.Charge) error  { return errBroken }
 
 // key returns a key of one part.
 func key(id string) *runtime.Key { return runtime.NewKey().AddString(id) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // BenchmarkMemoryTake measures a decision of a MemoryStore: by way of a limiter,
@@ -51,12 +53,15 @@ func benchmarkMemory(b *testing.B, rule *Rule, ids []string) {
 				keys[i] = []byte(rule.Prefix + ids[i])
 			}
 			other := []byte(rule.Prefix + "all")
-			charges := make([]Charge, limits)
-			calls := []Call{{Charges: charges}}
+			charges := make([]terms.Charge, limits)
+			calls := []terms.Call{{Charges: charges}}
+			p := New(store, silent).plan(rule, rule.Max)
 			benchmarkEach(b, len(ids), func(i int) {
-				charges[0] = Charge{Rule: rule, Key: keys[i%len(keys)], Max: rule.Max, Cost: 1}
+				charges[0] = terms.Charge{}
+				p.Charge(&charges[0], keys[i%len(keys)], 1)
 				if limits == 2 {
-					charges[1] = Charge{Rule: rule, Key: other, Max: rule.Max, Cost: 1}
+					charges[1] = terms.Charge{}
+					p.Charge(&charges[1], other, 1)
 				}
 				_ = store.Take(ctx, calls)
 			})

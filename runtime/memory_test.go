@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestMemoryStoreIsBounded sends ten times more callers than it has room for.
@@ -91,12 +93,12 @@ func TestMemoryStoreForgets(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, rule := range modelRules() {
-		charges := func(cost int64) []runtime.Charge {
-			return []runtime.Charge{{Rule: rule, Key: []byte("k"), Max: 5, Cost: cost, Wait: rule.Wait}}
+		charges := func(cost int64) []rawstore.Charge {
+			return []rawstore.Charge{{Rule: rule, Key: []byte("k"), Max: 5, Cost: cost, Wait: rule.Wait}}
 		}
-		peek := func(s runtime.Store) runtime.Result {
-			calls := []runtime.Call{{Charges: charges(1)}}
-			if err := errors.Join(s.Peek(ctx, calls), calls[0].Err); err != nil {
+		peek := func(s runtime.Store) terms.Result {
+			calls := []rawstore.Call{{Charges: charges(1)}}
+			if err := errors.Join(rawstore.On(s).Peek(ctx, calls), calls[0].Err); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			return calls[0].Charges[0].Result
@@ -104,7 +106,7 @@ func TestMemoryStoreForgets(t *testing.T) {
 		for way, find := range map[string]func(runtime.Store){
 			"peek": func(s runtime.Store) { peek(s) },
 			"refund": func(s runtime.Store) {
-				if err := s.Settle(ctx, charges(1)); err != nil {
+				if err := rawstore.On(s).Settle(ctx, charges(1)); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			},
@@ -113,7 +115,7 @@ func TestMemoryStoreForgets(t *testing.T) {
 			store := runtime.NewMemoryStore()
 			store.SetClock(func() int64 { return now })
 			whole := peek(store)
-			if err := store.Take(ctx, []runtime.Call{{Charges: charges(5)}}); err != nil {
+			if err := rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: charges(5)}}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if peek(store) == whole {
@@ -136,19 +138,19 @@ func TestMemoryStoreConflict(t *testing.T) {
 	ctx := context.Background()
 	log := &runtime.Rule{Name: "log", Window: time.Hour}
 	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Algorithm: runtime.TokenBucket}
-	charge := func(r *runtime.Rule, key string) runtime.Charge {
-		return runtime.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
+	charge := func(r *runtime.Rule, key string) rawstore.Charge {
+		return rawstore.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
 	}
 	store := runtime.NewMemoryStore()
-	if err := store.Take(ctx, []runtime.Call{{Charges: []runtime.Charge{charge(log, "k")}}}); err != nil {
+	if err := rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}); err != nil {
 		t.Fatal(err)
 	}
-	calls := []runtime.Call{
-		{Charges: []runtime.Charge{charge(bucket, "k")}},
-		{Charges: []runtime.Charge{charge(log, "other"), charge(bucket, "k")}},
-		{Charges: []runtime.Charge{charge(log, "k")}},
+	calls := []rawstore.Call{
+		{Charges: []rawstore.Charge{charge(bucket, "k")}},
+		{Charges: []rawstore.Charge{charge(log, "other"), charge(bucket, "k")}},
+		{Charges: []rawstore.Charge{charge(log, "k")}},
 	}
-	if err := store.Take(ctx, calls); err != nil {
+	if err := rawstore.On(store).Take(ctx, calls); err != nil {
 		t.Fatal(err)
 	}
 	const want = `the key of rule "bucket" holds the state of another algorithm`
@@ -168,13 +170,13 @@ func TestMemoryStoreManyLimits(t *testing.T) {
 	rule := &runtime.Rule{Window: time.Hour}
 	for _, n := range []int{2, 3, runtime.MaxLimits, runtime.MaxLimits + 1, 100} {
 		store := runtime.NewMemoryStore()
-		charges := make([]runtime.Charge, n)
+		charges := make([]rawstore.Charge, n)
 		for i := range charges {
-			charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+			charges[i] = rawstore.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
 		}
 		for left := int64(2); left >= 0; left-- {
-			calls := []runtime.Call{{Charges: charges}}
-			if err := errors.Join(store.Take(context.Background(), calls), calls[0].Err); err != nil {
+			calls := []rawstore.Call{{Charges: charges}}
+			if err := errors.Join(rawstore.On(store).Take(context.Background(), calls), calls[0].Err); err != nil {
 				t.Fatal(err)
 			}
 			for i, c := range charges {
@@ -191,14 +193,15 @@ func TestMemoryStoreManyLimits(t *testing.T) {
 func TestMemoryStoreAllocates(t *testing.T) {
 	ctx := context.Background()
 	for name, rule := range modelRules() {
-		charges := make([]runtime.Charge, runtime.MaxLimits)
+		charges := make([]terms.Charge, runtime.MaxLimits)
 		for n := 1; n <= len(charges); n++ {
 			store := runtime.NewMemoryStore()
 			store.SetClock(century.UnixMicro)
 			for i := range charges {
-				charges[i] = runtime.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+				c := rawstore.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
+				charges[i] = c.Engine()
 			}
-			calls := []runtime.Call{{Charges: charges[:n]}}
+			calls := []terms.Call{{Charges: charges[:n]}}
 			take := func() {
 				_ = store.Take(ctx, calls)
 				_ = store.Settle(ctx, calls[0].Charges)

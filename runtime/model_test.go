@@ -15,6 +15,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // modelRules holds a rule for every way of counting. All windows are the same,
@@ -134,7 +136,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	type charge struct {
 		key  string
 		cost int64
-		at   runtime.Result
+		at   terms.Result
 		rule *runtime.Rule
 		max  int64
 	}
@@ -174,7 +176,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold"}).Draw(t, "op"); op {
 		case "take", "peek":
 			n := rapid.IntRange(1, 3).Draw(t, "calls")
-			calls := make([]runtime.Call, n)
+			calls := make([]rawstore.Call, n)
 			for i := range calls {
 				keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys")
 				for _, key := range keys {
@@ -187,7 +189,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					if rule.Burst > 0 {
 						most = rule.Burst
 					}
-					calls[i].Charges = append(calls[i].Charges, runtime.Charge{
+					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
 						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
 						Cost: load.cost(most).Draw(t, "cost"),
 					})
@@ -203,11 +205,11 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				return err
 			}
 			got, want := clone(calls), clone(calls)
-			run := func(s runtime.Store, calls []runtime.Call) error {
+			run := func(s runtime.Store, calls []rawstore.Call) error {
 				if op == "peek" {
-					return s.Peek(ctx, calls)
+					return rawstore.On(s).Peek(ctx, calls)
 				}
-				return s.Take(ctx, calls)
+				return rawstore.On(s).Take(ctx, calls)
 			}
 			if err := run(memory, want); err != nil {
 				return err
@@ -217,7 +219,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			}
 			if slices.EqualFunc(want, got, sameAnswer) {
 				// cmp would take longer than Redis to find that out.
-			} else if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.IgnoreUnexported(runtime.Charge{}, runtime.Call{}), cmpopts.EquateErrors()); diff != "" {
+			} else if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.EquateErrors()); diff != "" {
 				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
 			}
 			for _, call := range got {
@@ -231,13 +233,13 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			if len(charged) == 0 || op == "renew" && base.Algorithm != runtime.Concurrency {
 				continue
 			}
-			var charges []runtime.Charge
+			var charges []rawstore.Charge
 			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
 				if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
 					return err
 				}
-				charges = append(charges, runtime.Charge{
-					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: runtime.Result{At: c.at.At, Mark: c.at.Mark},
+				charges = append(charges, rawstore.Charge{
+					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: terms.Result{At: c.at.At, Mark: c.at.Mark},
 					Settled: rapid.OneOf(
 						rapid.Just(int64(0)),
 						rapid.Int64Range(0, c.cost),
@@ -249,15 +251,15 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			for _, s := range []runtime.Store{memory, store} {
 				switch {
 				case op == "settle":
-					if err := s.Settle(ctx, charges); err != nil {
+					if err := rawstore.On(s).Settle(ctx, charges); err != nil {
 						return err
 					}
 				default:
-					var calls []runtime.Call
+					var calls []rawstore.Call
 					for _, c := range charges {
-						calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})
+						calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{c}})
 					}
-					if err := s.Renew(ctx, calls); err != nil {
+					if err := rawstore.On(s).Renew(ctx, calls); err != nil {
 						return err
 					}
 					for i := range calls {
@@ -272,7 +274,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				continue
 			}
 			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			charges := []runtime.Charge{{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
+			charges := []rawstore.Charge{{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
 				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}}
 			if charges[0].Rule == &longer && layered(base) {
 				continue
@@ -281,20 +283,20 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				return err
 			}
 			for _, s := range []runtime.Store{memory, store} {
-				if err := s.Hold(ctx, charges); err != nil {
+				if err := rawstore.On(s).Hold(ctx, charges); err != nil {
 					return err
 				}
 			}
 		case "reset":
 			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			charges := []runtime.Charge{{Rule: base, Key: []byte(key)}}
+			charges := []rawstore.Charge{{Rule: base, Key: []byte(key)}}
 			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
 				return err
 			}
-			if err := memory.Reset(ctx, charges); err != nil {
+			if err := rawstore.On(memory).Reset(ctx, charges); err != nil {
 				return err
 			}
-			if err := store.Reset(ctx, charges); err != nil {
+			if err := rawstore.On(store).Reset(ctx, charges); err != nil {
 				return err
 			}
 		}
@@ -326,16 +328,16 @@ for i = 2, #KEYS do
 end
 return 0`)
 
-func sameAnswer(a, b runtime.Call) bool {
-	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b runtime.Charge) bool {
+func sameAnswer(a, b rawstore.Call) bool {
+	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b rawstore.Charge) bool {
 		return a.Result == b.Result
 	})
 }
 
-func clone(calls []runtime.Call) []runtime.Call {
-	out := make([]runtime.Call, len(calls))
+func clone(calls []rawstore.Call) []rawstore.Call {
+	out := make([]rawstore.Call, len(calls))
 	for i := range calls {
-		out[i].Charges = append([]runtime.Charge(nil), calls[i].Charges...)
+		out[i].Charges = append([]rawstore.Charge(nil), calls[i].Charges...)
 	}
 	return out
 }

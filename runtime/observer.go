@@ -3,6 +3,9 @@ package runtime
 import (
 	"context"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // An Observer is a set of functions that a [Limiter] and its store call when
@@ -104,12 +107,14 @@ type DecisionEvent struct {
 	Latency time.Duration
 }
 
-// newDecisionEvent returns an event with all that a charge knows by itself.
-func newDecisionEvent(c *Charge) DecisionEvent {
+// newDecisionEvent returns an event with all that is known of one charge and a try of it.
+func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
+	p := c.By(t)
+	rule := ruleOf(p)
 	return DecisionEvent{
-		Rule: c.Rule.Name, Mode: c.Rule.Mode, Algorithm: c.Rule.Algorithm, Window: c.Rule.Window,
-		Cost: c.Cost, Limit: c.capacity(), Max: c.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: c.ResetAfter,
-		Blocked: c.Blocked, EmptyPart: c.emptyPart, Overridden: c.Rule.overridden,
+		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: rule.Window,
+		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
+		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A slow store takes its time.
@@ -24,7 +25,7 @@ type slow struct {
 	takes time.Duration
 }
 
-func (s *slow) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *slow) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.takes)
 	return s.Store.Take(ctx, calls)
 }

@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"context"
+	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // Peek returns the decision that [Limiter.Take] would make now, without
@@ -13,9 +16,6 @@ import (
 // switch, failure policies, the process cap and a rule's Mode have no effect on
 // the error.
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
-	if l == nil {
-		l = withoutStore
-	}
 	req := newRequest()
 	defer req.free()
 	for i := range limits {
@@ -27,37 +27,23 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if err := req.fill(ctx, l, limits); err != nil {
 		return Decision{}, err
 	}
-	if len(req.charges) == 0 {
+	if len(req.Charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	if req.denyUnsatisfiable() {
-		d := Decision{Source: SourceNone}
-		d.ofAll(req.charges)
-		return d, nil
+	req.Begin(ctx, time.Time{}, instant())
+	d, err := Decision{}, error(nil)
+	if !decide.Unsatisfiable(req.Charges) {
+		err = l.engine.Peek(ctx, &req.Call)
+	} else {
+		l.engine.Known(ctx, &req.Call)
 	}
-	if l.store == nil {
-		return Decision{}, unavailableError{errNoStore}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return d, ctx.Err()
+	case err != nil:
+		return d, unavailableError{private.Hide(err)}
 	}
-	err := l.store.Peek(ctx, req.call[:])
-	if err == nil {
-		err = req.call[0].Err
-	}
-	if ctx.Err() != nil {
-		return Decision{}, ctx.Err()
-	}
-	if err != nil {
-		return Decision{}, unavailableError{private.Hide(err)}
-	}
-	for i := range req.charges {
-		if c := &req.charges[i]; c.Err != nil {
-			c.pass()
-		}
-	}
-	if l.leases != nil {
-		l.leases.peek(req.charges)
-	}
-	d := Decision{Source: SourceStore}
-	d.ofAll(req.charges)
+	d.fill(req.Charges, req.Tries)
 	return d, nil
 }
 
@@ -72,9 +58,6 @@ type Outcome struct {
 // to Redis for every 128. A rule's Wait has no effect. The outcomes are in the
 // order of the limits.
 func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
-	if l == nil {
-		l = withoutStore
-	}
 	outcomes := make([]Outcome, len(limits))
 	if !l.Enabled() || isExempt(ctx) {
 		for i := range outcomes {
@@ -83,52 +66,39 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		return outcomes
 	}
 	defer l.refusedEach(ctx, outcomes)
-	reqs, paid := make([]*request, len(limits)), make([]*request, len(limits))
+	reqs, paid := make([]*request, len(limits)), make([]paidCap, len(limits))
 	arrived := instant()
-	var calls []Call // for the store
-	var asked []int  // the limit of each
+	var open []*decide.Call
+	var asked []int // the limit of each
 	for i := range limits {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
-		req.call[0].arrived = arrived
 		reqs[i] = req
 		if out.Err = req.fill(ctx, l, limits[i:i+1]); out.Err != nil {
 			continue
 		}
-		if req.denyUnsatisfiable() {
-			out.Err = l.finish(ctx, req, limits[i:i+1], SourceNone, nil, &out.Decision)
-			continue
-		}
-		if l.cap != nil {
-			paid[i] = newRequest()
-			defer paid[i].free()
-			if out.Err = l.cap.admit(ctx, l, paid[i], &out.Decision); out.Err != nil {
+		if l.cap != nil && !decide.Unsatisfiable(req.Charges) {
+			if out.Err = l.admitted(ctx, &paid[i], &out.Decision); out.Err != nil {
 				continue
 			}
 		}
-		if len(req.charges) == 0 {
-			out.Decision = Decision{Allowed: true}
+		if len(req.Charges) == 0 {
+			out.Allowed = true
 			continue
 		}
-		if l.leases != nil && ctx.Err() == nil && l.leases.charge(&req.charges[0]) {
-			out.Err = l.finish(ctx, req, limits[i:i+1], SourceLease, nil, &out.Decision)
-			continue
+		if req.Begin(ctx, time.Time{}, arrived); l.engine.Known(ctx, &req.Call) {
+			out.Err = l.finish(ctx, req, limits[i:i+1], nil, &out.Decision)
+		} else {
+			open, asked = append(open, &req.Call), append(asked, i)
 		}
-		calls, asked = append(calls, req.call[0]), append(asked, i)
 	}
-	if len(calls) == 0 {
-		return outcomes
+	for k, err := range l.engine.AskEach(ctx, open) {
+		i := asked[k]
+		outcomes[i].Err = l.finish(ctx, reqs[i], limits[i:i+1], err, &outcomes[i].Decision)
 	}
-	failed := l.ask(ctx, calls)
-	for k, i := range asked {
-		reqs[i].call[0].Err = calls[k].Err
-		source, err := l.decidedBy(ctx, reqs[i], failed)
-		if l.leases != nil && source == SourceStore {
-			l.leases.learn(&reqs[i].charges[0])
-		}
-		outcomes[i].Err = l.finish(ctx, reqs[i], limits[i:i+1], source, err, &outcomes[i].Decision)
+	for i := range outcomes {
 		if outcomes[i].Err != nil && l.cap != nil {
-			l.cap.giveBack(paid[i])
+			l.cap.giveBack(&paid[i])
 		}
 	}
 	return outcomes
@@ -137,9 +107,6 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 // Reset forgets everything about the key of one limit, in the store and in
 // this process: its next call finds the limit whole.
 func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
-	if l == nil {
-		l = withoutStore
-	}
 	if err := limit.rule.checkPrefix(); err != nil {
 		return err
 	}
@@ -147,17 +114,20 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 		return err
 	}
 	rule, _, _ := l.overridden(&limit)
-	charges := []Charge{{Rule: rule, Key: appendKey(nil, l.namespace, rule, &limit.key)}}
-	_ = l.local.Reset(ctx, charges) // never fails
+	p := l.plan(rule, rule.Max)
+	var charges [1]terms.Charge
+	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 1)
+	_ = l.local.Reset(ctx, charges[:]) // never fails
 	if l.store == nil {
-		return errNoStore
+		return decide.ErrNoStore
 	}
-	defer l.permits.wakeKey(charges[0].Key)
-	if l.leases != nil {
-		l.leases.drop(charges[0].Key)
-		defer l.leases.drop(charges[0].Key) // what was charged meanwhile may be forgotten
+	key := charges[0].Key
+	defer l.permits.Wake(key)
+	if leases := l.engine.Leases; leases != nil {
+		leases.Drop(key)
+		defer leases.Drop(key) // what was charged meanwhile may be forgotten
 	}
-	return private.Hide(l.store.Reset(ctx, charges))
+	return private.Hide(l.store.Reset(ctx, charges[:]))
 }
 
 // RedisKey returns the key in Redis under which a limit counts by the overrides in
@@ -167,9 +137,7 @@ func (l *Limiter) RedisKey(limit Limit) string {
 	if limit.rule.checkPrefix() != nil {
 		return ""
 	}
-	if l == nil {
-		l = withoutStore
-	}
 	rule, _, _ := l.overridden(&limit)
-	return string(appendKey(nil, l.namespace, rule, &limit.key))
+	p := l.plan(rule, rule.Max)
+	return string(p.AppendKey(nil, limit.key.bytes()))
 }

@@ -172,7 +172,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 	l.overrides.Store(next)
 	current.until = instant()
 	close(current.replaced)
-	l.plans.clear()
+	l.plans.Clear()
 	l.overridesInForce(next)
 	return nil
 }

@@ -512,7 +512,6 @@ func TestOverrideSourceHangs(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	var none *runtime.Limiter
 	var looks atomic.Int64
 	followed := runtime.New(nil, quiet, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		looks.Add(1)
@@ -521,7 +520,7 @@ func TestClose(t *testing.T) {
 	if followed.Enabled() || looks.Load() != 1 {
 		t.Error("New has returned before the first overrides")
 	}
-	for _, limiter := range []*runtime.Limiter{none, runtime.New(nil), followed, runtime.New(nil, runtime.WithOverrides(nil, 0), quiet)} {
+	for _, limiter := range []*runtime.Limiter{runtime.New(nil), followed, runtime.New(nil, runtime.WithOverrides(nil, 0), quiet)} {
 		var closing sync.WaitGroup
 		for range 3 {
 			closing.Go(func() {

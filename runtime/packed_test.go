@@ -17,7 +17,9 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 func packedRule(max int64) *runtime.Rule {
@@ -42,8 +44,8 @@ func TestPackedRead(t *testing.T) {
 		log.subject.Advance(rule.Window - time.Microsecond) // none has left
 		for i, cost := range []int64{1, 8, 1, 99, runtime.MaxLogCost, 1, 1, 1} {
 			stop := monitor(t, server)
-			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: cost}}}}
-			if err := log.subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: cost}}}}
+			if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
 				t.Fatal(err, calls[0].Err)
 			}
 			read := 0
@@ -85,11 +87,11 @@ func TestPackedEmpty(t *testing.T) {
 		for _, n := range []int64{1, 20, 100} {
 			rule := packedRule(1000)
 			rule.Block = block
-			call := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: rule.Max, Cost: n}}}}
-			if err := store.Take(t.Context(), call); err != nil || !call[0].Charges[0].Allowed {
+			call := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: rule.Max, Cost: n}}}}
+			if err := rawstore.On(store).Take(t.Context(), call); err != nil || !call[0].Charges[0].Allowed {
 				t.Fatal(call, err)
 			}
-			if err := store.Settle(t.Context(), call[0].Charges); err != nil { // at 0
+			if err := rawstore.On(store).Settle(t.Context(), call[0].Charges); err != nil { // at 0
 				t.Fatal(err)
 			}
 			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) {
@@ -116,7 +118,7 @@ func TestPackedShrinks(t *testing.T) {
 	}
 	for range effort.Choose(300, 3000) {
 		log.subject.Advance(10 * time.Millisecond)
-		log.decide(runtime.Store.Take, rule, 1)
+		log.decide(rawstore.Store.Take, rule, 1)
 		inside, stored := rule.Max-log.peek(rule, 1).Remaining, log.stored(rule)
 		if stored != inside {
 			t.Fatalf("%d events are stored, and %d in the window", stored, inside)
@@ -180,15 +182,15 @@ func TestPackedRefused(t *testing.T) {
 			}
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: runtime.MaxLogCost}}}}
-				if err := log.subject.Store.Take(t.Context(), calls); err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: runtime.MaxLogCost}}}}
+				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}
 				if calls[0].Err == nil {
 					charged += runtime.MaxLogCost
 				}
 				calls[0].Err = nil
-				if err := log.subject.Store.Peek(t.Context(), calls); err != nil || calls[0].Err != nil {
+				if err := rawstore.On(log.subject.Store).Peek(t.Context(), calls); err != nil || calls[0].Err != nil {
 					t.Fatal(err, calls[0].Err)
 				}
 				if used := rule.Max - calls[0].Charges[0].Remaining; used != charged {
@@ -240,11 +242,11 @@ func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, subjects
 	key := storetest.Prefix(t)
 	for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
 		var values [][]byte
-		var results []runtime.Result
+		var results []terms.Result
 		for j, s := range subjects {
 			k := key + strconv.Itoa(j)
-			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(k), Max: 1000, Cost: cost}}}}
-			if err := s.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(k), Max: 1000, Cost: cost}}}}
+			if err := rawstore.On(s.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
 				t.Fatal(err, calls[0].Err)
 			}
 			value, err := client.Get(t.Context(), k).Bytes()
@@ -293,10 +295,10 @@ func TestPackedBroken(t *testing.T) {
 			}
 			client.Set(t.Context(), string(key), value, time.Hour)
 			for _, peek := range []bool{true, false} {
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: packedRule(max), Key: key, Max: max, Cost: cost}}}}
-				do := subject.Store.Take
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: packedRule(max), Key: key, Max: max, Cost: cost}}}}
+				do := rawstore.On(subject.Store).Take
 				if peek {
-					do = subject.Store.Peek
+					do = rawstore.On(subject.Store).Peek
 				}
 				if err := do(t.Context(), calls); err != nil {
 					t.Fatal(err)
@@ -334,7 +336,7 @@ func TestPackedEdges(t *testing.T) {
 					log.peek(many, min(cost, many.Max))
 				}
 				if left%2 == 0 {
-					log.decide(runtime.Store.Take, many, 1+left%11)
+					log.decide(rawstore.Store.Take, many, 1+left%11)
 				}
 				log.subject.Advance(time.Duration(step) * time.Microsecond)
 			}
@@ -347,7 +349,7 @@ func TestPackedEdges(t *testing.T) {
 func (l *log) decideEach(rule *runtime.Rule, n int64) {
 	l.Helper()
 	for range n {
-		l.decide(runtime.Store.Take, rule, 1)
+		l.decide(rawstore.Store.Take, rule, 1)
 		l.subject.Advance(time.Microsecond)
 	}
 }

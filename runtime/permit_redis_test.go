@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // specials is how many members of a key are no permits.
@@ -87,8 +88,8 @@ func TestPermitExpiry(t *testing.T) {
 	store := runtime.NewRedisStore(client, patient)
 	longer, shorter := *permitRule(9), *permitRule(9)
 	longer.Window, shorter.Window = time.Hour, time.Second
-	charge := func(rule *runtime.Rule) []runtime.Call {
-		return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("k"), Max: 9, Cost: 1}}}}
+	charge := func(rule *runtime.Rule) []rawstore.Call {
+		return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("k"), Max: 9, Cost: 1}}}}
 	}
 	lives := func(least, most time.Duration) {
 		t.Helper()
@@ -97,16 +98,16 @@ func TestPermitExpiry(t *testing.T) {
 		}
 	}
 	calls := charge(&shorter)
-	for _, do := range []func(context.Context, []runtime.Call) error{store.Take, store.Renew} {
+	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
 		if err := do(ctx, calls); err != nil {
 			t.Fatal(err)
 		}
 		lives(1, 2*time.Second)
 	}
-	if err := store.Take(ctx, charge(&longer)); err != nil {
+	if err := rawstore.On(store).Take(ctx, charge(&longer)); err != nil {
 		t.Fatal(err)
 	}
-	for _, do := range []func(context.Context, []runtime.Call) error{store.Take, store.Renew} {
+	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
 		if err := do(ctx, calls); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // permitRule returns a rule of so many permits that live for 30 seconds.
@@ -113,24 +114,24 @@ func TestPermitsLapse(t *testing.T) {
 // scripted is a store of another type whose operations a test changes.
 type scripted struct {
 	*runtime.MemoryStore
-	renew  func(ctx context.Context, calls []runtime.Call) error
-	settle func(ctx context.Context, charges []runtime.Charge) error
+	renew  func(ctx context.Context, calls []terms.Call) error
+	settle func(ctx context.Context, charges []terms.Charge) error
 	takes  atomic.Int64
 }
 
-func (s *scripted) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *scripted) Take(ctx context.Context, calls []terms.Call) error {
 	s.takes.Add(1)
 	return s.MemoryStore.Take(ctx, calls)
 }
 
-func (s *scripted) Renew(ctx context.Context, calls []runtime.Call) error {
+func (s *scripted) Renew(ctx context.Context, calls []terms.Call) error {
 	if s.renew != nil {
 		return s.renew(ctx, calls)
 	}
 	return s.MemoryStore.Renew(ctx, calls)
 }
 
-func (s *scripted) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *scripted) Settle(ctx context.Context, charges []terms.Charge) error {
 	if s.settle != nil {
 		return s.settle(ctx, charges)
 	}
@@ -138,8 +139,8 @@ func (s *scripted) Settle(ctx context.Context, charges []runtime.Charge) error {
 }
 
 // copied returns calls that a store may keep.
-func copied(calls []runtime.Call) []runtime.Call {
-	out := make([]runtime.Call, len(calls))
+func copied(calls []terms.Call) []terms.Call {
+	out := make([]terms.Call, len(calls))
 	for i, call := range calls {
 		for _, c := range call.Charges {
 			c.Key = append([]byte(nil), c.Key...)
@@ -170,7 +171,7 @@ func TestReturnOvertakesRenewal(t *testing.T) {
 				limit := permitRule(1).Limit(nil)
 				begun, once := make(chan struct{}), sync.Once{}
 				executed := make(chan struct{})
-				store.renew = func(ctx context.Context, calls []runtime.Call) error {
+				store.renew = func(ctx context.Context, calls []terms.Call) error {
 					first := false
 					once.Do(func() { first = true })
 					if !first {
@@ -216,7 +217,7 @@ func TestReturnIsRepeated(t *testing.T) {
 		limit := permitRule(1).Limit(nil)
 		broken := time.Now().Add(10 * time.Second)
 		returns := 0
-		store.settle = func(ctx context.Context, charges []runtime.Charge) error {
+		store.settle = func(ctx context.Context, charges []terms.Charge) error {
 			if returns++; time.Now().Before(broken) {
 				return errBroken
 			}
@@ -255,7 +256,7 @@ func TestRenewalIsRepeated(t *testing.T) {
 		limiter := runtime.New(store, quiet)
 		limit := permitRule(1).Limit(nil)
 		var broken atomic.Bool
-		store.renew = func(ctx context.Context, calls []runtime.Call) error {
+		store.renew = func(ctx context.Context, calls []terms.Call) error {
 			if broken.Load() {
 				return errBroken
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/override"
 )
 
@@ -257,7 +258,7 @@ type quotingStore struct {
 	err error
 }
 
-func (s *quotingStore) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *quotingStore) Take(ctx context.Context, calls []terms.Call) error {
 	if s.err != nil && len(calls) > 1 { // of one call it is the call's own
 		return s.err
 	}
@@ -268,10 +269,10 @@ func (s *quotingStore) Take(ctx context.Context, calls []runtime.Call) error {
 	return s.Store.Take(ctx, calls)
 }
 
-func (s *quotingStore) Peek(context.Context, []runtime.Call) error    { return s.err }
-func (s *quotingStore) Reset(context.Context, []runtime.Charge) error { return s.err }
-func (s *quotingStore) Renew(context.Context, []runtime.Call) error   { return s.err }
-func (s *quotingStore) Settle(context.Context, []runtime.Charge) error {
+func (s *quotingStore) Peek(context.Context, []terms.Call) error    { return s.err }
+func (s *quotingStore) Reset(context.Context, []terms.Charge) error { return s.err }
+func (s *quotingStore) Renew(context.Context, []terms.Call) error   { return s.err }
+func (s *quotingStore) Settle(context.Context, []terms.Charge) error {
 	return s.err
 }
 

@@ -3,8 +3,10 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"time"
 
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -31,88 +33,71 @@ func WithProcessCap(r *Rule) Option {
 			once.Wait = 0
 			r = &once
 		}
-		l.cap = &processCap{rule: r, store: NewMemoryStore(WithMaxKeys(1))}
+		l.cap = &processCap{rule: r}
+		l.cap.counts.Memory = memstate.NewStore(1)
 	}
 }
 
 // A processCap is the limit that all calls of a limiter must pass first.
 type processCap struct {
-	rule  *Rule
-	store *MemoryStore
+	rule   *Rule
+	counts decide.Engine
 }
 
-// takeCapped is take for a call that the cap admits. A call that can never be
-// admitted is not charged to the cap. A call without other limits ends here.
-func (l *Limiter) takeCapped(ctx context.Context, req *request, limits []Limit, d *Decision) error {
-	if req.denyUnsatisfiable() {
-		return l.take(ctx, req, limits, d)
-	}
-	paid := newRequest()
-	defer paid.free()
-	if err := l.cap.admit(ctx, l, paid, d); err != nil {
+// A paidCap is what one call was charged for the cap: nothing, if the plan is nil.
+type paidCap struct {
+	plan     *plan.Plan
+	at, mark int64
+}
+
+// admitted charges one call to the cap. The error is non-nil if and only if the
+// call may not go on.
+func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) error {
+	p, on, err := l.planOfCap()
+	switch {
+	case l.cap.rule.Algorithm == Concurrency:
+		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, l.cap.rule.Name, l.cap.rule.Algorithm)
+	case !on:
+		return nil
+	case err != nil && p != nil && p.Terms.Shadow:
+		l.events.failure(ctx, ruleOf(p), FailOpen, err)
+		return nil
+	case err != nil:
 		return err
 	}
-	if len(req.charges) == 0 {
-		*d = Decision{Allowed: true}
-		return nil
+	var charges [1]decide.Charge
+	var tries [1]terms.Charge
+	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, p.Whole, 1, 1
+	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, p.Whole, 1
+	try := decide.Try{Arrived: instant()}
+	if !l.cap.counts.Local(context.Background(), charges[:], tries[:], &try) {
+		return nil // an override has changed how it counts, and what was counted is not over
 	}
-	err := l.take(ctx, req, limits, d)
-	if err != nil {
-		l.cap.giveBack(paid)
+	tries[0].Source = terms.ByProcess
+	if paid.at, paid.mark = tries[0].At, tries[0].Mark; paid.at != 0 {
+		paid.plan = p
+	}
+	err = l.answer(ctx, charges[:], tries[:], try.Arrived, d)
+	if err == nil {
+		*d = Decision{}
 	}
 	return err
 }
 
-// takeFast is takeCapped for a charge that the limiter decides on its caller's
-// stack, or has found to be denied. It returns false, and has done nothing, if
-// the cap needs the general path.
-func (p *processCap) takeFast(ctx context.Context, l *Limiter, taken *Limit, plan *plan, c *terms.Charge, arrived time.Duration, d *Decision) (bool, error) {
-	limit := p.rule.Limit(nil)
-	own := l.planOf(&limit)
-	if own == nil || !own.takes(&limit) || own.terms.Algorithm == terms.Permits {
-		return false, nil
+// planOfCap returns the plan for the cap that is in force, as planOf does.
+func (l *Limiter) planOfCap() (p *plan.Plan, on bool, err error) {
+	if p = l.found(l.cap.rule, l.cap.rule.Max); p == nil || p.Err != nil {
+		limit := l.cap.rule.Limit(nil)
+		return l.planOf(&limit)
 	}
-	var array [fastKey]byte
-	paid := terms.Charge{Terms: own.terms, Key: own.key(&array, &limit.key), Cost: limit.cost}
-	if !p.store.states.Decide(p.store.time(arrived), &paid, true) {
-		return false, nil
-	}
-	if l.events.decides() {
-		l.decidedFast(ctx, own, &paid, arrived, SourceProcess)
-	}
-	if !paid.Allowed {
-		charges := [1]Charge{own.charge(&paid)}
-		*d = Decision{Source: SourceProcess}
-		return true, l.answer(charges[:], arrived, d)
-	}
-	done, err := l.decideFast(ctx, taken, plan, c, arrived, d)
-	if !done || err != nil {
-		paid.GiveBack()
-		p.store.states.Settle(p.store.time(instant()), &paid)
-	}
-	return done, err
+	return p, true, nil
 }
 
-// admit charges one call to the cap. The error is non-nil if and only if the
-// call may not go on; otherwise req holds the charge.
-func (p *processCap) admit(ctx context.Context, l *Limiter, req *request, d *Decision) error {
-	if p.rule.Algorithm == Concurrency {
-		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, p.rule.Name, p.rule.Algorithm)
-	}
-	limit := [...]Limit{p.rule.Limit(nil)}
-	if err := req.fill(ctx, l, limit[:]); err != nil || len(req.charges) == 0 {
-		return err
-	}
-	req.call[0].arrived = instant()
-	if !req.denyUnsatisfiable() {
-		_ = p.store.Take(context.Background(), req.call[:]) // one call, with an error of its own
-	}
-	return l.finish(ctx, req, limit[:], SourceProcess, req.call[0].Err, d)
-}
-
-// giveBack undoes admit.
-func (p *processCap) giveBack(paid *request) {
-	if len(paid.charges) > 0 && paid.charges[0].At != 0 {
-		_ = p.store.Settle(context.Background(), paid.charges) // at 0
+// giveBack undoes admitted.
+func (c *processCap) giveBack(paid *paidCap) {
+	if p := paid.plan; p != nil {
+		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
+		back.At, back.Mark = paid.at, paid.mark
+		c.counts.Memory.Map.Settle(c.counts.Memory.Time(instant()), &back)
 	}
 }

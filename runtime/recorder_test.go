@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A recorder receives every limit of each call under its context, with the
@@ -135,12 +136,12 @@ func TestSourceOfEachLimit(t *testing.T) {
 // recalls is a store that remembers that the first limit of any call is denied.
 type recalls struct{ *brokenStore }
 
-func (recalls) Take(_ context.Context, calls []runtime.Call) error {
+func (recalls) Take(_ context.Context, calls []terms.Call) error {
 	for _, call := range calls {
 		for i := range call.Charges {
-			call.Charges[i].Result = runtime.Result{Allowed: true}
+			call.Charges[i].Result = terms.Result{Allowed: true}
 		}
-		call.Charges[0].Result = runtime.Result{RetryAfter: time.Hour, Recalled: true}
+		call.Charges[0].Result = terms.Result{RetryAfter: time.Hour, Recalled: true}
 	}
 	return nil
 }

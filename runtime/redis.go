@@ -156,106 +156,143 @@ func (s *RedisStore) Close() error {
 	return nil
 }
 
-// Take implements [Store].
-func (s *RedisStore) Take(ctx context.Context, calls []Call) error {
-	arrived := instantOf(calls)
-	if len(calls) == 1 && len(calls[0].Charges) > 0 {
-		if done, err := s.takeOne(ctx, &calls[0], arrived); done {
-			return err
-		}
-	}
-	return translated(calls, func(calls []terms.Call) error { return takeRecalled(ctx, s.cfg.Denials, s, calls, arrived) })
+// leases implements leaser.
+func (*RedisStore) leases() {}
+
+// A recaller is a store that remembers what it has denied.
+type recaller interface{ denials() *denials.Memory }
+
+func (s *RedisStore) denials() *denials.Memory { return s.cfg.Denials }
+
+// Take implements [Store]. The limiter on the store has asked its memory of denials.
+func (s *RedisStore) Take(ctx context.Context, calls []terms.Call) error {
+	return s.execute(ctx, script.Take, calls)
 }
 
 // Peek implements [Store].
-func (s *RedisStore) Peek(ctx context.Context, calls []Call) error {
-	arrived := instantOf(calls)
-	return translated(calls, func(calls []terms.Call) error { return s.execute(ctx, script.Peek, calls, arrived) })
+func (s *RedisStore) Peek(ctx context.Context, calls []terms.Call) error {
+	return s.execute(ctx, script.Peek, calls)
 }
 
 // Settle implements [Store].
-func (s *RedisStore) Settle(ctx context.Context, charges []Charge) error {
-	return joined(s.settle(ctx, charges))
-}
-
-// settle is Settle with an error for each charge, or nil if there is none.
-func (s *RedisStore) settle(ctx context.Context, charges []Charge) []error {
-	plain := make([]terms.Charge, len(charges))
+func (s *RedisStore) Settle(ctx context.Context, charges []terms.Charge) error {
 	calls := make([]terms.Call, len(charges))
 	for i := range charges {
-		plain[i] = charges[i].difference()
-		plain[i].Key = charges[i].Key
-		calls[i].Charges = plain[i : i+1]
+		calls[i].Charges = charges[i : i+1]
 	}
-	failed := s.execute(ctx, script.Settle, calls, instant())
-	var errs []error
-	for i := range calls {
-		if err := cmp.Or(failed, calls[i].Err); err != nil {
-			if errs == nil {
-				errs = make([]error, len(charges))
-			}
-			errs[i] = err
-		}
+	err := s.execute(ctx, script.Settle, calls)
+	for i := range charges {
+		charges[i].Err = calls[i].Err
 	}
-	return errs
+	return err
 }
 
 // Renew implements [Store].
-func (s *RedisStore) Renew(ctx context.Context, calls []Call) error {
-	arrived := instantOf(calls)
-	return translated(calls, func(calls []terms.Call) error {
-		// What the script finds goes to copies: At is what the next renewal needs.
-		renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
-		for i := range calls {
-			held = append(held, calls[i].Charges[0])
-			renewed[i].Charges = held[i : i+1 : i+1]
+func (s *RedisStore) Renew(ctx context.Context, calls []terms.Call) error {
+	// What the script finds goes to copies: At is what the next renewal needs.
+	renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
+	for i := range calls {
+		held = append(held, calls[i].Charges[0])
+		renewed[i].Charges = held[i : i+1 : i+1]
+	}
+	err := s.execute(ctx, script.Renew, renewed)
+	for i := range calls {
+		if calls[i].Err = renewed[i].Err; err == nil && calls[i].Err == nil && held[i].Remaining == 0 {
+			calls[i].Charges[0].At = 0
 		}
-		err := s.execute(ctx, script.Renew, renewed, arrived)
-		for i := range calls {
-			if calls[i].Err = renewed[i].Err; err == nil && calls[i].Err == nil && held[i].Remaining == 0 {
-				calls[i].Charges[0].At = 0
-			}
-		}
-		return err
-	})
+	}
+	return err
 }
 
 // Hold implements [Store].
-func (s *RedisStore) Hold(ctx context.Context, charges []Charge) error {
-	plain, calls := make([]terms.Charge, len(charges)), make([]terms.Call, len(charges))
+func (s *RedisStore) Hold(ctx context.Context, charges []terms.Charge) error {
+	calls := make([]terms.Call, len(charges))
 	for i := range charges {
-		plain[i] = charges[i].hold()
-		calls[i].Charges = plain[i : i+1]
+		calls[i].Charges = charges[i : i+1]
 	}
-	failed := s.execute(ctx, script.Hold, calls, instant())
-	errs := make([]error, len(charges))
-	for i := range calls {
+	err := s.execute(ctx, script.Hold, calls)
+	for i := range charges {
+		charges[i].Err = calls[i].Err
 		if m := s.cfg.Denials; m != nil {
-			m.Forget(plain[i].Key)
+			m.Forget(charges[i].Key)
 		}
-		errs[i] = cmp.Or(failed, calls[i].Err)
 	}
-	return joined(errs)
+	return err
 }
 
-// joined returns the errors among errs that differ as one.
-func joined(errs []error) error {
-	var kept []error
-	seen := make(map[string]bool)
-	for _, err := range errs {
-		if err != nil && !seen[err.Error()] {
-			seen[err.Error()] = true
-			kept = append(kept, err)
+// execute has an operation done for calls, unless they would be counted on a
+// wrong server. Calls without charges are admitted.
+func (s *RedisStore) execute(ctx context.Context, op script.Operation, calls []terms.Call) error {
+	if slices.ContainsFunc(calls, isEmpty) {
+		return s.executeOthers(ctx, op, calls)
+	}
+	err := error(errSharded)
+	if !s.sharding.found() {
+		err = s.router.Decide(ctx, op, calls, terms.ArrivalOf(calls))
+	}
+	return s.count(err, calls)
+}
+
+func isEmpty(c terms.Call) bool { return len(c.Charges) == 0 }
+
+// executeOthers is execute for the calls that have charges.
+func (s *RedisStore) executeOthers(ctx context.Context, op script.Operation, calls []terms.Call) error {
+	asked := slices.DeleteFunc(slices.Clone(calls), isEmpty)
+	for i := range calls {
+		calls[i].Err = nil
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	err := s.execute(ctx, op, asked)
+	for i := range calls {
+		if !isEmpty(calls[i]) {
+			calls[i].Err, asked = asked[0].Err, asked[1:]
 		}
 	}
-	return errors.Join(kept...)
+	return err
+}
+
+// count counts calls that were not decided by error class, and returns err: why
+// none of them was. That a caller gave up is no failure.
+func (s *RedisStore) count(err error, calls []terms.Call) error {
+	if err != nil {
+		s.countOne(err, max(1, len(calls)))
+		return err
+	}
+	for i := range calls {
+		if calls[i].Err != nil {
+			s.countOne(calls[i].Err, 1)
+		}
+	}
+	return nil
+}
+
+func (s *RedisStore) countOne(err error, calls int) {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return
+	}
+	s.failures[ClassOf(err)].Add(int64(calls))
+	s.router.Doubt(err)
+}
+
+// Failures returns how many calls the store has not decided since it was made, by
+// error class. Classes without calls are left out.
+func (s *RedisStore) Failures() map[ErrorClass]int64 {
+	counts := make(map[ErrorClass]int64)
+	for class := range s.failures {
+		if n := s.failures[class].Load(); n > 0 {
+			counts[ErrorClass(class)] = n
+		}
+	}
+	return counts
 }
 
 // Reset implements [Store].
-func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
+func (s *RedisStore) Reset(ctx context.Context, charges []terms.Charge) error {
 	var failed error
 	for i := range charges {
-		if charges[i].Rule.Algorithm == Concurrency && s.resetPermits(ctx, &charges[i]) == nil {
+		if charges[i].Algorithm == terms.Permits && s.resetPermits(ctx, &charges[i]) == nil {
 			continue
 		}
 		failed = errors.Join(failed, s.count(s.router.Reset(ctx, charges[i].Key), nil))
@@ -264,11 +301,11 @@ func (s *RedisStore) Reset(ctx context.Context, charges []Charge) error {
 }
 
 // resetPermits forgets the permits of a key, and lets no renewal bring them back.
-func (s *RedisStore) resetPermits(ctx context.Context, c *Charge) error {
-	plain := c.engine()
+func (s *RedisStore) resetPermits(ctx context.Context, c *terms.Charge) error {
+	plain := *c
 	plain.Cost = 0
 	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
-	err := s.execute(ctx, script.Renew, calls, instant())
+	err := s.execute(ctx, script.Renew, calls)
 	if m := s.cfg.Denials; m != nil {
 		m.Forget(c.Key)
 	}

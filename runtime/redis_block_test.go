@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // executed returns how often scripts executed each of their commands during do, and
@@ -210,10 +211,10 @@ func TestBlockInSharedTrips(t *testing.T) {
 func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.Client, name string, rule *runtime.Rule) {
 	const callers, cost, most = 60, 2, 51
 	store := runtime.NewRedisStore(client, patient)
-	call := func(cost int64) []runtime.Call {
-		return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
+	call := func(cost int64) []rawstore.Call {
+		return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
 	}
-	if err := store.Peek(t.Context(), call(1)); err != nil {
+	if err := rawstore.On(store).Peek(t.Context(), call(1)); err != nil {
 		t.Fatal(err)
 	}
 	server.Pause()
@@ -224,7 +225,7 @@ func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.
 	for range callers {
 		wait.Go(func() {
 			calls := call(cost)
-			if err := errors.Join(store.Take(t.Context(), calls), calls[0].Err); err != nil {
+			if err := errors.Join(rawstore.On(store).Take(t.Context(), calls), calls[0].Err); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			r := calls[0].Charges[0].Result
@@ -252,7 +253,7 @@ func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.
 		t.Errorf("%s: %d blocked; left after each admitted call (-want +got):\n%s", name, blocked, diff)
 	}
 	peeked := call(cost)
-	if err := store.Peek(t.Context(), peeked); err != nil {
+	if err := rawstore.On(store).Peek(t.Context(), peeked); err != nil {
 		t.Fatal(err)
 	}
 	longest := peeked[0].Charges[0].ResetAfter
@@ -354,22 +355,22 @@ func TestEndedBlockExpires(t *testing.T) {
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range blockingRules(time.Hour, 10) {
 		rule.Block = time.Millisecond
-		call := func(do func(context.Context, []runtime.Call) error) runtime.Call {
-			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(name), Max: 10, Cost: 10}}}}
+		call := func(do func(context.Context, []rawstore.Call) error) rawstore.Call {
+			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(name), Max: 10, Cost: 10}}}}
 			if err := do(t.Context(), calls); err != nil || calls[0].Err != nil {
 				t.Fatal(name, err, calls[0].Err)
 			}
 			return calls[0]
 		}
-		charged := call(store.Take)
-		if denied := call(store.Take); !denied.Charges[0].Blocked {
+		charged := call(rawstore.On(store).Take)
+		if denied := call(rawstore.On(store).Take); !denied.Charges[0].Blocked {
 			t.Fatalf("%s: got %+v, want it blocked", name, denied)
 		}
-		for call(store.Peek).Charges[0].Blocked {
+		for call(rawstore.On(store).Peek).Charges[0].Blocked {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
-		if err := store.Settle(t.Context(), charged.Charges); err != nil {
+		if err := rawstore.On(store).Settle(t.Context(), charged.Charges); err != nil {
 			t.Fatal(err)
 		}
 		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {

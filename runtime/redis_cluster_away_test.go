@@ -10,6 +10,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestPartOfANodeAway takes calls whose limits are on two nodes, while one of the nodes is
@@ -120,9 +121,9 @@ func TestReservedShare(t *testing.T) {
 	process := func() *runtime.RedisStore { return runtime.NewRedisStore(cluster.Client(t), patient) }
 	one, other := process(), process()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
-	take := func(store *runtime.RedisStore, id int) runtime.Charge {
-		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
-		if err := errors.Join(store.Take(ctx, calls), calls[0].Err); err != nil {
+	take := func(store *runtime.RedisStore, id int) rawstore.Charge {
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
+		if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
 			t.Fatal(err)
 		}
 		return calls[0].Charges[0]
@@ -133,7 +134,7 @@ func TestReservedShare(t *testing.T) {
 		if take(other, id).Allowed {
 			t.Fatal("there was room")
 		}
-		if err := one.Settle(ctx, []runtime.Charge{reserved}); err != nil { // at 0: given back
+		if err := rawstore.On(one).Settle(ctx, []rawstore.Charge{reserved}); err != nil { // at 0: given back
 			t.Fatal(err)
 		}
 		given := time.Now()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestCluster shares one cluster between tests that leave it as it was.
@@ -223,21 +224,21 @@ func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient, count *commands) {
 	ctx := context.Background()
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(200*time.Millisecond))
-	var charges []runtime.Charge
+	var charges []rawstore.Charge
 	var last *redistest.Server
 	tags := []string{"", "%window", "%token"}
 	for i, rule := range tripleRule(t, cluster, "refund-once:") {
 		key := rule.Prefix + "k" + tags[i]
-		charges = append(charges, runtime.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: 1})
+		charges = append(charges, rawstore.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: 1})
 		last = cluster.Master(cluster.Slot(key))
 	}
-	calls := []runtime.Call{{Charges: charges}}
-	if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+	calls := []rawstore.Call{{Charges: charges}}
+	if err := rawstore.On(store).Take(ctx, calls); err != nil || calls[0].Err != nil {
 		t.Fatal(err, calls[0].Err)
 	}
 	count.sent()
 	last.Pause()
-	err := store.Settle(ctx, charges)
+	err := rawstore.On(store).Settle(ctx, charges)
 	last.Resume()
 	if err == nil {
 		t.Error("a master that does not answer is no error")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // calling is a [runtime.RedisOption] that has scripts call commands by the body of a Lua
@@ -63,14 +64,14 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		rule := func(prefix string) *runtime.Rule {
 			return &runtime.Rule{Name: prefix, Prefix: prefix, Window: time.Hour, Max: 10}
 		}
-		charge := func(prefix string) runtime.Charge {
-			return runtime.Charge{Rule: rule(prefix), Key: []byte(prefix), Max: 10, Cost: 1}
+		charge := func(prefix string) rawstore.Charge {
+			return rawstore.Charge{Rule: rule(prefix), Key: []byte(prefix), Max: 10, Cost: 1}
 		}
-		for name, charges := range map[string][]runtime.Charge{
+		for name, charges := range map[string][]rawstore.Charge{
 			"one limit": {charge("a:")}, "two limits": {charge("a:"), charge("b:")},
 		} {
-			calls := []runtime.Call{{Charges: charges}}
-			err := store.Take(t.Context(), calls)
+			calls := []rawstore.Call{{Charges: charges}}
+			err := rawstore.On(store).Take(t.Context(), calls)
 			if test.whole {
 				if err == nil {
 					t.Errorf("%s, %s: %s: the server was taken for one that decides: %v", test.versions, name, test.raised, calls[0].Err)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestForeignValue finds somebody else's values of the right type under its
@@ -32,11 +33,11 @@ func TestForeignValue(t *testing.T) {
 					t.Fatal("there is no value")
 				}
 				for _, keys := range [][]string{{key}, {key + "before", key, key + "after"}, {key, key}} {
-					calls := make([]runtime.Call, len(keys))
+					calls := make([]rawstore.Call, len(keys))
 					for i, key := range keys {
-						calls[i].Charges = []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}
+						calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}
 					}
-					if err := store.Take(ctx, calls); err != nil {
+					if err := rawstore.On(store).Take(ctx, calls); err != nil {
 						t.Fatal(err)
 					}
 					for i, k := range keys {
@@ -87,11 +88,11 @@ func TestKeysInRow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			prefix := storetest.Prefix(t)
 			take := func(cost int64, keys string) (left []int64) {
-				calls := make([]runtime.Call, len(keys))
+				calls := make([]rawstore.Call, len(keys))
 				for i := range calls {
-					calls[i].Charges = []runtime.Charge{{Rule: rule, Key: []byte(prefix + keys[i:i+1]), Max: 50, Cost: cost}}
+					calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(prefix + keys[i:i+1]), Max: 50, Cost: cost}}
 				}
-				if err := store.Take(ctx, calls); err != nil {
+				if err := rawstore.On(store).Take(ctx, calls); err != nil {
 					t.Fatal(err)
 				}
 				for i := range calls {
@@ -132,8 +133,8 @@ func TestForeignBlock(t *testing.T) {
 		for _, max := range []int64{5, 500} {
 			for _, value := range []string{"12345678", "\x01\x00\x00\x00\x00\x00\x00\x00", "\x05\x00\x00\x00\x00\x00\x00\x01"} {
 				client.Set(t.Context(), name, value, 0)
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(name), Max: max, Cost: 1}}}}
-				if err := store.Take(t.Context(), calls); err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(name), Max: max, Cost: 1}}}}
+				if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}
 				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), name).Val() != value {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestGiveUp has callers wait for a Redis that does not answer, together, and
@@ -21,8 +22,8 @@ func TestGiveUp(t *testing.T) {
 	store := runtime.NewRedisStore(server.Client(t), patient)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1000}
 	take := func(ctx context.Context) error {
-		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("give up"), Max: rule.Max, Cost: 1}}}}
-		return errors.Join(store.Take(ctx, calls), calls[0].Err)
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("give up"), Max: rule.Max, Cost: 1}}}}
+		return errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err)
 	}
 	if err := take(context.Background()); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestLongScript has a script run for longer than the window, as it may on a
@@ -28,11 +29,11 @@ func TestLongScript(t *testing.T) {
 	store := runtime.NewRedisStore(client, patient, runtime.Change(slow), runtime.WithDenialMemory(0))
 	for name, rule := range serverRules(2*time.Millisecond, 5) {
 		rule.Resolution = min(rule.Resolution, time.Millisecond) // not above the window
-		calls := make([]runtime.Call, 60)
+		calls := make([]rawstore.Call, 60)
 		for i := range calls {
-			calls[i].Charges = []runtime.Charge{{Rule: rule, Key: []byte("long:" + name), Max: rule.Max, Cost: 1}}
+			calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte("long:" + name), Max: rule.Max, Cost: 1}}
 		}
-		if err := store.Take(ctx, calls); err != nil {
+		if err := rawstore.On(store).Take(ctx, calls); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		admitted := int64(0)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestRuns has one trip decide calls of which several in a row share their
@@ -26,21 +27,21 @@ func TestRuns(t *testing.T) {
 			prefix := storetest.Prefix(t)
 			shorter := *rule
 			shorter.Window, shorter.Max = time.Minute, 3
-			charge := func(rule *runtime.Rule, key string, cost int64) runtime.Charge {
-				return runtime.Charge{Rule: rule, Key: []byte(prefix + key), Max: rule.Max, Cost: cost}
+			charge := func(rule *runtime.Rule, key string, cost int64) rawstore.Charge {
+				return rawstore.Charge{Rule: rule, Key: []byte(prefix + key), Max: rule.Max, Cost: cost}
 			}
-			one := func(rule *runtime.Rule, key string, cost int64) runtime.Call {
-				return runtime.Call{Charges: []runtime.Charge{charge(rule, key, cost)}}
+			one := func(rule *runtime.Rule, key string, cost int64) rawstore.Call {
+				return rawstore.Call{Charges: []rawstore.Charge{charge(rule, key, cost)}}
 			}
 			client.SAdd(ctx, prefix+"foreign", "somebody else's")
-			calls := []runtime.Call{
+			calls := []rawstore.Call{
 				one(rule, "a", 1), one(rule, "b", 1), one(rule, "foreign", 1), one(rule, "c", 1), one(rule, "a", 1),
 				one(&shorter, "d", 1), one(&shorter, "e", 1), one(&shorter, "e", 2),
-				{Charges: []runtime.Charge{charge(rule, "f", 1), charge(&shorter, "g", 1)}},
+				{Charges: []rawstore.Charge{charge(rule, "f", 1), charge(&shorter, "g", 1)}},
 				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
 			}
 			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
-			if err := store.Take(ctx, calls); err != nil {
+			if err := rawstore.On(store).Take(ctx, calls); err != nil {
 				t.Fatal(err)
 			}
 			for i := range calls {
@@ -88,8 +89,8 @@ func TestLifetime(t *testing.T) {
 				if i%20 == 7 {
 					cost = 400
 				}
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: cost, Wait: rule.Wait}}}}
-				if err := subject.Store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: cost, Wait: rule.Wait}}}}
+				if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil || calls[0].Err != nil {
 					t.Fatal(err, calls[0].Err)
 				}
 				c := &calls[0].Charges[0]
@@ -98,7 +99,7 @@ func TestLifetime(t *testing.T) {
 				}
 				if i%20 == 8 { // what is left is whole again long before
 					c.Cost = 401
-					if err := subject.Store.Settle(ctx, calls[0].Charges); err != nil {
+					if err := rawstore.On(subject.Store).Settle(ctx, calls[0].Charges); err != nil {
 						t.Fatal(err)
 					}
 					continue
@@ -123,8 +124,8 @@ func TestLifetimeWhileBusy(t *testing.T) {
 			key := storetest.Prefix(t)
 			for i := range 100 {
 				subject.Advance(7 * time.Millisecond)
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: 1, Wait: rule.Wait}}}}
-				if err := subject.Store.Take(t.Context(), calls); err != nil || calls[0].Err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: 1, Wait: rule.Wait}}}}
+				if err := rawstore.On(subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
 					t.Fatal(err, calls[0].Err)
 				}
 				lives := expireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond
@@ -151,8 +152,8 @@ func TestRaisedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	subject.Advance(rule.Window + time.Second)
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
-	if err := subject.Store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
+	if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil || calls[0].Err != nil {
 		t.Fatal(err, calls[0].Err)
 	}
 	lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
@@ -178,8 +179,8 @@ func TestRaisedWindow(t *testing.T) {
 			longer.Window = time.Hour
 			var reset time.Duration
 			for i, rule := range []*runtime.Rule{rule, &longer, &longer} {
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: 2, Cost: 1}}}}
-				if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 2, Cost: 1}}}}
+				if err := rawstore.On(store).Take(ctx, calls); err != nil || calls[0].Err != nil {
 					t.Fatal(err, calls[0].Err)
 				}
 				c := &calls[0].Charges[0]

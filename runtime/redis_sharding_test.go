@@ -147,8 +147,8 @@ func TestNotSharded(t *testing.T) {
 	}
 	both(a.Limit(nil), b.Limit(nil))
 	eventually(t, func() bool { return store.ShardingChecks() == 1 })
-	b.Prefix = "{y}b:"
-	both(a.Limit(nil), b.Limit(nil))
+	apart := &runtime.Rule{Name: "b", Prefix: "{y}b:", Window: time.Hour, Max: 100}
+	both(a.Limit(nil), apart.Limit(nil))
 	eventually(t, func() bool { return store.ShardingChecks() == 2 })
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
 // struct32 is Lua for the library struct as a server of 32 bits has it.

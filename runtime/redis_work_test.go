@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestShortScripts gives a store much work at once, in every way in which it comes. All of
@@ -41,13 +42,13 @@ func TestShortScripts(t *testing.T) {
 			return each(l, limits("each:"))
 		},
 		"renew": func(_ *runtime.Limiter, s *runtime.RedisStore) []error {
-			var held []runtime.Call
+			var held []rawstore.Call
 			for i := range calls {
-				held = append(held, runtime.Call{Charges: []runtime.Charge{{
+				held = append(held, rawstore.Call{Charges: []rawstore.Charge{{
 					Rule: inFlight, Key: fmt.Append(nil, inFlight.Prefix, i), Max: inFlight.Max, Cost: cost,
 				}}})
 			}
-			errs := []error{s.Take(t.Context(), held), s.Renew(t.Context(), held)}
+			errs := []error{rawstore.On(s).Take(t.Context(), held), rawstore.On(s).Renew(t.Context(), held)}
 			for i := range held {
 				if errs = append(errs, held[i].Err); held[i].Charges[0].At == 0 {
 					errs = append(errs, errors.New("a permit was not renewed"))

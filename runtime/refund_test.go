@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A refund is made also when its caller's deadline has passed or it was
@@ -50,7 +51,7 @@ func TestRefundAfterTheCaller(t *testing.T) {
 // contextual is a store that works only while its caller's context does.
 type contextual struct{ *runtime.MemoryStore }
 
-func (s contextual) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s contextual) Settle(ctx context.Context, charges []terms.Charge) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -91,7 +92,7 @@ type stuckRefunds struct {
 	got   any
 }
 
-func (s *stuckRefunds) Settle(ctx context.Context, _ []runtime.Charge) error {
+func (s *stuckRefunds) Settle(ctx context.Context, _ []terms.Charge) error {
 	s.got = s.value(ctx)
 	<-ctx.Done()
 	return ctx.Err()
@@ -256,7 +257,7 @@ type countedRefunds struct {
 	refunds atomic.Int64
 }
 
-func (s *countedRefunds) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *countedRefunds) Settle(ctx context.Context, charges []terms.Charge) error {
 	s.refunds.Add(1)
 	if ctx.Err() != nil {
 		return ctx.Err()

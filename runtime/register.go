@@ -11,9 +11,6 @@ import (
 // fit one is refused when it is read. Generated constructors call it. A rule that
 // is nil or registered already is passed over, and so are rules beyond 10,000.
 func (l *Limiter) Register(rules ...*Rule) {
-	if l == nil {
-		return
-	}
 	for _, r := range rules {
 		if r == nil || !l.registered.keep(r, new(struct{})) {
 			continue
@@ -48,9 +45,6 @@ type RuleState struct {
 // generated code declares is registered with its constructor, see
 // [Limiter.Register].
 func (l *Limiter) Rules() []RuleState {
-	if l == nil {
-		return nil
-	}
 	enabled := l.Enabled()
 	states := make([]RuleState, 0, l.registered.known.Load())
 	l.registered.all(func(r *Rule, _ *struct{}) bool {

@@ -118,12 +118,3 @@ func TestRegisteredRulesMeetOverrides(t *testing.T) {
 		}
 	})
 }
-
-// TestRegisterOfNoLimiter wants a nil limiter to have no rules.
-func TestRegisterOfNoLimiter(t *testing.T) {
-	var limiter *runtime.Limiter
-	limiter.Register(&runtime.Rule{Name: "a"})
-	if rules := limiter.Rules(); rules != nil {
-		t.Errorf("got %v", rules)
-	}
-}

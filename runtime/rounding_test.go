@@ -7,6 +7,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestBucketRounding fills a bucket to a level so high that what is left for a
@@ -34,8 +35,8 @@ func TestBucketRounding(t *testing.T) {
 	if err := client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
-	if err := store.Take(ctx, calls); err != nil {
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
+	if err := rawstore.On(store).Take(ctx, calls); err != nil {
 		t.Fatal(err)
 	}
 	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {

@@ -267,13 +267,12 @@ func (r *Rule) prefix() string {
 	return string(r.appendDefaultPrefix(nil))
 }
 
-// prefixLen returns the length of the prefix, unless the rule's Name needs
-// escapes.
-func (r *Rule) prefixLen() int {
-	if r.Prefix != "" {
-		return len(r.Prefix)
+// keyStart returns what the rule's keys start with.
+func (r *Rule) keyStart(namespace string) string {
+	if namespace != "" {
+		namespace += ":"
 	}
-	return len(defaultPrefix) + len(r.Name) + 1
+	return namespace + r.prefix()
 }
 
 // appendDefaultPrefix appends the prefix of a rule without one.

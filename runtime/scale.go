@@ -44,9 +44,6 @@ func WithScaler(s Scaler) Option {
 // Generated code defers it for rules that adapt to latency. A nil Rule, or one
 // that is not adaptive, is passed over.
 func (l *Limiter) Measure(r *Rule, start time.Time) {
-	if l == nil {
-		l = withoutStore
-	}
 	if r == nil || r.Adaptive == nil {
 		return
 	}
@@ -58,9 +55,6 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 // Factor returns the factor that multiplies the max of an adaptive rule now, and
 // 1 for any other rule.
 func (l *Limiter) Factor(r *Rule) float64 {
-	if l == nil {
-		l = withoutStore
-	}
 	if r == nil || r.Adaptive == nil {
 		return 1
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // rights returns the rights that the documentation says the scripts need, as
@@ -70,13 +71,13 @@ func TestScriptRights(t *testing.T) {
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range serverRules(50*time.Millisecond, 6) {
 		rule.Resolution = min(rule.Resolution, rule.Window)
-		charge := func(key string) runtime.Charge {
-			return runtime.Charge{Rule: rule, Key: []byte(name + key), Max: rule.Max, Cost: 1}
+		charge := func(key string) rawstore.Charge {
+			return rawstore.Charge{Rule: rule, Key: []byte(name + key), Max: rule.Max, Cost: 1}
 		}
-		check := func(do func(context.Context, []runtime.Call) error) (last runtime.Charge) {
-			calls := []runtime.Call{
-				{Charges: []runtime.Charge{charge("a")}}, {Charges: []runtime.Charge{charge("b")}},
-				{Charges: []runtime.Charge{charge("a"), charge("c")}},
+		check := func(do func(context.Context, []rawstore.Call) error) (last rawstore.Charge) {
+			calls := []rawstore.Call{
+				{Charges: []rawstore.Charge{charge("a")}}, {Charges: []rawstore.Charge{charge("b")}},
+				{Charges: []rawstore.Charge{charge("a"), charge("c")}},
 			}
 			if err := do(t.Context(), calls); err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -89,22 +90,22 @@ func TestScriptRights(t *testing.T) {
 			return calls[0].Charges[0]
 		}
 		for range 15 { // some leave, and all do
-			charged := check(store.Take)
-			check(store.Peek)
-			if err := store.Settle(t.Context(), []runtime.Charge{charged}); err != nil {
+			charged := check(rawstore.On(store).Take)
+			check(rawstore.On(store).Peek)
+			if err := rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if rule.Algorithm == runtime.Concurrency {
-				calls := []runtime.Call{{Charges: []runtime.Charge{charged}}}
-				if err := errors.Join(store.Renew(t.Context(), calls), calls[0].Err); err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{charged}}}
+				if err := errors.Join(rawstore.On(store).Renew(t.Context(), calls), calls[0].Err); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
 			time.Sleep(9 * time.Millisecond)
 		}
 		time.Sleep(60 * time.Millisecond)
-		check(store.Take)
-		if err := store.Reset(t.Context(), []runtime.Charge{charge("a")}); err != nil {
+		check(rawstore.On(store).Take)
+		if err := rawstore.On(store).Reset(t.Context(), []rawstore.Charge{charge("a")}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -9,16 +8,17 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/receipts"
+	"github.com/rategen/rategen/runtime/internal/settle"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// SettleTimeout is how long it may take to settle a decision on a [Store] of your
-// own. The stores of this package bound it themselves: a [RedisStore] by its
-// timeout.
+// SettleTimeout is how long it may take to settle a decision on a [Store] that embeds
+// one of this package's. Those bound it themselves: a [RedisStore] by its timeout.
 const SettleTimeout = time.Second
 
 // WithSettled returns the limit with the real cost of its call, which is known
@@ -72,16 +72,41 @@ func (l *Limit) settledCost() (n int64, ok bool) {
 // passed or the caller was cancelled. The store bounds its time, or
 // [SettleTimeout].
 func (l *Limiter) Settle(ctx context.Context, d Decision, limits ...Limit) error {
-	if l == nil {
-		l = withoutStore
-	}
-	s := settlements.Get().(*settlement)
-	defer s.free()
-	err := l.settlement(s, &d, limits)
-	if len(s.charges) == 0 {
+	b := settle.NewBatch()
+	defer b.Free()
+	err := l.settlement(b, &d, limits)
+	if len(b.Charges) == 0 {
 		return err
 	}
-	return errors.Join(err, l.settle(ctx, d.Source, s.charges))
+	l.settler.Now(ctx, d.Source == SourceLocal, b)
+	return errors.Join(err, terms.Errors(b.Charges))
+}
+
+// SettleLater is [Limiter.Settle] for callers that have no use for its error. It
+// returns at once, and a goroutine settles the decision together with others. If
+// 4,096 charges wait for that already, it settles this decision itself before it
+// returns, together with some of those. Errors reach the observers and the log.
+// [Limiter.Close] waits for decisions that are not settled yet; a process that ends
+// without it leaves the costs as they were reserved.
+func (l *Limiter) SettleLater(ctx context.Context, d Decision, limits ...Limit) {
+	if d.page == nil {
+		return // nothing was charged
+	}
+	b := settle.NewBatch()
+	defer b.Free()
+	if err := l.settlement(b, &d, limits); err != nil {
+		i := slices.IndexFunc(limits, func(limit Limit) bool { return limit.rule != nil })
+		if i >= 0 {
+			l.events.unsettled(ctx, limits[i].rule, err)
+		}
+	}
+	switch {
+	case len(b.Charges) == 0: // nothing is left to settle
+	case d.Source == SourceLocal || memoryOf(l.store) != nil:
+		l.settler.AtOnce(ctx, d.Source == SourceLocal, b)
+	default:
+		l.settler.Later(ctx, b)
+	}
 }
 
 // Refund is [Limiter.Settle] at a cost of 0 for every limit: it gives back the
@@ -96,75 +121,37 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, limits ...Limit) error
 	return l.Settle(ctx, d, free[:n]...)
 }
 
-// A settlement is what is to be settled of a decision, and the memory for it.
-type settlement struct {
-	charges []Charge
-	keys    []byte
-}
-
-var settlements = sync.Pool{New: func() any { return new(settlement) }}
-
-func (s *settlement) free() {
-	s.clear()
-	settlements.Put(s)
-}
-
-// chargeOn returns the charge that was made together with another one, on the same key,
-// or nil.
-func (s *settlement) chargeOn(c *Charge) *Charge {
-	for i := range s.charges {
-		if o := &s.charges[i]; o.At == c.At && bytes.Equal(o.Key, c.Key) {
-			return o
-		}
-	}
-	return nil
-}
-
-// add adds a charge with a copy of its key.
-func (s *settlement) add(c Charge) {
-	start := len(s.keys)
-	s.keys = append(s.keys, c.Key...)
-	c.Key = s.keys[start:len(s.keys):len(s.keys)]
-	s.charges = append(s.charges, c)
-}
-
-func (s *settlement) clear() {
-	clear(s.charges)
-	s.charges, s.keys = s.charges[:0], s.keys[:0]
-}
-
 // settlement fills in what is to be settled of a decision, which then counts as
 // settled. If there is an error it is permits only, or nothing.
-func (l *Limiter) settlement(s *settlement, d *Decision, limits []Limit) error {
+func (l *Limiter) settlement(b *settle.Batch, d *Decision, limits []Limit) error {
 	if d.page != nil && d.receipt&^receipts.Mask != l.mark(d, limits) {
 		return ErrNotCharged
 	}
-	found, err := l.differences(s, d, limits)
+	found, err := l.differences(b, d, limits)
 	if err != nil {
 		// A permit would be renewed for as long as the process runs.
-		s.charges = slices.DeleteFunc(s.charges, func(c Charge) bool { return c.Rule.Algorithm != Concurrency })
-		found = len(s.charges) > 0
+		b.Keep(func(_ *plan.Plan, c *terms.Charge) bool { return c.Algorithm == terms.Permits })
+		found = len(b.Charges) > 0
 	}
-	if !found {
+	nothing := func(*plan.Plan, *terms.Charge) bool { return false }
+	switch {
+	case !found:
 		return err
-	}
-	if d.Source != SourceLocal && l.store == nil {
-		s.charges = s.charges[:0]
-		return errNoStore
-	}
-	if d.page != nil && !d.page.Use(uint16(d.receipt&receipts.Mask)) {
-		s.charges = s.charges[:0]
+	case d.Source != SourceLocal && l.store == nil:
+		b.Keep(nothing)
+		return decide.ErrNoStore
+	case d.page != nil && !d.page.Use(uint16(d.receipt&receipts.Mask)):
+		b.Keep(nothing)
 		return ErrSettled
-	}
-	if l.leases != nil && d.Source != SourceLocal {
-		s.charges = l.leases.returned(s.charges)
+	case d.Source != SourceLocal:
+		l.settler.Return(b)
 	}
 	return err
 }
 
-// issue gives a decision that has charged limits a receipt.
-func (l *Limiter) issue(d *Decision, limits []Limit, page *receipts.Page, receipt uint16) {
-	d.page, d.receipt = page, l.mark(d, limits)|uint32(receipt)
+// issue gives a decision that has charged limits a receipt, and notes their mark.
+func (l *Limiter) issue(d *Decision, mark uint32, page *receipts.Page, receipt uint16) {
+	d.page, d.receipt = page, mark&^receipts.Mask|uint32(receipt)
 }
 
 // mark returns what tells the limits that a decision has charged from others, but for
@@ -198,7 +185,7 @@ func (l *Limit) mark(hash uint64) uint32 {
 // differences fills in what is to be settled of a decision, and reports whether
 // any limit is, if only at the cost that was reserved. The error is that of a limit
 // that cannot be settled.
-func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found bool, invalid error) {
+func (l *Limiter) differences(b *settle.Batch, d *Decision, limits []Limit) (found bool, invalid error) {
 	for i := range limits[:min(len(limits), MaxLimits)] {
 		limit := &limits[i]
 		settled, ok := limit.settledCost()
@@ -208,42 +195,62 @@ func (l *Limiter) differences(s *settlement, d *Decision, limits []Limit) (found
 		if d.charged[i] == 0 || limit.cost == 0 || !ok {
 			continue
 		}
-		rule, limited, _, err := l.effective(limit) // also one that is switched off by now
-		if err != nil && limit.rule != nil && limit.rule.Algorithm == Concurrency {
-			// It may be that of the call's max, which an override has hidden before.
-			err, limited = rule.check(1, limit.cost), limit.cost
-		}
+		p, err := l.planToSettle(limit)
 		if err == nil {
-			err = rule.checkSettled(limit.cost, settled)
+			err = ruleOf(p).checkSettled(limit.cost, settled)
 		}
 		if err != nil {
 			invalid = cmp.Or(invalid, err)
 			continue
 		}
 		found = true
-		if rule.queues() && !d.left {
+		if p.Queues() && !d.left {
 			settled = max(settled, 1) // its turn has begun, so that the next one is window/max away
 		}
-		if settled == limit.cost {
-			continue
+		if settled != limit.cost {
+			l.difference(b, p, limit, settled, d.charged[i], d.marks[i], d.Source == SourceLocal)
 		}
-		start := len(s.keys)
-		s.keys = appendKey(s.keys, l.namespace, rule, &limit.key)
-		c := Charge{
-			Rule: rule, Max: max(1, limited), Cost: limit.cost, Settled: settled,
-			Result: Result{At: d.charged[i], Mark: d.marks[i]}, Key: s.keys[start:len(s.keys):len(s.keys)],
-		}
-		if d.Source == SourceLocal {
-			c = l.share(c)
-		}
-		if o := s.chargeOn(&c); o != nil {
-			o.Settled += c.Settled
-			_ = o.join(&c) // as when it was made
-			continue
-		}
-		s.charges = append(s.charges, c)
 	}
 	return found, invalid
+}
+
+// planToSettle returns the plan for a limit that was charged, also if its rule is switched
+// off by now.
+func (l *Limiter) planToSettle(limit *Limit) (*plan.Plan, error) {
+	rule, max, _ := l.overridden(limit)
+	p, err := l.planFor(limit, rule, max)
+	if err != nil && rule != nil && rule.Algorithm == Concurrency {
+		// It may be that of the call's max, which an override has hidden before.
+		if err = rule.check(1, limit.cost); err == nil {
+			return l.plan(rule, limit.cost), nil
+		}
+	}
+	if err == nil && p.Max == 0 {
+		return l.plan(rule, 1), nil
+	}
+	return p, err
+}
+
+// difference adds what a limit's charge, which was made at a time and has a mark, is to
+// grow by. Local says that this process alone has made it.
+func (l *Limiter) difference(b *settle.Batch, p *plan.Plan, limit *Limit, settled, at, mark int64, local bool) {
+	key := b.Key(p, limit.key.bytes())
+	made := limit.cost
+	if local {
+		p = p.Share
+		made = min(made, p.Capacity)
+	}
+	if i := b.On(key, at); i >= 0 { // as when it was made
+		o := &b.Charges[i]
+		settled += o.Charged + o.Cost
+		if p.Max < b.Plans[i].Max {
+			b.Plans[i] = l.plan(ruleOf(b.Plans[i]), p.Max)
+		}
+		p, made = b.Plans[i], max(o.Charged, made, min(o.Charged+made, b.Plans[i].Capacity))
+		b.Charges[i] = p.Units(o.Key, made, made-settled, at, mark)
+		return
+	}
+	b.Add(p, p.Units(key, made, made-settled, at, mark))
 }
 
 // checkSettled returns an [ErrInvalidLimit] if a cost that was reserved cannot be
@@ -259,40 +266,6 @@ func (r *Rule) checkSettled(reserved, settled int64) error {
 			ErrInvalidLimit, r.Name, settled, most, reserved, r.Algorithm, TokenBucket, SlidingCounter)
 	}
 	return nil
-}
-
-// settle settles charges that a source made.
-func (l *Limiter) settle(ctx context.Context, source Source, charges []Charge) error {
-	return joined(l.settleEach(ctx, source, charges))
-}
-
-// settleEach is settle with an error for each charge, or nil if there is none.
-func (l *Limiter) settleEach(ctx context.Context, source Source, charges []Charge) (errs []error) {
-	local := source == SourceLocal
-	back := l.permits.withdraw(charges, local)
-	ctx, cancel := l.detached(ctx)
-	defer cancel()
-	store := l.storeOf(local)
-	if s, ok := store.(*RedisStore); ok {
-		errs = s.settle(ctx, charges)
-	} else if err := store.Settle(ctx, charges); err != nil {
-		errs = slices.Repeat([]error{private.Hide(err)}, len(charges))
-	}
-	l.permits.returned(back, func(i int) error {
-		if errs == nil {
-			return nil
-		}
-		return errs[i]
-	})
-	return errs
-}
-
-// storeOf returns the store that has made a charge: the limiter's own if it is local.
-func (l *Limiter) storeOf(local bool) Store {
-	if local {
-		return l.local
-	}
-	return l.store
 }
 
 // detached returns a context with the values of ctx that does not end with it.

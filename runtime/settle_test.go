@@ -13,6 +13,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // left returns what a limit has left.
@@ -178,7 +180,7 @@ type slowStore struct {
 	settled atomic.Int64
 }
 
-func (s *slowStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *slowStore) Settle(ctx context.Context, charges []terms.Charge) error {
 	select {
 	case <-s.gate:
 	case <-ctx.Done():
@@ -272,7 +274,7 @@ type deafStore struct {
 	gate chan struct{}
 }
 
-func (s *deafStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *deafStore) Settle(ctx context.Context, charges []terms.Charge) error {
 	<-s.gate
 	return s.Store.Settle(ctx, charges)
 }
@@ -308,7 +310,7 @@ type panickingStore struct {
 	calls  atomic.Int64
 }
 
-func (s *panickingStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *panickingStore) Settle(ctx context.Context, charges []terms.Charge) error {
 	defer s.calls.Add(1)
 	if s.panics.Load() {
 		panic("settle")
@@ -392,11 +394,11 @@ func TestSettleRuns(t *testing.T) {
 	for name, base := range modelRules() {
 		rule := *base
 		rule.Window, rule.Max, rule.Burst, rule.Wait = time.Hour, 10, 0, 0
-		charge := func(key string, cost int64) runtime.Charge {
-			return runtime.Charge{Rule: &rule, Key: []byte(name + key), Max: 10, Cost: cost}
+		charge := func(key string, cost int64) rawstore.Charge {
+			return rawstore.Charge{Rule: &rule, Key: []byte(name + key), Max: 10, Cost: cost}
 		}
-		calls := []runtime.Call{{Charges: []runtime.Charge{charge("a", 3)}}, {Charges: []runtime.Charge{charge("b", 3)}}}
-		if err := store.Take(ctx, calls); err != nil {
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{charge("a", 3)}}, {Charges: []rawstore.Charge{charge("b", 3)}}}
+		if err := rawstore.On(store).Take(ctx, calls); err != nil {
 			t.Fatal(err)
 		}
 		at := calls[0].Charges[0].At
@@ -405,12 +407,12 @@ func TestSettleRuns(t *testing.T) {
 		}
 		back, other, debt := charge("a", 3), charge("b", 3), charge("a", 1)
 		back.At, other.At, debt.At, debt.Settled = at, at, at, 3
-		if err := store.Settle(ctx, []runtime.Charge{back, other, debt}); err != nil {
+		if err := rawstore.On(store).Settle(ctx, []rawstore.Charge{back, other, debt}); err != nil {
 			t.Fatal(err)
 		}
 		for key, want := range map[string]int64{"a": 8, "b": 10} {
-			peek := []runtime.Call{{Charges: []runtime.Charge{charge(key, 1)}}}
-			if err := store.Peek(ctx, peek); err != nil {
+			peek := []rawstore.Call{{Charges: []rawstore.Charge{charge(key, 1)}}}
+			if err := rawstore.On(store).Peek(ctx, peek); err != nil {
 				t.Fatal(err)
 			}
 			if got := peek[0].Charges[0].Remaining; got != want {

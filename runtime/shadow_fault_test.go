@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // shadowCase is two limits of a call, of which one is in shadow mode and fails.
@@ -108,12 +109,12 @@ func TestShadowOfOtherKind(t *testing.T) {
 	store := runtime.NewMemoryStore()
 	log, counter := &runtime.Rule{Name: "e", Window: time.Hour, Max: 2}, *shadowRule()
 	counter.Algorithm = runtime.SlidingCounter
-	charge := func(r *runtime.Rule, key string) runtime.Charge {
-		return runtime.Charge{Rule: r, Key: []byte(key), Max: r.Max, Cost: 1}
+	charge := func(r *runtime.Rule, key string) rawstore.Charge {
+		return rawstore.Charge{Rule: r, Key: []byte(key), Max: r.Max, Cost: 1}
 	}
-	take := func(charges ...runtime.Charge) runtime.Call {
-		calls := []runtime.Call{{Charges: charges}}
-		if err := store.Take(t.Context(), calls); err != nil {
+	take := func(charges ...rawstore.Charge) rawstore.Call {
+		calls := []rawstore.Call{{Charges: charges}}
+		if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
 			t.Fatal(err)
 		}
 		return calls[0]

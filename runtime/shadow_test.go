@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A frozenStore answers when its caller's context ends.
 type frozenStore struct{ brokenStore }
 
-func (s *frozenStore) Take(ctx context.Context, _ []runtime.Call) error {
+func (s *frozenStore) Take(ctx context.Context, _ []terms.Call) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

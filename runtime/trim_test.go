@@ -7,7 +7,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/storetest"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestTrim keeps a limit busy for so long that its key never expires, and
@@ -24,8 +25,8 @@ func TestTrim(t *testing.T) {
 			subject := injected(t, client, nil)
 			redisKey := storetest.Prefix(t)
 			for i := range 50 {
-				calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: 3}}}}
-				if err := subject.Store.Take(ctx, calls); err != nil {
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: 3}}}}
+				if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
 					t.Fatal(err)
 				}
 				if !calls[0].Charges[0].Allowed {
@@ -69,8 +70,8 @@ func TestTrimInStretch(t *testing.T) {
 		left  int64
 	}{{10, 9, 9, 1}, {990, 1, 10, 0}, {10, 4, 15, 5}, {-5, 1, 15, 4}, {6, 4, 10, 0}} {
 		subject.Advance(step.after * time.Millisecond)
-		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: step.cost}}}}
-		if err := subject.Store.Take(ctx, calls); err != nil {
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: step.cost}}}}
+		if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
 			t.Fatal(err)
 		}
 		if r := calls[0].Charges[0].Result; !r.Allowed || r.Remaining != step.left {
@@ -93,11 +94,11 @@ func TestLongLog(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			subject := injected(t, client, nil)
-			call := func(cost int64) []runtime.Call {
-				return []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: 200, Cost: cost}}}}
+			call := func(cost int64) []rawstore.Call {
+				return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: 200, Cost: cost}}}}
 			}
 			for range 100 {
-				if err := subject.Store.Take(t.Context(), call(1)); err != nil {
+				if err := rawstore.On(subject.Store).Take(t.Context(), call(1)); err != nil {
 					t.Fatal(err)
 				}
 				subject.Advance(time.Microsecond)
@@ -105,7 +106,7 @@ func TestLongLog(t *testing.T) {
 			subject.Advance(time.Second - 101*time.Microsecond)
 			for left := int64(100); left <= 200; left++ {
 				calls := call(1)
-				if err := subject.Store.Peek(t.Context(), calls); err != nil {
+				if err := rawstore.On(subject.Store).Peek(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}
 				if got := calls[0].Charges[0].Remaining; got != left {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // check compares what the callers were told with what was charged.
@@ -21,12 +22,12 @@ func (l *tripLoad) check(t *testing.T, store *runtime.RedisStore) {
 	executed := map[outcome]int64{}
 	ids := slices.Collect(maps.Keys(l.singles))
 	for part := range slices.Chunk(ids, 500) {
-		var calls []runtime.Call
+		var calls []rawstore.Call
 		for _, id := range part {
 			key := []byte(l.singles[id].key)
-			calls = append(calls, runtime.Call{Charges: []runtime.Charge{{Rule: l.once, Key: key, Max: l.once.Max, Cost: 1}}})
+			calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{{Rule: l.once, Key: key, Max: l.once.Max, Cost: 1}}})
 		}
-		if err := store.Peek(context.Background(), calls); err != nil {
+		if err := rawstore.On(store).Peek(context.Background(), calls); err != nil {
 			t.Fatal(err)
 		}
 		for i, id := range part {
@@ -68,8 +69,8 @@ func (l *tripLoad) recalledForLost() int64 {
 // denied by an earlier denial.
 func (k *loadKey) check(t *testing.T, store *runtime.RedisStore, recalled int64) {
 	t.Helper()
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}}}}
-	if err := store.Peek(context.Background(), calls); err != nil || calls[0].Err != nil {
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}}}}
+	if err := rawstore.On(store).Peek(context.Background(), calls); err != nil || calls[0].Err != nil {
 		t.Fatal(err, calls[0].Err)
 	}
 	used := k.rule.Max - calls[0].Charges[0].Remaining

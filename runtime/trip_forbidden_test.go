@@ -13,6 +13,8 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestForbiddenKey has callers share trips of whom a few name keys that Redis
@@ -29,9 +31,9 @@ func TestForbiddenKey(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most}
-	take := func(key string) (runtime.Result, error) {
-		calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: []byte(key), Max: most, Cost: 1}}}}
-		err := errors.Join(store.Take(ctx, calls), calls[0].Err)
+	take := func(key string) (terms.Result, error) {
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: most, Cost: 1}}}}
+		err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err)
 		return calls[0].Charges[0].Result, err
 	}
 	if _, err := take("free:"); err != nil {

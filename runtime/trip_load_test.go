@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A tripLoad is many callers that share trips to a few keys, and takes down
@@ -153,20 +155,20 @@ func (l *tripLoad) call() {
 	}
 	id := l.calls.Add(1)
 	k := l.keys[rand.IntN(len(l.keys))]
-	charge := runtime.Charge{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}
+	charge := rawstore.Charge{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}
 	if rand.IntN(8) == 0 {
 		charge.Cost = 2
 	}
-	charges := []runtime.Charge{charge}
+	charges := []rawstore.Charge{charge}
 	alone := rand.IntN(4) == 0
 	one := single{outcome: toldDenied}
 	if alone {
 		one.key = fmt.Sprintf("once:{%s}:%d", hashPart(k.key), id) // in the slot of k
-		charges = append(charges, runtime.Charge{Rule: l.once, Key: []byte(one.key), Max: l.once.Max, Cost: 1})
+		charges = append(charges, rawstore.Charge{Rule: l.once, Key: []byte(one.key), Max: l.once.Max, Cost: 1})
 	}
-	calls := []runtime.Call{{Charges: charges}}
+	calls := []rawstore.Call{{Charges: charges}}
 	start := time.Now()
-	err := l.store.Take(ctx, calls)
+	err := rawstore.On(l.store).Take(ctx, calls)
 	if err == nil {
 		err = calls[0].Err
 	}
@@ -208,7 +210,7 @@ func notCharged(err error) bool {
 }
 
 // note takes down what a caller was told.
-func (k *loadKey) note(r runtime.Result, cost int64, start time.Time, err error) {
+func (k *loadKey) note(r terms.Result, cost int64, start time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

@@ -3,34 +3,63 @@ package runtime
 import (
 	"context"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// start returns the time from which the request's waiting counts, or the zero
-// time if none of its rules has a Wait.
-func (r *request) start() time.Time {
-	for i := range r.charges {
-		if r.charges[i].Rule.Wait > 0 {
-			return time.Now()
+// pollPause is how often a call that waits looks whether what nobody tells it of has
+// changed: the kill switch and the load.
+const pollPause = 50 * time.Millisecond
+
+// joinLine has a call that arrives wait behind those that wait for the same
+// permits already. It returns at once, and false, if there are none, or if the call can
+// never be admitted.
+func (l *Limiter) joinLine(ctx context.Context, req *request) (waited bool, err error) {
+	if decide.Unsatisfiable(req.Charges) {
+		return false, nil
+	}
+	for i := range req.Charges {
+		c, t := &req.Charges[i], &req.Tries[i]
+		if t.Algorithm != terms.Permits || t.Shadow || t.Wait <= 0 {
+			continue
+		}
+		if req.Turn = l.permits.Join(req.Turn, c.Key, c.Own, true); req.Turn != nil {
+			return true, req.Turn.Await(ctx, t.Wait, func() { l.waits(ctx, req) })
 		}
 	}
-	return time.Time{}
+	return false, nil
 }
 
-// limitWait sets how long each charge may still wait: the rest of its rule's
-// Wait, or of the time until the context's deadline if that is shorter.
-func (r *request) limitWait(ctx context.Context, start time.Time) {
-	if start.IsZero() {
-		return
+// awaitPermits waits until a call that was denied permits should ask the store again:
+// at the latest when it may wait no longer, which is the time to be denied. The
+// error is the context's.
+func (l *Limiter) awaitPermits(ctx context.Context, req *request) error {
+	denied, wait := -1, Never
+	for i := range req.Tries {
+		t := &req.Tries[i]
+		if t.Allowed || t.Shadow {
+			continue
+		}
+		wait = min(wait, t.Wait)
+		if c := &req.Charges[i]; denied < 0 || req.Turn.For(c.Key, c.Own) {
+			denied = i
+		}
 	}
-	now := time.Now()
-	left := Never
-	if deadline, ok := ctx.Deadline(); ok {
-		left = max(0, deadline.Sub(now))
+	c := &req.Charges[denied]
+	req.Turn = l.permits.Join(req.Turn, c.Key, c.Own, false)
+	return req.Turn.Await(ctx, wait, func() { l.waits(ctx, req) })
+}
+
+// leftOver reports whether an admitted request has left permits for the next call
+// in its line, or is no longer bound by them.
+func (r *request) leftOver() bool {
+	for i := range r.Charges {
+		if c := &r.Charges[i]; r.Turn.For(c.Key, c.Own) {
+			return r.Tries[i].Remaining > 0 || r.Tries[i].Shadow
+		}
 	}
-	for i := range r.charges {
-		c := &r.charges[i]
-		c.Wait = min(left, max(0, c.Rule.Wait-now.Sub(start)))
-	}
+	return true
 }
 
 // pause returns how long a denied request waits before it is decided again, and
@@ -39,21 +68,21 @@ func (r *request) limitWait(ctx context.Context, start time.Time) {
 // knows when they are returned.
 func (r *request) pause() (time.Duration, bool) {
 	longest := time.Duration(0)
-	for i := range r.charges {
-		c := &r.charges[i]
-		if c.Allowed || !c.Rule.Mode.Denies() {
+	for i := range r.Tries {
+		t := &r.Tries[i]
+		if t.Allowed || t.Shadow {
 			continue
 		}
-		if c.Rule.Algorithm == Concurrency {
-			if c.Wait <= 0 || c.RetryAfter == Never {
+		if t.Algorithm == terms.Permits {
+			if t.Wait <= 0 || t.RetryAfter == Never {
 				return 0, false
 			}
 			continue
 		}
-		if c.RetryAfter > c.Wait || c.Rule.queues() && !c.Blocked {
+		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
 			return 0, false
 		}
-		longest = max(longest, c.RetryAfter)
+		longest = max(longest, t.RetryAfter)
 	}
 	return longest, true
 }
@@ -62,7 +91,7 @@ func (r *request) pause() (time.Duration, bool) {
 // permits; and no longer than what holds for it.
 func (l *Limiter) pause(ctx context.Context, req *request, limits []Limit, pause time.Duration) error {
 	if pause == 0 {
-		return l.permits.again(ctx, req)
+		return l.awaitPermits(ctx, req)
 	}
 	req.leaveLine(true)
 	for end := instant() + pause; pause > 0; pause = end - instant() {
@@ -85,8 +114,8 @@ func (l *Limiter) awaitTurn(ctx context.Context, req *request, limits []Limit) e
 		passed := req.terms.end(instant()) - began
 		req.terms = l.overrides.Load()
 		for i := range limits {
-			if c := req.chargeOf(i); c != nil && c.Delay > passed {
-				l.hasten(c, &limits[i], passed)
+			if j := req.chargeOf(i); j >= 0 && req.Tries[j].Delay > passed {
+				l.hasten(&req.Tries[j], &limits[i], passed)
 			}
 		}
 	}
@@ -94,16 +123,16 @@ func (l *Limiter) awaitTurn(ctx context.Context, req *request, limits []Limit) e
 
 // hasten moves the turn of a charge to the place that it has by what holds now. As many
 // are before it as were when a part of its delay had passed.
-func (l *Limiter) hasten(c *Charge, limit *Limit, passed time.Duration) {
-	rule, max, on, err := l.effective(limit)
+func (l *Limiter) hasten(t *terms.Charge, limit *Limit, passed time.Duration) {
+	p, on, err := l.planOf(limit)
 	switch {
-	case !on || !l.Enabled() || err == nil && !rule.Mode.Denies():
-		c.Delay = 0
-	case err == nil && c.source != SourceLocal && max > 0:
-		rate := float64(max) / float64(rule.Window) * float64(c.Rule.Window) / float64(c.Max)
+	case !on || !l.Enabled() || err == nil && p.Terms.Shadow:
+		t.Delay = 0
+	case err == nil && t.Source != terms.ByLocal && p.Max > 0:
+		rate := float64(p.Max) / float64(p.Terms.Window) * float64(t.Window) / float64(t.Max)
 		if rate > 1 {
-			c.Delay = passed + time.Duration(float64(c.Delay-passed)/rate)
-			c.Rule, c.Max = rule, max
+			t.Delay = passed + time.Duration(float64(t.Delay-passed)/rate)
+			t.Terms = p.Terms
 		}
 	}
 }
@@ -112,9 +141,9 @@ func (l *Limiter) hasten(c *Charge, limit *Limit, passed time.Duration) {
 // queue delays nobody.
 func (r *request) delay() time.Duration {
 	longest := time.Duration(0)
-	for i := range r.charges {
-		if c := &r.charges[i]; c.Rule.Mode == Enforce {
-			longest = max(longest, c.Delay)
+	for i := range r.Tries {
+		if t := &r.Tries[i]; !t.Shadow {
+			longest = max(longest, t.Delay)
 		}
 	}
 	return longest
@@ -127,7 +156,7 @@ func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (cha
 		return false, nil
 	}
 	if l.enabled != nil || req.adapts() { // which tell nobody
-		changed, d = d > longPause, min(d, longPause)
+		changed, d = d > pollPause, min(d, pollPause)
 	}
 	l.waits(ctx, req)
 	timer := time.NewTimer(d)
@@ -144,8 +173,8 @@ func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (cha
 
 // adapts reports whether load scales a limit of the request.
 func (r *request) adapts() bool {
-	for i := range r.charges {
-		if r.charges[i].Rule.Adaptive != nil {
+	for i := range r.Charges {
+		if r.Charges[i].Plan.Adapts {
 			return true
 		}
 	}
@@ -154,7 +183,7 @@ func (r *request) adapts() bool {
 
 // renew makes the charges of a request that has waited anew, by what holds now.
 func (l *Limiter) renew(ctx context.Context, req *request, limits []Limit) error {
-	req.again = true
+	req.Again = true
 	if !l.Enabled() {
 		req.clear()
 		return nil
@@ -166,8 +195,8 @@ func (l *Limiter) renew(ctx context.Context, req *request, limits []Limit) error
 func (l *Limiter) holds(req *request, limits []Limit) bool {
 	req.terms = l.overrides.Load()
 	for i := range limits {
-		if c := req.chargeOf(i); c != nil {
-			if rule, max, on, err := l.effective(&limits[i]); err != nil || !on || rule != c.Rule || max != c.Max {
+		if j := req.chargeOf(i); j >= 0 {
+			if p, on, err := l.planOf(&limits[i]); err != nil || !on || p.Key != req.Charges[j].Plan.Key {
 				return false
 			}
 		}

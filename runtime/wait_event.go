@@ -47,17 +47,17 @@ func (l *Limiter) waited(ctx context.Context, req *request, err error) {
 // a line for one.
 func (r *request) keptBy() (rule string) {
 	longest := time.Duration(-1)
-	for i := range r.charges {
-		c := &r.charges[i]
-		if r.turn != nil && r.turn.line.of(c) {
-			return c.Rule.Name
+	for i := range r.Charges {
+		c, t := &r.Charges[i], &r.Tries[i]
+		if r.Turn.For(c.Key, c.Own) {
+			return c.Plan.Name
 		}
-		wait := c.Delay
-		if !c.Allowed {
-			wait = c.RetryAfter
+		wait := t.Delay
+		if !t.Allowed {
+			wait = t.RetryAfter
 		}
-		if c.Rule.Mode == Enforce && wait > longest {
-			rule, longest = c.Rule.Name, wait
+		if !t.Shadow && wait > longest {
+			rule, longest = c.Plan.Name, wait
 		}
 	}
 	return rule

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -19,9 +18,6 @@ import (
 // not answer, and the first calls connect and load what they need. With a store in
 // memory there is nothing to do.
 func (l *Limiter) Warm(ctx context.Context) error {
-	if l == nil {
-		return nil
-	}
 	store, ok := l.store.(warmer)
 	if !ok {
 		return nil
@@ -42,7 +38,7 @@ type warmer interface {
 func (s *RedisStore) warm(ctx context.Context, rules []*Rule) error {
 	limits := make([]terms.Terms, len(rules))
 	for i, r := range rules {
-		r.setTerms(&limits[i], r.Max, time.Duration(0))
+		r.setTerms(&limits[i], r.Max)
 	}
 	return s.router.Warm(ctx, limits)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A batch is some calls that one script decides, between two calls that tell
@@ -24,7 +25,7 @@ import (
 // nothing else had.
 type batch struct {
 	limits []limit
-	calls  []runtime.Call
+	calls  []rawstore.Call
 	which  []int // the limit of each call but the first and the last
 	output []byte
 }
@@ -37,7 +38,7 @@ var (
 func newBatch(limits []limit) *batch {
 	t := &batch{limits: limits}
 	for range judge.MaxBatch + 2 {
-		t.calls = append(t.calls, runtime.Call{Charges: make([]runtime.Charge, 1)})
+		t.calls = append(t.calls, rawstore.Call{Charges: make([]rawstore.Charge, 1)})
 	}
 	return t
 }
@@ -58,7 +59,7 @@ func (t *batch) fill(n int, now time.Time) {
 			k = rand.IntN(len(t.limits))
 		}
 		l := &t.limits[k]
-		t.calls[i+1].Charges[0] = runtime.Charge{
+		t.calls[i+1].Charges[0] = rawstore.Charge{
 			Rule: &l.rule,
 			Key:  l.key,
 			Max:  l.rule.Max,
@@ -69,8 +70,8 @@ func (t *batch) fill(n int, now time.Time) {
 	}
 }
 
-func tick() runtime.Charge {
-	return runtime.Charge{Rule: &tickRule, Key: tickKey, Max: tickRule.Max, Cost: 1}
+func tick() rawstore.Charge {
+	return rawstore.Charge{Rule: &tickRule, Key: tickKey, Max: tickRule.Max, Cost: 1}
 }
 
 // take has the calls decided and returns the records of them, in bytes.

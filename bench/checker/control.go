@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A control is a sliding log as one often sees it: the client says what time
@@ -46,7 +46,7 @@ return replies
 `)
 
 // Take decides calls of one charge each.
-func (c *control) Take(ctx context.Context, calls []runtime.Call) error {
+func (c *control) Take(ctx context.Context, calls []rawstore.Call) error {
 	keys := make([]string, len(calls))
 	args := []any{c.now().UnixMicro()}
 	for i := range calls {
@@ -67,7 +67,7 @@ func (c *control) Take(ctx context.Context, calls []runtime.Call) error {
 		for j := range n {
 			n[j], _ = fields[j].(int64)
 		}
-		calls[i].Charges[0].Result = runtime.Result{
+		calls[i].Charges[0].Result = rawstore.Result{
 			Allowed:    n[0] == 1,
 			Remaining:  n[1],
 			RetryAfter: time.Duration(n[2]) * time.Microsecond,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // unlengthened is the name of the run in which Redis counts leased units no longer
@@ -44,35 +45,16 @@ func shapeOf(name string, key int) leasedShape {
 	return leasedShapes[key%len(leasedShapes)]
 }
 
-// A shortStore has Redis count the events of a rule with a lease no longer than its
-// window.
-type shortStore struct {
-	*runtime.RedisStore
-	plain map[*runtime.Rule]*runtime.Rule
-}
-
-func newShortStore(store *runtime.RedisStore, limits []limit) *shortStore {
-	s := &shortStore{store, map[*runtime.Rule]*runtime.Rule{}}
+// newShortStore returns a store that has Redis count the events of a rule with a lease no
+// longer than its window.
+func newShortStore(store *runtime.RedisStore, limits []limit) runtime.Store {
+	plain := map[string]*runtime.Rule{}
 	for i := range limits {
-		plain := limits[i].rule
-		plain.Lease = 0
-		s.plain[&limits[i].rule] = &plain
+		rule := limits[i].rule
+		rule.Lease = 0
+		plain[rule.Name] = &rule
 	}
-	return s
-}
-
-// Take implements [runtime.Store].
-func (s *shortStore) Take(ctx context.Context, calls []runtime.Call) error {
-	leased := make([]*runtime.Rule, len(calls))
-	for i := range calls {
-		c := &calls[i].Charges[0]
-		leased[i], c.Rule = c.Rule, s.plain[c.Rule]
-	}
-	err := s.RedisStore.Take(ctx, calls)
-	for i := range calls {
-		calls[i].Charges[0].Rule = leased[i]
-	}
-	return err
+	return rawstore.Changed{RedisStore: store, Rules: plain}
 }
 
 // callLeased makes calls until none is left or the time is over, and writes down

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/judge"
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // callers is how many goroutines of a process make calls of their own when
@@ -19,7 +19,7 @@ const callers = 32
 // one with others, and which the store may deny by itself, until none is left
 // or the time is over. It writes down each.
 func (w *worker) callShared(ctx context.Context, store taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
-	calls := []runtime.Call{{Charges: make([]runtime.Charge, 1)}}
+	calls := []rawstore.Call{{Charges: make([]rawstore.Charge, 1)}}
 	var output []byte
 	for ctx.Err() == nil {
 		if w.duration > 0 && time.Now().After(end) || w.duration == 0 && left.Add(-1) < 0 {
@@ -28,7 +28,7 @@ func (w *worker) callShared(ctx context.Context, store taker, limits []limit, le
 		k := rand.IntN(len(limits))
 		l := &limits[k]
 		charge := &calls[0].Charges[0]
-		*charge = runtime.Charge{Rule: &l.rule, Key: l.key, Max: l.rule.Max, Cost: 1}
+		*charge = rawstore.Charge{Rule: &l.rule, Key: l.key, Max: l.rule.Max, Cost: 1}
 		if rand.IntN(4) == 0 {
 			charge.Cost = 1 + rand.Int64N(maxCost)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // simulateShared returns the records of callers over the memory store in fake
@@ -22,10 +23,10 @@ func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRec
 		store := runtime.NewMemoryStore()
 		var left atomic.Int64
 		left.Store(20_000)
-		slow := takerFunc(func(ctx context.Context, calls []runtime.Call) error {
+		slow := takerFunc(func(ctx context.Context, calls []rawstore.Call) error {
 			time.Sleep(rand.N(40 * time.Microsecond))
 			defer func() { time.Sleep(rand.N(40 * time.Microsecond)) }()
-			return store.Take(ctx, calls)
+			return rawstore.On(store).Take(ctx, calls)
 		})
 		err := new(worker).callShared(t.Context(), slow, limits, &left, time.Time{}, func(output []byte) error {
 			for ; len(output) > 0; output = output[judge.SharedSize:] {
@@ -42,9 +43,9 @@ func simulateShared(t *testing.T, name string, limits []limit) []judge.SharedRec
 	return records
 }
 
-type takerFunc func(context.Context, []runtime.Call) error
+type takerFunc func(context.Context, []rawstore.Call) error
 
-func (f takerFunc) Take(ctx context.Context, calls []runtime.Call) error { return f(ctx, calls) }
+func (f takerFunc) Take(ctx context.Context, calls []rawstore.Call) error { return f(ctx, calls) }
 
 // TestSweepShared wants the sweep to find nothing in decisions that are right,
 // and what is wrong with one that is not.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // simulate returns the records of a run over the memory store in fake time.
@@ -22,7 +23,7 @@ func simulate(t *testing.T, name string, limits []limit) []judge.Record {
 		batch := newBatch(limits)
 		for range 2000 {
 			batch.fill(1+rand.IntN(judge.MaxBatch), time.Now())
-			output, err := batch.take(context.Background(), store)
+			output, err := batch.take(context.Background(), rawstore.On(store))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/judge"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A worker is one process that hammers.
@@ -29,7 +30,7 @@ func (w *worker) now() time.Time { return time.Now().Add(w.offset) }
 
 // A taker decides calls. It is the part of a [runtime.Store] that is checked.
 type taker interface {
-	Take(ctx context.Context, calls []runtime.Call) error
+	Take(ctx context.Context, calls []rawstore.Call) error
 }
 
 // quiet keeps a limiter from logging its denials.
@@ -49,7 +50,7 @@ func (w *worker) run(ctx context.Context) error {
 		// clock that could be checked.
 		options = append(options, runtime.WithDenialMemory(0))
 	}
-	var store taker = runtime.NewRedisStore(client, options...)
+	var store taker = rawstore.On(runtime.NewRedisStore(client, options...))
 	if w.algorithms == controlName {
 		store = &control{client: client, now: w.now}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/internal/progress"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A way is one way to count.
@@ -95,15 +96,15 @@ func run(ctx context.Context, file string) error {
 }
 
 // take decides one call of cost 1 for each rule.
-func take(ctx context.Context, store runtime.Store, rules []*runtime.Rule) ([]runtime.Result, error) {
-	calls := make([]runtime.Call, len(rules))
+func take(ctx context.Context, store runtime.Store, rules []*runtime.Rule) ([]rawstore.Result, error) {
+	calls := make([]rawstore.Call, len(rules))
 	for i, rule := range rules {
-		calls[i].Charges = []runtime.Charge{{Rule: rule, Key: []byte(rule.Name), Max: rule.Max, Cost: 1, Wait: rule.Wait}}
+		calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(rule.Name), Max: rule.Max, Cost: 1, Wait: rule.Wait}}
 	}
-	if err := store.Take(ctx, calls); err != nil {
+	if err := rawstore.On(store).Take(ctx, calls); err != nil {
 		return nil, err
 	}
-	results := make([]runtime.Result, len(rules))
+	results := make([]rawstore.Result, len(rules))
 	for i := range calls {
 		if err := calls[i].Err; err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // An extreme is the largest state that a limit can have, of which a half has
@@ -182,15 +183,15 @@ func (w *worker) row(out io.Writer) error {
 	const often, seldom = 31, 5
 	take := func(max int64, allowed bool) func(int64) error {
 		return func(int64) error {
-			calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: max, Cost: w.cost, Wait: w.rule.Wait}}}}
-			if err := w.store.Take(w.ctx, calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].Allowed != allowed {
+			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: max, Cost: w.cost, Wait: w.rule.Wait}}}}
+			if err := rawstore.On(w.store).Take(w.ctx, calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].Allowed != allowed {
 				return fmt.Errorf("%+v, %w", calls[0], err)
 			}
 			return nil
 		}
 	}
 	refund := func(at int64) error {
-		return w.store.Settle(w.ctx, []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: runtime.Result{At: at}}})
+		return rawstore.On(w.store).Settle(w.ctx, []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Result: rawstore.Result{At: at}}})
 	}
 	small := w.cost // a max that the state uses up
 	if w.stored() {
@@ -256,7 +257,7 @@ func (w *worker) begin(idle time.Duration) (middle int64, err error) {
 	if _, err = pipe.Exec(w.ctx); err != nil || w.fill != nil {
 		return s.middle, err
 	}
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Wait: w.rule.Wait}}}}
-	err = w.store.Take(w.ctx, calls)
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: &w.rule, Key: []byte(w.key), Max: w.rule.Max, Cost: w.cost, Wait: w.rule.Wait}}}}
+	err = rawstore.On(w.store).Take(w.ctx, calls)
 	return calls[0].Charges[0].At, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
+	engine "github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // inMemory is the world of a store in memory, in a bubble of testing/synctest. Its
@@ -133,23 +134,23 @@ type faultyStore struct {
 	world *inMemory
 }
 
-func (s faultyStore) Take(ctx context.Context, calls []runtime.Call) error {
+func (s faultyStore) Take(ctx context.Context, calls []engine.Call) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Take(ctx, calls) })
 }
 
-func (s faultyStore) Peek(ctx context.Context, calls []runtime.Call) error {
+func (s faultyStore) Peek(ctx context.Context, calls []engine.Call) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Peek(ctx, calls) })
 }
 
-func (s faultyStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s faultyStore) Settle(ctx context.Context, charges []engine.Charge) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Settle(ctx, charges) })
 }
 
-func (s faultyStore) Renew(ctx context.Context, calls []runtime.Call) error {
+func (s faultyStore) Renew(ctx context.Context, calls []engine.Call) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Renew(ctx, calls) })
 }
 
-func (s faultyStore) Reset(ctx context.Context, charges []runtime.Charge) error {
+func (s faultyStore) Reset(ctx context.Context, charges []engine.Charge) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Reset(ctx, charges) })
 }
 
@@ -159,22 +160,22 @@ type leasingStore struct {
 	faulty faultyStore
 }
 
-func (s leasingStore) Take(ctx context.Context, calls []runtime.Call) error {
+func (s leasingStore) Take(ctx context.Context, calls []engine.Call) error {
 	return s.faulty.Take(ctx, calls)
 }
 
-func (s leasingStore) Peek(ctx context.Context, calls []runtime.Call) error {
+func (s leasingStore) Peek(ctx context.Context, calls []engine.Call) error {
 	return s.faulty.Peek(ctx, calls)
 }
 
-func (s leasingStore) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s leasingStore) Settle(ctx context.Context, charges []engine.Charge) error {
 	return s.faulty.Settle(ctx, charges)
 }
 
-func (s leasingStore) Renew(ctx context.Context, calls []runtime.Call) error {
+func (s leasingStore) Renew(ctx context.Context, calls []engine.Call) error {
 	return s.faulty.Renew(ctx, calls)
 }
 
-func (s leasingStore) Reset(ctx context.Context, charges []runtime.Charge) error {
+func (s leasingStore) Reset(ctx context.Context, charges []engine.Charge) error {
 	return s.faulty.Reset(ctx, charges)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
@@ -49,7 +50,7 @@ type failing struct{ runtime.Store }
 
 var errSecret = errors.New("10.1.2.3:6379: secret")
 
-func (failing) Take(context.Context, []runtime.Call) error { return errSecret }
+func (failing) Take(context.Context, []terms.Call) error { return errSecret }
 
 // A rule that has no room, with a message.
 var (

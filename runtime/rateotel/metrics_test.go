@@ -13,13 +13,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rateotel"
 )
 
 // A slow store takes 300 µs for each call.
 type slow struct{ runtime.Store }
 
-func (s slow) Take(ctx context.Context, calls []runtime.Call) error {
+func (s slow) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(300 * time.Microsecond)
 	return s.Store.Take(ctx, calls)
 }

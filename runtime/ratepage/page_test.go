@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	engine "github.com/rategen/rategen/runtime/internal/terms"
 )
 
 type ctx = context.Context
@@ -271,9 +272,9 @@ func TestStoreAway(t *testing.T) {
 // A downStore is a store that is away.
 type downStore struct{ runtime.Store }
 
-func (downStore) Take(ctx, []runtime.Call) error    { return io.ErrUnexpectedEOF }
-func (downStore) Peek(ctx, []runtime.Call) error    { return io.ErrUnexpectedEOF }
-func (downStore) Reset(ctx, []runtime.Charge) error { return io.ErrUnexpectedEOF }
+func (downStore) Take(ctx, []engine.Call) error    { return io.ErrUnexpectedEOF }
+func (downStore) Peek(ctx, []engine.Call) error    { return io.ErrUnexpectedEOF }
+func (downStore) Reset(ctx, []engine.Charge) error { return io.ErrUnexpectedEOF }
 
 // TestClosedLimiters wants a page to let limiters go that are closed.
 func TestClosedLimiters(t *testing.T) {

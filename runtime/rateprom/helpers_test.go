@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rateprom"
 )
 
@@ -53,7 +54,7 @@ type slow struct {
 	broken bool
 }
 
-func (s *slow) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *slow) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(300 * time.Microsecond)
 	if s.broken {
 		return context.DeadlineExceeded

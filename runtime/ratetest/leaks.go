@@ -4,29 +4,30 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // reportWait fails the test if a call is about to wait for its turn outside of a
 // bubble, and has it go on without the wait.
-func (s *store) reportWait(call *runtime.Call) {
+func (s *store) reportWait(call *terms.Call) {
 	if s.bubble {
 		return
 	}
 	longest, rule := time.Duration(0), ""
 	for i := range call.Charges {
-		if c := &call.Charges[i]; !c.Allowed && c.Rule.Mode == runtime.Enforce {
+		if c := &call.Charges[i]; !c.Allowed && !c.Shadow {
 			if !asksAgain(c) {
 				return // the call is denied
 			}
 			if rest := min(c.RetryAfter, c.Wait); rest > longest {
-				longest, rule = rest, c.Rule.Name
+				longest, rule = rest, c.Label.Name
 			}
 		}
 	}
 	if longest == 0 { // it is admitted
 		for i := range call.Charges {
-			if c := &call.Charges[i]; c.Rule.Mode == runtime.Enforce && c.Delay > longest {
-				longest, rule = c.Delay, c.Rule.Name
+			if c := &call.Charges[i]; !c.Shadow && c.Delay > longest {
+				longest, rule = c.Delay, c.Label.Name
 			}
 		}
 	}
@@ -37,18 +38,18 @@ func (s *store) reportWait(call *runtime.Call) {
 }
 
 // asksAgain reports whether a limit that denies a call has it wait and ask again.
-func asksAgain(c *runtime.Charge) bool {
+func asksAgain(c *terms.Charge) bool {
 	switch {
-	case c.Rule.Algorithm == runtime.Concurrency:
+	case c.Algorithm == terms.Permits:
 		return c.Wait > 0 && c.RetryAfter != runtime.Never
-	case c.Rule.Algorithm == runtime.LeakyBucket && c.Rule.Wait > 0:
+	case c.Algorithm == terms.Queue:
 		return false // it has taken the wait into account
 	}
 	return c.Wait > 0 && c.RetryAfter <= c.Wait
 }
 
 // stay has a call not wait outside of a bubble, where nothing would wake it.
-func (s *store) stay(call *runtime.Call) {
+func (s *store) stay(call *terms.Call) {
 	if s.bubble {
 		return
 	}
@@ -65,11 +66,11 @@ func (s *store) reportWaiting(rule, howLong string) {
 
 // checkTime fails the test if a charge was not made by the clock of the test. No
 // charge counts as more than a window from the time at which it was made.
-func (s *store) checkTime(c *runtime.Charge) {
+func (s *store) checkTime(c *terms.Charge) {
 	const far = 2 * runtime.MaxWindow
 	at := time.UnixMicro(c.At)
 	if !s.ended && c.At != 0 && (at.Before(s.begin.Add(-far)) || at.After(s.now().Add(far))) {
 		s.t.Errorf("ratetest: rule %q: a decision of %s is settled at %s by the limiter's clock: it was made by another clock, or by another limiter",
-			c.Rule.Name, at.UTC().Format(time.DateTime), s.now().UTC().Format(time.DateTime))
+			c.Label.Name, at.UTC().Format(time.DateTime), s.now().UTC().Format(time.DateTime))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // shown is how many entries a failed check lists.
@@ -67,10 +68,10 @@ func (r *record) decided(at time.Duration, key string, charged bool, ev runtime.
 }
 
 // settled notes that a charge was settled.
-func (r *record) settled(at time.Duration, c *runtime.Charge) {
-	r.tally(c.Rule.Name).cost += c.Settled - c.Cost
-	details := fmt.Sprintf("cost %d instead of %d", c.Settled, c.Cost)
-	r.note(at, c.Rule.Name, partsOf(c.Rule, string(c.Key)), "settled", details)
+func (r *record) settled(at time.Duration, c *terms.Charge) {
+	r.tally(c.Label.Name).cost += c.Cost
+	details := fmt.Sprintf("cost %d instead of %d", c.Charged+c.Cost, c.Charged)
+	r.note(at, c.Label.Name, string(c.Label.Parts(c.Key)), "settled", details)
 }
 
 // met returns the names of the rules that calls have met.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // An Answer is what a rule says to a call in place of its count.
@@ -106,9 +106,9 @@ type reply struct {
 
 // reply returns what the scripts say to a call, and notes that they did if use is
 // true.
-func (s *store) reply(call *runtime.Call, use bool) (r reply) {
+func (s *store) reply(call *terms.Call, use bool) (r reply) {
 	for i := range call.Charges {
-		of := s.scripts[call.Charges[i].Rule.Name]
+		of := s.scripts[call.Charges[i].Label.Name]
 		if of == nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A store counts in memory, by the clock of a test. It gives scripted answers, and
@@ -20,7 +21,7 @@ type store struct {
 	mu      sync.Mutex
 	ended   bool // t must not be used any more
 	scripts map[string]*script
-	held    map[permit]runtime.Charge
+	held    map[permit]terms.Charge
 	record
 }
 
@@ -32,7 +33,7 @@ type permit struct {
 
 func newStore(t testing.TB) *store {
 	s := &store{
-		clock: clock{begin: start}, t: t, scripts: map[string]*script{}, held: map[permit]runtime.Charge{},
+		clock: clock{begin: start}, t: t, scripts: map[string]*script{}, held: map[permit]terms.Charge{},
 		record: record{rules: map[string]*tally{}, checked: map[string]bool{}},
 	}
 	if now := time.Now(); now.Before(bubbles) {
@@ -45,16 +46,16 @@ func newStore(t testing.TB) *store {
 }
 
 // Take implements [runtime.Store].
-func (s *store) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *store) Take(ctx context.Context, calls []terms.Call) error {
 	return s.decide(ctx, calls, true)
 }
 
 // Peek implements [runtime.Store].
-func (s *store) Peek(ctx context.Context, calls []runtime.Call) error {
+func (s *store) Peek(ctx context.Context, calls []terms.Call) error {
 	return s.decide(ctx, calls, false)
 }
 
-func (s *store) decide(ctx context.Context, calls []runtime.Call, commit bool) error {
+func (s *store) decide(ctx context.Context, calls []terms.Call, commit bool) error {
 	replies := make([]reply, len(calls))
 	slow := time.Duration(0)
 	s.mu.Lock()
@@ -90,8 +91,8 @@ func (s *store) decide(ctx context.Context, calls []runtime.Call, commit bool) e
 }
 
 // count has a call decided by its counts.
-func (s *store) count(ctx context.Context, call *runtime.Call, commit bool) error {
-	one := []runtime.Call{*call}
+func (s *store) count(ctx context.Context, call *terms.Call, commit bool) error {
+	one := []terms.Call{*call}
 	do := s.MemoryStore.Take
 	if !commit {
 		do = s.MemoryStore.Peek
@@ -104,19 +105,19 @@ func (s *store) count(ctx context.Context, call *runtime.Call, commit bool) erro
 
 // refuse decides a call of which some charges are refused for a time, and the others
 // by their counts.
-func (s *store) refuse(ctx context.Context, call *runtime.Call, refused []time.Duration, commit bool) error {
-	var others runtime.Call
+func (s *store) refuse(ctx context.Context, call *terms.Call, refused []time.Duration, commit bool) error {
+	var others terms.Call
 	for i, retryAfter := range refused {
 		c := &call.Charges[i]
 		if retryAfter == 0 {
 			others.Charges = append(others.Charges, *c)
 			continue
 		}
-		c.Result = runtime.Result{RetryAfter: retryAfter}
+		c.Result = terms.Result{RetryAfter: retryAfter}
 		if retryAfter != runtime.Never {
 			c.ResetAfter = retryAfter
 		}
-		commit = commit && !c.Rule.Mode.Denies() // nothing else is charged
+		commit = commit && c.Shadow // nothing else is charged
 	}
 	if err := s.count(ctx, &others, commit); err != nil {
 		return err
@@ -131,9 +132,9 @@ func (s *store) refuse(ctx context.Context, call *runtime.Call, refused []time.D
 }
 
 // hold notes the permits that a call was given.
-func (s *store) hold(call *runtime.Call) {
+func (s *store) hold(call *terms.Call) {
 	for i := range call.Charges {
-		if c := call.Charges[i]; c.Rule.Algorithm == runtime.Concurrency && c.At != 0 {
+		if c := call.Charges[i]; c.Algorithm == terms.Permits && c.At != 0 {
 			id := permit{string(c.Key), c.At}
 			c.Key = []byte(id.key) // the call's own is used again
 			s.held[id] = c
@@ -142,7 +143,7 @@ func (s *store) hold(call *runtime.Call) {
 }
 
 // Settle implements [runtime.Store].
-func (s *store) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range charges {
@@ -151,7 +152,7 @@ func (s *store) Settle(ctx context.Context, charges []runtime.Charge) error {
 		id := permit{string(c.Key), c.At}
 		_, held := s.held[id]
 		delete(s.held, id)
-		if held || c.Rule.Algorithm != runtime.Concurrency {
+		if held || c.Algorithm != terms.Permits {
 			s.settled(s.since(), c)
 		}
 	}
@@ -159,13 +160,13 @@ func (s *store) Settle(ctx context.Context, charges []runtime.Charge) error {
 }
 
 // Renew implements [runtime.Store].
-func (s *store) Renew(ctx context.Context, calls []runtime.Call) error {
+func (s *store) Renew(ctx context.Context, calls []terms.Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.renew(ctx, calls)
 }
 
-func (s *store) renew(ctx context.Context, calls []runtime.Call) error {
+func (s *store) renew(ctx context.Context, calls []terms.Call) error {
 	var ids []permit
 	for i := range calls {
 		c := &calls[i].Charges[0]
@@ -183,9 +184,9 @@ func (s *store) renew(ctx context.Context, calls []runtime.Call) error {
 
 // renewHeld renews the permits of the calls that run.
 func (s *store) renewHeld() {
-	var calls []runtime.Call
+	var calls []terms.Call
 	for _, c := range s.held {
-		calls = append(calls, runtime.Call{Charges: []runtime.Charge{c}})
+		calls = append(calls, terms.Call{Charges: []terms.Charge{c}})
 	}
 	_ = s.renew(context.Background(), calls) // memory does not fail
 }
@@ -210,12 +211,12 @@ func (s *store) advance(d time.Duration) {
 }
 
 // Reset implements [runtime.Store].
-func (s *store) Reset(ctx context.Context, charges []runtime.Charge) error {
+func (s *store) Reset(ctx context.Context, charges []terms.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range charges {
 		c := &charges[i]
-		s.note(s.since(), c.Rule.Name, partsOf(c.Rule, string(c.Key)), "reset", "")
+		s.note(s.since(), c.Label.Name, string(c.Label.Parts(c.Key)), "reset", "")
 	}
 	return s.MemoryStore.Reset(ctx, charges)
 }

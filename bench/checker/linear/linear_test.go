@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A history is what some clients did with one key, and were told.
@@ -41,7 +42,7 @@ func (h *history) do(client int, in op, do func() (answer, error)) (answer, bool
 // A holding is a take that was admitted, and its charge.
 type holding struct {
 	id     int
-	charge runtime.Charge
+	charge rawstore.Charge
 }
 
 const (
@@ -58,8 +59,16 @@ var rules = map[string]runtime.Rule{
 	"permits": {Algorithm: runtime.Concurrency},
 }
 
+// An asker is a store that is asked directly.
+type asker interface {
+	Take(context.Context, []rawstore.Call) error
+	Peek(context.Context, []rawstore.Call) error
+	Settle(context.Context, []rawstore.Charge) error
+	Reset(context.Context, []rawstore.Charge) error
+}
+
 // record has clients use one key at random, and now and then reset it.
-func record(rule *runtime.Rule, stores []runtime.Store, seed uint64, resets bool) *history {
+func record(rule *runtime.Rule, stores []asker, seed uint64, resets bool) *history {
 	h := &history{begun: time.Now()}
 	ctx, key := context.Background(), []byte(fmt.Sprint("linear:", rule.Name, seed))
 	var wait sync.WaitGroup
@@ -68,9 +77,9 @@ func record(rule *runtime.Rule, stores []runtime.Store, seed uint64, resets bool
 		wait.Go(func() {
 			var held []holding
 			for n := range each {
-				charge := runtime.Charge{Rule: rule, Key: key, Max: most, Cost: 1 + r.Int64N(4)}
-				ask := func(ask func(context.Context, []runtime.Call) error) (answer, error) {
-					calls := []runtime.Call{{Charges: []runtime.Charge{charge}}}
+				charge := rawstore.Charge{Rule: rule, Key: key, Max: most, Cost: 1 + r.Int64N(4)}
+				ask := func(ask func(context.Context, []rawstore.Call) error) (answer, error) {
+					calls := []rawstore.Call{{Charges: []rawstore.Charge{charge}}}
 					if err := ask(ctx, calls); err != nil {
 						return answer{}, err
 					}
@@ -84,7 +93,7 @@ func record(rule *runtime.Rule, stores []runtime.Store, seed uint64, resets bool
 					h.do(client, in, func() (answer, error) { return ask(store.Peek) })
 				case choice == 1 && resets && r.IntN(4) == 0:
 					in.kind = reset
-					h.do(client, in, func() (answer, error) { return answer{}, store.Reset(ctx, []runtime.Charge{charge}) })
+					h.do(client, in, func() (answer, error) { return answer{}, store.Reset(ctx, []rawstore.Charge{charge}) })
 				case choice > 5 && len(held) > 0:
 					i := r.IntN(len(held))
 					old := held[i].charge
@@ -95,7 +104,7 @@ func record(rule *runtime.Rule, stores []runtime.Store, seed uint64, resets bool
 						in.cost = 0
 					}
 					old.Settled = in.cost
-					h.do(client, in, func() (answer, error) { return answer{}, store.Settle(ctx, []runtime.Charge{old}) })
+					h.do(client, in, func() (answer, error) { return answer{}, store.Settle(ctx, []rawstore.Charge{old}) })
 				default:
 					if out, ok := h.do(client, in, func() (answer, error) { return ask(store.Take) }); ok && out.allowed {
 						held = append(held, holding{in.id, charge})
@@ -133,11 +142,11 @@ func TestLinear(t *testing.T) {
 				for range 5 {
 					seed := rand.Uint64()
 					proxy := faultproxy.Start(t, server.Addr)
-					var stores []runtime.Store
+					var stores []asker
 					for range clients {
 						client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: proxy.Addr}))
 						defer client.Close()
-						stores = append(stores, runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(5*time.Second)))
+						stores = append(stores, rawstore.On(runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(5*time.Second))))
 					}
 					if faults {
 						stop := make(chan struct{})
@@ -179,7 +188,7 @@ func TestControl(t *testing.T) {
 	client := server.Client(t)
 	rule := runtime.Rule{Name: "control", Window: time.Hour}
 	for range 20 {
-		h := record(&rule, slices.Repeat([]runtime.Store{&twoCommands{client: client}}, clients), rand.Uint64(), true)
+		h := record(&rule, slices.Repeat([]asker{&twoCommands{client: client}}, clients), rand.Uint64(), true)
 		if porcupine.CheckOperations(model.ToModel(), h.ops) {
 			continue
 		}
@@ -190,11 +199,10 @@ func TestControl(t *testing.T) {
 
 // twoCommands is such a limiter.
 type twoCommands struct {
-	runtime.Store
 	client *redis.Client
 }
 
-func (s *twoCommands) Take(ctx context.Context, calls []runtime.Call) error {
+func (s *twoCommands) Take(ctx context.Context, calls []rawstore.Call) error {
 	c := &calls[0].Charges[0]
 	used, _ := s.client.Get(ctx, string(c.Key)).Int64()
 	c.Remaining = c.Max - used
@@ -205,7 +213,7 @@ func (s *twoCommands) Take(ctx context.Context, calls []runtime.Call) error {
 	return nil
 }
 
-func (s *twoCommands) Peek(ctx context.Context, calls []runtime.Call) error {
+func (s *twoCommands) Peek(ctx context.Context, calls []rawstore.Call) error {
 	c := &calls[0].Charges[0]
 	used, err := s.client.Get(ctx, string(c.Key)).Int64()
 	if c.Remaining = c.Max - used; err == redis.Nil {
@@ -215,11 +223,11 @@ func (s *twoCommands) Peek(ctx context.Context, calls []runtime.Call) error {
 	return err
 }
 
-func (s *twoCommands) Settle(ctx context.Context, charges []runtime.Charge) error {
+func (s *twoCommands) Settle(ctx context.Context, charges []rawstore.Charge) error {
 	c := &charges[0]
 	return s.client.DecrBy(ctx, string(c.Key), c.Cost-c.Settled).Err()
 }
 
-func (s *twoCommands) Reset(ctx context.Context, charges []runtime.Charge) error {
+func (s *twoCommands) Reset(ctx context.Context, charges []rawstore.Charge) error {
 	return s.client.Del(ctx, string(charges[0].Key)).Err()
 }

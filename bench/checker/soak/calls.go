@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // calls makes n calls of one kind, one after the other.
@@ -92,9 +93,9 @@ func (p *process) callExactly(ctx context.Context, e *entry) {
 	e.What = exactly
 	rule := &kinds[e.Kind].rule
 	key := append([]byte("soak:"+rule.Name+":"), e.keyOf().String()...)
-	calls := []runtime.Call{{Charges: []runtime.Charge{{Rule: rule, Key: key, Max: rule.Max, Cost: int64(e.Cost)}}}}
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key, Max: rule.Max, Cost: int64(e.Cost)}}}}
 	e.Begin = time.Now().UnixMicro()
-	err := p.sites[e.Site].store.Take(ctx, calls)
+	err := rawstore.On(p.sites[e.Site].store).Take(ctx, calls)
 	e.End = time.Now().UnixMicro()
 	charge := &calls[0].Charges[0]
 	e.At, e.Wait, e.Left, e.Recalled = charge.At, int64(charge.RetryAfter), charge.Remaining, charge.Recalled

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // simulate returns what three processes tell of a round over stores in memory, in
@@ -20,7 +20,7 @@ func simulate(t *testing.T) []entry {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		stores := []runtime.Store{delayed{runtime.NewMemoryStore()}, delayed{runtime.NewMemoryStore()}}
+		stores := []runtime.Store{delayed(), delayed()}
 		var mu sync.Mutex
 		var wait sync.WaitGroup
 		for number := range uint16(3) {
@@ -53,13 +53,13 @@ func simulate(t *testing.T) []entry {
 	return entries
 }
 
-// A delayed store takes some time to ask and some to answer.
-type delayed struct{ runtime.Store }
-
-func (d delayed) Take(ctx context.Context, calls []runtime.Call) error {
-	time.Sleep(1 + rand.N(200*time.Microsecond))
-	defer func() { time.Sleep(1 + rand.N(200*time.Microsecond)) }()
-	return d.Store.Take(ctx, calls)
+// delayed returns a store that takes some time to ask and some to answer.
+func delayed() runtime.Store {
+	return rawstore.Around{Store: runtime.NewMemoryStore(), By: func(take func() error) error {
+		time.Sleep(1 + rand.N(200*time.Microsecond))
+		defer func() { time.Sleep(1 + rand.N(200*time.Microsecond)) }()
+		return take()
+	}}
 }
 
 type lockedWriter struct {

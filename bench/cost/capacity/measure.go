@@ -15,6 +15,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/server"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // inBatch is how many keys a full request has.
@@ -139,13 +140,13 @@ func measure(ctx context.Context, client *redis.Client, w way, keys int) (price,
 	rule := w.rule
 	rule.Name, rule.Window, rule.Max = "capacity", 300*time.Millisecond, max
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience), runtime.WithDenialMemory(0))
-	calls := make([]runtime.Call, keys)
+	calls := make([]rawstore.Call, keys)
 	for i := range calls {
-		calls[i].Charges = []runtime.Charge{{Rule: &rule, Key: []byte(w.key(i)), Max: max, Cost: 1}}
+		calls[i].Charges = []rawstore.Charge{{Rule: &rule, Key: []byte(w.key(i)), Max: max, Cost: 1}}
 	}
 	decide := func(n int) error {
 		for range n / keys {
-			if err := store.Take(ctx, calls); err != nil {
+			if err := rawstore.On(store).Take(ctx, calls); err != nil {
 				return err
 			}
 			for i := range calls {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 const (
@@ -71,10 +72,10 @@ func (l *lane) run(calls []time.Duration) error {
 	begin := time.Now()
 	for _, at := range calls {
 		time.Sleep(time.Until(begin.Add(at)))
-		call := []runtime.Call{{Charges: []runtime.Charge{{
+		call := []rawstore.Call{{Charges: []rawstore.Charge{{
 			Rule: l.rule, Key: []byte("key"), Max: maximum, Cost: 1, Wait: l.rule.Wait,
 		}}}}
-		if err := errors.Join(store.Take(context.Background(), call), call[0].Err); err != nil {
+		if err := errors.Join(rawstore.On(store).Take(context.Background(), call), call[0].Err); err != nil {
 			return err
 		}
 		if charge := call[0].Charges[0]; charge.Allowed {

@@ -28,7 +28,7 @@ func TestWays(t *testing.T) {
 
 // The tests that ARCHITECTURE.md names exist where it says. A link to a test is
 // [`TestName`](file), and one to a case of the suite for stores is
-// [`"name"`](runtime/storetest/storetest.go).
+// [`"name"`](runtime/internal/storetest/storetest.go).
 func TestNamedTests(t *testing.T) {
 	named := 0
 	for _, l := range page(t, "ARCHITECTURE.md").Links {

@@ -187,12 +187,12 @@ func (g *group) finish() (unwanted []terms.Call) {
 // share fills in the results of a caller's call. If it was merged with others,
 // those that came first were admitted.
 func (g *group) share(call *terms.Call, at place) {
-	call.Err, call.Failure = g.calls[at.call].Err, g.calls[at.call].Failure
+	call.Err = g.calls[at.call].Err
 	if g.times[at.call] == 1 || call.Err != nil {
 		return // the results are in place: calls shares them with the waiter
 	}
 	found, c := &g.found[at.call], &call.Charges[0]
-	c.Result = found.Result
+	c.Result, c.Err = found.Result, g.calls[at.call].Charges[0].Err
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost

@@ -10,7 +10,6 @@
 package denials
 
 import (
-	"bytes"
 	"hash/maphash"
 	"runtime"
 	"sync/atomic"
@@ -144,55 +143,53 @@ func (n *denial) implies(c *terms.Charge) bool {
 }
 
 // Call reports whether a call is known to be denied, and then fills in its
-// results. A limit of which nothing is known is left as not looked at.
+// results. A limit of which nothing is known is left as not looked at. One that is decided
+// already is passed over.
 func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
-	known := false
-	for i := range call.Charges {
-		c := &call.Charges[i]
-		if m.Denies(c.Key, c, now, lookup) {
-			known = true
-		} else {
-			c.Result, c.Failed = terms.Result{Allowed: true, Remaining: c.Max}, false
-		}
-	}
+	known := m.known(call.Charges, now, lookup)
 	if known {
 		call.Err = nil
 	}
 	return known
 }
 
-// Recall reports whether a call is denied without asking Redis, and then fills
-// in its results. Otherwise the call must be released when Redis was asked.
-func (m *Memory) Recall(call *terms.Call, now time.Duration) bool {
-	if m.Empty() || call.Again {
+func (m *Memory) known(charges []terms.Charge, now time.Duration, lookup Lookup) (known bool) {
+	for i := range charges {
+		c := &charges[i]
+		if c.Source != terms.Nobody {
+			continue
+		}
+		if m.Denies(c.Key, c, now, lookup) {
+			known = true
+		} else {
+			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil
+		}
+	}
+	return known
+}
+
+// Recall reports whether charges are denied without asking Redis, and then fills
+// in their results. Otherwise their call must be released when Redis was asked.
+func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
+	if m.Empty() {
 		return false
 	}
-	if !m.Call(call, now, Renewed) {
-		if !m.Call(call, now, Renewing) {
+	if !m.known(charges, now, Renewed) {
+		if !m.known(charges, now, Renewing) {
 			return false
 		}
-		m.Release(call)
+		m.release(charges)
 	}
 	return true
 }
 
-// Renewals returns copies of the charges of a call that renew denials, for
-// Release, or nil.
-func Renewals(call *terms.Call) (charges []terms.Charge) {
-	for i := range call.Charges {
-		if c := call.Charges[i]; c.Renews {
-			c.Key = bytes.Clone(c.Key)
-			charges = append(charges, c)
-		}
-	}
-	return charges
-}
-
 // Release lets another call renew the denials that this one was to renew. If
 // Redis answered they are replaced or gone.
-func (m *Memory) Release(call *terms.Call) {
-	for i := range call.Charges {
-		c := &call.Charges[i]
+func (m *Memory) Release(call *terms.Call) { m.release(call.Charges) }
+
+func (m *Memory) release(charges []terms.Charge) {
+	for i := range charges {
+		c := &charges[i]
 		if !c.Renews {
 			continue
 		}

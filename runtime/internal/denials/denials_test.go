@@ -33,7 +33,7 @@ func TestCosts(t *testing.T) {
 		time.Sleep(time.Second)
 		for cost := int64(1); cost <= 8; cost++ {
 			c := call(cost, 10)
-			known, want := m.Recall(c, clock.Now()), cost >= 3 && cost <= 5
+			known, want := m.Recall(c.Charges, clock.Now()), cost >= 3 && cost <= 5
 			if known != want {
 				t.Errorf("cost %d: recalled %v, want %v", cost, known, want)
 			}
@@ -41,14 +41,14 @@ func TestCosts(t *testing.T) {
 				t.Errorf("cost %d: retry after %v", cost, r)
 			}
 		}
-		if c := call(3, 11); m.Recall(c, clock.Now()) {
+		if c := call(3, 11); m.Recall(c.Charges, clock.Now()) {
 			t.Error("a denial answers a call with another max")
 		}
 		time.Sleep(2 * time.Second)
-		if m.Recall(call(3, 10), clock.Now()) {
+		if m.Recall(call(3, 10).Charges, clock.Now()) {
 			t.Error("a denial holds although its time is over")
 		}
-		if !m.Recall(call(4, 10), clock.Now()) {
+		if !m.Recall(call(4, 10).Charges, clock.Now()) {
 			t.Error("another denial of the key does not hold")
 		}
 	})
@@ -79,19 +79,19 @@ func TestPart(t *testing.T) {
 		c := call(1, 10)
 		c.Charges[0].RetryAfter = time.Minute
 		m.Learn(c, clock.Now())
-		if !m.Recall(call(1, 10), clock.Now()) {
+		if !m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Fatal("the denial is not known")
 		}
 		time.Sleep(partTrust)
 		asking := call(1, 10)
-		if m.Recall(asking, clock.Now()) || !asking.Charges[0].Renews {
+		if m.Recall(asking.Charges, clock.Now()) || !asking.Charges[0].Renews {
 			t.Error("nobody asks Redis again")
 		}
-		if !m.Recall(call(1, 10), clock.Now()) {
+		if !m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Error("a second call asks Redis too")
 		}
 		m.Release(asking)
-		if m.Recall(call(1, 10), clock.Now()) {
+		if m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Error("nobody asks Redis again after the first gave up")
 		}
 	})
@@ -129,7 +129,7 @@ func TestBlocked(t *testing.T) {
 			}
 			for passed := time.Duration(0); passed < time.Minute; passed += 20 * time.Second {
 				again := call(2, 10)
-				if !m.Recall(again, clock.Now()) {
+				if !m.Recall(again.Charges, clock.Now()) {
 					t.Fatalf("part %v: not recalled after %v", part, passed)
 				}
 				want := terms.Result{Blocked: true, Recalled: true, RetryAfter: time.Minute - passed, ResetAfter: time.Minute - passed}
@@ -138,16 +138,16 @@ func TestBlocked(t *testing.T) {
 				}
 				time.Sleep(20 * time.Second)
 			}
-			if again := call(2, 10); m.Recall(again, clock.Now()) {
+			if again := call(2, 10); m.Recall(again.Charges, clock.Now()) {
 				t.Errorf("part %v: got %+v when the block is over", part, again.Charges[0].Result)
 			}
 			m.Learn(c, clock.Now())
-			if m.Forget([]byte("k")); m.Recall(call(2, 10), clock.Now()) {
+			if m.Forget([]byte("k")); m.Recall(call(2, 10).Charges, clock.Now()) {
 				t.Error("a block is recalled that was forgotten")
 			}
 			ghost := call(2, 10)
 			m.Learn(c, clock.Now()+1)
-			if ghost.Charges[0].Shadow = true; m.Recall(ghost, clock.Now()) {
+			if ghost.Charges[0].Shadow = true; m.Recall(ghost.Charges, clock.Now()) {
 				t.Error("a block denies a shadow")
 			}
 		}

@@ -13,9 +13,19 @@ import (
 	"hash/maphash"
 	"math/bits"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
+
+// errOtherState is the error of a charge to a key that holds the state of an algorithm
+// that counts in another way.
+func errOtherState(c *terms.Charge) error {
+	if c.Label == nil {
+		return private.New("the key holds the state of another algorithm")
+	}
+	return private.Errorf("the key of rule %q holds the state of another algorithm", c.Label.Name)
+}
 
 // shardCount is at most 64, so that a set of shards fits a word.
 const shardCount = 64
@@ -93,11 +103,12 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	var v view
 	for i, hash := range hashes {
 		c := &charges[i]
+		c.Err = nil
 		switch _, ok := m.shards[hash%shardCount].look(clock, hash, c, &v); {
 		case ok:
 			admitted = admitted && (c.Allowed || c.Shadow)
 		case c.Shadow && len(charges) > 1:
-			c.Failed = true
+			c.Err = errOtherState(c)
 		default:
 			return i
 		}
@@ -109,7 +120,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		// A charge before this one may have dropped its key to make room, so it
 		// looks again.
 		c, s := &charges[i], &m.shards[hash%shardCount]
-		if c.Failed {
+		if c.Err != nil {
 			continue
 		}
 		e, ok := s.look(clock, hash, c, &v)

@@ -106,8 +106,8 @@ func (r *Router) decideParts(ctx context.Context, op script.Operation, calls []t
 			}
 			for k, j := range p.places[i] {
 				calls[origin].Charges[j].Result = p.calls[i].Charges[k].Result
-				if err := cmp.Or(err, p.calls[i].FailureOf(k)); err != nil {
-					calls[origin].Fail(j, err)
+				if err := cmp.Or(err, p.calls[i].Charges[k].Err); err != nil {
+					calls[origin].Charges[j].Err = err
 				}
 			}
 			if _, late := err.(batch.LateError); !late {

@@ -98,7 +98,7 @@ func (e *Execution) DropShadows(err error) {
 		call := &e.calls[i]
 		if n := call.Enforced(); n > 0 {
 			for j := n; j < len(call.Charges); j++ {
-				call.Fail(j, err)
+				call.Charges[j].Err = err
 			}
 			call.Charges = call.Charges[:n]
 		}

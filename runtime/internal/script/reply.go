@@ -49,12 +49,12 @@ func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 	c.Err = nil
 	for i := range c.Charges {
 		charge := &c.Charges[i]
-		if charge.Failed = false; len(r.rest) >= 2 && r.rest[0] == replyShadow {
+		if charge.Err = nil; len(r.rest) >= 2 && r.rest[0] == replyShadow {
 			failure, err := r.failure()
 			if err != nil {
 				return 0, err
 			}
-			c.Fail(i, failure)
+			charge.Err = failure
 			continue
 		}
 		allowed, err := r.charge(&charge.Result, times)

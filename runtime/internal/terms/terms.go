@@ -1,8 +1,8 @@
 // Package terms holds the plain numbers that the engine decides by. A rule and
 // the max of a call become [Terms], one limit of a call becomes a [Charge], and
 // what a store finds about it is a [Result]. The engine knows nothing else of
-// rules: what they are called, what they say to a denied caller and what holds
-// when Redis is away stays in package runtime.
+// rules: what they say to a denied caller and what holds when Redis is away is the
+// business of those who make plans of them, see package plan.
 package terms
 
 import "time"
@@ -66,34 +66,25 @@ func (t *Terms) Capacity() int64 {
 	return t.Max
 }
 
-// A Call is what one caller wants to be charged: all its charges, or none.
+// A Call is what one caller wants to be charged: all its charges, or none. Its keys
+// differ from each other. It may have no charges: then it is admitted.
 type Call struct {
+	// Charges are the call's. Those in shadow mode stand behind the others.
 	Charges []Charge
 	// Err says why this call alone could not be decided.
 	Err error
-	// Failure says why charges that are marked as Failed were not decided.
-	Failure error
+	// Arrived is the instant at which the call reached the limiter; 0: unknown.
+	Arrived time.Duration
 	// Again marks a call that has waited: what was denied before says nothing about
 	// it, as long as Redis answers.
 	Again bool
 }
 
-// Fail marks the j-th charge as one that was not decided.
-func (c *Call) Fail(j int, err error) { c.Charges[j].Failed, c.Failure = true, err }
-
-// FailureOf returns why the j-th charge was not decided, or nil.
-func (c *Call) FailureOf(j int) error {
-	if c.Charges[j].Failed {
-		return c.Failure
-	}
-	return nil
-}
-
 // Copy copies what was found about a call with equal charges.
 func (c *Call) Copy(found *Call) {
-	c.Err, c.Failure = found.Err, found.Failure
+	c.Err = found.Err
 	for j := range c.Charges {
-		c.Charges[j].Result, c.Charges[j].Failed = found.Charges[j].Result, found.Charges[j].Failed
+		c.Charges[j].Result, c.Charges[j].Err = found.Charges[j].Result, found.Charges[j].Err
 	}
 }
 
@@ -118,7 +109,7 @@ func (c *Call) Admitted() bool {
 	return true
 }
 
-// A Charge is one limit of a call.
+// A Charge is one limit of a call at one try: what a store is asked, and what it found.
 type Charge struct {
 	Terms
 	Key []byte
@@ -128,14 +119,35 @@ type Charge struct {
 	Cost int64
 	// Charged is how many events were charged at At. Only to settle uses it.
 	Charged int64
+	// Wait is how long the call may still wait for room. A queue is told by its Terms.
+	Wait time.Duration
+	// Label says what the charge is called. It may be nil.
+	Label *Label
 	Result
-	// Failed marks a charge of a limit in shadow mode that was not decided although its
-	// call was, see Call.Failure. The result then means nothing.
-	Failed bool
+	// Err says why the charge was not decided. The result then means nothing. A store
+	// sets it for a charge in shadow mode whose call it has decided as if the charge was
+	// not there.
+	Err error
+	// Source is who has decided the charge. Stores do not set it.
+	Source Source
 	// Renews marks a charge that finds out whether a denial still holds, see
 	// package denials.
 	Renews bool
 }
+
+// A Source is who has decided a charge. The numbers are those of package runtime, which
+// says what each means.
+type Source uint8
+
+const (
+	Nobody Source = iota
+	ByStore
+	Recalled
+	ByLocal
+	ByFailure
+	ByProcess
+	ByLease
+)
 
 // How much work something is for Redis, in quarters of a microsecond on an idle
 // machine, and rather too many of them.
@@ -172,18 +184,38 @@ func Fit(calls []Call) (n int, work int64) {
 	return n, work
 }
 
-// A Result is what a store found about one charge. Its fields are those of
-// runtime.Result, which documents them.
+// A Result is what a store found about one charge.
 type Result struct {
-	Allowed    bool
-	Remaining  int64
+	// Allowed reports whether this limit had room. The charge was made if this
+	// limit had, and every other of the call that is not in shadow mode.
+	Allowed bool
+	// Remaining is how much is left of the limit, after the charge if it was
+	// made.
+	Remaining int64
+	// RetryAfter is 0 if the charge is allowed, and otherwise the time until
+	// it would be if no other call arrived.
 	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again if no other call
+	// arrived.
 	ResetAfter time.Duration
-	Delay      time.Duration
-	At         int64
-	Mark       int64
-	Recalled   bool
-	Blocked    bool
+	// Delay is how long the caller must wait for its turn in a Queue.
+	Delay time.Duration
+	// At is the time that the charge counts as, by the store's clock in
+	// microseconds since 1970: its own, that of its time slice, the last of its
+	// bucket, or in a queue the end of its turn; and for permits a number of about
+	// that time which no others of the key have. It is 0 if no charge was made.
+	At int64
+	// Mark is what a bucket must know besides At to tell how much of the charge has
+	// drained: 0 if nothing had since the bucket was last empty, and more from then
+	// on. It is 0 for other algorithms.
+	Mark int64
+	// Recalled reports that an earlier denial was repeated, see package denials.
+	Recalled bool
+	// Blocked reports that a block denies the charge. To take begins it where a limit
+	// that enforces has no room for a charge; to peek begins none. RetryAfter is then
+	// its rest or, if the limit has no room for longer, the time until it has;
+	// Remaining is 0.
+	Blocked bool
 }
 
 // GiveBack makes a charge that was made one that gives all of it back.

@@ -1,0 +1,277 @@
+package decide
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/route"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// ErrNoStore is why nothing is decided without a store.
+var ErrNoStore = private.New("the limiter has no store")
+
+// A Closed error is that of a call which nobody could decide, and of which a rule fails
+// closed.
+type Closed struct{ Cause error }
+
+func (c Closed) Error() string { return c.Cause.Error() }
+
+// Known is [Engine.Local] for a call in memory of its own.
+func (e *Engine) Known(ctx context.Context, c *Call) bool {
+	known := e.Local(ctx, c.Charges, c.Tries, &c.Try)
+	if known && !Admitted(c.Tries) {
+		e.deny(c)
+	}
+	return known
+}
+
+// deny takes back what leases have admitted of a call that is denied otherwise, or that
+// nobody could decide.
+func (e *Engine) deny(c *Call) {
+	for i := range c.Tries {
+		if t := &c.Tries[i]; t.Source == terms.ByLease && t.At != 0 {
+			e.Leases.Release(c.Charges[i].Plan, t)
+		}
+	}
+}
+
+// Ask has the store decide what a call has left open. The error is nil if the call was
+// decided, by whomever; it is the context's if that has ended first, or [Closed].
+func (e *Engine) Ask(ctx context.Context, c *Call) error {
+	open := c.Open()
+	if !enforces(open.Charges) && len(open.Charges) < len(c.Tries) && enforces(c.Tries) {
+		return e.askBeside(ctx, c)
+	}
+	return e.answered(ctx, c, e.ask(ctx, c.open[:]))
+}
+
+// Open returns what the store is to be asked about a call.
+func (c *Call) Open() *terms.Call {
+	charges := c.Tries
+	for i := range c.Tries {
+		if c.Tries[i].Source != terms.Nobody {
+			c.left = c.left[:0]
+			for i := range c.Tries {
+				if c.Tries[i].Source == terms.Nobody {
+					c.left = append(c.left, c.Tries[i])
+				}
+			}
+			charges = c.left
+			break
+		}
+	}
+	c.open[0] = terms.Call{Charges: charges, Arrived: c.Arrived, Again: c.Again}
+	return &c.open[0]
+}
+
+// AskEach is Ask for several calls, which the store is asked about together. It returns
+// the error of each.
+func (e *Engine) AskEach(ctx context.Context, each []*Call) []error {
+	if len(each) == 0 {
+		return nil
+	}
+	calls, errs := make([]terms.Call, len(each)), make([]error, len(each))
+	for i, c := range each {
+		calls[i] = *c.Open()
+	}
+	failed := e.ask(ctx, calls)
+	for i, c := range each {
+		c.open[0].Err = calls[i].Err
+		errs[i] = e.answered(ctx, c, failed)
+	}
+	return errs
+}
+
+// Peek says what the store would decide about a call now.
+func (e *Engine) Peek(ctx context.Context, c *Call) error {
+	if e.Store == nil {
+		return ErrNoStore
+	}
+	call := c.Open()
+	if err := cmp.Or(e.Store.Peek(ctx, c.open[:]), call.Err); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range c.Tries {
+		p, t := c.Charges[i].Plan, &c.Tries[i]
+		if t.Source = terms.ByStore; t.Err != nil {
+			t.Result, t.Err = terms.Result{Allowed: true, Remaining: p.Capacity}, nil
+		}
+		if e.Leases != nil {
+			e.Leases.Peek(p, t)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
+	if e.Store == nil {
+		return ErrNoStore
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.Store.Take(ctx, calls)
+}
+
+// askBeside has the store decide limits in shadow mode of a call whose others are admitted
+// already, and waits no longer than [route.ShadowTime].
+func (e *Engine) askBeside(ctx context.Context, c *Call) error {
+	soon, cancel := context.WithTimeoutCause(ctx, route.ShadowTime, batch.LateError(route.ShadowTime))
+	defer cancel()
+	err := e.ask(soon, c.open[:])
+	err = cmp.Or(err, c.open[0].Err)
+	if err != nil && soon.Err() != nil {
+		err = context.Cause(soon)
+	}
+	for i := range c.open[0].Charges {
+		if err != nil {
+			c.open[0].Charges[i].Err = err
+		}
+	}
+	c.open[0].Err = nil
+	return e.answered(ctx, c, nil)
+}
+
+// answered notes what the store has answered to [Call.Open]. Err says why it has decided
+// no call at all.
+func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
+	call := &c.open[0]
+	if call.Err = cmp.Or(err, call.Err); e.Denials != nil {
+		e.Denials.Release(call)
+		if call.Err != nil && ctx.Err() == nil {
+			e.unanswered(call, clock.Now())
+		}
+	}
+	if err = call.Err; err != nil && ctx.Err() != nil && enforces(call.Charges) {
+		e.deny(c)
+		return ctx.Err()
+	}
+	known := false
+	for i := range call.Charges {
+		known = known || call.Charges[i].Recalled
+		if err != nil {
+			call.Charges[i].Err = err
+		}
+	}
+	if len(c.left) > 0 {
+		c.fillIn()
+	}
+	if known {
+		recalled(c.Tries)
+	}
+	for i := range c.Tries {
+		if t := &c.Tries[i]; t.Source == terms.Nobody && t.Err == nil && !known {
+			t.Source = terms.ByStore
+			if e.Leases != nil {
+				e.Leases.Learn(c.Charges[i].Plan, t)
+			}
+			if t.Shadow {
+				e.rests.end(c.Charges[i].Plan.Declared)
+			}
+		}
+	}
+	failed := e.fail(ctx, c, err)
+	if failed != nil || !Admitted(c.Tries) {
+		e.deny(c)
+	}
+	return failed
+}
+
+// fillIn puts what was found about the charges that were left open in their places.
+func (c *Call) fillIn() {
+	n := 0
+	for i := range c.Tries {
+		if t := &c.Tries[i]; t.Source == terms.Nobody {
+			t.Result, t.Err = c.left[n].Result, c.left[n].Err
+			n++
+		}
+	}
+}
+
+// fail applies the failure policies to the charges that were not decided. Cause is why
+// the call was not; without one, charges in shadow mode alone were not, which admits them.
+func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
+	gone := ctx.Err() != nil // which is no failure of the store
+	var closed error
+	alone := 0
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		if t.Err == nil {
+			continue
+		}
+		p, err := c.Charges[i].Plan, private.Hide(t.Err)
+		policy := p.Fail
+		if cause == nil || gone {
+			policy = plan.Open
+		}
+		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, terms.ByFailure
+		if gone {
+			if cause != nil {
+				t.Source = terms.Nobody
+			}
+			continue
+		}
+		e.Failed(ctx, p, policy, err)
+		switch {
+		case policy == plan.Closed:
+			closed = Closed{err}
+		case policy == plan.Local:
+			t.Source = terms.ByLocal
+			alone++
+		case cause == nil && e.Breaks(err):
+			e.rests.begin(p.Declared, err)
+		}
+	}
+	if closed == nil && alone > 0 {
+		closed = e.decideAlone(ctx, c)
+	}
+	for i := range c.Tries {
+		if t := &c.Tries[i]; closed != nil && t.Source == terms.ByLocal {
+			t.Source = terms.ByFailure
+		}
+	}
+	return closed
+}
+
+// decideAlone decides charges by this process's share of their limits. What leases have
+// admitted is not of the store that it charges, and cannot be given back.
+func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
+	var asked []terms.Charge
+	for i := range c.Tries {
+		if t := &c.Tries[i]; t.Source == terms.ByLocal {
+			share := c.Charges[i].Plan.Share
+			var one terms.Charge
+			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
+			if one.Wait = t.Wait; share.Queues() {
+				one.More = t.Wait.Microseconds()
+			}
+			asked = append(asked, one)
+		}
+	}
+	calls := []terms.Call{{Charges: asked}}
+	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
+		return Closed{err}
+	}
+	admitted := calls[0].Admitted()
+	for i := range c.Tries {
+		switch t := &c.Tries[i]; {
+		case t.Source == terms.ByLocal:
+			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
+		case t.Source == terms.ByLease && admitted:
+			t.At = 0
+		}
+	}
+	return nil
+}
+
+// Resting returns why a plan's limit in shadow mode is left out of calls now, or nil.
+func (e *Engine) Resting(p *plan.Plan, now time.Duration) error { return e.rests.of(p.Declared, now) }

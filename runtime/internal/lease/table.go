@@ -1,0 +1,114 @@
+package lease
+
+import (
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/plan"
+)
+
+const (
+	setCount = 1024
+	// ways is how many keys with the same hash bits there may be.
+	ways = 8
+)
+
+// A table finds leases by their keys, without a lock. It holds 8,192 of them:
+// a key that has a lease or is about to get one is used all the time, and pushes out
+// those that are not.
+type table struct {
+	seed maphash.Seed
+	sets atomic.Pointer[[setCount]bucket] // nil before the first lease
+	mu   sync.Mutex                       // held to write
+}
+
+type bucket [ways]atomic.Pointer[lease]
+
+// find returns the lease of a key under a plan, or nil.
+func (t *table) find(key []byte, p *plan.Plan) *lease {
+	sets := t.sets.Load()
+	if sets == nil {
+		return nil
+	}
+	hash := maphash.Bytes(t.seed, key)
+	set := &sets[hash%setCount]
+	for i := range set {
+		e := set[i].Load()
+		if e != nil && e.hash == hash && e.plan.Key == p.Key && e.key == string(key) {
+			return e
+		}
+	}
+	return nil
+}
+
+// enter returns the lease of a key under a plan. If it is new it takes the
+// place of the one that was longest not used in its set, of those that hold nothing.
+// It returns nil if there is none.
+func (t *table) enter(key []byte, p *plan.Plan) *lease {
+	if e := t.find(key, p); e != nil {
+		return e
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sets.Load() == nil {
+		t.sets.Store(new([setCount]bucket))
+	}
+	if e := t.find(key, p); e != nil {
+		return e // another call was first
+	}
+	hash := maphash.Bytes(t.seed, key)
+	set := &t.sets.Load()[hash%setCount]
+	var victim *atomic.Pointer[lease]
+	oldest := time.Duration(math.MaxInt64)
+	for i := range set {
+		old := set[i].Load()
+		if old == nil {
+			victim = &set[i]
+			break
+		}
+		if touched, idle := old.idle(); idle && touched < oldest {
+			victim, oldest = &set[i], touched
+		}
+	}
+	if victim == nil {
+		return nil
+	}
+	e := &lease{hash: hash, key: string(key), plan: p}
+	victim.Store(e)
+	return e
+}
+
+// idle reports whether the lease holds nothing and gets nothing, and since when.
+func (e *lease) idle() (touched time.Duration, idle bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.touched, e.current.Load() == nil && !e.asking.Load()
+}
+
+// each calls visit with every lease of a key, under whatever plan.
+func (t *table) each(key []byte, visit func(*lease)) {
+	sets := t.sets.Load()
+	if sets == nil {
+		return
+	}
+	hash := maphash.Bytes(t.seed, key)
+	set := &sets[hash%setCount]
+	for i := range set {
+		if e := set[i].Load(); e != nil && e.hash == hash && e.key == string(key) {
+			visit(e)
+		}
+	}
+}
+
+// remove removes a lease.
+func (t *table) remove(e *lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	set := &t.sets.Load()[e.hash%setCount]
+	for i := range set {
+		set[i].CompareAndSwap(e, nil)
+	}
+}

@@ -1,0 +1,114 @@
+package memstate
+
+import (
+	"context"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A Store is a Map with a clock. It decides calls as every store does.
+type Store struct {
+	*Map
+	// Clock returns the time in microseconds since 1970. Nil: that of the process.
+	Clock func() int64
+
+	epoch int64 // where instants count from, in nanoseconds since 1970
+}
+
+// NewStore returns an empty Store for a number of keys, see [New].
+func NewStore(maxKeys int) *Store {
+	return &Store{Map: New(maxKeys), epoch: time.Now().UnixNano() - int64(clock.Now())}
+}
+
+// Time returns an instant as microseconds since 1970. They go on evenly when
+// the wall clock is set.
+func (s *Store) Time(at time.Duration) int64 {
+	if s.Clock != nil {
+		return s.Clock()
+	}
+	return (s.epoch + int64(at)) / 1000
+}
+
+// Take decides calls, as [terms.Store] says.
+func (s *Store) Take(_ context.Context, calls []terms.Call) error {
+	s.decide(calls, true)
+	return nil
+}
+
+// Peek says what Take would decide, and charges nothing.
+func (s *Store) Peek(_ context.Context, calls []terms.Call) error {
+	s.decide(calls, false)
+	return nil
+}
+
+func (s *Store) decide(calls []terms.Call, commit bool) {
+	now := s.Time(terms.ArrivalOf(calls))
+	for i := range calls {
+		call := &calls[i]
+		conflict := -1
+		if call.Err = nil; len(call.Charges) != 1 {
+			conflict = s.DecideAll(now, call.Charges, commit)
+		} else if !s.Decide(now, &call.Charges[0], commit) {
+			conflict = 0
+		}
+		if conflict >= 0 {
+			call.Err = errOtherState(&call.Charges[conflict])
+		}
+	}
+}
+
+// Settle settles charges, as [terms.Store] says.
+func (s *Store) Settle(_ context.Context, charges []terms.Charge) error {
+	now := s.Time(clock.Now())
+	for i := range charges {
+		c := &charges[i]
+		if c.Err = nil; !s.Map.Settle(now, c) {
+			c.Err = errOtherState(c)
+		}
+	}
+	return nil
+}
+
+// Renew renews permits, as [terms.Store] says.
+func (s *Store) Renew(_ context.Context, calls []terms.Call) error {
+	now := s.Time(clock.Now())
+	for i := range calls {
+		call := &calls[i]
+		call.Err = nil
+		for j := range call.Charges {
+			if !s.Map.Renew(now, &call.Charges[j]) {
+				call.Err = errOtherState(&call.Charges[j])
+			}
+		}
+	}
+	return nil
+}
+
+// Hold implements [terms.Store].
+func (s *Store) Hold(_ context.Context, charges []terms.Charge) error {
+	now := s.Time(clock.Now())
+	for i := range charges {
+		c := &charges[i]
+		if c.Err = nil; !s.Map.Hold(now, c) {
+			c.Err = errOtherState(c)
+		}
+	}
+	return nil
+}
+
+// Reset forgets keys, as [terms.Store] says.
+func (s *Store) Reset(_ context.Context, charges []terms.Charge) error {
+	now := s.Time(clock.Now())
+	for i := range charges {
+		c := charges[i]
+		if c.Algorithm == terms.Permits {
+			if c.Cost = 0; s.Map.Renew(now, &c) {
+				continue
+			}
+		}
+		s.Map.Reset(c.Key)
+	}
+	return nil
+}

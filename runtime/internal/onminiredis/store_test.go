@@ -1,0 +1,43 @@
+// Package onminiredis runs the suite of stores on miniredis. It is not in the directory
+// of runtime, since the modules that the tests of a package import are listed in the
+// go.sum of everybody who imports it.
+package onminiredis
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+)
+
+// TestStore moves the clock of miniredis by hand, and has it expire keys by that.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		server := miniredis.RunT(t)
+		now := time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
+		latest := now
+		server.SetTime(now)
+		client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		t.Cleanup(func() { _ = client.Close() })
+		return storetest.Subject{
+			// Every call is to ask Redis: denials are remembered by the process's clock.
+			Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
+			Now:   func() int64 { return now.UnixMicro() },
+			Exact: true,
+			Advance: func(d time.Duration) {
+				now = now.Add(d)
+				server.SetTime(now)
+				if now.After(latest) {
+					// It does not live longer when the clock steps back.
+					server.FastForward(now.Sub(latest))
+					latest = now
+				}
+			},
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package permit
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// How often permits are renewed in a window, and how soon after a failure.
+const (
+	renewals   = 3
+	retries    = 12
+	longRetry  = time.Second
+	shortRetry = 5 * time.Millisecond
+	slack      = 4 // renewed with others are those due within this part of the interval
+)
+
+// interval returns the time between two renewals of the permit.
+func (m *permit) interval() time.Duration { return m.window() / renewals }
+
+// retry returns the time until something that failed is done again, somewhat at
+// random: other processes have failed at the same time.
+func (m *permit) retry() time.Duration {
+	pause := max(shortRetry, min(longRetry, m.window()/retries))
+	return pause*3/4 + rand.N(pause/2)
+}
+
+// schedule sees to it that a round begins at an instant, or before.
+func (p *Permits) schedule(due time.Duration) {
+	if p.closed || p.working || p.next != 0 && p.next <= due {
+		return
+	}
+	p.next = due
+	wait := max(0, due-clock.Now())
+	if p.timer == nil {
+		p.timer = time.AfterFunc(wait, p.round)
+	} else {
+		p.timer.Reset(wait)
+	}
+}
+
+// round renews the permits that are due, and returns those again whose return
+// may have been in vain. A permit that is returned meanwhile is returned again
+// when the round is over.
+func (p *Permits) round() {
+	p.mu.Lock()
+	if p.closed || p.working {
+		p.mu.Unlock()
+		return
+	}
+	p.working = true
+	p.rounds.Add(1)
+	defer p.rounds.Done()
+	start := clock.Now()
+	var renewing, leaving [2][]*permit // in the store and in the limiter's own
+	for _, m := range p.held {
+		if m.due-m.interval()/slack <= start {
+			m.renewing = true
+			renewing[m.store()] = append(renewing[m.store()], m)
+		}
+	}
+	for id, m := range p.leaving {
+		switch {
+		case m.due > start:
+		case m.until != 0 && start >= m.until:
+			delete(p.leaving, id) // it has lapsed
+		default:
+			leaving[m.store()] = append(leaving[m.store()], m)
+		}
+	}
+	p.mu.Unlock()
+
+	for i, members := range renewing {
+		if len(members) > 0 {
+			p.renew(i == 1, members, start)
+		}
+	}
+	for i, members := range leaving {
+		if len(members) > 0 {
+			p.returnAgain(i == 1, members)
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.working, p.next = false, 0
+	for _, all := range []map[id]*permit{p.held, p.leaving} {
+		next := time.Duration(math.MaxInt64)
+		for _, m := range all {
+			next = min(next, m.due)
+		}
+		if next != math.MaxInt64 {
+			p.schedule(next)
+		}
+	}
+}
+
+// store returns the place of the permit's store: 1 is the limiter's own.
+func (m *permit) store() int {
+	if m.local {
+		return 1
+	}
+	return 0
+}
+
+// renew renews permits in a round that began at an instant.
+func (p *Permits) renew(local bool, members []*permit, start time.Duration) {
+	calls, charges := make([]terms.Call, len(members)), make([]terms.Charge, len(members))
+	for i, m := range members {
+		charges[i] = m.renewal()
+		calls[i].Charges = charges[i : i+1]
+	}
+	failed := p.do(local, func(ctx context.Context, s terms.Store) error { return s.Renew(ctx, calls) })
+	last, rule := failed, ""
+	now := clock.Now()
+	p.mu.Lock()
+	for i, m := range members {
+		m.renewing = false
+		if err := cmp.Or(failed, calls[i].Err); err != nil {
+			last, rule = err, m.plan.Name
+			m.due, m.doubt = now+m.retry(), start
+		} else if m.due = start + m.interval(); charges[i].At == 0 {
+			m.due = math.MaxInt64 // it was reset
+		}
+		if p.leaving[m.id] == m {
+			m.due = now // the renewal may have come after the return
+		}
+	}
+	p.mu.Unlock()
+	if last != nil {
+		p.NotRenewed(rule, private.Hide(last))
+	}
+}
+
+// returnAgain returns permits whose return may have been in vain.
+func (p *Permits) returnAgain(local bool, members []*permit) {
+	charges := make([]terms.Charge, len(members))
+	for i, m := range members {
+		charges[i] = m.back()
+	}
+	err := p.do(local, func(ctx context.Context, s terms.Store) error { return s.Settle(ctx, charges) })
+	now := clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, m := range members {
+		err := cmp.Or(err, charges[i].Err)
+		if err == nil && (m.doubt == 0 || now >= m.doubt+m.window()) {
+			delete(p.leaving, m.id)
+		} else {
+			m.due = now + m.retry()
+		}
+		if err == nil {
+			p.wake(m.key)
+		}
+	}
+}
+
+var errStorePanicked = private.New("the store panicked")
+
+// do has a store do something, whose panics and whose time are bounded.
+func (p *Permits) do(local bool, do func(context.Context, terms.Store) error) (err error) {
+	ctx, cancel := p.Bound(context.Background())
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			p.Panicked(value)
+			err = errStorePanicked
+		}
+	}()
+	return do(ctx, p.storeOf(local))
+}
+
+// storeOf returns the store that has made a charge.
+func (p *Permits) storeOf(local bool) terms.Store {
+	if local {
+		return p.Stores[1]
+	}
+	return p.Stores[0]
+}

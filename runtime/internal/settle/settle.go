@@ -1,0 +1,152 @@
+// Package settle makes what a call turned out to cost its charge.
+//
+// It is handed charges that a store has made, each as the difference to what it was made
+// for, and promises to settle each at most once: at once, or soon in a goroutine of its
+// own, together with others. It never asks what a call should have cost.
+package settle
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/permit"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A Batch is charges that are to be settled, the plans that they are by, and the memory
+// for both.
+type Batch struct {
+	Charges []terms.Charge
+	Plans   []*plan.Plan
+	keys    []byte
+}
+
+var batches = sync.Pool{New: func() any { return new(Batch) }}
+
+// NewBatch returns an empty batch, which is to be freed.
+func NewBatch() *Batch { return batches.Get().(*Batch) }
+
+// Free gives a batch back.
+func (b *Batch) Free() {
+	b.clear()
+	batches.Put(b)
+}
+
+func (b *Batch) clear() {
+	clear(b.Charges)
+	clear(b.Plans)
+	b.Charges, b.Plans, b.keys = b.Charges[:0], b.Plans[:0], b.keys[:0]
+}
+
+// Key appends the key of a call by a plan to the batch's memory.
+func (b *Batch) Key(p *plan.Plan, parts []byte) []byte {
+	start := len(b.keys)
+	b.keys = p.AppendKey(b.keys, parts)
+	return b.keys[start:len(b.keys):len(b.keys)]
+}
+
+// Add adds a charge whose key is the batch's.
+func (b *Batch) Add(p *plan.Plan, c terms.Charge) {
+	b.Charges, b.Plans = append(b.Charges, c), append(b.Plans, p)
+}
+
+// copy adds a charge with a copy of its key.
+func (b *Batch) copy(p *plan.Plan, c terms.Charge) {
+	start := len(b.keys)
+	b.keys = append(b.keys, c.Key...)
+	c.Key = b.keys[start:len(b.keys):len(b.keys)]
+	b.Add(p, c)
+}
+
+// On returns the place of the charge that was made on a key at a time, or -1.
+func (b *Batch) On(key []byte, at int64) int {
+	for i := range b.Charges {
+		if c := &b.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Keep removes the charges for which keep is false.
+func (b *Batch) Keep(keep func(*plan.Plan, *terms.Charge) bool) {
+	n := 0
+	for i := range b.Charges {
+		if keep(b.Plans[i], &b.Charges[i]) {
+			b.Charges[n], b.Plans[n] = b.Charges[i], b.Plans[i]
+			n++
+		}
+	}
+	b.cut(n)
+}
+
+// cut removes the charges from the n-th on.
+func (b *Batch) cut(n int) {
+	clear(b.Charges[n:])
+	clear(b.Plans[n:])
+	b.Charges, b.Plans = b.Charges[:n], b.Plans[:n]
+}
+
+// A Settler settles charges.
+type Settler struct {
+	// Stores have made the charges: the limiter's, and the one by which this process
+	// alone counts.
+	Stores [2]terms.Store
+	// Permits are given back by settling.
+	Permits *permit.Permits
+	// Leases take units back, so that no store has to. Nil: there are none.
+	Leases *lease.Leases
+	// Bound returns a context with the values of another that bounds how long a store
+	// may take, and does not end with it.
+	Bound func(context.Context) (context.Context, context.CancelFunc)
+	// Unsettled is told of a charge that Later has not settled.
+	Unsettled func(ctx context.Context, p *plan.Plan, err error)
+	// Contain, deferred, ends a panic of a store.
+	Contain func()
+
+	queue queue
+}
+
+// Return puts units of leases back where they are of, and leaves the other charges.
+func (s *Settler) Return(b *Batch) {
+	if s.Leases != nil {
+		b.Keep(func(p *plan.Plan, c *terms.Charge) bool {
+			return p.Lease == 0 || c.Cost >= 0 || !s.Leases.Put(c, -c.Cost)
+		})
+	}
+}
+
+// Now settles charges, which local says were made by this process alone. Each that was
+// not settled has an error.
+func (s *Settler) Now(ctx context.Context, local bool, b *Batch) {
+	back := s.Permits.Withdraw(b.Charges, b.Plans, local)
+	ctx, cancel := s.Bound(ctx)
+	defer cancel()
+	store := s.Stores[0]
+	if local {
+		store = s.Stores[1]
+	}
+	err := store.Settle(ctx, b.Charges)
+	for i := range b.Charges {
+		if c := &b.Charges[i]; err != nil {
+			c.Err = private.Hide(err)
+		} else if c.Err != nil {
+			c.Err = private.Hide(c.Err)
+		}
+	}
+	s.Permits.Returned(back, b.Charges)
+}
+
+// report is Now, and tells what could not be settled.
+func (s *Settler) report(ctx context.Context, local bool, b *Batch) {
+	s.Now(ctx, local, b)
+	for i := range b.Charges {
+		if err := b.Charges[i].Err; err != nil {
+			s.Unsettled(ctx, b.Plans[i], err)
+		}
+	}
+}

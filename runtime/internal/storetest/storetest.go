@@ -1,0 +1,277 @@
+// Package storetest holds what every [runtime.Store] must do, as tests that
+// run over any of them:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Subject { ... })
+//	}
+package storetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
+)
+
+// A Subject is a store under test and its clock.
+type Subject struct {
+	Store runtime.Store
+	// Now returns the store's clock, in microseconds since 1970.
+	Now func() int64
+	// Advance returns when the store's clock has come forward by d, and has
+	// come forward by exactly d if the subject is Exact.
+	Advance func(d time.Duration)
+	// Exact says that the clock stands still but for Advance, and that a
+	// negative d sets it back.
+	Exact bool
+}
+
+// Run runs the suite for every way of counting. start returns a store for each
+// test; its keys need not be gone, because no two tests name the same one.
+func Run(t *testing.T, start func(t *testing.T) Subject) {
+	for _, rule := range Rules() {
+		t.Run(rule.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range tests {
+				t.Run(test.name, func(t *testing.T) {
+					if test.skip != nil && test.skip(&rule) {
+						t.Skip("not for this algorithm")
+					}
+					t.Parallel()
+					subject := start(t)
+					if test.exact && !subject.Exact {
+						t.Skip("needs a clock that stands still")
+					}
+					test.run(&trial{T: t, Subject: subject, rule: rule})
+				})
+			}
+		})
+	}
+}
+
+// tests is the suite.
+var tests = []struct {
+	name  string
+	run   func(*trial)
+	exact bool // only with a clock that stands still
+	skip  func(*runtime.Rule) bool
+}{
+	{name: "count down", run: countDown},
+	{name: "denied changes nothing", run: deniedChangesNothing},
+	{name: "peek charges nothing", run: peekChargesNothing},
+	{name: "cost", run: costs},
+	{name: "all or none", run: allOrNone},
+	{name: "shadow", run: shadow},
+	{name: "batch in order", run: batchInOrder},
+	{name: "batch of strangers", run: batchOfStrangers},
+	{name: "no charges", run: noCharges},
+	{name: "concurrent", run: concurrent},
+	{name: "changed max", run: changedMax, skip: isQueue}, // its line does not change
+	{name: "refund", run: refund, skip: isQueue},          // which gives back the last turn only
+	{name: "refund is clamped", run: refundIsClamped},
+	{name: "refund of what has left", run: refundOfWhatHasLeft},
+	{name: "refund of nothing", run: refundOfNothing},
+	{name: "refund twice", run: refundTwice, skip: not(isLog)},
+	{name: "settle for less", run: settleForLess, skip: isQueue},
+	{name: "settle for more", run: settleForMore},
+	{name: "settle for the same", run: settleForTheSame},
+	{name: "settle into debt", run: settleIntoDebt, exact: true, skip: isQueue}, // it would wait
+	{name: "settle into endless debt", run: settleIntoEndlessDebt, skip: isLog},
+	{name: "settle after the window", run: settleAfterTheWindow, exact: true},
+	{name: "settle what is gone", run: settleWhatIsGone},
+	{name: "reset", run: reset},
+	{name: "block", run: block, skip: blocksNobody},
+	{name: "block of several", run: blockOfSeveral, skip: blocksNobody},
+	{name: "block in a batch", run: blockInBatch, skip: blocksNobody},
+	{name: "block of a changed limit", run: blockOfChangedLimit, skip: blocksNobody},
+	{name: "block edge, of several", run: blockEdgeOfSeveral, exact: true, skip: blocksNobody},
+	{name: "block edge", run: blockEdge, exact: true, skip: blocksNobody},
+	{name: "block, retry after", run: blockRetry, exact: true, skip: blocksNobody},
+	{name: "block again", run: blockAgain, exact: true, skip: blocksNobody},
+	{name: "block and settle", run: blockAndSettle, exact: true, skip: blocksNobody},
+	{name: "block and refund", run: blockAndRefund, exact: true, skip: blocksNobody},
+	{name: "hold", run: holds, skip: holdsNobody},
+	{name: "hold edge", run: holdEdge, exact: true, skip: holdsNobody},
+	{name: "window", run: window},
+	{name: "retry after", run: retryAfter},
+	{name: "retry after, to the microsecond", run: retryExact, exact: true},
+	{name: "window edge", run: windowEdge, exact: true},
+	{name: "bucket edge", run: bucketEdge, exact: true, skip: not(isCounter)},
+	{name: "clock steps back", run: clockStepsBack, exact: true, skip: isPermits},
+	{name: "short windows", run: shortWindows, exact: true},
+	{name: "longest window", run: longestWindow},
+	{name: "longest window, to the end", run: longestWindowEnds, exact: true},
+	{name: "largest cost", run: largeCost},
+	{name: "max 1e12", run: largeMax, skip: isLog},
+	{name: "clock steps far back", run: clockStepsFarBack, exact: true},
+	{name: "late refund", run: lateRefund, exact: true, skip: not(isMeter)},
+	{name: "drains evenly", run: drainsEvenly, exact: true, skip: not(isMeter)},
+	{name: "refund in any order", run: refundInAnyOrder, exact: true, skip: not(isMeter)},
+	{name: "long calls", run: longCalls, exact: true, skip: not(isMeter)},
+	{name: "refund of an earlier life", run: refundOfAnEarlierLife, exact: true, skip: not(isMeter)},
+	{name: "refunds at random", run: randomRefunds, exact: true, skip: not(isMeter)},
+	{name: "leavers of a line", run: leaversOfALine, exact: true, skip: not(isQueue)},
+	{name: "slow drain", run: slowDrain, exact: true, skip: not(isMeter)},
+	{name: "ids", run: ids, skip: isQueue}, // a limiter would wait for its turn
+	{name: "queue", run: queue, exact: true, skip: not(isQueue)},
+	{name: "line", run: line, exact: true, skip: not(isQueue)},
+	{name: "permits are renewed", run: permitsAreRenewed, exact: true, skip: not(isPermits)},
+	{name: "permits are written again", run: permitsAreWrittenAgain, skip: not(isPermits)},
+	{name: "permits are reset", run: permitsAreReset, skip: not(isPermits)},
+	{name: "permits of a longer window", run: permitsOfALongerWindow, skip: not(isPermits)},
+	{name: "permit hint", run: permitHint, exact: true, skip: not(isPermits)},
+	{name: "permits after a step", run: permitsAfterAStep, exact: true, skip: not(isPermits)},
+	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},
+}
+
+// Rules returns a rule for every way of counting, named after it.
+func Rules() []runtime.Rule {
+	rules := []runtime.Rule{
+		{Name: "zset"},
+		{Name: "packed", Storage: runtime.Packed},
+		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
+		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.Packed},
+		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
+		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
+		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		{Name: "fixed window", Algorithm: runtime.FixedWindow},
+		{Name: "token bucket", Algorithm: runtime.TokenBucket},
+		{Name: "leaky bucket", Algorithm: runtime.LeakyBucket},
+		{Name: "queue", Algorithm: runtime.LeakyBucket, Wait: 366 * 24 * time.Hour},
+		{Name: "concurrency", Algorithm: runtime.Concurrency},
+	}
+	for i := range rules {
+		// So long that no test on a real clock sees it move.
+		rules[i].Window, rules[i].Max = 10*time.Hour, 10
+	}
+	return rules
+}
+
+func isLog(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || isPermits(r) }
+
+// blocksNobody reports whether the rule cannot have a Block: a queue lets calls
+// wait, and a permit comes back.
+func blocksNobody(r *runtime.Rule) bool { return isQueue(r) || isPermits(r) }
+
+// holdsNobody reports whether the rule cannot have a Hold. For a queue nobody can tell
+// the hold from its line here.
+func holdsNobody(r *runtime.Rule) bool { return isQueue(r) || isPermits(r) }
+
+func isPermits(r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency }
+func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCounter }
+func isQueue(r *runtime.Rule) bool   { return r.Wait > 0 }
+func isBucket(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}
+
+// isMeter reports whether the rule is a bucket that nobody waits for.
+func isMeter(r *runtime.Rule) bool { return isBucket(r) && !isQueue(r) }
+
+func not(f func(*runtime.Rule) bool) func(*runtime.Rule) bool {
+	return func(r *runtime.Rule) bool { return !f(r) }
+}
+
+// A trial is one test over one rule.
+type trial struct {
+	*testing.T
+	Subject
+	rule runtime.Rule
+}
+
+// charge returns a charge of the trial's rule to a key of this test's own. Keys
+// that differ in name lie in different slots of a cluster.
+func (t *trial) charge(name string, cost int64) rawstore.Charge {
+	rule := t.rule
+	if isQueue(&rule) && rule.Burst == 0 {
+		rule.Burst = rule.Max // in line: without it only the wait counts
+	}
+	return rawstore.Charge{Rule: &rule, Key: []byte(Prefix(t.T) + name), Max: rule.Max, Cost: cost, Wait: rule.Wait}
+}
+
+// Prefix returns what the keys of a test start with.
+func Prefix(t *testing.T) string {
+	return "storetest:" + strings.NewReplacer(" ", "-", "/", ":").Replace(t.Name()) + ":"
+}
+
+// take takes one call and returns its results.
+func (t *trial) take(charges ...rawstore.Charge) []terms.Result {
+	t.Helper()
+	return t.results(t.takeAll(rawstore.Call{Charges: charges})[0])
+}
+
+// takeAll takes calls in one batch.
+func (t *trial) takeAll(calls ...rawstore.Call) []rawstore.Call {
+	t.Helper()
+	if err := rawstore.On(t.Store).Take(t.Context(), calls); err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return calls
+}
+
+// peek looks at one call and returns its results.
+func (t *trial) peek(charges ...rawstore.Charge) []terms.Result {
+	t.Helper()
+	calls := []rawstore.Call{{Charges: charges}}
+	if err := rawstore.On(t.Store).Peek(t.Context(), calls); err != nil {
+		t.Fatalf("peek: %v", err)
+	}
+	return t.results(calls[0])
+}
+
+func (t *trial) results(call rawstore.Call) []terms.Result {
+	t.Helper()
+	if call.Err != nil {
+		t.Fatalf("a call failed: %v", call.Err)
+	}
+	results := make([]terms.Result, len(call.Charges))
+	for i := range results {
+		results[i] = call.Charges[i].Result
+	}
+	return results
+}
+
+// admit takes one charge, which must find room and leave as much as told.
+func (t *trial) admit(c rawstore.Charge, remaining int64) terms.Result {
+	t.Helper()
+	r := t.take(c)[0]
+	if !r.Allowed || r.Remaining != remaining || r.RetryAfter != 0 || r.At == 0 || r.ResetAfter <= 0 {
+		t.Fatalf("cost %d: got %+v, want it admitted with %d left", c.Cost, r, remaining)
+	}
+	return r
+}
+
+// deny takes one charge, which must find no room but as much as told.
+func (t *trial) deny(c rawstore.Charge, remaining int64) terms.Result {
+	t.Helper()
+	r := t.take(c)[0]
+	if r.Allowed || r.Remaining != remaining || r.RetryAfter <= 0 || r.At != 0 || r.Delay != 0 {
+		t.Fatalf("cost %d: got %+v, want it denied with %d left", c.Cost, r, remaining)
+	}
+	return r
+}
+
+// left wants a limit to have that much left.
+func (t *trial) left(name string, want int64) {
+	t.Helper()
+	if r := t.peek(t.charge(name, 1))[0]; r.Remaining != want || r.Allowed != (want > 0) {
+		t.Fatalf("%s: got %+v, want %d left", name, r, want)
+	}
+}
+
+// refund gives back a charge that had a result, or a part of it.
+func (t *trial) refund(c rawstore.Charge, r terms.Result) {
+	t.Helper()
+	t.settle(c, r, 0)
+}
+
+// settle makes a charge that had a result one of another cost.
+func (t *trial) settle(c rawstore.Charge, r terms.Result, cost int64) {
+	t.Helper()
+	c.At, c.Mark, c.Settled = r.At, r.Mark, cost
+	if err := rawstore.On(t.Store).Settle(t.Context(), []rawstore.Charge{c}); err != nil {
+		t.Fatalf("settle: %v", err)
+	}
+}

@@ -1,0 +1,78 @@
+package terms
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+)
+
+// A Store keeps the counts of limits and decides calls.
+//
+// A Store must be safe for concurrent use, must not keep the slices that it is
+// given after it has returned, and must give up when the context ends.
+type Store interface {
+	// Take decides each call: all its charges are made, or none is, in the
+	// order of calls when they name the same key. It fills in the Result of
+	// every charge of the calls whose Err it leaves nil.
+	//
+	// The error is non-nil if no call was decided for sure.
+	Take(ctx context.Context, calls []Call) error
+
+	// Peek does what Take does and charges nothing: each call gets the result
+	// that it would get if it alone arrived now.
+	Peek(ctx context.Context, calls []Call) error
+
+	// Settle makes each charge, which was made at the time At and has the Mark of
+	// its Result, one that is Cost events more than the Charged ones it was made for, or
+	// less if Cost is below 0. The difference is then given back, up to what is still
+	// counted of charges made to Key at that time, of a bucket up to what has not
+	// drained of this one: no limit ever has more left than its max. In a queue it is
+	// given back only if no later charge is in line. If Cost is above 0, that is charged
+	// as of now, however little room there is.
+	//
+	// The error is non-nil if none was settled for sure. A charge has an Err if that
+	// alone was not settled.
+	Settle(ctx context.Context, charges []Charge) error
+
+	// Renew keeps the permits that were charged to the key of each call at the
+	// time At from lapsing for another window. It writes them again if they have lapsed
+	// or are gone, whatever Max says: the calls that hold them do run. It sets At to 0
+	// if they were reset since, and renews them no more.
+	//
+	// The error is non-nil if nothing was renewed for sure. A call has one charge,
+	// and an Err if that alone was not renewed.
+	Renew(ctx context.Context, calls []Call) error
+
+	// Hold blocks the key of each charge for everybody for At microseconds from now on,
+	// unless a block does for longer. At 0 it ends any block. A charge that alone could
+	// not be held has an Err.
+	Hold(ctx context.Context, charges []Charge) error
+
+	// Reset forgets the keys of the charges and no other. Permits that are held
+	// now are not written again by Renew.
+	Reset(ctx context.Context, charges []Charge) error
+}
+
+// ArrivalOf returns when calls arrived at the limiter. For calls that a store
+// was given directly that is now.
+func ArrivalOf(calls []Call) time.Duration {
+	if len(calls) > 0 && calls[0].Arrived != 0 {
+		return calls[0].Arrived
+	}
+	return clock.Now()
+}
+
+// Errors returns the errors of charges that differ as one.
+func Errors(charges []Charge) error {
+	var errs []error
+	seen := make(map[string]bool)
+	for i := range charges {
+		if err := charges[i].Err; err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,116 @@
+package runtime
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+
+	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// An Option configures a [Limiter].
+type Option func(*Limiter)
+
+// WithNamespace starts every Redis key with name and a colon. Programs that
+// share a Redis need different namespaces, because the default prefix of a
+// rule names its package but not its program.
+func WithNamespace(name string) Option {
+	return func(l *Limiter) { l.namespace = name }
+}
+
+// WithFailurePolicy sets the policy for calls that the store does not decide and
+// whose rule has no policy of its own. The default is [FailOpen].
+func WithFailurePolicy(p FailurePolicy) Option {
+	return func(l *Limiter) { l.fail = p }
+}
+
+// WithReplicas sets how many processes share the limits. While the store gives
+// no answer, each of them admits an n-th of the max and burst of a rule that
+// fails locally, rounded down but at least 1: together they admit no more than
+// the rule does, or n if that is more. A call that costs more than that share
+// takes all of it. The default is 1.
+func WithReplicas(n int) Option {
+	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
+}
+
+// WithEnabled makes enabled a kill switch: while it returns false every call
+// goes through, nothing is counted and no key is built. It is called before
+// every call, from many goroutines, and so must be quick; the Load method of an
+// atomic.Bool fits. A panic in it counts as true, and is reported.
+func WithEnabled(enabled func() bool) Option {
+	return func(l *Limiter) { l.enabled = enabled }
+}
+
+// WithLogger sets where the limiter reports denials and the store's failures:
+// at most one line a second for each rule and kind, with the number of lines
+// left out. No line has a caller's key or a server's address in it, see
+// [BreakerEvent] for the latter. The default is [slog.Default] as it is at the time of
+// the line.
+func WithLogger(logger *slog.Logger) Option {
+	return func(l *Limiter) { l.events.log.loggers = []*slog.Logger{logger} }
+}
+
+// New returns a Limiter that keeps its counts in store. Without one every call is decided
+// by its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
+func New(store Store, opts ...Option) *Limiter {
+	l := &Limiter{store: store, seed: maphash.MakeSeed(), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	for _, opt := range opts {
+		opt(l)
+	}
+	l.shareClock(memoryOf(store))
+	l.build()
+	l.switched = l.enabled != nil || l.follow != nil
+	if s, ok := store.(observable); ok {
+		s.attach(l.events)
+	}
+	l.events.show(store)
+	l.checkReplicas()
+	if l.follow != nil {
+		l.follow.start(l)
+	}
+	l.events.attached(l)
+	return l
+}
+
+// build puts the engine together.
+func (l *Limiter) build() {
+	stores := [2]terms.Store{l.store, l.local.states}
+	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.notRenewed
+	l.permits.Panicked = func(value any) { l.events.panicked("store", value) }
+	contain := func() {
+		if value := recover(); value != nil {
+			l.events.panicked("store", value)
+		}
+	}
+	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
+	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
+	e := &l.engine
+	e.Store, e.Alone = stores[0], l.local.states
+	if s, ok := l.store.(*MemoryStore); ok {
+		e.Memory = s.states
+	}
+	if s, ok := l.store.(recaller); ok {
+		e.Denials = s.denials()
+	}
+	if _, ok := l.store.(leaser); ok {
+		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
+		l.settler.Leases = e.Leases
+	}
+	e.Failed = func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
+		l.events.failure(ctx, ruleOf(p), policyOf(policy), err)
+	}
+	e.Breaks = func(err error) bool { class := ClassOf(err); return class == ClassAuth || class == ClassTryAgain }
+}
+
+// shareClock has the limiter's own counts use the clock of its store, if that was
+// given one.
+func (l *Limiter) shareClock(m *MemoryStore) {
+	if m != nil && m.states.Clock != nil {
+		l.local.states.Clock = m.states.Clock
+		if l.cap != nil {
+			l.cap.counts.Memory.Clock = m.states.Clock
+		}
+	}
+}
