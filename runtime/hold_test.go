@@ -86,10 +86,6 @@ func TestHoldErrors(t *testing.T) {
 	if err := runtime.New(&brokenStore{}, quiet).Hold(ctx, rule(func(*runtime.Rule) {}), time.Second); err == nil {
 		t.Error("a broken store: no error")
 	}
-	var none *runtime.Limiter
-	if err := none.Hold(ctx, rule(func(*runtime.Rule) {}), time.Second); err == nil {
-		t.Error("no limiter: no error")
-	}
 }
 
 // TestHoldAndWait wants calls that may wait to wait for the end of a hold, those of a
