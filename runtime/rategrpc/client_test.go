@@ -50,7 +50,7 @@ func TestClientLimit(t *testing.T) {
 		unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 			return &pb.SimpleResponse{}, nil
 		},
-		server: func(*pb.StreamingOutputCallRequest, grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+		server: func(*pb.StreamingOutputCallRequest, pb.TestService_StreamingOutputCallServer) error {
 			return nil
 		},
 	}, nil, options...)
@@ -122,7 +122,7 @@ func TestClientHeld(t *testing.T) {
 					}
 					return &pb.SimpleResponse{}, c.err
 				},
-				server: func(_ *pb.StreamingOutputCallRequest, s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+				server: func(_ *pb.StreamingOutputCallRequest, s pb.TestService_StreamingOutputCallServer) error {
 					if c.pushback != "" {
 						s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", c.pushback))
 					}
