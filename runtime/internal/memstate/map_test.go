@@ -105,7 +105,7 @@ func TestConflict(t *testing.T) {
 // TestDecideAll wants all charges or none, but for those in shadow mode.
 func TestDecideAll(t *testing.T) {
 	t.Parallel()
-	m := New(64)
+	m := New(64 * 3) // so that three keys may share a shard
 	decide := func(charges ...*terms.Charge) []bool {
 		var all []terms.Charge
 		for _, c := range charges {
