@@ -127,6 +127,10 @@ type command struct{ *redis.IntSliceCmd }
 // NoRetry overrides the method of redis.IntSliceCmd.
 func (command) NoRetry() bool { return true }
 
+// A go-redis that asks no command (before 9.19) would send scripts again and charge
+// twice. It does not compile.
+var _ interface{ NoRetry() bool } = redis.Cmder(nil)
+
 // ErrPanicked is the error of calls whose client has panicked.
 var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
