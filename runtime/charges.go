@@ -77,7 +77,7 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 func (r *request) adopt(p *plan.Plan, limit *Limit, try *decide.Try, renews bool) {
 	r.keys = p.AppendKey(r.keys, limit.key.bytes())
 	r.Charges = append(r.Charges, decide.Charge{Plan: p, Key: r.keys, Cost: limit.cost, Limits: 1, Own: limit.max})
-	r.Begin(nil, time.Time{}, try.Arrived)
+	r.Begin(context.Background(), time.Time{}, try.Arrived) // which does not wait
 	r.Tries[0].Renews = renews
 }
 

@@ -36,13 +36,6 @@ func (t *ruleTable[T]) keep(declared *Rule, v *T) bool {
 	return !known
 }
 
-// renew replaces the value of a rule, if it has one.
-func (t *ruleTable[T]) renew(declared *Rule, v *T) {
-	if old := t.of(declared); old != nil {
-		t.rules.CompareAndSwap(declared, old, v)
-	}
-}
-
 // all calls visit with every rule until that returns false.
 func (t *ruleTable[T]) all(visit func(declared *Rule, v *T) bool) {
 	t.rules.Range(func(key, value any) bool { return visit(key.(*Rule), value.(*T)) })
