@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"net"
 	"time"
 
@@ -54,10 +55,15 @@ func newClient(addr string, timeout time.Duration) *redis.Client {
 	return redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, ReadTimeout: max(timeout, time.Second)}))
 }
 
-// quietGoRedis sends go-redis's own log to logger's debug level. go-redis writes a
-// line for every failed dial, so one for every call while Redis is away. The
-// limiter reports that once a second.
-func quietGoRedis(logger *slog.Logger) { redis.SetLogger(debugLog{logger}) }
+// quietGoRedis sends go-redis's own log to the debug level of the first logger that it is
+// given. go-redis writes a line for every failed dial, so one for every call while Redis
+// is away. The limiter reports that once a second. Its logger may not be changed while
+// there are clients.
+func quietGoRedis(logger *slog.Logger) {
+	quiet.Do(func() { redis.SetLogger(debugLog{logger}) })
+}
+
+var quiet sync.Once
 
 type debugLog struct{ *slog.Logger }
 
