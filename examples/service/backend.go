@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
