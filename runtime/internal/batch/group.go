@@ -191,8 +191,9 @@ func (g *group) share(call *terms.Call, at place) {
 	if g.times[at.call] == 1 || call.Err != nil {
 		return // the results are in place: calls shares them with the waiter
 	}
+	// The charge of g.calls is the first caller's, who may have gone by now.
 	found, c := &g.found[at.call], &call.Charges[0]
-	c.Result, c.Err = found.Result, g.calls[at.call].Charges[0].Err
+	c.Result = found.Result
 	if ahead := found.Admitted - 1 - at.index; ahead >= 0 {
 		c.Allowed, c.Blocked, c.RetryAfter = true, false, 0
 		c.Remaining += ahead * c.Cost
