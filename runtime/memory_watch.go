@@ -107,7 +107,7 @@ func (w *memoryWatch) read() {
 		if high {
 			level, msg = slog.LevelWarn, "redis is short of memory"
 		}
-		e.log.write(level, msg, 0, slog.Int64("used", use.used), slog.Int64("max", use.limit()))
+		e.log.Write(level, msg, 0, slog.Int64("used", use.used), slog.Int64("max", use.limit()))
 		w.high = high
 	}
 	e.memory(MemoryEvent{Used: use.used, Max: use.limit(), High: high})

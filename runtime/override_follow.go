@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
@@ -19,8 +20,7 @@ const (
 	// firstOverrides is how long [New] waits for the first overrides, so that
 	// a limit which is switched off stays off when a program starts.
 	firstOverrides = 100 * time.Millisecond
-	// sourceGrace is how long a source may go on when its context has ended, and
-	// a scaler when the limiter is closed.
+	// sourceGrace is how long a source may go on when its context has ended.
 	sourceGrace = time.Second
 	// reportAgain is how often one and the same error is reported again.
 	reportAgain = time.Minute
@@ -179,7 +179,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 
 // overridesInForce reports the overrides in force.
 func (l *Limiter) overridesInForce(s *overrideSet) {
-	l.events.log.write(slog.LevelInfo, "overrides of rate limits are in force", 0,
+	l.events.log.Write(slog.LevelInfo, "overrides of rate limits are in force", 0,
 		slog.Bool("enabled", s.enabled()), slog.Int("overridden", len(s.Rules)), slog.Any("rules", firstNames(s.Rules)))
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled()})
 }
@@ -202,18 +202,8 @@ func (f *follower) close() error {
 		return nil
 	}
 	f.stop()
-	return await(f.done, sourceGrace, errSourceHangs)
-}
-
-// await waits until something is done. It returns late if that takes longer than a
-// limit.
-func await(done <-chan struct{}, limit time.Duration, late error) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-timer.C:
-		return late
+	if !clock.Await(f.done, sourceGrace) {
+		return errSourceHangs
 	}
+	return nil
 }

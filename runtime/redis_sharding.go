@@ -90,7 +90,7 @@ func (c *shardingCheck) begin(key, other string, try int, again time.Duration) {
 			time.AfterFunc(again, func() { c.begin(key, other, try+1, 8*again) })
 		default:
 			if e := c.store.listeners.Load(); e != nil {
-				e.log.write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", private.Hide(err)))
+				e.log.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", private.Hide(err)))
 			}
 		}
 	})
@@ -120,7 +120,7 @@ func (c *shardingCheck) check(key, other string) (conclusive bool, err error) {
 	}
 	if sharded && !c.sharded.Swap(true) {
 		if e := c.store.listeners.Load(); e != nil {
-			e.log.write(slog.LevelError, shardedLine, 0)
+			e.log.Write(slog.LevelError, shardedLine, 0)
 		}
 	}
 	return true, nil
