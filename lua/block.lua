@@ -22,20 +22,29 @@
 --   whole  sets reset, if look may have left it out, and sets none if the limit is
 --          whole
 --- block
+--- sets block
 -- For how long a denial by the limit blocks; 0 and 1 are none.
 local block
 --- forget
+--- sets ends
 ends = nil
 --- forget to hold
+--- sets ends forgotten
 ends, forgotten = nil, true
 --- duration
+--- reads which
+--- sets block
 block = ARGV[2 + which * 6] + 0
 --- ends
+--- sets active ends
 -- When the block ends that look has found, if any; and whether the limit is blocked.
 local ends, active
 --- blocked
+--- sets blocked
 local blocked -- the caller is, from now on at the latest
 --- begin
+--- reads at block ends written
+--- sets blocked ends
 if ends then
   --- insert drop
 end
@@ -47,17 +56,24 @@ if blocked then
   --- insert outlive
 end
 --- outlive
+--- reads call clock ends key lifetime slack
 if call('PTTL', key) < (ends - clock) / 1000 then
   call('PEXPIRE', key, lifetime(ends + slack))
 end
 --- rest
+--- reads blocked clock ends reset retry
+--- sets reset retry
 if blocked then
   retry = math.max(retry or 0, ends - clock)
   reset = math.max(reset or 0, ends - clock)
 end
 --- active
+--- reads at ends
+--- sets active
 active = ends and ends > at
 --- deny
+--- reads active allowed block blocked charging retry shadow
+--- sets blocked room
 --- insert active
 if active and not shadow then
   blocked = true
@@ -72,10 +88,12 @@ if blocked and allowed == 0 then
   room = 0
 end
 --- lift
+--- reads ends
 if ends then
   --- insert drop
 end
 --- keep
+--- reads active
 -- A limit is charged while it is blocked if it is in shadow mode by now, or a call
 -- is settled. That does not end the block, of which the charge has left nothing.
 if active then
@@ -83,15 +101,19 @@ if active then
   --- insert outlive
 end
 --- stay
+--- reads ends
 if ends then -- and a refund has written what comes behind it
   --- insert mark
   --- insert outlive
 end
 --- tell
+--- reads blocked n replies
 if blocked then
   replies[n - 6] = -3
 end
 --- see
+--- reads active shadow
+--- sets blocked room
 --- insert active
 local blocked = active and not shadow
 --- insert rest
@@ -99,22 +121,30 @@ if blocked then
   room = 0
 end
 --- begins
+--- reads blocked reset retry room
 , blocked, function()
   --- insert begin
   --- insert rest
   return blocked and 0 or room, retry, reset, blocked
 end
 --- looked
+--- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.charge, limit.blocked, limit.begin = looks[algorithm](limit.key, limit.cost)
 --- peeked
+--- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)
 --- denied
+--- reads block limit
 if limit.retry and not limit.blocked and block > 1 then
   limit.room, limit.retry, limit.reset, limit.blocked = limit.begin()
 end
 --- told
+--- reads limit
+--- sets blocked
 blocked = limit.blocked
 --- holding
+--- reads blocked call ends last n place replies times written
+--- sets block n place
 --- insert gather
 -- Holds keys up to that of the last key.
 for i = place, last do

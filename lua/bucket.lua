@@ -32,6 +32,8 @@
 --- shared
 --- insert numbers
 --- open
+--- reads number
+--- sets begun expires halvings rest since state stored
 local state
 --- insert read
 local expires, since, stored, begun, halvings, rest
@@ -51,8 +53,12 @@ if state then
   end
 end
 --- share
+--- sets mark
 local mark = 0
 --- look
+--- reads ceil charging clock cost halvings max more param rest since stored window
+--- sets at begun empty expires halvings held level mark most reset rest retry
+--- sets room since stored
 --- insert open
 at = clock
 local level, held = 0, stored
@@ -120,6 +126,8 @@ if level > most or more >= 0 or not charging then
   end
 end
 --- charge
+--- reads at clock cost empty level max more param stop window
+--- sets at delay fresh level mark reset
 local fresh = level == 0 -- the bucket was empty
 level = level + cost * 1000000
 if level > param * 1000000 then -- a debt; what would take longer to drain is never owed
@@ -132,6 +140,9 @@ if more >= 0 then
   at, mark = stop, 0
 end
 --- write
+--- reads at begun bytes call expires fresh halvings key level lifetime max rest
+--- reads slack window
+--- sets begun drain expires halvings rest spare stop
 local drain = level * window / (max * 1000000)
 local stop = at + drain + -drain % 1
 local spare = expires and expires - stop
@@ -146,6 +157,9 @@ else
     .. (fresh and '' or bytes('>I7I2I5', begun, halvings, rest)), 'PX', lifetime(expires))
 end
 --- refund
+--- reads at begun ceil charged cost empty halvings held level made_mark mark max
+--- reads more rest since window
+--- sets back cost level made
 local back, made = cost * 1000000, at
 cost = 0
 --- insert look
@@ -175,8 +189,11 @@ if back > 0 then
   --- insert write
 end
 --- outcome
+--- reads at delay mark reset
 return reset, at, delay, mark
 --- charged
+--- reads mark n replies reset room
+--- sets n
 if mark == 0 then
   replies[n + 1], replies[n + 2] = room, reset
   n = n + 2
@@ -185,15 +202,21 @@ else
   n = n + 3
 end
 --- long mark
+--- reads at mark n replies
+--- sets n
 if mark > 0 and at and at > 0 then
   replies[n - 1], replies[n + 1] = -at, mark
   n = n + 1
 end
 --- mark
+--- reads bytes ends key
+--- sets written
 local written = redis.pcall('SETRANGE', key, '0', '\3' .. bytes('>I7', ends))
 --- drop
 --- insert unmark
 --- whole
+--- reads ceil clock level max since stored window
+--- sets reset
 if level > 0 then
   reset = since + ceil(stored * window / (max * 1000000)) - clock
 end

@@ -35,6 +35,8 @@
 --- shared
 --- insert texts
 --- look
+--- reads call charging clock clock_text cost key max retry text window
+--- sets at far found live mean newest number oldest reset retry room
 room, at = max, clock
 local number, mean, oldest, newest, live, far = nil, 0, nil, 0, 0, 0
 local found = call('ZRANGE', key, '0', '3', 'WITHSCORES')
@@ -71,6 +73,9 @@ if found[1] then
   end
 end
 --- charge
+--- reads call clock clock_text cost far key lifetime live newest number oldest slack
+--- reads text window
+--- sets at last name reset score stop
 local last, stop = clock, clock + window
 if number and number + cost > clock then
   last = number + cost
@@ -108,6 +113,8 @@ if newest < stop - stop % slack then
 end
 at, reset = last, math.max(stop, newest) - clock
 --- refund
+--- reads at call clock cost format key text
+--- sets mean
 local mean = call('ZSCORE', key, 'mean')
 if mean then
   local removed = 0
@@ -126,6 +133,8 @@ if mean then
   end
 end
 --- renew
+--- reads at call clock cost key lifetime slack text window
+--- sets found held name stop
 local found = call('ZRANGE', key, '0', '1', 'WITHSCORES')
 if found[1] and found[1] ~= 'last' then
   error('members of another kind')

@@ -11,6 +11,8 @@
 --- shared
 --- insert numbers
 --- open
+--- reads number
+--- sets set start state stop used
 local state
 --- insert read
 local start, stop, set, used
@@ -26,6 +28,8 @@ if state then
   end
 end
 --- look
+--- reads clock cost max reset start used window
+--- sets at reset retry room start stop used
 --- insert open
 at = clock
 if start and start > clock + window then
@@ -45,10 +49,14 @@ if cost > room then
   retry = reset
 end
 --- charge
+--- reads clock cost stop used
+--- sets reset used
 used = used + cost
 --- insert write
 reset = stop - clock
 --- write
+--- reads bytes call clock key lifetime set slack start stop used window
+--- sets stop
 if stop == start + window and set > clock - slack then
   call('SETRANGE', key, '29', bytes('>I8', used))
 else
@@ -56,12 +64,16 @@ else
   call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used), 'PX', lifetime(stop))
 end
 --- refund
+--- reads at clock cost start used window
+--- sets used
 --- insert open
 if start and at >= start and at < start + window and clock < start + window then
   used = math.max(0, used - cost)
   --- insert write
 end
 --- mark
+--- reads bytes ends key
+--- sets written
 local written = redis.pcall('SETRANGE', key, '0', '\4' .. bytes('>I7', ends))
 --- drop
 --- insert unmark

@@ -87,15 +87,21 @@ func Take(set uint) string {
 
 // Pieces are texts by their names; see prelude.lua for why there are such. In a
 // file of pieces a line "--- name" begins one; in any text a line
-// "--- insert name" stands for one.
+// "--- insert name" stands for one. Below the first line, lines "--- reads" and
+// "--- sets" list the names that the piece shares with the text around it: those that
+// it reads, and those that it gives a value. They are for readers; TestNames keeps them
+// true.
 type pieces map[string]string
 
-const mark, insert = "--- ", "--- insert "
+const mark, insert, reads, sets = "--- ", "--- insert ", "--- reads ", "--- sets "
 
 // read adds the pieces of a file, in place of those of the same names.
 func (p pieces) read(file string) {
 	name := ""
 	for line := range strings.Lines(source(file)) {
+		if strings.HasPrefix(line, reads) || strings.HasPrefix(line, sets) {
+			continue
+		}
 		if next, ok := strings.CutPrefix(line, mark); ok && !strings.HasPrefix(line, insert) {
 			name = strings.TrimSpace(next)
 			p[name] = ""

@@ -1,5 +1,7 @@
 -- What take.lua is made of besides the algorithms.
 --- time
+--- reads replies
+--- sets clock time
 -- Redis's own clock, in microseconds. It may step back, and a promoted replica
 -- may be behind: no algorithm lets time run before the newest event of a key.
 local time = redis.call('TIME')
@@ -7,6 +9,7 @@ local clock = time[1] * 1000000 + time[2]
 replies[1] = clock
 
 --- check
+--- reads clock
 -- If it is asked to, a script looks first whether the server can count. The library struct
 -- keeps a number in a C long: on a server of 32 bits that cuts the times that limits keep,
 -- and nothing would be limited.
@@ -20,6 +23,8 @@ if #ARGV[1] > 6 then
 end
 
 --- terms
+--- reads algorithm first known max more param shadow slack used which window
+--- sets algorithm first first_text known max more param shadow slack used window
 -- Makes the terms hold whose number is which.
 if which ~= used then
   local t = known and known[which]
@@ -36,6 +41,8 @@ if which ~= used then
   --- insert duration
 end
 --- term
+--- reads ceil clock which
+--- sets algorithm first i max more param shadow slack window
 -- Reads the terms whose number is which.
 local i = 3 + (which - 1) * 6
 algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
@@ -48,6 +55,8 @@ elseif slack > 800000 then
 end
 first = clock - window + 1
 --- loop
+--- reads each last place times
+--- sets place
 --- insert gather
 -- Takes calls with one limit up to that of the last key. Each stands for times
 -- calls in a row, of which as many as there is room for are charged at once.
@@ -88,10 +97,13 @@ for i = place, last do
   --- insert reply
 end
 --- loops
+--- reads algorithm
 if algorithm == 'ALGORITHM' then
   --- insert loop
 end
 --- settle
+--- reads arg each last n place replies times
+--- sets n place
 --- insert gather
 -- Settles charges up to that of the last key, each by the same cost.
 for i = place, last do
@@ -117,6 +129,8 @@ for i = place, last do
   n = n + 2
 end
 --- renewal
+--- reads each last n place replies times
+--- sets n place
 -- Renews charges up to that of the last key.
 for i = place, last do
   place = i + 1
@@ -126,6 +140,8 @@ for i = place, last do
   n = n + 2
 end
 --- failure
+--- reads err replies
+--- sets failed n
 -- A call's failure, a key of a foreign type say, is not another's: the next
 -- is decided as if it had not been there.
 --- insert cause
@@ -137,6 +153,8 @@ end
 local failed, n = -1, #replies
 --- insert fail
 --- cause
+--- reads err
+--- sets err
 -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
 -- it is about a command that was not called, that text then begins with
 -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
@@ -150,18 +168,23 @@ err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
 err = string.match(err, '(%u%u+ .*)$')
   or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
 --- fail
+--- reads err failed n replies
+--- sets bytes
 local bytes = { string.byte(err, 1, math.min(#err, 200)) }
 replies[n + 1], replies[n + 2] = failed, #bytes
 for i = 1, #bytes do
   replies[n + 2 + i] = bytes[i]
 end
 --- heal
+--- reads call clock key lifetime reset slack
 -- Somebody may have removed the expiry of a key, and it would stay for ever; or
 -- the key was charged by a shorter window, and would go too early.
 if reset and call('PTTL', key) < reset / 1000 then
   call('PEXPIRE', key, lifetime(clock + reset + slack))
 end
 --- reply
+--- reads allowed at clock delay n replies reset retry room
+--- sets n room
 if room < 0 then
   room = 0
 end
@@ -175,13 +198,21 @@ else
   --- insert long mark
 end
 --- charged
+--- reads n replies reset room
+--- sets n
 replies[n + 1], replies[n + 2] = room, reset
 n = n + 2
 --- run
+--- reads arg
+--- sets arg
 arg = arg + 4
 --- run to settle
+--- reads arg
+--- sets arg
 arg = arg + 6
 --- strings
+--- reads last place
+--- sets states
 -- Reads what is a STRING under the keys of a run, for read to find.
 if last > place then
   states = {}
@@ -191,6 +222,8 @@ if last > place then
   end
 end
 --- read
+--- reads call key states
+--- sets state
 -- Reads the STRING under key, once: what is written then is not in states.
 state = states and states[key]
 if state then
@@ -199,16 +232,23 @@ else
   state = call('GET', key)
 end
 --- ended (block)
+--- reads ended
+--- sets ends
 if ended > 0 then
   ends = ended
 end
 --- short (block)
+--- reads number state
+--- sets ended kind
 elseif #state == 8 then
   kind, ended = number('>I1I7', state, 1)
   --- insert ended
 --- unmark
+--- reads call key
 call('SETRANGE', key, '1', '\0\0\0\0\0\0\0')
 --- texts
+--- reads format sub time
+--- sets clock_text text
 -- A time is written as text, 16 digits. (Redis itself would write a number that is
 -- an argument of redis.call with 17 digits, which is exact, and not scientific for
 -- an integer below 2^53, but slow. And texts are not compared, since that takes
@@ -218,6 +258,7 @@ local function text(at)
   return format('%010d%06d', at / 1000000, at % 1000000)
 end
 --- numbers
+--- sets bytes number struct
 -- Numbers in bytes, the highest first: number reads those that a format names, from a
 -- text and a place, and bytes writes them. The format is ">" and, for each, "I" and
 -- how many bytes it has.

@@ -3,6 +3,9 @@
 --
 -- several stands before take.lua decides anything.
 --- several
+--- reads arg key place replies shadow terms
+--- sets act arg cost decide_call each finish heal look looks operation peek peek_all
+--- sets place reply take_all tell use
 local operation, looks = ARGV[1], {}
 --- insert blocked
 
@@ -102,6 +105,7 @@ local function decide_call()
   act(limits)
 end
 --- functions
+--- reads looks
 looks.ALGORITHM = function(key, cost)
   local charging, room, retry, reset, at, delay = false, nil, nil, nil, nil, nil
   --- insert ends
@@ -117,12 +121,17 @@ looks.ALGORITHM = function(key, cost)
   --- insert begins
 end
 --- outcome
+--- reads at delay reset
 return reset, at, delay
 --- looked
+--- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.charge = looks[algorithm](limit.key, limit.cost)
 --- peeked
+--- reads algorithm limit looks
 limit.room, limit.retry, limit.reset = looks[algorithm](limit.key, limit.cost)
 --- together
+--- reads arg decide_call operation replies
+--- sets n
 while arg + 4 < #ARGV and (operation ~= 'take' or ARGV[arg + 4] + 0 < 0) do
   decide_call()
   n = #replies

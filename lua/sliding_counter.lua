@@ -22,6 +22,8 @@
 --- shared
 --- insert numbers
 --- open
+--- reads number
+--- sets count expires kind newest older start state stop used
 local state
 --- insert read
 local expires, used, newest, start, stop, count = nil, 0, 0, nil, 0, 0
@@ -37,11 +39,15 @@ if state then
   end
 end
 --- end (block)
+--- reads number state
+--- sets ends
 ends = number('>I7', state, 2)
 if ends == 0 then
   ends = nil
 end
 --- look
+--- reads clock cost max newest number older state stop used window
+--- sets at count first newest place reset retry room start stop used
 --- insert open
 at = clock
 if newest > clock + window then
@@ -80,6 +86,9 @@ if cost > room then
   retry = leaver - 1 + window - clock
 end
 --- charge
+--- reads at bytes call clock cost count expires first key kind lifetime max
+--- reads older param place start state stop sub used window
+--- sets at count head leaves log reset start stop
 local log
 if stop <= at then
   local inside = stop > first -- the newest bucket is in the window
@@ -115,6 +124,8 @@ end
 reset = stop - 1 + window - clock
 at = stop - 1
 --- refund
+--- reads at bytes call cost count key kind newest number older start state
+--- reads stop used
 --- insert open
 if at + 1 == stop then
   local back = math.min(cost, count)
@@ -132,6 +143,8 @@ elseif state then
   end
 end
 --- mark
+--- reads bytes ends key
+--- sets written
 local written = redis.pcall('SETRANGE', key, '0', '\2' .. bytes('>I7', ends))
 --- release
 --- insert unmark

@@ -30,10 +30,13 @@
 -- removes all events that have left, but up to four of them stay in a log that is not
 -- long, and nothing counts them.
 --- gather
+--- reads max
 if max <= 64 then
   --- insert strings
 end
 --- shared
+--- reads bytes call clock
+--- sets slots stamp
 --- insert numbers
 local stamp = bytes('>I7', clock) -- the time of an event now
 
@@ -51,6 +54,9 @@ local function slots(key, rest, start, size, i, n)
   return events
 end
 --- open
+--- reads call key max number
+--- sets back base front long newest oldest rest ring short size skip start
+--- sets state
 -- Reads the log under key: front events from the byte after skip on, in state; then,
 -- of a long log, ring events in slots, and back events behind the header in state.
 local state, front, ring, back, skip, start, size, oldest, newest = nil, 0, 0, 0, 0, nil, nil, nil, nil
@@ -90,6 +96,9 @@ if state then
   end
 end
 --- look
+--- reads back base charging clock cost first front key max newest number oldest
+--- reads rest retry ring size skip slots start state window
+--- sets ahead at left live newest reset retry room
 room, at = max, clock
 --- insert open
 local live, left, ahead = 0, front + ring + back, nil
@@ -157,6 +166,8 @@ if newest then
   end
 end
 --- search
+--- reads back base first front key number rest ring size slots start state
+--- sets ahead left low most part place
 -- All events in front have left: it is among the next ones that one has not.
 low, most, place, left = -1, math.min(ring, 8) - 1, 1, front
 part = slots(key, rest, start, size, 0, most + 1)
@@ -180,6 +191,10 @@ else
   end
 end
 --- charge
+--- reads ahead at back base bytes call clock cost front key left lifetime
+--- reads live max newest param ring short skip slack stamp start state sub
+--- reads window
+--- sets at front left log opens reset ring start
 if param > 0 then
   at = math.max(at - at % param, newest or 0)
 end
@@ -226,6 +241,9 @@ elseif opens then
 end
 reset = at + window - clock
 --- join
+--- reads bytes call front head key long rest ring short size slots start
+--- reads state sub tail
+--- sets back front head log moved ring start tail
 -- Writes a long log if there are as many slots as it should have, and else sets log to
 -- all of it. The last events are tail, and the first ones head, or if that is nil
 -- those front events that are there.
@@ -257,6 +275,8 @@ else
   call('SETRANGE', key, '0', long .. bytes('>I4I4I4I1I1', size, start % size, ring, front, back) .. tail)
 end
 --- store
+--- reads call events i key rest size start sub
+--- sets fits from
 -- Writes events to the ring, from the i-th on.
 local from = (start + i) % size
 local fits = 7 * (size - from)
@@ -267,6 +287,9 @@ else
   call('SETRANGE', key, rest + 7 * from, events)
 end
 --- set
+--- reads at base bytes call clock key lifetime log long max opens rest
+--- reads slack sub window
+--- sets log whole
 -- Writes a log that is not long, or makes it so, and its expiry if that is to change.
 local whole -- how long the text is to become
 if max > 64 and #log > 232 then
@@ -305,6 +328,9 @@ else
   call('SET', key, log, 'KEEPTTL')
 end
 --- refund
+--- reads at back base call cost front key number rest ring short size
+--- reads skip slots start state sub
+--- sets cost empty from index log opens ring start upto
 --- insert open
 -- Where the first event stands that is not before a time.
 local function index(time)
@@ -369,12 +395,18 @@ elseif log then
   --- insert set
 end
 --- hold (block)
+--- reads empty ends
+--- sets empty
 empty = empty and not ends -- the key stays for the block, and expires as it would have
 --- whole
+--- reads clock live newest window
+--- sets reset
 if live > 0 then
   reset = newest + window - clock
 end
 --- mark
+--- reads bytes ends key
+--- sets written
 local written = redis.pcall('SETRANGE', key, '1', bytes('>I7', ends))
 --- drop
 --- insert unmark

@@ -26,6 +26,8 @@
 --- shared
 --- insert texts
 --- look
+--- reads call charging clock cost first first_text key max param retry text window
+--- sets at first first_text live member newest number reset retry room
 room, at = max, clock
 first_text = first_text or text(first)
 local first, first_text, live, number, newest = first, first_text, 0, nil, nil
@@ -60,6 +62,9 @@ if member then
   end
 end
 --- charge
+--- reads at call clock clock_text cost format key lifetime live max member newest
+--- reads number param slack sub text window
+--- sets at event last name opens reset
 local event, last, name = clock_text, clock, clock_text
 if cost > 1 or number and number >= clock then
   last = math.max(at, (live > 0 and number or 0) + cost)
@@ -113,6 +118,8 @@ if opens then
 end
 reset = at + window - clock
 --- refund
+--- reads at call cost key text
+--- sets at cost
 -- Events of one time are alike, but the newest member is the last to go.
 at = text(at)
 while cost > 0 do
@@ -124,22 +131,33 @@ while cost > 0 do
   cost = cost - #events
 end
 --- newest (block)
+--- reads call key member sub
+--- sets ends member
 if member and sub(member, 1, 1) == '-' then
   ends, member = sub(member, 2) + 0, call('ZREVRANGE', key, '1', '1')[1]
 end
 --- counted (block)
+--- reads ends live
+--- sets live
 if ends then
   live = live - 1
 end
 --- leaver (block)
+--- reads ends leaver
+--- sets leaver
 if ends then
   leaver = leaver + 1
 end
 --- mark
+--- reads ends key text
+--- sets written
 local written = redis.pcall('ZADD', key, '+inf', '-' .. text(ends))
 --- drop
+--- reads call ends key text
 call('ZREM', key, '-' .. text(ends))
 --- whole
+--- reads call clock key live member newest window
+--- sets reset
 if live > 0 then
   reset = (newest or call('ZSCORE', key, member)) + window - clock
 end

@@ -3,14 +3,13 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -19,12 +18,11 @@ import (
 type events struct {
 	log       *limitedLog
 	observers []*Observer
-	decisions bool     // an observer has a Decision function, or there is a witness
-	keys      bool     // an observer has a KeyDenied function
-	witness   witness  // or nil
-	panics    sync.Map // kind of function -> *throttle
-	steps     throttle // of lines about a clock that stepped back
-	renewals  throttle // of lines about permits that were not renewed
+	decisions bool            // an observer has a Decision function, or there is a witness
+	keys      bool            // an observer has a KeyDenied function
+	witness   witness         // or nil
+	steps     report.Throttle // of lines about a clock that stepped back
+	renewals  report.Throttle // of lines about permits that were not renewed
 	closed    atomic.Bool
 
 	hiding  sync.Map // hiddenAt -> nil: a line was written
@@ -34,7 +32,7 @@ type events struct {
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
 func newEvents(loggers ...*slog.Logger) *events {
 	e := new(events)
-	e.log = newLimitedLog(loggers, e.handlerPanicked)
+	e.log = &limitedLog{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
 	return e
 }
 
@@ -185,7 +183,7 @@ func (e *events) hidden(ctx context.Context, rule, route string) {
 			if route != "" {
 				attrs = append(attrs, slog.String("route", route))
 			}
-			e.log.write(slog.LevelWarn, "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back", 0,
+			e.log.Write(slog.LevelWarn, "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back", 0,
 				append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
 		}
 	}
@@ -198,8 +196,8 @@ func (e *events) hidden(ctx context.Context, rule, route string) {
 
 // notRenewed reports that permits of a rule were not renewed.
 func (e *events) notRenewed(rule string, err error) {
-	if skipped, ok := e.renewals.due(instant()); ok {
-		e.log.write(slog.LevelWarn, "permits were not renewed by their store", skipped, slog.String("rule", rule), slog.Any("error", err))
+	if skipped, ok := e.renewals.Due(instant()); ok {
+		e.log.Write(slog.LevelWarn, "permits were not renewed by their store", skipped, slog.String("rule", rule), slog.Any("error", err))
 	}
 }
 
@@ -214,7 +212,7 @@ func (e *events) breaker(node string, open bool) {
 	if node != "" {
 		attrs = append(attrs, slog.String("server", "one of several"))
 	}
-	e.log.write(level, msg, 0, attrs...)
+	e.log.Write(level, msg, 0, attrs...)
 	for _, o := range e.observers {
 		notify(e, o.Breaker, BreakerEvent{open, node})
 	}
@@ -222,7 +220,7 @@ func (e *events) breaker(node string, open bool) {
 
 // steppedBack reports that the clock of a node has stepped back, at most once a second.
 func (e *events) steppedBack(node string, by time.Duration) {
-	skipped, ok := e.steps.due(instant())
+	skipped, ok := e.steps.Due(instant())
 	if !ok {
 		return
 	}
@@ -230,7 +228,7 @@ func (e *events) steppedBack(node string, by time.Duration) {
 	if node != "" {
 		attrs = append(attrs, slog.String("node", node))
 	}
-	e.log.write(slog.LevelWarn, "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew", skipped, attrs...)
+	e.log.Write(slog.LevelWarn, "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew", skipped, attrs...)
 }
 
 func (e *events) override(ev OverrideEvent) {
@@ -253,7 +251,7 @@ func (e *events) memory(ev MemoryEvent) {
 
 // warn writes a line that the caller knows to be rare.
 func (e *events) warn(msg string, attrs ...slog.Attr) {
-	e.log.write(slog.LevelWarn, msg, 0, attrs...)
+	e.log.Write(slog.LevelWarn, msg, 0, attrs...)
 }
 
 // notify calls a function of an observer, if there is one.
@@ -280,43 +278,7 @@ func (e *events) contain(in string) {
 }
 
 // panicked reports a panic in a kind of function.
-func (e *events) panicked(in string, value any) {
-	if skipped, ok := e.panicDue(in); ok {
-		e.log.write(slog.LevelError, panicLine, skipped, panicAttrs(in, value)...)
-	}
-	e.panicEvent(in)
-}
-
-// handlerPanicked reports a panic of a logger's handler to the observers and to
-// the other loggers, of which [slog.Default] is always one.
-func (e *events) handlerPanicked(broken *slog.Logger, value any) {
-	const in = "log handler"
-	if skipped, ok := e.panicDue(in); ok {
-		others := []*slog.Logger{slog.Default()}
-		for _, logger := range e.log.loggers {
-			others = append(others, orDefault(logger))
-		}
-		attrs := withSkipped(panicAttrs(in, value), skipped)
-		for _, logger := range distinct(others) {
-			if logger != broken {
-				_ = writeLine(logger, slog.LevelError, panicLine, attrs) // a second panic is not reported
-			}
-		}
-	}
-	e.panicEvent(in)
-}
-
-const panicLine = "panic in a function that the rate limiter was given"
-
-func panicAttrs(in string, value any) []slog.Attr {
-	return []slog.Attr{slog.String("in", in), slog.String("panic", private.TextOfPanic(value)), slog.String("stack", string(debug.Stack()))}
-}
-
-// panicDue reports whether a line about a kind of function may be written now.
-func (e *events) panicDue(in string) (skipped int64, ok bool) {
-	line, _ := e.panics.LoadOrStore(in, new(throttle))
-	return line.(*throttle).due(instant())
-}
+func (e *events) panicked(in string, value any) { e.log.Panic(in, value) }
 
 func (e *events) panicEvent(in string) {
 	for _, o := range e.observers {
@@ -371,7 +333,7 @@ func (l *listeners) join() {
 	var loggers []*slog.Logger
 	var observers []*Observer
 	for _, e := range l.each {
-		loggers, observers = append(loggers, e.log.loggers...), append(observers, e.observers...)
+		loggers, observers = append(loggers, e.log.Loggers...), append(observers, e.observers...)
 	}
 	joined := newEvents(distinct(loggers)...)
 	for _, o := range distinct(observers) {

@@ -37,12 +37,12 @@ func init() { checkSharding = false }
 func CheckSharding(again time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		s.sharding = newShardingCheck(s)
-		s.sharding.again = again
+		s.sharding.Again = again
 	}
 }
 
 // ShardingChecks returns how many checks have been made.
-func (s *RedisStore) ShardingChecks() int { return int(s.sharding.made.Load()) }
+func (s *RedisStore) ShardingChecks() int { return s.sharding.Made() }
 
 // Change is a [RedisOption] that changes the scripts.
 func Change(change func(string) string) RedisOption {

@@ -4,9 +4,10 @@ import (
 	"encoding"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/rategen/rategen/internal/spec"
-	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/keytext"
 )
 
 // inlineKey is how many bytes of parts a Key holds without touching the heap.
@@ -14,8 +15,8 @@ import (
 // which is how many are copied at a time.
 const inlineKey = 102
 
-// hashed starts the hash that stands for parts which are too long.
-const hashed = terms.Hashed
+// maxKeyText is the longest text in bytes that [ParseKey] reads.
+const maxKeyText = 4096
 
 // A Key is the part of a Redis key that differs from caller to caller: the
 // parts of a directive's key option, escaped and joined by colons. The zero
@@ -55,7 +56,7 @@ func NewKey() *Key { return &Key{} }
 func (k *Key) AddString(s string) *Key {
 	k.separate()
 	// Less 1, an empty string is longer than any.
-	if k.rare != nil || uint(len(s)-1) >= uint(inlineKey-int(k.n)) || escapesOf(s) != 0 {
+	if k.rare != nil || uint(len(s)-1) >= uint(inlineKey-int(k.n)) || keytext.Longer(s) != 0 {
 		addEscaped(k, s)
 		return k
 	}
@@ -127,6 +128,35 @@ func (k *Key) AddInvalid(reason string) *Key {
 // debugging.
 func (k *Key) String() string { return string(k.bytes()) }
 
+// Pattern returns the pattern of [Override] that stands for the key alone, in
+// text that JSON can hold.
+func (k *Key) Pattern() string { return keytext.Pattern{Text: k.String()}.JSON() }
+
+// ParseKey is the inverse of [Key.String]: it returns the Key whose parts stand
+// in the Redis key as text says, escaped and joined by colons. It is for tools
+// with which an operator looks at the key of one caller. The empty text is the Key
+// of a rule without a key option, and of an empty part.
+//
+// %2A and escapes of bytes above 0x7F are read as in the patterns of [Override].
+// In place of parts that were too long for a Redis key, text may have what stands
+// there: %sha256- and the hash. Any other text that no key has is [ErrInvalidKey],
+// and so is one of more than 4,096 bytes.
+func ParseKey(text string) (*Key, error) {
+	if len(text) > maxKeyText {
+		return nil, fmt.Errorf("%w: a text of %d bytes, the most is %d", ErrInvalidKey, len(text), maxKeyText)
+	}
+	if !keytext.IsHash(text) {
+		var err error
+		if text, err = keytext.Parse(strings.ReplaceAll(text, "*", "%2A")); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalidKey, err)
+		}
+	}
+	key := NewKey()
+	key.write([]byte(text))
+	key.parts = 1
+	return key, nil
+}
+
 func (k *Key) separate() {
 	if k.parts > 0 {
 		k.write([]byte{':'})
@@ -182,7 +212,7 @@ func (k *Key) grown(n int) []byte {
 }
 
 func addEscaped[T string | []byte](k *Key, s T) {
-	extra := escapesOf(s)
+	extra := keytext.Longer(s)
 	switch size := len(s) + extra; {
 	case size == 0 && k.rare == nil:
 		k.rare = emptyPart
@@ -196,21 +226,3 @@ func addEscaped[T string | []byte](k *Key, s T) {
 		k.n += uint8(len(spec.AppendEscaped(k.inline[k.n:k.n], s)))
 	}
 }
-
-// escapesOf returns how many bytes longer s is in a key.
-func escapesOf[T string | []byte](s T) (extra int) {
-	for i := 0; i < len(s); i++ {
-		extra += int(escapes[s[i]])
-	}
-	return extra
-}
-
-// escapes holds how many bytes longer each byte of a part is in a key.
-var escapes = func() (longer [256]uint8) {
-	for c := range longer {
-		if spec.IsEscaped(byte(c)) {
-			longer[c] = 2
-		}
-	}
-	return longer
-}()

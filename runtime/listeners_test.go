@@ -77,7 +77,7 @@ func TestListenersConcurrently(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if joined := l.Load(); len(joined.observers) != 0 || len(joined.log.loggers) != 0 {
+	if joined := l.Load(); len(joined.observers) != 0 || len(joined.log.Loggers) != 0 {
 		t.Errorf("%d observers are left", len(joined.observers))
 	}
 	if !l.add(newEvents(nil)) || l.add(newEvents(nil)) {

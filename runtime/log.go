@@ -1,61 +1,71 @@
 package runtime
 
 import (
-	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // A limitedLog writes one line a second for each rule and kind, so that a flood
 // of calls is not also a flood of lines. A line never holds a key, which is made of
 // what callers send, nor a server's address.
 type limitedLog struct {
-	loggers  []*slog.Logger // nil: slog.Default as it is at the time of a line
-	panicked func(broken *slog.Logger, value any)
-	rules    ruleTable[ruleLog]
-	others   ruleLog                 // of the rules beyond the table's bound
-	recent   atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
+	report.Log
+	rules  ruleTable[ruleLog]
+	others ruleLog                 // of the rules beyond the table's bound
+	recent atomic.Pointer[ruleLog] // of the last denial's line: found quickly in a flood
 }
 
 type ruleLog struct {
 	rule                *Rule // as declared
-	degraded, unsettled throttle
+	degraded, unsettled report.Throttle
 	emptyPart           atomic.Bool // a line was written
 	sharedKey           atomic.Bool // likewise
-	denied              stripedThrottle
-}
-
-// newLimitedLog returns a log that calls panicked when a handler has panicked.
-func newLimitedLog(loggers []*slog.Logger, panicked func(broken *slog.Logger, value any)) *limitedLog {
-	return &limitedLog{loggers: loggers, panicked: panicked}
+	denied              report.StripedThrottle
 }
 
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
-	if skipped, ok := l.of(r).degraded.due(instant()); ok {
-		l.write(slog.LevelWarn, "rate limit not decided by its store", skipped,
+	if skipped, ok := l.linesOf(r).degraded.Due(instant()); ok {
+		l.Write(slog.LevelWarn, "rate limit not decided by its store", skipped,
 			slog.String("rule", r.Name), slog.String("fail", policy.String()),
 			slog.String("class", ClassOf(err).String()), slog.Any("error", err))
 	}
 }
 
 func (l *limitedLog) unsettled(r *Rule, err error) {
-	if skipped, ok := l.of(r).unsettled.due(instant()); ok {
-		l.write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
+	if skipped, ok := l.linesOf(r).unsettled.Due(instant()); ok {
+		l.Write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
 			slog.String("rule", r.Name), slog.String("class", ClassOf(err).String()), slog.Any("error", err))
 	}
 }
 
 // shadowDenied reports a denial by a shadow limit, of a call that arrived at an instant.
 func (l *limitedLog) shadowDenied(rule *Rule, cost int64, d *Decision, arrived time.Duration) {
-	if skipped, ok := l.of(rule).denied.due(arrived, 0); ok {
+	if skipped, ok := l.linesOf(rule).denied.Due(arrived, 0); ok {
 		l.denied(rule, cost, d, skipped)
 	}
 }
 
+// deny logs the denial that a decision is, about a call that arrived at an instant,
+// and returns its caller's error.
+func (l *limitedLog) deny(rule *Rule, cost int64, d *Decision, arrived time.Duration) error {
+	b := errorBooks.Get().(*errorBook)
+	if skipped, ok := l.linesOf(rule).denied.Due(arrived, b.stripe); ok {
+		l.denied(rule, cost, d, skipped)
+	}
+	e := b.issue()
+	e.Rule, e.Limit, e.Remaining, e.RetryAfter, e.Blocked, e.rule = d.Rule, d.Limit, d.Remaining, d.RetryAfter, d.Blocked, rule
+	e.Source = d.Source
+	errorBooks.Put(b)
+	return e
+}
+
 // denied writes the line about a denial.
 func (l *limitedLog) denied(rule *Rule, cost int64, d *Decision, skipped int64) {
-	l.recent.Store(l.of(rule))
+	l.recent.Store(l.linesOf(rule))
 	attrs := []slog.Attr{
 		slog.String("rule", rule.Name), slog.String("mode", rule.Mode.String()),
 		slog.Int64("limit", d.Limit), slog.Int64("cost", cost),
@@ -64,7 +74,7 @@ func (l *limitedLog) denied(rule *Rule, cost int64, d *Decision, skipped int64) 
 	if d.Blocked {
 		attrs = append(attrs, slog.Bool("blocked", true))
 	}
-	l.write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
+	l.Write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
 }
 
 // retryAfter returns the attribute of a denial's RetryAfter.
@@ -79,21 +89,22 @@ func retryAfter(d time.Duration) slog.Attr {
 // emptyPart reports that a part of a key is empty, once for each rule: it is
 // either meant or wrong for every call.
 func (l *limitedLog) emptyPart(r *Rule) {
-	if l.of(r).emptyPart.CompareAndSwap(false, true) {
-		l.write(slog.LevelWarn, "a part of a rate limit's key is empty: all callers that lack it share one limit", 0, slog.String("rule", r.Name))
+	if l.linesOf(r).emptyPart.CompareAndSwap(false, true) {
+		l.Write(slog.LevelWarn, "a part of a rate limit's key is empty: all callers that lack it share one limit", 0, slog.String("rule", r.Name))
 	}
 }
 
 // sharedKey reports that a limit in shadow mode is left out of calls that have
 // another limit on its key, once for each rule.
 func (l *limitedLog) sharedKey(shadow, other *Rule) {
-	if l.of(shadow).sharedKey.CompareAndSwap(false, true) {
-		l.write(slog.LevelWarn, "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own", 0,
+	if l.linesOf(shadow).sharedKey.CompareAndSwap(false, true) {
+		l.Write(slog.LevelWarn, "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own", 0,
 			slog.String("rule", shadow.Name), slog.String("other", other.Name))
 	}
 }
 
-func (l *limitedLog) of(r *Rule) *ruleLog {
+// linesOf returns what was written about a rule.
+func (l *limitedLog) linesOf(r *Rule) *ruleLog {
 	r = r.declaration()
 	if recent := l.recent.Load(); recent != nil && recent.rule == r {
 		return recent
@@ -108,35 +119,29 @@ func (l *limitedLog) of(r *Rule) *ruleLog {
 	return &l.others
 }
 
-// write writes a line to every logger. A handler that panics keeps the line
-// from no other logger.
-func (l *limitedLog) write(level slog.Level, msg string, skipped int64, attrs ...slog.Attr) {
-	attrs = withSkipped(attrs, skipped)
-	for _, logger := range l.loggers {
-		logger = orDefault(logger)
-		if value := writeLine(logger, level, msg, attrs); value != nil {
-			l.panicked(logger, value)
-		}
-	}
+// pageErrors is how many errors a page has. A page takes 2 KiB.
+const pageErrors = 36
+
+// An errorBook gives each denial an error of its own, of which it takes many at a time
+// from the heap. A page of errors lives as long as any of them. A book is used by
+// one goroutine at a time.
+type errorBook struct {
+	page   *[pageErrors]LimitedError
+	next   int    // error on the page
+	stripe uint32 // of its users in a [report.StripedThrottle]
 }
 
-// writeLine returns what the logger's handler has panicked with, or nil.
-func writeLine(logger *slog.Logger, level slog.Level, msg string, attrs []slog.Attr) (panicked any) {
-	defer func() { panicked = recover() }()
-	logger.LogAttrs(context.Background(), level, msg, attrs...)
-	return nil
-}
+// errorBooks has about one book for each processor.
+var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
 
-func withSkipped(attrs []slog.Attr, skipped int64) []slog.Attr {
-	if skipped > 0 {
-		attrs = append(attrs, slog.Int64("skipped", skipped))
-	}
-	return attrs
-}
+var lastStripe atomic.Uint32
 
-func orDefault(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.Default()
+// issue returns an error that nobody else has.
+func (b *errorBook) issue() *LimitedError {
+	if b.next == pageErrors {
+		b.page, b.next = new([pageErrors]LimitedError), 0
 	}
-	return logger
+	e := &b.page[b.next]
+	b.next++
+	return e
 }

@@ -49,7 +49,7 @@ func WithEnabled(enabled func() bool) Option {
 // [BreakerEvent] for the latter. The default is [slog.Default] as it is at the time of
 // the line.
 func WithLogger(logger *slog.Logger) Option {
-	return func(l *Limiter) { l.events.log.loggers = []*slog.Logger{logger} }
+	return func(l *Limiter) { l.events.log.Loggers = []*slog.Logger{logger} }
 }
 
 // New returns a Limiter that keeps its counts in store. Without one every call is decided

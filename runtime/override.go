@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
-
-	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
 // An Override changes a rule while the program runs. A field that is nil
@@ -62,6 +58,9 @@ type Overrides struct {
 	Rules map[string]Override
 }
 
+// DefaultOverrideInterval is how often an override source is polled by default.
+const DefaultOverrideInterval = time.Second
+
 // An OverrideSource returns the overrides that are to be in force. Package
 // runtime/override has two sources: a file, and a hash in Redis.
 type OverrideSource interface {
@@ -79,23 +78,47 @@ type OverrideFunc func(ctx context.Context) (Overrides, error)
 // Overrides calls f.
 func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
 
-// clone returns a copy without the keys that shares nothing with o.
-func (o Overrides) clone() Overrides {
-	c := Overrides{Enabled: cloned(o.Enabled)}
-	if len(o.Rules) > 0 {
-		c.Rules = make(map[string]Override, len(o.Rules))
+// WithOverrides changes rules while the program runs: source is polled at once
+// and then at every interval, 0 standing for [DefaultOverrideInterval]. Its
+// overrides are in force for all later calls. If any of them is invalid, or does
+// not fit a rule that the limiter knows, all are rejected and the last good ones
+// stay. A rule becomes known with its first call; if its override does not fit
+// then, the rule stays as declared. The last good ones stay as well while the source
+// cannot be read. Either is reported once, and again every minute while the error stays
+// the same.
+//
+// [New] waits for the first answer for at most 100 ms. Until there is one, rules
+// are as declared. [Limiter.Close] ends the polling.
+func WithOverrides(source OverrideSource, interval time.Duration) Option {
+	return func(l *Limiter) {
+		if interval <= 0 {
+			interval = DefaultOverrideInterval
+		}
+		l.follow = newFollower(source, interval, l)
 	}
-	for name, of := range o.Rules {
-		c.Rules[name] = Override{Enabled: cloned(of.Enabled), Max: cloned(of.Max), Window: cloned(of.Window), Mode: cloned(of.Mode)}
-	}
-	return c
 }
 
-func cloned[T any](p *T) *T {
-	if p == nil {
-		return nil
+// Check returns an error that names the first of the overrides that no rule could
+// have, or that one of rules does not allow: what a limiter with those rules would
+// reject. It is for tools that write overrides.
+func (o Overrides) Check(rules ...*Rule) error {
+	keys, err := new(overrideSet).keysOf(o)
+	if err == nil {
+		err = o.check()
 	}
-	return new(*p)
+	if err != nil {
+		return err
+	}
+	s := &overrideSet{Overrides: o, keys: keys}
+	for _, r := range rules {
+		if err := r.checkPrefix(); err != nil {
+			return fmt.Errorf("check overrides: %w", err)
+		}
+		if _, err := s.apply(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check returns an error that names the first override that fits no rule.
@@ -122,122 +145,4 @@ func (o KeyOverride) check() error {
 		return fmt.Errorf("unknown mode %d", *o.Mode)
 	}
 	return nil
-}
-
-// An overrideSet is a set of overrides in force. It applies the overrides to each
-// rule once, so that a call costs one lookup.
-type overrideSet struct {
-	Overrides // without their keys
-	keys      map[string]*ruleKeys
-	rules     ruleTable[effectiveRule]
-
-	replaced chan struct{} // closed when others have come into force
-	until    time.Duration // the instant of that
-}
-
-func newOverrideSet(o Overrides, keys map[string]*ruleKeys) *overrideSet {
-	return &overrideSet{Overrides: o, keys: keys, replaced: make(chan struct{})}
-}
-
-// ended returns a channel that is closed when other overrides have come into force. There
-// are never any for nil.
-func (s *overrideSet) ended() <-chan struct{} {
-	if s == nil {
-		return nil
-	}
-	return s.replaced
-}
-
-// end returns the instant at which other overrides came into force, or now.
-func (s *overrideSet) end(now time.Duration) time.Duration {
-	select {
-	case <-s.ended():
-		return s.until
-	default:
-		return now
-	}
-}
-
-// An effectiveRule is a rule with its overrides applied.
-type effectiveRule struct {
-	rule *Rule
-	max  int64 // of every call, or ownMax
-	off  bool
-	keys *effectiveKeys // nil: none has an override
-}
-
-// ownMax is the max of calls that keep their own.
-const ownMax = -1
-
-func (s *overrideSet) enabled() bool { return s.Enabled == nil || *s.Enabled }
-
-// effective returns a rule with its overrides applied. A rule that the overrides
-// do not fit, and that was unknown when they came into force, stays as declared.
-func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
-	if found := s.rules.of(declared); found != nil {
-		return found
-	}
-	e, err := s.apply(declared)
-	if err != nil {
-		e = &effectiveRule{rule: declared, max: ownMax}
-	}
-	if s.rules.keep(declared, e) && err != nil {
-		l.overridesFailed(stale.Invalid(private.Errorf("%w; the rule stays as declared", err)))
-	}
-	if found := s.rules.of(declared); found != nil {
-		return found // another call may have been first
-	}
-	return e
-}
-
-// apply applies the overrides to a rule. The error names the override that the
-// rule does not allow.
-func (s *overrideSet) apply(declared *Rule) (*effectiveRule, error) {
-	o, ok := s.Rules[declared.Name]
-	if !ok {
-		return &effectiveRule{rule: declared, max: ownMax}, nil
-	}
-	changed := *declared
-	changed.declared, changed.overridden = declared, o.own() != KeyOverride{}
-	e := &effectiveRule{rule: &changed, off: o.Enabled != nil && !*o.Enabled, max: ownMax}
-	if o.Max != nil {
-		changed.Max, e.max = *o.Max, *o.Max
-	}
-	if o.Window != nil {
-		changed.Window = *o.Window
-		changed.fitLease()
-	}
-	if o.Mode != nil {
-		changed.Mode = *o.Mode
-	}
-	if err := changed.check(changed.Max, 1); err != nil {
-		return nil, fmt.Errorf("override: %w", err)
-	}
-	if k := s.keys[declared.Name]; k != nil {
-		var err error
-		if e.keys, err = k.apply(e); err != nil {
-			return nil, err
-		}
-	}
-	return e, nil
-}
-
-// next returns the set that follows when o and keys are the overrides. The error
-// names a known rule that they do not fit. A rule whose override is unchanged
-// keeps its effectiveRule, and with it its remembered denials.
-func (s *overrideSet) next(o Overrides, keys map[string]*ruleKeys) (next *overrideSet, err error) {
-	next = newOverrideSet(o, keys)
-	s.rules.all(func(declared *Rule, e *effectiveRule) bool {
-		name := declared.Name
-		before, was := s.Rules[name]
-		after, is := o.Rules[name]
-		if was != is || s.keys[name] != keys[name] || !reflect.DeepEqual(before, after) {
-			e, err = next.apply(declared)
-		}
-		if err == nil {
-			next.rules.keep(declared, e)
-		}
-		return err == nil
-	})
-	return next, err
 }

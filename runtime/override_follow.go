@@ -6,144 +6,55 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// DefaultOverrideInterval is how often an override source is polled by default.
-const DefaultOverrideInterval = time.Second
-
-const (
-	// firstOverrides is how long [New] waits for the first overrides, so that
-	// a limit which is switched off stays off when a program starts.
-	firstOverrides = 100 * time.Millisecond
-	// sourceGrace is how long a source may go on when its context has ended, and
-	// a scaler when the limiter is closed.
-	sourceGrace = time.Second
-	// reportAgain is how often one and the same error is reported again.
-	reportAgain = time.Minute
-)
-
-// inSource is the kind of function that an override source is.
-const inSource = "override source"
-
-var errSourceHangs = private.New("the override source goes on after its context has ended")
-
-// WithOverrides changes rules while the program runs: source is polled at once
-// and then at every interval, 0 standing for [DefaultOverrideInterval]. Its
-// overrides are in force for all later calls. If any of them is invalid, or does
-// not fit a rule that the limiter knows, all are rejected and the last good ones
-// stay. A rule becomes known with its first call; if its override does not fit
-// then, the rule stays as declared. The last good ones stay as well while the source
-// cannot be read. Either is reported once, and again every minute while the error stays
-// the same.
-//
-// [New] waits for the first answer for at most 100 ms. Until there is one, rules
-// are as declared. [Limiter.Close] ends the polling.
-func WithOverrides(source OverrideSource, interval time.Duration) Option {
-	return func(l *Limiter) {
-		if interval <= 0 {
-			interval = DefaultOverrideInterval
-		}
-		l.follow = &follower{source: source, interval: interval, done: make(chan struct{})}
-	}
-}
-
 // A follower polls an override source for a limiter.
 type follower struct {
-	source   OverrideSource
-	interval time.Duration
-	stop     context.CancelFunc
-	done     chan struct{} // closed when it has ended
+	poll  override.Follower[Overrides]
+	unmet override.Unmet
+}
 
-	failed   error // the last reported error, nil after a success
-	reported time.Time
-	unmet    unmet
+func newFollower(source OverrideSource, interval time.Duration, l *Limiter) *follower {
+	f := new(follower)
+	f.poll = override.Follower[Overrides]{
+		Interval: interval,
+		Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
+		Apply: func(o Overrides, again bool) error {
+			if err := l.override(o, again); err != nil {
+				return stale.Invalid(err)
+			}
+			f.warnUnmet(l)
+			return nil
+		},
+		Failed: l.overridesFailed,
+		// Failures of the network are the same whatever ports they name.
+		Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != ClassOther },
+		Panicked: func(value any) { l.events.panicked("override source", value) },
+	}
+	return f
 }
 
 // start polls the source in a goroutine of its own. It returns after the first
-// answer, or firstOverrides.
+// answer, or a tenth of a second.
 func (f *follower) start(l *Limiter) {
 	l.overrides.Store(newOverrideSet(Overrides{}, nil))
 	if l.cap != nil {
 		l.overrides.Load().effective(l, l.cap.rule)
 	}
-	var ctx context.Context
-	ctx, f.stop = context.WithCancel(context.Background())
-	first := make(chan struct{})
-	go func() {
-		defer close(f.done)
-		f.poll(ctx, l)
-		close(first)
-		tick := time.NewTicker(f.interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				f.poll(ctx, l)
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	timer := time.NewTimer(firstOverrides)
-	defer timer.Stop()
-	select {
-	case <-first:
-	case <-timer.C:
-	}
+	f.poll.Start()
 }
 
-// poll asks the source once, and puts its overrides in force. A panic in an error
-// of the source's is contained, too.
-func (f *follower) poll(ctx context.Context, l *Limiter) {
-	defer l.events.contain(inSource)
-	allowed := max(f.interval, time.Second)
-	asking, cancel := context.WithTimeout(ctx, allowed)
-	defer cancel()
-	late := time.AfterFunc(allowed+sourceGrace, func() { l.overridesFailed(errSourceHangs) })
-	o, err := f.ask(asking, l)
-	err = private.Hide(err)
-	told := !late.Stop() || f.failed != nil
-	if ctx.Err() != nil {
-		return // closed meanwhile
+// close ends the polling. A nil follower polls nothing.
+func (f *follower) close() error {
+	if f == nil {
+		return nil
 	}
-	if last := (*stale.Error)(nil); err == nil || errors.As(err, &last) {
-		if wrong := l.override(o, err == nil && told); wrong != nil {
-			err = stale.Invalid(wrong)
-		}
-	}
-	if err != nil {
-		f.report(l, err)
-		return
-	}
-	f.failed = nil
-	f.unmet.check(l)
-}
-
-func (f *follower) ask(ctx context.Context, l *Limiter) (o Overrides, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			l.events.panicked(inSource, value)
-			err = private.Errorf("the override source has panicked: %s", private.TextOfPanic(value))
-		}
-	}()
-	return f.source.Overrides(ctx)
-}
-
-// report reports an error, but the same error only once a minute. Failures of
-// the network are the same if their class is, whatever ports they name.
-func (f *follower) report(l *Limiter, err error) {
-	if last := f.failed; last != nil && time.Since(f.reported) < reportAgain {
-		class := ClassOf(err)
-		if err.Error() == last.Error() || class != ClassOther && class == ClassOf(last) {
-			return
-		}
-	}
-	f.failed, f.reported = err, time.Now()
-	l.overridesFailed(err)
+	return f.poll.Close()
 }
 
 // override puts overrides in force if they differ from those that are, are valid,
@@ -179,8 +90,8 @@ func (l *Limiter) override(o Overrides, again bool) error {
 
 // overridesInForce reports the overrides in force.
 func (l *Limiter) overridesInForce(s *overrideSet) {
-	l.events.log.write(slog.LevelInfo, "overrides of rate limits are in force", 0,
-		slog.Bool("enabled", s.enabled()), slog.Int("overridden", len(s.Rules)), slog.Any("rules", firstNames(s.Rules)))
+	l.events.log.Write(slog.LevelInfo, "overrides of rate limits are in force", 0,
+		slog.Bool("enabled", s.enabled()), slog.Int("overridden", len(s.Rules)), slog.Any("rules", firstNames(slices.Sorted(maps.Keys(s.Rules)))))
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled()})
 }
 
@@ -196,24 +107,48 @@ func (l *Limiter) overridesFailed(err error) {
 	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
 }
 
-// close ends the polling. A nil follower polls nothing.
-func (f *follower) close() error {
-	if f == nil {
-		return nil
+// warnUnmet warns of names that are overridden and that no call has used for a while.
+func (f *follower) warnUnmet(l *Limiter) {
+	s := l.overrides.Load()
+	due := f.unmet.Due(slices.Sorted(maps.Keys(s.Rules)))
+	if len(due) == 0 {
+		return
 	}
-	f.stop()
-	return await(f.done, sourceGrace, errSourceHangs)
+	used := make(map[string]bool)
+	s.rules.all(func(declared *Rule, _ *effectiveRule) bool {
+		used[declared.Name] = true
+		return true
+	})
+	if due = slices.DeleteFunc(due, func(name string) bool { return used[name] }); len(due) > 0 {
+		l.events.warn("overrides name rules that no call has used: check the names",
+			slog.Int("unmet", len(due)), slog.Any("rules", firstNames(due)))
+	}
 }
 
-// await waits until something is done. It returns late if that takes longer than a
-// limit.
-func await(done <-chan struct{}, limit time.Duration, late error) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-timer.C:
-		return late
+// firstNames returns the beginnings of the first few names, for a line in the log.
+func firstNames(names []string) []string {
+	first := slices.Clone(names[:min(len(names), 10)])
+	for i, name := range first {
+		first[i] = name[:min(len(name), 80)]
 	}
+	return first
+}
+
+// clone returns a copy without the keys that shares nothing with o.
+func (o Overrides) clone() Overrides {
+	c := Overrides{Enabled: cloned(o.Enabled)}
+	if len(o.Rules) > 0 {
+		c.Rules = make(map[string]Override, len(o.Rules))
+	}
+	for name, of := range o.Rules {
+		c.Rules[name] = Override{Enabled: cloned(of.Enabled), Max: cloned(of.Max), Window: cloned(of.Window), Mode: cloned(of.Mode)}
+	}
+	return c
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -57,8 +58,8 @@ type RedisStore struct {
 	client    redis.UniversalClient
 	cfg       batch.Config
 	router    *route.Router
-	watch     *memoryWatch   // nil: nobody watches Redis's memory
-	sharding  *shardingCheck // nil: there are several servers
+	watch     *server.MemoryWatch // nil: nobody watches Redis's memory
+	sharding  *server.Sharding    // nil: there are several servers
 	failures  [classes]atomic.Int64
 	listeners listeners // the limiters on the store
 }
@@ -133,7 +134,7 @@ func (s *RedisStore) attach(e *events) {
 		advise(s.client, e)
 	}
 	if s.watch != nil {
-		s.watch.begin()
+		s.watch.Begin()
 	}
 }
 
@@ -147,11 +148,11 @@ func (s *RedisStore) detach(e *events) { s.listeners.remove(e) }
 // before; the client stays open.
 func (s *RedisStore) Close() error {
 	if s.watch != nil {
-		s.watch.close()
+		s.watch.Close()
 	}
 	s.router.Close()
 	if s.sharding != nil {
-		s.sharding.close()
+		s.sharding.Close()
 	}
 	return nil
 }
@@ -227,7 +228,7 @@ func (s *RedisStore) execute(ctx context.Context, op script.Operation, calls []t
 		return s.executeOthers(ctx, op, calls)
 	}
 	err := error(errSharded)
-	if !s.sharding.found() {
+	if !s.sharding.Found() {
 		err = s.router.Decide(ctx, op, calls, terms.ArrivalOf(calls))
 	}
 	return s.count(err, calls)

@@ -64,7 +64,7 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	if o := l.overrides.Load(); o != nil {
 		e = o.effective(l, r)
 		if e.keys != nil {
-			state.Keys = o.keys[r.Name].n
+			state.Keys = o.keys[r.Name].Len()
 		}
 		state.Overridden = e.rule != r && o.Rules[r.Name].own() != (KeyOverride{})
 	}

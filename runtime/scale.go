@@ -3,13 +3,13 @@ package runtime
 import (
 	"errors"
 	"math"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/adapt"
 )
 
-// scaleEvery is the least time between two calls of a scaler for one rule.
-const scaleEvery = time.Second
+// scalerGrace is how long a scaler may go on when the limiter is closed.
+const scalerGrace = time.Second
 
 // A Scaler makes the max of a rule follow the load. Package runtime/adaptive has
 // one for CPU, memory and latency.
@@ -47,8 +47,8 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 	if r == nil || r.Adaptive == nil {
 		return
 	}
-	if a := l.scaling.of(r); a != nil {
-		a.latency.add(time.Since(start))
+	if a := l.scaling.stateOf(r); a != nil {
+		a.Measure(time.Since(start))
 	}
 }
 
@@ -58,8 +58,8 @@ func (l *Limiter) Factor(r *Rule) float64 {
 	if r == nil || r.Adaptive == nil {
 		return 1
 	}
-	if a := l.scaling.of(r); a != nil {
-		return a.now()
+	if a := l.scaling.stateOf(r); a != nil {
+		return a.Factor()
 	}
 	return 1
 }
@@ -67,78 +67,41 @@ func (l *Limiter) Factor(r *Rule) float64 {
 // A scaling is the state of a limiter's adaptive rules.
 type scaling struct {
 	scaler Scaler // in place of the rules' own, or nil
-	rules  ruleTable[adaptation]
-
-	mu      sync.Mutex
-	closed  bool
-	running sync.WaitGroup // calls of scalers
+	rules  ruleTable[adapt.State]
+	calls  adapt.Group // of scalers
 }
 
-// An adaptation is the state of one adaptive rule.
-type adaptation struct {
-	due    atomic.Int64  // instant from which the scaler is called again
-	busy   atomic.Bool   // the scaler is running
-	factor atomic.Uint64 // bits of a float64; 0: 1
-
-	latency latency
-}
-
-func (a *adaptation) now() float64 {
-	if bits := a.factor.Load(); bits != 0 {
-		return math.Float64frombits(bits)
-	}
-	return 1
-}
-
-// of returns the state of an adaptive rule, or nil if there are too many rules.
-func (s *scaling) of(r *Rule) *adaptation {
+// stateOf returns the state of an adaptive rule, or nil if there are too many rules.
+func (s *scaling) stateOf(r *Rule) *adapt.State {
 	if found := s.rules.of(r); found != nil {
 		return found
 	}
-	s.rules.keep(r, new(adaptation))
+	s.rules.keep(r, new(adapt.State))
 	return s.rules.of(r)
-}
-
-// begin reports whether a scaler may be called. If so, running.Done is due.
-func (s *scaling) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.running.Add(1)
-	}
-	return !s.closed
 }
 
 var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")
 
 // close keeps the factors as they are, and returns when no scaler runs.
 func (s *scaling) close() error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		s.running.Wait()
-		close(done)
-	}()
-	return await(done, sourceGrace, errScalerHangs)
+	if !s.calls.Close(scalerGrace) {
+		return errScalerHangs
+	}
+	return nil
 }
 
 // scaled returns the max of a call by rule r times the factor of the rule as
 // declared: at least 1, no less than the call's cost if that could be admitted,
 // and within the bounds of the rule's numbers.
 func (l *Limiter) scaled(declared, r *Rule, limit, cost int64) int64 {
-	a := l.scaling.of(declared)
+	a := l.scaling.stateOf(declared)
 	if a == nil {
 		return limit
 	}
-	now, due := int64(instant()), a.due.Load()
-	if now >= due && a.due.CompareAndSwap(due, now+int64(scaleEvery)) && a.busy.CompareAndSwap(false, true) {
-		if l.scaling.begin() {
-			go l.rescale(declared, a)
-		}
+	if a.Due() {
+		l.scaling.calls.Go(func() { l.rescale(declared, a) })
 	}
-	if factor := a.now(); factor != 1 {
+	if factor := a.Factor(); factor != 1 {
 		return r.scale(limit, cost, factor)
 	}
 	return limit
@@ -154,18 +117,12 @@ func (r *Rule) scale(limit, cost int64, factor float64) int64 {
 }
 
 // rescale calls the scaler for a rule's factor.
-func (l *Limiter) rescale(r *Rule, a *adaptation) {
-	defer l.scaling.running.Done()
-	defer a.busy.Store(false)
-	recent, usual := a.latency.read(instant())
-	factor := l.callScaler(Load{Rule: r, Factor: a.now(), Latency: recent, Usual: usual})
-	if !(factor > 0) || math.IsInf(factor, 1) {
-		factor = 1
-	}
-	if factor != a.now() {
-		a.factor.Store(math.Float64bits(factor))
+func (l *Limiter) rescale(r *Rule, a *adapt.State) {
+	a.Make(func(recent, usual time.Duration) float64 {
+		return l.callScaler(Load{Rule: r, Factor: a.Factor(), Latency: recent, Usual: usual})
+	}, func(factor float64) {
 		l.events.scale(ScaleEvent{r.Name, factor})
-	}
+	})
 }
 
 // callScaler returns the scaler's factor, and 1 if it panics.

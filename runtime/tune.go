@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,32 +57,4 @@ func tune(contexts *bool, dials *int, timeouts ...*time.Duration) {
 			*timeout = tunedTimeout
 		}
 	}
-}
-
-// longestRead is the read timeout above which connections to a Redis that does
-// not answer are held for too long: go-redis's default.
-const longestRead = 5 * time.Second
-
-// advise warns of options of the client with which the store cannot keep its
-// promises: if no read ever ends, a few batches to a Redis that went away without
-// closing its connections keep all others from finding out that it is back.
-func advise(client redis.UniversalClient, e *events) {
-	var contexts bool
-	var read time.Duration
-	switch client := client.(type) {
-	case *redis.Client:
-		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
-	case *redis.ClusterClient:
-		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
-	case *redis.Ring:
-		contexts, read = client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout
-	default:
-		return
-	}
-	if contexts || read > 0 && read <= longestRead {
-		return
-	}
-	e.warn("limits may stay off long after Redis was away: the client waits too long for an answer; "+
-		"set its ContextTimeoutEnabled to true, or ReadTimeout to 5s or less, or use runtime.TuneRedis",
-		slog.Duration("read_timeout", max(read, 0)))
 }

@@ -103,7 +103,11 @@ func (p *program) enter(f *flag.FlagSet, named string, given map[string]bool) er
 				return usagef("context %q: %s is %q: %v", name, setting, text, err)
 			}
 		case named != "" && variable != "" && p.getenv(variable) != "": // another context's
-			if err := f.Set(setting, map[bool]string{true: "localhost:6379"}[setting == "redis"]); err != nil {
+			usual := ""
+			if setting == "redis" {
+				usual = "localhost:6379"
+			}
+			if err := f.Set(setting, usual); err != nil {
 				return err
 			}
 		}

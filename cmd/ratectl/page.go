@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -149,13 +150,7 @@ func ratesOf(calls map[string][4]float64, seconds float64) []rateLine {
 		rates = append(rates, rateLine{name, n[0] / seconds, n[1] / seconds, n[2] / seconds, n[3] / seconds})
 	}
 	slices.SortFunc(rates, func(a, b rateLine) int {
-		switch {
-		case a.Refused != b.Refused:
-			return map[bool]int{true: -1, false: 1}[a.Refused > b.Refused]
-		case a.Admitted != b.Admitted:
-			return map[bool]int{true: -1, false: 1}[a.Admitted > b.Admitted]
-		}
-		return strings.Compare(a.Rule, b.Rule)
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Admitted, a.Admitted), cmp.Compare(a.Rule, b.Rule))
 	})
 	return rates
 }

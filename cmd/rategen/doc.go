@@ -95,7 +95,7 @@ type, or is limited in some builds only, is an error.
 
 A policy is a limit that directives use by name, in this package or in another:
 
-	//ratelimit:policy name=api window=1m max=600
+	//ratelimit:policy name=api window=1m max=600 storage=packed
 
 	//ratelimit:use=api key=#tenant
 

@@ -87,8 +87,11 @@ func object(members []member) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
+	out.WriteByte('{')
 	for i, m := range members {
-		out.WriteString([]string{"{", ","}[min(i, 1)])
+		if i > 0 {
+			out.WriteByte(',')
+		}
 		enc.Encode(m.name)
 		out.Truncate(out.Len() - 1) // the line break that Encode adds
 		out.WriteByte(':')

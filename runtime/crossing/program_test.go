@@ -186,7 +186,10 @@ func (c call) String() string {
 		}
 	}
 	for i, u := range c.Uses {
-		fmt.Fprintf(&b, "%s %v", []string{"", ","}[min(i, 1)], u)
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %v", u)
 	}
 	if c.Cancel > 0 {
 		fmt.Fprintf(&b, "; leave after %v", c.Cancel)

@@ -16,3 +16,15 @@ func Now() time.Duration { return time.Since(origin) }
 
 // At returns the instant of a time, such as the deadline of a context.
 func At(t time.Time) time.Duration { return t.Sub(origin) }
+
+// Await waits until done is closed, and reports false if that takes longer than a limit.
+func Await(done <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

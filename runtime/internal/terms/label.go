@@ -1,9 +1,6 @@
 package terms
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
+import "github.com/rategen/rategen/runtime/internal/keytext"
 
 // A Label is what stands on a charge for those who tell a person about it, and what its
 // key is made of. Nothing is decided by it.
@@ -16,9 +13,6 @@ type Label struct {
 // MaxKey is the longest key in bytes. A longer one is cut to its start and a hash, so that no caller decides how much memory a key takes.
 const MaxKey = 200
 
-// Hashed starts the hash that stands for parts which are too long.
-const Hashed = "%sha256-"
-
 // AppendKey appends the whole key of a call with the given parts.
 //
 // A % followed by anything but two hexadecimal digits cannot come out of a part, so
@@ -29,7 +23,7 @@ func (l *Label) AppendKey(dst, parts []byte) []byte {
 	if len(l.Start)+len(parts)+len(l.Tag) <= MaxKey {
 		dst = append(dst, parts...)
 	} else {
-		dst = appendHash(dst, parts)
+		dst = keytext.AppendHash(dst, parts)
 	}
 	return append(dst, l.Tag...)
 }
@@ -49,11 +43,6 @@ func (l *Label) KeyIn(array *[ShortKey]byte, parts []byte) []byte {
 		n += copy(array[n:], l.Tag)
 	}
 	return array[:n]
-}
-
-func appendHash(dst, parts []byte) []byte {
-	sum := sha256.Sum256(parts)
-	return hex.AppendEncode(append(dst, Hashed...), sum[:])
 }
 
 // Parts returns what a key has between its start and its tag.

@@ -1,4 +1,4 @@
-package runtime
+package adapt
 
 import (
 	"math"
@@ -26,8 +26,8 @@ const (
 	longestCall = time.Hour
 )
 
-// A latency averages how long calls take.
-type latency struct {
+// A Latency averages how long calls take.
+type Latency struct {
 	sum, calls atomic.Int64 // since the last reading, in nanoseconds
 
 	// One reader at a time uses these.
@@ -37,7 +37,7 @@ type latency struct {
 }
 
 // add adds a call.
-func (a *latency) add(took time.Duration) {
+func (a *Latency) add(took time.Duration) {
 	a.sum.Add(int64(min(max(took, 0), longestCall)))
 	a.calls.Add(1)
 }
@@ -45,7 +45,7 @@ func (a *latency) add(took time.Duration) {
 // read returns the averages at an instant, 0 if there never was a call. A call
 // that is added at the same moment may count half in this reading and half in the
 // next.
-func (a *latency) read(now time.Duration) (recent, usual time.Duration) {
+func (a *Latency) read(now time.Duration) (recent, usual time.Duration) {
 	if calls := float64(a.calls.Swap(0)); calls > 0 {
 		a.average(float64(a.sum.Swap(0))/calls, calls, now)
 	}
@@ -53,7 +53,7 @@ func (a *latency) read(now time.Duration) (recent, usual time.Duration) {
 }
 
 // average averages in the mean of so many calls.
-func (a *latency) average(mean, calls float64, now time.Duration) {
+func (a *Latency) average(mean, calls float64, now time.Duration) {
 	passed := now - a.last
 	a.last = now
 	if a.reads++; a.reads == 1 {

@@ -1,8 +1,7 @@
-package runtime
+package server
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -23,64 +22,65 @@ const (
 	// shardingWindow is how long a key of a check counts: longer than the check
 	// takes.
 	shardingWindow = 5 * time.Second
-	// shardingAgain is the time after which a check that was not conclusive is
-	// made again. Each further one waits eight times as long.
-	shardingAgain = time.Second
 )
 
 // checkMark is in the keys of a check, and in no other: no part of a key has it.
 const checkMark = "%check:"
 
-// checkSharding has new stores check for sharding.
-var checkSharding = true
-
-// errSharded is the error of calls to a store that shards.
-var errSharded = private.New("keys are sharded by a proxy")
-
-const shardedLine = "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold; " +
-	"connect to the servers directly, or with a redis.Ring or redis.ClusterClient"
-
-// A shardingCheck finds out whether the only server of a client is a proxy that
+// A Sharding finds out whether the only server of a client is a proxy that
 // sends a script to the server of its first key. Then a key has two states: what
 // a script counts that has the key as its first, and what one counts that has
 // another first.
-type shardingCheck struct {
-	store *RedisStore
-	ctx   context.Context
-	end   context.CancelFunc
-	again time.Duration
+type Sharding struct {
+	Client  redis.UniversalClient
+	Library *script.Library
+	// Again is the time after which a check that was not conclusive is made again.
+	// Each further one waits eight times as long.
+	Again time.Duration
+	// Sharded hears once that keys are sharded, Unknown that no check was conclusive,
+	// and Panicked of a panic in the client.
+	Sharded  func()
+	Unknown  func(error)
+	Panicked func(value any)
 
 	sharded atomic.Bool
 	made    atomic.Int32
 
 	mu      sync.Mutex
+	ctx     context.Context // nil: no check was begun
+	end     context.CancelFunc
 	closed  bool
 	running sync.WaitGroup
 }
 
-// newShardingCheck returns the check of a store, which begins when a batch is
-// shared; or nil, if the client itself knows several servers.
-func newShardingCheck(s *RedisStore) *shardingCheck {
-	switch s.client.(type) {
+// Shards reports whether one server may stand for others: unless the client itself
+// knows several.
+func Shards(client redis.UniversalClient) bool {
+	switch client.(type) {
 	case *redis.ClusterClient, *redis.Ring:
-		return nil
+		return false
 	}
-	c := &shardingCheck{store: s, again: shardingAgain}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	s.cfg.Shared = func(key, other string) { c.begin(key, other, 1, c.again) }
-	return c
+	return true
 }
 
-// found reports whether keys are sharded.
-func (c *shardingCheck) found() bool { return c != nil && c.sharded.Load() }
+// Found reports whether keys are sharded.
+func (c *Sharding) Found() bool { return c != nil && c.sharded.Load() }
 
-// begin makes a check in the background, unless the store is closed, and others
-// later as long as none is conclusive. Key and other are two keys of one batch.
-func (c *shardingCheck) begin(key, other string, try int, again time.Duration) {
+// Made returns how many checks have been made.
+func (c *Sharding) Made() int { return int(c.made.Load()) }
+
+// Begin makes a check in the background, and others later as long as none is
+// conclusive, unless it is closed. Key and other are two keys of one batch.
+func (c *Sharding) Begin(key, other string) { c.begin(key, other, 1, c.Again) }
+
+func (c *Sharding) begin(key, other string, try int, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.sharded.Load() {
 		return
+	}
+	if c.ctx == nil {
+		c.ctx, c.end = context.WithCancel(context.Background())
 	}
 	c.running.Go(func() {
 		conclusive, err := c.check(key, other)
@@ -89,28 +89,28 @@ func (c *shardingCheck) begin(key, other string, try int, again time.Duration) {
 		case try < shardingTries:
 			time.AfterFunc(again, func() { c.begin(key, other, try+1, 8*again) })
 		default:
-			if e := c.store.listeners.Load(); e != nil {
-				e.log.write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", private.Hide(err)))
-			}
+			c.Unknown(private.Hide(err))
 		}
 	})
 }
 
-// close ends the check and returns when it has ended.
-func (c *shardingCheck) close() {
+// Close ends the check and returns when it has ended.
+func (c *Sharding) Close() {
 	c.mu.Lock()
 	c.closed = true
+	if c.end != nil {
+		c.end()
+	}
 	c.mu.Unlock()
-	c.end()
 	c.running.Wait()
 }
 
 // check makes a check, and reports whether its result is certain. One that found
 // sharding is told of at once.
-func (c *shardingCheck) check(key, other string) (conclusive bool, err error) {
+func (c *Sharding) check(key, other string) (conclusive bool, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			c.store.cfg.Panicked(value)
+			c.Panicked(value)
 		}
 	}()
 	c.made.Add(1)
@@ -119,9 +119,7 @@ func (c *shardingCheck) check(key, other string) (conclusive bool, err error) {
 		return false, err
 	}
 	if sharded && !c.sharded.Swap(true) {
-		if e := c.store.listeners.Load(); e != nil {
-			e.log.write(slog.LevelError, shardedLine, 0)
-		}
+		c.Sharded()
 	}
 	return true, nil
 }
@@ -132,7 +130,7 @@ var errStrange = private.New("keys were lost or charged meanwhile")
 // its own, and then at all of them by one script again. Sharding is proved by a
 // key that is whole when it is first and charged when another is. One that is
 // whole for both has been evicted, or Redis has been emptied.
-func (c *shardingCheck) sharding(key, other string) (bool, error) {
+func (c *Sharding) sharding(key, other string) (bool, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, shardingTime)
 	defer cancel()
 	calls := shardingCalls(key, other)
@@ -185,8 +183,8 @@ func shardingCalls(key, other string) []terms.Call {
 // execute has a script executed for each of some batches, outside of the store's
 // own batches: which key is the first matters. A client with a time of its own
 // does not call the hooks, which may count commands.
-func (c *shardingCheck) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
-	client := c.store.client
+func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
+	client := c.Client
 	if node, ok := client.(*redis.Client); ok {
 		client = node.WithTimeout(shardingTime)
 	}
@@ -223,8 +221,8 @@ func (c *shardingCheck) execute(ctx context.Context, op script.Operation, batche
 	return nil
 }
 
-func (c *shardingCheck) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
-	if panicked := c.store.cfg.Library.Send(ctx, client, executions); panicked != nil {
-		c.store.cfg.Panicked(panicked)
+func (c *Sharding) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
+	if panicked := c.Library.Send(ctx, client, executions); panicked != nil {
+		c.Panicked(panicked)
 	}
 }

@@ -1,14 +1,15 @@
-package runtime_test
+package keytext
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
-	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 func TestPattern(t *testing.T) {
@@ -32,9 +33,8 @@ func TestPattern(t *testing.T) {
 		{"with blanks", "with blanks", false},
 		{"%sha256-" + strings.Repeat("0a", 32), "%sha256-" + strings.Repeat("0a", 32), false},
 	} {
-		text, prefix, err := runtime.ParsePattern(test.written)
-		if err != nil || text != test.text || prefix != test.prefix {
-			t.Errorf("%q: got %q, %t, %v", test.written, text, prefix, err)
+		if p, err := ParsePattern(test.written); err != nil || p != (Pattern{test.text, test.prefix}) {
+			t.Errorf("%q: got %+v, %v", test.written, p, err)
 		}
 	}
 	for _, test := range []struct{ written, want string }{
@@ -54,27 +54,34 @@ func TestPattern(t *testing.T) {
 		{"%41", "no key has the escape %41: write A"},
 		{strings.Repeat("x", 1025), "a pattern of 1025 bytes, the most is 1024"},
 	} {
-		if _, _, err := runtime.ParsePattern(test.written); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := ParsePattern(test.written); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%.40q: got %v, want %q", test.written, err, test.want)
 		}
 	}
 }
 
 // Every key can be written as a pattern of its own, and as the beginning of
-// others.
+// others. JSON holds the first.
 func TestEveryKeyHasAPattern(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		key := runtime.NewKey()
-		for _, part := range rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.StringMatching(`[*%:{}a]{0,3}`)), 0, 3).Draw(t, "parts") {
-			key.AddString(part)
+		var key []byte
+		part := rapid.OneOf(rapid.String(), rapid.StringMatching(`[*%:{}a]{0,3}`), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+		for i, part := range rapid.SliceOfN(part, 0, 3).Draw(t, "parts") {
+			if i > 0 {
+				key = append(key, ':')
+			}
+			key = spec.AppendEscaped(key, part)
 		}
-		written := strings.ReplaceAll(key.String(), "*", "%2A")
-		if text, prefix, err := runtime.ParsePattern(written); err != nil || prefix || text != key.String() {
-			t.Errorf("%q: got %q, %t, %v", written, text, prefix, err)
-		}
-		if text, prefix, err := runtime.ParsePattern(written + "*"); err != nil || !prefix || text != key.String() {
-			t.Errorf("%q*: got %q, %t, %v", written, text, prefix, err)
+		for _, p := range []Pattern{{string(key), false}, {string(key), true}} {
+			for _, written := range []string{p.String(), p.JSON()} {
+				if got, err := ParsePattern(written); err != nil || got != p {
+					t.Errorf("%q: got %+v, %v, want %+v", written, got, err, p)
+				}
+			}
+			if !utf8.ValidString(p.JSON()) {
+				t.Errorf("%q is not UTF-8", p.JSON())
+			}
 		}
 	})
 }
@@ -94,34 +101,58 @@ func longest(patterns []string, key string) (found int) {
 	return found
 }
 
+// newTable returns a table of patterns without escapes, with their places as values.
+func newTable(written []string) *Table {
+	t := new(Table)
+	for i, s := range written {
+		t.Add(unescaped(s), uint32(i))
+	}
+	return t
+}
+
+func unescaped(written string) Pattern {
+	text, prefix := strings.CutSuffix(written, "*")
+	return Pattern{text, prefix}
+}
+
+func place(value uint32, found bool) int {
+	if !found {
+		return -1
+	}
+	return int(value)
+}
+
 // checkTable compares a table with the model, for keys and all that is near the
 // patterns.
 func checkTable(t interface{ Fatalf(string, ...any) }, patterns, keys []string) {
 	slices.Sort(patterns)
 	patterns = slices.Compact(patterns)
-	table := runtime.NewKeyTable(patterns)
+	table := newTable(patterns)
 	for _, p := range patterns {
 		text := strings.TrimSuffix(p, "*")
 		keys = append(keys, text, text+"a", text+":", text+strings.Repeat("b", 9), text[:len(text)/2])
 	}
 	for _, key := range keys {
-		if got, want := table.Find(key), longest(patterns, key); got != want {
+		if got, want := place(table.Find([]byte(key))), longest(patterns, key); got != want {
 			t.Fatalf("%q: got pattern %d, want %d of %q", key, got, want, patterns)
 		}
 	}
 	for i, p := range patterns {
-		if got := table.Get(p); got != i {
+		if got := place(table.Get(unescaped(p))); got != i {
 			t.Fatalf("pattern %q is the %dth, not the %dth", p, i, got)
 		}
-		if got := table.Name(i); got != p {
+		if got := table.Least(uint32(i)); got != p {
 			t.Fatalf("pattern %q is called %q", p, got)
+		}
+		if table.Add(unescaped(p), 0) {
+			t.Fatalf("pattern %q is there twice", p)
 		}
 	}
 }
 
 // A table finds what the model does, also where many prefixes are the beginnings
 // of others.
-func TestKeyTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(
@@ -140,7 +171,7 @@ func TestKeyTable(t *testing.T) {
 }
 
 // Of many lengths the longest prefix holds, however the patterns are nested.
-func TestKeyTableOfManyLengths(t *testing.T) {
+func TestTableOfManyLengths(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 9, 200, 1000} {
 		var nested, spread []string
@@ -158,7 +189,7 @@ func TestKeyTableOfManyLengths(t *testing.T) {
 	}
 }
 
-func FuzzKeyTable(f *testing.F) {
+func FuzzTable(f *testing.F) {
 	f.Add("a*\nab\nabc*", "abcd")
 	f.Add("*\ntenant-1\ntenant-*\ntenant-12:*", "tenant-12:x")
 	f.Fuzz(func(t *testing.T, lines, key string) {

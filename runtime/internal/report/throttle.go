@@ -1,22 +1,22 @@
-package runtime
+package report
 
 import (
 	"sync/atomic"
 	"time"
 )
 
-// logInterval is the least time between two log lines of one rule and kind.
-const logInterval = time.Second
+// interval is the least time between two log lines of one rule and kind.
+const interval = time.Second
 
-// A throttle lets one line pass in every logInterval.
-type throttle struct {
+// A Throttle lets one line pass in every interval.
+type Throttle struct {
 	last    lastLine
 	skipped atomic.Int64
 }
 
-// due reports whether a line may be written at an instant, and how many lines
+// Due reports whether a line may be written at an instant, and how many lines
 // were left out since the last one.
-func (t *throttle) due(now time.Duration) (skipped int64, ok bool) {
+func (t *Throttle) Due(now time.Duration) (skipped int64, ok bool) {
 	if !t.last.due(now) {
 		t.skipped.Add(1)
 		return 0, false
@@ -31,13 +31,13 @@ type lastLine struct{ at atomic.Int64 }
 func (l *lastLine) due(now time.Duration) bool {
 	// A call that arrived later may get here first.
 	last := l.at.Load()
-	return (last == 0 || (now-time.Duration(last)).Abs() >= logInterval) && l.at.CompareAndSwap(last, int64(now))
+	return (last == 0 || (now-time.Duration(last)).Abs() >= interval) && l.at.CompareAndSwap(last, int64(now))
 }
 
-// A stripedThrottle is a throttle for what happens on all processors at once. They
+// A StripedThrottle is a Throttle for what happens on all processors at once. They
 // would wait for each other if they counted in one place, so each caller counts in
 // its stripe, which is any number.
-type stripedThrottle struct {
+type StripedThrottle struct {
 	last    lastLine
 	_       [56]byte
 	skipped [8]struct {
@@ -46,7 +46,8 @@ type stripedThrottle struct {
 	}
 }
 
-func (t *stripedThrottle) due(now time.Duration, stripe uint32) (skipped int64, ok bool) {
+// Due is that of a Throttle, for a caller with a stripe.
+func (t *StripedThrottle) Due(now time.Duration, stripe uint32) (skipped int64, ok bool) {
 	if !t.last.due(now) {
 		t.skipped[stripe%uint32(len(t.skipped))].Add(1)
 		return 0, false

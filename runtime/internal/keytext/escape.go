@@ -1,0 +1,112 @@
+// Package keytext is how callers are written in Redis keys, and how operators write
+// them.
+//
+// It is handed the parts of one caller's key, or a text that an operator has written. It
+// promises that different parts never give one text, that no part can look like a tag or
+// a hash, and that a pattern which no key can match is an error. It never keeps what it
+// is handed, except for the patterns in a [Table], and knows neither prefixes nor rules.
+package keytext
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/rategen/rategen/internal/spec"
+)
+
+// Hashed starts the hash that stands for parts which are too long. No part reads like
+// this: a % is escaped.
+const Hashed = "%sha256-"
+
+// Longer returns how many bytes longer a part is once it is escaped.
+func Longer[T string | []byte](part T) (bytes int) {
+	for i := 0; i < len(part); i++ {
+		bytes += int(longer[part[i]])
+	}
+	return bytes
+}
+
+// longer holds how many bytes longer each byte of a part is in a key.
+var longer = func() (longer [256]uint8) {
+	for c := range longer {
+		if spec.IsEscaped(byte(c)) {
+			longer[c] = 2
+		}
+	}
+	return longer
+}()
+
+// AppendHash appends what stands for parts that are too long.
+func AppendHash(dst, parts []byte) []byte {
+	sum := sha256.Sum256(parts)
+	return hex.AppendEncode(append(dst, Hashed...), sum[:])
+}
+
+// IsHash reports whether a text is what AppendHash appends.
+func IsHash(text string) bool {
+	digits, is := strings.CutPrefix(text, Hashed)
+	if !is {
+		return false
+	}
+	sum, err := hex.DecodeString(digits)
+	return err == nil && len(sum) == sha256.Size && strings.ToLower(digits) == digits
+}
+
+// Parse checks the text of a key as an operator writes it, and returns it as it is in
+// Redis. %2A may stand for the byte *, and %XX for a byte above 0x7F, which JSON cannot
+// always hold.
+func Parse(s string) (string, error) {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		c := s[i]
+		plain = c == ':' || c != '*' && longer[c] == 0
+	}
+	if plain {
+		return s, nil
+	}
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '*':
+			return "", fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
+		case c == '%':
+			b, ok := unhex(s[i+1:])
+			switch {
+			case !ok:
+				return "", fmt.Errorf("a %% without two of the digits 0 to 9 and A to F: write %%25 for the byte")
+			case b == '*' || b >= 0x80:
+				text = append(text, b)
+			case longer[b] != 0:
+				text = append(text, s[i:i+3]...)
+			default:
+				return "", fmt.Errorf("no key has the escape %s: write %c", s[i:i+3], b)
+			}
+			i += 2
+		case c != ':' && longer[c] != 0:
+			return "", fmt.Errorf("no key has the byte %q: write %%%02X", c, c)
+		default:
+			text = append(text, c)
+		}
+	}
+	return string(text), nil
+}
+
+// unhex returns the byte that the first two digits of s are.
+func unhex(s string) (b byte, ok bool) {
+	if len(s) < 2 {
+		return 0, false
+	}
+	for _, c := range []byte(s[:2]) {
+		switch {
+		case '0' <= c && c <= '9':
+			b = b<<4 | (c - '0')
+		case 'A' <= c && c <= 'F':
+			b = b<<4 | (c - 'A' + 10)
+		default:
+			return 0, false
+		}
+	}
+	return b, true
+}

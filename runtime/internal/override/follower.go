@@ -1,0 +1,149 @@
+package override
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/stale"
+)
+
+const (
+	// first is how long Start waits for the first answer, so that a limit which is
+	// switched off stays off when a program starts.
+	first = 100 * time.Millisecond
+	// grace is how long a source may go on when its context has ended.
+	grace = time.Second
+	// again is how often one and the same error is reported again.
+	again = time.Minute
+	// unmetAfter is how long a name may be overridden without a call before it is told.
+	unmetAfter = time.Minute
+)
+
+var errHangs = private.New("the override source goes on after its context has ended")
+
+// A Follower asks a source again and again. Its functions are called by one goroutine,
+// but for Failed, which is safe for concurrent use.
+type Follower[T any] struct {
+	Interval time.Duration
+	// Read asks the source. An error that is a [stale.Error] comes with a value.
+	Read func(ctx context.Context) (T, error)
+	// Apply puts a value in force. After Failed it is to report it even if it is
+	// in force already.
+	Apply func(value T, recovered bool) error
+	// Failed reports why no value came into force.
+	Failed func(error)
+	// Same reports whether two errors are one to a reader, whatever their texts are.
+	Same func(a, b error) bool
+	// Panicked reports a panic of the source, or of an error of its.
+	Panicked func(value any)
+
+	stop     context.CancelFunc
+	done     chan struct{} // closed when it has ended
+	failed   error         // the last reported error, nil after a success
+	reported time.Time
+}
+
+// Start begins to ask, in a goroutine of its own. It returns after the first answer, or
+// a tenth of a second.
+func (f *Follower[T]) Start() {
+	var ctx context.Context
+	ctx, f.stop = context.WithCancel(context.Background())
+	f.done = make(chan struct{})
+	answered := make(chan struct{})
+	go func() {
+		defer close(f.done)
+		f.poll(ctx)
+		close(answered)
+		tick := time.NewTicker(f.Interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				f.poll(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	clock.Await(answered, first)
+}
+
+// poll asks the source once, and puts its value in force.
+func (f *Follower[T]) poll(ctx context.Context) {
+	defer func() {
+		if value := recover(); value != nil {
+			f.Panicked(value)
+		}
+	}()
+	allowed := max(f.Interval, time.Second)
+	asking, cancel := context.WithTimeout(ctx, allowed)
+	defer cancel()
+	late := time.AfterFunc(allowed+grace, func() { f.Failed(errHangs) })
+	value, err := f.read(asking)
+	err = private.Hide(err)
+	told := !late.Stop() || f.failed != nil
+	if ctx.Err() != nil {
+		return // closed meanwhile
+	}
+	if last := (*stale.Error)(nil); err == nil || errors.As(err, &last) {
+		err = cmp.Or(f.Apply(value, err == nil && told), err)
+	}
+	if err == nil {
+		f.failed = nil
+	} else if f.failed == nil || time.Since(f.reported) >= again || err.Error() != f.failed.Error() && !f.Same(err, f.failed) {
+		f.failed, f.reported = err, time.Now()
+		f.Failed(err)
+	}
+}
+
+func (f *Follower[T]) read(ctx context.Context) (value T, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			f.Panicked(panicked)
+			err = private.Errorf("the override source has panicked: %s", private.TextOfPanic(panicked))
+		}
+	}()
+	return f.Read(ctx)
+}
+
+// Close ends the asking. It returns an error if the source goes on for a second.
+func (f *Follower[T]) Close() error {
+	f.stop()
+	if !clock.Await(f.done, grace) {
+		return errHangs
+	}
+	return nil
+}
+
+// Unmet knows since when names are overridden, to tell once of each that no call has
+// used. A misspelt name changes nothing, and only being told shows it.
+type Unmet struct {
+	since map[string]time.Time // zero: told
+}
+
+// Due returns those of the overridden names that have been so for a minute, each once.
+// The names are in order.
+func (u *Unmet) Due(names []string) (due []string) {
+	maps.DeleteFunc(u.since, func(name string, _ time.Time) bool {
+		_, is := slices.BinarySearch(names, name)
+		return !is
+	})
+	if u.since == nil {
+		u.since = make(map[string]time.Time)
+	}
+	for _, name := range names {
+		if since, is := u.since[name]; !is {
+			u.since[name] = time.Now()
+		} else if !since.IsZero() && time.Since(since) >= unmetAfter {
+			due = append(due, name)
+			u.since[name] = time.Time{}
+		}
+	}
+	return due
+}

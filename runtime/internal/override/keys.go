@@ -1,0 +1,121 @@
+// Package override keeps up with overrides that change while a program runs.
+//
+// It is handed a source and two functions: one that reads it and one that puts what was
+// read in force. It promises that the source is asked at every interval by one goroutine
+// at a time, that a source which hangs or panics is reported and stops nothing, that one
+// and the same error is reported once a minute, and that a rule's many keys take little
+// more memory than their patterns. It never decides what an override means for a rule,
+// and never puts anything in force after Close.
+package override
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/keytext"
+	"github.com/rategen/rategen/runtime/internal/private"
+)
+
+// MaxKeys is how many keys of a rule may have overrides.
+const MaxKeys = 1_000_000
+
+// Unset is a number that a [Change] leaves as it is.
+const Unset = -1
+
+// A Change is what holds for a key in place of what holds for its rule.
+type Change struct {
+	Max     int64         // or Unset
+	Window  time.Duration // or 0
+	Mode    int8          // or Unset
+	Enabled int8          // 1 and 0 are on and off, or Unset
+}
+
+// Keys are the changes for the keys of one rule. They do not change, and hold as much
+// memory as the patterns do and little more: patterns that change the same share it.
+type Keys struct {
+	table   keytext.Table
+	changes []Change // what the table's values refer to
+	n       int      // patterns
+}
+
+// NewKeys returns the changes of some patterns, which names lists in order. The error
+// names the first that makes no sense, and begins behind the name of the rule.
+func NewKeys(names []string, change func(name string) (Change, error)) (*Keys, error) {
+	if len(names) > MaxKeys {
+		return nil, fmt.Errorf(": %d keys, the most is %d", len(names), MaxKeys)
+	}
+	k := &Keys{n: len(names)}
+	known := make(map[Change]uint32)
+	for i, name := range names {
+		if err := k.add(name, change, known); err == errTwice {
+			return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(name), i+1, len(names), private.Text(same(names, name)))
+		} else if err != nil {
+			return nil, private.Errorf(", key %.80q (%d of %d in order): %w", private.Text(name), i+1, len(names), err)
+		}
+	}
+	k.changes = slices.Clip(k.changes)
+	return k, nil
+}
+
+var errTwice = private.New("a pattern is given twice")
+
+func (k *Keys) add(name string, change func(name string) (Change, error), known map[Change]uint32) error {
+	p, err := keytext.ParsePattern(name)
+	if err != nil {
+		return err
+	}
+	c, err := change(name)
+	if err != nil {
+		return err
+	}
+	value, is := known[c]
+	if !is {
+		value = uint32(len(k.changes))
+		known[c] = value
+		k.changes = append(k.changes, c)
+	}
+	if !k.table.Add(p, value) {
+		return errTwice
+	}
+	return nil
+}
+
+// same returns the first of names that is the pattern of name.
+func same(names []string, name string) string {
+	p, _ := keytext.ParsePattern(name)
+	return names[slices.IndexFunc(names, func(other string) bool {
+		o, err := keytext.ParsePattern(other)
+		return err == nil && o == p
+	})]
+}
+
+// Len returns how many patterns there are.
+func (k *Keys) Len() int { return k.n }
+
+// Changes returns the different changes. They must not be changed.
+func (k *Keys) Changes() []Change { return k.changes }
+
+// Find returns which of the changes holds for a key, and false if none does.
+func (k *Keys) Find(key []byte) (change uint32, found bool) { return k.table.Find(key) }
+
+// Pattern returns the least of the patterns that have a change.
+func (k *Keys) Pattern(change uint32) string { return k.table.Least(change) }
+
+// Equal reports whether n patterns and their changes are those of k.
+func (k *Keys) Equal(n int, all iter.Seq2[string, Change]) bool {
+	if n != k.n {
+		return false
+	}
+	for name, change := range all {
+		p, err := keytext.ParsePattern(name)
+		if err != nil {
+			return false
+		}
+		if value, found := k.table.Get(p); !found || k.changes[value] != change {
+			return false
+		}
+	}
+	return true
+}
