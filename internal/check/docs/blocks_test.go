@@ -33,6 +33,7 @@ const tutorial = "TestTutorial compares it with what the commands print"
 var shownBlocks = []shown{
 	{page: "ARCHITECTURE.md", has: "flowchart LR", reason: "TestDiagram of internal/check/imports compares it with the imports"},
 	{page: "README.md", has: "enough greetings", reason: ".ci/quickstart compares it with what the program prints"},
+	{page: "README.zh-CN.md", has: "429 Too Many Requests", reason: "TestTranslation compares it with README.md"},
 	{page: "README.zh-CN.md", has: "enough greetings", reason: "TestTranslation compares it with README.md"},
 	{page: "docs/directive.md", has: "limits    EmployeeService.GetByID", reason: "a test of cmd/rategen compares it with the golden file"},
 	{page: "docs/editors.md", has: "(ratelimit)", reason: "golangci-lint prints it; it is built from the network, and was tried by hand"},

@@ -72,6 +72,13 @@ type (
 	settings struct{}
 )
 
+// EmployeeService and what is generated for it.
+type EmployeeService any
+
+func NewRateLimitedEmployeeService(next EmployeeService, _ *runtime.Limiter) EmployeeService {
+	return next
+}
+
 func (*Queue) Len() int { return 0 }
 
 func (settings) Int(context.Context, string) (int64, error) { return 0, nil }
@@ -83,6 +90,7 @@ var (
 	flags                 settings
 	limiter               *runtime.Limiter
 	orderRule, exportRule *runtime.Rule
+	plain                 EmployeeService
 	store                 *runtime.RedisStore
 	userID                string
 )
