@@ -43,7 +43,6 @@ var shownBlocks = []shown{
 	{page: "docs/grpc.md", has: "A client without a retry policy", reason: "the times differ in every run of examples/grpc, whose test checks the rest"},
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
-	{page: "docs/migrating.md", has: "@RateLimiting(", reason: "Java, to compare with"},
 	{page: "docs/page.md", has: "POST /limits/api/actions", reason: "TestPageOfLimits of examples/service makes both requests"},
 	{page: "docs/recipes.md", has: "quotas.Exceptions", reason: "a line of the reader's own package; TestQuotas of examples/quotas has one like it"},
 	{page: "docs/operating.md", has: "BLOCKED", reason: operating},

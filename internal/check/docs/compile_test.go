@@ -72,13 +72,6 @@ type (
 	settings struct{}
 )
 
-// EmployeeService and what is generated for it.
-type EmployeeService any
-
-func NewRateLimitedEmployeeService(next EmployeeService, _ *runtime.Limiter) EmployeeService {
-	return next
-}
-
 func (*Queue) Len() int { return 0 }
 
 func (settings) Int(context.Context, string) (int64, error) { return 0, nil }
@@ -90,10 +83,20 @@ var (
 	flags                 settings
 	limiter               *runtime.Limiter
 	orderRule, exportRule *runtime.Rule
-	plain                 EmployeeService
 	store                 *runtime.RedisStore
 	userID                string
 )
+`
+
+// employees is what README.md takes for granted: a service and what is generated for it.
+const employees = `
+type EmployeeService any
+
+func NewRateLimitedEmployeeService(next EmployeeService, _ *runtime.Limiter) EmployeeService {
+	return next
+}
+
+var plain EmployeeService
 `
 
 // Go code in the documentation is formatted, its directives are valid, and it
@@ -129,7 +132,11 @@ func TestGoCode(t *testing.T) {
 				continue
 			}
 			if strings.HasPrefix(file, "package x\n") { // a file has a package of its own
-				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), prelude)
+				given := prelude
+				if path == "README.md" {
+					given += employees
+				}
+				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), given)
 			}
 			scratch.Write(t, filepath.Join(module, dir, name), file)
 		}
