@@ -14,7 +14,7 @@
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
-// docs/benchmarks.md, docs/benchmarks.svg and bench/results/callers.md of a checkout. With -quick there is one
+// compare.md and callers.md in bench/results of a checkout. With -quick there is one
 // short round: it shows that everything works, and its numbers mean little.
 //
 // With -runs n all is measured n times, one run after the other. The tables are those
@@ -152,7 +152,7 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	return &result, nil
 }
 
-// publish writes what was found into the documentation.
+// publish writes what was found into bench/results.
 func publish(checkout string, runs []*contest.Result) error {
 	last := runs[len(runs)-1]
 	var curve bytes.Buffer
@@ -163,11 +163,8 @@ func publish(checkout string, runs []*contest.Result) error {
 	if len(last.Shared) == 0 {
 		return nil // the curve alone was measured
 	}
-	if err := os.WriteFile(filepath.Join(checkout, "docs", "benchmarks.svg"), report.Chart(last), 0o644); err != nil {
-		return err
-	}
 	var measured bytes.Buffer
 	report.Summary(&measured, last)
 	report.Write(&measured, report.Markdown, runs)
-	return page.Insert(filepath.Join(checkout, "docs", "benchmarks.md"), measured.Bytes())
+	return page.Insert(filepath.Join(checkout, "bench", "results", "compare.md"), measured.Bytes())
 }

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,14 +15,20 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// The exchange in the documentation is what a server writes.
+// The exchanges in the documentation are what a server writes.
 func TestDocumentedExchange(t *testing.T) {
-	page, err := os.ReadFile("../../docs/http.md")
+	documentedExchange(t, "../../docs/http.md", "shop.Orders.Place", 2, "too many orders, please wait", 0, 2)
+	documentedExchange(t, "../../README.md", "employee.EmployeeService.GetByID", 5, "too fast, have a cup of tea", 5)
+}
+
+// documentedExchange wants some of the answers to calls of a limited method on a page.
+func documentedExchange(t *testing.T, path, name string, most int64, message string, shown ...int) {
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		rule := &runtime.Rule{Name: "shop.Orders.Place", Window: 10 * time.Second, Max: 2, Message: "too many orders, please wait"}
+		rule := &runtime.Rule{Name: name, Window: 10 * time.Second, Max: most, Message: message}
 		limiter := newLimiter()
 		h := ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := limiter.Take(r.Context(), rule.Limit(nil)); err != nil {
@@ -30,7 +37,7 @@ func TestDocumentedExchange(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusCreated)
 		}))
-		for i := range 3 {
+		for i := range most + 1 {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/orders", nil))
 			var text strings.Builder
@@ -42,8 +49,8 @@ func TestDocumentedExchange(t *testing.T) {
 			if w.Body.Len() > 0 {
 				want += "\n" + w.Body.String()
 			}
-			if want = "```http\n" + want + "```\n"; i != 1 && !strings.Contains(string(page), want) {
-				t.Errorf("docs/http.md does not have:\n%s", want)
+			if want = "```http\n" + want + "```\n"; slices.Contains(shown, int(i)) && !strings.Contains(string(page), want) {
+				t.Errorf("%s does not have:\n%s", path, want)
 			}
 		}
 	})

@@ -3,7 +3,7 @@
 //
 // Usage:
 //
-//	go run ./cost/capacity [-write ../docs/capacity.md]
+//	go run ./cost/capacity [-write results/capacity.md]
 //	go run ./cost/capacity -simulate [-processes 1000] [-shards 6] [-lease 50ms] …
 //	go run ./cost/capacity -compare [-for 10s]
 //

@@ -11,7 +11,7 @@ import (
 // Callers writes the page of the curve of callers.
 func Callers(w io.Writer, result *contest.Result) {
 	fmt.Fprint(w, "# How many callers\n\nWritten by `cd bench && go run ./compare -cases '^curve ' -write ..`. What the limiters are, and\n"+
-		"how they are measured, stands in [how fast](../../docs/benchmarks.md#what-is-compared). Ratios are medians\n"+
+		"how they are measured, stands in [the comparison](compare.md#what-is-compared). Ratios are medians\n"+
 		"of the ratios within each round, and in brackets the middle half of these.\n\n")
 	for _, fact := range result.Facts[:2] {
 		fmt.Fprintln(w, "- "+fact)

@@ -1,5 +1,4 @@
-// Package report writes what a contest has found: as text, in Markdown and as
-// a picture.
+// Package report writes what a contest has found: as text and in Markdown.
 package report
 
 import (

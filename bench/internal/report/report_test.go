@@ -2,10 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,23 +19,6 @@ func TestNumbers(t *testing.T) {
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)
-		}
-	}
-}
-
-func TestTicks(t *testing.T) {
-	for _, test := range []struct {
-		most float64
-		want []float64
-	}{
-		{0, []float64{0}},
-		{1_100_000, []float64{0, 200_000, 400_000, 600_000, 800_000, 1_000_000}},
-		{3.9, []float64{0, 1, 2, 3}},
-		{5, []float64{0, 1, 2, 3, 4, 5}},
-		{74, []float64{0, 20, 40, 60}},
-	} {
-		if got := ticks(test.most); !slices.Equal(got, test.want) {
-			t.Errorf("ticks to %v: got %v, want %v", test.most, got, test.want)
 		}
 	}
 }
@@ -81,57 +60,6 @@ func result() *contest.Result {
 		r.Shared = append(r.Shared, table)
 	}
 	return r
-}
-
-// TestChart wants the chart to be XML that names every limiter in every panel,
-// with the length of a bar in proportion to what it stands for.
-func TestChart(t *testing.T) {
-	svg := Chart(result())
-	var (
-		words  strings.Builder
-		widths = map[string][]string{}
-	)
-	for decoder := xml.NewDecoder(bytes.NewReader(svg)); ; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch token := token.(type) {
-		case xml.CharData:
-			words.Write(token)
-			words.WriteString("|")
-		case xml.StartElement:
-			attr := map[string]string{}
-			for _, a := range token.Attr {
-				attr[a.Name.Local] = a.Value
-			}
-			if token.Name.Local == "rect" {
-				widths[attr["class"]] = append(widths[attr["class"]], attr["width"])
-			}
-		}
-	}
-	for _, l := range append(limiters.Rategen(), limiters.Peers()...) {
-		if n := strings.Count(words.String(), "|"+l.Name+"|"); n < 3 {
-			t.Errorf("%s is in %d of 3 panels", l.Name, n)
-		}
-	}
-	for _, want := range []string{`<CPU> & "co"`, "denied 3 of <4>", "500,000  5.0×", "256 callers, one hot key admitted", "decisions per second", "× redis_rate"} {
-		if !strings.Contains(words.String(), want) {
-			t.Errorf("the chart does not say %q", want)
-		}
-	}
-	if len(widths["rategen"]) != 3*len(limiters.Rategen()) || slices.ContainsFunc(widths["rategen"], func(w string) bool { return w != "510.0" }) {
-		t.Errorf("rategen's bars: %v", widths["rategen"])
-	}
-	if len(widths["floor"]) != 2*3 {
-		t.Errorf("the bars of floors: %v", widths["floor"])
-	}
-	if len(widths["peer"]) != 3*6 || slices.ContainsFunc(widths["peer"], func(w string) bool { return w != "102.0" }) {
-		t.Errorf("the bars of others: %v", widths["peer"])
-	}
 }
 
 func TestWrite(t *testing.T) {

@@ -12,35 +12,119 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the figures in docs/comparison.md")
+var update = flag.Bool("update", false, "rewrite the measured tables in docs/performance.md")
 
-// The figures of docs/comparison.md are those that bench has written into
-// docs/benchmarks.md: none is written by hand.
+// The pages of bench/results that figures are copied from.
+const (
+	comparison = "bench/results/compare.md"
+	callers    = "bench/results/callers.md"
+	capacity   = "bench/results/capacity.md"
+)
+
+// The tables of docs/performance.md are those that bench has measured: none is written
+// by hand.
 func TestComparedFigures(t *testing.T) {
-	const from, to = "docs/benchmarks.md", "docs/comparison.md"
-	measured := content(t, from)
-	summary := table(t, measured, "| decisions per second")
-	sizes := table(t, measured, "| limiter | 100 events")
+	const to = "docs/performance.md"
+	measured := content(t, comparison)
 	facts := regexp.MustCompile(`(?m)^- (Machine|Versions): .*$`).FindAllString(measured, -1)
 	if len(facts) != 2 {
-		t.Fatalf("%s names %q", from, facts)
+		t.Fatalf("%s names %q", comparison, facts)
 	}
-	want := "\n" + summary + "\nBytes of a key in Redis:\n\n" + sizes + "\n" + strings.Join(facts, "\n") + "\n\n"
-
-	const start, end = "<!-- figures -->\n", "<!-- /figures -->"
 	page := content(t, to)
-	before, rest, started := strings.Cut(page, start)
-	got, after, ended := strings.Cut(rest, end)
-	if !started || !ended {
-		t.Fatalf("%s has no place for figures", to)
+	for mark, want := range map[string]string{
+		"figures": "\n" + table(t, measured, "| decisions per second") + "\n" + strings.Join(facts, "\n") + "\n\n",
+		"sizes":   "\n" + table(t, measured, "| limiter | 100 events") + "\n",
+	} {
+		start, end := "<!-- "+mark+" -->\n", "<!-- /"+mark+" -->"
+		before, rest, started := strings.Cut(page, start)
+		got, after, ended := strings.Cut(rest, end)
+		if !started || !ended {
+			t.Fatalf("%s has no place for %s", to, mark)
+		}
+		if *update {
+			page = before + start + want + end + after
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: run go test ./internal/check/docs -run TestComparedFigures -update (-want +got):\n%s", to, diff)
+		}
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, to), []byte(before+start+want+end+after), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, to), []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: run go test ./internal/check/docs -run TestComparedFigures -update (-want +got):\n%s", to, diff)
 	}
+}
+
+// Figures in sentences and in tables of a selection are those of a cell of what bench
+// has measured.
+func TestCopiedFigures(t *testing.T) {
+	rate, p50 := "**decisions per second**\n\n", "**p50**\n\n"
+	readme := []string{"README.md", "README.zh-CN.md"}
+	performance := []string{"docs/performance.md"}
+	for _, c := range []struct {
+		pages                      []string
+		from, section, row, column string
+	}{
+		{readme, callers, rate, "rategen sliding-log zset", "8"},
+		{readme, callers, rate, "fixed window over rueidis", "8"},
+		{readme, callers, rate, "redis_rate over AutoPipeline", "8"},
+		{readme, comparison, "| decisions", "rategen sliding-log zset", "256 callers, 1,000 keys admitted"},
+		{readme, comparison, "| decisions", "redis_rate", "256 callers, 1,000 keys admitted"},
+		{readme, comparison, "| decisions", "rategen sliding-log zset", "256 callers, 1,000 keys, all denied"},
+		{readme, comparison, "| decisions", "redis_rate", "256 callers, 1,000 keys, all denied"},
+		{performance, comparison, "| decisions", "rategen sliding-log zset", "1 caller, 1,000 keys admitted"},
+		{performance, comparison, "| decisions", "redis_rate", "1 caller, 1,000 keys admitted"},
+		{performance, comparison, "| decisions", "sethvargo/go-redisstore", "1 caller, 1,000 keys admitted"},
+		{performance, comparison, "### Counts in memory", "rategen fixed-window", "a decision"},
+		{performance, comparison, "### Counts in memory", "rategen sliding-counter", "a decision"},
+		{performance, comparison, "### Counts in memory", "sethvargo/go-limiter", "a decision"},
+		{performance, comparison, "### Counts in memory", "x/time/rate in a sync.Map", "a decision"},
+		{performance, callers, rate, "rategen sliding-log zset", "8"},
+		{performance, callers, rate, "rategen token-bucket", "8"},
+		{performance, callers, rate, "fixed window over rueidis", "8"},
+		{performance, callers, rate, "redis_rate over AutoPipeline", "8"},
+		{performance, callers, rate, "redis_rate", "8"},
+		{performance, callers, p50, "rategen sliding-log zset", "8"},
+		{performance, callers, p50, "rategen token-bucket", "8"},
+		{performance, callers, p50, "fixed window over rueidis", "8"},
+		{performance, callers, p50, "redis_rate over AutoPipeline", "8"},
+		{performance, callers, p50, "redis_rate", "8"},
+		{performance, capacity, "| | µs alone", "`sliding-log` `storage=zset`", "a second"},
+		{performance, capacity, "| | µs alone", "`sliding-log` `storage=packed`", "a second"},
+		{performance, capacity, "| | µs alone", "`token-bucket`", "a second"},
+		{performance, capacity, "| | µs alone", "`concurrency`", "a second"},
+	} {
+		for _, figure := range cells(t, c.from, c.section, c.row, c.column) {
+			for _, page := range c.pages {
+				if !strings.Contains(content(t, page), figure) {
+					t.Errorf("%s does not have %s of %s: %s, %s", page, figure, c.from, c.row, c.column)
+				}
+			}
+		}
+	}
+}
+
+// cells returns what a row of the first table of a section has in the columns of a name,
+// without what stands in brackets.
+func cells(t *testing.T, path, section, row, column string) (found []string) {
+	t.Helper()
+	_, text, _ := strings.Cut(content(t, path), section)
+	lines := strings.Split(table(t, section+text, "|"), "\n")
+	names := strings.Split(lines[0], " | ")
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "| "+row+" |") {
+			continue
+		}
+		for i, cell := range strings.Split(line, " | ") {
+			if strings.Trim(names[i], "| ") == column {
+				cell, _, _ = strings.Cut(strings.Trim(cell, "| "), " (")
+				found = append(found, strings.TrimSuffix(cell, " ns"))
+			}
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has no cell %q, %q", path, row, column)
+	}
+	return found
 }
 
 // table returns the table that begins with some text.
@@ -78,7 +162,7 @@ func TestComparedVersions(t *testing.T) {
 		name, text, _ := strings.Cut(section, "\n\n")
 		sections[name] = text
 	}
-	measured := regexp.MustCompile(`(?m)^- Versions: .*$`).FindString(content(t, "docs/benchmarks.md"))
+	measured := regexp.MustCompile(`(?m)^- Versions: .*$`).FindString(content(t, comparison))
 	for name, path := range modules {
 		required := regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(path) + ` (\S+)$`)
 		for _, mod := range []string{"bench/go.mod", "examples/migrating/go.mod"} {
@@ -90,7 +174,7 @@ func TestComparedVersions(t *testing.T) {
 				continue // bench has not all of them
 			}
 			if mod == "bench/go.mod" && name != "httprate" && !strings.Contains(measured, strings.TrimPrefix(path, "github.com/")+" "+m[1]) {
-				t.Errorf("docs/benchmarks.md was measured with another %s than %s: run go run ./compare -cores 2 -write .. in bench", path, m[1])
+				t.Errorf("%s was measured with another %s than %s: run go run ./compare -cores 2 -write .. in bench", comparison, path, m[1])
 			}
 			if !strings.HasPrefix(sections[name], m[1]+" ") && !strings.HasPrefix(sections[name], m[1]+",") {
 				t.Errorf("docs/migrating.md: the section on %s does not begin with %s, which %s requires", name, m[1], mod)

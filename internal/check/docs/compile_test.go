@@ -88,6 +88,17 @@ var (
 )
 `
 
+// employees is what README.md takes for granted: a service and what is generated for it.
+const employees = `
+type EmployeeService any
+
+func NewRateLimitedEmployeeService(next EmployeeService, _ *runtime.Limiter) EmployeeService {
+	return next
+}
+
+var plain EmployeeService
+`
+
 // Go code in the documentation is formatted, its directives are valid, and it
 // compiles. A named block is a file: those of the tutorial make one package,
 // and those of all other pages one with README.md. Others are fragments, in packages of their own: files,
@@ -121,7 +132,11 @@ func TestGoCode(t *testing.T) {
 				continue
 			}
 			if strings.HasPrefix(file, "package x\n") { // a file has a package of its own
-				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), prelude)
+				given := prelude
+				if path == "README.md" {
+					given += employees
+				}
+				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), given)
 			}
 			scratch.Write(t, filepath.Join(module, dir, name), file)
 		}

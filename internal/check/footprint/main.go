@@ -1,7 +1,7 @@
 // Footprint measures what importing package runtime adds to a program that has go-redis
 // and net/http already: to its go.mod, its go.sum and its binary. And it measures what
 // go get of each package changes in a go.mod. It writes the results into
-// docs/compatibility.md, between the lines "<!-- measured -->" and "<!-- /measured -->",
+// bench/results/footprint.md, between the lines "<!-- measured -->" and "<!-- /measured -->",
 // and "<!-- got -->" and "<!-- /got -->".
 //
 // Usage, at the root of a checkout:
@@ -44,7 +44,7 @@ func run(checkout string, write bool) error {
 		fmt.Print(text, "\n", table)
 		return err
 	}
-	path := filepath.Join(checkout, "docs", "compatibility.md")
+	path := filepath.Join(checkout, "bench", "results", "footprint.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// TestGot wants docs/compatibility.md to tell what go get changes.
+// TestGot wants bench/results/footprint.md to tell what go get changes.
 func TestGot(t *testing.T) {
 	if !effort.Full() {
 		t.Skip("gets modules: in a full run only")
@@ -61,7 +61,7 @@ func TestGot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../docs/compatibility.md")
+	page, err := os.ReadFile("../../../bench/results/footprint.md")
 	if err != nil {
 		t.Fatal(err)
 	}

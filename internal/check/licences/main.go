@@ -1,5 +1,5 @@
 // Licences lists the modules that a program with rategen may be linked with, each with
-// its licence, in docs/licences.md between the lines "<!-- listed -->" and
+// its licence, in bench/results/licences.md between the lines "<!-- listed -->" and
 // "<!-- /listed -->". It looks at what the packages of the root module and of those
 // below runtime import, on Linux, macOS and Windows, without tests.
 //
@@ -38,7 +38,7 @@ func run(checkout string, write bool) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(checkout, "docs", "licences.md")
+	path := filepath.Join(checkout, "bench", "results", "licences.md")
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return err
