@@ -165,7 +165,7 @@ The options are:
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several: the max follows
     the load of the process, from 0.5 to 1.5 times max (default: fixed)
   - refund=CONDITION: Go boolean expression over parameters and results; if it
-    is true when the call returns, the call is not charged; #err is the error,
+    is true when the call returns, the charge is refunded; #err is the error,
     #result the first result (default: charges stay)
   - settle=INTEGER: real cost of the call: a Go integer expression over
     parameters and results, such as #result.Usage.Total, which replaces cost;

@@ -141,7 +141,7 @@ var Options = []Option{{
 	says:  says{TopicLimit: adaptiveSays},
 }, {
 	Name: "refund", guesses: "giveback undo", ownOnly: true, Value: "CONDITION",
-	Doc:     "Go boolean expression over parameters and results; if it is true when the call returns, the call is not charged; `#err` is the error, `#result` the first result",
+	Doc:     "Go boolean expression over parameters and results; if it is true when the call returns, the charge is refunded; `#err` is the error, `#result` the first result",
 	Default: "charges stay",
 	parse:   expression, fits: ratesOnly,
 	brief: func(*Settings) string { return "refund" },

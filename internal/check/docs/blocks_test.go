@@ -39,7 +39,6 @@ var shownBlocks = []shown{
 	{page: "docs/failures.md", has: "in every window", reason: "a formula"},
 	{page: "docs/grpc.md", has: "(the message)", reason: "fields of one exchange; the tests of runtime/rategrpc check each of them"},
 	{page: "docs/grpc.md", has: "grpc-status-details-bin", reason: "the time in the details differs in every run"},
-	{page: "docs/grpc.md", has: "A client without a retry policy", reason: "the times differ in every run of examples/grpc, whose test checks the rest"},
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
 	{page: "docs/migrating.md", has: "@RateLimiting(", reason: "Java, to compare with"},
