@@ -44,19 +44,19 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 	for _, name := range names {
 		switch name {
 		case "yes":
-			f.BoolVar(&o.yes, name, false, "do not ask")
+			f.BoolVar(&o.yes, name, false, "do not ask for confirmation")
 		case "n":
-			f.BoolVar(&o.dry, name, false, "change nothing: say what would be changed")
+			f.BoolVar(&o.dry, name, false, "change nothing: print what would be changed")
 		case "m":
 			f.StringVar(&o.why, name, "", "`reason` of the change, for the history; who makes it is in RATECTL_WHO or USER")
 		case "only":
-			f.StringVar(&o.only, name, "", "take only these `fields` away, separated by commas: max, window, mode, enabled, block, allow")
+			f.StringVar(&o.only, name, "", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow")
 		case "parts":
-			f.BoolVar(&o.parts, name, false, "the arguments after RULE are the parts of the key as they are, without escapes")
+			f.BoolVar(&o.parts, name, false, "the arguments after RULE are the parts of the key, without escapes")
 		case "max":
-			f.Int64Var(&o.max, name, 0, "judge by this `number` in place of the rule's max: for rules whose calls bring their own")
+			f.Int64Var(&o.max, name, 0, "use this `number` as the max, for rules whose calls bring their own")
 		case "near":
-			f.Float64Var(&o.near, name, nearShare, "a key is near its limit from this `share` of it on")
+			f.Float64Var(&o.near, name, nearShare, "`share` of the limit from which a key is near")
 		case "state":
 			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, broken (by another program), ok, off")
 		case "limit":
@@ -66,19 +66,19 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 		case "count":
 			f.IntVar(&o.count, name, 0, "end after `n` tables (default: 1 if standard output is no terminal, and otherwise never)")
 		case "page":
-			f.StringVar(&o.page, name, "", "`URL` of a live page, whose rates to show (RATECTL_PAGE)")
+			f.StringVar(&o.page, name, "", "show the rates of the live page at this `URL` (RATECTL_PAGE)")
 		case "keys":
-			f.StringVar(&o.pattern, name, "", "for the keys of a `pattern`, such as premium-* or one key, and not for the rule")
+			f.StringVar(&o.pattern, name, "", "for the keys of a `pattern`, such as premium-* or one key, in place of the rule")
 		case "set":
 			f.StringVar(&o.maxText, "max", "", "admit `n` in a window; 0 admits nobody")
 			f.DurationVar(&o.window, "window", 0, "the time that the max refers to")
 			f.StringVar(&o.mode, "mode", "", "enforce, soft or shadow")
-			f.StringVar(&o.enabled, "enabled", "", "false takes the limit away, true gives it back")
+			f.StringVar(&o.enabled, "enabled", "", "`bool`, of which false removes the limit and true restores it")
 		case "for":
-			f.DurationVar(&o.duration, name, 0, "for how `long`; then what held before without an end holds again")
-			f.StringVar(&o.until, "until", "", "until when, as 2026-11-22T15:00:00Z; never takes an end away")
+			f.DurationVar(&o.duration, name, 0, "for how `long`; then the previous permanent value holds")
+			f.StringVar(&o.until, "until", "", "`time` of expiry, as 2026-11-22T15:00:00Z, or never for none")
 		case "expiry":
-			f.DurationVar(&o.expiry, name, 0, "let keys live on for this long (default: what the rule's keys may need)")
+			f.DurationVar(&o.expiry, name, 0, "keep keys for this long (default: as long as the rule's keys may need)")
 		}
 	}
 }

@@ -26,7 +26,7 @@ func overview() string {
 
 const exitCodes = `
 Exit codes: 0 done; 1 Redis or the page failed, or overrides are invalid; 2 the
-command line is wrong; 3 there was nothing to do it to; 4 it needed a yes.
+command line is wrong; 3 there is no such key or override; 4 not confirmed.
 `
 
 // help returns the manual of one command.
@@ -115,29 +115,37 @@ func manual(args []string) (string, error) {
 	return c.help(), nil
 }
 
-// markdown returns the commands as the documentation has them. That says on its own
-// how a KEY is written.
+// markdown returns the commands as the documentation has them: each with a synopsis,
+// and one table of all flags. The page says on its own how a KEY is written.
 func markdown() string {
 	var text strings.Builder
+	var rows []string
 	for _, c := range commands() {
-		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n", c.name, strings.TrimSpace("ratectl "+c.name+" "+c.args), c.short, wrapped(marked(c.long), 88))
+		synopsis := strings.TrimSpace("ratectl " + c.name + " " + c.args)
 		own, _ := c.split()
-		if len(own) > 0 {
-			text.WriteString("\n| flag | meaning |\n|---|---|\n")
-		}
 		for _, f := range own {
-			name, usage := flag.UnquoteUsage(f)
-			fmt.Fprintf(&text, "| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(marked(usage+defaultOf(f)), "|", `\|`))
+			name, _ := flag.UnquoteUsage(f)
+			synopsis += fmt.Sprintf(" [-%s]", strings.TrimSpace(f.Name+" "+name))
+			if row := flagRow(f); !slices.Contains(rows, row) {
+				rows = append(rows, row)
+			}
 		}
-		text.WriteString("\n")
+		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n\n", c.name, synopsis, c.short, wrapped(marked(c.long), 88))
 	}
-	text.WriteString("### Flags of every command\n\n| flag | meaning |\n|---|---|\n")
+	slices.Sort(rows)
 	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
+	text.WriteString("### Flags of single commands\n\n| flag | meaning |\n|---|---|\n" + strings.Join(rows, ""))
+	text.WriteString("\n### Flags of every command\n\n| flag | meaning |\n|---|---|\n")
 	for _, f := range shared {
-		name, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(&text, "| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), marked(usage+defaultOf(f)))
+		text.WriteString(flagRow(f))
 	}
 	return text.String()
+}
+
+// flagRow returns a flag as a row of a table in Markdown.
+func flagRow(f *flag.Flag) string {
+	name, usage := flag.UnquoteUsage(f)
+	return fmt.Sprintf("| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(marked(usage+defaultOf(f)), "|", `\|`))
 }
 
 // marked escapes what Markdown would read as emphasis.

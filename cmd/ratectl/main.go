@@ -17,12 +17,11 @@
 // The exit code is
 //
 //	0  if the command did what it says
-//	1  if Redis or the page failed, or overrides are invalid; what was to be
-//	   changed in the hash is not
+//	1  if Redis or the page failed, or overrides are invalid; the hash is unchanged
 //	2  if the command line is wrong: an unknown command, flag or rule, a key that
 //	   no rule has, a file that cannot be read
-//	3  if there was nothing to do it to: no such key or override
-//	4  if it was to ask first, and there was no yes
+//	3  if there is no such key or override
+//	4  if a change was not confirmed
 package main
 
 import (

@@ -115,86 +115,77 @@ default that does not go with what a directive gives is left out.
 
 The options are:
 
-  - key=PART,PART...: whose calls are counted together: Go expressions
-    separated by commas, in which #id is the parameter id and #0 the first
-    (default: one budget for all callers)
-  - window=DURATION: the time that max refers to, 1ms to 366d; for concurrency,
-    after which the permits of a process that died are free; like burst, wait
-    and block also a Go constant, such as config.Window (default: 60s, for
-    concurrency 30s)
-  - max=INTEGER: calls admitted in a window, or in flight, 1 to 1,000,000 for
-    sliding-log and concurrency, and to 10¹² for the others, or a Go integer
-    expression such as #plan.PerMinute (default: 100)
+  - key=PART,PART...: Go expressions, separated by commas, of what is counted
+    apart: #id is the parameter id, #0 the first (default: one budget for all
+    callers)
+  - window=DURATION: the time that max refers to, 1ms to 366d, or a Go constant
+    such as config.Window; for concurrency, when the permits of a dead process
+    are free (default: 60s, for concurrency 30s)
+  - max=INTEGER: calls admitted in a window, or in flight: 1 to 1,000,000 for
+    sliding-log and concurrency, to 10¹² for others, or a Go integer expression
+    such as #plan.PerMinute (default: 100)
   - rate=MAX/WINDOW: short for max and window: rate=5/10s is max=5 window=10s,
-    and rate=100/s is max=100 window=1s (default: max and window)
+    rate=100/s is max=100 window=1s (default: max and window)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log)
-  - storage=zset|packed: how Redis keeps a sliding-log: zset is easy to look
-    at, packed is smallest and least work (default: zset)
-  - resolution=DURATION: times in a sliding-log fall to the start of a time
-    slice of this length, and leave the window together (default: exact)
+  - storage=zset|packed: how Redis stores a sliding-log: zset is readable by
+    hand, packed is smallest and fastest (default: zset)
+  - resolution=DURATION: times in a sliding-log are rounded down to a multiple
+    of this (default: exact)
   - buckets=N|NxM|auto: how a sliding-counter divides its window: 60 equal
     buckets, 6x10 layered ones, or auto, as wide as the traffic allows
     (default: 60)
   - burst=INTEGER: calls that a token-bucket or leaky-bucket admits at once, or
-    that may wait in its line, 1 to 10¹² (default: max, or as many as wait lets
-    in)
-  - cost=INTEGER: how many calls this one counts as, 1 to 250 for sliding-log
-    and concurrency, or a Go integer expression such as len(#items) (default:
-    1)
-  - when=CONDITION: Go boolean expression; while it is false the limit is not
-    applied (default: always applied)
+    that may wait in its queue, 1 to 10¹² (default: max, or as many as wait
+    lets in)
+  - cost=INTEGER: calls that this one counts as, 1 to 250 for sliding-log and
+    concurrency, or a Go integer expression such as len(#items) (default: 1)
+  - when=CONDITION: Go boolean expression; if it is false the limit does not
+    apply (default: always applied)
   - prefix=TEXT: start of the Redis key (default:
     rate_limit:<package>.<Interface>.<Method>:)
   - name=TEXT: the rule's name in errors, logs and metrics (default:
     <package>.<Interface>.<Method>)
-  - message=TEXT: text of the error of a refused call (default: rate limit
-    exceeded)
-  - fail=open|closed|local: what happens when Redis gives no answer: open lets
-    the call pass, closed refuses it, local lets this process decide alone
-    (default: the limiter's policy, open)
-  - wait=DURATION: how long a call may wait for its turn, the context's
-    deadline permitting; a leaky-bucket then spaces calls evenly (default: 0s)
-  - block=DURATION: for how long a caller that is denied stays denied, from
-    that denial on; further tries do not extend it (default: 0s, until there is
-    room)
-  - lease=DURATION: for keys with more calls than one Redis decides: for so
-    long a process admits calls by itself, from what it has charged ahead; it
-    costs that part of the window of the rate (default: 0s, Redis decides every
-    call)
-  - mode=enforce|soft|shadow: shadow counts calls and refuses none, to try a
-    limit out; soft does so and tells the method, which may do less: see
-    runtime.Exceeded; enforce refuses them (default: enforce)
-  - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several of them: the max
-    follows how busy the process is, from half to one and a half times max
-    (default: fixed)
+  - message=TEXT: text of the error of a refused call; {retry_after} in it is
+    the time to wait (default: rate limit exceeded)
+  - fail=open|closed|local: when Redis gives no answer, open admits the call,
+    closed refuses it, local decides by counts of this process (default: the
+    limiter's policy, open)
+  - wait=DURATION: how long a call may wait for its turn, at most until its
+    context's deadline; a leaky-bucket then spaces calls evenly (default: 0s)
+  - block=DURATION: how long a refused caller stays refused; further tries do
+    not extend it (default: 0s, until there is room)
+  - lease=DURATION: for very hot keys: each process reserves calls and admits
+    them locally for this long; costs at most lease/window of the rate
+    (default: 0s, Redis decides every call)
+  - mode=enforce|soft|shadow: enforce refuses calls; shadow only counts and
+    reports them, to try a limit out; soft also reports them to the method, by
+    runtime.Exceeded (default: enforce)
+  - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several: the max follows
+    the load of the process, from 0.5 to 1.5 times max (default: fixed)
   - refund=CONDITION: Go boolean expression over parameters and results; if it
-    is true when the call returns, the charge is given back; #err is the error,
+    is true when the call returns, the charge is refunded; #err is the error,
     #result the first result (default: charges stay)
-  - settle=INTEGER: Go integer expression over parameters and results, such as
-    #result.Usage.Total: what the call really cost; the difference to cost is
-    given back, or charged on top; a negative value means that it is not known,
-    and cost stays (default: cost stays)
-  - deny=CALL: Go call expression; the method returns what it gives when this
-    limit refuses the call, in which #err is the refusal (default: the error,
-    or an HTTP answer)
+  - settle=INTEGER: real cost of the call: a Go integer expression over
+    parameters and results, such as #result.Usage.Total, which replaces cost;
+    negative means unknown, and cost stays (default: cost stays)
+  - deny=CALL: Go call whose results the method returns when this limit refuses
+    it; #err is the refusal (default: the error, or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
     #c.Request().Context() (default: a parameter that is one, or has a method
     Context())
-  - type=NAME: name of the generated type, whose constructor is then New and
-    this name; one line of an interface suffices (default:
-    RateLimited<Interface>)
-  - except=METHOD,METHOD...: on an interface's line: methods that it leaves out
+  - type=NAME: name of the wrapper, whose constructor is New and this name; one
+    line of an interface suffices (default: RateLimited<Interface>)
+  - except=METHOD,METHOD...: on an interface's line: methods without this limit
     (default: none left out)
-  - only=METHOD,METHOD...: on an interface's line: the methods that it applies
-    to, in place of except (default: all methods)
-  - replace=all|NAME: on a method's line: this limit takes the place of all
-    limits of its interface, or of the one with that name, and is not added to
-    them (default: added to them)
-  - use=POLICY: the limit that a line //ratelimit:policy name=POLICY … declares
-    in the package, or in another one, as in use=limits.api: all that use it
-    count together (default: a limit of its own)
+  - only=METHOD,METHOD...: on an interface's line: the only methods with this
+    limit (default: all methods)
+  - replace=all|NAME: on a method's line: this limit replaces all limits of its
+    interface, or the one with that name (default: added to them)
+  - use=POLICY: the limit that a line //ratelimit:policy name=POLICY …
+    declares, also in another package: use=limits.api; all that use it count
+    together (default: a limit of its own)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:

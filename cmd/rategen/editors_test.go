@@ -15,10 +15,10 @@ type task struct {
 	ProblemMatcher json.RawMessage
 }
 
-// tasks returns the tasks of VS Code on the page about editors.
+// tasks returns the tasks of VS Code in the section about editors.
 func tasks(t *testing.T) []task {
 	t.Helper()
-	page, err := docs.Read("../../docs/editors.md")
+	page, err := docs.Read("../../docs/wiring.md")
 	if err != nil {
 		t.Fatal(err)
 	}

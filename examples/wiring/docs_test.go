@@ -20,7 +20,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	shown := map[string]bool{".": true, "mocks/gomock": true, "mocks/mockery": true}
 	for _, b := range page.Blocks {
-		if !slices.Contains([]string{"golang", "yaml"}, b.Language) {
+		if b.Section == editors || !slices.Contains([]string{"golang", "yaml"}, b.Language) {
 			continue
 		}
 		holders := sources.With(b.Text)

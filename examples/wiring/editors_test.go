@@ -15,9 +15,12 @@ import (
 	"github.com/rategen/rategen/internal/check/docs"
 )
 
-const editorsPage = "../../docs/editors.md"
+const editorsPage = "../../docs/wiring.md"
 
-// yamlBlocks returns the blocks of YAML on the page about editors.
+// editors is the section of the page about editors.
+const editors = "Editors and linters"
+
+// yamlBlocks returns the blocks of YAML in the section about editors.
 func yamlBlocks(t *testing.T) (texts []string) {
 	t.Helper()
 	page, err := docs.Read(editorsPage)
@@ -25,7 +28,7 @@ func yamlBlocks(t *testing.T) (texts []string) {
 		t.Fatal(err)
 	}
 	for _, b := range page.Blocks {
-		if b.Language == "yaml" {
+		if b.Language == "yaml" && b.Section == editors {
 			texts = append(texts, b.Text)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package golangci is a module plug-in of golangci-lint: the linter ratelimit, which
 // reports what rategen would report about //ratelimit: directives, with its fixes.
-// docs/editors.md shows how to build a golangci-lint that has it.
+// docs/wiring.md shows how to build a golangci-lint that has it.
 package golangci
 
 import (

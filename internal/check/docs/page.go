@@ -28,6 +28,7 @@ type Heading struct {
 // A Block is a fenced block of code.
 type Block struct {
 	Language string
+	Section  string // the last heading of level 2 above it
 	Name     string // of the file, if the line **`name`** stands above; or ""
 	Text     string
 	Line     int // of its first line
@@ -68,7 +69,7 @@ func Parse(content string) *Page {
 	slugs := map[string]int{}
 	var block *Block
 	var item *Item
-	name := ""
+	name, section := "", ""
 	for i, line := range strings.Split(content, "\n") {
 		if block != nil {
 			if strings.HasPrefix(line, "```") {
@@ -81,7 +82,7 @@ func Parse(content string) *Page {
 			continue
 		}
 		if language, ok := strings.CutPrefix(line, "```"); ok {
-			block = &Block{Language: language, Name: name, Line: i + 2}
+			block = &Block{Language: language, Section: section, Name: name, Line: i + 2}
 			name = ""
 			continue
 		}
@@ -91,6 +92,9 @@ func Parse(content string) *Page {
 		if text, ok := strings.CutPrefix(line, "#"); ok {
 			rest := strings.TrimLeft(text, "#")
 			p.heading(1+len(text)-len(rest), strings.TrimSpace(rest), slugs)
+			if h := p.Headings[len(p.Headings)-1]; h.Level == 2 {
+				section = h.Text
+			}
 			continue
 		}
 		switch {

@@ -86,7 +86,7 @@ func TestTranslation(t *testing.T) {
 	}
 	code := func(p *docs.Page) (all []docs.Block) {
 		for _, b := range p.Blocks {
-			b.Line = 0
+			b.Line, b.Section = 0, ""
 			all = append(all, b)
 		}
 		return all
