@@ -1,8 +1,8 @@
 -- The pieces of take.lua for limits with a block: a caller that such a limit denies
 -- stays denied for that long from the denial on.
 --
--- Whoever holds a key blocks it for everybody, with or without room: what follows is the
--- same.
+-- A hold is a block of the key for all callers, whether or not the limit has room. Blocks
+-- and holds are stored and end alike.
 --
 -- The block is part of the limit's own key, as the time in microseconds at which it
 -- ends: each algorithm says in its header where. Keys of limits with a block have

@@ -177,20 +177,12 @@ func (s *RedisStore) Peek(ctx context.Context, calls []terms.Call) error {
 
 // Settle implements [Store].
 func (s *RedisStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	calls := make([]terms.Call, len(charges))
-	for i := range charges {
-		calls[i].Charges = charges[i : i+1]
-	}
-	err := s.execute(ctx, script.Settle, calls)
-	for i := range charges {
-		charges[i].Err = calls[i].Err
-	}
-	return err
+	return s.executeEach(ctx, script.Settle, charges)
 }
 
 // Renew implements [Store].
 func (s *RedisStore) Renew(ctx context.Context, calls []terms.Call) error {
-	// What the script finds goes to copies: At is what the next renewal needs.
+	// The script writes its results to copies, since the next renewal needs At.
 	renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
 	for i := range calls {
 		held = append(held, calls[i].Charges[0])
@@ -207,16 +199,25 @@ func (s *RedisStore) Renew(ctx context.Context, calls []terms.Call) error {
 
 // Hold implements [Store].
 func (s *RedisStore) Hold(ctx context.Context, charges []terms.Charge) error {
+	err := s.executeEach(ctx, script.Hold, charges)
+	if m := s.cfg.Denials; m != nil {
+		for i := range charges {
+			m.Forget(charges[i].Key)
+		}
+	}
+	return err
+}
+
+// executeEach has an operation done for charges, each as a call of its own, and gives each
+// its error.
+func (s *RedisStore) executeEach(ctx context.Context, op script.Operation, charges []terms.Charge) error {
 	calls := make([]terms.Call, len(charges))
 	for i := range charges {
 		calls[i].Charges = charges[i : i+1]
 	}
-	err := s.execute(ctx, script.Hold, calls)
+	err := s.execute(ctx, op, calls)
 	for i := range charges {
 		charges[i].Err = calls[i].Err
-		if m := s.cfg.Denials; m != nil {
-			m.Forget(charges[i].Key)
-		}
 	}
 	return err
 }

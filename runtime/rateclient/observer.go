@@ -10,7 +10,7 @@ import (
 // request and with its context, so they must be quick. All texts of events come from the
 // program, so they fit the labels of a metric.
 //
-// What the limits decide reaches a [runtime.Observer].
+// A [runtime.Observer] of the limiter receives the decisions of the limits.
 type Observer struct {
 	// Held is called when an answer holds calls back.
 	Held func(context.Context, HeldEvent)

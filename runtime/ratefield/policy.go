@@ -135,9 +135,9 @@ func NewPolicies(declared map[string]Policy, alike func(rule, other string)) *Po
 	return p
 }
 
-// Of returns the public form of a rule, which has a name. To look up one that was met
-// before takes an atomic load.
-func (p *Policies) Of(rule string) Policy {
+// Lookup returns the public form of a rule. Its Name is never empty. The second lookup of a
+// rule takes an atomic load.
+func (p *Policies) Lookup(rule string) Policy {
 	if policy, ok := (*p.known.Load())[rule]; ok {
 		return policy
 	}

@@ -150,7 +150,7 @@ func (r *Record) Denial(policies *Policies) (denial runtime.Refusal, ok bool) {
 	defer r.mu.Unlock()
 	for i := len(r.refusals) - 1; i >= 0; i-- {
 		var limited *runtime.LimitedError
-		if errors.As(r.refusals[i].Err, &limited) && policies.Of(limited.Rule).Audience != Outgoing {
+		if errors.As(r.refusals[i].Err, &limited) && policies.Lookup(limited.Rule).Audience != Outgoing {
 			return r.refusals[i], true
 		}
 	}

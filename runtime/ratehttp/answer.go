@@ -117,7 +117,7 @@ func newProblem(a Answer) problem {
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
 	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != runtime.SourceProcess {
-		m := ratefield.Member{Name: standard.policies.Of(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
+		m := ratefield.Member{Name: standard.policies.Lookup(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
 		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}))})
 	}
 }

@@ -108,7 +108,7 @@ func (e *exchange) overrule(denial runtime.Refusal) {
 func (e *exchange) violated() (names []string) {
 	var room [inlineMembers]ratefield.Limit
 	for _, l := range e.record.Limits(room[:0]) {
-		if p := e.config.policies.Of(l.Rule); l.Denied && p.Audience == ratefield.Public {
+		if p := e.config.policies.Lookup(l.Rule); l.Denied && p.Audience == ratefield.Public {
 			names = append(names, p.Name)
 		}
 	}

@@ -196,8 +196,8 @@ func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networ
 
 // WithForcedRefusals answers a request that a limit has refused with 429 all the same if
 // its handler answers with another error, or with nothing, and nothing was written yet.
-// What the handler writes is dropped. Without the option such a refusal is reported: a
-// WARN for each route, and [runtime.Observer.Hidden].
+// The handler's own answer is dropped. Without the option the limiter reports such a
+// refusal by a WARN for each route, and by [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal. Its clients are told to come back, at the worst.

@@ -127,13 +127,12 @@ func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
 func (e *Engine) askBeside(ctx context.Context, c *Call) error {
 	soon, cancel := context.WithTimeoutCause(ctx, route.ShadowTime, batch.LateError(route.ShadowTime))
 	defer cancel()
-	err := e.ask(soon, c.open[:])
-	err = cmp.Or(err, c.open[0].Err)
-	if err != nil && soon.Err() != nil {
-		err = context.Cause(soon)
-	}
-	for i := range c.open[0].Charges {
-		if err != nil {
+	err := e.ask(soon, c.open[:]) // before the call's own error is read, which it sets
+	if err = cmp.Or(err, c.open[0].Err); err != nil {
+		if soon.Err() != nil {
+			err = context.Cause(soon)
+		}
+		for i := range c.open[0].Charges {
 			c.open[0].Charges[i].Err = err
 		}
 	}
