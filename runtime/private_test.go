@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,22 +127,35 @@ type replied string
 func (r replied) Error() string { return string(r) }
 func (replied) RedisError()     {}
 
-// A failing hook has commands fail, or panic.
-type failing struct {
+// A hookFault is how a failing hook fails.
+type hookFault struct {
 	err      error
 	panicked bool
+}
+
+// A failing hook has commands fail, or panic, once it holds a hookFault. A store sends
+// commands in goroutines of its own too.
+type failing struct{ fault atomic.Pointer[hookFault] }
+
+// fail returns the hook's error, if it does not panic.
+func (f *failing) fail() error {
+	fault := f.fault.Load()
+	if fault == nil {
+		return nil
+	}
+	if fault.panicked {
+		panic(fault.err.Error())
+	}
+	return fault.err
 }
 
 func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if f.panicked {
-			panic(f.err.Error())
-		}
-		if f.err != nil {
-			cmd.SetErr(f.err)
-			return f.err
+		if err := f.fail(); err != nil {
+			cmd.SetErr(err)
+			return err
 		}
 		return next(ctx, cmd)
 	}
@@ -149,16 +163,11 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if f.panicked {
-			panic(f.err.Error())
-		}
-		for _, cmd := range cmds {
-			if f.err != nil {
-				cmd.SetErr(f.err)
+		if err := f.fail(); err != nil {
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
 			}
-		}
-		if f.err != nil {
-			return f.err
+			return err
 		}
 		return next(ctx, cmds)
 	}
@@ -216,7 +225,7 @@ func TestNothingPrivateOfStores(t *testing.T) {
 				client.AddHook(hook)
 				store := runtime.NewRedisStore(client)
 				l := w.limiter(store, runtime.WithNamespace(t.Name()), runtime.WithFailurePolicy(runtime.FailClosed))
-				w.use(t, l, func() { *hook = failing{err, panicked} })
+				w.use(t, l, func() { hook.fault.Store(&hookFault{err, panicked}) })
 				if !panicked {
 					rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
 					w.note("survey", store.Survey(t.Context(), l.KeysOf(rule)))

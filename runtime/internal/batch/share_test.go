@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,6 +14,9 @@ import (
 // times, and wants them to share their trips, which one of them sends from four on. A
 // stall in between makes no call wait for longer than its time.
 func TestFewShare(t *testing.T) {
+	// Whether callers come back in time is for the scheduler to say where it runs them on
+	// several processors.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for n := 1; n <= 16; n++ {
 		for _, punctual := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
