@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,9 +91,14 @@ func TestHiddenRefusals(t *testing.T) {
 		for _, force := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, forced %t", c.name, force), func(t *testing.T) {
 				var log bytes.Buffer
+				var mu sync.Mutex // a handler that aborts may end after the next one has begun
 				var seen []runtime.HiddenEvent
 				limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))),
-					runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) { seen = append(seen, ev) }}))
+					runtime.WithObserver(&runtime.Observer{Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
+						mu.Lock()
+						defer mu.Unlock()
+						seen = append(seen, ev)
+					}}))
 				rule := &runtime.Rule{Name: "shop.Orders.Get", Window: time.Hour, Max: 0, Message: "no more"}
 				mux := http.NewServeMux()
 				mux.HandleFunc("GET /orders/{id}", func(w http.ResponseWriter, r *http.Request) {
