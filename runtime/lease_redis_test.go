@@ -81,10 +81,6 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 	}
 }
 
-func isBucket(r *runtime.Rule) bool {
-	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-}
-
 // A denial is one by Redis, and says when there is room, whatever was leased before.
 func TestLeaseDenialOnRedis(t *testing.T) {
 	t.Parallel()

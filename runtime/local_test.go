@@ -16,8 +16,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
-
 // A moody store answers or does not, as it is told.
 type moody struct {
 	runtime.Store

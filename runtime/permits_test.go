@@ -21,24 +21,6 @@ func permitRule(max int64) *runtime.Rule {
 	return &runtime.Rule{Name: "permits", Algorithm: runtime.Concurrency, Window: 30 * time.Second, Max: max}
 }
 
-// taken takes a limit, which must have room.
-func taken(t *testing.T, l *runtime.Limiter, limits ...runtime.Limit) runtime.Decision {
-	t.Helper()
-	d, err := l.Take(context.Background(), limits...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// settled returns the permits of a decision.
-func settled(t *testing.T, l *runtime.Limiter, d runtime.Decision, limits ...runtime.Limit) {
-	t.Helper()
-	if err := l.Settle(context.Background(), d, limits...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A call holds its permits for as long as it runs, and no longer.
 func TestPermitsAreHeld(t *testing.T) {
 	t.Parallel()

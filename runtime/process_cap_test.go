@@ -13,12 +13,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A rule for every call, and one that keeps nobody out.
-var (
-	narrow = &runtime.Rule{Name: "narrow", Prefix: "narrow:", Window: time.Hour, Max: 1}
-	wide   = &runtime.Rule{Name: "wide", Prefix: "wide:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
-)
-
 // capped returns a limiter with a cap of max a minute.
 func capped(store runtime.Store, algorithm runtime.Algorithm, max int64, opts ...runtime.Option) *runtime.Limiter {
 	rule := &runtime.Rule{Name: "process", Window: time.Minute, Max: max, Algorithm: algorithm, Message: "this process is busy"}
@@ -339,14 +333,4 @@ func TestProcessCapAllocates(t *testing.T) {
 	if n := fewestAllocs(func() { _, _ = limiter.Take(ctx, limit) }); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}
-}
-
-// fewestAllocs returns how often f allocates when pooled memory is at hand,
-// which the race detector drops at random.
-func fewestAllocs(f func()) float64 {
-	least := testing.AllocsPerRun(1, f)
-	for range 100 {
-		least = min(least, testing.AllocsPerRun(1, f))
-	}
-	return least
 }

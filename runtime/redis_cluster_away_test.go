@@ -37,11 +37,11 @@ func TestPartOfANodeAway(t *testing.T) {
 		_, err := limiter.Take(ctx, here.Limit(key("k")), gone.Limit(key("k")))
 		return err
 	}
-	eventually(t, func() bool { return both() == nil })
+	eventually(t, "both are decided", func() bool { return both() == nil })
 
 	away.Pause()
 	cluster.Nodes[3].Pause() // its replica
-	eventually(t, func() bool { return runtime.ClassOf(both()) == runtime.ClassBreakerOpen })
+	eventually(t, "the circuit breaker opens", func() bool { return runtime.ClassOf(both()) == runtime.ClassBreakerOpen })
 	before := executions(t, well)
 	const calls = 400
 	for i := range calls {
@@ -59,7 +59,7 @@ func TestPartOfANodeAway(t *testing.T) {
 
 	away.Resume()
 	cluster.Nodes[3].Resume()
-	eventually(t, func() bool { return both() == nil })
+	eventually(t, "both are decided", func() bool { return both() == nil })
 	left := func() int64 {
 		d, err := limiter.Peek(ctx, here.Limit(key("k")))
 		if err != nil {
@@ -92,7 +92,7 @@ func TestNodeWithoutSlots(t *testing.T) {
 	old.Pause()
 	open := map[string]bool{}
 	seen := false
-	eventually(t, func() bool {
+	eventually(t, "the circuit breaker closes", func() bool {
 		for i := range 100 {
 			_, _ = limiter.Take(ctx, rule.Limit(key(fmt.Sprint(i))))
 		}

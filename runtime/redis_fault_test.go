@@ -136,7 +136,7 @@ func TestAtMostOnce(t *testing.T) {
 	wait.Wait()
 	server.Resume()
 	// What was sent is executed now.
-	eventually(t, func() bool { return executions(t, direct) > before })
+	eventually(t, "a call is executed", func() bool { return executions(t, direct) > before })
 	for until := time.Now().Add(slack); executions(t, direct) < before+calls && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}

@@ -72,7 +72,7 @@ func TestLimitsAreBack(t *testing.T) {
 				if took > 1500*time.Millisecond+slack {
 					t.Errorf("decides again after %v", took)
 				}
-				eventually(t, func() bool { return len(turns) >= 2 })
+				eventually(t, "the circuit breaker closes", func() bool { return len(turns) >= 2 })
 				if len(turns) != 2 || !<-turns || <-turns {
 					t.Error("the breaker has not opened and closed once")
 				}

@@ -93,14 +93,14 @@ func TestSharded(t *testing.T) {
 			defer store.Close()
 			rush(t, limiter, c.prefix)
 			if !c.sharded {
-				eventually(t, func() bool { return store.ShardingChecks() > 0 })
+				eventually(t, "it is checked", func() bool { return store.ShardingChecks() > 0 })
 				_ = store.Close() // the check is over then
 				if admitted, err := rush(t, limiter, c.prefix+"then:"); admitted != 300 || err != nil {
 					t.Errorf("%d admitted, %v", admitted, err)
 				}
 				return
 			}
-			eventually(t, func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
+			eventually(t, "it is noticed", func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
 			rule := &runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}
 			_, err = limiter.Take(t.Context(), rule.Limit(key("k")))
 			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != runtime.ClassSharded {
@@ -146,10 +146,10 @@ func TestNotSharded(t *testing.T) {
 		}
 	}
 	both(a.Limit(nil), b.Limit(nil))
-	eventually(t, func() bool { return store.ShardingChecks() == 1 })
+	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 1 })
 	apart := &runtime.Rule{Name: "b", Prefix: "{y}b:", Window: time.Hour, Max: 100}
 	both(a.Limit(nil), apart.Limit(nil))
-	eventually(t, func() bool { return store.ShardingChecks() == 2 })
+	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 2 })
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestShardingUnknown(t *testing.T) {
 			if _, err := limiter.Take(t.Context(), a.Limit(nil), b.Limit(nil)); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, func() bool { return strings.Contains(log.String(), "it is not known whether") })
+			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
 			if n := store.ShardingChecks(); n != checks {
 				t.Errorf("%d checks, want %d", n, checks)
 			}

@@ -19,9 +19,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// closed makes every answer that the store did not give an error.
-var closed = runtime.WithFailurePolicy(runtime.FailClosed)
-
 // serverRules holds a rule for every way of counting, with a prefix of its own
 // and without waiting.
 func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {

@@ -149,9 +149,6 @@ func TestRefundOnce(t *testing.T) {
 	}
 }
 
-// pass is a store of another type, which has no fast path.
-type pass struct{ runtime.Store }
-
 // Any sequence of calls and refunds of any of their copies leaves as many charges
 // as were not refunded.
 func TestRefundAnyCopies(t *testing.T) {

@@ -17,16 +17,6 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// left returns what a limit has left.
-func left(t *testing.T, l *runtime.Limiter, limit runtime.Limit) int64 {
-	t.Helper()
-	d, err := l.Peek(context.Background(), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.Remaining
-}
-
 // Settling makes the real cost the charge, for every pair of costs, whoever
 // decided and whether or not the caller waits for it.
 func TestSettle(t *testing.T) {

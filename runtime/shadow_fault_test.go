@@ -209,7 +209,7 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 			}
 		})
 	}
-	itComes(t, "the other shadow limit is counted", func() bool {
+	eventually(t, "the other shadow limit is counted", func() bool {
 		before, counted := innocents.Load(), used(&innocent)
 		time.Sleep(time.Second)
 		return used(&innocent)-counted > (innocents.Load()-before)*3/4
@@ -275,7 +275,7 @@ func TestShadowBesideLease(t *testing.T) {
 	enforced := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.SlidingCounter, Lease: time.Minute}
 	limits := []runtime.Limit{enforced.Limit(nil), shadowRule().Limit(nil)}
 	leased := false
-	itComes(t, "a lease admits calls", func() bool {
+	eventually(t, "a lease admits calls", func() bool {
 		d, err := limiter.Take(t.Context(), limits...)
 		if err != nil {
 			t.Fatal(err)

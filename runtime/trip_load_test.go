@@ -30,7 +30,7 @@ type tripLoad struct {
 	admitted atomic.Int64
 	lost     atomic.Int64 // calls whose callers got an error in place of an answer
 	mu       sync.Mutex
-	singles  map[int64]single // by call
+	singles  map[int64]lone // by call
 }
 
 // A loadKey is a key that many calls share.
@@ -51,8 +51,8 @@ type admission struct {
 	start, end time.Time
 }
 
-// A single is a call that has a key of its own, and what became of it.
-type single struct {
+// A lone is a call that has a key of its own, and what became of it.
+type lone struct {
 	key     string
 	outcome outcome
 	told    string // in full
@@ -76,7 +76,7 @@ func newTripLoad(client redis.UniversalClient, tag string) *tripLoad {
 		store:   runtime.NewRedisStore(client, runtime.WithTimeout(40*time.Millisecond)),
 		once:    &runtime.Rule{Name: "once", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow},
 		tag:     tag,
-		singles: map[int64]single{},
+		singles: map[int64]lone{},
 	}
 	for i, rule := range []runtime.Rule{
 		{Max: 1_000_000, Storage: runtime.Packed},
@@ -161,7 +161,7 @@ func (l *tripLoad) call() {
 	}
 	charges := []rawstore.Charge{charge}
 	alone := rand.IntN(4) == 0
-	one := single{outcome: toldDenied}
+	one := lone{outcome: toldDenied}
 	if alone {
 		one.key = fmt.Sprintf("once:{%s}:%d", hashPart(k.key), id) // in the slot of k
 		charges = append(charges, rawstore.Charge{Rule: l.once, Key: []byte(one.key), Max: l.once.Max, Cost: 1})

@@ -12,13 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// elapsed returns how long f takes on the clock of the bubble.
-func elapsed(f func()) time.Duration {
-	begin := time.Now()
-	f()
-	return time.Since(begin)
-}
-
 func TestWait(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
