@@ -89,7 +89,7 @@ func TestSharedTrips(t *testing.T) {
 func TestLongBatch(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 700}
 	limits := slices.Repeat([]runtime.Limit{rule.Limit(key("k"))}, 1000)
 	for i, o := range limiter.TakeEach(context.Background(), limits...) {

@@ -26,10 +26,7 @@ func TestLateRefund(t *testing.T) {
 				limit := rule.Limit(nil).WithCost(100)
 				var open []runtime.Decision
 				for range 10 {
-					d, err := limiter.Take(ctx, limit)
-					if err != nil {
-						t.Fatal(err)
-					}
+					d := taken(t, limiter, limit)
 					open = append(open, d)
 					time.Sleep(2 * rule.Window)
 				}
@@ -41,9 +38,7 @@ func TestLateRefund(t *testing.T) {
 						}
 						admitted += 10
 					}
-					if err := limiter.Refund(ctx, d, limit); err != nil {
-						t.Fatal(err)
-					}
+					refunded(t, limiter, d, limit)
 				}
 				if most := 100 + int64(time.Since(start)*100/rule.Window); admitted > most {
 					t.Errorf("%d were admitted, want at most the burst and what drained, %d", admitted, most)
@@ -68,9 +63,7 @@ func TestRefundAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if err := limiter.Refund(ctx, d, rule.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
+			refunded(t, limiter, d, rule.Limit(nil))
 		}
 	}
 }

@@ -153,7 +153,7 @@ func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorCla
 	ctx := context.Background()
 	store := runtime.NewRedisStore(client, options...)
 	var seen []runtime.ErrorClass
-	limiter := runtime.New(store, quiet, closed, runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
 	}))
 	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
@@ -204,9 +204,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
 	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}
-	if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, rule.Limit(nil))
 	slot := cluster.Slot("{moving}")
 	from, to := cluster.Master(slot), cluster.Nodes[0]
 	if to == from {

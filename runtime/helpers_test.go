@@ -320,3 +320,11 @@ func (hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPip
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
 }
+
+// refunded gives back a decision.
+func refunded(t testing.TB, l *runtime.Limiter, d runtime.Decision, limits ...runtime.Limit) {
+	t.Helper()
+	if err := l.Refund(context.Background(), d, limits...); err != nil {
+		t.Fatal(err)
+	}
+}

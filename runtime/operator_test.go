@@ -33,9 +33,7 @@ func TestSurveyEach(t *testing.T) {
 		var want, got []string
 		for i := range 20 {
 			limit := rule.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
-			if _, err := limiter.Take(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 			want = append(want, limiter.RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
 		}
 		group := limiter.KeysOf(rule)
@@ -63,9 +61,7 @@ func TestRedisKey(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(10*time.Second)), runtime.WithNamespace("n"))
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(runtime.NewKey().AddString(strings.Repeat("long", 100)))
-		if _, err := limiter.Take(context.Background(), limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 		if key := limiter.RedisKey(limit); client.Exists(context.Background(), key).Val() != 1 {
 			t.Errorf("%v: there is no key %q", algorithm, key)
 		}

@@ -41,9 +41,7 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 			t.Errorf("outcome %d: %+v, want a limit of %d", i, outcomes[i], want)
 		}
 	}
-	if err := limiter.Refund(ctx, outcomes[0].Decision, user("acme", "a")); err != nil {
-		t.Error(err)
-	}
+	refunded(t, limiter, outcomes[0].Decision, user("acme", "a"))
 	for range 2 {
 		if got := passing(t, limiter, user("acme", "a"), 10); got != 6 {
 			t.Errorf("%d admitted, want 6", got)

@@ -416,9 +416,7 @@ func TestRefundAfterOverride(t *testing.T) {
 				limit := rule.Limit(key("k")).WithCost(4)
 				d := taken(t, limiter, limit)
 				board.put(one(of))
-				if err := limiter.Refund(t.Context(), d, limit); err != nil {
-					t.Fatal(err)
-				}
+				refunded(t, limiter, d, limit)
 				board.put(runtime.Overrides{})
 				if n := left(t, limiter, limit); n != 4 {
 					t.Errorf("%s, %v: %d left", name, algorithm, n)

@@ -25,7 +25,7 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	limit := permitRule(400).Limit(key("k"))
 	for range 5 {
 		type call struct {
@@ -111,7 +111,7 @@ func TestPermitDenials(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	here, there := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed), runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	here, there := onRedis(client), onRedis(client)
 	limit := permitRule(1).Limit(key("k"))
 	denied := func(source runtime.Source) {
 		t.Helper()
@@ -250,7 +250,7 @@ func TestPermitsThroughFaults(t *testing.T) {
 func TestPermitsOfOtherCost(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	limit, other := permitRule(3).Limit(key("k")), permitRule(3).Limit(key("other"))
 	holding := taken(t, limiter, other)
 	for _, cost := range []int64{0, 1, runtime.MaxLogCost, runtime.MaxLog, runtime.MaxCount} {
@@ -283,7 +283,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	server := redistest.Start(t)
 	rule := permitRule(1)
 	rule.Wait = wait
-	holder := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	holder := onRedis(server.Client(t))
 	defer func() { _ = holder.Close() }()
 	d := taken(t, holder, rule.Limit(nil))
 	var count commands
@@ -291,7 +291,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	client.AddHook(&count)
 	most := 0
 	for n := 0; n < tries && most <= int(wait/(60*time.Millisecond)); n++ {
-		other := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		other := onRedis(client)
 		count.sent()
 		if _, err := other.Take(t.Context(), rule.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
 			t.Errorf("got %v", err)

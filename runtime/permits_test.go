@@ -264,7 +264,7 @@ func TestRenewalIsRepeated(t *testing.T) {
 func TestResetOfPermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := permitRule(2).Limit(nil)
 		both := limit.WithCost(2)
 		first := taken(t, limiter, both)
@@ -293,7 +293,7 @@ func TestResetOfPermits(t *testing.T) {
 func TestInvalidSettlementReturnsPermits(t *testing.T) {
 	t.Parallel()
 	for _, later := range []bool{false, true} {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
 		permit := permitRule(1).Limit(nil)
 		d := taken(t, limiter, rate.WithCost(4), permit)
@@ -312,7 +312,7 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 // Permits beside rates: all or none is charged, and only the permits come back.
 func TestPermitsBesideRates(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 3}).Limit(nil)
 	permit := permitRule(1).Limit(nil)
 	shadow := *permitRule(1)
@@ -404,7 +404,7 @@ func TestLocalPermits(t *testing.T) {
 func TestPermitsNeedNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which ends only when all goroutines have
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := permitRule(1).Limit(nil)
 		d := taken(t, limiter, limit)
 		time.Sleep(time.Hour)
@@ -420,7 +420,7 @@ func TestPermitsFollowOverrides(t *testing.T) {
 		var set atomic.Pointer[runtime.Overrides]
 		set.Store(new(runtime.Overrides))
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *set.Load(), nil })
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
+		limiter := inMemory(runtime.WithOverrides(source, time.Second))
 		limit := permitRule(2).Limit(nil)
 		override := func(o runtime.Override) {
 			set.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"permits": o}})
@@ -475,7 +475,7 @@ func TestPermitsBehindCap(t *testing.T) {
 	if got := left(t, limiter, limit); got != 2 {
 		t.Errorf("%d left", got)
 	}
-	limiter = runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(permitRule(1)))
+	limiter = inMemory(runtime.WithProcessCap(permitRule(1)))
 	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrInvalidLimit) {
 		t.Errorf("a cap of permits: %v", err)
 	}

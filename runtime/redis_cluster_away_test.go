@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -83,7 +82,7 @@ func TestNodeWithoutSlots(t *testing.T) {
 	store := runtime.NewRedisStore(client)
 	defer store.Close()
 	changes := make(chan runtime.BreakerEvent, 100)
-	limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(store, quiet, observing(runtime.Observer{
 		Breaker: func(e runtime.BreakerEvent) { changes <- e },
 	}))
 	defer limiter.Close()
@@ -123,9 +122,7 @@ func TestReservedShare(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
 	take := func(store *runtime.RedisStore, id int) rawstore.Charge {
 		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
-		if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store, take, calls)
 		return calls[0].Charges[0]
 	}
 	least := time.Hour // of several, since a busy machine adds to it

@@ -44,10 +44,7 @@ func TestClusterMasterDies(t *testing.T) {
 		rule := &runtime.Rule{Name: "r", Prefix: tagOf(t, cluster, i), Window: time.Hour, Max: 1_000_000}
 		take := func() runtime.Decision {
 			t.Helper()
-			d, err := limiter.Take(ctx, rule.Limit(nil))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := taken(t, limiter, rule.Limit(nil))
 			return d
 		}
 		for take().Source != runtime.SourceStore { // the client is new

@@ -69,7 +69,7 @@ func TestDeadServer(t *testing.T) {
 	testAway(t, client)
 	// And when it is there again, it decides again.
 	server.Restart()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	if d, err := limiter.Take(context.Background(), (&runtime.Rule{Name: "r", Window: time.Hour, Max: 2}).Limit(key("k"))); err != nil || d.Source != runtime.SourceStore {
 		t.Errorf("restarted: got %+v, %v", d, err)
 	}
@@ -114,13 +114,11 @@ func TestAtMostOnce(t *testing.T) {
 		o.PoolSize = calls
 	})
 	newLimiter := func() *runtime.Limiter { // each has its own trips
-		return runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		return onRedis(client)
 	}
-	limiter := runtime.New(runtime.NewRedisStore(direct, patient), quiet, closed)
+	limiter := onRedis(direct)
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1000}).Limit(key("k"))
-	if _, err := limiter.Take(ctx, limit); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, limit)
 	before := executions(t, direct)
 	warm(t, client, calls)
 

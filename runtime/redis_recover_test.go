@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -38,16 +37,13 @@ func TestLimitsAreBack(t *testing.T) {
 				})
 				turns := make(chan bool, 100)
 				store := runtime.NewRedisStore(client)
-				limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+				limiter := runtime.New(store, quiet, observing(runtime.Observer{
 					Breaker: func(e runtime.BreakerEvent) { turns <- e.Open },
 				}))
 				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000}
 				take := func() runtime.Source {
 					t.Helper()
-					d, err := limiter.Take(context.Background(), rule.Limit(nil))
-					if err != nil {
-						t.Fatal(err)
-					}
+					d := taken(t, limiter, rule.Limit(nil))
 					return d.Source
 				}
 				for take() != runtime.SourceStore {

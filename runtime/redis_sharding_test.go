@@ -128,9 +128,7 @@ func TestNotSharded(t *testing.T) {
 	limiter := runtime.New(store, quiet, closed)
 	alone := &runtime.Rule{Name: "alone", Window: time.Hour, Max: 100}
 	for range 10 {
-		if _, err := limiter.Take(t.Context(), alone.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, alone.Limit(nil))
 	}
 	if n := store.ShardingChecks(); n != 0 {
 		t.Errorf("%d checks before any batch was shared", n)
@@ -140,9 +138,7 @@ func TestNotSharded(t *testing.T) {
 	both := func(limits ...runtime.Limit) {
 		t.Helper()
 		for range 10 {
-			if _, err := limiter.Take(t.Context(), limits...); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limits...)
 		}
 	}
 	both(a.Limit(nil), b.Limit(nil))
@@ -192,9 +188,7 @@ func TestShardingUnknown(t *testing.T) {
 			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 100}
 			b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 100}
-			if _, err := limiter.Take(t.Context(), a.Limit(nil), b.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, a.Limit(nil), b.Limit(nil))
 			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
 			if n := store.ShardingChecks(); n != checks {
 				t.Errorf("%d checks, want %d", n, checks)

@@ -90,7 +90,7 @@ func TestOneTrip(t *testing.T) {
 	client.AddHook(&count)
 	client.Ping(ctx) // so that there is a connection
 	count.sent()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	var limits []runtime.Limit
 	for _, rule := range serverRules(time.Hour, 3) {
 		if len(limits) < runtime.MaxLimits {
@@ -138,7 +138,7 @@ func TestScriptFlush(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	limiter := onRedis(server.Client(t))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
 	keys := int64(0)
 	for ; flushed.Load() < 20 || keys < 20; keys++ {
@@ -232,7 +232,7 @@ func TestRollingDeploy(t *testing.T) {
 			}
 		}
 		for what, version := range versions {
-			limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+			limiter := onRedis(client)
 			id := key(fmt.Sprint(name, what))
 			admitted := map[*runtime.Rule]int64{}
 			for i := range 60 {

@@ -16,7 +16,7 @@ func TestRetryAfterByStopwatch(t *testing.T) {
 	const precision = 20 * time.Millisecond
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	for name, rule := range serverRules(time.Second, 10) {
 		if rule.Algorithm == runtime.Concurrency {
 			continue // whose RetryAfter is a hint
@@ -27,9 +27,7 @@ func TestRetryAfterByStopwatch(t *testing.T) {
 			for try := range 20 {
 				id := runtime.NewKey().AddInt(int64(try))
 				for _, cost := range []int64{3, 1, 4, 2} {
-					if _, err := limiter.Take(ctx, rule.Limit(id).WithCost(cost)); err != nil {
-						t.Fatal(err)
-					}
+					taken(t, limiter, rule.Limit(id).WithCost(cost))
 					time.Sleep(7 * time.Millisecond) // so that they leave one by one
 				}
 				limit := rule.Limit(id).WithCost(7)

@@ -16,7 +16,7 @@ import (
 // answered and charged once.
 func testResharding(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient) {
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rule := &runtime.Rule{Name: "moving", Prefix: "{moving}:", Window: time.Hour, Max: 1000}
 	other := &runtime.Rule{Name: "other", Prefix: "{moving}:", Window: time.Hour, Max: 1000, Algorithm: runtime.TokenBucket}
 	charged := map[string]int64{}
@@ -90,12 +90,10 @@ func TestSentinelFailover(t *testing.T) {
 	client := sentinel.Client(t)
 	var count commands
 	client.AddHook(&count)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
 	for range 3 {
-		if _, err := limiter.Take(ctx, rule.Limit(key("k"))); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(key("k")))
 	}
 	old := sentinel.WaitMaster()
 	if err := old.Client(t).Wait(ctx, 2, 10*time.Second).Err(); err != nil {

@@ -70,9 +70,7 @@ func (l *tripLoad) recalledForLost() int64 {
 func (k *loadKey) check(t *testing.T, store *runtime.RedisStore, recalled int64) {
 	t.Helper()
 	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: k.rule, Key: []byte(k.key), Max: k.rule.Max, Cost: 1}}}}
-	if err := rawstore.On(store).Peek(context.Background(), calls); err != nil || calls[0].Err != nil {
-		t.Fatal(err, calls[0].Err)
-	}
+	must(t, store, peek, calls)
 	used := k.rule.Max - calls[0].Charges[0].Remaining
 	slices.SortFunc(k.admitted, func(a, b admission) int { return cmp.Compare(a.from, b.from) })
 	var told, last int64

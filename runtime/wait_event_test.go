@@ -28,8 +28,8 @@ func TestWaitEvents(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told recorder[runtime.WaitEvent]
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
-					Wait: func(_ context.Context, ev runtime.WaitEvent) { told.add(ev) },
+				limiter := inMemory(observing(runtime.Observer{
+					Wait: withContext(told.add),
 				}))
 				defer limiter.Close()
 				rule := test.rule
