@@ -40,16 +40,6 @@ func TestRedisStoreWithInjectedClock(t *testing.T) {
 	})
 }
 
-func TestRedisStoreWithWideScripts(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		subject := injected(t, client, nil)
-		subject.Store.(*runtime.RedisStore).Wide()
-		return subject
-	})
-}
-
 // injected returns a subject whose script, changed by change if that is not
 // nil, reads its time from a key of the test's own.
 func injected(t *testing.T, client *redis.Client, change func(string) string) storetest.Subject {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -150,28 +149,4 @@ func admittedOf(t *testing.T, limit runtime.Limit, limiters ...*runtime.Limiter)
 	}
 	wait.Wait()
 	return admitted.Load()
-}
-
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for _, rule := range modelRules() {
-		rule.Window, rule.Max, rule.Wait = time.Hour, 100, 0
-		if rule.Burst > 0 {
-			rule.Burst = 100
-		}
-		rule.Prefix = fmt.Sprintf("%v:%v:%v:%v:", rule.Algorithm, rule.Buckets, rule.Burst, rule.Resolution)
-		limit := rule.Limit(key("k"))
-		closed := runtime.WithFailurePolicy(runtime.FailClosed)
-		if got := admittedOf(t, limit, inMemory(closed)); got != 100 {
-			t.Errorf("memory, %s: admitted %d, want 100", rule.Prefix, got)
-		}
-		// Two processes have a client and a store each.
-		process := func() *runtime.Limiter {
-			return onRedis(server.Client(t))
-		}
-		if got := admittedOf(t, limit, process(), process()); got != 100 {
-			t.Errorf("redis, %s: admitted %d, want 100", rule.Prefix, got)
-		}
-	}
 }

@@ -245,36 +245,6 @@ func TestPermitsThroughFaults(t *testing.T) {
 	_ = limiter.Close()
 }
 
-// Permits stay held when their decision is settled with another limit than it was made
-// with, or at another cost, and come back with the right one.
-func TestPermitsOfOtherCost(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	limiter := onRedis(client)
-	limit, other := permitRule(3).Limit(key("k")), permitRule(3).Limit(key("other"))
-	holding := taken(t, limiter, other)
-	for _, cost := range []int64{0, 1, runtime.MaxLogCost, runtime.MaxLog, runtime.MaxCount} {
-		limit := limit.WithCost(2)
-		d := taken(t, limiter, limit)
-		for _, wrong := range []runtime.Limit{other.WithCost(cost), limit.WithCost(cost), other} {
-			if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrNotCharged) {
-				t.Errorf("cost %d: %v", cost, err)
-			}
-		}
-		if n := left(t, limiter, limit); n != 1 {
-			t.Errorf("cost %d: %d of 3 left", cost, n)
-		}
-		settled(t, limiter, d, limit)
-		if n := left(t, limiter, limit); n != 3 {
-			t.Errorf("cost %d: %d of 3 left at the end", cost, n)
-		}
-	}
-	settled(t, limiter, holding, other)
-	if n := left(t, limiter, other); n != 3 {
-		t.Errorf("%d of 3 left", n)
-	}
-}
-
 // A call that waits for permits looks within 60 ms whether another process has returned
 // one: it asks Redis, though its own process knows of a denial that is not as old.
 func TestPermitOfAnotherProcess(t *testing.T) {

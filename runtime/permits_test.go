@@ -400,19 +400,6 @@ func TestLocalPermits(t *testing.T) {
 	})
 }
 
-// No goroutine is left between renewals, nor once no permit is held.
-func TestPermitsNeedNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which ends only when all goroutines have
-		limiter := inMemory()
-		limit := permitRule(1).Limit(nil)
-		d := taken(t, limiter, limit)
-		time.Sleep(time.Hour)
-		settled(t, limiter, d, limit)
-		taken(t, limiter, limit)
-	})
-}
-
 // Overrides, load and switches change a limit of permits like any other.
 func TestPermitsFollowOverrides(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,6 @@ func TestCluster(t *testing.T) {
 	t.Run("half moved", func(t *testing.T) { testHalfMoved(t, cluster) })
 	t.Run("frozen", func(t *testing.T) { testClusterFrozen(t, cluster) })
 	t.Run("reset beside a frozen master", func(t *testing.T) { testResetBesideFrozen(t, cluster) })
-	t.Run("faults", func(t *testing.T) { testTripsUnderFaults(t, cluster) })
 }
 
 // TestSharedCluster does so with what has no need to count what is sent.

@@ -29,6 +29,8 @@ func TestSettleOtherLimits(t *testing.T) {
 		"another key":  {a, daily.Limit(key("l")), c},
 		"another rule": {a, rate.Limit(key("k")), c},
 		"another cost": {a.WithCost(3), b, c},
+		"no cost":      {a, b, c.WithCost(0)},
+		"highest cost": {a, b, c.WithCost(runtime.MaxCount)},
 		"no rule":      {a, {}, c},
 	}
 	for name, limits := range wrong {
