@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 )
@@ -517,23 +518,22 @@ func TestFollows(t *testing.T) {
 func TestPeerHalves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const replicas = 8
-		p := &strictPeer{max: 40, window: time.Second, admits: rolling}
+		p := &strictpeer.Peer{Max: 40, Window: time.Second, Admits: strictpeer.Rolling}
 		refused := make([]int, replicas)
 		store, began := runtime.NewMemoryStore(), time.Now()
 		var wg sync.WaitGroup
 		for i := range replicas {
 			s := &service{answer: func(*http.Request) (int, map[string]string) {
-				p.mu.Lock()
 				if time.Since(began) >= 5*time.Second {
-					p.max = 20
+					p.SetMax(20)
 				}
-				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, p.max), "Retry-After": "1"}
-				p.mu.Unlock()
-				status := p.arrive(time.Now())
-				if status == 429 {
+				most, _ := p.Limit()
+				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, most), "Retry-After": "1"}
+				if _, ok := p.Arrive(); !ok {
 					refused[i]++
+					return 429, fields
 				}
-				return status, fields
+				return 200, fields
 			}}
 			limits := perSecond(40)
 			limits[0].Least, limits[0].Most = 1, 40
@@ -550,8 +550,8 @@ func TestPeerHalves(t *testing.T) {
 		if slices.Max(refused) > 1 { // none is, if a request that was served has told of it first
 			t.Errorf("the replicas were refused %v times", refused)
 		}
-		if n := len(p.events); n < 5*40+12*20 {
-			t.Errorf("%d requests were served", n)
+		if served, _ := p.Seen(); len(served) < 5*40+12*20 {
+			t.Errorf("%d requests were served", len(served))
 		}
 	})
 }
