@@ -103,7 +103,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 // collectState emits what holds for a rule.
 func collectState(emit Emit, label string, state *runtime.RuleState) {
 	emit(ruleInfo, 1, label, state.Rule.Algorithm.String(), state.Rule.Mode.String())
-	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.Enforce), label)
+	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.ModeEnforce), label)
 	emit(ruleLimit, float64(state.Max), label)
 	emit(ruleWindow, state.Window.Seconds(), label)
 }
