@@ -163,7 +163,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	} else {
 		req := newRequest()
 		defer req.free()
-		req.adopt(p, limit, &try, tries[0].Renews)
+		req.adopt(p, limit, &try, tries[0].Rechecks)
 		err = l.finish(ctx, req, limits, l.engine.Ask(ctx, &req.Call), d)
 	}
 	if err != nil && l.cap != nil {
