@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -99,7 +99,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		return nil
 	}
 	if p.Terms.Shadow && !r.peeking {
-		if err := l.engine.Resting(p, instant()); err != nil {
+		if err := l.engine.Resting(p, clock.Now()); err != nil {
 			r.failed(ctx, l, p, err)
 			return nil
 		}
@@ -186,15 +186,4 @@ func (l *Limiter) join(c, o *decide.Charge) error {
 func (r *Rule) countsAs(o *Rule) bool {
 	return r == o || r.Algorithm == o.Algorithm && r.Storage == o.Storage && r.Window == o.Window && r.Resolution == o.Resolution &&
 		r.Buckets == o.Buckets && r.Burst == o.Burst && r.queues() == o.queues() && r.Block == o.Block && r.Hold == o.Hold && r.Lease == o.Lease
-}
-
-// chargeOf returns the place of the charge of which the i-th limit of the call is the
-// first, or -1.
-func (r *request) chargeOf(i int) int {
-	for j := range r.Charges {
-		if bits.TrailingZeros8(r.Charges[j].Limits) == i {
-			return j
-		}
-	}
-	return -1
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -85,7 +86,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 	if recorders == nil && !e.decisions {
 		return
 	}
-	admitted, latency := decide.Admitted(tries), instant()-arrived
+	admitted, latency := decide.Admitted(tries), clock.Now()-arrived
 	for i := range charges {
 		c := &tries[i]
 		ev := newDecisionEvent(&charges[i], c)
@@ -107,7 +108,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 // unsatisfiable reports a shadow limit that could never admit the call, and is
 // left out of its decision for that.
 func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
-	e.log.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, instant())
+	e.log.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, clock.Now())
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		var denied terms.Charge
 		denied.RetryAfter = Never
@@ -196,7 +197,7 @@ func (e *events) hidden(ctx context.Context, rule, route string) {
 
 // notRenewed reports that permits of a rule were not renewed.
 func (e *events) notRenewed(rule string, err error) {
-	if skipped, ok := e.renewals.Due(instant()); ok {
+	if skipped, ok := e.renewals.Due(clock.Now()); ok {
 		e.log.Write(slog.LevelWarn, "permits were not renewed by their store", skipped, slog.String("rule", rule), slog.Any("error", err))
 	}
 }
@@ -220,7 +221,7 @@ func (e *events) breaker(node string, open bool) {
 
 // steppedBack reports that the clock of a node has stepped back, at most once a second.
 func (e *events) steppedBack(node string, by time.Duration) {
-	skipped, ok := e.steps.Due(instant())
+	skipped, ok := e.steps.Due(clock.Now())
 	if !ok {
 		return
 	}

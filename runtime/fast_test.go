@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -27,7 +28,7 @@ func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 		c := make([]terms.Charge, 1)
 		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
 		c[0].RetryAfter, c[0].ResetAfter = time.Hour, time.Hour
-		store.cfg.Denials.Learn(&terms.Call{Charges: c}, instant())
+		store.cfg.Denials.Learn(&terms.Call{Charges: c}, clock.Now())
 	}
 	return limiter
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/permit"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -144,7 +145,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	}
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
-	try := decide.Try{Arrived: instant()}
+	try := decide.Try{Arrived: clock.Now()}
 	var paid paidCap
 	if l.cap != nil {
 		if err := l.admitted(ctx, &paid, d); err != nil {
@@ -203,7 +204,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 	}
 	waited, err := false, error(nil)
 	if l.permits.Waiting() {
-		req.Begin(ctx, began, instant())
+		req.Begin(ctx, began, clock.Now())
 		waited, err = l.joinLine(ctx, req)
 	}
 	for {
@@ -215,18 +216,18 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 			d.Allowed = err == nil // nothing is left to decide
 			return err
 		}
-		req.Begin(ctx, began, instant())
+		req.Begin(ctx, began, clock.Now())
 		if !l.engine.Known(ctx, &req.Call) {
 			err = l.engine.Ask(ctx, &req.Call)
 		}
 		if err == nil && !decide.Admitted(req.Tries) {
-			if pause, ok := req.pause(); ok {
+			if pause, ok := req.Pause(); ok {
 				waited, err = true, l.pause(ctx, req, limits, pause)
 				continue
 			}
 		}
 		if req.Turn != nil {
-			req.leaveLine(err != nil || req.leftOver())
+			req.leaveLine(err != nil || req.LeftOver())
 		}
 		if err := l.finish(ctx, req, limits, err, d); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/report"
 )
 
@@ -28,7 +29,7 @@ type ruleLog struct {
 }
 
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
-	if skipped, ok := l.linesOf(r).degraded.Due(instant()); ok {
+	if skipped, ok := l.linesOf(r).degraded.Due(clock.Now()); ok {
 		l.Write(slog.LevelWarn, "rate limit not decided by its store", skipped,
 			slog.String("rule", r.Name), slog.String("fail", policy.String()),
 			slog.String("class", ClassOf(err).String()), slog.Any("error", err))
@@ -36,7 +37,7 @@ func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
 }
 
 func (l *limitedLog) unsettled(r *Rule, err error) {
-	if skipped, ok := l.linesOf(r).unsettled.Due(instant()); ok {
+	if skipped, ok := l.linesOf(r).unsettled.Due(clock.Now()); ok {
 		l.Write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
 			slog.String("rule", r.Name), slog.String("class", ClassOf(err).String()), slog.Any("error", err))
 	}

@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -30,7 +33,7 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if len(req.Charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	req.Begin(ctx, time.Time{}, instant())
+	req.Begin(ctx, time.Time{}, clock.Now())
 	d, err := Decision{}, error(nil)
 	if !decide.Unsatisfiable(req.Charges) {
 		err = l.engine.Peek(ctx, &req.Call)
@@ -67,7 +70,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	}
 	defer l.refusedEach(ctx, outcomes)
 	reqs, paid := make([]*request, len(limits)), make([]paidCap, len(limits))
-	arrived := instant()
+	arrived := clock.Now()
 	var open []*decide.Call
 	var asked []int // the limit of each
 	for i := range limits {
@@ -140,4 +143,46 @@ func (l *Limiter) RedisKey(limit Limit) string {
 	rule, _, _ := l.overridden(&limit)
 	p := l.plan(rule, rule.Max)
 	return string(p.AppendKey(nil, limit.key.bytes()))
+}
+
+// Hold denies all calls on the key of a limit for d, from now on by the clock of the store
+// and on every replica: a peer that the calls go to has asked for that. It takes one trip.
+// A key that is blocked for longer already stays so. The limit's rule has a [Rule.Hold], or
+// it is [ErrInvalidLimit]. Package rateclient holds for HTTP.
+//
+// Calls that a hold denies have the time until it ends as their RetryAfter, and those that
+// may wait for so long do. The hold does not change what is counted. [Limiter.Release]
+// ends it, and [Limiter.Reset] does too.
+func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if d < time.Microsecond || d > MaxWindow {
+		return fmt.Errorf("%w: a hold for %v is not between 1µs and 366 days", ErrInvalidLimit, d)
+	}
+	return l.hold(ctx, limit, d)
+}
+
+// Release ends a hold, or another block, of the key of a limit. Another replica may deny
+// calls for a moment more, see [WithDenialMemory].
+func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
+
+func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if err := limit.key.invalid(); err != nil {
+		return err
+	}
+	rule, most, _ := l.overridden(&limit)
+	p, err := l.planFor(&limit, rule, max(1, most)) // at 0 nobody is admitted anyway
+	if err != nil {
+		return err
+	}
+	if !rule.Hold {
+		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, rule.Name)
+	}
+	var charges [1]terms.Charge
+	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 0)
+	charges[0].At = d.Microseconds()
+	local := charges
+	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
+	if l.store == nil {
+		return decide.ErrNoStore
+	}
+	return private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
 }

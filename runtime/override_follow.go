@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
@@ -81,7 +82,7 @@ func (l *Limiter) override(o Overrides, again bool) error {
 		return err
 	}
 	l.overrides.Store(next)
-	current.until = instant()
+	current.until = clock.Now()
 	close(current.replaced)
 	l.plans.Clear()
 	l.overridesInForce(next)

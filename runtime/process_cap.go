@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -69,7 +70,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	var tries [1]terms.Charge
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, p.Whole, 1, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, p.Whole, 1
-	try := decide.Try{Arrived: instant()}
+	try := decide.Try{Arrived: clock.Now()}
 	if !l.cap.counts.Local(context.Background(), charges[:], tries[:], &try) {
 		return nil // an override has changed how it counts, and what was counted is not over
 	}
@@ -98,6 +99,6 @@ func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
 		back.At, back.Mark = paid.at, paid.mark
-		c.counts.Memory.Map.Settle(c.counts.Memory.Time(instant()), &back)
+		c.counts.Memory.Map.Settle(c.counts.Memory.Time(clock.Now()), &back)
 	}
 }

@@ -2,8 +2,11 @@ package runtime
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // Register makes rules known to the limiter before their first call, so that
@@ -74,4 +77,51 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 		state.Max = e.rule.scale(state.Max, 1, state.Factor)
 	}
 	return state
+}
+
+// Warm connects to every server of the store and has it load the scripts of all
+// registered rules, see [Limiter.Register], so that no request pays for it. Call it
+// before the program takes requests, with a context that bounds how long it may take:
+//
+//	if err := limiter.Warm(ctx); err != nil {
+//		slog.Warn("limits start cold", "error", err)
+//	}
+//
+// Nothing is counted. Calls are decided in any case: an error says that a server did
+// not answer, and the first calls connect and load what they need. With a store in
+// memory there is nothing to do.
+func (l *Limiter) Warm(ctx context.Context) error {
+	store, ok := l.store.(warmer)
+	if !ok {
+		return nil
+	}
+	var rules []*Rule
+	l.registered.all(func(r *Rule, _ *struct{}) bool {
+		rules = append(rules, r)
+		return true
+	})
+	return store.warm(ctx, rules)
+}
+
+// A warmer is a store with servers to connect to.
+type warmer interface {
+	warm(ctx context.Context, rules []*Rule) error
+}
+
+func (s *RedisStore) warm(ctx context.Context, rules []*Rule) error {
+	limits := make([]terms.Terms, len(rules))
+	for i, r := range rules {
+		r.setTerms(&limits[i], r.Max)
+	}
+	return s.router.Warm(ctx, limits)
+}
+
+// Leased returns how many units this process holds of rules with a [Rule.Lease], by the
+// name of the rule: they are charged, and no call has used them yet. What nobody uses
+// before its time is over is given back.
+func (l *Limiter) Leased() map[string]int64 {
+	if l.engine.Leases == nil {
+		return map[string]int64{}
+	}
+	return l.engine.Leases.Units()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -51,42 +52,6 @@ func (l *Limiter) awaitPermits(ctx context.Context, req *request) error {
 	return req.Turn.Await(ctx, wait, func() { l.waits(ctx, req) })
 }
 
-// leftOver reports whether an admitted request has left permits for the next call
-// in its line, or is no longer bound by them.
-func (r *request) leftOver() bool {
-	for i := range r.Charges {
-		if c := &r.Charges[i]; r.Turn.For(c.Key, c.Own) {
-			return r.Tries[i].Remaining > 0 || r.Tries[i].Shadow
-		}
-	}
-	return true
-}
-
-// pause returns how long a denied request waits before it is decided again, and
-// whether every limit that denied it allows that wait. A queue has taken the wait
-// into account already. It returns 0 if the request waits for permits only: nobody
-// knows when they are returned.
-func (r *request) pause() (time.Duration, bool) {
-	longest := time.Duration(0)
-	for i := range r.Tries {
-		t := &r.Tries[i]
-		if t.Allowed || t.Shadow {
-			continue
-		}
-		if t.Algorithm == terms.Permits {
-			if t.Wait <= 0 || t.RetryAfter == Never {
-				return 0, false
-			}
-			continue
-		}
-		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
-			return 0, false
-		}
-		longest = max(longest, t.RetryAfter)
-	}
-	return longest, true
-}
-
 // pause waits for as long as a denied request's pause says, or in the line for
 // permits; and no longer than what holds for it.
 func (l *Limiter) pause(ctx context.Context, req *request, limits []Limit, pause time.Duration) error {
@@ -94,7 +59,7 @@ func (l *Limiter) pause(ctx context.Context, req *request, limits []Limit, pause
 		return l.awaitPermits(ctx, req)
 	}
 	req.leaveLine(true)
-	for end := instant() + pause; pause > 0; pause = end - instant() {
+	for end := clock.Now() + pause; pause > 0; pause = end - clock.Now() {
 		if changed, err := l.sleep(ctx, req, pause); err != nil || changed && !l.holds(req, limits) {
 			return err
 		}
@@ -105,16 +70,16 @@ func (l *Limiter) pause(ctx context.Context, req *request, limits []Limit, pause
 // awaitTurn waits for the turn of an admitted request in queues. A queue that becomes
 // faster meanwhile brings the turn nearer, and one that is gone has none.
 func (l *Limiter) awaitTurn(ctx context.Context, req *request, limits []Limit) error {
-	began := instant()
+	began := clock.Now()
 	for {
-		changed, err := l.sleep(ctx, req, req.delay()-(instant()-began))
+		changed, err := l.sleep(ctx, req, req.Delay()-(clock.Now()-began))
 		if err != nil || !changed {
 			return err
 		}
-		passed := req.terms.end(instant()) - began
+		passed := req.terms.end(clock.Now()) - began
 		req.terms = l.overrides.Load()
 		for i := range limits {
-			if j := req.chargeOf(i); j >= 0 && req.Tries[j].Delay > passed {
+			if j := req.ChargeOf(i); j >= 0 && req.Tries[j].Delay > passed {
 				l.hasten(&req.Tries[j], &limits[i], passed)
 			}
 		}
@@ -137,25 +102,13 @@ func (l *Limiter) hasten(t *terms.Charge, limit *Limit, passed time.Duration) {
 	}
 }
 
-// delay returns how long an admitted request must wait for its turn. A shadow
-// queue delays nobody.
-func (r *request) delay() time.Duration {
-	longest := time.Duration(0)
-	for i := range r.Tries {
-		if t := &r.Tries[i]; !t.Shadow {
-			longest = max(longest, t.Delay)
-		}
-	}
-	return longest
-}
-
 // sleep waits for d, or until what holds for a request may have changed, which it then
 // reports. It returns early with the context's error when that ends first.
 func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (changed bool, err error) {
 	if d <= 0 {
 		return false, nil
 	}
-	if l.enabled != nil || req.adapts() { // which tell nobody
+	if l.enabled != nil || req.Adapts() { // which tell nobody
 		changed, d = d > pollPause, min(d, pollPause)
 	}
 	l.waits(ctx, req)
@@ -169,16 +122,6 @@ func (l *Limiter) sleep(ctx context.Context, req *request, d time.Duration) (cha
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-}
-
-// adapts reports whether load scales a limit of the request.
-func (r *request) adapts() bool {
-	for i := range r.Charges {
-		if r.Charges[i].Plan.Adapts {
-			return true
-		}
-	}
-	return false
 }
 
 // renew makes the charges of a request that has waited anew, by what holds now.
@@ -195,11 +138,55 @@ func (l *Limiter) renew(ctx context.Context, req *request, limits []Limit) error
 func (l *Limiter) holds(req *request, limits []Limit) bool {
 	req.terms = l.overrides.Load()
 	for i := range limits {
-		if j := req.chargeOf(i); j >= 0 {
+		if j := req.ChargeOf(i); j >= 0 {
 			if p, on, err := l.planOf(&limits[i]); err != nil || !on || p.Key != req.Charges[j].Plan.Key {
 				return false
 			}
 		}
 	}
 	return l.Enabled()
+}
+
+// A WaitEvent is a call that begins to wait for its turn, see [Rule.Wait], or whose
+// waiting is over. The two events of a call have the same Rule.
+type WaitEvent struct {
+	// Rule is the name of the rule that, when the call begins to wait, keeps it for
+	// longest.
+	Rule string
+	// Waiting is true when the call begins to wait, and false when that is over.
+	Waiting bool
+	// Waited is how long it waited in all, trips to the store included. Until the wait
+	// is over it is 0.
+	Waited time.Duration
+	// Admitted reports that the call then went on. Otherwise it was denied, not decided,
+	// or its context ended.
+	Admitted bool
+}
+
+// A waiting is what is known of a call that waits for its turn.
+type waiting struct {
+	since time.Duration // an instant; 0: it has not waited
+	rule  string
+}
+
+// waits reports that a request begins to wait, unless it has waited before.
+func (l *Limiter) waits(ctx context.Context, req *request) {
+	if req.waiting.since == 0 {
+		req.waiting = waiting{max(clock.Now(), 1), req.KeptBy()}
+		l.events.wait(ctx, WaitEvent{Rule: req.waiting.rule, Waiting: true})
+	}
+}
+
+// waited reports that a request waits no longer, if it has waited.
+func (l *Limiter) waited(ctx context.Context, req *request, err error) {
+	if w := req.waiting; w.since != 0 {
+		req.waiting = waiting{}
+		l.events.wait(ctx, WaitEvent{Rule: w.rule, Waited: clock.Now() - w.since, Admitted: err == nil})
+	}
+}
+
+func (e *events) wait(ctx context.Context, ev WaitEvent) {
+	for _, o := range e.observers {
+		notifyWith(e, ctx, o.Wait, ev)
+	}
 }

@@ -1,0 +1,97 @@
+package decide
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// Pause returns how long a denied call waits before it is decided again, and
+// whether every limit that denied it allows that wait. A queue has taken the wait
+// into account already. It returns 0 if the call waits for permits only: nobody
+// knows when they are returned.
+func (c *Call) Pause() (time.Duration, bool) {
+	longest := time.Duration(0)
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		if t.Allowed || t.Shadow {
+			continue
+		}
+		if t.Algorithm == terms.Permits {
+			if t.Wait <= 0 || t.RetryAfter == Never {
+				return 0, false
+			}
+			continue
+		}
+		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
+			return 0, false
+		}
+		longest = max(longest, t.RetryAfter)
+	}
+	return longest, true
+}
+
+// Delay returns how long an admitted call must wait for its turn. A shadow
+// queue delays nobody.
+func (c *Call) Delay() time.Duration {
+	longest := time.Duration(0)
+	for i := range c.Tries {
+		if t := &c.Tries[i]; !t.Shadow {
+			longest = max(longest, t.Delay)
+		}
+	}
+	return longest
+}
+
+// LeftOver reports whether an admitted call has left permits for the next call
+// in its line, or is no longer bound by them.
+func (c *Call) LeftOver() bool {
+	for i := range c.Charges {
+		if o := &c.Charges[i]; c.Turn.For(o.Key, o.Own) {
+			return c.Tries[i].Remaining > 0 || c.Tries[i].Shadow
+		}
+	}
+	return true
+}
+
+// Adapts reports whether load scales a limit of the call.
+func (c *Call) Adapts() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Plan.Adapts {
+			return true
+		}
+	}
+	return false
+}
+
+// KeptBy returns the name of the rule for which a call has to wait longest. It is in
+// a line for one.
+func (c *Call) KeptBy() (rule string) {
+	longest := time.Duration(-1)
+	for i := range c.Charges {
+		o, t := &c.Charges[i], &c.Tries[i]
+		if c.Turn.For(o.Key, o.Own) {
+			return o.Plan.Name
+		}
+		wait := t.Delay
+		if !t.Allowed {
+			wait = t.RetryAfter
+		}
+		if !t.Shadow && wait > longest {
+			rule, longest = o.Plan.Name, wait
+		}
+	}
+	return rule
+}
+
+// ChargeOf returns the place of the charge of which the i-th limit of the call is the
+// first, or -1.
+func (c *Call) ChargeOf(i int) int {
+	for j := range c.Charges {
+		if bits.TrailingZeros8(c.Charges[j].Limits) == i {
+			return j
+		}
+	}
+	return -1
+}
