@@ -113,7 +113,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 			return fmt.Errorf("rule %q: %w", p.Name, err)
 		}
 	}
-	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.hasEmpty()}
+	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty()}
 	if charge.EmptyPart && !r.silent() {
 		l.events.log.emptyPart(ruleOf(p))
 	}

@@ -3,17 +3,10 @@ package runtime
 import (
 	"encoding"
 	"fmt"
-	"strconv"
 	"strings"
 
-	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 )
-
-// inlineKey is how many bytes of parts a Key holds without touching the heap.
-// Ids, addresses and tuples of them fit. A Key so is a multiple of 16 bytes,
-// which is how many are copied at a time.
-const inlineKey = 102
 
 // maxKeyText is the longest text in bytes that [ParseKey] reads.
 const maxKeyText = 4096
@@ -28,24 +21,7 @@ const maxKeyText = 4096
 // slot of a Redis Cluster.
 //
 // A Key is a plain value: it may be copied, and a copy grows on its own.
-type Key struct {
-	rare   *rareKey // nil as long as the parts fit inline, are valid and not empty
-	inline [inlineKey]byte
-	n      uint8
-	parts  uint8
-}
-
-// A rareKey holds what few keys have. It is kept apart, so that the others are
-// quick to copy.
-// Copies of a Key share it, so it never changes.
-type rareKey struct {
-	err   error
-	spill []byte // all bytes, once they do not fit inline
-	empty bool   // a part is empty
-}
-
-// emptyPart is what a key with an empty part has, and nothing else that is rare.
-var emptyPart = &rareKey{empty: true}
+type Key struct{ parts keytext.Parts }
 
 // NewKey returns a Key without parts. It stays on the caller's stack when it
 // is passed to [Rule.Limit].
@@ -54,36 +30,25 @@ func NewKey() *Key { return &Key{} }
 // AddString adds s as a part. An empty part is one like any other: all callers
 // whose part is empty share a budget, which the log tells once for each rule.
 func (k *Key) AddString(s string) *Key {
-	k.separate()
-	// Less 1, an empty string is longer than any.
-	if k.rare != nil || uint(len(s)-1) >= uint(inlineKey-int(k.n)) || keytext.Longer(s) != 0 {
-		addEscaped(k, s)
-		return k
-	}
-	k.n += uint8(copy(k.inline[k.n:], s))
+	k.parts.AddString(s)
 	return k
 }
 
 // AddBytes adds the bytes of b as a part, as if they were a string.
 func (k *Key) AddBytes(b []byte) *Key {
-	k.separate()
-	addEscaped(k, b)
+	k.parts.AddBytes(b)
 	return k
 }
 
 // AddInt adds n in decimal as a part.
 func (k *Key) AddInt(n int64) *Key {
-	var digits [20]byte
-	k.separate()
-	k.write(strconv.AppendInt(digits[:0], n, 10))
+	k.parts.AddInt(n)
 	return k
 }
 
 // AddUint adds n in decimal as a part.
 func (k *Key) AddUint(n uint64) *Key {
-	var digits [20]byte
-	k.separate()
-	k.write(strconv.AppendUint(digits[:0], n, 10))
+	k.parts.AddUint(n)
 	return k
 }
 
@@ -106,9 +71,7 @@ func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 }
 
 // AddStringer adds the text of s as a part.
-func (k *Key) AddStringer(s fmt.Stringer) *Key {
-	return k.AddString(s.String())
-}
+func (k *Key) AddStringer(s fmt.Stringer) *Key { return k.AddString(s.String()) }
 
 // AddInvalid marks the Key as one that cannot be built, because a pointer on
 // the way to the part is nil, say. The reason is for the log and must not quote a
@@ -116,11 +79,7 @@ func (k *Key) AddStringer(s fmt.Stringer) *Key {
 // an error that is [ErrInvalidKey]. Under [FailLocal] all keys that lack the same
 // part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
-	if k.invalid() == nil {
-		k.rare = &rareKey{fmt.Errorf("%w: %s", ErrInvalidKey, reason), k.spill(), k.hasEmpty()}
-	}
-	k.separate()
-	k.write([]byte("%invalid")) // no part of a caller's can read like this
+	k.parts.AddInvalid(fmt.Errorf("%w: %s", ErrInvalidKey, reason))
 	return k
 }
 
@@ -151,78 +110,10 @@ func ParseKey(text string) (*Key, error) {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidKey, err)
 		}
 	}
-	key := NewKey()
-	key.write([]byte(text))
-	key.parts = 1
-	return key, nil
+	return &Key{keytext.ParsedParts(text)}, nil
 }
 
-func (k *Key) separate() {
-	if k.parts > 0 {
-		k.write([]byte{':'})
-	}
-	// Only "none yet" and "some" matter, so the count must not wrap.
-	if k.parts < 255 {
-		k.parts++
-	}
-}
+func (k *Key) bytes() []byte { return k.parts.Bytes() }
 
 // invalid returns why the key cannot be built, or nil.
-func (k *Key) invalid() error {
-	if k.rare == nil {
-		return nil
-	}
-	return k.rare.err
-}
-
-// hasEmpty reports whether a part is empty.
-func (k *Key) hasEmpty() bool { return k.rare != nil && k.rare.empty }
-
-func (k *Key) spill() []byte {
-	if k.rare == nil {
-		return nil
-	}
-	return k.rare.spill
-}
-
-func (k *Key) bytes() []byte {
-	if spill := k.spill(); spill != nil {
-		return spill
-	}
-	return k.inline[:k.n]
-}
-
-func (k *Key) write(b []byte) {
-	if k.fits(len(b)) {
-		k.n += uint8(copy(k.inline[k.n:], b))
-		return
-	}
-	k.rare = &rareKey{k.invalid(), append(k.grown(len(b)), b...), k.hasEmpty()}
-}
-
-// fits reports whether n more bytes fit inline.
-func (k *Key) fits(n int) bool {
-	return int(k.n)+n <= inlineKey && k.spill() == nil
-}
-
-// grown returns a copy of the bytes with room for n more.
-func (k *Key) grown(n int) []byte {
-	old := k.bytes()
-	return append(make([]byte, 0, len(old)+n), old...)
-}
-
-func addEscaped[T string | []byte](k *Key, s T) {
-	extra := keytext.Longer(s)
-	switch size := len(s) + extra; {
-	case size == 0 && k.rare == nil:
-		k.rare = emptyPart
-	case size == 0:
-		k.rare = &rareKey{k.invalid(), k.spill(), true}
-	case !k.fits(size):
-		k.rare = &rareKey{k.invalid(), spec.AppendEscaped(k.grown(size), s), k.hasEmpty()}
-	case extra == 0:
-		k.n += uint8(copy(k.inline[k.n:], s))
-	default:
-		k.n += uint8(len(spec.AppendEscaped(k.inline[k.n:k.n], s)))
-	}
-}
+func (k *Key) invalid() error { return k.parts.Err() }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime/internal/keytext"
 )
 
 // escaped is what a part must read like, written for its reader.
@@ -87,7 +89,7 @@ func TestKey(t *testing.T) {
 func TestKeyAllocates(t *testing.T) {
 	rule := &Rule{Prefix: "p:"}
 	var limit Limit
-	for n, want := range map[int]float64{0: 0, inlineKey: 0, inlineKey + 1: 2} {
+	for n, want := range map[int]float64{0: 0, keytext.Inline: 0, keytext.Inline + 1: 2} {
 		part := strings.Repeat("x", n)
 		if got := testing.AllocsPerRun(100, func() { limit = rule.Limit(NewKey().AddString(part)) }); got != want {
 			t.Errorf("%d bytes: %v allocations, want %v", n, got, want)

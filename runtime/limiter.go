@@ -119,14 +119,15 @@ func (l *Limiter) InFlight() map[string]int64 { return l.permits.InFlight() }
 // plain returns the plan for a limit as most are: one that is decided at once, at a cost
 // that can be, and on a key of ordinary length. It returns nil for others.
 func (l *Limiter) plain(limit *Limit) *plan.Plan {
-	if limit.rule == nil || limit.key.rare != nil || limit.cost <= 0 {
+	parts, plain := limit.key.parts.Plain()
+	if !plain || limit.rule == nil || limit.cost <= 0 {
 		return nil
 	}
 	p := l.found(limit.rule, limit.max)
 	if p == nil {
 		p, _, _ = l.planOf(limit)
 	}
-	if p == nil || !p.Plain || limit.cost > p.Most || !p.Fits(int(limit.key.n)) {
+	if p == nil || !p.Plain || limit.cost > p.Most || !p.Fits(len(parts)) {
 		return nil
 	}
 	return p
@@ -140,8 +141,8 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
 	whole := p.Whole
-	if limit.key.n > 0 {
-		whole = p.KeyIn(&key, limit.key.inline[:limit.key.n])
+	if parts, _ := limit.key.parts.Plain(); len(parts) > 0 {
+		whole = p.KeyIn(&key, parts)
 	}
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
