@@ -3,7 +3,9 @@ package runtime
 import (
 	"fmt"
 	"strconv"
-	"time"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
 // An Algorithm says how a rule counts.
@@ -33,30 +35,10 @@ const (
 	// that has died lapse within a Window. RetryAfter is an estimate by how long
 	// calls have lasted lately, and at most the time until permits lapse.
 	Concurrency
-
-	algorithms // how many there are
 )
 
 // String returns the algorithm as the directive spells it.
-func (a Algorithm) String() string {
-	switch a {
-	case SlidingLog:
-		return "sliding-log"
-	case SlidingCounter:
-		return "sliding-counter"
-	case FixedWindow:
-		return "fixed-window"
-	case TokenBucket:
-		return "token-bucket"
-	case LeakyBucket:
-		return "leaky-bucket"
-	case Concurrency:
-		return "concurrency"
-	}
-	return unknownAlgorithm(a)
-}
-
-func unknownAlgorithm(a Algorithm) string { return fmt.Sprintf("Algorithm(%d)", uint8(a)) }
+func (a Algorithm) String() string { return plan.Way(a).String() }
 
 // A Storage says how Redis keeps a [SlidingLog]. All decide alike.
 type Storage uint8
@@ -82,7 +64,7 @@ func (s Storage) String() string {
 }
 
 // MaxBuckets is the largest number of buckets of a [SlidingCounter].
-const MaxBuckets = 1000
+const MaxBuckets = spec.MaxBuckets
 
 // Buckets says how a [SlidingCounter] divides its window. The zero value is 60
 // buckets of equal width.
@@ -132,15 +114,4 @@ func (b Buckets) orDefault() Buckets {
 		return Buckets{coarse: 60}
 	}
 	return b
-}
-
-// width returns the width of the finest bucket in microseconds, rounded up so
-// that the buckets cover the window; 0 for adaptive ones.
-func (b Buckets) width(window time.Duration) int64 {
-	b = b.orDefault()
-	if b.adaptive {
-		return 0
-	}
-	n := int64(b.coarse) * max(int64(b.fine), 1)
-	return (window.Microseconds() + n - 1) / n
 }

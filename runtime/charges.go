@@ -171,7 +171,7 @@ func (r *request) place(l *Limiter, c decide.Charge) error {
 // a key twice makes it none that is never admitted. The lower max holds.
 func (l *Limiter) join(c, o *decide.Charge) error {
 	first, other := ruleOf(c.Plan), ruleOf(o.Plan)
-	if !first.countsAs(other) {
+	if !c.Plan.Numbers.CountsAs(&o.Plan.Numbers) {
 		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own", ErrInvalidLimit, first.Name, other.Name)
 	}
 	if o.Plan.Max < c.Plan.Max {
@@ -180,10 +180,4 @@ func (l *Limiter) join(c, o *decide.Charge) error {
 	c.Cost = max(c.Cost, o.Cost, min(c.Cost+o.Cost, c.Plan.Capacity))
 	c.Limits |= o.Limits
 	return nil
-}
-
-// countsAs reports whether two rules count alike, whatever their max is.
-func (r *Rule) countsAs(o *Rule) bool {
-	return r == o || r.Algorithm == o.Algorithm && r.Storage == o.Storage && r.Window == o.Window && r.Resolution == o.Resolution &&
-		r.Buckets == o.Buckets && r.Burst == o.Burst && r.queues() == o.queues() && r.Block == o.Block && r.Hold == o.Hold && r.Lease == o.Lease
 }

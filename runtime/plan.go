@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // planOf returns the plan for a limit that is in force: its rule and max, changed by the
@@ -33,11 +32,11 @@ func (l *Limiter) planFor(limit *Limit, rule *Rule, max int64) (p *plan.Plan, er
 		return p, rule.check(max, limit.cost)
 	}
 	if p.Adapts && max > 0 {
-		max = l.scaled(limit.rule, rule, max, limit.cost)
+		max = l.scaled(limit.rule, p, max, limit.cost)
 		p = l.plan(rule, max)
 	}
 	if limit.cost > p.Most && limit.cost <= p.Capacity {
-		return p, rule.checkCost(max, limit.cost)
+		return p, rule.invalid(p.Numbers.CheckCost(max, limit.cost))
 	}
 	return p, nil
 }
@@ -75,42 +74,19 @@ func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
 	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
 	p := l.plans.Find(k, k.Hash())
 	if p == nil {
-		p = l.compile(k, l.replicas)
+		p = l.compile(k)
 		l.plans.Add(p)
 	}
 	return p
 }
 
-// compile makes a plan for one of so many processes.
-func (l *Limiter) compile(k plan.Key, replicas int64) *plan.Plan {
+// compile makes a plan.
+func (l *Limiter) compile(k plan.Key) *plan.Plan {
 	rule := (*Rule)(k.Rule)
-	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Adapts: rule.Adaptive != nil, Wait: rule.Wait}
-	p.Share, p.Name, p.NameHash = p, rule.Name, maphash.String(l.seed, rule.Name)
-	p.Terms.Shadow = !rule.Mode.Denies()
-	p.Fail, p.Start = l.policy(rule), rule.keyStart(l.namespace)
-	if rule.Algorithm < algorithms { // all that a reset needs
-		p.Tag, p.Terms.Algorithm, p.Terms.Window = rule.keyTag(), rule.counted(), rule.Window.Microseconds()
-	}
-	p.Whole = p.AppendKey(nil, nil)
-	if p.Err = rule.check(k.Max, 1); p.Err != nil {
-		return p
-	}
-	rule.setTerms(&p.Terms, k.Max)
-	p.Capacity = rule.capacity(k.Max)
-	p.Most = min(p.Capacity, countings[p.Terms.Algorithm].cost)
-	p.Plain = rule.Wait == 0 && !p.Terms.Shadow && p.Terms.Algorithm != terms.Permits
-	if rule.leases(k.Max) {
-		p.Lease = rule.Lease
-	}
-	if p.Fail == plan.Local && replicas > 1 {
-		part := *rule
-		part.declared = rule.declaration()
-		if part.Burst > 0 {
-			part.Burst = max(1, part.Burst/replicas)
-		}
-		p.Share = l.compile(plan.Key{Rule: unsafe.Pointer(&part), Max: max(1, k.Max/replicas)}, 1)
-	}
-	return p
+	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Numbers: rule.numbers(), Err: rule.check(k.Max, 1),
+		Adapts: rule.Adaptive != nil, Fail: l.policy(rule), NameHash: maphash.String(l.seed, rule.Name)}
+	p.Name, p.Start = rule.Name, rule.keyStart(l.namespace)
+	return p.Complete(l.replicas)
 }
 
 // ruleOf returns the rule that a plan is of, with its overrides.

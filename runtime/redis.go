@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +9,8 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/route"
-	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -60,7 +57,7 @@ type RedisStore struct {
 	router    *route.Router
 	watch     *server.MemoryWatch // nil: nobody watches Redis's memory
 	sharding  *server.Sharding    // nil: there are several servers
-	failures  [classes]atomic.Int64
+	failures  [failure.Classes]atomic.Int64
 	listeners listeners // the limiters on the store
 }
 
@@ -125,6 +122,13 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 		s.sharding = newShardingCheck(s)
 	}
 	s.router = route.New(client, &s.cfg)
+	s.router.Refuses = func() error {
+		if s.sharding.Found() {
+			return server.ErrSharded
+		}
+		return nil
+	}
+	s.router.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	return s
 }
 
@@ -167,115 +171,32 @@ func (s *RedisStore) denials() *denials.Memory { return s.cfg.Denials }
 
 // Take implements [Store]. The limiter on the store has asked its memory of denials.
 func (s *RedisStore) Take(ctx context.Context, calls []terms.Call) error {
-	return s.execute(ctx, script.Take, calls)
+	return s.router.Take(ctx, calls)
 }
 
 // Peek implements [Store].
 func (s *RedisStore) Peek(ctx context.Context, calls []terms.Call) error {
-	return s.execute(ctx, script.Peek, calls)
+	return s.router.Peek(ctx, calls)
 }
 
 // Settle implements [Store].
 func (s *RedisStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	return s.executeEach(ctx, script.Settle, charges)
+	return s.router.Settle(ctx, charges)
 }
 
 // Renew implements [Store].
 func (s *RedisStore) Renew(ctx context.Context, calls []terms.Call) error {
-	// The script writes its results to copies, since the next renewal needs At.
-	renewed, held := slices.Clone(calls), make([]terms.Charge, 0, len(calls))
-	for i := range calls {
-		held = append(held, calls[i].Charges[0])
-		renewed[i].Charges = held[i : i+1 : i+1]
-	}
-	err := s.execute(ctx, script.Renew, renewed)
-	for i := range calls {
-		if calls[i].Err = renewed[i].Err; err == nil && calls[i].Err == nil && held[i].Remaining == 0 {
-			calls[i].Charges[0].At = 0
-		}
-	}
-	return err
+	return s.router.Renew(ctx, calls)
 }
 
 // Hold implements [Store].
 func (s *RedisStore) Hold(ctx context.Context, charges []terms.Charge) error {
-	err := s.executeEach(ctx, script.Hold, charges)
-	if m := s.cfg.Denials; m != nil {
-		for i := range charges {
-			m.Forget(charges[i].Key)
-		}
-	}
-	return err
+	return s.router.Hold(ctx, charges)
 }
 
-// executeEach has an operation done for charges, each as a call of its own, and gives each
-// its error.
-func (s *RedisStore) executeEach(ctx context.Context, op script.Operation, charges []terms.Charge) error {
-	calls := make([]terms.Call, len(charges))
-	for i := range charges {
-		calls[i].Charges = charges[i : i+1]
-	}
-	err := s.execute(ctx, op, calls)
-	for i := range charges {
-		charges[i].Err = calls[i].Err
-	}
-	return err
-}
-
-// execute has an operation done for calls, unless they would be counted on a
-// wrong server. Calls without charges are admitted.
-func (s *RedisStore) execute(ctx context.Context, op script.Operation, calls []terms.Call) error {
-	if slices.ContainsFunc(calls, isEmpty) {
-		return s.executeOthers(ctx, op, calls)
-	}
-	err := error(errSharded)
-	if !s.sharding.Found() {
-		err = s.router.Decide(ctx, op, calls, terms.ArrivalOf(calls))
-	}
-	return s.count(err, calls)
-}
-
-func isEmpty(c terms.Call) bool { return len(c.Charges) == 0 }
-
-// executeOthers is execute for the calls that have charges.
-func (s *RedisStore) executeOthers(ctx context.Context, op script.Operation, calls []terms.Call) error {
-	asked := slices.DeleteFunc(slices.Clone(calls), isEmpty)
-	for i := range calls {
-		calls[i].Err = nil
-	}
-	if len(asked) == 0 {
-		return nil
-	}
-	err := s.execute(ctx, op, asked)
-	for i := range calls {
-		if !isEmpty(calls[i]) {
-			calls[i].Err, asked = asked[0].Err, asked[1:]
-		}
-	}
-	return err
-}
-
-// count counts calls that were not decided by error class, and returns err: why
-// none of them was. That a caller gave up is no failure.
-func (s *RedisStore) count(err error, calls []terms.Call) error {
-	if err != nil {
-		s.countOne(err, max(1, len(calls)))
-		return err
-	}
-	for i := range calls {
-		if calls[i].Err != nil {
-			s.countOne(calls[i].Err, 1)
-		}
-	}
-	return nil
-}
-
-func (s *RedisStore) countOne(err error, calls int) {
-	if err == context.Canceled || err == context.DeadlineExceeded {
-		return
-	}
-	s.failures[ClassOf(err)].Add(int64(calls))
-	s.router.Doubt(err)
+// Reset implements [Store].
+func (s *RedisStore) Reset(ctx context.Context, charges []terms.Charge) error {
+	return s.router.Reset(ctx, charges)
 }
 
 // Failures returns how many calls the store has not decided since it was made, by
@@ -288,28 +209,4 @@ func (s *RedisStore) Failures() map[ErrorClass]int64 {
 		}
 	}
 	return counts
-}
-
-// Reset implements [Store].
-func (s *RedisStore) Reset(ctx context.Context, charges []terms.Charge) error {
-	var failed error
-	for i := range charges {
-		if charges[i].Algorithm == terms.Permits && s.resetPermits(ctx, &charges[i]) == nil {
-			continue
-		}
-		failed = errors.Join(failed, s.count(s.router.Reset(ctx, charges[i].Key), nil))
-	}
-	return failed
-}
-
-// resetPermits forgets the permits of a key, and lets no renewal bring them back.
-func (s *RedisStore) resetPermits(ctx context.Context, c *terms.Charge) error {
-	plain := *c
-	plain.Cost = 0
-	calls := []terms.Call{{Charges: []terms.Charge{plain}}}
-	err := s.execute(ctx, script.Renew, calls)
-	if m := s.cfg.Denials; m != nil {
-		m.Forget(c.Key)
-	}
-	return cmp.Or(err, calls[0].Err)
 }

@@ -78,9 +78,6 @@ var checkSharding = true
 // made again.
 const shardingAgain = time.Second
 
-// errSharded is the error of calls to a store that shards.
-var errSharded = private.New("keys are sharded by a proxy")
-
 // newShardingCheck returns the check of a store, which begins when a batch is
 // shared; or nil, if the client itself knows several servers.
 func newShardingCheck(s *RedisStore) *server.Sharding {

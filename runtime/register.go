@@ -74,7 +74,8 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	state.Enabled = enabled && !e.off
 	state.Max, state.Window, state.Mode = e.rule.Max, e.rule.Window, e.rule.Mode
 	if state.Factor != 1 && state.Max > 0 {
-		state.Max = e.rule.scale(state.Max, 1, state.Factor)
+		n := e.rule.numbers()
+		state.Max = n.Scale(state.Max, 1, state.Factor)
 	}
 	return state
 }
@@ -111,7 +112,8 @@ type warmer interface {
 func (s *RedisStore) warm(ctx context.Context, rules []*Rule) error {
 	limits := make([]terms.Terms, len(rules))
 	for i, r := range rules {
-		r.setTerms(&limits[i], r.Max)
+		n := r.numbers()
+		limits[i] = n.Terms(r.Max)
 	}
 	return s.router.Warm(ctx, limits)
 }

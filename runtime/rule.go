@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
-	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
 // The bounds of a rule's numbers.
@@ -27,10 +27,6 @@ const (
 	// MaxLimits is the largest number of limits on one call.
 	MaxLimits = spec.MaxLimits
 )
-
-// maxDrain is the longest time in microseconds that a full bucket may take to
-// drain.
-const maxDrain = terms.MaxDrain
 
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = spec.DefaultMessage
@@ -283,22 +279,6 @@ func (r *Rule) appendDefaultPrefix(dst []byte) []byte {
 	return append(spec.AppendEscaped(append(dst, defaultPrefix...), r.Name), ':')
 }
 
-// checkCost returns an [ErrInvalidLimit] if the rule could admit a cost with max
-// in place of its own, but at the price of too much work for a store. A cost
-// above max is no such error: it is denied before it comes to a store.
-func (r *Rule) checkCost(max, cost int64) error {
-	most := countings[r.counted()].cost
-	if cost <= most || cost > r.capacity(max) {
-		return nil
-	}
-	if r.Algorithm == Concurrency {
-		return fmt.Errorf("%w: rule %q: cost %d is above %d, the most permits that one call may hold of a %v: count in larger units",
-			ErrInvalidLimit, r.Name, cost, most, r.Algorithm)
-	}
-	return fmt.Errorf("%w: rule %q: cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
-		ErrInvalidLimit, r.Name, cost, most, r.Algorithm, SlidingCounter, TokenBucket)
-}
-
 // checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.
 func (r *Rule) checkPrefix() error {
 	switch {
@@ -310,39 +290,41 @@ func (r *Rule) checkPrefix() error {
 	return nil
 }
 
+// numbers returns what the rule says about counting.
+func (r *Rule) numbers() plan.Rule {
+	b := r.Buckets.orDefault()
+	return plan.Rule{
+		Way: plan.Way(r.Algorithm), Packed: r.Storage == StoragePacked, Coarse: int64(b.coarse), Fine: int64(b.fine),
+		Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease,
+		Burst: r.Burst, Hold: r.Hold, Shadow: !r.Mode.Denies(),
+	}
+}
+
 // check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost
 // of a call, are out of bounds.
 func (r *Rule) check(max, cost int64) error {
-	switch {
-	case r == nil || r.Prefix == "" && r.Name == "":
-		return r.checkPrefix()
-	case cost < 0:
-		return fmt.Errorf("%w: rule %q: cost %d is negative", ErrInvalidLimit, r.Name, cost)
-	case max < 0:
-		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
-	case r.Window < MinWindow || r.Window > MaxWindow:
-		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
-	case r.Algorithm >= algorithms || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal:
-		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
-	case max > countings[r.counted()].max:
-		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)
-	case r.Burst < 0 || r.Burst > MaxCount:
-		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
-	case r.Wait < 0:
-		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
-	case r.Hold && (r.Algorithm == Concurrency || r.Lease != 0):
-		return fmt.Errorf("%w: rule %q: only a rule without a Lease that is no %v can have a Hold: give the calls that are to be held back a limit of their own", ErrInvalidLimit, r.Name, Concurrency)
-	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
-		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
-	case r.Buckets.coarse < 0:
-		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
+	if err := r.checkPrefix(); err != nil {
+		return err
 	}
-	if r.Resolution|r.Block|r.Lease == 0 {
+	if plan.Way(r.Algorithm) >= plan.Ways || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal {
+		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
+	}
+	n := r.numbers()
+	return r.invalid(n.Check(max, cost))
+}
+
+// invalid returns an [ErrInvalidLimit] that says why the rule cannot be counted, or nil.
+func (r *Rule) invalid(err error) error {
+	if err == nil {
 		return nil
 	}
-	fit := spec.Rule{Algorithm: r.Algorithm.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease}
-	if err := fit.Check(); err != nil {
-		return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
+	return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
+}
+
+// fitLease takes away the lease of a rule whose window was overridden by one that
+// is not longer.
+func (r *Rule) fitLease() {
+	if r.Lease >= r.Window {
+		r.Lease = 0
 	}
-	return nil
 }

@@ -2,12 +2,12 @@ package runtime
 
 import (
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/adapt"
+	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
 // scalerGrace is how long a scaler may go on when the limiter is closed.
@@ -92,10 +92,10 @@ func (s *scaling) close() error {
 	return nil
 }
 
-// scaled returns the max of a call by rule r times the factor of the rule as
-// declared: at least 1, no less than the call's cost if that could be admitted,
-// and within the bounds of the rule's numbers.
-func (l *Limiter) scaled(declared, r *Rule, limit, cost int64) int64 {
+// scaled returns the max of a call by a plan times the factor of the rule as declared:
+// at least 1, no less than the call's cost if that could be admitted, and within the bounds
+// of the rule's numbers.
+func (l *Limiter) scaled(declared *Rule, p *plan.Plan, limit, cost int64) int64 {
 	a := l.scaling.stateOf(declared)
 	if a == nil {
 		return limit
@@ -104,18 +104,9 @@ func (l *Limiter) scaled(declared, r *Rule, limit, cost int64) int64 {
 		l.scaling.calls.Go(func() { l.rescale(declared, a) })
 	}
 	if factor := a.Factor(); factor != 1 {
-		return r.scale(limit, cost, factor)
+		return p.Numbers.Scale(limit, cost, factor)
 	}
 	return limit
-}
-
-// scale returns a max above 0 times a factor, within the bounds of scaled.
-func (r *Rule) scale(limit, cost int64, factor float64) int64 {
-	least, bound := max(1, min(cost, limit)), countings[r.counted()].max
-	if burst := r.capacity(0); burst > 0 { // bounds the cost, and drains within maxDrain
-		least = min(limit, int64(float64(burst)*float64(r.Window.Microseconds())/maxDrain)+1)
-	}
-	return max(least, int64(min(math.Round(float64(limit)*factor), float64(bound))))
 }
 
 // rescale calls the scaler for a rule's factor.

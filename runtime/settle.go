@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"time"
@@ -197,7 +196,7 @@ func (l *Limiter) differences(b *settle.Batch, d *Decision, limits []Limit) (fou
 		}
 		p, err := l.planToSettle(limit)
 		if err == nil {
-			err = ruleOf(p).checkSettled(limit.cost, settled)
+			err = ruleOf(p).invalid(p.Numbers.CheckSettled(limit.cost, settled))
 		}
 		if err != nil {
 			invalid = cmp.Or(invalid, err)
@@ -244,28 +243,13 @@ func (l *Limiter) difference(b *settle.Batch, p *plan.Plan, limit *Limit, settle
 		o := &b.Charges[i]
 		settled += o.Charged + o.Cost
 		if p.Max < b.Plans[i].Max {
-			b.Plans[i] = l.plan(ruleOf(b.Plans[i]), p.Max)
+			b.Plans[i] = b.Plans[i].AtMax(p.Max)
 		}
 		p, made = b.Plans[i], max(o.Charged, made, min(o.Charged+made, b.Plans[i].Capacity))
 		b.Charges[i] = p.Units(o.Key, made, made-settled, at, mark)
 		return
 	}
 	b.Add(p, p.Units(key, made, made-settled, at, mark))
-}
-
-// checkSettled returns an [ErrInvalidLimit] if a cost that was reserved cannot be
-// settled at another.
-func (r *Rule) checkSettled(reserved, settled int64) error {
-	switch most := countings[r.counted()].cost; {
-	case settled < 0:
-		return fmt.Errorf("%w: rule %q: settled cost %d is negative", ErrInvalidLimit, r.Name, settled)
-	case settled > MaxCount:
-		return fmt.Errorf("%w: rule %q: settled cost is above %d", ErrInvalidLimit, r.Name, int64(MaxCount))
-	case settled-reserved > most:
-		return fmt.Errorf("%w: rule %q: settled cost %d is more than %d above the %d that were reserved, the most that a call may owe to a %v: reserve more, or count with a %v or a %v",
-			ErrInvalidLimit, r.Name, settled, most, reserved, r.Algorithm, TokenBucket, SlidingCounter)
-	}
-	return nil
 }
 
 // detached returns a context with the values of ctx that does not end with it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/server"
 )
 
@@ -67,12 +68,13 @@ func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 		if most == ownMax {
 			most = r.Max
 		}
-		g.Expiry = max(g.Expiry, e.rule.longest(most))
-		if tag := e.rule.keyTag(); g.tag == "" {
+		n := e.rule.numbers()
+		g.Expiry = max(g.Expiry, n.Longest(most))
+		if tag := n.Tag(); g.tag == "" {
 			g.tag = tag
 		} else if tag != g.tag && !g.number { // they differ by the window
-			if rest, is := strings.CutSuffix(tag, blockTag); is {
-				tag, g.end = rest, blockTag
+			if rest, is := strings.CutSuffix(tag, plan.BlockTag); is {
+				tag, g.end = rest, plan.BlockTag
 			}
 			g.tag, g.number = strings.TrimRight(tag, digits), true
 		}
@@ -99,16 +101,6 @@ func (l *Limiter) ruleAndKeys(r *Rule) iter.Seq[*effectiveRule] {
 			}
 		}
 	}
-}
-
-// longest returns a time after which a key of the rule has no effect any more.
-func (r *Rule) longest(most int64) time.Duration {
-	const century = 100 * 366 * 24 * time.Hour
-	d := 2*float64(r.Window) + float64(r.Block) + float64(r.Lease)
-	if most > 0 {
-		d += float64(r.Window) * float64(r.capacity(most)) / float64(most)
-	}
-	return time.Duration(min(d, float64(century)))
 }
 
 // Text returns what a key of the group has between its beginning and its end, and

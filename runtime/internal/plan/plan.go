@@ -36,6 +36,8 @@ type Plan struct {
 	terms.Label
 	// Declared is the rule without its overrides.
 	Declared unsafe.Pointer
+	// Numbers are what the rule says about counting.
+	Numbers Rule
 	// Terms are complete but for the time that a call may wait in a queue.
 	Terms terms.Terms
 	// Capacity is the highest cost that could ever be admitted.
@@ -84,4 +86,40 @@ func (p *Plan) Units(key []byte, charged, units, at, mark int64) (c terms.Charge
 	p.Charge(&c, key, -units)
 	c.Charged, c.At, c.Mark = charged, at, mark
 	return c
+}
+
+// Complete finds out what a plan's numbers mean for one of so many processes that share
+// its limit. Known is all that is said before Terms, the policy, and why there can be no
+// calls.
+func (p *Plan) Complete(replicas int64) *Plan {
+	n := &p.Numbers
+	p.Share, p.Wait, p.Terms.Shadow = p, n.Wait, n.Shadow
+	if n.Way < Ways { // all that a reset needs
+		p.Tag, p.Terms.Algorithm, p.Terms.Window = n.Tag(), n.Counted(), n.Window.Microseconds()
+	}
+	p.Whole = p.AppendKey(nil, nil)
+	if p.Err != nil {
+		return p
+	}
+	p.Terms, p.Capacity = n.Terms(p.Max), n.Capacity(p.Max)
+	p.Most = min(p.Capacity, n.MostCost())
+	p.Plain = n.Wait == 0 && !n.Shadow && p.Terms.Algorithm != terms.Permits
+	if n.Leases(p.Max) {
+		p.Lease = n.Lease
+	}
+	if p.Fail == Local && replicas > 1 {
+		share := *p
+		if n.Burst > 0 {
+			share.Numbers.Burst = max(1, n.Burst/replicas)
+		}
+		p.Share = share.AtMax(max(1, p.Max/replicas))
+	}
+	return p
+}
+
+// AtMax returns the plan of one process for calls with another max.
+func (p *Plan) AtMax(max int64) *Plan {
+	q := &Plan{Key: Key{p.Rule, max}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers, Adapts: p.Adapts, Fail: p.Fail, NameHash: p.NameHash}
+	q.Err = q.Numbers.Check(max, 1)
+	return q.Complete(1)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
-// Reset removes a key. A server that does not respond keeps no other's keys from
+// resetKey removes a key. A server that does not respond keeps no other's keys from
 // being reset.
-func (r *Router) Reset(ctx context.Context, key []byte) error {
+func (r *Router) resetKey(ctx context.Context, key []byte) error {
 	if m := r.cfg.Denials; m != nil {
 		defer m.Forget(key)
 	}

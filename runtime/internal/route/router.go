@@ -24,6 +24,12 @@ import (
 
 // A Router is the way to all servers of a client. It is safe for concurrent use.
 type Router struct {
+	// Refuses says why no call may be decided now, or nil.
+	Refuses func() error
+	// Undecided is told of calls that were not decided, but not of those whose caller
+	// gave up.
+	Undecided func(err error, calls int)
+
 	cfg    *batch.Config
 	client redis.UniversalClient
 	only   *batch.Batcher       // of the only server; nil: there are several

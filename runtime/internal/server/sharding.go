@@ -226,3 +226,6 @@ func (c *Sharding) send(ctx context.Context, client redis.UniversalClient, execu
 		c.Panicked(panicked)
 	}
 }
+
+// ErrSharded is why calls are not decided on a server that shards.
+var ErrSharded = private.New("keys are sharded by a proxy")

@@ -1,0 +1,65 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// Check returns what is wrong with the rule's numbers, or with the max and cost of a call.
+func (r *Rule) Check(max, cost int64) error {
+	switch {
+	case cost < 0:
+		return fmt.Errorf("cost %d is negative", cost)
+	case max < 0:
+		return fmt.Errorf("max %d is negative", max)
+	case r.Window < spec.MinWindow || r.Window > spec.MaxWindow:
+		return fmt.Errorf("window %v is not between %v and 366 days", r.Window, spec.MinWindow)
+	case max > r.row().max:
+		return fmt.Errorf("max %d is above %d, the maximum of a %v", max, r.row().max, r.Way)
+	case r.Burst < 0 || r.Burst > spec.MaxCount:
+		return fmt.Errorf("burst %d is not between 0 and %d", r.Burst, int64(spec.MaxCount))
+	case r.Wait < 0:
+		return fmt.Errorf("wait %v is negative", r.Wait)
+	case r.Hold && (r.Way == Concurrency || r.Lease != 0):
+		return fmt.Errorf("only a rule without a Lease that is no %v can have a Hold: give the calls that are to be held back a limit of their own", Concurrency)
+	case max > 0 && float64(r.Capacity(max))*float64(r.Window.Microseconds()) > terms.MaxDrain*float64(max):
+		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, r.Window)
+	case r.Coarse < 0:
+		return fmt.Errorf("buckets are not between 1 and %d", spec.MaxBuckets)
+	case r.Resolution|r.Block|r.Lease == 0:
+		return nil
+	}
+	fit := spec.Rule{Algorithm: r.Way.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease}
+	return fit.Check()
+}
+
+// CheckCost returns an error if a cost could be admitted at a max, but at the price of too
+// much work for a store. A cost above max is no such error: it is denied before it comes to
+// a store.
+func (r *Rule) CheckCost(max, cost int64) error {
+	most := r.MostCost()
+	if cost <= most || cost > r.Capacity(max) {
+		return nil
+	}
+	if r.Way == Concurrency {
+		return fmt.Errorf("cost %d is above %d, the most permits that one call may hold of a %v: count in larger units", cost, most, r.Way)
+	}
+	return fmt.Errorf("cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
+		cost, most, r.Way, SlidingCounter, TokenBucket)
+}
+
+// CheckSettled returns an error if a cost that was reserved cannot be settled at another.
+func (r *Rule) CheckSettled(reserved, settled int64) error {
+	switch most := r.MostCost(); {
+	case settled < 0:
+		return fmt.Errorf("settled cost %d is negative", settled)
+	case settled > spec.MaxCount:
+		return fmt.Errorf("settled cost is above %d", int64(spec.MaxCount))
+	case settled-reserved > most:
+		return fmt.Errorf("settled cost %d is more than %d above the %d that were reserved, the most that a call may owe to a %v: reserve more, or count with a %v or a %v",
+			settled, most, reserved, r.Way, TokenBucket, SlidingCounter)
+	}
+	return nil
+}
