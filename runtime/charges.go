@@ -49,8 +49,10 @@ func (r *request) clear() {
 // leaveLine takes the call out of its line. If ask is true the next one asks the
 // store at once.
 func (r *request) leaveLine(ask bool) {
-	r.Turn.Leave(ask)
-	r.Turn = nil
+	if r.Turn != nil {
+		r.Turn.Leave(ask)
+		r.Turn = nil
+	}
 }
 
 // fill turns limits into charges by what holds now. It leaves out what needs no

@@ -170,7 +170,7 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 	for i := range c.Tries {
 		if t := &c.Tries[i]; t.Source == terms.Nobody && t.Err == nil && !known {
 			t.Source = terms.ByStore
-			if e.Leases != nil {
+			if e.Leases != nil && c.Charges[i].Plan.Lease > 0 {
 				e.Leases.Learn(c.Charges[i].Plan, t)
 			}
 			if t.Shadow {
