@@ -198,7 +198,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
-	testErrorTextOfCluster(t, cluster)
+	testNothingPrivateOfCluster(t, cluster)
 	// It asks again and again, ever more seldom, and has two seconds for the last.
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(4*time.Second))
 	limiter := runtime.New(store, quiet, closed)

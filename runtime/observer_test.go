@@ -189,51 +189,6 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// Without an observer nothing is measured and nothing allocated, and with one
-// nothing is allocated either.
-func TestObserverAllocates(t *testing.T) {
-	decisions := 0
-	for name, observer := range map[string]*runtime.Observer{
-		"none": nil, "empty": {}, "full": {Decision: func(_ context.Context, _ runtime.DecisionEvent) { decisions++ }},
-	} {
-		limiter := inMemory(runtime.WithObserver(observer))
-		limit := wide.Limit(nil)
-		if n := fewestAllocs(func() { _, _ = limiter.Take(context.Background(), limit) }); n != 0 {
-			t.Errorf("%s: %v allocations a call", name, n)
-		}
-	}
-	if decisions == 0 {
-		t.Error("the observer is not told")
-	}
-}
-
-// BenchmarkObserver compares decisions with and without an observer, and with
-// overrides to look up.
-func BenchmarkObserver(b *testing.B) {
-	source := new(board)
-	source.set(runtime.Overrides{Rules: map[string]runtime.Override{"wide": {Max: new(int64(1_000_000_000))}}}, nil)
-	count := 0
-	for _, bench := range []struct {
-		name string
-		opts []runtime.Option
-	}{
-		{"none", nil},
-		{"empty observer", []runtime.Option{runtime.WithObserver(new(runtime.Observer))}},
-		{"observer", []runtime.Option{observing(runtime.Observer{Decision: func(_ context.Context, _ runtime.DecisionEvent) { count++ }})}},
-		{"overrides", []runtime.Option{runtime.WithOverrides(source, time.Hour)}},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			limiter := runtime.New(runtime.NewMemoryStore(), append(bench.opts, quiet)...)
-			defer limiter.Close()
-			limit := wide.Limit(nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = limiter.Take(context.Background(), limit)
-			}
-		})
-	}
-}
-
 // Decisions by rule and verdict, for a program's /debug/vars.
 func ExampleObserver() {
 	decisions := new(expvar.Map) // expvar.NewMap("rate_limit_decisions") in a program

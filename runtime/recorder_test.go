@@ -145,21 +145,3 @@ func (recalls) Take(_ context.Context, calls []terms.Call) error {
 	}
 	return nil
 }
-
-// A recorder costs calls under other contexts nothing but a lookup, and its own
-// calls no allocation.
-func TestRecorderAllocates(t *testing.T) {
-	limiter := inMemory()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.TokenBucket}
-	count := 0
-	ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { count++ })
-	for _, ctx := range []context.Context{ctx, context.Background()} {
-		limit := rule.Limit(nil)
-		if n := fewestAllocs(func() { _, _ = limiter.Take(ctx, limit) }); n != 0 {
-			t.Errorf("%v allocations a call", n)
-		}
-	}
-	if count == 0 {
-		t.Error("nothing was recorded")
-	}
-}

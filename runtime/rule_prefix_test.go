@@ -66,13 +66,3 @@ func TestRuleWithoutName(t *testing.T) {
 		}
 	}
 }
-
-// The default prefix costs no allocation.
-func TestDefaultPrefixAllocates(t *testing.T) {
-	ctx := context.Background()
-	limiter := inMemory()
-	limit := (&runtime.Rule{Name: "orders.Service.Create", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.TokenBucket}).Limit(key("ann"))
-	if n := fewestAllocs(func() { _, _ = limiter.Take(ctx, limit) }); n != 0 {
-		t.Errorf("%v allocations a call", n)
-	}
-}

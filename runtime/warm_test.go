@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -108,49 +107,5 @@ func TestWarmNothing(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client), quiet)
 	if err := limiter.Warm(t.Context()); err == nil || strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("without a server: %v", err)
-	}
-}
-
-// BenchmarkCold is how long it takes a program with 1,000 rules to register them, and
-// until its first call is decided by a Redis that knows no script.
-func BenchmarkCold(b *testing.B) {
-	server := redistest.Start(b)
-	rules := make([]*runtime.Rule, 1000)
-	for i := range rules {
-		rules[i] = &runtime.Rule{Name: fmt.Sprintf("rule%d", i), Prefix: fmt.Sprintf("rule%d:", i), Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
-	}
-	for _, warm := range []bool{false, true} {
-		b.Run(fmt.Sprintf("warm=%v", warm), func(b *testing.B) {
-			var registered, warmed, first []time.Duration
-			for range b.N {
-				client := server.Client(b)
-				if err := client.ScriptFlush(b.Context()).Err(); err != nil {
-					b.Fatal(err)
-				}
-				_ = client.Close()
-				client = server.Client(b)
-				limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
-				began := time.Now()
-				limiter.Register(rules...)
-				registered = append(registered, time.Since(began))
-				if began = time.Now(); warm {
-					if err := limiter.Warm(b.Context()); err != nil {
-						b.Fatal(err)
-					}
-				}
-				warmed = append(warmed, time.Since(began))
-				began = time.Now()
-				if _, err := limiter.Take(b.Context(), rules[0].Limit(runtime.NewKey().AddString("k"))); err != nil {
-					b.Fatal(err)
-				}
-				first = append(first, time.Since(began))
-				_ = limiter.Close()
-				_ = client.Close()
-			}
-			for name, times := range map[string][]time.Duration{"register": registered, "warm": warmed, "first": first} {
-				slices.Sort(times)
-				b.ReportMetric(float64(times[len(times)/2].Microseconds()), name+"-µs")
-			}
-		})
 	}
 }

@@ -98,3 +98,89 @@ func measureSettled(b *testing.B, limiter *runtime.Limiter, rule *runtime.Rule, 
 	b.ReportMetric(longer[len(longer)/2], "×p50")
 	b.ReportMetric(0, "ns/op")
 }
+
+// BenchmarkRedisTake has 64 callers ask about 1,000 keys: on a server, where a
+// trip is one script, and on a cluster, where it is one for nearly every call.
+// Four allocations a call are the bound, of which one is the key's.
+func BenchmarkRedisTake(b *testing.B) {
+	b.Run("server", func(b *testing.B) { benchmarkRedisTake(b, redistest.Start(b).Client(b)) })
+	b.Run("cluster", func(b *testing.B) {
+		cluster := redistest.StartCluster(b)
+		cluster.WaitReady()
+		benchmarkRedisTake(b, cluster.Client(b))
+	})
+}
+
+func benchmarkRedisTake(b *testing.B, client redis.UniversalClient) {
+	const callers, keys = 64, 1000
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+	rule := &runtime.Rule{Name: "r", Prefix: "bench:", Window: time.Hour, Max: 1_000_000_000, Algorithm: runtime.TokenBucket}
+	ids := make([]string, keys)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	run := func(calls int64) {
+		var last atomic.Int64
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				for i := last.Add(1); i <= calls; i = last.Add(1) {
+					if _, err := limiter.Take(ctx, rule.Limit(key(ids[i%keys]))); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	run(5 * keys)
+	b.ReportAllocs()
+	b.ResetTimer()
+	run(int64(b.N))
+}
+
+// BenchmarkCold is how long it takes a program with 1,000 rules to register them, and
+// until its first call is decided by a Redis that knows no script.
+func BenchmarkCold(b *testing.B) {
+	server := redistest.Start(b)
+	rules := make([]*runtime.Rule, 1000)
+	for i := range rules {
+		rules[i] = &runtime.Rule{Name: fmt.Sprintf("rule%d", i), Prefix: fmt.Sprintf("rule%d:", i), Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
+	}
+	for _, warm := range []bool{false, true} {
+		b.Run(fmt.Sprintf("warm=%v", warm), func(b *testing.B) {
+			var registered, warmed, first []time.Duration
+			for range b.N {
+				client := server.Client(b)
+				if err := client.ScriptFlush(b.Context()).Err(); err != nil {
+					b.Fatal(err)
+				}
+				_ = client.Close()
+				client = server.Client(b)
+				limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+				began := time.Now()
+				limiter.Register(rules...)
+				registered = append(registered, time.Since(began))
+				if began = time.Now(); warm {
+					if err := limiter.Warm(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+				warmed = append(warmed, time.Since(began))
+				began = time.Now()
+				if _, err := limiter.Take(b.Context(), rules[0].Limit(runtime.NewKey().AddString("k"))); err != nil {
+					b.Fatal(err)
+				}
+				first = append(first, time.Since(began))
+				_ = limiter.Close()
+				_ = client.Close()
+			}
+			for name, times := range map[string][]time.Duration{"register": registered, "warm": warmed, "first": first} {
+				slices.Sort(times)
+				b.ReportMetric(float64(times[len(times)/2].Microseconds()), name+"-µs")
+			}
+		})
+	}
+}
