@@ -15,29 +15,12 @@ import (
 // A Model is the client of a language model. Its provider allows 500 requests and 90,000
 // tokens in a minute.
 type Model interface {
-	// Complete has the model answer a prompt. It reserves the tokens that the answer may
-	// have, and is charged those that it has.
+	// Complete has the model answer a prompt. Tokens is what the answer has cost, or -1 if
+	// the provider does not say; maxTokens are reserved for it.
 	//
 	//ratelimit:rate=500/m storage=packed wait=30s hold=retryAfter(#err)
-	//ratelimit:name=client.Model.tokens algorithm=token-bucket rate=90000/m wait=30s cost=#maxTokens settle=tokens(#answer)
-	Complete(ctx context.Context, prompt string, maxTokens int) (answer *Answer, err error)
-}
-
-// An Answer is what the model has answered.
-type Answer struct {
-	Text  string
-	Usage *Usage // nil: the provider has not said
-}
-
-// Usage is what an answer costs.
-type Usage struct{ Tokens int }
-
-// tokens returns what an answer costs, or -1: what was reserved.
-func tokens(a *Answer) int {
-	if a == nil || a.Usage == nil {
-		return -1
-	}
-	return a.Usage.Tokens
+	//ratelimit:name=client.Model.tokens algorithm=token-bucket rate=90000/m wait=30s cost=#maxTokens settle=#tokens
+	Complete(ctx context.Context, prompt string, maxTokens int) (text string, tokens int, err error)
 }
 
 // A ProviderError is the error of an SDK.

@@ -58,8 +58,8 @@ func NewRateLimitedModel(next Model, limiter *runtime.Limiter) *RateLimitedModel
 }
 
 // Complete is limited to 500 per 1m (held back for retryAfter(#err)) and to
-// 90000 per 1m (settled at tokens(#answer)).
-func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxTokens int) (*Answer, error) {
+// 90000 per 1m (settled at #tokens).
+func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxTokens int) (string, int, error) {
 	if !s.limiter.Enabled() {
 		return s.next.Complete(ctx, prompt, maxTokens)
 	}
@@ -67,14 +67,14 @@ func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxToken
 	limit2 := modelCompleteLimit2.Limit(nil).WithCost(int64(maxTokens))
 	decision, err := s.limiter.Take(ctx, limit, limit2)
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
-	answer, err := s.next.Complete(ctx, prompt, maxTokens)
-	if cost := int64(tokens(answer)); cost >= 0 {
-		s.limiter.SettleLater(ctx, decision, limit, limit2.WithSettled(cost))
+	text, tokens, err := s.next.Complete(ctx, prompt, maxTokens)
+	if tokens >= 0 {
+		s.limiter.SettleLater(ctx, decision, limit, limit2.WithSettled(int64(tokens)))
 	}
 	s.limiter.HoldOff(ctx, limit, retryAfter(err))
-	return answer, err
+	return text, tokens, err
 }
 
 // Unwrap returns the Model behind the limits.

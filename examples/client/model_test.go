@@ -21,18 +21,18 @@ type provider struct {
 	early, served int
 }
 
-func (p *provider) Complete(context.Context, string, int) (*client.Answer, error) {
+func (p *provider) Complete(context.Context, string, int) (string, int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.refused.IsZero():
 		p.refused = time.Now()
-		return nil, &client.ProviderError{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"2"}}}
+		return "", -1, &client.ProviderError{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"2"}}}
 	case time.Since(p.refused) < p.after:
 		p.early++
 	}
 	p.served++
-	return &client.Answer{Usage: &client.Usage{Tokens: 100}}, nil
+	return "", 100, nil
 }
 
 // TestModel has replicas call a provider that refuses one of them. The others wait until
@@ -50,20 +50,20 @@ func TestModel(t *testing.T) {
 		replicas = append(replicas, client.NewRateLimitedModel(p, limiter))
 	}
 	var refusal *client.ProviderError
-	if _, err := replicas[0].Complete(ctx, "", 1000); !errors.As(err, &refusal) {
+	if _, _, err := replicas[0].Complete(ctx, "", 1000); !errors.As(err, &refusal) {
 		t.Fatal(err)
 	}
 	hurried, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var limited *runtime.LimitedError
-	if _, err := replicas[1].Complete(hurried, "", 1000); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter > p.after || time.Since(p.refused) > p.after/2 {
+	if _, _, err := replicas[1].Complete(hurried, "", 1000); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter > p.after || time.Since(p.refused) > p.after/2 {
 		t.Errorf("a call that cannot wait for so long: %v, want it refused at once", err)
 	}
 	var wg sync.WaitGroup
 	for _, replica := range replicas {
 		for range 5 {
 			wg.Go(func() {
-				if _, err := replica.Complete(ctx, "", 4000); err != nil {
+				if _, _, err := replica.Complete(ctx, "", 4000); err != nil {
 					t.Error(err)
 				}
 			})
@@ -82,7 +82,7 @@ func TestModel(t *testing.T) {
 	defer cancel()
 	limiter := newLimiter(redis.Client(t))
 	t.Cleanup(func() { _ = limiter.Close() })
-	if _, err := client.NewRateLimitedModel(p, limiter).Complete(hurried, "", 90_000-1000-20*100); err != nil {
+	if _, _, err := client.NewRateLimitedModel(p, limiter).Complete(hurried, "", 90_000-1000-20*100); err != nil {
 		t.Errorf("the tokens that were reserved and not used: %v", err)
 	}
 }
