@@ -26,6 +26,24 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 	return l.hold(ctx, limit, d)
 }
 
+// longestHold bounds a [Limiter.HoldOff] of a rule with a shorter window.
+const longestHold = time.Hour
+
+// HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to
+// make another one: what hold= in a directive evaluates to. It does nothing at 0 or less.
+// More than an hour counts as an hour, or as the rule's Window if that is longer. The hold
+// does not end with ctx, and takes one trip. It is logged, a line a second for each rule,
+// and what keeps the store from it reaches the observers, too.
+func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
+	if d <= 0 || limit.rule == nil {
+		return
+	}
+	held := min(max(d, time.Microsecond), max(longestHold, limit.rule.Window))
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))
+}
+
 // Release ends a hold, or another block, of the key of a limit. Another replica may deny
 // calls for a moment more, see [WithDenialMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }

@@ -3,6 +3,9 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,4 +117,53 @@ func TestHoldAndWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHoldOff wants what the results of a call ask for to be held for, within bounds,
+// whatever has become of the caller, and what goes wrong to be reported.
+func TestHoldOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		var lines strings.Builder
+		var failures []runtime.FailureEvent
+		told := []runtime.Option{
+			runtime.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))),
+			runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) { failures = append(failures, ev) }}),
+		}
+		limiter := runtime.New(runtime.NewMemoryStore(), told...)
+		for i, c := range []struct {
+			window, d, want time.Duration
+		}{
+			{time.Second, -1, 0},
+			{time.Second, 0, 0},
+			{time.Second, 1, time.Microsecond},
+			{time.Second, time.Minute, time.Minute},
+			{time.Second, 2 * time.Hour, time.Hour},
+			{time.Second, runtime.Never, time.Hour},
+			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour},
+		} {
+			rule := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Max: 10, Hold: true}
+			limit := rule.Limit(nil)
+			limiter.HoldOff(gone, limit, c.d)
+			d, err := limiter.Peek(context.Background(), limit)
+			if d.RetryAfter != c.want || d.Blocked != (c.want > 0) {
+				t.Errorf("%v: %+v, %v, want calls held back for %v", c.d, d, err, c.want)
+			}
+			limiter.HoldOff(gone, limit, c.d) // within a second, and so without a line
+			if n := strings.Count(lines.String(), "rule="+rule.Name+" "); n != min(1, int(c.want)) {
+				t.Errorf("%v: %d lines", c.d, n)
+			}
+		}
+		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
+		if n := strings.Count(lines.String(), "bounded=true"); n != 3 || len(failures) > 0 {
+			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(failures), &lines)
+		}
+		lines.Reset()
+		runtime.New(&brokenStore{}, told...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		if len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || !strings.Contains(lines.String(), "by this process alone") {
+			t.Errorf("a broken store: %+v, %s", failures, &lines)
+		}
+	})
 }

@@ -161,6 +161,9 @@ type FailureEvent struct {
 	// Settling reports that the call was decided, and could not be settled: its
 	// cost stays as it was reserved. It has no Policy then.
 	Settling bool
+	// Holding reports that the results of a call ask to hold calls back, see
+	// [Limiter.HoldOff], and that the store does not. It has no Policy then.
+	Holding bool
 	// Err is why. Its text holds neither a caller's key nor a server's address; the
 	// cause that [errors.Unwrap] returns may.
 	Err error

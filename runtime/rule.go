@@ -330,17 +330,15 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: burst %d is not between 0 and %d", ErrInvalidLimit, r.Name, r.Burst, int64(MaxCount))
 	case r.Wait < 0:
 		return fmt.Errorf("%w: rule %q: wait %v is negative", ErrInvalidLimit, r.Name, r.Wait)
-	case r.Hold && (r.Algorithm == Concurrency || r.Lease != 0):
-		return fmt.Errorf("%w: rule %q: only a rule without a Lease that is no %v can have a Hold: give the calls that are to be held back a limit of their own", ErrInvalidLimit, r.Name, Concurrency)
 	case max > 0 && float64(r.capacity(max))*float64(r.Window.Microseconds()) > maxDrain*float64(max):
 		return fmt.Errorf("%w: rule %q: a burst of %d would take more than 142 years to drain at %d in %v", ErrInvalidLimit, r.Name, r.Burst, max, r.Window)
 	case r.Buckets.coarse < 0:
 		return fmt.Errorf("%w: rule %q: buckets are not between 1 and %d", ErrInvalidLimit, r.Name, MaxBuckets)
 	}
-	if r.Resolution|r.Block|r.Lease == 0 {
+	if r.Resolution|r.Block|r.Lease == 0 && !r.Hold {
 		return nil
 	}
-	fit := spec.Rule{Algorithm: r.Algorithm.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease}
+	fit := spec.Rule{Algorithm: r.Algorithm.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Hold: r.Hold}
 	if err := fit.Check(); err != nil {
 		return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
 	}

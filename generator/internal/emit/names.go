@@ -50,7 +50,7 @@ func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string
 		}
 		n.params[p] = n.pick(name)
 	}
-	if m.Settles() {
+	if m.HasEnd() {
 		e.resultNames(m, n)
 	}
 	return n
@@ -144,7 +144,7 @@ func (e *emitter) receiver(w *model.Wrapper) string {
 			taken[p.Source] = true
 		}
 		for _, p := range m.Results {
-			if m.Settles() { // only then do they have names
+			if m.HasEnd() { // only then do they have names
 				taken[p.Source] = true
 			}
 		}

@@ -195,5 +195,5 @@ func (m *Signature) tooEarly(name string) string {
 	if m.moment == onRefusal {
 		return fmt.Sprintf("#%s is a result of %s, and a refused call has none: use the parameters, or #err, the error of the refusal", name, m.Name)
 	}
-	return fmt.Sprintf("#%s is a result of %s, not known before the call: only refund and settle can use results", name, m.Name)
+	return fmt.Sprintf("#%s is a result of %s, not known before the call: only refund, settle and hold can use results", name, m.Name)
 }

@@ -20,6 +20,7 @@ import (
 // imports are the packages that fragments of code use without an import.
 var imports = map[string]string{
 	"adaptive":    "github.com/rategen/rategen/runtime/adaptive",
+	"cmp":         "cmp",
 	"connect":     "connectrpc.com/connect",
 	"context":     "context",
 	"errdetails":  "google.golang.org/genproto/googleapis/rpc/errdetails",
