@@ -89,7 +89,7 @@ func TestSharedTrips(t *testing.T) {
 func TestLongBatch(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 700}
 	limits := slices.Repeat([]runtime.Limit{rule.Limit(key("k"))}, 1000)
 	for i, o := range limiter.TakeEach(context.Background(), limits...) {
@@ -137,7 +137,7 @@ func TestOrderOfArrival(t *testing.T) {
 			wait.Go(func() {
 				_ = rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
 			})
-			eventually(t, func() bool { return store.InFlight() > flying })
+			eventually(t, "a batch is under way", func() bool { return store.InFlight() > flying })
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
@@ -145,7 +145,7 @@ func TestOrderOfArrival(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			eventually(t, func() bool { return store.Waiting() > i })
+			eventually(t, "a call waits", func() bool { return store.Waiting() > i })
 		}
 		if n := store.Waiting(); n != len(sequence) {
 			t.Fatalf("%s: %d wait, want %d", name, n, len(sequence))

@@ -52,9 +52,7 @@ func TestBlock(t *testing.T) {
 				rule.Block = time.Hour
 				one, other := runtime.New(replica(), quiet, closed), runtime.New(replica(), quiet, closed)
 				limit := rule.Limit(key("k"))
-				if _, err := one.Take(ctx, limit.WithCost(8)); err != nil {
-					t.Fatal(err)
-				}
+				taken(t, one, limit.WithCost(8))
 				_, err := one.Take(ctx, limit.WithCost(11))
 				var limited *runtime.LimitedError
 				if !errors.As(err, &limited) || !errors.Is(err, runtime.ErrCostExceedsLimit) || limited.Blocked {
@@ -63,9 +61,7 @@ func TestBlock(t *testing.T) {
 				if d, err := one.Peek(ctx, limit.WithCost(5)); err != nil || d.Allowed || d.Blocked || d.Remaining != 2 {
 					t.Errorf("a peek begins a block: got %+v, %v", d, err)
 				}
-				if _, err := other.Take(ctx, limit); err != nil {
-					t.Fatal(err)
-				}
+				taken(t, other, limit)
 				if first := blockedBy(t, one, limit.WithCost(5)); first.RetryAfter < rule.Block {
 					t.Errorf("retry after %v, want at least the block", first.RetryAfter)
 				}
@@ -109,9 +105,7 @@ func TestBlockIsMet(t *testing.T) {
 	one, other := runtime.New(store(), quiet, closed), runtime.New(store(), quiet, closed)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Block: 2 * time.Hour}
 	limit := rule.Limit(key("k"))
-	if _, err := one.Take(ctx, limit); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, one, limit)
 	begun := blockedBy(t, one, limit)
 	for i, source := range []runtime.Source{runtime.SourceStore, runtime.SourceRecalled, runtime.SourceRecalled} {
 		d, err := other.Take(ctx, limit)
@@ -131,13 +125,11 @@ func TestBlockEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 2, Block: 10 * time.Minute}
 		limit := rule.Limit(key("k"))
 		for range 2 {
-			if _, err := limiter.Take(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 		}
 		for i := range 6 { // the window has room again with the last one's end
 			want := time.Hour - time.Duration(i)*rule.Block
@@ -163,7 +155,7 @@ func TestBlockAndOverrides(t *testing.T) {
 			return runtime.Overrides{Rules: map[string]runtime.Override{"r": *now.Load()}}, nil
 		})
 		now.Store(new(runtime.Override))
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
+		limiter := inMemory(runtime.WithOverrides(source, time.Second))
 		defer limiter.Close()
 		set := func(o runtime.Override) {
 			now.Store(&o)
@@ -173,9 +165,7 @@ func TestBlockAndOverrides(t *testing.T) {
 		limit := rule.Limit(key("k"))
 		set(runtime.Override{})
 		for range 2 {
-			if _, err := limiter.Take(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 		}
 		blockedBy(t, limiter, limit)
 		set(runtime.Override{Max: new(int64(100))})
@@ -203,9 +193,7 @@ func TestBlockWhileLocal(t *testing.T) {
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 4, Block: time.Hour, Fail: runtime.FailLocal}
 		limit := rule.Limit(key("k"))
 		for range 2 {
-			if _, err := limiter.Take(t.Context(), limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 		}
 		for i := range 3 {
 			if got := blockedBy(t, limiter, limit).RetryAfter; got != time.Hour-time.Duration(i)*20*time.Minute {
@@ -224,7 +212,7 @@ func TestBlockIsReported(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	var seen []runtime.DecisionEvent
-	limiter := runtime.New(runtime.NewMemoryStore(), logger(&out), runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(runtime.NewMemoryStore(), logger(&out), observing(runtime.Observer{
 		Decision: withContext(func(ev runtime.DecisionEvent) { seen = append(seen, ev) }),
 	}))
 	plain := &runtime.Rule{Name: "plain", Window: time.Hour, Max: 1}
@@ -254,7 +242,7 @@ func TestBlockIsReported(t *testing.T) {
 // TestInvalidBlock wants a block out of bounds, and one beside a wait, refused.
 func TestInvalidBlock(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	for _, test := range []struct {
 		block, wait time.Duration
 		want        string // of the error; none if empty
@@ -284,7 +272,7 @@ func TestInvalidBlock(t *testing.T) {
 // without, whose script would not know the block.
 func TestBlockHasKeysOfItsOwn(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	for name, plain := range blockingRules(time.Hour, 10) {
 		blocking := *plain
 		blocking.Block = time.Minute

@@ -86,7 +86,7 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	config("lua-time-limit", "1")(t, s, admin)
 	go admin.Eval(context.Background(), "while true do end", nil)
 	other := s.Client(t)
-	eventually(t, func() bool { return redis.HasErrorPrefix(other.Ping(context.Background()).Err(), "BUSY") })
+	eventually(t, "the server is busy", func() bool { return redis.HasErrorPrefix(other.Ping(context.Background()).Err(), "BUSY") })
 	t.Cleanup(func() { other.ScriptKill(context.Background()) })
 }
 
@@ -95,7 +95,7 @@ func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoad
 
 func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 	follow(t, admin, redistest.Start(t))
-	eventually(t, func() bool {
+	eventually(t, "the replica follows", func() bool {
 		return strings.Contains(admin.Info(context.Background(), "replication").Val(), "master_link_status:up")
 	})
 }
@@ -105,16 +105,6 @@ func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
 	host, port, _ := net.SplitHostPort(master.Addr)
 	if err := admin.Do(context.Background(), "REPLICAOF", host, port).Err(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// eventually returns when done is, and fails the test if that takes too long.
-func eventually(t *testing.T, done func() bool) {
-	t.Helper()
-	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 20*time.Second {
-			t.Fatal("nothing has come of it in 20s")
-		}
 	}
 }
 
@@ -146,7 +136,7 @@ func TestErrorClasses(t *testing.T) {
 			})
 			options := append([]runtime.RedisOption{runtime.WithTimeout(timeout)}, test.options...)
 			if test.want == runtime.ClassLoading { // it looks at new connections now and then
-				eventually(t, func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
+				eventually(t, "the replica follows", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
 			}
 			if test.want == runtime.ClassPool {
 				conn := client.Conn()
@@ -163,7 +153,7 @@ func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorCla
 	ctx := context.Background()
 	store := runtime.NewRedisStore(client, options...)
 	var seen []runtime.ErrorClass
-	limiter := runtime.New(store, quiet, closed, runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
 	}))
 	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
@@ -214,9 +204,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
 	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}
-	if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, rule.Limit(nil))
 	slot := cluster.Slot("{moving}")
 	from, to := cluster.Master(slot), cluster.Nodes[0]
 	if to == from {

@@ -18,17 +18,6 @@ import (
 // nothing of a test that sets the clock.
 var century = time.Date(2100, time.January, 1, 0, 0, 0, 123456000, time.UTC)
 
-// patient lets a store wait for longer than a busy machine takes, and lets
-// TestMutations change its scripts.
-func patient(s *runtime.RedisStore) {
-	runtime.WithTimeout(20 * time.Second)(s)
-	runtime.Mutate(s)
-}
-
-// atOnce has the store ask Redis about every call: denials are remembered by
-// the process's clock, which is not the one that the test moves.
-var atOnce = runtime.WithDenialMemory(0)
-
 func TestMemoryStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
@@ -48,16 +37,6 @@ func TestRedisStoreWithInjectedClock(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		return injected(t, client, nil)
-	})
-}
-
-func TestRedisStoreWithWideScripts(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		subject := injected(t, client, nil)
-		subject.Store.(*runtime.RedisStore).Wide()
-		return subject
 	})
 }
 

@@ -82,7 +82,7 @@ func TestForeignNumbers(t *testing.T) {
 			whole := client.Get(t.Context(), log.key).Val()
 			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
 				client.Set(t.Context(), log.key, value, 0)
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
+				calls := single(rule, log.key, 1)
 				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}

@@ -28,9 +28,7 @@ func TestDenialOvertakes(t *testing.T) {
 	limiter := runtime.New(store, quiet)
 	rule := &runtime.Rule{Name: "r", Prefix: "overtake:", Window: time.Hour, Max: 10}
 	limit := rule.Limit(nil)
-	if _, err := limiter.Take(ctx, limit.WithCost(8)); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, limit.WithCost(8))
 	count.sent()
 
 	var wait sync.WaitGroup

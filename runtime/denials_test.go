@@ -47,10 +47,7 @@ func TestDenialMemory(t *testing.T) {
 
 	mustTake := func(l runtime.Limit) runtime.Decision {
 		t.Helper()
-		d, err := limiter.Take(ctx, l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := taken(t, limiter, l)
 		return d
 	}
 	first := mustTake(limit.WithCost(4))
@@ -80,9 +77,7 @@ func TestDenialMemory(t *testing.T) {
 	mustTake(limit.WithCost(2))                           // cheaper than what was denied
 	mustTake(limit.WithCost(5).WithMax(20))               // under a higher max
 	mustTake(rule.Limit(runtime.NewKey().AddString("b"))) // another key
-	if err := limiter.Refund(ctx, first, limit.WithCost(4)); err != nil {
-		t.Fatal(err)
-	}
+	refunded(t, limiter, first, limit.WithCost(4))
 	if _, err := limiter.Take(ctx, limit.WithCost(1)); !errors.Is(err, runtime.ErrLimited) {
 		t.Fatalf("11 of 10 are charged: got %v, want a denial", err)
 	}
@@ -102,9 +97,7 @@ func TestDenialMemoryEnds(t *testing.T) {
 	other := runtime.New(runtime.NewRedisStore(client, patient), quiet)
 	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 1}
 	limit := rule.Limit(nil)
-	if _, err := limiter.Take(ctx, limit); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, limit)
 	if _, err := limiter.Take(ctx, limit); !errors.Is(err, runtime.ErrLimited) {
 		t.Fatal(err)
 	}
@@ -169,9 +162,7 @@ func TestDenialRenewed(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Millisecond)), quiet)
 	limit := (&runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 2}).Limit(nil)
 	for range 2 {
-		if _, err := limiter.Take(ctx, limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 	}
 	denied := func() runtime.Source {
 		d, err := limiter.Take(ctx, limit)

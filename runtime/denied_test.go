@@ -103,7 +103,7 @@ func TestDeniedNeverAdmits(t *testing.T) {
 		"panic": func(context.Context, error) error { panic("denied") },
 	}
 	for name, form := range forms {
-		for way, call := range refusals(runtime.WithDenied(form), runtime.WithObserver(&runtime.Observer{Panic: panics.add})) {
+		for way, call := range refusals(runtime.WithDenied(form), observing(runtime.Observer{Panic: panics.add})) {
 			if err := call(t.Context()); !errors.Is(err, way.error) {
 				t.Errorf("%s, %v: the caller got %v", name, way, err)
 			}
@@ -117,14 +117,12 @@ func TestDeniedNeverAdmits(t *testing.T) {
 // A caller that gives up is not refused, and an admitted call concerns nobody.
 func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithDenied(func(_ context.Context, err error) error {
+	limiter := inMemory(runtime.WithDenied(func(_ context.Context, err error) error {
 		t.Error("called for", err)
 		return err
 	}))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Hour}
-	if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
-		t.Error(err)
-	}
+	taken(t, limiter, rule.Limit(nil))
 	ended, end := context.WithCancel(t.Context())
 	end()
 	ended = runtime.WithRefusals(ended, func(r runtime.Refusal) { t.Error("recorded", r) })
@@ -139,7 +137,7 @@ func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 func TestRefusalsNest(t *testing.T) {
 	t.Parallel()
 	var panics recorder[runtime.PanicEvent]
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{Panic: panics.add}))
+	limiter := inMemory(observing(runtime.Observer{Panic: panics.add}))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 0}
 	var outer, inner, decisions int
 	ctx := runtime.WithRefusals(t.Context(), func(r runtime.Refusal) {

@@ -42,7 +42,7 @@ func TestEmptyPart(t *testing.T) {
 			}
 			var out bytes.Buffer
 			var flags []bool
-			limiter := runtime.New(runtime.NewMemoryStore(), logger(&out), runtime.WithObserver(&runtime.Observer{
+			limiter := runtime.New(runtime.NewMemoryStore(), logger(&out), observing(runtime.Observer{
 				Decision: func(_ context.Context, ev runtime.DecisionEvent) { flags = append(flags, ev.EmptyPart) },
 			}))
 			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
@@ -53,9 +53,7 @@ func TestEmptyPart(t *testing.T) {
 				t.Error("a look is logged:", out.String())
 			}
 			for range 3 {
-				if _, err := limiter.Take(t.Context(), rule.Limit(c.key)); err != nil {
-					t.Fatal(err)
-				}
+				taken(t, limiter, rule.Limit(c.key))
 			}
 			if diff := cmp.Diff([]bool{c.flag, c.flag, c.flag}, flags); diff != "" {
 				t.Error("empty parts of three decisions (-want +got):", diff)
@@ -74,7 +72,7 @@ func TestEmptyPart(t *testing.T) {
 // A part that is missing altogether stays invalid beside an empty one.
 func TestEmptyAndInvalid(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, closed)
+	limiter := inMemory(closed)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
 	for name, key := range map[string]*runtime.Key{
 		"before": runtime.NewKey().AddString("").AddInvalid("#r is nil"),

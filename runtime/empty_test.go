@@ -17,7 +17,7 @@ func TestEmptyCalls(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
 	capped := runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100})
 	for name, limiter := range map[string]*runtime.Limiter{
-		"memory": runtime.New(runtime.NewMemoryStore(), quiet), "capped": runtime.New(runtime.NewMemoryStore(), quiet, capped),
+		"memory": inMemory(), "capped": inMemory(capped),
 		"broken": runtime.New(new(brokenStore), quiet, closed), "none": runtime.New(nil, quiet, closed, runtime.WithObserver(nil)),
 	} {
 		if d, err := limiter.Take(ctx); err != nil || !d.Allowed {

@@ -148,7 +148,7 @@ func testErrorTextOfCluster(t *testing.T, cluster *redistest.Cluster) {
 				moved++
 			}
 		}
-		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		limiter := onRedis(client)
 		a := &runtime.Rule{Name: "a", Prefix: "{a}:", Window: time.Minute, Max: 3}
 		b := &runtime.Rule{Name: "b", Prefix: "{b}:", Window: time.Minute, Max: 3}
 		_, err := limiter.Take(t.Context(), a.Limit(key(caller)), b.Limit(key(caller)))

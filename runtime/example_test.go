@@ -60,3 +60,19 @@ func ExampleKey() {
 	// acme:42
 	// acme%3A42
 }
+
+// An override that switches a rule off is most easily a function.
+func ExampleWithOverrides() {
+	exports := &runtime.Rule{Name: "export", Prefix: "export:", Window: time.Hour, Max: 10}
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet,
+		runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+			return runtime.Overrides{Rules: map[string]runtime.Override{
+				"export": {Max: new(int64(20))}, // from wherever the program's settings are
+			}}, nil
+		}), 0))
+	defer limiter.Close()
+
+	decision, err := limiter.Take(context.Background(), exports.Limit(nil))
+	fmt.Println(decision.Limit, decision.Remaining, err)
+	// Output: 20 19 <nil>
+}

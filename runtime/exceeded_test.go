@@ -14,7 +14,7 @@ import (
 func TestExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var verdicts []runtime.Verdict
-		l := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
+		l := inMemory(observing(runtime.Observer{
 			Decision: func(_ context.Context, ev runtime.DecisionEvent) { verdicts = append(verdicts, ev.Verdict) },
 		}))
 		rule := func(name string, mode runtime.Mode, max int64, of ...func(*runtime.Rule)) *runtime.Rule {
@@ -100,7 +100,7 @@ func TestExceededByOverride(t *testing.T) {
 			source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 				return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Mode: &mode}}}, nil
 			})
-			l := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, 0))
+			l := inMemory(runtime.WithOverrides(source, 0))
 			var ctx context.Context
 			var err error
 			for range 2 {

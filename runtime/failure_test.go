@@ -142,7 +142,7 @@ func TestInvalidKey(t *testing.T) {
 		{runtime.FailLocal, 2, runtime.ErrLimited}, // one budget for all such keys
 	} {
 		rule := &runtime.Rule{Name: "r", Prefix: "p:", Window: time.Hour, Max: 2, Fail: test.policy}
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		for i := range 4 {
 			d, err := limiter.Take(context.Background(), rule.Limit(invalid))
 			if want := i < test.admitted; (err == nil) != want || d.Allowed != want || err != nil && !errors.Is(err, test.err) {
@@ -158,7 +158,7 @@ func TestInvalidKey(t *testing.T) {
 	}
 	// The other limits of the call still hold.
 	rule := &runtime.Rule{Name: "r", Prefix: "p:", Window: time.Hour, Max: 1}
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	for i := range 2 {
 		_, err := limiter.Take(context.Background(), rule.Limit(invalid), rule.Limit(key("k")))
 		if errors.Is(err, runtime.ErrLimited) != (i == 1) {

@@ -99,7 +99,7 @@ func testLostReplies(t *testing.T, way way, control string, fault func(*faultpro
 	take := func() error {
 		// A store of its own for each call: they share no trips. There is time
 		// for every retry.
-		_, err := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed).Take(ctx, limit)
+		_, err := onRedis(client).Take(ctx, limit)
 		return err
 	}
 	if err := take(); err != nil { // and loads the script
@@ -127,7 +127,7 @@ func testLostReplies(t *testing.T, way way, control string, fault func(*faultpro
 		t.Errorf("%d calls were executed %d times", calls, got)
 	}
 	way.proxy.Pass()
-	d, err := runtime.New(runtime.NewRedisStore(direct, patient), quiet, closed).Peek(ctx, limit)
+	d, err := onRedis(direct).Peek(ctx, limit)
 	if charged := 1000 - d.Remaining; err != nil || charged != 1+calls {
 		t.Errorf("%d calls were charged %d times (%v)", 1+calls, charged, err)
 	}

@@ -27,9 +27,7 @@ func TestHold(t *testing.T) {
 				rule.Hold = true
 				one, other := runtime.New(replica(), quiet, closed), runtime.New(replica(), quiet, closed)
 				limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
-				if _, err := other.Take(ctx, limit, free); err != nil {
-					t.Fatal(err)
-				}
+				taken(t, other, limit, free)
 				for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
 					if err := one.Hold(ctx, limit, time.Hour); err != nil {
 						t.Fatal(err)
@@ -58,7 +56,7 @@ func TestHold(t *testing.T) {
 func TestHoldErrors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rule := func(change func(*runtime.Rule)) runtime.Limit {
 		r := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}
 		change(r)
@@ -95,7 +93,7 @@ func TestHoldAndWait(t *testing.T) {
 		t.Run(a.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := context.Background()
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+				limiter := inMemory()
 				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}
 				limit := rule.Limit(nil)
 				if err := limiter.Hold(ctx, limit, 2*time.Second); err != nil {

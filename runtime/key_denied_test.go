@@ -28,7 +28,7 @@ func TestKeyDenied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			limiter := runtime.New(open(t), quiet, runtime.WithNamespace("shop"), runtime.WithObserver(&runtime.Observer{
+			limiter := runtime.New(open(t), quiet, runtime.WithNamespace("shop"), observing(runtime.Observer{
 				KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) {
 					text := ev.Rule + " " + string(ev.Key)
 					if ev.Shadow {
@@ -85,7 +85,7 @@ func TestKeyDeniedAllocates(t *testing.T) {
 	rule := &runtime.Rule{Name: "Own", Max: 1, Window: time.Hour}
 	limit := rule.Limit(runtime.NewKey().AddString("ann"))
 	allocs := func(o *runtime.Observer) float64 {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(o))
+		limiter := inMemory(runtime.WithObserver(o))
 		return testing.AllocsPerRun(1000, func() { _, _ = limiter.Take(context.Background(), limit) })
 	}
 	with := allocs(&runtime.Observer{KeyDenied: func(context.Context, runtime.KeyDeniedEvent) {}})

@@ -40,16 +40,14 @@ func TestParseKey(t *testing.T) {
 func TestParseKeyFindsTheCount(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "orders.Create", Max: 5, Window: runtime.MaxWindow}
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	for _, key := range []*runtime.Key{
 		runtime.NewKey(),
 		runtime.NewKey().AddString("ann").AddInt(7),
 		runtime.NewKey().AddString("").AddString("a:b%{}\n*é"),
 		runtime.NewKey().AddString(strings.Repeat("long ", 90)), // a hash in Redis
 	} {
-		if _, err := limiter.Take(t.Context(), rule.Limit(key)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(key))
 		parsed, err := runtime.ParseKey(key.String())
 		if err != nil {
 			t.Fatal(err)

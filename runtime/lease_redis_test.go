@@ -43,14 +43,11 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 	limit := rule.Limit(key("k"))
 	admitted, refunded := int64(0), int64(0)
 	for range 2 {
-		limiter := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
+		limiter := onRedis(client())
 		held := int64(0)
 		for leased := 0; leased < 200; {
 			held = max(held, limiter.Leased()["r"])
-			d, err := limiter.Take(ctx, limit.WithCost(2))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := taken(t, limiter, limit.WithCost(2))
 			if d.Source == runtime.SourceLease {
 				leased++
 			}
@@ -58,9 +55,7 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 				t.Fatalf("%d by leases of %d", leased, admitted)
 			}
 			if leased%7 == 3 && !isBucket(rule) {
-				if err := limiter.Settle(ctx, d, limit.WithCost(2).WithSettled(1)); err != nil {
-					t.Fatal(err)
-				}
+				settled(t, limiter, d, limit.WithCost(2).WithSettled(1))
 				admitted, refunded = admitted-1, refunded+1
 			}
 		}
@@ -71,7 +66,7 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 			t.Errorf("it held %d units, and %d after Close", held, left)
 		}
 	}
-	plain := runtime.New(runtime.NewRedisStore(client(), patient), quiet, closed)
+	plain := onRedis(client())
 	d, err := plain.Peek(ctx, limit)
 	if err != nil {
 		t.Fatal(err)
@@ -81,17 +76,13 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 	}
 }
 
-func isBucket(r *runtime.Rule) bool {
-	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
-}
-
 // A denial is one by Redis, and says when there is room, whatever was leased before.
 func TestLeaseDenialOnRedis(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	limiter := onRedis(server.Client(t))
 	defer limiter.Close()
 	limit := rule.Limit(key("k"))
 	sources := map[runtime.Source]int{}
@@ -124,7 +115,7 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 func TestLeaseInRollingDeploy(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	limiter := onRedis(server.Client(t))
 	for name, rule := range leasedRules {
 		rule.Name, rule.Window, rule.Max = "r", time.Hour, 1000
 		rule.Prefix = name + ":"
@@ -135,9 +126,7 @@ func TestLeaseInRollingDeploy(t *testing.T) {
 			want = 0 // buckets of another window do not line up
 		}
 		for range 10 {
-			if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, rule.Limit(nil))
 		}
 		if d, err := limiter.Peek(context.Background(), leased.Limit(nil)); err != nil || d.Limit-d.Remaining != want {
 			t.Errorf("%s: with a lease %d of %d are left, %v", name, d.Remaining, d.Limit, err)

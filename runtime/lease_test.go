@@ -47,9 +47,7 @@ func leasedRule() *runtime.Rule {
 func heat(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
 	t.Helper()
 	for range 150 {
-		if _, err := l.Take(context.Background(), limit); err != nil {
-			t.Error(err)
-		}
+		taken(t, l, limit)
 		time.Sleep(300 * time.Microsecond)
 	}
 	time.Sleep(5 * time.Millisecond)
@@ -114,10 +112,7 @@ func TestLeaseOfHotKey(t *testing.T) {
 		heat(t, l, limit)
 		trips, calls, leased := s.takes.Load(), 0, 0
 		for begin := time.Now(); time.Since(begin) < 20*rule.Lease; time.Sleep(time.Millisecond) {
-			d, err := l.Take(context.Background(), limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := taken(t, l, limit)
 			if calls++; d.Source == runtime.SourceLease {
 				leased++
 				if !d.Allowed || d.Rule != "hot" || d.Limit != rule.Max || d.Remaining <= 0 || d.Remaining >= rule.Max || d.ResetAfter <= 0 || d.ResetAfter > 2*rule.Window {
@@ -183,9 +178,7 @@ func TestLeaseSettle(t *testing.T) {
 			return units - before, s.settles.Load() - trips
 		}
 		units, trips := back(func(d runtime.Decision) {
-			if err := l.Refund(ctx, d, limit); err != nil {
-				t.Error(err)
-			}
+			refunded(t, l, d, limit)
 			if err := l.Refund(ctx, d, limit); !errors.Is(err, runtime.ErrSettled) {
 				t.Errorf("a second refund: %v", err)
 			}
@@ -236,9 +229,7 @@ func TestLeaseBesideOthers(t *testing.T) {
 				t.Errorf("call %d: %d units, before %d", i, now, units)
 			}
 		}
-		if err := l.Refund(ctx, last, narrow, hot); err != nil {
-			t.Error(err)
-		}
+		refunded(t, l, last, narrow, hot)
 		if _, now := l.Leases(); now != units-2 || roomIn(t, s, narrow) != 1 {
 			t.Errorf("after a refund: %d units of %d, %d left of the other", now, units, roomIn(t, s, narrow))
 		}

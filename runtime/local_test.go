@@ -16,8 +16,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
-
 // A moody store answers or does not, as it is told.
 type moody struct {
 	runtime.Store
@@ -98,9 +96,7 @@ func TestReplicasCost(t *testing.T) {
 					if _, err := limiter.Take(ctx, cheap); !errors.Is(err, runtime.ErrLimited) || errors.Is(err, runtime.ErrCostExceedsLimit) {
 						t.Errorf("a call after it: %v", err)
 					}
-					if err := limiter.Refund(ctx, d, dear); err != nil {
-						t.Fatal(err)
-					}
+					refunded(t, limiter, d, dear)
 				}
 				if got := passing(t, limiter, cheap, 10); got != 3 {
 					t.Errorf("%d admitted after the refund, want 3", got)
@@ -171,9 +167,7 @@ func TestLocalHandsBack(t *testing.T) {
 		store.broken.Store(true)
 		d := take(runtime.SourceLocal, 2)
 		store.broken.Store(false)
-		if err := limiter.Refund(ctx, d, limit); err != nil {
-			t.Fatal(err)
-		}
+		refunded(t, limiter, d, limit)
 		take(runtime.SourceStore, 4)
 		if got := passing(t, limiter, rule.Limit(nil), 3); got != 0 {
 			t.Errorf("a local charge was given back to the store: %d more admitted", got)
@@ -217,7 +211,7 @@ func TestReplicasOverride(t *testing.T) {
 func TestFailuresAreAllTold(t *testing.T) {
 	t.Parallel()
 	var told recorder[runtime.FailureEvent]
-	limiter := runtime.New(nil, quiet, runtime.WithObserver(&runtime.Observer{Failure: withContext(told.add)}))
+	limiter := runtime.New(nil, quiet, observing(runtime.Observer{Failure: withContext(told.add)}))
 	closed := &runtime.Rule{Name: "closed", Prefix: "c:", Window: time.Hour, Max: 4, Fail: runtime.FailClosed}
 	if _, err := limiter.Take(context.Background(), closed.Limit(nil), wide.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("got %v", err)

@@ -41,20 +41,20 @@ func TestLogCost(t *testing.T) {
 		"bucket":          {with(func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }).Limit(nil).WithCost(10 * most), nil},
 		"queue":           {with(func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second }).Limit(nil).WithCost(10 * most), nil},
 	} {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		if _, err := limiter.Peek(t.Context(), test.limit); !errors.Is(err, test.want) && !errors.Is(test.want, runtime.ErrCostExceedsLimit) && name != "shadow" {
 			t.Errorf("%s: peek: got %v, want %v", name, err, test.want)
 		}
 		if d, err := limiter.Take(t.Context(), test.limit); !errors.Is(err, test.want) || (err == nil) != d.Allowed {
 			t.Errorf("%s: got %+v, %v, want %v", name, d, err, test.want)
 		}
-		limiter = runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter = inMemory()
 		if o := limiter.TakeEach(t.Context(), test.limit)[0]; !errors.Is(o.Err, test.want) || (o.Err == nil) != o.Allowed {
 			t.Errorf("%s, in a batch: got %+v, want %v", name, o, test.want)
 		}
 	}
 
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	_, err := limiter.Take(t.Context(), log.Limit(nil).WithMax(5000).WithCost(5000))
 	const want = `invalid rate limit: rule "r": cost 5000 is above 250, the most that one call may charge to a sliding-log: ` +
 		`count with a sliding-counter or a token-bucket, or charge it in several calls`
@@ -67,7 +67,7 @@ func TestLogCost(t *testing.T) {
 func TestLogCostOfScaled(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: runtime.MaxLogCost, Adaptive: always(2)}
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	defer limiter.Close()
 	limit := rule.Limit(nil).WithCost(runtime.MaxLogCost + 1)
 	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrCostExceedsLimit) {

@@ -12,7 +12,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // TestManyValues charges a store what a [runtime.Limiter] would refuse, and wants
@@ -123,10 +122,9 @@ func TestLooksOfLongLog(t *testing.T) {
 				store(t, client, log.key, rule, log.subject.Now(), events)
 				log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
 				commands := log.commands(func() {
-					calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: 1}}}}
-					if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
-						t.Fatal(err, calls[0].Err)
-					}
+					calls := single(rule, log.key, 1)
+
+					must(t, log.subject.Store, take, calls)
 					if left := rule.Max - 1 - (int64(events) - gone); calls[0].Charges[0].Remaining != left {
 						t.Errorf("%d have left: got %+v, want %d left", gone, calls[0].Charges[0].Result, left)
 					}

@@ -49,7 +49,7 @@ func (l *log) decide(do func(rawstore.Store, context.Context, []rawstore.Call) e
 	l.Helper()
 	var results []terms.Result
 	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
-		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost}}}}
+		calls := single(rule, l.key, cost)
 		if err := do(rawstore.On(store), l.Context(), calls); err != nil || calls[0].Err != nil {
 			l.Fatal(err, calls[0].Err)
 		}

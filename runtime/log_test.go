@@ -75,9 +75,7 @@ func TestLogShadow(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), logger(&out))
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
 		for range 2 {
-			if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, rule.Limit(nil))
 		}
 		if !strings.Contains(out.String(), "mode=shadow") {
 			t.Errorf("nothing about the denial: %q", out.String())

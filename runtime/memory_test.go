@@ -53,9 +53,7 @@ func TestMemoryStoreDropsTheDead(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 3}
 	for i := range 100_000 {
 		now.Add(1_000) // a thousand callers a second, each of them once
-		if _, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(int64(i)))); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(runtime.NewKey().AddInt(int64(i))))
 	}
 	if n := store.Keys(); n > 10_000 {
 		t.Errorf("%d keys, of which about 1,000 mean something", n)
@@ -75,9 +73,7 @@ func TestMemoryStoreMemory(t *testing.T) {
 	limit := rule.Limit(key("k"))
 	before := heap()
 	for range 10_000 {
-		if _, err := limiter.Take(context.Background(), limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 	}
 	perEvent := float64(heap()-before) / 10_000
 	t.Logf("%.1f bytes an event", perEvent)
@@ -176,9 +172,7 @@ func TestMemoryStoreManyLimits(t *testing.T) {
 		}
 		for left := int64(2); left >= 0; left-- {
 			calls := []rawstore.Call{{Charges: charges}}
-			if err := errors.Join(rawstore.On(store).Take(context.Background(), calls), calls[0].Err); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store, take, calls)
 			for i, c := range charges {
 				if !c.Allowed || c.Remaining != left {
 					t.Errorf("limit %d of %d: got %+v, want %d left", i, n, c.Result, left)

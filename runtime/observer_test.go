@@ -2,11 +2,9 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"expvar"
 	"fmt"
 	"regexp"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,7 +112,7 @@ func TestObserverDecision(t *testing.T) {
 				if test.broken {
 					store = &brokenStore{}
 				}
-				test.take(context.Background(), runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+				test.take(context.Background(), runtime.New(store, quiet, observing(runtime.Observer{
 					Decision: withContext(func(ev runtime.DecisionEvent) {
 						told.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
 					}),
@@ -127,25 +125,6 @@ func TestObserverDecision(t *testing.T) {
 	}
 }
 
-// A denial that is remembered is told as such.
-func TestObserverRecalled(t *testing.T) {
-	t.Parallel()
-	var told recorder[runtime.DecisionEvent]
-	limiter := runtime.New(runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(10*time.Second), runtime.WithDenialMemory(time.Hour)),
-		quiet, runtime.WithObserver(&runtime.Observer{Decision: withContext(told.add)}))
-	passing(t, limiter, narrow.Limit(nil), 3)
-	var got []string
-	for _, ev := range told.all() {
-		got = append(got, fmt.Sprint(ev.Verdict, " ", ev.Source))
-		if ev.Latency <= 0 {
-			t.Errorf("a latency of %v", ev.Latency)
-		}
-	}
-	if diff := cmp.Diff([]string{"admitted store", "denied store", "denied recalled"}, got); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-}
-
 // The breaker is told of once when it opens and once when it closes.
 func TestObserverBreaker(t *testing.T) {
 	t.Parallel()
@@ -153,7 +132,7 @@ func TestObserverBreaker(t *testing.T) {
 	told := make(chan runtime.BreakerEvent, 100)
 	var failures recorder[runtime.FailureEvent]
 	limiter := runtime.New(runtime.NewRedisStore(server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })), quiet,
-		runtime.WithObserver(&runtime.Observer{Breaker: func(ev runtime.BreakerEvent) { told <- ev }, Failure: withContext(failures.add)}))
+		observing(runtime.Observer{Breaker: func(ev runtime.BreakerEvent) { told <- ev }, Failure: withContext(failures.add)}))
 	until := func(open bool) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); ; {
@@ -189,106 +168,6 @@ func TestObserverBreaker(t *testing.T) {
 	}
 }
 
-type secretText struct{ text string }
-
-func (s secretText) MarshalText() ([]byte, error) { return nil, errors.New("cannot write " + s.text) }
-
-// Neither an event nor a line of the log holds any part of a key, whatever
-// goes wrong with it.
-func TestObserverSeesNoKey(t *testing.T) {
-	t.Parallel()
-	const marker = "Hg7marker"
-	ctx := context.Background()
-	server := redistest.Start(t)
-	direct := server.Client(t)
-	direct.Set(ctx, "wrong:"+marker, "x", 0)
-	direct.Do(ctx, "ACL", "SETUSER", "other", "on", "nopass", "~other:*", "+@all")
-	refused := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "other", "any" })
-
-	var out lines
-	var told recorder[any]
-	observer := runtime.WithObserver(&runtime.Observer{
-		Decision: func(_ context.Context, ev runtime.DecisionEvent) { told.add(ev); panic("no") },
-		Failure:  func(_ context.Context, ev runtime.FailureEvent) { told.add(ev) },
-		Breaker:  func(ev runtime.BreakerEvent) { told.add(ev) },
-		Override: func(ev runtime.OverrideEvent) { told.add(ev) },
-		Panic:    func(ev runtime.PanicEvent) { told.add(ev) },
-	})
-	wrong := &runtime.Rule{Name: "wrong", Prefix: "wrong:", Window: time.Hour, Max: 1}
-	for _, store := range map[string]runtime.Store{
-		"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(direct, runtime.WithTimeout(10*time.Second)),
-		"refused": runtime.NewRedisStore(refused, runtime.WithTimeout(10*time.Second)), "broken": &brokenStore{}, "none": nil,
-	} {
-		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
-			limiter := runtime.New(store, out.logger(), observer, runtime.WithFailurePolicy(policy),
-				runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 9, Algorithm: runtime.FixedWindow}))
-			for _, k := range []*runtime.Key{
-				key(marker), key(marker + "\x00{}:%"), key(strings.Repeat(marker, 100)),
-				runtime.NewKey().AddString(marker).AddInvalid("req is nil"), runtime.NewKey().AddText(secretText{marker}),
-			} {
-				for _, limit := range []runtime.Limit{narrow.Limit(k), wrong.Limit(k), narrow.Limit(k).WithCost(3), narrow.Limit(k).WithMax(-1)} {
-					d, _ := limiter.Take(ctx, limit, wide.Limit(k))
-					limiter.TakeEach(ctx, limit, limit)
-					_ = limiter.Refund(ctx, d, limit)
-					_, _ = limiter.Peek(ctx, limit)
-				}
-			}
-		}
-	}
-	kinds := map[string]int{}
-	for _, ev := range told.all() {
-		kinds[fmt.Sprintf("%T", ev)]++
-		if text := fmt.Sprintf("%+v", ev); strings.Contains(text, "marker") {
-			t.Fatalf("an event names a key: %s", text)
-		}
-	}
-	if kinds["runtime.DecisionEvent"] == 0 || kinds["runtime.FailureEvent"] == 0 || kinds["runtime.PanicEvent"] == 0 {
-		t.Errorf("told of %v only", kinds)
-	}
-	if strings.Contains(out.String(), "marker") {
-		t.Errorf("the log names a key:\n%s", out.String())
-	}
-}
-
-// An observer that panics changes nothing, and is reported.
-func TestObserverPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out lines
-		var panics recorder[runtime.PanicEvent]
-		source := new(board)
-		limiter := runtime.New(runtime.NewMemoryStore(), out.logger(), runtime.WithOverrides(source, time.Second),
-			runtime.WithEnabled(func() bool { panic("kill switch") }),
-			runtime.WithObserver(&runtime.Observer{
-				Decision: func(_ context.Context, _ runtime.DecisionEvent) { panic("decision") },
-				Failure:  func(_ context.Context, _ runtime.FailureEvent) { panic(fmt.Errorf("failure")) },
-				Override: func(runtime.OverrideEvent) { var none *runtime.Rule; _ = none.Name },
-				Panic:    func(ev runtime.PanicEvent) { panics.add(ev); panic("panic") },
-			}))
-		defer limiter.Close()
-		source.set(one(runtime.Override{Max: new(int64(2))}), nil)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5}
-		if got := passing(t, limiter, rule.Limit(nil), 5); got != 2 {
-			t.Errorf("%d admitted, want 2", got)
-		}
-		if _, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInvalid("nil"))); err != nil {
-			t.Error(err)
-		}
-		in := map[string]int{}
-		for _, ev := range panics.all() {
-			in[ev.In]++
-		}
-		if diff := cmp.Diff(map[string]int{"observer": 1 + 5 + 1, "kill switch": 6}, in); diff != "" {
-			t.Errorf("panics (-want +got):\n%s", diff)
-		}
-		if n := strings.Count(out.String(), "panic in a function that the rate limiter was given"); n != 2 || !strings.Contains(out.String(), "goroutine ") {
-			t.Errorf("%d lines, want one of each kind, with a stack:\n%s", n, out.String())
-		}
-	})
-}
-
 // Whatever a number is, its name fits a label.
 func TestLabels(t *testing.T) {
 	t.Parallel()
@@ -317,7 +196,7 @@ func TestObserverAllocates(t *testing.T) {
 	for name, observer := range map[string]*runtime.Observer{
 		"none": nil, "empty": {}, "full": {Decision: func(_ context.Context, _ runtime.DecisionEvent) { decisions++ }},
 	} {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer))
+		limiter := inMemory(runtime.WithObserver(observer))
 		limit := wide.Limit(nil)
 		if n := fewestAllocs(func() { _, _ = limiter.Take(context.Background(), limit) }); n != 0 {
 			t.Errorf("%s: %v allocations a call", name, n)
@@ -340,7 +219,7 @@ func BenchmarkObserver(b *testing.B) {
 	}{
 		{"none", nil},
 		{"empty observer", []runtime.Option{runtime.WithObserver(new(runtime.Observer))}},
-		{"observer", []runtime.Option{runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, _ runtime.DecisionEvent) { count++ }})}},
+		{"observer", []runtime.Option{observing(runtime.Observer{Decision: func(_ context.Context, _ runtime.DecisionEvent) { count++ }})}},
 		{"overrides", []runtime.Option{runtime.WithOverrides(source, time.Hour)}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
@@ -358,7 +237,7 @@ func BenchmarkObserver(b *testing.B) {
 // Decisions by rule and verdict, for a program's /debug/vars.
 func ExampleObserver() {
 	decisions := new(expvar.Map) // expvar.NewMap("rate_limit_decisions") in a program
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
+	limiter := inMemory(observing(runtime.Observer{
 		Decision: func(_ context.Context, ev runtime.DecisionEvent) { decisions.Add(ev.Rule+"."+ev.Verdict.String(), 1) },
 	}))
 

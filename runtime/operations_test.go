@@ -11,14 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
 func TestTakeEach(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 2, Wait: time.Hour}
 	b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5}
 	outcomes := limiter.TakeEach(ctx,
@@ -54,9 +53,7 @@ func TestTakeEach(t *testing.T) {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	// An outcome can be refunded by itself.
-	if err := limiter.Refund(ctx, outcomes[5].Decision, b.Limit(key("k")).WithCost(4)); err != nil {
-		t.Fatal(err)
-	}
+	refunded(t, limiter, outcomes[5].Decision, b.Limit(key("k")).WithCost(4))
 	if d, err := limiter.Peek(ctx, b.Limit(key("k"))); err != nil || d.Remaining != 4 {
 		t.Errorf("after the refund: got %+v, %v, want 4 left", d, err)
 	}
@@ -68,7 +65,7 @@ func TestTakeEach(t *testing.T) {
 func TestRefundSeveralLimits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rule := func(name string, max int64) *runtime.Rule {
 		return &runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: max}
 	}
@@ -89,10 +86,7 @@ func TestRefundSeveralLimits(t *testing.T) {
 			}
 		}
 	}
-	first, err := limiter.Take(ctx, limits...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := taken(t, limiter, limits...)
 	left(3, 6, 0)
 	second, err := limiter.Take(ctx, limits...) // the shadow has no room for it
 	if err != nil {
@@ -109,13 +103,9 @@ func TestRefundSeveralLimits(t *testing.T) {
 	if err == nil {
 		t.Fatal("not denied")
 	}
-	if err := limiter.Refund(ctx, denied, a.Limit(key("k")).WithCost(4), b.Limit(key("k"))); err != nil {
-		t.Fatal(err)
-	}
+	refunded(t, limiter, denied, a.Limit(key("k")).WithCost(4), b.Limit(key("k")))
 	left(3, 6, 0)
-	if err := limiter.Refund(ctx, first, limits...); err != nil {
-		t.Fatal(err)
-	}
+	refunded(t, limiter, first, limits...)
 	left(5, 9, 1)
 }
 
@@ -124,7 +114,7 @@ func TestContextCancelledBefore(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithFailurePolicy(policy))
+		limiter := inMemory(runtime.WithFailurePolicy(policy))
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
 		if d, err := limiter.Take(ctx, limit); err != context.Canceled || d.Allowed {
 			t.Errorf("%v: got %+v, %v", policy, d, err)
@@ -159,28 +149,4 @@ func admittedOf(t *testing.T, limit runtime.Limit, limiters ...*runtime.Limiter)
 	}
 	wait.Wait()
 	return admitted.Load()
-}
-
-func TestConcurrentCalls(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for _, rule := range modelRules() {
-		rule.Window, rule.Max, rule.Wait = time.Hour, 100, 0
-		if rule.Burst > 0 {
-			rule.Burst = 100
-		}
-		rule.Prefix = fmt.Sprintf("%v:%v:%v:%v:", rule.Algorithm, rule.Buckets, rule.Burst, rule.Resolution)
-		limit := rule.Limit(key("k"))
-		closed := runtime.WithFailurePolicy(runtime.FailClosed)
-		if got := admittedOf(t, limit, runtime.New(runtime.NewMemoryStore(), quiet, closed)); got != 100 {
-			t.Errorf("memory, %s: admitted %d, want 100", rule.Prefix, got)
-		}
-		// Two processes have a client and a store each.
-		process := func() *runtime.Limiter {
-			return runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
-		}
-		if got := admittedOf(t, limit, process(), process()); got != 100 {
-			t.Errorf("redis, %s: admitted %d, want 100", rule.Prefix, got)
-		}
-	}
 }

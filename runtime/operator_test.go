@@ -33,9 +33,7 @@ func TestSurveyEach(t *testing.T) {
 		var want, got []string
 		for i := range 20 {
 			limit := rule.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
-			if _, err := limiter.Take(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 			want = append(want, limiter.RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
 		}
 		group := limiter.KeysOf(rule)
@@ -63,9 +61,7 @@ func TestRedisKey(t *testing.T) {
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(10*time.Second)), runtime.WithNamespace("n"))
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(runtime.NewKey().AddString(strings.Repeat("long", 100)))
-		if _, err := limiter.Take(context.Background(), limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 		if key := limiter.RedisKey(limit); client.Exists(context.Background(), key).Val() != 1 {
 			t.Errorf("%v: there is no key %q", algorithm, key)
 		}
@@ -75,57 +71,23 @@ func TestRedisKey(t *testing.T) {
 	}
 }
 
-// Overrides that a limiter would reject are found before they are written.
-func TestOverridesCheck(t *testing.T) {
-	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	of := func(o runtime.Override) runtime.Overrides {
-		return runtime.Overrides{Rules: map[string]runtime.Override{"r": o}}
-	}
-	keys := func(pattern string, o runtime.KeyOverride) runtime.Overrides {
-		return of(runtime.Override{Keys: map[string]runtime.KeyOverride{pattern: o}})
-	}
-	for _, test := range []struct {
-		o     runtime.Overrides
-		rules []*runtime.Rule
-		want  string // "": valid
-	}{
-		{runtime.Overrides{}, nil, ""},
-		{of(runtime.Override{Max: new(int64(runtime.MaxLog))}), []*runtime.Rule{rule}, ""},
-		{of(runtime.Override{Max: new(int64(runtime.MaxLog + 1))}), nil, ""},
-		{of(runtime.Override{Max: new(int64(runtime.MaxLog + 1))}), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
-		{keys("k", runtime.KeyOverride{Max: new(int64(runtime.MaxLog + 1))}), []*runtime.Rule{rule}, `override of key "k"`},
-		{of(runtime.Override{Max: new(int64(-1))}), nil, "max -1 is not between"},
-		{keys("a*b", runtime.KeyOverride{}), nil, "a * before the end"},
-		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
-	} {
-		err := test.o.Check(test.rules...)
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
-			t.Errorf("%+v: got %v, want %q", test.o, err, test.want)
-		}
-	}
-}
-
-// The pattern of a key is in force for that key and for no other, whatever bytes
-// it has.
-func TestKeyPattern(t *testing.T) {
+// A survey finds the keys of a rule under all windows that its keys have.
+func TestSurveyOfOverriddenKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}"} {
-		key := runtime.NewKey().AddString(text)
-		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-			runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-				return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Keys: map[string]runtime.KeyOverride{
-					key.Pattern(): {Max: new(int64(7))}}}}}, nil
-			}), time.Hour))
-		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {
-			if d, err := limiter.Peek(ctx, rule.Limit(runtime.NewKey().AddString(other))); err != nil || d.Limit != want {
-				t.Errorf("pattern %q of %q: key %q has a limit of %d, %v, want %d", key.Pattern(), text, other, d.Limit, err, want)
-			}
-		}
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second))
+	source := new(board)
+	source.set(one(runtime.Override{Keys: keys{"a*": {Window: new(2 * time.Hour)}, "b": {Window: new(3 * time.Hour)}}}), nil)
+	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
+	other := &runtime.Rule{Name: "r", Prefix: rule.Prefix, Window: time.Hour, Max: 4}
+	for _, id := range []string{"a1", "a2", "b", "c"} {
+		passing(t, limiter, rule.Limit(key(id)), 1)
+		passing(t, limiter, other.Limit(key(id)), 1)
+	}
+	group := limiter.KeysOf(rule)
+	if err := store.Survey(ctx, group); err != nil || group.Keys != 4 || group.Expiry < 6*time.Hour {
+		t.Errorf("%d keys that live for %v, %v, want 4 for twice the longest window", group.Keys, group.Expiry, err)
 	}
 }

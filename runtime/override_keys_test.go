@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	goruntime "runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,89 +13,27 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-type keys = map[string]runtime.KeyOverride
-
-// What is changed for keys holds for these alone, over what is changed for the
-// rule, and over what is declared.
-func TestOverrideKeys(t *testing.T) {
-	t.Parallel()
-	maximum := func(n int64) runtime.KeyOverride { return runtime.KeyOverride{Max: &n} }
-	on, off := runtime.KeyOverride{Enabled: new(true)}, runtime.KeyOverride{Enabled: new(false)}
-	long := strings.Repeat("long", 100)
-	for _, test := range []struct {
-		name string
-		rule runtime.Override
-		want map[string]int // of 10 calls, where 4 are declared
-	}{
-		{"quota", runtime.Override{Keys: keys{"a": maximum(6), "b": maximum(2)}}, map[string]int{"a": 6, "b": 2, "c": 4, "aa": 4}},
-		{"allow list", runtime.Override{Keys: keys{"a": off}}, map[string]int{"a": 10, "b": 4}},
-		{"block list", runtime.Override{Keys: keys{"a": maximum(0)}}, map[string]int{"a": 0, "b": 4}},
-		{"nobody but", runtime.Override{Max: new(int64(0)), Keys: keys{"a": maximum(5), "b": off}}, map[string]int{"a": 5, "b": 10, "c": 0}},
-		{"off but", runtime.Override{Enabled: new(false), Keys: keys{"a": on, "b": maximum(2)}}, map[string]int{"a": 4, "b": 10, "c": 10}},
-		{"longest", runtime.Override{Keys: keys{"*": maximum(1), "p*": maximum(2), "premium-*": maximum(3), "premium-7": maximum(5), "premium-7*": maximum(6)}},
-			map[string]int{"a": 1, "p": 2, "premium": 2, "premium-": 3, "premium-6": 3, "premium-7": 5, "premium-77": 6}},
-		{"shadow", runtime.Override{Keys: keys{"a*": {Mode: new(runtime.Shadow)}}}, map[string]int{"a1": 10, "b": 4}},
-		{"all but one in the shadow", runtime.Override{Mode: new(runtime.Shadow), Keys: keys{"a": {Mode: new(runtime.Enforce)}}}, map[string]int{"a": 4, "b": 10}},
-		{"the rule's max stays", runtime.Override{Max: new(int64(7)), Keys: keys{"a": {Window: new(time.Minute)}}}, map[string]int{"a": 7, "b": 7}},
-		{"a star of the key's own", runtime.Override{Keys: keys{"all%2A": maximum(2)}}, map[string]int{"all*": 2, "all": 4, "all*x": 4}},
-		{"a key that is hashed", runtime.Override{Keys: keys{long: maximum(1), long + "-*": maximum(2)}}, map[string]int{long: 1, long + "-x": 2, long + "x": 4}},
-		{"the key that is empty", runtime.Override{Keys: keys{"": maximum(1)}}, map[string]int{"": 1, "a": 4}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4}
-				source := new(board)
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
-				defer limiter.Close()
-				passing(t, limiter, rule.Limit(key("before")), 1)
-				source.set(one(test.rule), nil)
-				time.Sleep(time.Second)
-				synctest.Wait()
-				for id, want := range test.want {
-					limit := rule.Limit(key(id))
-					if d, err := limiter.Peek(context.Background(), limit); err != nil || want < 10 && d.Limit != int64(want) || d.Allowed != (want > 0) {
-						t.Errorf("%.20q: peek %+v, %v, want a limit of %d", id, d, err, want)
-					}
-					if got := passing(t, limiter, limit, 10); got != want {
-						t.Errorf("%.20q: %d admitted, want %d", id, got, want)
-					}
-				}
-				source.set(runtime.Overrides{}, nil)
-				time.Sleep(time.Second)
-				synctest.Wait()
-				for id, had := range test.want {
-					if got := passing(t, limiter, rule.Limit(key(id)), 10); test.name != "allow list" && test.name != "off but" && got != max(0, 4-min(had, 10)) && had <= 4 {
-						t.Errorf("%.20q: %d admitted afterwards, had %d", id, got, had)
-					}
-				}
-			})
-		})
-	}
-}
-
 // The whole limiter goes by the override of a key: a blocked one is told never to
 // come back, TakeEach, Refund and Reset find it, and metrics have the rule's name.
 func TestOverrideKeysEverywhere(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	var told recorder[runtime.DecisionEvent]
-	source := new(board)
-	source.set(one(runtime.Override{Keys: keys{
-		"blocked": {Max: new(int64(0))}, "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
-	}}), nil)
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour),
-		runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) { told.add(ev) }}))
+	limiter := inMemory(observing(runtime.Observer{Decision: withContext(told.add)}), overridden(one(runtime.Override{Keys: keys{
+		"blocked": maximum(0), "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
+	}})))
 	defer limiter.Close()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
 	user := func(tenant, user string) runtime.Limit {
 		return rule.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
 	}
-	_, err := limiter.Take(ctx, rule.Limit(key("blocked")))
-	if limited := (*runtime.LimitedError)(nil); !errors.As(err, &limited) || limited.RetryAfter != runtime.Never {
-		t.Errorf("blocked: %v", err)
+	for _, blocked := range []runtime.Limit{rule.Limit(key("blocked")), rule.Limit(key("blocked")).WithMax(9)} {
+		if _, err := limiter.Take(ctx, blocked); !errors.Is(err, runtime.ErrCostExceedsLimit) {
+			t.Errorf("blocked: %v", err)
+		}
 	}
-	if _, err := limiter.Take(ctx, rule.Limit(key("blocked")).WithMax(9)); !errors.Is(err, runtime.ErrCostExceedsLimit) {
-		t.Errorf("blocked, with a max of the call's own: %v", err)
+	if _, limited := denied(t, limiter, rule.Limit(key("blocked"))); limited.RetryAfter != runtime.Never {
+		t.Errorf("blocked: %+v", limited)
 	}
 	outcomes := limiter.TakeEach(ctx, user("acme", "a"), user("other", "a"), rule.Limit(key("blocked")))
 	for i, want := range []int64{6, 3, 0} {
@@ -103,9 +41,7 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 			t.Errorf("outcome %d: %+v, want a limit of %d", i, outcomes[i], want)
 		}
 	}
-	if err := limiter.Refund(ctx, outcomes[0].Decision, user("acme", "a")); err != nil {
-		t.Error(err)
-	}
+	refunded(t, limiter, outcomes[0].Decision, user("acme", "a"))
 	for range 2 {
 		if got := passing(t, limiter, user("acme", "a"), 10); got != 6 {
 			t.Errorf("%d admitted, want 6", got)
@@ -124,82 +60,39 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 	}
 }
 
-// The factor of an adaptive rule and a process's share apply to a key's numbers.
+// The factor of an adaptive rule and a process's share apply to a key's numbers, also
+// where the limit is one of permits.
 func TestOverrideKeysAreScaled(t *testing.T) {
 	t.Parallel()
-	source := new(board)
-	source.set(one(runtime.Override{Keys: keys{"big": {Max: new(int64(40))}, "small": {Max: new(int64(4))}}}), nil)
-	limits := func(limiter *runtime.Limiter, rule *runtime.Rule, want map[string]int) {
-		t.Helper()
-		for id, want := range want {
-			if got := passing(t, limiter, rule.Limit(key(id)), 50); got != want {
-				t.Errorf("%s: %d admitted, want %d", id, got, want)
+	override := overridden(one(runtime.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
+	for name, test := range map[string]struct {
+		store    runtime.Store
+		rule     runtime.Rule
+		replicas int
+		part     int // of the whole, in percent
+	}{
+		"scaled":               {runtime.NewMemoryStore(), runtime.Rule{Adaptive: always(0.5)}, 1, 50},
+		"a log of a process":   {nil, runtime.Rule{Fail: runtime.FailLocal}, 2, 50},
+		"a bucket of it":       {nil, runtime.Rule{Fail: runtime.FailLocal, Algorithm: runtime.TokenBucket}, 2, 50},
+		"permits":              {runtime.NewMemoryStore(), runtime.Rule{Algorithm: runtime.Concurrency}, 1, 100},
+		"permits on Redis":     {store, runtime.Rule{Algorithm: runtime.Concurrency}, 1, 100},
+		"permits of a process": {nil, runtime.Rule{Fail: runtime.FailLocal, Algorithm: runtime.Concurrency}, 2, 50},
+	} {
+		rule := test.rule
+		rule.Name, rule.Window, rule.Max = "r", time.Hour, 10
+		limiter := runtime.New(test.store, quiet, override, runtime.WithReplicas(test.replicas))
+		if rule.Adaptive != nil {
+			adapt(t, limiter, &rule, 0.5)
+		}
+		for id, whole := range map[string]int{"big": 40, "bigger": 40, "small": 4, "other": 10, "blocked": 0} {
+			if got := passing(t, limiter, rule.Limit(key(id)), 50); got != whole*test.part/100 {
+				t.Errorf("%s, %s: %d admitted, want %d percent of %d", name, id, got, test.part, whole)
 			}
 		}
-	}
-	halved := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10, Adaptive: factor(0.5)}
-	adaptive := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Hour))
-	defer adaptive.Close()
-	_, _ = adaptive.Take(context.Background(), halved.Limit(key("first"))) // has the scaler called
-	for deadline := time.Now().Add(time.Minute); adaptive.Factor(halved) != 0.5; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the scaler is not called")
-		}
-	}
-	limits(adaptive, halved, map[string]int{"big": 20, "small": 2, "other": 5})
-
-	for _, local := range []*runtime.Rule{
-		{Name: "r", Window: time.Hour, Max: 10, Fail: runtime.FailLocal},
-		{Name: "r", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Algorithm: runtime.TokenBucket},
-	} {
-		alone := runtime.New(nil, quiet, runtime.WithReplicas(2), runtime.WithOverrides(source, time.Hour))
-		limits(alone, local, map[string]int{"big": 20, "small": 2, "other": 5})
-		if err := alone.Close(); err != nil {
+		if err := limiter.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// A factor is a scaler that always says the same.
-type factor float64
-
-func (f factor) Factor(runtime.Load) float64 { return float64(f) }
-
-// An override of a key that makes no sense rejects all, and is named.
-func TestOverrideKeysRejected(t *testing.T) {
-	t.Parallel()
-	declared := &runtime.Rule{Name: "sliced", Window: time.Hour, Max: 5, Resolution: time.Minute}
-	for _, test := range []struct {
-		rule  string
-		keys  keys
-		wants string
-	}{
-		{"any", keys{"a*b": {}}, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
-		{"any", keys{"a": {}, "b": {Max: new(int64(-1))}}, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
-		{"any", keys{"b": {Window: new(time.Duration(0))}}, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
-		{"any", keys{"b": {Mode: new(runtime.Mode(7))}}, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
-		{"any", keys{"\x80": {}, "%80": {}}, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
-		{"sliced", keys{"a": {}, "b*": {Max: new(int64(runtime.MaxLog + 1))}}, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
-		{"sliced", keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}, `override of key "b": invalid rate limit: rule "sliced": resolution`},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var told recorder[runtime.OverrideEvent]
-			source := new(board)
-			source.set(runtime.Overrides{Rules: map[string]runtime.Override{"sliced": {Keys: keys{"k": {Max: new(int64(2))}}}}}, nil)
-			limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second),
-				runtime.WithObserver(&runtime.Observer{Override: told.add}))
-			defer limiter.Close()
-			passing(t, limiter, declared.Limit(nil), 1)
-			source.set(runtime.Overrides{Rules: map[string]runtime.Override{"sliced": {Keys: keys{"k": {Max: new(int64(4))}}}, test.rule: {Keys: test.keys}}}, nil)
-			time.Sleep(30 * time.Second)
-			synctest.Wait()
-			if got := passing(t, limiter, declared.Limit(key("k")), 10); got != 2 {
-				t.Errorf("%s: %d admitted, want 2", test.wants, got)
-			}
-			if events := told.all(); len(events) != 2 || events[1].Err == nil || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 {
-				t.Errorf("observed %+v, want an error with %q", events, test.wants)
-			}
-		})
 	}
 }
 
@@ -209,12 +102,12 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told recorder[runtime.OverrideEvent]
 		n := int64(0)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n++
 			return one(runtime.Override{Keys: keys{
-				"a": {Max: new(int64(1 + n/10))}, "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.Shadow)},
+				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.Shadow)},
 			}}), nil
-		}), time.Second), runtime.WithObserver(&runtime.Observer{Override: told.add}))
+		}), time.Second), observing(runtime.Observer{Override: told.add}))
 		defer limiter.Close()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
@@ -225,105 +118,95 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 	})
 }
 
-// Two tenants side by side on Redis, whose quotas change while calls are denied
-// and that is remembered.
-func TestOverrideKeysOnRedis(t *testing.T) {
+// The pattern of a key is in force for that key and for no other, whatever bytes
+// it has.
+func TestKeyPattern(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	ctx := context.Background()
-	taken := make(chan struct{}, 100)
-	source := new(board)
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second), runtime.WithDenialMemory(time.Hour)), quiet,
-		runtime.WithOverrides(source, 5*time.Millisecond),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) {
-			if ev.Err != nil {
-				t.Error(ev.Err)
-			}
-			taken <- struct{}{}
-		}}))
-	defer limiter.Close()
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}
-	for _, id := range []string{"a", "b"} {
-		if got := passing(t, limiter, rule.Limit(key(id)), 5); got != 2 {
-			t.Fatalf("%s: %d admitted, want 2", id, got)
-		}
-	}
-	for _, step := range []struct {
-		name string
-		of   runtime.KeyOverride
-		want int
-	}{
-		{"raised", runtime.KeyOverride{Max: new(int64(5))}, 3},
-		{"raised again", runtime.KeyOverride{Max: new(int64(6))}, 1},
-		{"lowered", runtime.KeyOverride{Max: new(int64(3))}, 0},
-		{"blocked", runtime.KeyOverride{Max: new(int64(0))}, 0},
-		{"off", runtime.KeyOverride{Enabled: new(false)}, 10},
-		{"shadow", runtime.KeyOverride{Mode: new(runtime.Shadow)}, 10},
-		{"longer", runtime.KeyOverride{Max: new(int64(7)), Window: new(2 * time.Hour)}, 1},
-		{"shorter", runtime.KeyOverride{Window: new(time.Millisecond)}, 10},
-	} {
-		source.set(one(runtime.Override{Keys: keys{"a": step.of}}), nil)
-		select {
-		case <-taken:
-		case <-time.After(30 * time.Second):
-			t.Fatal("overrides do not come into force")
-		}
-		got := 0
-		for range 10 {
-			if step.name == "shorter" {
-				time.Sleep(2 * time.Millisecond) // the window, by Redis's clock
-			}
-			got += passing(t, limiter, rule.Limit(key("a")), 1)
-		}
-		if got != step.want {
-			t.Errorf("%s: %d admitted, want %d", step.name, got, step.want)
-		}
-		d, err := limiter.Take(ctx, rule.Limit(key("b")))
-		if !errors.Is(err, runtime.ErrLimited) || d.Source != runtime.SourceRecalled {
-			t.Errorf("%s: the other tenant got %+v, %v", step.name, d, err)
-		}
-	}
-}
-
-// A survey finds the keys of a rule under all windows that its keys have.
-func TestSurveyOfOverriddenKeys(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	store := runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second))
-	source := new(board)
-	source.set(one(runtime.Override{Keys: keys{"a*": {Window: new(2 * time.Hour)}, "b": {Window: new(3 * time.Hour)}}}), nil)
-	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
-	defer limiter.Close()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
-	other := &runtime.Rule{Name: "r", Prefix: rule.Prefix, Window: time.Hour, Max: 4}
-	for _, id := range []string{"a1", "a2", "b", "c"} {
-		passing(t, limiter, rule.Limit(key(id)), 1)
-		passing(t, limiter, other.Limit(key(id)), 1)
-	}
-	group := limiter.KeysOf(rule)
-	if err := store.Survey(ctx, group); err != nil || group.Keys != 4 || group.Expiry < 6*time.Hour {
-		t.Errorf("%d keys that live for %v, %v, want 4 for twice the longest window", group.Keys, group.Expiry, err)
-	}
-}
-
-// Permits go by the override of a key, too.
-func TestOverrideKeysOfPermits(t *testing.T) {
-	t.Parallel()
-	source := new(board)
-	source.set(one(runtime.Override{Keys: keys{"wide*": {Max: new(int64(3))}, "blocked": {Max: new(int64(0))}}}), nil)
-	for name, store := range map[string]runtime.Store{
-		"memory": runtime.NewMemoryStore(),
-		"redis":  runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second)),
-	} {
-		limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
-		rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}
-		for id, want := range map[string]int{"wide-1": 3, "narrow": 1, "blocked": 0} {
-			if got := passing(t, limiter, rule.Limit(key(id)), 5); got != want {
-				t.Errorf("%s: %s: %d in flight, want %d", name, id, got, want)
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}"} {
+		pattern := key(text).Pattern()
+		limiter := inMemory(overridden(one(runtime.Override{Keys: keys{pattern: maximum(7)}})))
+		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {
+			if n := left(t, limiter, rule.Limit(key(other))); n != want {
+				t.Errorf("pattern %q of %q: key %q has a limit of %d, want %d", pattern, text, other, n, want)
 			}
 		}
 		if err := limiter.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// manyKeys returns overrides of n keys.
+func manyKeys(n int) keys {
+	of := make(keys, n)
+	for i := range n {
+		pattern := fmt.Sprintf("tenant-%08d", i)
+		if i%2 == 0 {
+			pattern += ":*"
+		}
+		of[pattern] = maximum(int64(i%1000 + 1))
+	}
+	return of
+}
+
+// The memory of 100,000 keys is within 32 MiB, with the map of the source that
+// says so. So is the limiter's own where each key has another max and window.
+func TestOverrideKeysMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	const n, most = 100_000, 32 << 20
+	worst := func() keys {
+		of := make(keys, n)
+		for i := range n {
+			of[fmt.Sprintf("tenant-%08d:*", i)] = runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
+		}
+		return of
+	}
+	for name, make := range map[string]func() keys{"as usual": func() keys { return manyKeys(n) }, "all different": worst} {
+		before := heap()
+		overrides := one(runtime.Override{Keys: make()})
+		with := heap() - before
+		limiter := inMemory(overridden(overrides))
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 4}).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
+		eventually(t, "overrides hold", func() bool { return left(t, limiter, limit) != 4 }) // New waits for a moment only
+		held := heap() - before
+		t.Logf("%s: %d bytes, of which the source's map %d", name, held, with)
+		if name == "all different" {
+			held -= with
+		}
+		if held > most {
+			t.Errorf("%s: %d bytes are held, want at most %d", name, held, most)
+		}
+		goruntime.KeepAlive(overrides)
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// heap returns how many bytes are in use once all garbage is gone.
+func heap() int64 {
+	var m goruntime.MemStats
+	least := int64(1) << 62
+	for range 3 { // finalizers and pools take two turns
+		goruntime.GC()
+		goruntime.ReadMemStats(&m)
+		least = min(least, int64(m.HeapAlloc))
+	}
+	return least
+}
+
+// A call allocates nothing more where its rule has overrides of keys.
+func TestOverrideKeysAllocate(t *testing.T) {
+	limiter := inMemory(overridden(one(runtime.Override{Keys: manyKeys(1000)})))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.TokenBucket}
+	for _, tenant := range []string{"tenant-00000005", "tenant-00000006", "someone"} {
+		limit := rule.Limit(runtime.NewKey().AddString(tenant).AddInt(7))
+		if n := fewestAllocs(func() { _, _ = limiter.Peek(context.Background(), limit) }); n != 0 {
+			t.Errorf("%s: %v allocations", tenant, n)
 		}
 	}
 }

@@ -44,10 +44,9 @@ func TestPackedRead(t *testing.T) {
 		log.subject.Advance(rule.Window - time.Microsecond) // none has left
 		for i, cost := range []int64{1, 8, 1, 99, runtime.MaxLogCost, 1, 1, 1} {
 			stop := monitor(t, server)
-			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: cost}}}}
-			if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
-				t.Fatal(err, calls[0].Err)
-			}
+			calls := single(rule, log.key, cost)
+
+			must(t, log.subject.Store, take, calls)
 			read := 0
 			for _, line := range stop() {
 				if !strings.Contains(line, " lua] ") || strings.Contains(line, runtime.ClockKey) {
@@ -87,7 +86,7 @@ func TestPackedEmpty(t *testing.T) {
 		for _, n := range []int64{1, 20, 100} {
 			rule := packedRule(1000)
 			rule.Block = block
-			call := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: rule.Max, Cost: n}}}}
+			call := single(rule, storetest.Prefix(t), n)
 			if err := rawstore.On(store).Take(t.Context(), call); err != nil || !call[0].Charges[0].Allowed {
 				t.Fatal(call, err)
 			}
@@ -182,7 +181,7 @@ func TestPackedRefused(t *testing.T) {
 			}
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(log.key), Max: rule.Max, Cost: runtime.MaxLogCost}}}}
+				calls := single(rule, log.key, runtime.MaxLogCost)
 				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
 					t.Fatal(err)
 				}
@@ -190,9 +189,7 @@ func TestPackedRefused(t *testing.T) {
 					charged += runtime.MaxLogCost
 				}
 				calls[0].Err = nil
-				if err := rawstore.On(log.subject.Store).Peek(t.Context(), calls); err != nil || calls[0].Err != nil {
-					t.Fatal(err, calls[0].Err)
-				}
+				must(t, log.subject.Store, peek, calls)
 				if used := rule.Max - calls[0].Charges[0].Remaining; used != charged {
 					t.Fatalf("%d events are counted, want %d", used, charged)
 				}
@@ -246,9 +243,7 @@ func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, subjects
 		for j, s := range subjects {
 			k := key + strconv.Itoa(j)
 			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(k), Max: 1000, Cost: cost}}}}
-			if err := rawstore.On(s.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
-				t.Fatal(err, calls[0].Err)
-			}
+			must(t, s.Store, take, calls)
 			value, err := client.Get(t.Context(), k).Bytes()
 			if err != nil {
 				t.Fatal(err)

@@ -72,14 +72,14 @@ func TestPanicsAreContained(t *testing.T) {
 					}
 					return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Max: new(n)}}}, nil
 				}), time.Second),
-				runtime.WithObserver(&runtime.Observer{
+				observing(runtime.Observer{
 					Decision: func(context.Context, runtime.DecisionEvent) { panic("decision") },
 					Failure:  func(context.Context, runtime.FailureEvent) { panic("failure") },
 					Override: func(runtime.OverrideEvent) { panic("override") },
 					Scale:    func(runtime.ScaleEvent) { panic("scale") },
 					Panic:    func(runtime.PanicEvent) { panic("panic") },
 				}),
-				runtime.WithObserver(&runtime.Observer{Panic: panics.add}))
+				observing(runtime.Observer{Panic: panics.add}))
 			ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { panic("recorder") })
 			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: panicScaler{}}
 			for i := range 10 {
@@ -116,7 +116,7 @@ func TestPanicsInStoreEvents(t *testing.T) {
 	var panics recorder[runtime.PanicEvent]
 	memory, breaker := make(chan struct{}, 1000), make(chan struct{}, 1000)
 	store := runtime.NewRedisStore(server.Client(t), runtime.WithMemoryWatch(1e-9, 10*time.Millisecond))
-	limiter := runtime.New(store, runtime.WithLogger(slog.New(panicHandler{})), runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(store, runtime.WithLogger(slog.New(panicHandler{})), observing(runtime.Observer{
 		Memory:  func(runtime.MemoryEvent) { memory <- struct{}{}; panic("memory") },
 		Breaker: func(runtime.BreakerEvent) { breaker <- struct{}{}; panic("breaker") },
 		Panic:   panics.add,

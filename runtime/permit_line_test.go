@@ -91,7 +91,7 @@ func TestLineOfOtherProcess(t *testing.T) {
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := waitingRule(1, 300*time.Millisecond).Limit(nil)
 		holding := taken(t, limiter, limit)
 		for range 3 { // the second and third wait behind others
@@ -126,7 +126,7 @@ func TestLineEnds(t *testing.T) {
 func TestLineOfPriorities(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := waitingRule(10, time.Minute).Limit(nil)
 		low := limit.WithMax(8)
 		eight := taken(t, limiter, low.WithCost(8))
@@ -154,7 +154,7 @@ func TestLineOfPriorities(t *testing.T) {
 func TestLineBesideRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		permit := waitingRule(1, time.Minute).Limit(nil)
 		rate := (&runtime.Rule{Name: "rate", Window: 20 * time.Second, Max: 1, Wait: time.Minute}).Limit(nil)
 		holding := taken(t, limiter, rate, permit)

@@ -19,23 +19,13 @@ import (
 // specials is how many members of a key are no permits.
 const specials = 3
 
-// itComes waits until a condition holds.
-func itComes(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never comes that %s", what)
-		}
-	}
-}
-
 // Calls that share a trip, and are merged into one charge, hold permits of their
 // own: each returns as many as it has got.
 func TestPermitsOfSharedTrips(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	limit := permitRule(400).Limit(key("k"))
 	for range 5 {
 		type call struct {
@@ -121,7 +111,7 @@ func TestPermitDenials(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	here, there := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed), runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	here, there := onRedis(client), onRedis(client)
 	limit := permitRule(1).Limit(key("k"))
 	denied := func(source runtime.Source) {
 		t.Helper()
@@ -139,7 +129,7 @@ func TestPermitDenials(t *testing.T) {
 	denied(runtime.SourceStore)
 	settled(t, there, d, limit)
 	returned := time.Now()
-	itComes(t, "the return is noticed", func() bool {
+	eventually(t, "the return is noticed", func() bool {
 		asked := time.Now()
 		d, err := here.Take(ctx, limit)
 		if err == nil {
@@ -169,7 +159,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 		return mean > 0 && near.ZCard(ctx, "rate_limit:permits:k%permits").Val() == specials
 	}
 	// Warm the script and the connection.
-	itComes(t, "the proxy is reached", func() bool {
+	eventually(t, "the proxy is reached", func() bool {
 		d, err := limiter.Take(ctx, limit)
 		return err == nil && limiter.Settle(ctx, d, limit) == nil
 	})
@@ -179,11 +169,11 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	if _, err := limiter.Take(ctx, limit.WithCost(3)); !errors.Is(err, runtime.ErrUnavailable) {
 		t.Fatalf("got %v", err)
 	}
-	itComes(t, "permits of a late answer are returned", returns)
+	eventually(t, "permits of a late answer are returned", returns)
 
 	proxy.Pass()
 	near.Del(ctx, "rate_limit:permits:k%permits")
-	itComes(t, "redis is reached again", func() bool {
+	eventually(t, "redis is reached again", func() bool {
 		d, err := limiter.Take(ctx, limit)
 		return err == nil && limiter.Settle(ctx, d, limit) == nil
 	})
@@ -194,7 +184,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	if d, err := limiter.Take(given, limit); err == nil {
 		settled(t, limiter, d, limit)
 	}
-	itComes(t, "permits of a caller who has gone are returned", returns)
+	eventually(t, "permits of a caller who has gone are returned", returns)
 	if got := limiter.InFlight()["permits"]; got != 0 {
 		t.Errorf("%d in flight", got)
 	}
@@ -220,7 +210,7 @@ func TestPermitsThroughFaults(t *testing.T) {
 	}
 	var all []runtime.Decision
 	for range 4 {
-		itComes(t, "a call is admitted", func() bool {
+		eventually(t, "a call is admitted", func() bool {
 			d, err := limiter.Take(ctx, limit)
 			if err == nil {
 				all = append(all, d)
@@ -230,12 +220,12 @@ func TestPermitsThroughFaults(t *testing.T) {
 	}
 	for range 2 {
 		near.FlushAll(ctx)
-		itComes(t, "permits are written again", held(4))
+		eventually(t, "permits are written again", held(4))
 		proxy.Stall()
 		time.Sleep(rule.Window / 2)
 		proxy.Pass()
 		near.Del(ctx, name)
-		itComes(t, "permits are written again after a stall", held(4))
+		eventually(t, "permits are written again after a stall", held(4))
 	}
 	proxy.Stall()
 	for _, d := range all[:2] {
@@ -244,45 +234,15 @@ func TestPermitsThroughFaults(t *testing.T) {
 		}
 	}
 	proxy.Pass()
-	itComes(t, "two permits are returned again", held(2))
+	eventually(t, "two permits are returned again", held(2))
 	for _, d := range all[2:] {
 		_ = limiter.Settle(ctx, d, limit)
 	}
-	itComes(t, "all permits are returned", held(0))
+	eventually(t, "all permits are returned", held(0))
 	if got := limiter.InFlight()["permits"]; got != 0 {
 		t.Errorf("%d in flight", got)
 	}
 	_ = limiter.Close()
-}
-
-// Permits stay held when their decision is settled with another limit than it was made
-// with, or at another cost, and come back with the right one.
-func TestPermitsOfOtherCost(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
-	limit, other := permitRule(3).Limit(key("k")), permitRule(3).Limit(key("other"))
-	holding := taken(t, limiter, other)
-	for _, cost := range []int64{0, 1, runtime.MaxLogCost, runtime.MaxLog, runtime.MaxCount} {
-		limit := limit.WithCost(2)
-		d := taken(t, limiter, limit)
-		for _, wrong := range []runtime.Limit{other.WithCost(cost), limit.WithCost(cost), other} {
-			if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrNotCharged) {
-				t.Errorf("cost %d: %v", cost, err)
-			}
-		}
-		if n := left(t, limiter, limit); n != 1 {
-			t.Errorf("cost %d: %d of 3 left", cost, n)
-		}
-		settled(t, limiter, d, limit)
-		if n := left(t, limiter, limit); n != 3 {
-			t.Errorf("cost %d: %d of 3 left at the end", cost, n)
-		}
-	}
-	settled(t, limiter, holding, other)
-	if n := left(t, limiter, other); n != 3 {
-		t.Errorf("%d of 3 left", n)
-	}
 }
 
 // A call that waits for permits looks within 60 ms whether another process has returned
@@ -293,7 +253,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	server := redistest.Start(t)
 	rule := permitRule(1)
 	rule.Wait = wait
-	holder := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	holder := onRedis(server.Client(t))
 	defer func() { _ = holder.Close() }()
 	d := taken(t, holder, rule.Limit(nil))
 	var count commands
@@ -301,7 +261,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	client.AddHook(&count)
 	most := 0
 	for n := 0; n < tries && most <= int(wait/(60*time.Millisecond)); n++ {
-		other := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+		other := onRedis(client)
 		count.sent()
 		if _, err := other.Take(t.Context(), rule.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
 			t.Errorf("got %v", err)

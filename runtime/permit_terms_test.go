@@ -17,7 +17,7 @@ import (
 func TestLineOfNever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := waitingRule(3, time.Minute).Limit(key("k"))
 		never := (&runtime.Rule{Name: "never", Window: time.Minute}).Limit(nil)
 		ask := func() {
@@ -66,7 +66,7 @@ func TestPermitsOfOddLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				five := runtime.Overrides{Rules: map[string]runtime.Override{"permits": {Max: new(int64(5))}}}
 				var none atomic.Bool
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+				limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 					if none.Load() {
 						return runtime.Overrides{}, nil
 					}
@@ -87,13 +87,11 @@ func TestPermitsOfOddLimits(t *testing.T) {
 // back too.
 func TestRefundOfInvalidKey(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithFailurePolicy(runtime.FailLocal))
+	limiter := inMemory(runtime.WithFailurePolicy(runtime.FailLocal))
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(runtime.NewKey().AddInvalid("none"))
 	for range 3 {
 		d := taken(t, limiter, limit)
-		if err := limiter.Refund(t.Context(), d, limit); err != nil {
-			t.Fatal(err)
-		}
+		refunded(t, limiter, d, limit)
 	}
 }
 
@@ -101,7 +99,7 @@ func TestRefundOfInvalidKey(t *testing.T) {
 // that were in flight.
 func TestInFlightIsBounded(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	for i := range 12_000 {
 		limit := (&runtime.Rule{Name: fmt.Sprint(i), Algorithm: runtime.Concurrency, Window: time.Minute, Max: 1}).Limit(nil)
 		settled(t, limiter, taken(t, limiter, limit), limit)
@@ -123,7 +121,7 @@ func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 func TestLineOfLateContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithDenied(func(_ context.Context, err error) error {
+		limiter := inMemory(runtime.WithDenied(func(_ context.Context, err error) error {
 			t.Errorf("refused by %v", err)
 			return err
 		}))

@@ -21,24 +21,6 @@ func permitRule(max int64) *runtime.Rule {
 	return &runtime.Rule{Name: "permits", Algorithm: runtime.Concurrency, Window: 30 * time.Second, Max: max}
 }
 
-// taken takes a limit, which must have room.
-func taken(t *testing.T, l *runtime.Limiter, limits ...runtime.Limit) runtime.Decision {
-	t.Helper()
-	d, err := l.Take(context.Background(), limits...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// settled returns the permits of a decision.
-func settled(t *testing.T, l *runtime.Limiter, d runtime.Decision, limits ...runtime.Limit) {
-	t.Helper()
-	if err := l.Settle(context.Background(), d, limits...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A call holds its permits for as long as it runs, and no longer.
 func TestPermitsAreHeld(t *testing.T) {
 	t.Parallel()
@@ -282,7 +264,7 @@ func TestRenewalIsRepeated(t *testing.T) {
 func TestResetOfPermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		limit := permitRule(2).Limit(nil)
 		both := limit.WithCost(2)
 		first := taken(t, limiter, both)
@@ -311,7 +293,7 @@ func TestResetOfPermits(t *testing.T) {
 func TestInvalidSettlementReturnsPermits(t *testing.T) {
 	t.Parallel()
 	for _, later := range []bool{false, true} {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
 		permit := permitRule(1).Limit(nil)
 		d := taken(t, limiter, rate.WithCost(4), permit)
@@ -330,7 +312,7 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 // Permits beside rates: all or none is charged, and only the permits come back.
 func TestPermitsBesideRates(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 3}).Limit(nil)
 	permit := permitRule(1).Limit(nil)
 	shadow := *permitRule(1)
@@ -418,19 +400,6 @@ func TestLocalPermits(t *testing.T) {
 	})
 }
 
-// No goroutine is left between renewals, nor once no permit is held.
-func TestPermitsNeedNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which ends only when all goroutines have
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		limit := permitRule(1).Limit(nil)
-		d := taken(t, limiter, limit)
-		time.Sleep(time.Hour)
-		settled(t, limiter, d, limit)
-		taken(t, limiter, limit)
-	})
-}
-
 // Overrides, load and switches change a limit of permits like any other.
 func TestPermitsFollowOverrides(t *testing.T) {
 	t.Parallel()
@@ -438,7 +407,7 @@ func TestPermitsFollowOverrides(t *testing.T) {
 		var set atomic.Pointer[runtime.Overrides]
 		set.Store(new(runtime.Overrides))
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *set.Load(), nil })
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(source, time.Second))
+		limiter := inMemory(runtime.WithOverrides(source, time.Second))
 		limit := permitRule(2).Limit(nil)
 		override := func(o runtime.Override) {
 			set.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"permits": o}})
@@ -493,7 +462,7 @@ func TestPermitsBehindCap(t *testing.T) {
 	if got := left(t, limiter, limit); got != 2 {
 		t.Errorf("%d left", got)
 	}
-	limiter = runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(permitRule(1)))
+	limiter = inMemory(runtime.WithProcessCap(permitRule(1)))
 	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrInvalidLimit) {
 		t.Errorf("a cap of permits: %v", err)
 	}

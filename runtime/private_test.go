@@ -57,7 +57,7 @@ func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Li
 	level := slog.HandlerOptions{Level: slog.LevelDebug}
 	return runtime.New(store, append([]runtime.Option{
 		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &level))),
-		runtime.WithObserver(&runtime.Observer{
+		observing(runtime.Observer{
 			Decision:  func(_ context.Context, ev runtime.DecisionEvent) { fmt.Fprintf(w, "%+v\n", ev) },
 			KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
 			Failure:   func(_ context.Context, ev runtime.FailureEvent) { fmt.Fprintf(w, "%+v\n", ev) },
@@ -298,7 +298,7 @@ func TestNothingPrivateOfFunctions(t *testing.T) {
 				runtime.WithEnabled(func() bool { panic(value) }),
 				runtime.WithDenied(func(context.Context, error) error { panic(value) }),
 				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { panic(value) }), time.Hour),
-				runtime.WithObserver(&runtime.Observer{
+				observing(runtime.Observer{
 					KeyDenied: func(context.Context, runtime.KeyDeniedEvent) { panic(value) },
 					Decision:  func(context.Context, runtime.DecisionEvent) { panic(value) },
 				}))
@@ -381,7 +381,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 			var w notes
 			told := make(chan error, 10)
 			l := w.limiter(runtime.NewMemoryStore(), runtime.WithOverrides(c.source, time.Hour),
-				runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+				observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
 			_, err := l.Take(t.Context(), rule.Limit(key(caller)))
 			w.note("take", err)
 			rejected := <-told
@@ -406,7 +406,7 @@ func TestCauseIsKept(t *testing.T) {
 	cause := fmt.Errorf("node %s: %w", address, os.ErrDeadlineExceeded)
 	store := &quotingStore{Store: runtime.NewMemoryStore(), err: cause}
 	var failed error
-	l := runtime.New(store, quiet, closed, runtime.WithObserver(&runtime.Observer{
+	l := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed = ev.Err },
 	}))
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}

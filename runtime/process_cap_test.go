@@ -13,12 +13,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A rule for every call, and one that keeps nobody out.
-var (
-	narrow = &runtime.Rule{Name: "narrow", Prefix: "narrow:", Window: time.Hour, Max: 1}
-	wide   = &runtime.Rule{Name: "wide", Prefix: "wide:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
-)
-
 // capped returns a limiter with a cap of max a minute.
 func capped(store runtime.Store, algorithm runtime.Algorithm, max int64, opts ...runtime.Option) *runtime.Limiter {
 	rule := &runtime.Rule{Name: "process", Window: time.Minute, Max: max, Algorithm: algorithm, Message: "this process is busy"}
@@ -177,7 +171,7 @@ func TestProcessCapChanged(t *testing.T) {
 			source.set(test.to, nil)
 			var verdicts recorder[runtime.Verdict]
 			limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, runtime.WithOverrides(source, time.Hour),
-				runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+				observing(runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
 					if ev.Rule == "process" {
 						verdicts.add(ev.Verdict)
 					}
@@ -214,7 +208,7 @@ func TestProcessCapOfQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(&runtime.Rule{
+		limiter := inMemory(runtime.WithProcessCap(&runtime.Rule{
 			Name: "process", Window: time.Minute, Max: 4, Algorithm: runtime.LeakyBucket, Wait: time.Hour,
 		}))
 		begin, got := time.Now(), 0
@@ -224,9 +218,7 @@ func TestProcessCapOfQueue(t *testing.T) {
 			if err == nil {
 				got++
 			}
-			if err := limiter.Refund(ctx, d, limit); err != nil {
-				t.Error(err)
-			}
+			refunded(t, limiter, d, limit)
 		}
 		if took := time.Since(begin); took != 0 || got != 4 {
 			t.Errorf("%d let through after %v, want 4 at once", got, took)
@@ -251,7 +243,7 @@ func TestProcessCapBesideNever(t *testing.T) {
 
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(nil))
+	limiter := inMemory(runtime.WithProcessCap(nil))
 	if got := passing(t, limiter, wide.Limit(nil), 10); got != 10 {
 		t.Errorf("%d let through", got)
 	}
@@ -263,7 +255,7 @@ func TestProcessCapRace(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
 		rule := &runtime.Rule{Name: "process", Window: 24 * time.Hour, Max: 1000, Algorithm: algorithm}
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(rule))
+		limiter := inMemory(runtime.WithProcessCap(rule))
 		var passed atomic.Int64
 		var calls sync.WaitGroup
 		for worker := range int64(8) {
@@ -333,20 +325,10 @@ func BenchmarkProcessCap(b *testing.B) {
 // A cap leaves nothing for the garbage collector.
 func TestProcessCapAllocates(t *testing.T) {
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithProcessCap(
+	limiter := inMemory(runtime.WithProcessCap(
 		&runtime.Rule{Name: "process", Window: time.Second, Max: 1_000_000_000, Algorithm: runtime.FixedWindow}))
 	limit := wide.Limit(nil)
 	if n := fewestAllocs(func() { _, _ = limiter.Take(ctx, limit) }); n != 0 {
 		t.Errorf("%v allocations a call", n)
 	}
-}
-
-// fewestAllocs returns how often f allocates when pooled memory is at hand,
-// which the race detector drops at random.
-func fewestAllocs(f func()) float64 {
-	least := testing.AllocsPerRun(1, f)
-	for range 100 {
-		least = min(least, testing.AllocsPerRun(1, f))
-	}
-	return least
 }

@@ -47,9 +47,7 @@ func leaveALine(t *testing.T, store runtime.Store, turn func(runtime.Decision) t
 				turns = append(turns, turn(d))
 				mu.Unlock()
 				// It failed, and does not count; but its turn had begun.
-				if err := limiter.Refund(context.Background(), d, rule.Limit(nil)); err != nil {
-					t.Error(err)
-				}
+				refunded(t, limiter, d, rule.Limit(nil))
 			}
 		})
 		return cancel
@@ -83,7 +81,7 @@ func leaveALine(t *testing.T, store runtime.Store, turn func(runtime.Decision) t
 func TestLeaveTheEndOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
 		start := time.Now()
 		turn := func(ctx context.Context) time.Duration {

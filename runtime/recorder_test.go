@@ -24,7 +24,7 @@ func TestRecorder(t *testing.T) {
 	daily := &runtime.Rule{Name: "daily", Window: 24 * time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
 	tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		var got []event
 		ctx := runtime.WithRecorder(context.Background(), func(ev event) { got = append(got, ev) })
 		for range 3 {
@@ -55,7 +55,7 @@ func TestRecorder(t *testing.T) {
 func TestRecordersNest(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 2}
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	var outer, inner []string
 	add := func(to *[]string) func(runtime.DecisionEvent) {
 		return func(ev runtime.DecisionEvent) { *to = append(*to, fmt.Sprint(ev.Verdict, ev.Remaining)) }
@@ -85,7 +85,7 @@ func TestObservers(t *testing.T) {
 	var wrong atomic.Int64
 	opts := []runtime.Option{quiet, runtime.WithObserver(nil)}
 	for i := range told {
-		opts = append(opts, runtime.WithObserver(&runtime.Observer{
+		opts = append(opts, observing(runtime.Observer{
 			Decision: func(ctx context.Context, ev runtime.DecisionEvent) {
 				if told[i].add(ev); ctx.Value(name{}) != "value" {
 					wrong.Add(1)
@@ -149,7 +149,7 @@ func (recalls) Take(_ context.Context, calls []terms.Call) error {
 // A recorder costs calls under other contexts nothing but a lookup, and its own
 // calls no allocation.
 func TestRecorderAllocates(t *testing.T) {
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.TokenBucket}
 	count := 0
 	ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { count++ })

@@ -127,14 +127,12 @@ func TestBlockExpiry(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
 		for name, rule := range blockingRules(10*time.Hour, 10) {
 			rule.Block = block
 			limit := rule.Limit(key("k"))
-			if _, err := limiter.Take(ctx, limit.WithCost(10)); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit.WithCost(10))
 			lives := func(when string) {
 				t.Helper()
 				rest := blockedBy(t, limiter, limit).RetryAfter
@@ -162,13 +160,11 @@ func TestBlockWithoutMemory(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	rules := blockingRules(1000*time.Hour, 10)
 	for _, rule := range rules {
 		rule.Block = time.Hour
-		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(10)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(nil).WithCost(10))
 	}
 	denied := func(blocked bool) {
 		t.Helper()
@@ -276,9 +272,7 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 			rule.Prefix = "block:" + strconv.Itoa(i*(j+1)) + ":" + strconv.Itoa(j) + ":"
 		}
 	}
-	if _, err := limiter.Take(ctx, rules[1].Limit(key("k")).WithCost(10)); err != nil {
-		t.Fatal(err)
-	}
+	taken(t, limiter, rules[1].Limit(key("k")).WithCost(10))
 	all := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k")), rules[2].Limit(key("k")).WithCost(10)}
 	for range 3 {
 		if limited := blockedBy(t, limiter, all...); limited.Rule != rules[1].Name {
@@ -313,13 +307,11 @@ func masters(cluster *redistest.Cluster, rules []*runtime.Rule) map[*redistest.S
 func TestBlockLeavesNothing(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	for name, rule := range blockingRules(1000*time.Hour, 10) {
 		rule.Block = 30 * time.Millisecond
 		limit := rule.Limit(nil)
-		if _, err := limiter.Take(t.Context(), limit.WithCost(6)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit.WithCost(6))
 		holds := func() bool {
 			key := onlyKey(t, client, rule.Prefix)
 			if client.Type(t.Context(), key).Val() == "zset" {

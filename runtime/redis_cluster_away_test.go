@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -37,11 +36,11 @@ func TestPartOfANodeAway(t *testing.T) {
 		_, err := limiter.Take(ctx, here.Limit(key("k")), gone.Limit(key("k")))
 		return err
 	}
-	eventually(t, func() bool { return both() == nil })
+	eventually(t, "both are decided", func() bool { return both() == nil })
 
 	away.Pause()
 	cluster.Nodes[3].Pause() // its replica
-	eventually(t, func() bool { return runtime.ClassOf(both()) == runtime.ClassBreakerOpen })
+	eventually(t, "the circuit breaker opens", func() bool { return runtime.ClassOf(both()) == runtime.ClassBreakerOpen })
 	before := executions(t, well)
 	const calls = 400
 	for i := range calls {
@@ -59,7 +58,7 @@ func TestPartOfANodeAway(t *testing.T) {
 
 	away.Resume()
 	cluster.Nodes[3].Resume()
-	eventually(t, func() bool { return both() == nil })
+	eventually(t, "both are decided", func() bool { return both() == nil })
 	left := func() int64 {
 		d, err := limiter.Peek(ctx, here.Limit(key("k")))
 		if err != nil {
@@ -83,7 +82,7 @@ func TestNodeWithoutSlots(t *testing.T) {
 	store := runtime.NewRedisStore(client)
 	defer store.Close()
 	changes := make(chan runtime.BreakerEvent, 100)
-	limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(store, quiet, observing(runtime.Observer{
 		Breaker: func(e runtime.BreakerEvent) { changes <- e },
 	}))
 	defer limiter.Close()
@@ -92,7 +91,7 @@ func TestNodeWithoutSlots(t *testing.T) {
 	old.Pause()
 	open := map[string]bool{}
 	seen := false
-	eventually(t, func() bool {
+	eventually(t, "the circuit breaker closes", func() bool {
 		for i := range 100 {
 			_, _ = limiter.Take(ctx, rule.Limit(key(fmt.Sprint(i))))
 		}
@@ -123,9 +122,7 @@ func TestReservedShare(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
 	take := func(store *runtime.RedisStore, id int) rawstore.Charge {
 		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
-		if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store, take, calls)
 		return calls[0].Charges[0]
 	}
 	least := time.Hour // of several, since a busy machine adds to it

@@ -25,11 +25,11 @@ func TestCluster(t *testing.T) {
 	client := cluster.Client(t)
 	var count commands
 	client.OnNewNode(func(node *redis.Client) { node.AddHook(&count) })
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	t.Run("several slots", func(t *testing.T) { testSeveralSlots(t, cluster, limiter) })
 	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("hash tag", func(t *testing.T) {
-		testHashTag(t, runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed), &count)
+		testHashTag(t, onRedis(client, atOnce), &count)
 	})
 	t.Run("batch", func(t *testing.T) { testClusterBatch(t, limiter) })
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
@@ -38,7 +38,6 @@ func TestCluster(t *testing.T) {
 	t.Run("half moved", func(t *testing.T) { testHalfMoved(t, cluster) })
 	t.Run("frozen", func(t *testing.T) { testClusterFrozen(t, cluster) })
 	t.Run("reset beside a frozen master", func(t *testing.T) { testResetBesideFrozen(t, cluster) })
-	t.Run("faults", func(t *testing.T) { testTripsUnderFaults(t, cluster) })
 }
 
 // TestSharedCluster does so with what has no need to count what is sent.
@@ -118,9 +117,7 @@ func testSeveralSlots(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 		}
 		left(7, 4, 1) // nothing is charged for a denied call
 	}
-	if err := limiter.Refund(ctx, last, limits...); err != nil {
-		t.Fatal(err)
-	}
+	refunded(t, limiter, last, limits...)
 	left(8, 6, 4)
 	// A shadow in another slot is charged too, and denies nobody.
 	ghost := *rules[2]
@@ -182,7 +179,7 @@ func testClusterBatch(t *testing.T, limiter *runtime.Limiter) {
 func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 	ctx := context.Background()
 	limiter := func() *runtime.Limiter {
-		return runtime.New(runtime.NewRedisStore(cluster.Client(t), patient), quiet, closed)
+		return onRedis(cluster.Client(t))
 	}
 	rules := tripleRule(t, cluster, "concurrent:")
 	rules[0].Max, rules[1].Max = 200, 100
@@ -229,13 +226,11 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 	tags := []string{"", "%window", "%token"}
 	for i, rule := range tripleRule(t, cluster, "refund-once:") {
 		key := rule.Prefix + "k" + tags[i]
-		charges = append(charges, rawstore.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: 1})
+		charges = append(charges, chargeOf(rule, key, 1))
 		last = cluster.Master(cluster.Slot(key))
 	}
 	calls := []rawstore.Call{{Charges: charges}}
-	if err := rawstore.On(store).Take(ctx, calls); err != nil || calls[0].Err != nil {
-		t.Fatal(err, calls[0].Err)
-	}
+	must(t, store, take, calls)
 	count.sent()
 	last.Pause()
 	err := rawstore.On(store).Settle(ctx, charges)

@@ -126,7 +126,7 @@ return reply`),
 			follow(t, old.Client(t), next)
 			address.Store(&next.Addr)
 			begin, inRow := time.Now(), 0
-			eventually(t, func() bool {
+			eventually(t, "the new master decides", func() bool {
 				if err := take(); err == nil {
 					inRow++
 				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == runtime.ClassReadOnly {

@@ -22,7 +22,7 @@ func TestGiveUp(t *testing.T) {
 	store := runtime.NewRedisStore(server.Client(t), patient)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1000}
 	take := func(ctx context.Context) error {
-		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("give up"), Max: rule.Max, Cost: 1}}}}
+		calls := single(rule, "give up", 1)
 		return errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err)
 	}
 	if err := take(context.Background()); err != nil {

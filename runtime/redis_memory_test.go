@@ -27,7 +27,7 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	for name, rule := range serverRules(10*time.Second, 1000) {
 		some, most := int64(300), int64(1000) // does not fit any more
 		if stored(rule) {
@@ -82,12 +82,10 @@ func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rules := serverRules(1000*time.Hour, 10_000) // no bucket gains one meanwhile
 	for _, rule := range rules {
-		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(3)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(nil).WithCost(3))
 	}
 	dump := func() map[string]string {
 		state := map[string]string{}
@@ -143,7 +141,7 @@ func TestBytesPerEvent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	for _, test := range []struct {
 		name   string
 		rule   runtime.Rule
@@ -174,9 +172,7 @@ func TestBytesPerEvent(t *testing.T) {
 			}
 			return n
 		}
-		if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(nil))
 		empty := used()
 		limits := make([]runtime.Limit, (test.events-1)/int(test.cost))
 		for i := range limits {

@@ -32,7 +32,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 		to := anotherMaster(t, cluster, from)
 		var opened atomic.Int64
 		store := runtime.NewRedisStore(client, runtime.WithDenialMemory(0), runtime.WithTimeout(time.Second)) // the machine may be busy
-		limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{
+		limiter := runtime.New(store, quiet, observing(runtime.Observer{
 			Breaker: func(ev runtime.BreakerEvent) {
 				if ev.Open {
 					opened.Add(1)
@@ -99,7 +99,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	var mu sync.Mutex
 	var opened []string
 	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(300*time.Millisecond)), quiet, closed,
-		runtime.WithObserver(&runtime.Observer{Breaker: func(ev runtime.BreakerEvent) {
+		observing(runtime.Observer{Breaker: func(ev runtime.BreakerEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			if ev.Open {
@@ -118,9 +118,7 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 		on[side] = append(on[side], rule.Limit(key(id)))
 	}
 	for _, limit := range on[0] {
-		if _, err := limiter.Take(ctx, limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 	}
 	// The client of a cluster asks a server at random before its first command, so
 	// there are clients enough for some to ask the frozen one.

@@ -63,7 +63,7 @@ func TestNumbers(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := redistest.Start(t)
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	limiter := onRedis(server.Client(t))
 	stop := monitor(t, server)
 	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, runtime.MaxWindow} {
 		for name, rule := range serverRules(window, 1_000_000) {
@@ -84,9 +84,7 @@ func TestNumbers(t *testing.T) {
 					t.Fatalf("%s, %v: %v", name, window, err)
 				}
 				if cost < 1_000_000 {
-					if err := limiter.Refund(ctx, d, limit.WithCost(cost)); err != nil {
-						t.Fatal(err)
-					}
+					refunded(t, limiter, d, limit.WithCost(cost))
 				}
 			}
 		}

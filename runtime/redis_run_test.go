@@ -28,7 +28,7 @@ func TestRuns(t *testing.T) {
 			shorter := *rule
 			shorter.Window, shorter.Max = time.Minute, 3
 			charge := func(rule *runtime.Rule, key string, cost int64) rawstore.Charge {
-				return rawstore.Charge{Rule: rule, Key: []byte(prefix + key), Max: rule.Max, Cost: cost}
+				return chargeOf(rule, prefix+key, cost)
 			}
 			one := func(rule *runtime.Rule, key string, cost int64) rawstore.Call {
 				return rawstore.Call{Charges: []rawstore.Charge{charge(rule, key, cost)}}
@@ -90,9 +90,7 @@ func TestLifetime(t *testing.T) {
 					cost = 400
 				}
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: cost, Wait: rule.Wait}}}}
-				if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil || calls[0].Err != nil {
-					t.Fatal(err, calls[0].Err)
-				}
+				must(t, subject.Store, take, calls)
 				c := &calls[0].Charges[0]
 				if !c.Allowed {
 					continue
@@ -125,9 +123,7 @@ func TestLifetimeWhileBusy(t *testing.T) {
 			for i := range 100 {
 				subject.Advance(7 * time.Millisecond)
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: 1, Wait: rule.Wait}}}}
-				if err := rawstore.On(subject.Store).Take(t.Context(), calls); err != nil || calls[0].Err != nil {
-					t.Fatal(err, calls[0].Err)
-				}
+				must(t, subject.Store, take, calls)
 				lives := expireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond
 				if more := lives - calls[0].Charges[0].ResetAfter; more < 0 || more > time.Second {
 					t.Fatalf("charge %d: lives %v longer than until it is whole again", i, more)
@@ -153,9 +149,7 @@ func TestRaisedMember(t *testing.T) {
 	}
 	subject.Advance(rule.Window + time.Second)
 	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
-	if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil || calls[0].Err != nil {
-		t.Fatal(err, calls[0].Err)
-	}
+	must(t, subject.Store, take, calls)
 	lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
 	if lives < rule.Window || lives > rule.Window+time.Second {
 		t.Errorf("expires in %v, want about %v", lives, rule.Window)
@@ -180,9 +174,7 @@ func TestRaisedWindow(t *testing.T) {
 			var reset time.Duration
 			for i, rule := range []*runtime.Rule{rule, &longer, &longer} {
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 2, Cost: 1}}}}
-				if err := rawstore.On(store).Take(ctx, calls); err != nil || calls[0].Err != nil {
-					t.Fatal(err, calls[0].Err)
-				}
+				must(t, store, take, calls)
 				c := &calls[0].Charges[0]
 				if c.Allowed != (i < 2) {
 					t.Fatalf("call %d: got %+v", i, c.Result)

@@ -93,14 +93,14 @@ func TestSharded(t *testing.T) {
 			defer store.Close()
 			rush(t, limiter, c.prefix)
 			if !c.sharded {
-				eventually(t, func() bool { return store.ShardingChecks() > 0 })
+				eventually(t, "it is checked", func() bool { return store.ShardingChecks() > 0 })
 				_ = store.Close() // the check is over then
 				if admitted, err := rush(t, limiter, c.prefix+"then:"); admitted != 300 || err != nil {
 					t.Errorf("%d admitted, %v", admitted, err)
 				}
 				return
 			}
-			eventually(t, func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
+			eventually(t, "it is noticed", func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
 			rule := &runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}
 			_, err = limiter.Take(t.Context(), rule.Limit(key("k")))
 			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != runtime.ClassSharded {
@@ -128,9 +128,7 @@ func TestNotSharded(t *testing.T) {
 	limiter := runtime.New(store, quiet, closed)
 	alone := &runtime.Rule{Name: "alone", Window: time.Hour, Max: 100}
 	for range 10 {
-		if _, err := limiter.Take(t.Context(), alone.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, alone.Limit(nil))
 	}
 	if n := store.ShardingChecks(); n != 0 {
 		t.Errorf("%d checks before any batch was shared", n)
@@ -140,16 +138,14 @@ func TestNotSharded(t *testing.T) {
 	both := func(limits ...runtime.Limit) {
 		t.Helper()
 		for range 10 {
-			if _, err := limiter.Take(t.Context(), limits...); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limits...)
 		}
 	}
 	both(a.Limit(nil), b.Limit(nil))
-	eventually(t, func() bool { return store.ShardingChecks() == 1 })
+	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 1 })
 	apart := &runtime.Rule{Name: "b", Prefix: "{y}b:", Window: time.Hour, Max: 100}
 	both(a.Limit(nil), apart.Limit(nil))
-	eventually(t, func() bool { return store.ShardingChecks() == 2 })
+	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 2 })
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,10 +188,8 @@ func TestShardingUnknown(t *testing.T) {
 			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 100}
 			b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 100}
-			if _, err := limiter.Take(t.Context(), a.Limit(nil), b.Limit(nil)); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, func() bool { return strings.Contains(log.String(), "it is not known whether") })
+			taken(t, limiter, a.Limit(nil), b.Limit(nil))
+			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
 			if n := store.ShardingChecks(); n != checks {
 				t.Errorf("%d checks, want %d", n, checks)
 			}

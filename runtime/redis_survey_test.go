@@ -35,9 +35,7 @@ func TestSurvey(t *testing.T) {
 		if i < 10 {
 			limits = append(limits, counters.Limit(key(fmt.Sprint(i))), deeper.Limit(key(fmt.Sprint(i))).WithCost(600)) // for an hour
 		}
-		if _, err := limiter.Take(ctx, limits...); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limits...)
 	}
 	for i := range 7 {
 		client.Persist(ctx, fmt.Sprintf(`a[b]*:c?\d:%d`, i))
@@ -117,9 +115,7 @@ func testSurveyCluster(t *testing.T, cluster *redistest.Cluster) {
 	limiter := runtime.New(store, quiet, closed)
 	rule := &runtime.Rule{Name: "r", Prefix: "survey:", Window: time.Hour, Max: 100}
 	for i := range 300 {
-		if _, err := limiter.Take(ctx, rule.Limit(key(fmt.Sprint(i)))); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(key(fmt.Sprint(i))))
 		if i%10 == 0 {
 			client.Persist(ctx, fmt.Sprintf("survey:%d", i))
 		}
@@ -145,7 +141,7 @@ func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
 	var lines bytes.Buffer
 	readings := make(chan runtime.MemoryEvent)
 	store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
-	runtime.New(store, logger(&lines), runtime.WithObserver(&runtime.Observer{
+	runtime.New(store, logger(&lines), observing(runtime.Observer{
 		Memory: func(e runtime.MemoryEvent) { readings <- e },
 	}))
 	reading := func(high bool) runtime.MemoryEvent {

@@ -19,9 +19,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// closed makes every answer that the store did not give an error.
-var closed = runtime.WithFailurePolicy(runtime.FailClosed)
-
 // serverRules holds a rule for every way of counting, with a prefix of its own
 // and without waiting.
 func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
@@ -93,7 +90,7 @@ func TestOneTrip(t *testing.T) {
 	client.AddHook(&count)
 	client.Ping(ctx) // so that there is a connection
 	count.sent()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+	limiter := onRedis(client, atOnce)
 	var limits []runtime.Limit
 	for _, rule := range serverRules(time.Hour, 3) {
 		if len(limits) < runtime.MaxLimits {
@@ -141,7 +138,7 @@ func TestScriptFlush(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient), quiet, closed)
+	limiter := onRedis(server.Client(t))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
 	keys := int64(0)
 	for ; flushed.Load() < 20 || keys < 20; keys++ {
@@ -235,7 +232,7 @@ func TestRollingDeploy(t *testing.T) {
 			}
 		}
 		for what, version := range versions {
-			limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+			limiter := onRedis(client)
 			id := key(fmt.Sprint(name, what))
 			admitted := map[*runtime.Rule]int64{}
 			for i := range 60 {

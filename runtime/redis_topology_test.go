@@ -16,7 +16,7 @@ import (
 // answered and charged once.
 func testResharding(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient) {
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
+	limiter := onRedis(client)
 	rule := &runtime.Rule{Name: "moving", Prefix: "{moving}:", Window: time.Hour, Max: 1000}
 	other := &runtime.Rule{Name: "other", Prefix: "{moving}:", Window: time.Hour, Max: 1000, Algorithm: runtime.TokenBucket}
 	charged := map[string]int64{}
@@ -80,46 +80,5 @@ func testResharding(t *testing.T, cluster *redistest.Cluster, client *redis.Clus
 		if d, err := limiter.Peek(ctx, rule.Limit(key(id))); err != nil || d.Remaining != 1000-min(n, 1000) {
 			t.Errorf("%s: got %+v, %v, want %d left", id, d, err, 1000-n)
 		}
-	}
-}
-
-func TestSentinelFailover(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	sentinel := redistest.StartSentinel(t)
-	client := sentinel.Client(t)
-	var count commands
-	client.AddHook(&count)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
-	for range 3 {
-		if _, err := limiter.Take(ctx, rule.Limit(key("k"))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	old := sentinel.WaitMaster()
-	if err := old.Client(t).Wait(ctx, 2, 10*time.Second).Err(); err != nil {
-		t.Fatal(err)
-	}
-	old.Kill()
-	if sentinel.WaitMaster() == old {
-		t.Fatal("no failover")
-	}
-	count.sent()
-	// The client learns of the new master when a call fails or the sentinels
-	// tell it.
-	var d runtime.Decision
-	var err error
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if d, err = limiter.Take(ctx, rule.Limit(key("k"))); err == nil || time.Now().After(until) {
-			break
-		}
-	}
-	if err != nil || d.Remaining != 6 || d.Source != runtime.SourceStore {
-		t.Errorf("after the failover: got %+v, %v, want 6 left", d, err)
-	}
-	// The new master had the counts, and not the script.
-	if sent := count.sent(); len(sent) == 0 || sent[len(sent)-1] != "eval" {
-		t.Errorf("sent %q, want an eval at last", sent)
 	}
 }

@@ -42,7 +42,7 @@ func TestNarrowServer(t *testing.T) {
 	for name, rule := range serverRules(time.Minute, 3) {
 		rule.Prefix = "narrow:" + name + ":"
 		other := &runtime.Rule{Name: "other", Prefix: "narrow:other:" + name + ":", Window: time.Minute, Max: 3}
-		limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce, on32), quiet, closed)
+		limiter := onRedis(client, atOnce, on32)
 		for range 5 {
 			_, alone := limiter.Take(ctx, rule.Limit(nil))
 			_, both := limiter.Take(ctx, rule.Limit(nil), other.Limit(nil))
@@ -71,12 +71,10 @@ func TestFitServer(t *testing.T) {
 	})
 	rules := serverRules(time.Minute, 1000)
 	for n := 1; n < 4; n++ {
-		limiter := runtime.New(runtime.NewRedisStore(server.Client(t), patient, atOnce, counted), quiet, closed)
+		limiter := onRedis(server.Client(t), atOnce, counted)
 		for range 3 {
 			for _, rule := range rules {
-				if _, err := limiter.Take(ctx, rule.Limit(key("k"))); err != nil {
-					t.Fatal(err)
-				}
+				taken(t, limiter, rule.Limit(key("k")))
 			}
 		}
 		if looked, err := admin.Get(ctx, "looked").Int(); err != nil || looked != n {
@@ -120,7 +118,7 @@ func TestServerWithoutLua(t *testing.T) {
 	} {
 		client := without.Client(t)
 		client.AddHook(answer)
-		limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce), quiet, closed)
+		limiter := onRedis(client, atOnce)
 		_, err := limiter.Take(t.Context(), (&runtime.Rule{Name: "r", Window: time.Minute, Max: 3}).Limit(key(caller)))
 		if runtime.ClassOf(err) != runtime.ClassNoScript || !errors.Is(err, runtime.ErrUnavailable) ||
 			!strings.Contains(causes(err), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
@@ -171,7 +169,7 @@ func TestDeclaredKeys(t *testing.T) {
 		subject.Store = runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), on("ipairs(KEYS)"))
 		return subject
 	})
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, atOnce, on("ipairs({})")), quiet, closed)
+	limiter := onRedis(client, atOnce, on("ipairs({})"))
 	for name, rule := range serverRules(time.Minute, 3) {
 		if _, err := limiter.Take(t.Context(), rule.Limit(key(caller))); runtime.ClassOf(err) != runtime.ClassUnfit {
 			t.Errorf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))

@@ -67,10 +67,7 @@ func TestSettleTimeout(t *testing.T) {
 		store := &stuckRefunds{MemoryStore: runtime.NewMemoryStore(), value: func(ctx context.Context) any { return ctx.Value(name{}) }}
 		limiter := runtime.New(store, quiet)
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
-		d, err := limiter.Take(context.Background(), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := taken(t, limiter, limit)
 		ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), name{}, "value"), time.Millisecond)
 		defer cancel()
 		start := time.Now()
@@ -107,7 +104,7 @@ func TestRefundOnce(t *testing.T) {
 	b := (&runtime.Rule{Name: "b", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}).Limit(nil)
 	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "local": new(brokenStore), "own": pass{runtime.NewMemoryStore()}} {
 		limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailLocal))
-		taken := int64(0)
+		made := int64(0)
 		var decisions []runtime.Decision
 		var limits [][]runtime.Limit
 		for i := range 3000 {
@@ -116,13 +113,10 @@ func TestRefundOnce(t *testing.T) {
 				decisions = append(decisions, limiter.TakeEach(ctx, call[0])[0].Decision)
 				call = call[:1]
 			} else {
-				d, err := limiter.Take(ctx, call...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := taken(t, limiter, call...)
 				decisions = append(decisions, d)
 			}
-			taken++
+			made++
 			limits = append(limits, call)
 		}
 		var won, lost atomic.Int64
@@ -143,14 +137,11 @@ func TestRefundOnce(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		if won.Load() != taken || lost.Load() != 7*taken {
-			t.Errorf("%s: %d refunds of %d decisions, and %d refused", name, won.Load(), taken, lost.Load())
+		if won.Load() != made || lost.Load() != 7*made {
+			t.Errorf("%s: %d refunds of %d decisions, and %d refused", name, won.Load(), made, lost.Load())
 		}
 	}
 }
-
-// pass is a store of another type, which has no fast path.
-type pass struct{ runtime.Store }
 
 // Any sequence of calls and refunds of any of their copies leaves as many charges
 // as were not refunded.
@@ -201,12 +192,9 @@ func TestRefundAnyCopies(t *testing.T) {
 func TestRefundOfNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
-	first, err := limiter.Take(ctx, rule.Limit(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := taken(t, limiter, rule.Limit(nil))
 	denied, _ := limiter.Take(ctx, rule.Limit(nil))
 	open, _ := runtime.New(new(brokenStore), quiet).Take(ctx, rule.Limit(nil))
 	free, _ := limiter.Take(ctx, rule.Limit(nil).WithCost(0))
@@ -223,9 +211,7 @@ func TestRefundOfNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if err := limiter.Refund(ctx, first, rule.Limit(nil)); err != nil {
-		t.Error(err)
-	}
+	refunded(t, limiter, first, rule.Limit(nil))
 }
 
 // A queue's caller that gives up gets its charge back once.
@@ -236,9 +222,7 @@ func TestQueueGivesBackOnce(t *testing.T) {
 		limiter := runtime.New(store, quiet)
 		limit := (&runtime.Rule{Name: "q", Window: time.Second, Max: 1, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Minute}).Limit(nil)
 		for range 2 {
-			if _, err := limiter.Take(context.Background(), limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Millisecond, cancel)

@@ -56,7 +56,7 @@ func TestRulesWithoutPrefix(t *testing.T) {
 func TestRuleWithoutName(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	limit := (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)
 	_, taken := limiter.Take(ctx, limit)
 	_, peeked := limiter.Peek(ctx, limit)
@@ -70,7 +70,7 @@ func TestRuleWithoutName(t *testing.T) {
 // The default prefix costs no allocation.
 func TestDefaultPrefixAllocates(t *testing.T) {
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	limit := (&runtime.Rule{Name: "orders.Service.Create", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.TokenBucket}).Limit(key("ann"))
 	if n := fewestAllocs(func() { _, _ = limiter.Take(ctx, limit) }); n != 0 {
 		t.Errorf("%v allocations a call", n)

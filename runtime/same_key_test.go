@@ -34,9 +34,7 @@ func TestSameKey(t *testing.T) {
 				if n, o := left(t, limiter, limits[0]), left(t, limiter, other); n != 16 || o != 19 {
 					t.Errorf("left %d and %d", n, o)
 				}
-				if err := limiter.Refund(t.Context(), d, limits...); err != nil {
-					t.Error(err)
-				}
+				refunded(t, limiter, d, limits...)
 				if n := left(t, limiter, limits[0]); n != 20 {
 					t.Errorf("left %d when it was given back", n)
 				}
@@ -53,9 +51,7 @@ func TestSameKey(t *testing.T) {
 				// much stays so.
 				one := []runtime.Limit{from.Limit(key("one")).WithMax(1), to.Limit(key("one")).WithMax(1)}
 				d = taken(t, limiter, one...)
-				if err := limiter.Refund(t.Context(), d, one...); err != nil {
-					t.Error(err)
-				}
+				refunded(t, limiter, d, one...)
 				if n := left(t, limiter, one[0]); n != 1 {
 					t.Errorf("left %d of one", n)
 				}
@@ -70,7 +66,7 @@ func TestSameKey(t *testing.T) {
 // Limits that count in different ways have no meaning together on one key.
 func TestSameKeyOfOtherTerms(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	one := &runtime.Rule{Name: "one", Prefix: "p:", Window: time.Hour, Max: 5}
 	for i, change := range []func(*runtime.Rule){
 		func(r *runtime.Rule) { r.Window = time.Minute },

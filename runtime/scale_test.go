@@ -3,11 +3,15 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -24,39 +28,19 @@ func always(factor float64) scalerFunc { return func(runtime.Load) float64 { ret
 // adapt looks at a rule until its factor is as wanted.
 func adapt(t *testing.T, limiter *runtime.Limiter, rule *runtime.Rule, want float64) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); limiter.Factor(rule) != want; time.Sleep(time.Millisecond) {
-		if _, err := limiter.Peek(context.Background(), rule.Limit(key("nobody"))); err != nil {
-			t.Fatal(err)
-		}
-		if time.Now().After(end) {
-			t.Fatalf("factor of %s is %v, not %v", rule.Name, limiter.Factor(rule), want)
-		}
-	}
-}
-
-// admitted takes until a call is denied, and returns how many were not and the
-// decision on the last.
-func admitted(t *testing.T, limiter *runtime.Limiter, limit runtime.Limit) (int64, runtime.Decision) {
-	t.Helper()
-	for n := int64(0); ; n++ {
-		d, err := limiter.Take(context.Background(), limit)
-		switch {
-		case errors.Is(err, runtime.ErrLimited):
-			return n, d
-		case err != nil || n > 1000:
-			t.Fatal(n, err)
-		}
-	}
+	eventually(t, "the scaler is heeded", func() bool {
+		left(t, limiter, rule.Limit(key("nobody")))
+		return limiter.Factor(rule) == want
+	})
 }
 
 // TestScaledMax has every way of counting admit what the factor leaves of the
 // max, and more as soon as it goes up, however it was denied before.
 func TestScaledMax(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
 	for storeName, store := range map[string]runtime.Store{
 		"memory": runtime.NewMemoryStore(),
-		"redis":  runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour)),
+		"redis":  runtime.NewRedisStore(redistest.Start(t).Client(t), patient, runtime.WithDenialMemory(time.Hour)),
 	} {
 		for name, rule := range serverRules(time.Hour, 10) {
 			t.Run(storeName+" "+name, func(t *testing.T) {
@@ -64,12 +48,13 @@ func TestScaledMax(t *testing.T) {
 				rule.Adaptive = always(1)
 				for _, step := range []struct {
 					factor float64
-					more   int64
+					more   int
 				}{{0.5, 5}, {1, 5}, {0.5, 0}, {1.5, 5}} {
 					limiter := runtime.New(store, quiet, closed, runtime.WithScaler(always(step.factor)))
 					defer limiter.Close()
 					adapt(t, limiter, rule, step.factor)
-					n, d := admitted(t, limiter, rule.Limit(key("k")))
+					n := passing(t, limiter, rule.Limit(key("k")), 20)
+					d, _ := denied(t, limiter, rule.Limit(key("k")))
 					if want := int64(10 * step.factor); n != step.more || d.Limit != want {
 						t.Errorf("factor %v: %d more admitted with a limit of %d, want %d and %d", step.factor, n, d.Limit, step.more, want)
 					}
@@ -79,41 +64,32 @@ func TestScaledMax(t *testing.T) {
 	}
 }
 
-// fixed are overrides that never change.
-type fixed runtime.Overrides
-
-func (f fixed) Overrides(context.Context) (runtime.Overrides, error) {
-	return runtime.Overrides(f), nil
-}
-
 // TestScaledElsewhere scales a max that is overridden, that a process shares
 // with others while there is no store, or that bounds the process.
 func TestScaledElsewhere(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
-	halved := runtime.WithScaler(always(0.5))
-	max60 := int64(60)
-	overridden := runtime.WithOverrides(fixed{Rules: map[string]runtime.Override{"r": {Max: &max60}}}, 0)
+	override := overridden(one(runtime.Override{Max: new(int64(60))}))
 	for name, test := range map[string]struct {
 		store  runtime.Store
 		opts   []runtime.Option
 		limit  runtime.Limit
-		want   int64
+		want   int
 		source runtime.Source
 	}{
-		"overridden": {runtime.NewMemoryStore(), []runtime.Option{overridden}, rule.Limit(nil), 30, runtime.SourceStore},
+		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, rule.Limit(nil), 30, runtime.SourceStore},
 		"local":      {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2)}, rule.Limit(nil), 2, runtime.SourceLocal},
-		"all":        {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2), overridden}, rule.Limit(nil), 15, runtime.SourceLocal},
-		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, (&runtime.Rule{Prefix: "s:", Window: time.Hour, Max: 100}).Limit(nil), 5, runtime.SourceProcess},
+		"all":        {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2), override}, rule.Limit(nil), 15, runtime.SourceLocal},
+		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, wide.Limit(nil), 5, runtime.SourceProcess},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			limiter := runtime.New(test.store, append(test.opts, quiet, halved)...)
+			limiter := runtime.New(test.store, append(test.opts, quiet, runtime.WithScaler(always(0.5)))...)
 			defer limiter.Close()
-			_, err := limiter.Take(t.Context(), test.limit) // has the scaler asked, at a factor of 1
+			taken(t, limiter, test.limit) // has the scaler asked, at a factor of 1
 			synctest.Wait()
-			n, d := admitted(t, limiter, test.limit)
-			if err != nil || n+1 != test.want || d.Limit != test.want || d.Source != test.source {
-				t.Errorf("%s: %v, then %d more admitted and %+v, want %d by %v", name, err, n, d, test.want, test.source)
+			n := 1 + passing(t, limiter, test.limit, 100)
+			if d, _ := denied(t, limiter, test.limit); n != test.want || d.Limit != int64(test.want) || d.Source != test.source {
+				t.Errorf("%s: %d admitted and %+v, want %d by %v", name, n, d, test.want, test.source)
 			}
 		})
 	}
@@ -156,62 +132,225 @@ func TestScaledTrip(t *testing.T) {
 	}
 }
 
-// TestScaledBounds scales to the ends of what a max may be.
+// TestScaledBounds scales to the ends of what a max may be, and the rate of a bucket but
+// not its burst, as far as the burst still drains.
 func TestScaledBounds(t *testing.T) {
 	t.Parallel()
-	logged := runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
+	const year = 365 * 24 * time.Hour
 	for _, test := range []struct {
-		rule      runtime.Rule
-		factor    float64
-		max, cost int64
-		want      int64 // the limit that holds
+		burst            int64 // of a token bucket, or 0 for a log
+		factor           float64
+		max, cost        int64
+		want             int64         // the limit that holds
+		fastest, slowest time.Duration // of a bucket's draining
 	}{
-		{logged, 0.5, 10, 1, 5},
-		{logged, 1.26, 10, 1, 13},
-		{logged, 1e-300, 10, 1, 1},
-		{logged, 0.1, 10, 7, 7},   // what could be admitted still can
-		{logged, 0.1, 5, 7, 5},    // and what could not cannot
-		{logged, 2, 0, 1, 0},      // nobody is nobody
-		{logged, 0.5, 100, 1, 50}, // a max of the call's own
-		{logged, 1e300, 10, 1, runtime.MaxLog},
+		{0, 0.5, 10, 1, 5, 0, 0},
+		{0, 1.26, 10, 1, 13, 0, 0},
+		{0, 1e-300, 10, 1, 1, 0, 0},
+		{0, 0.1, 10, 7, 7, 0, 0},   // what could be admitted still can
+		{0, 0.1, 5, 7, 5, 0, 0},    // and what could not cannot
+		{0, 2, 0, 1, 0, 0, 0},      // nobody is nobody
+		{0, 0.5, 100, 1, 50, 0, 0}, // a max of the call's own
+		{0, 1e300, 10, 1, runtime.MaxLog, 0, 0},
+		{200, 0.5, 100, 200, 200, 4 * time.Hour, 4 * time.Hour},
+		{200, 2, 100, 200, 200, time.Hour, time.Hour},
+		{1_000_000_000, 1e-300, 1000, 1_000_000_000, 1_000_000_000, 100 * year, 143 * year},
 	} {
-		rule := test.rule
-		rule.Name, rule.Prefix, rule.Adaptive = "r", "r:", always(test.factor)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		adapt(t, limiter, &rule, test.factor)
-		d, err := limiter.Peek(context.Background(), rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
-		if err != nil || d.Limit != test.want {
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Burst: test.burst, Adaptive: always(test.factor)}
+		if test.burst > 0 {
+			rule.Algorithm, rule.Max = runtime.TokenBucket, test.max
+		}
+		limiter := inMemory()
+		adapt(t, limiter, rule, test.factor)
+		limit := rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost)
+		d, err := limiter.Peek(t.Context(), limit)
+		if test.burst > 0 {
+			d, err = limiter.Take(t.Context(), limit)
+		}
+		if err != nil || d.Limit != test.want || test.burst > 0 && (d.ResetAfter < test.fastest-time.Second || d.ResetAfter > test.slowest) {
 			t.Errorf("%+v: got %+v, %v", test, d, err)
 		}
 		limiter.Close()
 	}
 }
 
-// TestScaledBurst scales the rate of a bucket and not its burst, as far as the
-// burst still drains.
-func TestScaledBurst(t *testing.T) {
+// TestScaling tells the observer of every factor, asks once a second and makes
+// nothing of what a scaler must not say.
+func TestScaling(t *testing.T) {
 	t.Parallel()
-	const year = 365 * 24 * time.Hour
-	for _, test := range []struct {
-		burst       int64
-		factor      float64
-		short, long time.Duration // between which the bucket drains
-	}{
-		{200, 0.5, 4 * time.Hour, 4 * time.Hour},
-		{200, 2, time.Hour, time.Hour},
-		{1_000_000_000, 1e-300, 100 * year, 143 * year},
-	} {
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1000, Burst: test.burst, Algorithm: runtime.TokenBucket}
-		if test.burst == 200 {
-			rule.Max = 100
+	synctest.Test(t, func(t *testing.T) {
+		var told []any
+		says, loads := 0.5, []float64(nil)
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: always(9)}
+		scaler := scalerFunc(func(l runtime.Load) float64 {
+			if l.Rule != rule || l.Latency != 0 || l.Usual != 0 {
+				t.Errorf("told of %+v", l)
+			}
+			loads = append(loads, l.Factor)
+			if says == 13 {
+				panic("unlucky")
+			}
+			return says
+		})
+		limiter := inMemory(runtime.WithScaler(scaler), observing(runtime.Observer{
+			Scale: func(e runtime.ScaleEvent) { told = append(told, e) },
+			Panic: func(e runtime.PanicEvent) { told = append(told, e) },
+		}))
+		defer limiter.Close()
+		look := func() {
+			before := int64(100 * limiter.Factor(rule))
+			d := taken(t, limiter, rule.Limit(nil))
+			synctest.Wait()
+			// The call may have the scaler asked, and go by what it says already.
+			if after := int64(100 * limiter.Factor(rule)); d.Limit != before && d.Limit != after {
+				t.Fatalf("a limit of %d, want %d or %d", d.Limit, before, after)
+			}
 		}
-		rule.Adaptive = always(test.factor)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
-		adapt(t, limiter, rule, test.factor)
-		d, err := limiter.Take(context.Background(), rule.Limit(key("k")).WithCost(test.burst))
-		if err != nil || d.Limit != test.burst || d.ResetAfter < test.short-time.Second || d.ResetAfter > test.long {
-			t.Errorf("%+v: got %+v, %v", test, d, err)
+		for _, says = range []float64{0.5, 0.5, math.NaN(), 0.25, 0, 2, -1, 0.5, math.Inf(1), 0.75, 13} {
+			for range 5 {
+				look()
+			}
+			time.Sleep(time.Second)
+		}
+		scale := func(f float64) any { return runtime.ScaleEvent{Rule: "r", Factor: f} }
+		want := []any{scale(0.5), scale(1), scale(0.25), scale(1), scale(2), scale(1), scale(0.5), scale(1), scale(0.75), runtime.PanicEvent{In: "scaler"}, scale(1)}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("observer (-want +got):\n%s", diff)
+		}
+		if want := []float64{1, 0.5, 0.5, 1, 0.25, 1, 2, 1, 0.5, 1, 0.75}; !slices.Equal(loads, want) {
+			t.Errorf("asked with factors %v, want %v", loads, want)
+		}
+		if f := limiter.Factor(rule); f != 1 {
+			t.Errorf("factor %v after a panic", f)
 		}
 		limiter.Close()
+		look()
+		if len(loads) != 11 {
+			t.Error("asked after Close")
+		}
+	})
+}
+
+// TestHungScaler keeps a scaler that gives no answer from being asked again,
+// and from holding up a call or Close.
+func TestHungScaler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := 0, make(chan float64)
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
+		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { asked++; return <-answer })
+		limiter := inMemory()
+		for range 10 {
+			if taken(t, limiter, rule.Limit(nil)); limiter.Factor(rule) != 1 {
+				t.Fatal(limiter.Factor(rule))
+			}
+			synctest.Wait()
+			time.Sleep(2 * time.Second)
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times at once", asked)
+		}
+		answer <- 0.5
+		synctest.Wait()
+		if f := limiter.Factor(rule); f != 0.5 {
+			t.Errorf("factor %v", f)
+		}
+		left(t, limiter, rule.Limit(nil)) // has it asked again
+		var err error
+		if took := elapsed(func() { err = limiter.Close() }); err == nil || took != time.Second {
+			t.Errorf("closed after %v: %v", took, err)
+		}
+		answer <- 0.5
+		if err := limiter.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFactorOf is what a rule's factor is where there is none.
+func TestFactorOf(t *testing.T) {
+	t.Parallel()
+	limiter := runtime.New(nil, quiet)
+	for _, r := range []*runtime.Rule{nil, {}, {Adaptive: always(2)}} {
+		limiter.Measure(r, time.Now())
+		if factor := limiter.Factor(r); factor != 1 {
+			t.Errorf("factor %v", factor)
+		}
+	}
+}
+
+// TestLatency feeds an adaptive rule with calls and looks at what its scaler is
+// told.
+func TestLatency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var load runtime.Load
+		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 1000}
+		rule.Adaptive = scalerFunc(func(l runtime.Load) float64 { load = l; return 1 })
+		limiter := inMemory()
+		defer limiter.Close()
+		const ms = time.Millisecond
+		usual := time.Duration(-1) // after hours of the same
+		for _, step := range []struct {
+			name              string
+			length            time.Duration
+			calls             int // a second
+			took              []time.Duration
+			low, high         time.Duration // of the latency that the scaler is told
+			usualLow, usualHi time.Duration
+		}{
+			{"before the first call", 5 * time.Second, 0, nil, 0, 0, 0, 0},
+			{"the first call", time.Second, 1, []time.Duration{500 * ms}, 500 * ms, 500 * ms, 500 * ms, 500 * ms},
+			{"after a slow start", 5 * time.Minute, 100, []time.Duration{5 * ms, 15 * ms}, 10*ms - 1, 10*ms + 1, 10 * ms, 40 * ms},
+			{"after hours", 4 * time.Hour, 100, []time.Duration{10 * ms}, 10*ms - 1, 10*ms + 1, 10 * ms, 20 * ms},
+			{"one slow call", time.Second, 1, []time.Duration{100 * ms}, 10 * ms, 22 * ms, 0, time.Hour},
+			{"as usual", 30 * time.Second, 100, []time.Duration{10 * ms}, 0, time.Hour, 0, time.Hour},
+			{"ten seconds of overload", 10 * time.Second, 100, []time.Duration{100 * ms}, 80 * ms, 100 * ms, 0, time.Hour},
+			{"an hour of overload", time.Hour, 100, []time.Duration{100 * ms}, 100*ms - 1, 100*ms + 1, -1, -1},
+			{"over", 20 * time.Second, 100, []time.Duration{10 * ms}, 10 * ms, 12 * ms, 0, time.Hour},
+			{"nonsense", time.Second, 2, []time.Duration{-time.Hour, 1 << 62}, 0, time.Hour, 0, time.Hour},
+			{"after nonsense", 4 * time.Minute, 100, []time.Duration{10 * ms}, 10*ms - 1, 10*ms + 1, 0, time.Hour},
+		} {
+			for length := step.length; length > 0; length -= time.Second {
+				for i := range step.calls {
+					began := time.Now().Add(-step.took[i%len(step.took)])
+					if step.took[i%len(step.took)] == 1<<62 {
+						began = time.Time{} // never started
+					}
+					limiter.Measure(rule, began)
+				}
+				time.Sleep(time.Second)
+				taken(t, limiter, rule.Limit(nil))
+				synctest.Wait()
+			}
+			if step.usualLow < 0 {
+				step.usualLow, step.usualHi = usual, usual+12*ms
+			}
+			if load.Latency < step.low || load.Latency > step.high || load.Usual < step.usualLow || load.Usual > step.usualHi {
+				t.Errorf("%s: told of %v, usually %v, want %v to %v, usually %v to %v", step.name,
+					load.Latency, load.Usual, step.low, step.high, step.usualLow, step.usualHi)
+			}
+			if step.name == "after hours" {
+				usual = load.Usual
+			}
+		}
+	})
+}
+
+// TestMeasureAllocates nothing.
+func TestMeasureAllocates(t *testing.T) {
+	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1_000_000, Adaptive: always(1)}
+	limiter := inMemory()
+	defer limiter.Close()
+	adapt(t, limiter, rule, 1)
+	start := time.Now()
+	if n := testing.AllocsPerRun(1000, func() { limiter.Measure(rule, start) }); n != 0 {
+		t.Errorf("measuring allocates %v", n)
+	}
+	limit := rule.Limit(key("k"))
+	take := func() { _, _ = limiter.Take(context.Background(), limit) }
+	take()
+	if n := testing.AllocsPerRun(1000, take); n >= 1 {
+		t.Errorf("a call by an adaptive rule allocates %v", n)
 	}
 }

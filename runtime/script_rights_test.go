@@ -72,7 +72,7 @@ func TestScriptRights(t *testing.T) {
 	for name, rule := range serverRules(50*time.Millisecond, 6) {
 		rule.Resolution = min(rule.Resolution, rule.Window)
 		charge := func(key string) rawstore.Charge {
-			return rawstore.Charge{Rule: rule, Key: []byte(name + key), Max: rule.Max, Cost: 1}
+			return chargeOf(rule, name+key, 1)
 		}
 		check := func(do func(context.Context, []rawstore.Call) error) (last rawstore.Charge) {
 			calls := []rawstore.Call{

@@ -29,6 +29,8 @@ func TestSettleOtherLimits(t *testing.T) {
 		"another key":  {a, daily.Limit(key("l")), c},
 		"another rule": {a, rate.Limit(key("k")), c},
 		"another cost": {a.WithCost(3), b, c},
+		"no cost":      {a, b, c.WithCost(0)},
+		"highest cost": {a, b, c.WithCost(runtime.MaxCount)},
 		"no rule":      {a, {}, c},
 	}
 	for name, limits := range wrong {
@@ -72,15 +74,13 @@ func TestSettleOtherLimits(t *testing.T) {
 // off, free or left out when it was made.
 func TestSettleUncharged(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	rate := &runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}
 	free := rate.Limit(key("free")).WithCost(0)
 	a := rate.Limit(key("k"))
 	for _, limits := range [][]runtime.Limit{{a, free}, {free, a}, {a}} {
 		d := taken(t, limiter, limits...)
-		if err := limiter.Refund(t.Context(), d, limits...); err != nil {
-			t.Error(err)
-		}
+		refunded(t, limiter, d, limits...)
 	}
 	if got := left(t, limiter, a); got != 10 {
 		t.Errorf("left %d", got)

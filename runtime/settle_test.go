@@ -17,16 +17,6 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// left returns what a limit has left.
-func left(t *testing.T, l *runtime.Limiter, limit runtime.Limit) int64 {
-	t.Helper()
-	d, err := l.Peek(context.Background(), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.Remaining
-}
-
 // Settling makes the real cost the charge, for every pair of costs, whoever
 // decided and whether or not the caller waits for it.
 func TestSettle(t *testing.T) {
@@ -44,17 +34,12 @@ func TestSettle(t *testing.T) {
 				for real := int64(0); real <= 30; real += 1 + real/4 {
 					limit := rule.Limit(key(fmt.Sprint(reserved, "-", real))).WithCost(reserved)
 					other := rule.Limit(key(fmt.Sprint(reserved, "-", real, "-other")))
-					d, err := limiter.Take(ctx, limit, other)
-					if err != nil {
-						t.Fatal(err)
-					}
+					d := taken(t, limiter, limit, other)
 					if later {
 						limiter.SettleLater(ctx, d, limit.WithSettled(real), other)
 						continue
 					}
-					if err := limiter.Settle(ctx, d, limit.WithSettled(real), other); err != nil {
-						t.Fatal(err)
-					}
+					settled(t, limiter, d, limit.WithSettled(real), other)
 					if err := limiter.Settle(ctx, d, limit.WithSettled(0), other); err != runtime.ErrSettled {
 						t.Errorf("%s: settled twice: %v", name, err)
 					}
@@ -84,18 +69,12 @@ func TestSettleLocally(t *testing.T) {
 	ctx := context.Background()
 	limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 20}).Limit(nil)
-	for i, settled := range []int64{1, 8} { // of the 10 that are this process's share, 3 are left
-		d, err := limiter.Take(ctx, limit.WithCost(5))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 0 {
-			err = limiter.Settle(ctx, d, limit.WithCost(5).WithSettled(settled))
+	for i, cost := range []int64{1, 8} { // of the 10 that are this process's share, 3 are left
+		d := taken(t, limiter, limit.WithCost(5))
+		if settling := limit.WithCost(5).WithSettled(cost); i == 0 {
+			settled(t, limiter, d, settling)
 		} else {
-			limiter.SettleLater(ctx, d, limit.WithCost(5).WithSettled(settled))
-		}
-		if err != nil {
-			t.Fatal(err)
+			limiter.SettleLater(ctx, d, settling)
 		}
 	}
 	if _, err := limiter.Take(ctx, limit.WithCost(2)); !errors.Is(err, runtime.ErrLimited) {
@@ -110,19 +89,14 @@ func TestSettleLocally(t *testing.T) {
 func TestDebtIsNotHidden(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewRedisStore(redistest.Start(t).Client(t), patient), quiet, closed)
+	limiter := onRedis(redistest.Start(t).Client(t))
 	limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 60, Algorithm: runtime.TokenBucket}).Limit(nil).WithCost(60)
-	d, err := limiter.Take(ctx, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := taken(t, limiter, limit)
 	var before, after *runtime.LimitedError
 	if _, err := limiter.Take(ctx, limit.WithCost(30)); !errors.As(err, &before) {
 		t.Fatal(err)
 	}
-	if err := limiter.Settle(ctx, d, limit.WithSettled(180)); err != nil {
-		t.Fatal(err)
-	}
+	settled(t, limiter, d, limit.WithSettled(180))
 	if _, err := limiter.Take(ctx, limit.WithCost(30)); !errors.As(err, &after) {
 		t.Fatal(err)
 	}
@@ -139,7 +113,7 @@ func TestDebtIsNotHidden(t *testing.T) {
 func TestSettleOutOfBounds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	limiter := inMemory()
 	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 1000}
 	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Max: 1000, Algorithm: runtime.TokenBucket}
 	for i, c := range []struct {
@@ -154,19 +128,14 @@ func TestSettleOutOfBounds(t *testing.T) {
 		{bucket, 1<<63 - 1, "settled cost is above 1000000000000"},
 	} {
 		limit := c.rule.Limit(key(fmt.Sprint(i))).WithCost(5)
-		d, err := limiter.Take(ctx, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := taken(t, limiter, limit)
 		if err := limiter.Settle(ctx, d, limit.WithSettled(c.settled)); !errors.Is(err, runtime.ErrInvalidLimit) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%d: got %v, want %q", c.settled, err, c.wantText)
 		}
 		if n := left(t, limiter, limit.WithCost(1)); n != 995 {
 			t.Errorf("%d: %d left", c.settled, n)
 		}
-		if err := limiter.Settle(ctx, d, limit.WithSettled(3)); err != nil {
-			t.Error(err)
-		}
+		settled(t, limiter, d, limit.WithSettled(3))
 		if n := left(t, limiter, limit.WithCost(1)); n != 997 {
 			t.Errorf("%d: %d left after settling at 3", c.settled, n)
 		}
@@ -198,7 +167,7 @@ func TestSettleLaterQueue(t *testing.T) {
 		ctx := context.Background()
 		store := &slowStore{Store: runtime.NewMemoryStore(), gate: make(chan struct{})}
 		var failures atomic.Int64
-		limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
+		limiter := runtime.New(store, quiet, observing(runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
 			if !ev.Settling || ev.Rule != "r" {
 				t.Errorf("got %+v", ev)
 			}
@@ -206,10 +175,7 @@ func TestSettleLaterQueue(t *testing.T) {
 		}}))
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 100_000}).Limit(nil)
 		later := func() {
-			d, err := limiter.Take(ctx, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := taken(t, limiter, limit)
 			limiter.SettleLater(ctx, d, limit.WithSettled(0))
 		}
 		start := time.Now()
@@ -252,10 +218,7 @@ func TestCloseWhileUnsettled(t *testing.T) {
 		store := &deafStore{Store: runtime.NewMemoryStore(), gate: make(chan struct{})}
 		limiter := runtime.New(store, quiet)
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 10}).Limit(nil)
-		d, err := limiter.Take(ctx, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := taken(t, limiter, limit)
 		limiter.SettleLater(ctx, d, limit.WithSettled(0))
 		start := time.Now()
 		if err := limiter.Close(); err == nil || time.Since(start) != 2*time.Second {
@@ -285,13 +248,10 @@ func TestSettleLaterPanics(t *testing.T) {
 	ctx := context.Background()
 	var in atomic.Value
 	store := &panickingStore{Store: runtime.NewMemoryStore()}
-	limiter := runtime.New(store, quiet, runtime.WithObserver(&runtime.Observer{Panic: func(ev runtime.PanicEvent) { in.Store(ev.In) }}))
+	limiter := runtime.New(store, quiet, observing(runtime.Observer{Panic: func(ev runtime.PanicEvent) { in.Store(ev.In) }}))
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 10}).Limit(nil)
 	for range 2 {
-		d, err := limiter.Take(ctx, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := taken(t, limiter, limit)
 		store.panics.Store(!store.panics.Load())
 		limiter.SettleLater(ctx, d, limit.WithSettled(0))
 		store.wait(t)
@@ -335,7 +295,7 @@ func TestSettleLaterOnRedis(t *testing.T) {
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	var failed sync.Map
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, runtime.WithObserver(&runtime.Observer{
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed.Store(fmt.Sprintf("%+v", ev), true) },
 	}))
 	good := &runtime.Rule{Name: "good", Window: time.Hour, Max: 1_000_000}

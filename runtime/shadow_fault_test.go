@@ -76,7 +76,7 @@ func (c *shadowCase) check(t *testing.T, limiter *runtime.Limiter, id string) (t
 
 // failures counts what observers hear of.
 func failures(heard *atomic.Int64) runtime.Option {
-	return runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
+	return observing(runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) {
 		if strings.HasPrefix(ev.Rule, "shadow") {
 			heard.Add(1)
 		}
@@ -110,7 +110,7 @@ func TestShadowOfOtherKind(t *testing.T) {
 	log, counter := &runtime.Rule{Name: "e", Window: time.Hour, Max: 2}, *shadowRule()
 	counter.Algorithm = runtime.SlidingCounter
 	charge := func(r *runtime.Rule, key string) rawstore.Charge {
-		return rawstore.Charge{Rule: r, Key: []byte(key), Max: r.Max, Cost: 1}
+		return chargeOf(r, key, 1)
 	}
 	take := func(charges ...rawstore.Charge) rawstore.Call {
 		calls := []rawstore.Call{{Charges: charges}}
@@ -160,9 +160,7 @@ func TestShadowForbidden(t *testing.T) {
 		cases[i].check(t, limiter, "k")
 		_ = count.sent()
 		for n := range 10 {
-			if _, err := limiter.Take(t.Context(), cases[i].limits(fmt.Sprint(n))...); err != nil {
-				t.Error(err)
-			}
+			taken(t, limiter, cases[i].limits(fmt.Sprint(n))...)
 		}
 		if trips := len(count.sent()); trips > 15 { // a rest may end meanwhile
 			t.Errorf("case %d: %d scripts for 10 calls", i, trips)
@@ -178,7 +176,7 @@ func TestShadowForbidden(t *testing.T) {
 // most of their calls, and no enforced limit notices.
 func TestShadowForbiddenBesideOthers(t *testing.T) {
 	t.Parallel()
-	limiter := runtime.New(runtime.NewRedisStore(forbidding(t), patient, atOnce), quiet, closed)
+	limiter := onRedis(forbidding(t), atOnce)
 	enforced := &runtime.Rule{Name: "enforced", Prefix: "free:e:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.FixedWindow}
 	innocent, guilty := *enforced, *enforced
 	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.Shadow
@@ -209,7 +207,7 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 			}
 		})
 	}
-	itComes(t, "the other shadow limit is counted", func() bool {
+	eventually(t, "the other shadow limit is counted", func() bool {
 		before, counted := innocents.Load(), used(&innocent)
 		time.Sleep(time.Second)
 		return used(&innocent)-counted > (innocents.Load()-before)*3/4
@@ -239,9 +237,7 @@ func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
 				ids[i] = id
 			}
 		}
-		if _, err := limiter.Take(t.Context(), cases[i].limits("warm"+ids[i])...); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, cases[i].limits("warm"+ids[i])...)
 	}
 	fail(lost)
 	var took []time.Duration
@@ -275,18 +271,13 @@ func TestShadowBesideLease(t *testing.T) {
 	enforced := &runtime.Rule{Name: "enforced", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.SlidingCounter, Lease: time.Minute}
 	limits := []runtime.Limit{enforced.Limit(nil), shadowRule().Limit(nil)}
 	leased := false
-	itComes(t, "a lease admits calls", func() bool {
-		d, err := limiter.Take(t.Context(), limits...)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eventually(t, "a lease admits calls", func() bool {
+		d := taken(t, limiter, limits...)
 		leased = d.Source == runtime.SourceLease
 		return leased
 	})
 	for range 1000 { // so that it has enough
-		if _, err := limiter.Take(t.Context(), limits...); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limits...)
 	}
 	server.Pause()
 	defer server.Resume()

@@ -120,7 +120,7 @@ func TestShadowQueueCounts(t *testing.T) {
 	rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.Shadow}
 	var told recorder[runtime.Verdict]
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
+		limiter := inMemory(observing(runtime.Observer{
 			Decision: withContext(func(ev runtime.DecisionEvent) { told.add(ev.Verdict) })}))
 		start := time.Now()
 		if got := passing(t, limiter, rule.Limit(nil), 5); got != 5 || time.Since(start) != 0 {

@@ -70,13 +70,10 @@ func TestChangeWhileWaiting(t *testing.T) {
 		for name, change := range changes {
 			synctest.Test(t, func(t *testing.T) {
 				b := new(board)
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(b, 10*time.Millisecond))
+				limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
 				defer func() { _ = limiter.Close() }()
 				limit := rule.Limit(key("k"))
-				first, err := limiter.Take(t.Context(), limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				first := taken(t, limiter, limit)
 				done := waiters(limiter, 10, 0, limit)
 				changed := time.Now()
 				b.set(change, nil)
@@ -97,12 +94,10 @@ func TestKillSwitchWhileWaiting(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var on atomic.Bool
 			on.Store(true)
-			limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithEnabled(on.Load))
+			limiter := inMemory(runtime.WithEnabled(on.Load))
 			defer func() { _ = limiter.Close() }()
 			limit := (&runtime.Rule{Name: "r", Algorithm: algorithm, Max: 1, Window: time.Minute, Wait: time.Hour}).Limit(nil)
-			if _, err := limiter.Take(t.Context(), limit); err != nil {
-				t.Fatal(err)
-			}
+			taken(t, limiter, limit)
 			done := waiters(limiter, 10, 0, limit)
 			changed := time.Now()
 			on.Store(false)
@@ -119,7 +114,7 @@ func TestLowerWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := new(board)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(b, 10*time.Millisecond))
+		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
 		defer func() { _ = limiter.Close() }()
 		rule := permitRule(2)
 		rule.Name, rule.Wait = "r", time.Minute
@@ -143,7 +138,7 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := new(board)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(b, 10*time.Millisecond))
+		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
 		defer func() { _ = limiter.Close() }()
 		rule := permitRule(2)
 		rule.Name, rule.Wait = "r", 10*time.Second
@@ -176,7 +171,7 @@ func TestTurnsWhenRaised(t *testing.T) {
 	for _, max := range []int64{2, 10, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			b := new(board)
-			limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(b, 10*time.Millisecond))
+			limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
 			defer func() { _ = limiter.Close() }()
 			limit := (&runtime.Rule{Name: "r", Algorithm: runtime.LeakyBucket, Max: 1, Window: time.Second, Wait: time.Minute}).Limit(nil)
 			done := waiters(limiter, 20, 0, limit)
@@ -203,11 +198,9 @@ func TestScaleWhileWaiting(t *testing.T) {
 		factor.Store(1)
 		rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour,
 			Adaptive: scalerFunc(func(runtime.Load) float64 { return float64(factor.Load()) })}
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		defer func() { _ = limiter.Close() }()
-		if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(nil))
 		done := waiters(limiter, 3, 0, rule.Limit(nil))
 		factor.Store(10)
 		if ended, refused := done(); refused > 0 || ended[2] > 3*time.Second {
@@ -222,12 +215,10 @@ func TestNeverWhileWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := new(board)
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithOverrides(b, 10*time.Millisecond))
+		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
 		defer func() { _ = limiter.Close() }()
 		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour}).Limit(nil)
-		if _, err := limiter.Take(t.Context(), limit); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, limit)
 		failed := make(chan error, 1)
 		go func() {
 			_, err := limiter.Take(context.Background(), limit)

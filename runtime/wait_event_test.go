@@ -28,8 +28,8 @@ func TestWaitEvents(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var told recorder[runtime.WaitEvent]
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(&runtime.Observer{
-					Wait: func(_ context.Context, ev runtime.WaitEvent) { told.add(ev) },
+				limiter := inMemory(observing(runtime.Observer{
+					Wait: withContext(told.add),
 				}))
 				defer limiter.Close()
 				rule := test.rule
@@ -78,34 +78,5 @@ func TestWaitEvents(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A decision says whether an override of its rule or of its key holds for it.
-func TestOverriddenDecisions(t *testing.T) {
-	t.Parallel()
-	var told recorder[runtime.DecisionEvent]
-	overrides := runtime.Overrides{Rules: map[string]runtime.Override{
-		"rule": {Max: new(int64(9))},
-		"keys": {Keys: map[string]runtime.KeyOverride{"a": {Max: new(int64(9))}, "b*": {Mode: new(runtime.Shadow)}}},
-		"both": {Mode: new(runtime.Shadow), Keys: map[string]runtime.KeyOverride{"a": {Max: new(int64(9))}}},
-	}}
-	limiter := runtime.New(runtime.NewMemoryStore(), quiet,
-		runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return overrides, nil }), time.Hour),
-		runtime.WithObserver(&runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) { told.add(ev) }}))
-	defer limiter.Close()
-	for name, keys := range map[string]map[string]bool{
-		"rule": {"a": true, "c": true}, "keys": {"a": true, "bb": true, "c": false}, "both": {"a": true, "c": true}, "none": {"a": false},
-	} {
-		rule := &runtime.Rule{Name: name, Prefix: name + ":", Max: 5, Window: time.Hour}
-		for k, want := range keys {
-			if _, err := limiter.Take(context.Background(), rule.Limit(key(k))); err != nil {
-				t.Fatal(err)
-			}
-			events := told.all()
-			if last := events[len(events)-1]; last.Rule != name || last.Overridden != want {
-				t.Errorf("rule %s, key %s: %+v, want overridden %t", name, k, last, want)
-			}
-		}
 	}
 }

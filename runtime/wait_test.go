@@ -12,20 +12,13 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// elapsed returns how long f takes on the clock of the bubble.
-func elapsed(f func()) time.Duration {
-	begin := time.Now()
-	f()
-	return time.Since(begin)
-}
-
 func TestWait(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := context.Background()
-				limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+				limiter := inMemory()
 				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 2, Algorithm: algorithm, Wait: time.Second}
 				for range 2 {
 					if got := elapsed(func() { limiter.Take(ctx, rule.Limit(nil)) }); got != 0 {
@@ -53,7 +46,7 @@ func TestWaitDeadline(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.LeakyBucket} {
 		synctest.Test(t, func(t *testing.T) {
-			limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+			limiter := inMemory()
 			rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Algorithm: algorithm, Wait: time.Minute}
 			if algorithm == runtime.LeakyBucket {
 				rule.Burst = 10 // how long the queue may be
@@ -83,7 +76,7 @@ func TestWaitDeadline(t *testing.T) {
 func TestWaitAmongOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: 3 * time.Second}
 		begin := time.Now()
 		admitted := make(chan time.Duration, 10)
@@ -114,11 +107,9 @@ func TestWaitAmongOthers(t *testing.T) {
 func TestWaitCancelled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Minute}
-		if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil {
-			t.Fatal(err)
-		}
+		taken(t, limiter, rule.Limit(nil))
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(300*time.Millisecond, cancel)
 		var err error
@@ -134,7 +125,7 @@ func TestWaitCancelled(t *testing.T) {
 func TestQueueSpacesEvenly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 5, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		begin := time.Now()
 		admitted := make(chan time.Duration, 20)
@@ -166,7 +157,7 @@ func TestQueueSpacesEvenly(t *testing.T) {
 func TestQueueCancelledRefunds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 10}
 		take := func(ctx context.Context, cost int64) error {

@@ -97,7 +97,7 @@ func onEach(t *testing.T, client redis.UniversalClient, f func(context.Context, 
 // TestWarmNothing wants limiters without servers to have nothing to do, and one whose
 // server is gone to say so, and to say no address.
 func TestWarmNothing(t *testing.T) {
-	for _, limiter := range []*runtime.Limiter{runtime.New(runtime.NewMemoryStore(), quiet), runtime.New(nil)} {
+	for _, limiter := range []*runtime.Limiter{inMemory(), runtime.New(nil)} {
 		limiter.Register(warmRules()...)
 		if err := limiter.Warm(t.Context()); err != nil {
 			t.Error(err)

@@ -4,6 +4,7 @@ package differential
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,8 @@ import (
 // methodsEach is how many methods a package has.
 const methodsEach = 150
 
+var expressions = flag.Int("expressions", effort.Choose(1_000, 100_000), "how many expressions are tried at least")
+
 // TestExpressions has wrappers generated whose options are random expressions over
 // random types, in one program, and calls them with random values, many of them
 // nil. Each expression must have the value and make the calls that it has and
@@ -39,10 +42,9 @@ func TestExpressions(t *testing.T) {
 		seed = given
 	}
 	t.Logf("RATEGEN_SEED=%d", seed)
-	goal := effort.Choose(1_000, 100_000)
 	module := newModule(t)
 	var pkgs []*pkg
-	for tried := 0; tried < goal; {
+	for tried := 0; tried < *expressions; {
 		p := newPkg(len(pkgs), seed, methodsEach)
 		pkgs = append(pkgs, p)
 		for _, m := range p.methods {

@@ -68,7 +68,11 @@ func (w *world) newOption(name string) string {
 	case "deny":
 		return "answer(" + s.write("string", depth) + ", #err)"
 	}
-	return s.write("int", depth)
+	x := s.write("int", depth)
+	if name == "settle" { // whose sign matters
+		x = pick(s.Rand, []string{"", "", "(-2)*", "3*", "-1*", "2-"}) + s.paren(x)
+	}
+	return x
 }
 
 // directive writes the method's limits.

@@ -1,16 +1,15 @@
 package crossing
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
+	testdefect "github.com/rategen/rategen/internal/testkit/defect"
 	"github.com/rategen/rategen/internal/testkit/effort"
 )
 
@@ -22,6 +21,10 @@ type defect struct {
 	test     string // that finds it
 	checks   string // programs that it has for that, at most
 	promise  string // that does not hold then
+}
+
+func (d defect) edit() testdefect.Edit {
+	return testdefect.Edit{File: filepath.Join("..", d.file), Old: d.old, New: d.new}
 }
 
 // defects are what no test of a single feature found: each is where two features meet.
@@ -55,7 +58,7 @@ func TestControl(t *testing.T) {
 	failed := regexp.MustCompile(`(?:failed after (\d+) tests: |Original traceback \()([^\n]*)`)
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
-			binary := compileWith(t, d)
+			binary := d.edit().Compile(t)
 			begin := time.Now()
 			cmd := exec.CommandContext(t.Context(), binary, "-test.run=^"+d.test+"$", "-test.parallel=12", "-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.checks="+d.checks, "-promise="+d.promise)
 			cmd.Env = append(os.Environ(), effort.Variable+"=1")
@@ -72,39 +75,6 @@ func TestControl(t *testing.T) {
 // TestDefects wants each defect to be an edit of the engine as it is.
 func TestDefects(t *testing.T) {
 	for _, d := range defects {
-		if source, err := os.ReadFile(filepath.Join("..", d.file)); err != nil || strings.Count(string(source), d.old) != 1 {
-			t.Errorf("%s: %s does not hold %q once: %v", d.name, d.file, d.old, err)
-		}
+		t.Run(d.name, func(t *testing.T) { d.edit().Source(t) })
 	}
-}
-
-// compileWith returns the binary of this package's tests with a defect.
-func compileWith(t *testing.T, d defect) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", d.file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), d.old); n != 1 {
-		t.Fatalf("%s holds %q %d times", d.file, d.old, n)
-	}
-	dir := t.TempDir()
-	changed, overlay, binary := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "crossing.test")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, content := range map[string]string{changed: strings.Replace(string(source), d.old, d.new, 1), overlay: string(text)} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-c", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("compile: %v\n%s", err, out)
-	}
-	return binary
 }

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/strictpeer"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rateclient"
 )
@@ -313,56 +314,68 @@ func TestHoldWhileWaiting(t *testing.T) {
 }
 
 // TestHeld wants one refusal to hold back all replicas, for as long as the peer says and
-// the program allows, and calls to go on evenly then.
+// the program allows, and calls to go on evenly from the time when there is room, also if
+// the limit was full.
 func TestHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := runtime.NewMemoryStore() // which the replicas share
-		refuse := atomic.Bool{}
-		s := &service{answer: func(*http.Request) (int, map[string]string) {
-			if refuse.Swap(false) {
-				return 429, map[string]string{"Retry-After": "2"}
-			}
-			return 200, nil
-		}}
-		var replicas []*rateclient.Transport
-		var held []rateclient.HeldEvent
-		for range 8 {
-			replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(100), Wait: time.Minute},
-				rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = append(held, ev) }})))
-		}
-		refuse.Store(true)
-		start := time.Now()
-		if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 429 || err != nil {
-			t.Fatal(status, err)
-		}
-		var wg sync.WaitGroup
-		for i := range 160 {
-			wg.Go(func() {
-				if status, err := get(t.Context(), replicas[i%8], "http://a.test/"); status != 200 || err != nil {
-					t.Error(status, err)
+	const max, window, hold = 100, 10 * time.Second, 2 * time.Second
+	for before, begin := range map[int]time.Duration{0: hold, max - 1: window} {
+		t.Run(fmt.Sprint(before, " before"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := runtime.NewMemoryStore() // which the replicas share
+				refuse := atomic.Bool{}
+				s := &service{answer: func(*http.Request) (int, map[string]string) {
+					if refuse.Swap(false) {
+						return 429, map[string]string{"Retry-After": "2"}
+					}
+					return 200, nil
+				}}
+				var replicas []*rateclient.Transport
+				var held []rateclient.HeldEvent
+				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: -1}}
+				for range 8 {
+					replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
+						rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = append(held, ev) }})))
+				}
+				for range before {
+					if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 200 || err != nil {
+						t.Fatal(status, err)
+					}
+				}
+				refuse.Store(true)
+				start := time.Now()
+				if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 429 || err != nil {
+					t.Fatal(status, err)
+				}
+				var wg sync.WaitGroup
+				for i := range 4 * max {
+					wg.Go(func() {
+						if status, err := get(t.Context(), replicas[i%8], "http://a.test/"); status != 200 || err != nil {
+							t.Error(status, err)
+						}
+					})
+				}
+				wg.Wait()
+				if want := (rateclient.HeldEvent{Pattern: "a.test/", Rule: "peer", Status: 429, Refused: true, HoldOff: hold}); len(held) != 1 || held[0] != want {
+					t.Errorf("events %+v", held)
+				}
+				parts := make([]int, 30) // tenths of the windows from the time when there is room
+				for _, at := range s.arrivals[before+1:] {
+					after := at.Sub(start) - begin
+					if after < 0 {
+						t.Fatalf("a call was sent %v before the end", -after)
+					}
+					if part := int(after * 10 / window); part < len(parts) {
+						parts[part]++
+					}
+				}
+				for i, n := range parts {
+					if n < 8 || n > 13 {
+						t.Errorf("the %d. tenth of a window has %d calls, want about 10: %v", i+1, n, parts)
+					}
 				}
 			})
-		}
-		wg.Wait()
-		if want := (rateclient.HeldEvent{Pattern: "a.test/", Rule: "peer", Status: 429, Refused: true, HoldOff: 2 * time.Second}); len(held) != 1 || held[0] != want {
-			t.Errorf("events %+v", held)
-		}
-		parts := make([]int, 10) // of the window after the hold
-		for _, at := range s.arrivals[1:] {
-			after := at.Sub(start) - 2*time.Second
-			if after < 0 {
-				t.Fatalf("a call was sent %v before the end", -after)
-			}
-			if part := int(after * 10 / time.Second); part < len(parts) {
-				parts[part]++
-			}
-		}
-		for i, n := range parts {
-			if n < 8 || n > 13 {
-				t.Errorf("the %d. tenth of the window has %d calls, want about 10: %v", i+1, n, parts)
-			}
-		}
-	})
+		})
+	}
 }
 
 // TestUntruePeers wants what a peer says to be bounded, and never to hang calls or to
@@ -517,23 +530,22 @@ func TestFollows(t *testing.T) {
 func TestPeerHalves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const replicas = 8
-		p := &strictPeer{max: 40, window: time.Second, admits: rolling}
+		p := &strictpeer.Peer{Max: 40, Window: time.Second, Admits: strictpeer.Rolling}
 		refused := make([]int, replicas)
 		store, began := runtime.NewMemoryStore(), time.Now()
 		var wg sync.WaitGroup
 		for i := range replicas {
 			s := &service{answer: func(*http.Request) (int, map[string]string) {
-				p.mu.Lock()
 				if time.Since(began) >= 5*time.Second {
-					p.max = 20
+					p.SetMax(20)
 				}
-				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, p.max), "Retry-After": "1"}
-				p.mu.Unlock()
-				status := p.arrive(time.Now())
-				if status == 429 {
+				most, _ := p.Limit()
+				fields := map[string]string{"RateLimit-Policy": fmt.Sprintf(`"a";q=%d;w=1`, most), "Retry-After": "1"}
+				if _, ok := p.Arrive(); !ok {
 					refused[i]++
+					return 429, fields
 				}
-				return status, fields
+				return 200, fields
 			}}
 			limits := perSecond(40)
 			limits[0].Least, limits[0].Most = 1, 40
@@ -550,8 +562,8 @@ func TestPeerHalves(t *testing.T) {
 		if slices.Max(refused) > 1 { // none is, if a request that was served has told of it first
 			t.Errorf("the replicas were refused %v times", refused)
 		}
-		if n := len(p.events); n < 5*40+12*20 {
-			t.Errorf("%d requests were served", n)
+		if served, _ := p.Seen(); len(served) < 5*40+12*20 {
+			t.Errorf("%d requests were served", len(served))
 		}
 	})
 }

@@ -1,0 +1,52 @@
+package differential
+
+import (
+	"flag"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/rategen/rategen/internal/testkit/defect"
+)
+
+// defects are wrong lowerings.
+var defects = map[string]defect.Edit{
+	"a product with a negative constant is taken for positive": {File: "../../generator/internal/expr/sign.go",
+		Old: "return v.Kind() == constant.Int && constant.Sign(v) < 0", New: "_, _ = constant.Int, v; return false"},
+	"a call on the right of && is made whatever is on its left": {File: "../../generator/internal/expr/lower.go",
+		Old: "if !OnlyTests(right) {", New: "if !OnlyTests(right) { return append(steps, right...)\n}\nif false {"},
+	"an operand is not nil where another one is": {File: "../../generator/internal/expr/facts.go",
+		Old: "case token.LOR:\n\t\t\tif !is {", New: "case token.LOR:\n\t\t\tif is {"},
+	"an operand is called after the one behind it": {File: "../../generator/internal/expr/lower.go",
+		Old: "if calls {", New: "if calls && false {"},
+	"an embedded pointer on the way is not tested": {File: "../../generator/internal/expr/lower_guard.go",
+		Old: "if t = field.Type(); isNilable(t) {", New: "if t = field.Type(); isNilable(t) && false {"},
+}
+
+var control = flag.Bool("control", false, "put wrong lowerings in, and want each to be found")
+
+// TestControl puts wrong lowerings in, one after the other, and wants [TestExpressions]
+// to find each.
+func TestControl(t *testing.T) {
+	if !*control {
+		t.Skip("takes minutes: run it with -control")
+	}
+	found := regexp.MustCompile(`(?m)^\d+ differences$`)
+	for name, d := range defects {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), d.Compile(t), "-test.run=^TestExpressions$", "-expressions=10000")
+			out, err := cmd.CombinedOutput()
+			if err == nil || !found.Match(out) {
+				t.Fatalf("10,000 expressions do not find it: %v\n%.3000s", err, out)
+			}
+			t.Logf("%s", found.Find(out))
+		})
+	}
+}
+
+// TestDefects wants each defect to be an edit of the generator as it is.
+func TestDefects(t *testing.T) {
+	for name, d := range defects {
+		t.Run(name, func(t *testing.T) { d.Source(t) })
+	}
+}

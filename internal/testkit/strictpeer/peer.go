@@ -1,0 +1,112 @@
+// Package strictpeer counts requests as the services do that refuse what is above their
+// limit: when a request arrives, and to the nanosecond.
+package strictpeer
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Peer admits Max requests in a Window, as Admits counts them. It is safe for concurrent
+// use once these are set.
+type Peer struct {
+	Max    int
+	Window time.Duration
+	Admits Count
+
+	mu      sync.Mutex
+	events  []time.Time // that were admitted
+	level   float64
+	at      time.Time
+	refused int
+}
+
+// A Count reports whether a request that arrives at now is admitted.
+type Count func(p *Peer, now time.Time) bool
+
+// Rolling admits Max in any window that ends now.
+func Rolling(p *Peer, now time.Time) bool {
+	return len(p.events) < p.Max || now.Sub(p.events[len(p.events)-p.Max]) >= p.Window
+}
+
+// Fixed admits Max in each window, which follow each other from the first request on.
+func Fixed(p *Peer, now time.Time) bool {
+	n := 0
+	for i := len(p.events) - 1; i >= 0 && p.events[i].Sub(p.events[0])/p.Window == now.Sub(p.events[0])/p.Window; i-- {
+		n++
+	}
+	return n < p.Max
+}
+
+// Bucket admits Max at once, and as much in a window.
+func Bucket(p *Peer, now time.Time) bool {
+	p.level = max(0, p.level-now.Sub(p.at).Seconds()/p.Window.Seconds()*float64(p.Max))
+	p.at = now
+	if p.level+1 > float64(p.Max)+1e-9 {
+		return false
+	}
+	p.level++
+	return true
+}
+
+// Arrive counts a request that arrives now, unless it refuses it, and returns when.
+func (p *Peer) Arrive() (now time.Time, admitted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now = time.Now() // in the order of the events
+	return now, p.arrive(now)
+}
+
+// ArriveAt is Arrive for a request that arrives at a time, which is not before another's.
+func (p *Peer) ArriveAt(now time.Time) (admitted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.arrive(now)
+}
+
+func (p *Peer) arrive(now time.Time) bool {
+	if !p.Admits(p, now) {
+		p.refused++
+		return false
+	}
+	p.events = append(p.events, now)
+	return true
+}
+
+// SetMax changes Max while requests arrive.
+func (p *Peer) SetMax(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Max = n
+}
+
+// Limit returns Max as it is now, and the time until a peer with a [Rolling] window admits
+// a request.
+func (p *Peer) Limit() (most int, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.events); n >= p.Max {
+		wait = max(0, p.Window-time.Since(p.events[n-p.Max]))
+	}
+	return p.Max, wait
+}
+
+// Seen returns when requests were admitted, and how many were refused.
+func (p *Peer) Seen() (events []time.Time, refused int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events), p.refused
+}
+
+// Used returns the share of the limit that was used from the Max-th request on: as many
+// may be sent at once.
+func (p *Peer) Used() float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.events) <= p.Max {
+		return 0
+	}
+	first, last := p.events[p.Max-1], p.events[len(p.events)-1]
+	return float64(len(p.events)-p.Max) / float64(p.Max) * float64(p.Window) / float64(last.Sub(first))
+}
