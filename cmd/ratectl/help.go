@@ -115,27 +115,27 @@ func manual(args []string) (string, error) {
 	return c.help(), nil
 }
 
-// markdown returns the commands as the documentation has them: each with a synopsis,
-// and one table of all flags. The page says on its own how a KEY is written.
+// markdown returns the commands as the documentation has them: a table of commands, and
+// two of flags. The help of each command says more.
 func markdown() string {
 	var text strings.Builder
+	text.WriteString("| command | what it does | its flags |\n|---|---|---|\n")
 	var rows []string
 	for _, c := range commands() {
-		synopsis := strings.TrimSpace("ratectl " + c.name + " " + c.args)
 		own, _ := c.split()
+		var names []string
 		for _, f := range own {
-			name, _ := flag.UnquoteUsage(f)
-			synopsis += fmt.Sprintf(" [-%s]", strings.TrimSpace(f.Name+" "+name))
+			names = append(names, "`-"+f.Name+"`")
 			if row := flagRow(f); !slices.Contains(rows, row) {
 				rows = append(rows, row)
 			}
 		}
-		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n\n", c.name, synopsis, c.short, wrapped(marked(c.long), 88))
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", `\|`), c.short, strings.Join(names, " "))
 	}
 	slices.Sort(rows)
 	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
-	text.WriteString("### Flags of single commands\n\n| flag | meaning |\n|---|---|\n" + strings.Join(rows, ""))
-	text.WriteString("\n### Flags of every command\n\n| flag | meaning |\n|---|---|\n")
+	text.WriteString("\n| flag | meaning |\n|---|---|\n" + strings.Join(rows, ""))
+	text.WriteString("\nEvery command that reaches Redis has these flags:\n\n| flag | meaning |\n|---|---|\n")
 	for _, f := range shared {
 		text.WriteString(flagRow(f))
 	}

@@ -149,6 +149,9 @@ func TestGoCode(t *testing.T) {
 	if len(result.Files) < 3 {
 		t.Errorf("%d files were generated", len(result.Files))
 	}
+	for _, w := range result.Warnings {
+		t.Errorf("an example is warned of: %v", w)
+	}
 	vet := exec.Command("go", "vet", "./...")
 	vet.Dir = module
 	if out, err := vet.CombinedOutput(); err != nil {
