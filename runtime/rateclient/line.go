@@ -82,7 +82,8 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 	if w.late {
 		return c.late(s)
 	}
-	for {
+	l := c.peer.limits[0]
+	for tries := 0; ; tries++ {
 		now := time.Now()
 		pause := s.holds(now)
 		if pause == 0 {
@@ -95,7 +96,7 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}
-			pause = d.RetryAfter
+			pause = l.aim(d.RetryAfter, now.Sub(c.charged), tries)
 		}
 		if !c.inTime(now, pause) {
 			return c.late(s)
@@ -108,6 +109,19 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// aim returns when to ask again after a denial, of which the answer took a trip. By the
+// clock of Redis RetryAfter began when it decided, so that a replica that is far from Redis
+// asks as early as others do: else they would always be first. If the time is over it asks
+// at once. But if trips take longer than events are apart, it would be as late for each:
+// every other time it asks when one of the next events leaves the window.
+func (l *limit) aim(retryAfter, trip time.Duration, tries int) time.Duration {
+	pause, apart := retryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
+	if pause < 0 && trip > apart && apart > 0 && tries%2 == 1 {
+		pause += (-pause/apart + 1) * apart
+	}
+	return max(0, pause)
 }
 
 // late returns the error of a request whose turn does not come in time.

@@ -49,8 +49,8 @@ type Limit struct {
 	Cost func(r *http.Request) int64
 	// Margin is by how much the limit's window is longer than the rule's: by as much as
 	// delays on the way to the peer differ. Two requests that were charged a window apart
-	// arrive that much closer. 0: it is measured, and a 64th of the window at most, which
-	// it also is until enough was measured. Below 0: none.
+	// arrive that much closer. 0: it is measured, and is from a 128th of the window, or a
+	// second, to a 64th, which it is until enough was measured. Below 0: none.
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds. A
 	// lower one that it tells of holds at once, and a higher one comes by a tenth for each
@@ -162,6 +162,7 @@ func newLimit(l *Limit) (*limit, error) {
 
 // rule returns the rule with at least a margin, as far as there may be one.
 func (l *limit) rule(margin time.Duration) *runtime.Rule {
+	margin = max(margin, min(l.Rule.Window/marginShare/2, hiccup))
 	step := l.Rule.Window / marginShare / marginSteps
 	if step <= 0 || margin > step*marginSteps {
 		return &l.rules[marginSteps]
