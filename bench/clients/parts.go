@@ -46,7 +46,8 @@ type steady struct {
 	longest                 time.Duration
 }
 
-var parts = []part{
+// steadies are parts in which nothing happens.
+var steadies = []part{
 	{"rolling window", strictpeer.Rolling, all},
 	{"fixed window", strictpeer.Fixed, all},
 	{"token bucket", strictpeer.Bucket, all},
@@ -56,6 +57,10 @@ var parts = []part{
 	{"rolling window", strictpeer.Rolling, aloneAll},
 	{"fixed window", strictpeer.Fixed, aloneAll},
 	{"rolling window", strictpeer.Rolling, aloneFew},
+}
+
+// incidents are parts in which something happens.
+var incidents = []part{
 	{"one 429 with `Retry-After: 2`", strictpeer.Rolling, held},
 	{"the peer halves its limit", strictpeer.Rolling, halved},
 	{"Redis away, `fail=closed`", strictpeer.Rolling, awayClosed},
@@ -111,7 +116,7 @@ func (p part) steadily(t testing.TB, c config, r *run, jobs []job) finding {
 }
 
 func (p part) found(r *run, jobs []job) finding {
-	f := finding{part: p, steady: steady{client: "rateclient", used: r.peer.Used(), longest: r.longest()}}
+	f := finding{part: p, steady: steady{client: "rateclient", used: r.peer.Used(r.ended), longest: r.longest()}}
 	if jobs[0].Alone {
 		f.client = "x/time/rate"
 	}

@@ -1,6 +1,7 @@
 package rateclient
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -32,7 +33,7 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	ev := HeldEvent{Pattern: c.peer.Pattern, Rule: c.peer.limits[0].Rule.Name, Status: a.Status, Refused: a.Refused, HoldOff: d, Bounded: bounded}
 	if s.hold(until, c.peer.limits[0].Rule.Window) {
 		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
-			s.told(until)
+			s.stored(until)
 		}
 	}
 	c.transport.observer.held(ctx, ev)
@@ -89,8 +90,8 @@ func (s *keyState) hold(until time.Time, window time.Duration) bool {
 	return true
 }
 
-// told notes that Redis holds calls back until then.
-func (s *keyState) told(until time.Time) {
+// stored notes that Redis holds calls back until then.
+func (s *keyState) stored(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until.Equal(until) {
@@ -154,17 +155,22 @@ func (s *keyState) follow(told int64, l *limit, now time.Time) {
 	}
 }
 
-// max returns the max that holds for a key.
-func (l *limit) max(key string, now time.Time) int64 {
-	s := l.keys.find(key, now)
-	if s == nil {
-		return min(l.Rule.Max, l.Most)
+// max returns the max that holds for a key, or the part of it that a request may fill.
+func (l *limit) max(key string, share float64, now time.Time) int64 {
+	all := l.Rule.Max
+	if l.Most > 0 {
+		all = min(all, l.Most)
+		if s := l.keys.find(key, now); s != nil {
+			all = cmp.Or(s.told(), all)
+		}
 	}
+	return max(1, int64(share*float64(all)))
+}
+
+// told returns the max that the peer has set, or 0.
+func (s *keyState) told() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.max == 0 {
-		return min(l.Rule.Max, l.Most)
-	}
 	return s.max
 }
 

@@ -156,17 +156,20 @@ func TestBadPeers(t *testing.T) {
 		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "a", Window: time.Second, Max: 1}}}}
 	}
 	for want, change := range map[string]func(*rateclient.Peer){
-		"parsing":               func(p *rateclient.Peer) { p.Pattern = "a.test" },
-		"it has 0 limits":       func(p *rateclient.Peer) { p.Limits = nil },
-		"it has 8 limits":       func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
-		"Wait":                  func(p *rateclient.Peer) { p.Wait = -1 },
-		"MaxHold":               func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
-		"no Name":               func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
-		"has a Wait":            func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
-		"or is a concurrency":   func(p *rateclient.Peer) { p.Limits[0].Rule.Algorithm = runtime.Concurrency },
-		"admits 0 in 1s":        func(p *rateclient.Peer) { p.Limits[0].Rule.Max = 0 },
-		"admits 1 in 1ns":       func(p *rateclient.Peer) { p.Limits[0].Rule.Window = 1 },
-		"margin 2s":             func(p *rateclient.Peer) { p.Limits[0].Margin = 2 * time.Second },
+		"parsing":             func(p *rateclient.Peer) { p.Pattern = "a.test" },
+		"it has 0 limits":     func(p *rateclient.Peer) { p.Limits = nil },
+		"it has 8 limits":     func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
+		"Wait":                func(p *rateclient.Peer) { p.Wait = -1 },
+		"MaxHold":             func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
+		"no Name":             func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
+		"has a Wait":          func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
+		"or is a concurrency": func(p *rateclient.Peer) { p.Limits[0].Rule.Algorithm = runtime.Concurrency },
+		"admits 0 in 1s":      func(p *rateclient.Peer) { p.Limits[0].Rule.Max = 0 },
+		"admits 1 in 1ns":     func(p *rateclient.Peer) { p.Limits[0].Rule.Window = 1 },
+		"margin 2s":           func(p *rateclient.Peer) { p.Limits[0].Margin = 2 * time.Second },
+		"does not count events": func(p *rateclient.Peer) {
+			p.Limits[0].Rule.Algorithm, p.Limits[0].Share = runtime.TokenBucket, func(*http.Request) float64 { return 1 }
+		},
 		"Least must be above 0": func(p *rateclient.Peer) { p.Limits[0].Most = 9 },
 	} {
 		p := ok()
