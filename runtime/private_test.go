@@ -310,7 +310,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 	}
 	for _, rules := range forbidden {
 		t.Run("forbidden "+rules, func(t *testing.T) {
-			args := append([]any{"ACL", "SETUSER", "limiter", "reset", "on", "nopass", "~*", "+@all"})
+			args := []any{"ACL", "SETUSER", "limiter", "reset", "on", "nopass", "~*", "+@all"}
 			for rule := range strings.FieldsSeq(rules) {
 				args = append(args, rule)
 			}
