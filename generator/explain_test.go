@@ -30,7 +30,7 @@ func TestExplainedKey(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	rules := map[string]runtime.Rule{
 		"":                          {},
-		"storage=packed":            {Storage: runtime.Packed},
+		"storage=packed":            {Storage: runtime.StoragePacked},
 		"algorithm=sliding-counter": {Algorithm: runtime.SlidingCounter},
 		"algorithm=sliding-counter buckets=6x10 block=1h": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour},
 		"algorithm=sliding-counter buckets=6x10 lease=1s": {Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Lease: time.Second},

@@ -62,20 +62,20 @@ func unknownAlgorithm(a Algorithm) string { return fmt.Sprintf("Algorithm(%d)", 
 type Storage uint8
 
 const (
-	// ZSET keeps events in a sorted set: easy to read by hand, 20 bytes an event
+	// StorageZSET keeps events in a sorted set: easy to read by hand, 20 bytes an event
 	// up to 128 events, about 130 beyond.
-	ZSET Storage = iota
-	// Packed keeps events in a string: 7 to 9 bytes an event, and the least work
+	StorageZSET Storage = iota
+	// StoragePacked keeps events in a string: 7 to 9 bytes an event, and the least work
 	// for Redis. Nothing but a program can read it.
-	Packed
+	StoragePacked
 )
 
 // String returns the storage as the directive spells it.
 func (s Storage) String() string {
 	switch s {
-	case ZSET:
+	case StorageZSET:
 		return "zset"
-	case Packed:
+	case StoragePacked:
 		return "packed"
 	}
 	return fmt.Sprintf("Storage(%d)", uint8(s))

@@ -57,7 +57,7 @@ func init() {
 func (r *Rule) counted() terms.Algorithm {
 	switch r.Algorithm {
 	case SlidingLog:
-		if r.Storage == Packed {
+		if r.Storage == StoragePacked {
 			return terms.LogPacked
 		}
 		return terms.LogZSet

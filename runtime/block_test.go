@@ -172,7 +172,7 @@ func TestBlockAndOverrides(t *testing.T) {
 		blockedBy(t, limiter, limit)
 		set(runtime.Override{Window: new(time.Millisecond)})
 		blockedBy(t, limiter, limit)
-		set(runtime.Override{Mode: new(runtime.Shadow)})
+		set(runtime.Override{Mode: new(runtime.ModeShadow)})
 		for range 5 {
 			if d, err := limiter.Take(ctx, limit); err != nil || d.Blocked {
 				t.Errorf("in shadow mode: got %+v, %v", d, err)
@@ -217,7 +217,7 @@ func TestBlockIsReported(t *testing.T) {
 	}))
 	plain := &runtime.Rule{Name: "plain", Window: time.Hour, Max: 1}
 	block := &runtime.Rule{Name: "block", Window: time.Hour, Max: 1, Block: time.Hour}
-	ghost := &runtime.Rule{Name: "ghost", Window: time.Hour, Max: 1, Block: time.Hour, Mode: runtime.Shadow}
+	ghost := &runtime.Rule{Name: "ghost", Window: time.Hour, Max: 1, Block: time.Hour, Mode: runtime.ModeShadow}
 	for range 2 {
 		for _, rule := range []*runtime.Rule{plain, block, ghost} {
 			_, _ = limiter.Take(t.Context(), rule.Limit(nil))
@@ -225,7 +225,7 @@ func TestBlockIsReported(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, ev := range seen[3:] {
-		if got[ev.Rule] = ev.Blocked; ev.Verdict == runtime.Admitted {
+		if got[ev.Rule] = ev.Blocked; ev.Verdict == runtime.VerdictAdmitted {
 			t.Errorf("got %+v, want it denied", ev)
 		}
 	}

@@ -74,16 +74,16 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 
 // adopt makes the charge of a lone limit, of which is known already that it is plain, and
 // what was found about it on its caller's stack.
-func (r *request) adopt(p *plan.Plan, limit *Limit, try *decide.Try, renews bool) {
+func (r *request) adopt(p *plan.Plan, limit *Limit, try *decide.Try, rechecks bool) {
 	r.keys = p.AppendKey(r.keys, limit.key.bytes())
 	r.Charges = append(r.Charges, decide.Charge{Plan: p, Key: r.keys, Cost: limit.cost, Limits: 1, Own: limit.max})
 	r.Begin(context.Background(), time.Time{}, try.Arrived) // which does not wait
-	r.Tries[0].Renews = renews
+	r.Tries[0].Rechecks = rechecks
 }
 
-// told reports whether nobody wants to hear what is wrong with the limits: nothing
+// silent reports whether nobody wants to hear what is wrong with the limits: nothing
 // is decided, or it was said before.
-func (r *request) told() bool { return r.peeking || r.Again }
+func (r *request) silent() bool { return r.peeking || r.Again }
 
 // add adds the charge for a limit, unless it needs no decision.
 func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8) error {
@@ -114,11 +114,11 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		}
 	}
 	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.hasEmpty()}
-	if charge.EmptyPart && !r.told() {
+	if charge.EmptyPart && !r.silent() {
 		l.events.log.emptyPart(ruleOf(p))
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
-		if !r.told() {
+		if !r.silent() {
 			l.events.unsatisfiable(ctx, &charge)
 			var never [1]terms.Charge
 			never[0].RetryAfter = Never
@@ -134,7 +134,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 
 // failed reports why a limit is left out.
 func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err error) {
-	if !r.told() {
+	if !r.silent() {
 		l.events.failure(ctx, ruleOf(p), policyOf(p.Fail), err)
 	}
 }

@@ -22,7 +22,7 @@ func testClusterFrozen(t *testing.T, cluster *redistest.Cluster) {
 	for name, punctual := range map[string]bool{"default client": false, "punctual client": true} {
 		client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = punctual })
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Storage: runtime.Packed}
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Storage: runtime.StoragePacked}
 		frozen := cluster.Master(0)
 		on := map[bool][][]byte{} // keys, by whether they are on it
 		for i := 0; len(on[true]) < 20 || len(on[false]) < 40; i++ {

@@ -37,7 +37,7 @@
 //     call arrived, and never 0. That of a [Concurrency] is an estimate.
 //   - A call is charged at most once, whatever the client retries. A decision is
 //     refunded at most once.
-//   - A limit in [Shadow] mode counts calls. It delays and refuses none.
+//   - A limit in [ModeShadow] mode counts calls. It delays and refuses none.
 //   - Every key expires by itself once its counts have left the window.
 //
 // # Failures

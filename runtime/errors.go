@@ -35,7 +35,7 @@ var (
 	// cost or max, a cost above [MaxLogCost] to a log, a window out of bounds, a
 	// rule with neither a Prefix nor a Name, two limits of a call that have one key and
 	// count in different ways. It is returned whatever the failure policy is, and
-	// nothing is charged. An invalid limit in [Shadow] mode is reported and left out
+	// nothing is charged. An invalid limit in [ModeShadow] mode is reported and left out
 	// instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 

@@ -92,13 +92,13 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 		ev.Latency = latency
 		switch {
 		case unavailable:
-			ev.Verdict = Unavailable
+			ev.Verdict = VerdictUnavailable
 		case !c.Allowed && c.Shadow:
-			ev.Verdict = ShadowDenied
+			ev.Verdict = VerdictShadowDenied
 		case !c.Allowed:
-			ev.Verdict = Denied
+			ev.Verdict = VerdictDenied
 		case !admitted:
-			ev.Verdict = NotCharged
+			ev.Verdict = VerdictNotCharged
 		}
 		e.decision(ctx, recorders, &charges[i], c.At, &ev)
 	}
@@ -112,7 +112,7 @@ func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
 		var denied terms.Charge
 		denied.RetryAfter = Never
 		ev := newDecisionEvent(c, &denied)
-		ev.Verdict = ShadowDenied
+		ev.Verdict = VerdictShadowDenied
 		e.decision(ctx, recorders, c, 0, &ev)
 	}
 }

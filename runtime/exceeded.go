@@ -17,7 +17,7 @@ type exceeded struct {
 
 type exceededKey struct{}
 
-// WithExceeded returns a context in which [Limiter.Take] keeps the limits in [Soft]
+// WithExceeded returns a context in which [Limiter.Take] keeps the limits in [ModeSoft]
 // mode that have no room for the call. Generated code takes limits under it, and passes
 // it on to the method.
 func WithExceeded(ctx context.Context) context.Context {
@@ -25,7 +25,7 @@ func WithExceeded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exceededKey{}, &exceeded{outer: outer})
 }
 
-// Exceeded returns the limits in [Soft] mode that had no room for a call with this
+// Exceeded returns the limits in [ModeSoft] mode that had no room for a call with this
 // context, and those of the calls that it is made by; nil if there are none. A method
 // asks it whether to do less:
 //
@@ -33,7 +33,7 @@ func WithExceeded(ctx context.Context) context.Context {
 //		return s.cached(id)
 //	}
 //
-// A limit in [Shadow] mode is never among them.
+// A limit in [ModeShadow] mode is never among them.
 func Exceeded(ctx context.Context) []*LimitedError {
 	var all []*LimitedError
 	e, _ := ctx.Value(exceededKey{}).(*exceeded)
@@ -50,7 +50,7 @@ func exceed(ctx context.Context, charges []decide.Charge, tries []terms.Charge) 
 	for i := range charges {
 		c := &tries[i]
 		p := charges[i].By(c)
-		if c.Allowed || ruleOf(p).Mode != Soft {
+		if c.Allowed || ruleOf(p).Mode != ModeSoft {
 			continue
 		}
 		e, ok := ctx.Value(exceededKey{}).(*exceeded)

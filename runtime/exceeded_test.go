@@ -26,8 +26,8 @@ func TestExceeded(t *testing.T) {
 		}
 		queue := func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second }
 		rules := []*runtime.Rule{
-			rule("soft", runtime.Soft, 1), rule("shadow", runtime.Shadow, 1), rule("second", runtime.Soft, 2),
-			rule("queue", runtime.Soft, 1, queue), rule("enforced", runtime.Enforce, 9),
+			rule("soft", runtime.ModeSoft, 1), rule("shadow", runtime.ModeShadow, 1), rule("second", runtime.ModeSoft, 2),
+			rule("queue", runtime.ModeSoft, 1, queue), rule("enforced", runtime.ModeEnforce, 9),
 		}
 		take := func(ctx context.Context, rules ...*runtime.Rule) context.Context {
 			t.Helper()
@@ -56,10 +56,10 @@ func TestExceeded(t *testing.T) {
 			if got := names(ctx); got != want {
 				t.Errorf("call %d exceeds %q, want %q", i, got, want)
 			}
-			if got := names(take(ctx, rule("inner", runtime.Enforce, 9))); got != want {
+			if got := names(take(ctx, rule("inner", runtime.ModeEnforce, 9))); got != want {
 				t.Errorf("call %d: what it calls knows %q", i, got)
 			}
-			never := runtime.Exceeded(take(ctx, rule("never", runtime.Soft, 0)))
+			never := runtime.Exceeded(take(ctx, rule("never", runtime.ModeSoft, 0)))
 			if never[0].Rule != "never" || never[0].RetryAfter != runtime.Never {
 				t.Errorf("%+v", never[0])
 			}
@@ -75,7 +75,7 @@ func TestExceeded(t *testing.T) {
 		}
 		shadowed := 0
 		for _, v := range verdicts {
-			if v == runtime.ShadowDenied {
+			if v == runtime.VerdictShadowDenied {
 				shadowed++
 			}
 		}
@@ -94,8 +94,8 @@ func TestExceededByOverride(t *testing.T) {
 	for mode, want := range map[runtime.Mode]struct {
 		exceeded int
 		err      bool
-	}{runtime.Soft: {1, false}, runtime.Shadow: {0, false}, runtime.Enforce: {0, true}} {
-		for _, declared := range []runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow} {
+	}{runtime.ModeSoft: {1, false}, runtime.ModeShadow: {0, false}, runtime.ModeEnforce: {0, true}} {
+		for _, declared := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
 			r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Mode: declared}
 			source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 				return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Mode: &mode}}}, nil

@@ -39,7 +39,7 @@ func TestKeyDenied(t *testing.T) {
 			}))
 			own := &runtime.Rule{Name: "a:b.Own", Max: 1, Window: time.Hour}
 			prefixed := &runtime.Rule{Name: "Prefixed", Prefix: "p:", Max: 1, Window: time.Hour, Algorithm: runtime.TokenBucket, Block: time.Hour}
-			shadow := &runtime.Rule{Name: "Shadow", Max: 1, Window: time.Hour, Mode: runtime.Shadow}
+			shadow := &runtime.Rule{Name: "Shadow", Max: 1, Window: time.Hour, Mode: runtime.ModeShadow}
 			never := &runtime.Rule{Name: "Never", Max: 0, Window: time.Hour}
 			for _, limits := range [][]runtime.Limit{
 				{own.Limit(runtime.NewKey().AddString("ann:1").AddInt(2))},

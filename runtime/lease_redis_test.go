@@ -23,8 +23,8 @@ func TestLeaseOnRedis(t *testing.T) {
 	clients["cluster"] = func() redis.UniversalClient { return cluster.Client(t) }
 	for where, client := range clients {
 		for name, rule := range leasedRules {
-			for _, storage := range []runtime.Storage{runtime.ZSET, runtime.Packed} {
-				if rule.Storage = storage; storage != runtime.ZSET && (rule.Algorithm != runtime.SlidingLog || where == "cluster") {
+			for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
+				if rule.Storage = storage; storage != runtime.StorageZSET && (rule.Algorithm != runtime.SlidingLog || where == "cluster") {
 					continue
 				}
 				t.Run(fmt.Sprint(where, " ", name, " ", storage), func(t *testing.T) {

@@ -356,7 +356,7 @@ func TestLeaseOverrides(t *testing.T) {
 func TestLeaseEvents(t *testing.T) {
 	var sources [10]atomic.Int64
 	observer := &runtime.Observer{Decision: func(_ context.Context, e runtime.DecisionEvent) {
-		if e.Verdict == runtime.Admitted && e.Window == time.Second && e.Max == 10_000 {
+		if e.Verdict == runtime.VerdictAdmitted && e.Window == time.Second && e.Max == 10_000 {
 			sources[e.Source].Add(1)
 		}
 	}}
@@ -386,7 +386,7 @@ func TestLeaseEvents(t *testing.T) {
 // A shadow limit, a wait and a process cap go with leases.
 func TestLeaseKinds(t *testing.T) {
 	for name, change := range map[string]func(*runtime.Rule){
-		"shadow": func(r *runtime.Rule) { r.Mode = runtime.Shadow },
+		"shadow": func(r *runtime.Rule) { r.Mode = runtime.ModeShadow },
 		"wait":   func(r *runtime.Rule) { r.Wait = time.Second },
 		"log":    func(r *runtime.Rule) { r.Algorithm = runtime.SlidingLog },
 		"bucket": func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket },
@@ -409,7 +409,7 @@ func TestLeaseKinds(t *testing.T) {
 					}
 					time.Sleep(100 * time.Microsecond)
 				}
-				if leased < 100 || rule.Mode == runtime.Enforce && (admitted < 750 || admitted > 1200) {
+				if leased < 100 || rule.Mode == runtime.ModeEnforce && (admitted < 750 || admitted > 1200) {
 					t.Errorf("%d admitted, %d by leases", admitted, leased)
 				}
 			})

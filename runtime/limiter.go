@@ -72,7 +72,7 @@ func (l *Limiter) switchedOn() (on bool) {
 //   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;
 //   - the context's error, if the context ended first.
 //
-// A limit in [Shadow] mode causes none of these, and no wait. Without limits
+// A limit in [ModeShadow] mode causes none of these, and no wait. Without limits
 // every call may go on.
 //
 // A call that waits is decided by the overrides, the load and the kill switch that hold
@@ -81,7 +81,7 @@ func (l *Limiter) switchedOn() (on bool) {
 // Limits with one key, which is that of rules with one Prefix and of equal parts, are
 // charged together: what both cost, but no more than could ever be admitted, under the
 // lower max and the first one's Name. Their rules must be equal but for Max, Name,
-// Message, Mode, Fail and Wait, or it is [ErrInvalidLimit]. One in [Shadow] mode is left
+// Message, Mode, Fail and Wait, or it is [ErrInvalidLimit]. One in [ModeShadow] mode is left
 // out.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	err = l.takeInto(ctx, limits, &d)
@@ -163,7 +163,7 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	} else {
 		req := newRequest()
 		defer req.free()
-		req.adopt(p, limit, &try, tries[0].Renews)
+		req.adopt(p, limit, &try, tries[0].Rechecks)
 		err = l.finish(ctx, req, limits, l.engine.Ask(ctx, &req.Call), d)
 	}
 	if err != nil && l.cap != nil {

@@ -109,7 +109,7 @@ func TestCostExceedsLimit(t *testing.T) {
 	}
 	// In shadow mode it is only reported.
 	hidden := *rule
-	hidden.Mode = runtime.Shadow
+	hidden.Mode = runtime.ModeShadow
 	if d, err := limiter.Take(ctx, hidden.Limit(nil).WithCost(6), other.Limit(nil)); err != nil || d.Remaining != 4 {
 		t.Errorf("shadow: got %+v, %v", d, err)
 	}

@@ -191,7 +191,7 @@ func TestReplicasOverride(t *testing.T) {
 		if got := passing(t, limiter, rule.Limit(key("a")), 10); got != 3 {
 			t.Errorf("%d admitted, want 3", got)
 		}
-		source.set(one(runtime.Override{Mode: new(runtime.Shadow)}), nil)
+		source.set(one(runtime.Override{Mode: new(runtime.ModeShadow)}), nil)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if got := passing(t, limiter, rule.Limit(key("a")), 10); got != 10 {

@@ -121,11 +121,11 @@ func (l *limitedLog) linesOf(r *Rule) *ruleLog {
 	if recent := l.recent.Load(); recent != nil && recent.rule == r {
 		return recent
 	}
-	if found := l.rules.of(r); found != nil {
+	if found := l.rules.find(r); found != nil {
 		return found
 	}
 	l.rules.keep(r, &ruleLog{rule: r})
-	if found := l.rules.of(r); found != nil {
+	if found := l.rules.find(r); found != nil {
 		return found
 	}
 	return &l.others

@@ -30,10 +30,10 @@ func TestLogCost(t *testing.T) {
 		"more than a max":     {small.Limit(nil).WithCost(most + 1), runtime.ErrCostExceedsLimit},
 		"a max of the call's": {small.Limit(nil).WithMax(most + 1).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"a max of 0":          {log.Limit(nil).WithMax(0).WithCost(most + 1), runtime.ErrCostExceedsLimit},
-		"packed":              {with(func(r *runtime.Rule) { r.Storage = runtime.Packed }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
+		"packed":              {with(func(r *runtime.Rule) { r.Storage = runtime.StoragePacked }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"slices":              {with(func(r *runtime.Rule) { r.Resolution = time.Second }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		// A limit in the shadow is left out, and harms no call.
-		"shadow":          {with(func(r *runtime.Rule) { r.Mode = runtime.Shadow }).Limit(nil).WithCost(most + 1), nil},
+		"shadow":          {with(func(r *runtime.Rule) { r.Mode = runtime.ModeShadow }).Limit(nil).WithCost(most + 1), nil},
 		"adaptive":        {with(func(r *runtime.Rule) { r.Adaptive = always(0.5) }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"counter":         {with(func(r *runtime.Rule) { r.Algorithm = runtime.SlidingCounter }).Limit(nil).WithCost(10 * most), nil},
 		"layered counter": {with(func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.LayeredBuckets(2, 2) }).Limit(nil).WithCost(10 * most), nil},

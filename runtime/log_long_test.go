@@ -44,7 +44,7 @@ func TestIdleLog(t *testing.T) {
 			if n := log.stored(rule); n != 3 {
 				t.Errorf("%d events are stored, want 3", n)
 			}
-			if packed := rule.Storage == runtime.Packed; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
+			if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
 				t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
 			}
 			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
@@ -83,7 +83,7 @@ func TestIdleSlices(t *testing.T) {
 // store stores events, a microsecond after each other, as the script does.
 func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, begin int64, events int) {
 	t.Helper()
-	if rule.Storage == runtime.Packed {
+	if rule.Storage == runtime.StoragePacked {
 		times := make([]int64, events)
 		for i := range times {
 			times[i] = begin + int64(i)

@@ -88,7 +88,7 @@ func (l *log) refund(rule *runtime.Rule, cost, at int64) {
 
 // stored returns how many events the key holds, with those that have left.
 func (l *log) stored(rule *runtime.Rule) int64 {
-	if rule.Storage == runtime.Packed {
+	if rule.Storage == runtime.StoragePacked {
 		return packedLen(l, l.client, l.key)
 	}
 	return l.client.ZCard(l.Context(), l.key).Val()

@@ -33,7 +33,7 @@ func TestLog(t *testing.T) {
 		ctx := context.Background()
 		limiter := runtime.New(runtime.NewMemoryStore(), logger(&out))
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
-		other := &runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+		other := &runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 		// A flood of two rules for three seconds: 100 denials of each a second.
 		for range 300 {
 			for range 2 {
@@ -73,7 +73,7 @@ func TestLogShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		limiter := runtime.New(runtime.NewMemoryStore(), logger(&out))
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 		for range 2 {
 			taken(t, limiter, rule.Limit(nil))
 		}

@@ -22,7 +22,7 @@ func TestTrimInPieces(t *testing.T) {
 	const max, gone, window = 40_000, 25_000, time.Second
 	client := redistest.Start(t).Client(t)
 	for name, rule := range logRules(window, max) {
-		if rule.Storage == runtime.Packed {
+		if rule.Storage == runtime.StoragePacked {
 			continue // which has TestPackedTrim
 		}
 		t.Run(name, func(t *testing.T) {

@@ -25,9 +25,9 @@ func modelRules() map[string]*runtime.Rule {
 	const window = 100 * time.Millisecond
 	return map[string]*runtime.Rule{
 		"log zset":     {Window: window},
-		"log packed":   {Window: window, Storage: runtime.Packed},
+		"log packed":   {Window: window, Storage: runtime.StoragePacked},
 		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
-		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.Packed},
+		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.StoragePacked},
 		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
 		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
 		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
@@ -143,7 +143,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	var charged []charge
 	rules := []*runtime.Rule{base}
 	other := *base // the same limit in shadow mode, and in another version
-	other.Mode = runtime.Shadow
+	other.Mode = runtime.ModeShadow
 	longer := *base
 	longer.Window = base.Window * 2
 	rules = append(rules, &other, &longer)

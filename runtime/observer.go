@@ -122,37 +122,37 @@ func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
 type Verdict uint8
 
 const (
-	// Admitted: the limit had room, or a failure policy let the call pass.
-	Admitted Verdict = iota
-	// Denied: the limit had no room.
-	Denied
-	// ShadowDenied: the limit had no room, but only counts, in [Shadow] or [Soft] mode.
-	ShadowDenied
-	// NotCharged: the limit had room, another of the call had none.
-	NotCharged
-	// Unavailable: nothing could decide, and a rule of the call fails closed.
-	Unavailable
+	// VerdictAdmitted: the limit had room, or a failure policy let the call pass.
+	VerdictAdmitted Verdict = iota
+	// VerdictDenied: the limit had no room.
+	VerdictDenied
+	// VerdictShadowDenied: the limit had no room, but only counts, in [ModeShadow] or [ModeSoft] mode.
+	VerdictShadowDenied
+	// VerdictNotCharged: the limit had room, another of the call had none.
+	VerdictNotCharged
+	// VerdictUnavailable: nothing could decide, and a rule of the call fails closed.
+	VerdictUnavailable
 )
 
 // String returns the verdict in lower case.
 func (v Verdict) String() string {
 	switch v {
-	case Admitted:
+	case VerdictAdmitted:
 		return "admitted"
-	case Denied:
+	case VerdictDenied:
 		return "denied"
-	case ShadowDenied:
+	case VerdictShadowDenied:
 		return "shadow_denied"
-	case NotCharged:
+	case VerdictNotCharged:
 		return "not_charged"
-	case Unavailable:
+	case VerdictUnavailable:
 		return "unavailable"
 	}
 	return "unknown"
 }
 
 // A FailureEvent is a limit that the store did not decide: the class of the
-// error, and the policy that decided instead. A limit in [Shadow] mode refuses
+// error, and the policy that decided instead. A limit in [ModeShadow] mode refuses
 // nobody, whatever the policy.
 type FailureEvent struct {
 	Rule   string

@@ -40,7 +40,7 @@ func TestObserverDecision(t *testing.T) {
 		Latency time.Duration
 	}
 	hidden := *narrow
-	hidden.Name, hidden.Prefix, hidden.Mode = "hidden", "hidden:", runtime.Shadow
+	hidden.Name, hidden.Prefix, hidden.Mode = "hidden", "hidden:", runtime.ModeShadow
 	local, closed := *narrow, *wide
 	local.Fail, closed.Fail = runtime.FailLocal, runtime.FailClosed
 	for _, test := range []struct {
@@ -54,39 +54,39 @@ func TestObserverDecision(t *testing.T) {
 				_, _ = l.Take(ctx, wide.Limit(nil).WithCost(2), narrow.Limit(nil))
 			}
 		}, []event{
-			{"wide", runtime.Admitted, runtime.SourceStore, 2, took}, {"narrow", runtime.Admitted, runtime.SourceStore, 1, took},
-			{"wide", runtime.NotCharged, runtime.SourceStore, 2, took}, {"narrow", runtime.Denied, runtime.SourceStore, 1, took},
+			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 2, took}, {"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
+			{"wide", runtime.VerdictNotCharged, runtime.SourceStore, 2, took}, {"narrow", runtime.VerdictDenied, runtime.SourceStore, 1, took},
 		}},
 		{"shadow", false, func(ctx context.Context, l *runtime.Limiter) {
 			for range 2 {
 				_, _ = l.Take(ctx, wide.Limit(nil), hidden.Limit(nil))
 			}
 		}, []event{
-			{"wide", runtime.Admitted, runtime.SourceStore, 1, took}, {"hidden", runtime.Admitted, runtime.SourceStore, 1, took},
-			{"wide", runtime.Admitted, runtime.SourceStore, 1, took}, {"hidden", runtime.ShadowDenied, runtime.SourceStore, 1, took},
+			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"hidden", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
+			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"hidden", runtime.VerdictShadowDenied, runtime.SourceStore, 1, took},
 		}},
 		{"never", false, func(ctx context.Context, l *runtime.Limiter) {
 			_, _ = l.Take(ctx, wide.Limit(nil), narrow.Limit(nil).WithCost(2))
 			_, _ = l.Take(ctx, hidden.Limit(nil).WithCost(2))
 		}, []event{
-			{"wide", runtime.NotCharged, runtime.SourceNone, 1, 0}, {"narrow", runtime.Denied, runtime.SourceNone, 2, 0},
-			{"hidden", runtime.ShadowDenied, runtime.SourceNone, 2, 0},
+			{"wide", runtime.VerdictNotCharged, runtime.SourceNone, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceNone, 2, 0},
+			{"hidden", runtime.VerdictShadowDenied, runtime.SourceNone, 2, 0},
 		}},
 		{"each", false, func(ctx context.Context, l *runtime.Limiter) {
 			l.TakeEach(ctx, narrow.Limit(nil), narrow.Limit(nil), wide.Limit(nil))
 		}, []event{
-			{"narrow", runtime.Admitted, runtime.SourceStore, 1, took}, {"narrow", runtime.Denied, runtime.SourceStore, 1, took},
-			{"wide", runtime.Admitted, runtime.SourceStore, 1, took},
+			{"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"narrow", runtime.VerdictDenied, runtime.SourceStore, 1, took},
+			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
 		}},
 		{"local", true, func(ctx context.Context, l *runtime.Limiter) {
 			for range 2 {
 				_, _ = l.Take(ctx, local.Limit(nil))
 			}
-		}, []event{{"narrow", runtime.Admitted, runtime.SourceLocal, 1, 0}, {"narrow", runtime.Denied, runtime.SourceLocal, 1, 0}}},
+		}, []event{{"narrow", runtime.VerdictAdmitted, runtime.SourceLocal, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceLocal, 1, 0}}},
 		{"open", true, func(ctx context.Context, l *runtime.Limiter) { _, _ = l.Take(ctx, wide.Limit(nil)) },
-			[]event{{"wide", runtime.Admitted, runtime.SourceFailure, 1, 0}}},
+			[]event{{"wide", runtime.VerdictAdmitted, runtime.SourceFailure, 1, 0}}},
 		{"closed", true, func(ctx context.Context, l *runtime.Limiter) { _, _ = l.Take(ctx, closed.Limit(nil)) },
-			[]event{{"wide", runtime.Unavailable, runtime.SourceFailure, 1, 0}}},
+			[]event{{"wide", runtime.VerdictUnavailable, runtime.SourceFailure, 1, 0}}},
 		{"nothing is decided", false, func(ctx context.Context, l *runtime.Limiter) {
 			ended, end := context.WithCancel(ctx)
 			end()
@@ -103,7 +103,7 @@ func TestObserverDecision(t *testing.T) {
 			for range 2 {
 				_, _ = l.Take(ctx, waits.Limit(nil))
 			}
-		}, []event{{"narrow", runtime.Admitted, runtime.SourceStore, 1, took}, {"narrow", runtime.Admitted, runtime.SourceStore, 1, took}}},
+		}, []event{{"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestLabels(t *testing.T) {
 			name  fmt.Stringer
 			known bool
 		}{
-			{runtime.Verdict(i), i <= int(runtime.Unavailable)},
+			{runtime.Verdict(i), i <= int(runtime.VerdictUnavailable)},
 			{runtime.Source(i), i <= int(runtime.SourceProcess)},
 			{runtime.ErrorClass(i), i <= int(runtime.ClassSharded)},
 			{runtime.FailurePolicy(i), i <= int(runtime.FailLocal)},

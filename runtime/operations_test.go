@@ -70,7 +70,7 @@ func TestRefundSeveralLimits(t *testing.T) {
 		return &runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: max}
 	}
 	a, b, hidden := rule("a", 5), rule("b", 9), rule("hidden", 1)
-	hidden.Mode = runtime.Shadow
+	hidden.Mode = runtime.ModeShadow
 	limits := []runtime.Limit{
 		a.Limit(key("k")).WithCost(2), a.Limit(key("none")).WithCost(0), hidden.Limit(nil).WithCost(1), b.Limit(key("k")).WithCost(3),
 	}

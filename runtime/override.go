@@ -141,7 +141,7 @@ func (o KeyOverride) check() error {
 		return fmt.Errorf("max %d is not between 0 and %d", *o.Max, int64(MaxCount))
 	case o.Window != nil && (*o.Window < MinWindow || *o.Window > MaxWindow):
 		return fmt.Errorf("window %v is not between %v and 366 days", *o.Window, MinWindow)
-	case o.Mode != nil && *o.Mode > Soft:
+	case o.Mode != nil && *o.Mode > ModeSoft:
 		return fmt.Errorf("unknown mode %d", *o.Mode)
 	}
 	return nil

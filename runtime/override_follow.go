@@ -140,8 +140,8 @@ func (o Overrides) clone() Overrides {
 	if len(o.Rules) > 0 {
 		c.Rules = make(map[string]Override, len(o.Rules))
 	}
-	for name, of := range o.Rules {
-		c.Rules[name] = Override{Enabled: cloned(of.Enabled), Max: cloned(of.Max), Window: cloned(of.Window), Mode: cloned(of.Mode)}
+	for name, rule := range o.Rules {
+		c.Rules[name] = Override{Enabled: cloned(rule.Enabled), Max: cloned(rule.Max), Window: cloned(rule.Window), Mode: cloned(rule.Mode)}
 	}
 	return c
 }

@@ -105,7 +105,7 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n++
 			return one(runtime.Override{Keys: keys{
-				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.Shadow)},
+				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.ModeShadow)},
 			}}), nil
 		}), time.Second), observing(runtime.Observer{Override: told.add}))
 		defer limiter.Close()

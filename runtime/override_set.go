@@ -70,7 +70,7 @@ func (s *overrideSet) enabled() bool { return s.Enabled == nil || *s.Enabled }
 // effective returns a rule with its overrides applied. A rule that the overrides
 // do not fit, and that was unknown when they came into force, stays as declared.
 func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
-	if found := s.rules.of(declared); found != nil {
+	if found := s.rules.find(declared); found != nil {
 		return found
 	}
 	e, err := s.apply(declared)
@@ -80,7 +80,7 @@ func (s *overrideSet) effective(l *Limiter, declared *Rule) *effectiveRule {
 	if s.rules.keep(declared, e) && err != nil {
 		l.overridesFailed(stale.Invalid(private.Errorf("%w; the rule stays as declared", err)))
 	}
-	if found := s.rules.of(declared); found != nil {
+	if found := s.rules.find(declared); found != nil {
 		return found // another call may have been first
 	}
 	return e
@@ -240,8 +240,8 @@ func applyKeys(k *override.Keys, e *effectiveRule) (*effectiveKeys, error) {
 	return keys, nil
 }
 
-// of returns the rule for a key, which is e if the key has no override.
-func (k *effectiveKeys) of(e *effectiveRule, key *Key) *effectiveRule {
+// ruleFor returns the rule for a key, which is e if the key has no override.
+func (k *effectiveKeys) ruleFor(e *effectiveRule, key *Key) *effectiveRule {
 	if change, found := k.patterns.Find(key.bytes()); found {
 		return &k.each[change]
 	}

@@ -41,7 +41,7 @@ func TestOverrides(t *testing.T) {
 		{"max of the call's own", one(runtime.Override{Max: new(int64(6))}), 3, map[string]int{"a": 6}},
 		{"a max of the call's own that makes no sense", one(runtime.Override{Max: new(int64(6))}), -3, map[string]int{"a": 6}},
 		{"window, and a max of the call's own", one(runtime.Override{Window: new(time.Minute)}), 3, map[string]int{"a": 3}},
-		{"shadow", one(runtime.Override{Mode: new(runtime.Shadow)}), 0, map[string]int{"a": 10}},
+		{"shadow", one(runtime.Override{Mode: new(runtime.ModeShadow)}), 0, map[string]int{"a": 10}},
 		{"off", one(runtime.Override{Enabled: new(false)}), 0, map[string]int{"a": 10}},
 		{"off, of a call that makes no sense", one(runtime.Override{Enabled: new(false)}), -3, map[string]int{"a": 10}},
 		{"on", one(runtime.Override{Enabled: new(true)}), 0, map[string]int{"a": 4}},
@@ -55,8 +55,8 @@ func TestOverrides(t *testing.T) {
 		{"off but", one(runtime.Override{Enabled: new(false), Keys: keys{"a": on, "b": maximum(2)}}), 0, map[string]int{"a": 4, "b": 10, "c": 10}},
 		{"longest", one(runtime.Override{Keys: keys{"*": maximum(1), "p*": maximum(2), "premium-*": maximum(3), "premium-7": maximum(5), "premium-7*": maximum(6)}}),
 			0, map[string]int{"a": 1, "p": 2, "premium": 2, "premium-": 3, "premium-6": 3, "premium-7": 5, "premium-77": 6}},
-		{"shadow of keys", one(runtime.Override{Keys: keys{"a*": {Mode: new(runtime.Shadow)}}}), 0, map[string]int{"a1": 10, "b": 4}},
-		{"all but one in shadow mode", one(runtime.Override{Mode: new(runtime.Shadow), Keys: keys{"a": {Mode: new(runtime.Enforce)}}}), 0, map[string]int{"a": 4, "b": 10}},
+		{"shadow of keys", one(runtime.Override{Keys: keys{"a*": {Mode: new(runtime.ModeShadow)}}}), 0, map[string]int{"a1": 10, "b": 4}},
+		{"all but one in shadow mode", one(runtime.Override{Mode: new(runtime.ModeShadow), Keys: keys{"a": {Mode: new(runtime.ModeEnforce)}}}), 0, map[string]int{"a": 4, "b": 10}},
 		{"the rule's max stays", one(runtime.Override{Max: new(int64(7)), Keys: keys{"a": {Window: new(time.Minute)}}}), 0, map[string]int{"a": 7, "b": 7}},
 		{"a star of the key's own", one(runtime.Override{Keys: keys{"all%2A": maximum(2)}}), 0, map[string]int{"all*": 2, "all": 4, "all*x": 4}},
 		{"a key that is hashed", one(runtime.Override{Keys: keys{long: maximum(1), long + "-*": maximum(2)}}), 0, map[string]int{long: 1, long + "-x": 2, long + "x": 4}},
@@ -108,7 +108,7 @@ func TestOverrideKeepsCounts(t *testing.T) {
 		{"blocked", maximum(0), 0},
 		{"off", runtime.KeyOverride{Enabled: new(false)}, 10},
 		{"on again: nothing was counted meanwhile", maximum(6), 0},
-		{"shadow", runtime.KeyOverride{Mode: new(runtime.Shadow)}, 10},
+		{"shadow", runtime.KeyOverride{Mode: new(runtime.ModeShadow)}, 10},
 		{"longer", runtime.KeyOverride{Max: new(int64(7)), Window: new(2 * time.Hour)}, 1},
 		{"shorter", runtime.KeyOverride{Window: new(time.Millisecond)}, 10},
 	}
@@ -405,7 +405,7 @@ func TestRefundAfterOverride(t *testing.T) {
 		"off":      {Enabled: new(false)},
 		"max 0":    {Max: new(int64(0))},
 		"max 1":    {Max: new(int64(1))},
-		"shadow":   {Mode: new(runtime.Shadow), Max: new(int64(1))},
+		"shadow":   {Mode: new(runtime.ModeShadow), Max: new(int64(1))},
 		"window":   {Window: new(2 * time.Hour)},
 		"as it is": {},
 	} {
@@ -463,8 +463,8 @@ func TestOverriddenDecisions(t *testing.T) {
 	var told recorder[runtime.DecisionEvent]
 	limiter := inMemory(observing(runtime.Observer{Decision: withContext(told.add)}), overridden(runtime.Overrides{Rules: map[string]runtime.Override{
 		"rule": {Max: new(int64(9))},
-		"keys": {Keys: keys{"a": maximum(9), "b*": {Mode: new(runtime.Shadow)}}},
-		"both": {Mode: new(runtime.Shadow), Keys: keys{"a": maximum(9)}},
+		"keys": {Keys: keys{"a": maximum(9), "b*": {Mode: new(runtime.ModeShadow)}}},
+		"both": {Mode: new(runtime.ModeShadow), Keys: keys{"a": maximum(9)}},
 	}}))
 	defer limiter.Close()
 	for name, keys := range map[string]map[string]bool{

@@ -23,7 +23,7 @@ import (
 )
 
 func packedRule(max int64) *runtime.Rule {
-	return &runtime.Rule{Name: "packed", Window: time.Second, Max: max, Storage: runtime.Packed}
+	return &runtime.Rule{Name: "packed", Window: time.Second, Max: max, Storage: runtime.StoragePacked}
 }
 
 // TestPackedRead has calls find a log of 10,000 events, and wants no more than a
@@ -217,7 +217,7 @@ func TestPackedBytes(t *testing.T) {
 		return changed
 	}
 	for name, rule := range serverRules(100*time.Millisecond, 1000) {
-		if rule.Algorithm == runtime.Concurrency || rule.Algorithm == runtime.SlidingLog && rule.Storage != runtime.Packed {
+		if rule.Algorithm == runtime.Concurrency || rule.Algorithm == runtime.SlidingLog && rule.Storage != runtime.StoragePacked {
 			continue
 		}
 		for _, block := range []time.Duration{0, time.Millisecond} {

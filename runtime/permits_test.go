@@ -316,7 +316,7 @@ func TestPermitsBesideRates(t *testing.T) {
 	rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 3}).Limit(nil)
 	permit := permitRule(1).Limit(nil)
 	shadow := *permitRule(1)
-	shadow.Name, shadow.Mode = "shadow", runtime.Shadow
+	shadow.Name, shadow.Mode = "shadow", runtime.ModeShadow
 	all := []runtime.Limit{rate, permit, shadow.Limit(nil)}
 	d := taken(t, limiter, all...)
 	if _, err := limiter.Take(t.Context(), all...); !errors.Is(err, runtime.ErrLimited) {

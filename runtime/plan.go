@@ -52,7 +52,7 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 	}
 	e := o.effective(l, rule)
 	if e.keys != nil {
-		e = e.keys.of(e, &limit.key)
+		e = e.keys.ruleFor(e, &limit.key)
 	}
 	if e.max != ownMax {
 		max = e.max

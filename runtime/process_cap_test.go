@@ -162,7 +162,7 @@ func TestProcessCapChanged(t *testing.T) {
 		{"raised", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(5))}}}, 5},
 		{"lowered", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(1))}}}, 1},
 		{"0", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(0))}}}, 0},
-		{"shadow", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Mode: new(runtime.Shadow)}}}, 10},
+		{"shadow", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Mode: new(runtime.ModeShadow)}}}, 10},
 		{"off", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Enabled: new(false)}}}, 10},
 		{"all off", runtime.Overrides{Enabled: new(false)}, 10},
 	} {
@@ -184,10 +184,10 @@ func TestProcessCapChanged(t *testing.T) {
 			for _, v := range verdicts.all() {
 				counts[v]++
 			}
-			if test.name == "shadow" && (counts[runtime.Admitted] != 3 || counts[runtime.ShadowDenied] != 7) {
+			if test.name == "shadow" && (counts[runtime.VerdictAdmitted] != 3 || counts[runtime.VerdictShadowDenied] != 7) {
 				t.Errorf("told %v", counts)
 			}
-			if want := 10 - test.want; test.want < 10 && counts[runtime.Denied] != want {
+			if want := 10 - test.want; test.want < 10 && counts[runtime.VerdictDenied] != want {
 				t.Errorf("told %v, want %d denied", counts, want)
 			}
 		})

@@ -22,7 +22,7 @@ func TestRecorder(t *testing.T) {
 	type event = runtime.DecisionEvent
 	burst := &runtime.Rule{Name: "burst", Window: time.Second, Max: 10, Burst: 2, Algorithm: runtime.TokenBucket}
 	daily := &runtime.Rule{Name: "daily", Window: 24 * time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
-	tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+	tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	synctest.Test(t, func(t *testing.T) {
 		limiter := inMemory()
 		var got []event
@@ -34,15 +34,15 @@ func TestRecorder(t *testing.T) {
 		want := []event{
 			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 1, ResetAfter: second / 10},
 			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 3, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, Remaining: 0, ResetAfter: time.Hour},
+			{Rule: "tried", Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, Remaining: 0, ResetAfter: time.Hour},
 
 			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 0, ResetAfter: second / 5},
 			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
 
-			{Rule: "burst", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, RetryAfter: second / 10, ResetAfter: second / 5},
-			{Rule: "daily", Verdict: runtime.Denied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.ShadowDenied, Source: runtime.SourceStore, Mode: runtime.Shadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "burst", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, RetryAfter: second / 10, ResetAfter: second / 5},
+			{Rule: "daily", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
+			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("recorded (-want +got):\n%s", diff)
@@ -98,7 +98,7 @@ func TestObservers(t *testing.T) {
 			},
 		}))
 	}
-	fast, slow := &runtime.Rule{Name: "fast", Window: time.Hour, Max: 1}, &runtime.Rule{Name: "slow", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+	fast, slow := &runtime.Rule{Name: "fast", Window: time.Hour, Max: 1}, &runtime.Rule{Name: "slow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	capped := append(opts, runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100}))
 	for _, limiter := range []*runtime.Limiter{runtime.New(runtime.NewMemoryStore(), opts...), runtime.New(nil, opts...), runtime.New(runtime.NewMemoryStore(), capped...)} {
 		_, _ = limiter.Take(ctx, fast.Limit(nil))

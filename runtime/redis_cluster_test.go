@@ -121,7 +121,7 @@ func testSeveralSlots(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 	left(8, 6, 4)
 	// A shadow in another slot is charged too, and denies nobody.
 	ghost := *rules[2]
-	ghost.Mode = runtime.Shadow
+	ghost.Mode = runtime.ModeShadow
 	for i := range 3 {
 		if _, err := limiter.Take(ctx, rules[0].Limit(key("k")), ghost.Limit(key("k")).WithCost(3)); err != nil {
 			t.Fatalf("with a shadow, call %d: %v", i, err)
@@ -162,7 +162,7 @@ func testHashTag(t *testing.T, limiter *runtime.Limiter, count *commands) {
 
 // testClusterBatch decides a batch over many slots, in order for each key.
 func testClusterBatch(t *testing.T, limiter *runtime.Limiter) {
-	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2, Storage: runtime.Packed}
+	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2, Storage: runtime.StoragePacked}
 	var limits []runtime.Limit
 	for i := range 300 {
 		limits = append(limits, rule.Limit(runtime.NewKey().AddInt(int64(i%100))))

@@ -61,7 +61,7 @@ func foreignValues(rule *runtime.Rule) []func(*redis.Client, string) {
 	var values []func(*redis.Client, string)
 	add := func(set func(client *redis.Client, key string)) { values = append(values, set) }
 	switch {
-	case !stored(rule) || rule.Storage == runtime.Packed:
+	case !stored(rule) || rule.Storage == runtime.StoragePacked:
 		for _, text := range []string{"", "hello", "7", `{"id": 7, "name": "a name that is rather long"}`, strings.Repeat("7 ", 30)} {
 			add(func(c *redis.Client, key string) { c.Set(ctx, key, text, 0) })
 		}
@@ -126,7 +126,7 @@ func TestForeignBlock(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range blockingRules(time.Hour, 5) {
-		if stored(rule) && rule.Storage != runtime.Packed {
+		if stored(rule) && rule.Storage != runtime.StoragePacked {
 			continue
 		}
 		rule.Block = time.Second

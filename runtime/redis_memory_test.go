@@ -149,10 +149,10 @@ func TestBytesPerEvent(t *testing.T) {
 		cost   int64
 		most   float64 // bytes an event; 0: only report
 	}{
-		{"packed", runtime.Rule{Storage: runtime.Packed}, 10_000, 1, 8.5},
-		{"packed in slices", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, 10_000, 1, 8.5},
-		{"packed, large cost", runtime.Rule{Storage: runtime.Packed}, 10_001, runtime.MaxLogCost, 8.5},
-		{"packed, few", runtime.Rule{Storage: runtime.Packed}, 64, 1, 12},
+		{"packed", runtime.Rule{Storage: runtime.StoragePacked}, 10_000, 1, 8.5},
+		{"packed in slices", runtime.Rule{Storage: runtime.StoragePacked, Resolution: time.Second}, 10_000, 1, 8.5},
+		{"packed, large cost", runtime.Rule{Storage: runtime.StoragePacked}, 10_001, runtime.MaxLogCost, 8.5},
+		{"packed, few", runtime.Rule{Storage: runtime.StoragePacked}, 64, 1, 12},
 		{"zset", runtime.Rule{}, 128, 1, 24},
 		{"zset, large cost", runtime.Rule{}, 128, 64, 24},
 		{"zset in slices", runtime.Rule{Resolution: time.Second}, 128, 1, 24},

@@ -39,7 +39,7 @@ func testHalfMoved(t *testing.T, cluster *redistest.Cluster) {
 				}
 			},
 		}))
-		one := &runtime.Rule{Name: "one", Prefix: tag + "one:", Window: time.Hour, Max: max, Storage: runtime.Packed}
+		one := &runtime.Rule{Name: "one", Prefix: tag + "one:", Window: time.Hour, Max: max, Storage: runtime.StoragePacked}
 		two := &runtime.Rule{Name: "two", Prefix: tag + "two:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 		var admitted [keys]atomic.Int64
 		var calls, undecided atomic.Int64

@@ -33,7 +33,7 @@ func TestRing(t *testing.T) {
 	ctx := context.Background()
 	client := startRing(t)
 	limiter := onRedis(client)
-	rule := &runtime.Rule{Name: "ring", Prefix: "ring:", Window: time.Hour, Max: 20, Storage: runtime.Packed}
+	rule := &runtime.Rule{Name: "ring", Prefix: "ring:", Window: time.Hour, Max: 20, Storage: runtime.StoragePacked}
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
 
 	var admitted [40]atomic.Int64

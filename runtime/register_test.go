@@ -45,11 +45,11 @@ func TestRules(t *testing.T) {
 		synctest.Wait()
 		check("with a factor", halved, asDeclared)
 		board.put(runtime.Overrides{Rules: map[string]runtime.Override{
-			"a": {Max: new(int64(40)), Mode: new(runtime.Shadow)},
+			"a": {Max: new(int64(40)), Mode: new(runtime.ModeShadow)},
 			"b": {Keys: keys{"x": maximum(1), "y*": {Enabled: new(false)}, "z": maximum(1)}},
 		}})
 		check("overridden", func(s *runtime.RuleState) {
-			s.Factor, s.Max, s.Mode, s.Overridden = 0.5, 20, runtime.Shadow, true
+			s.Factor, s.Max, s.Mode, s.Overridden = 0.5, 20, runtime.ModeShadow, true
 		}, func(s *runtime.RuleState) { s.Keys = 3 })
 		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Enabled: new(false)}}})
 		check("switched off by an override", halved, func(s *runtime.RuleState) { s.Enabled, s.Overridden = false, true })

@@ -62,7 +62,7 @@ type Rule struct {
 	// Algorithm is how to count; its zero value is [SlidingLog], to which one
 	// call charges at most [MaxLogCost].
 	Algorithm Algorithm
-	// Storage is how Redis keeps a [SlidingLog]; its zero value is [ZSET].
+	// Storage is how Redis keeps a [SlidingLog]; its zero value is [StorageZSET].
 	Storage Storage
 	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall
 	// to the start of its time slice of that length. Events then leave the
@@ -76,7 +76,7 @@ type Rule struct {
 	// bound but Wait.
 	Burst int64
 	// Wait is how long a call may wait for its turn instead of being denied at
-	// once. The context's deadline shortens it. In [Shadow] mode nobody waits.
+	// once. The context's deadline shortens it. In [ModeShadow] mode nobody waits.
 	Wait time.Duration
 	// Block, if above 0, is for how long a caller that the limit denies stays
 	// denied, on every replica: from that first denial on, by the clock of the
@@ -85,7 +85,7 @@ type Rule struct {
 	// was counted before counts again as far as it is still in the window. A rule
 	// with a Block has no Wait, and is no [Concurrency].
 	//
-	// A call that can never be admitted begins no block. In [Shadow] mode the
+	// A call that can never be admitted begins no block. In [ModeShadow] mode the
 	// limit begins none, and goes on as if there was none. A refund neither ends
 	// a block nor prevents one; [Limiter.Reset] ends it.
 	Block time.Duration
@@ -110,7 +110,7 @@ type Rule struct {
 	// A rule with a Lease has no Block. It is no [Concurrency], and no
 	// [LeakyBucket] with a Wait.
 	Lease time.Duration
-	// Mode is whether the limit denies calls; its zero value is [Enforce].
+	// Mode is whether the limit denies calls; its zero value is [ModeEnforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
 	// [DefaultMessage]. "{retry_after}" in it stands for the time to wait, see
@@ -139,32 +139,32 @@ func (r *Rule) declaration() *Rule {
 type Mode uint8
 
 const (
-	// Enforce denies calls that the limit has no room for.
-	Enforce Mode = iota
-	// Shadow counts calls but denies none, to try a limit on real traffic. A
+	// ModeEnforce denies calls that the limit has no room for.
+	ModeEnforce Mode = iota
+	// ModeShadow counts calls but denies none, to try a limit on real traffic. A
 	// call that the limit has no room for goes on uncounted, as if it was denied.
 	// A shadow limit never delays or refuses a call, whatever its Wait and
 	// failure policy, its key, and its numbers are, and changes nothing for the other
 	// limits of the call, whatever fails. If its key is in another slot of a cluster
 	// than theirs the call may wait a millisecond longer for it.
-	Shadow
-	// Soft is [Shadow] but for one thing: a call that the limit has no room for knows
+	ModeShadow
+	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
 	// it, by [Exceeded], and may do less than others.
-	Soft
+	ModeSoft
 )
 
 // Denies reports whether a limit in the mode denies calls. One that does not counts
 // only, and delays and refuses none.
-func (m Mode) Denies() bool { return m == Enforce }
+func (m Mode) Denies() bool { return m == ModeEnforce }
 
 // String returns the mode as the directive spells it.
 func (m Mode) String() string {
 	switch m {
-	case Enforce:
+	case ModeEnforce:
 		return "enforce"
-	case Shadow:
+	case ModeShadow:
 		return "shadow"
-	case Soft:
+	case ModeSoft:
 		return "soft"
 	}
 	return fmt.Sprintf("Mode(%d)", uint8(m))
@@ -178,7 +178,7 @@ const (
 	FailDefault FailurePolicy = iota
 	// FailOpen lets the call through.
 	FailOpen
-	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [Shadow]
+	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [ModeShadow]
 	// mode it is FailOpen.
 	FailClosed
 	// FailLocal lets this process decide alone, with a [MemoryStore] of the
@@ -322,7 +322,7 @@ func (r *Rule) check(max, cost int64) error {
 		return fmt.Errorf("%w: rule %q: max %d is negative", ErrInvalidLimit, r.Name, max)
 	case r.Window < MinWindow || r.Window > MaxWindow:
 		return fmt.Errorf("%w: rule %q: window %v is not between %v and 366 days", ErrInvalidLimit, r.Name, r.Window, MinWindow)
-	case r.Algorithm >= algorithms || r.Storage > Packed || r.Mode > Soft || r.Fail > FailLocal:
+	case r.Algorithm >= algorithms || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal:
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	case max > countings[r.counted()].max:
 		return fmt.Errorf("%w: rule %q: max %d is above %d, the maximum of a %v", ErrInvalidLimit, r.Name, max, countings[r.counted()].max, r.Algorithm)

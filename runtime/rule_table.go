@@ -16,8 +16,8 @@ type ruleTable[T any] struct {
 	known atomic.Int64
 }
 
-// of returns the value of a rule, or nil.
-func (t *ruleTable[T]) of(declared *Rule) *T {
+// find returns the value of a rule, or nil.
+func (t *ruleTable[T]) find(declared *Rule) *T {
 	found, _ := t.rules.Load(declared)
 	kept, _ := found.(*T)
 	return kept

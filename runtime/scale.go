@@ -73,11 +73,11 @@ type scaling struct {
 
 // stateOf returns the state of an adaptive rule, or nil if there are too many rules.
 func (s *scaling) stateOf(r *Rule) *adapt.State {
-	if found := s.rules.of(r); found != nil {
+	if found := s.rules.find(r); found != nil {
 		return found
 	}
 	s.rules.keep(r, new(adapt.State))
-	return s.rules.of(r)
+	return s.rules.find(r)
 }
 
 var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")

@@ -132,7 +132,7 @@ func TestShadowOfOtherKind(t *testing.T) {
 }
 
 func shadowRule() *runtime.Rule {
-	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 }
 
 // forbidding starts a server that lets the client's user touch keys that begin with
@@ -179,8 +179,8 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 	limiter := onRedis(forbidding(t), atOnce)
 	enforced := &runtime.Rule{Name: "enforced", Prefix: "free:e:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.FixedWindow}
 	innocent, guilty := *enforced, *enforced
-	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.Shadow
-	guilty.Name, guilty.Prefix, guilty.Mode = "guilty", "forbidden:", runtime.Shadow
+	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.ModeShadow
+	guilty.Name, guilty.Prefix, guilty.Mode = "guilty", "forbidden:", runtime.ModeShadow
 	used := func(r *runtime.Rule) int64 {
 		d, err := limiter.Peek(t.Context(), r.Limit(nil))
 		if err != nil {

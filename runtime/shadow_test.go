@@ -25,7 +25,7 @@ func (s *frozenStore) Take(ctx context.Context, _ []terms.Call) error {
 func shadowRules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{Algorithm: runtime.SlidingLog},
-		{Algorithm: runtime.SlidingLog, Storage: runtime.Packed},
+		{Algorithm: runtime.SlidingLog, Storage: runtime.StoragePacked},
 		{Algorithm: runtime.SlidingCounter},
 		{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
 		{Algorithm: runtime.FixedWindow},
@@ -35,7 +35,7 @@ func shadowRules() []runtime.Rule {
 		{Algorithm: runtime.SlidingLog, Wait: 10 * time.Hour},
 	}
 	for i := range rules {
-		rules[i].Name, rules[i].Window, rules[i].Max, rules[i].Mode = fmt.Sprint("shadow", i), time.Hour, 1, runtime.Shadow
+		rules[i].Name, rules[i].Window, rules[i].Max, rules[i].Mode = fmt.Sprint("shadow", i), time.Hour, 1, runtime.ModeShadow
 	}
 	return rules
 }
@@ -117,7 +117,7 @@ func shadowMixed(t *testing.T, name string, store func() runtime.Store, shadow r
 // A shadow queue counts the turns that it makes nobody wait for.
 func TestShadowQueueCounts(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.Shadow}
+	rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.ModeShadow}
 	var told recorder[runtime.Verdict]
 	synctest.Test(t, func(t *testing.T) {
 		limiter := inMemory(observing(runtime.Observer{
@@ -135,7 +135,7 @@ func TestShadowQueueCounts(t *testing.T) {
 // A caller whose context ends is refused by no shadow limit.
 func TestShadowAndEndedContext(t *testing.T) {
 	t.Parallel()
-	shadow := &runtime.Rule{Name: "s", Window: time.Hour, Max: 1, Mode: runtime.Shadow, Fail: runtime.FailClosed}
+	shadow := &runtime.Rule{Name: "s", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow, Fail: runtime.FailClosed}
 	enforced := &runtime.Rule{Name: "e", Window: time.Hour, Max: 1}
 	synctest.Test(t, func(t *testing.T) {
 		for _, store := range []runtime.Store{runtime.NewMemoryStore(), new(frozenStore)} {

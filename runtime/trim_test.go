@@ -37,7 +37,7 @@ func TestTrim(t *testing.T) {
 				case "zset":
 					elements = client.ZCard(ctx, redisKey).Val()
 				case "string":
-					if elements = client.StrLen(ctx, redisKey).Val()/7 - 6; rule.Storage == runtime.Packed {
+					if elements = client.StrLen(ctx, redisKey).Val()/7 - 6; rule.Storage == runtime.StoragePacked {
 						elements, most = packedLen(t, client, redisKey), 14 // a few may stay
 					}
 				}

@@ -60,7 +60,7 @@ func TestChangeWhileWaiting(t *testing.T) {
 	changes := map[string]runtime.Overrides{
 		"max raised":       changedRule(runtime.Override{Max: new(int64(100_000))}),
 		"switched off":     changedRule(runtime.Override{Enabled: new(false)}),
-		"shadow":           changedRule(runtime.Override{Mode: new(runtime.Shadow)}),
+		"shadow":           changedRule(runtime.Override{Mode: new(runtime.ModeShadow)}),
 		"all switched off": {Enabled: new(false)},
 		"raised for key":   changedRule(runtime.Override{Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(100_000))}}}),
 		"off for key":      changedRule(runtime.Override{Keys: map[string]runtime.KeyOverride{"k": {Enabled: new(false)}}}),

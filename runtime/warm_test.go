@@ -18,7 +18,7 @@ import (
 func warmRules() (rules []*runtime.Rule) {
 	for _, block := range []time.Duration{0, time.Minute} {
 		for i, r := range []runtime.Rule{
-			{}, {Storage: runtime.Packed}, {Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.FixedWindow},
+			{}, {Storage: runtime.StoragePacked}, {Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.FixedWindow},
 			{Algorithm: runtime.TokenBucket}, {Algorithm: runtime.LeakyBucket}, {Algorithm: runtime.Concurrency},
 		} {
 			if r.Algorithm == runtime.Concurrency && block > 0 {

@@ -77,7 +77,7 @@ var algorithms = map[string]*algorithm{
 	unlengthened: {set: counter(runtime.EqualBuckets(1000)), leased: true},
 }
 
-func packed(r *runtime.Rule) { r.Storage = runtime.Packed }
+func packed(r *runtime.Rule) { r.Storage = runtime.StoragePacked }
 
 func fixed(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }
 

@@ -37,7 +37,7 @@ type way struct {
 
 var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
-	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.Packed}},
+	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.StoragePacked}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"`sliding-counter` `buckets=6x10`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}},
 	{"`sliding-counter` `buckets=auto`", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}},

@@ -31,8 +31,8 @@ const half = runtime.MaxCount / 2
 var extremes = []extreme{
 	{"`sliding-log` `storage=zset`", "1,000,000 events", runtime.Rule{}, runtime.MaxLogCost, fillLog},
 	{"`sliding-log` `storage=zset` `resolution=1s`", "1,000,000 events", runtime.Rule{Resolution: time.Second}, runtime.MaxLogCost, fillLog},
-	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed}, runtime.MaxLogCost, fillPacked},
-	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.Packed, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
+	{"`sliding-log` `storage=packed`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked}, runtime.MaxLogCost, fillPacked},
+	{"`sliding-log` `storage=packed` `resolution=1s`", "1,000,000 events", runtime.Rule{Storage: runtime.StoragePacked, Resolution: time.Second}, runtime.MaxLogCost, fillPacked},
 	{"`sliding-counter` `buckets=1000`", "1,000 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(1000)}, half, fillCounter},
 	{"`sliding-counter` `buckets=auto`", "1,024 counts", runtime.Rule{Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}, half, fillCounter},
 	{"`fixed-window`", "one count", runtime.Rule{Algorithm: runtime.FixedWindow}, half, nil},
@@ -63,11 +63,11 @@ func fillLog(s *state) {
 			s.middle = at
 		}
 		args := []any{"RPUSH", s.key}
-		if s.rule.Storage == runtime.ZSET {
+		if s.rule.Storage == runtime.StorageZSET {
 			args[0] = "ZADD"
 		}
 		for j := range int64(each) {
-			if args = append(args, number(at)); s.rule.Storage == runtime.ZSET {
+			if args = append(args, number(at)); s.rule.Storage == runtime.StorageZSET {
 				args = append(args, number(at+j))
 			}
 		}

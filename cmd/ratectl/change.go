@@ -40,7 +40,7 @@ func (o *operator) change() (c runtime.KeyOverride, err error) {
 }
 
 func modeNamed(name string) (*runtime.Mode, error) {
-	for _, mode := range []runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow} {
+	for _, mode := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
 		if mode.String() == name {
 			return &mode, nil
 		}
@@ -103,11 +103,11 @@ func (o *operator) editKey(ctx context.Context, args []string, e override.Edit) 
 
 // shadow counts the calls of a rule, or of one key, and refuses none.
 func shadow(ctx context.Context, o *operator, args []string) error {
-	mode := runtime.Shadow
+	mode := runtime.ModeShadow
 	switch args[0] {
 	case "on":
 	case "off":
-		mode = runtime.Enforce
+		mode = runtime.ModeEnforce
 	default:
 		return usagef("shadow %q: write on or off", args[0])
 	}

@@ -64,7 +64,7 @@ func TestRuleOf(t *testing.T) {
 	t.Parallel()
 	base := runtime.Rule{Name: "r", Prefix: "p:", Window: time.Minute, Max: 5, Source: ": "}
 	for line, change := range map[string]func(*runtime.Rule){
-		`"algorithm":"sliding-log","storage":"packed","resolution":"100ms"`: func(r *runtime.Rule) { r.Storage, r.Resolution = runtime.Packed, 100*time.Millisecond },
+		`"algorithm":"sliding-log","storage":"packed","resolution":"100ms"`: func(r *runtime.Rule) { r.Storage, r.Resolution = runtime.StoragePacked, 100*time.Millisecond },
 		`"algorithm":"sliding-counter","buckets":"auto"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.AdaptiveBuckets() },
 		`"algorithm":"sliding-counter","buckets":"6x10"`:                    func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.LayeredBuckets(6, 10) },
 		`"algorithm":"sliding-counter","buckets":"30"`:                      func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.EqualBuckets(30) },

@@ -59,8 +59,8 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 	b := &bench{client: client, rules: map[string]*runtime.Rule{
 		"login":   {Name: "login.user", Prefix: "rate_limit:login:", Window: 15 * time.Minute, Max: 5, Block: time.Hour},
 		"model":   {Name: "model.tokens", Prefix: "rate_limit:model:", Window: time.Minute, Max: 10, Algorithm: runtime.TokenBucket, Burst: 20},
-		"all":     {Name: "model.all", Prefix: "rate_limit:all:", Window: time.Minute, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Mode: runtime.Shadow},
-		"reports": {Name: "reports", Prefix: "rate_limit:reports:", Window: time.Hour, Storage: runtime.Packed},
+		"all":     {Name: "model.all", Prefix: "rate_limit:all:", Window: time.Minute, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Mode: runtime.ModeShadow},
+		"reports": {Name: "reports", Prefix: "rate_limit:reports:", Window: time.Hour, Storage: runtime.StoragePacked},
 		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: 30 * time.Second, Max: 3, Algorithm: runtime.Concurrency},
 	}}
 	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits", "USER": "ada"}

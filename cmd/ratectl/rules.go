@@ -35,10 +35,10 @@ func rules(_ context.Context, o *operator, _ []string) error {
 func (o *operator) ruleLine(d declared) ruleLine {
 	l := ruleLine{
 		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...), Enabled: o.modes.Enabled == nil || *o.modes.Enabled,
-		MaxText: d.byCall, Window: shortDuration(d.Window), Mode: runtime.Enforce.String(), Prefix: d.Prefix,
+		MaxText: d.byCall, Window: shortDuration(d.Window), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix,
 	}
 	if d.shadow {
-		l.Mode = runtime.Shadow.String()
+		l.Mode = runtime.ModeShadow.String()
 	}
 	if d.byCall == "" {
 		l.Max = &d.Max

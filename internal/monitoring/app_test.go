@@ -51,7 +51,7 @@ func startApp(t *testing.T) string {
 			}
 			panic("unwell")
 		}
-		return runtime.Overrides{Rules: map[string]runtime.Override{"shop.List": {Mode: new(runtime.Shadow)}}}, nil
+		return runtime.Overrides{Rules: map[string]runtime.Override{"shop.List": {Mode: new(runtime.ModeShadow)}}}, nil
 	})
 	limiter := runtime.New(store, quiet, runtime.WithObserver(observer), runtime.WithOverrides(overrides, 100*time.Millisecond))
 	away := runtime.New(lostStore, quiet, runtime.WithObserver(observer))

@@ -32,7 +32,7 @@ var (
 	search = &runtime.Rule{Name: "catalog.Catalog.Search", Source: "catalog.go: Catalog.Search", Max: 40, Window: time.Second, Algorithm: runtime.TokenBucket, Burst: 80, Adaptive: half{}}
 	export = &runtime.Rule{Name: "reports.Reports.Export", Source: "reports.go: Reports.Export", Window: time.Hour}
 	upload = &runtime.Rule{Name: "media.Media.Upload", Source: "media.go: Media.Upload", Max: 20, Window: 30 * time.Second, Algorithm: runtime.Concurrency}
-	trial  = &runtime.Rule{Name: "orders.Service.List", Source: "orders.go: Service.List", Max: 8, Window: 10 * time.Second, Mode: runtime.Shadow}
+	trial  = &runtime.Rule{Name: "orders.Service.List", Source: "orders.go: Service.List", Max: 8, Window: 10 * time.Second, Mode: runtime.ModeShadow}
 	mail   = &runtime.Rule{Name: "mail.Sender.Send", Source: "send.go: Sender.Send", Max: 1200, Window: 24 * time.Hour, Algorithm: runtime.FixedWindow}
 
 	rules = []*runtime.Rule{create, get, login, search, export, upload, trial, mail}

@@ -78,7 +78,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 		t.names.learn(registered)
 		for i := range registered {
 			state := &registered[i]
-			r := t.names.of(state.Rule.Name)
+			r := t.names.rule(state.Rule.Name)
 			if r == &t.names.other {
 				continue // it stands for many
 			}
@@ -91,10 +91,10 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 			})
 		}
 		for name, n := range l.InFlight() {
-			change(t.names.of(name), func(s *ruleState) { s.holds, s.held = true, s.held+n })
+			change(t.names.rule(name), func(s *ruleState) { s.holds, s.held = true, s.held+n })
 		}
 		for name, n := range l.Leased() {
-			change(t.names.of(name), func(s *ruleState) { s.leases, s.leased = true, s.leased+n })
+			change(t.names.rule(name), func(s *ruleState) { s.leases, s.leased = true, s.leased+n })
 		}
 	}
 	return states
@@ -103,7 +103,7 @@ func (t *Tally) states(limiters []weak.Pointer[runtime.Limiter]) map[*rule]ruleS
 // collectState emits what holds for a rule.
 func collectState(emit Emit, label string, state *runtime.RuleState) {
 	emit(ruleInfo, 1, label, state.Rule.Algorithm.String(), state.Rule.Mode.String())
-	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.Enforce), label)
+	emit(ruleEnforced, one(state.Enabled && state.Mode == runtime.ModeEnforce), label)
 	emit(ruleLimit, float64(state.Max), label)
 	emit(ruleWindow, state.Window.Seconds(), label)
 }

@@ -129,15 +129,15 @@ func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {
 // expected are the decisions that a rule has series for before the first one. The
 // others get theirs with their first decision.
 var expected = func() (is [verdicts][sources]bool) {
-	is[runtime.Admitted][runtime.SourceStore] = true
-	is[runtime.Admitted][runtime.SourceLocal] = true
-	is[runtime.Admitted][runtime.SourceFailure] = true
-	is[runtime.Denied][runtime.SourceStore] = true
-	is[runtime.Denied][runtime.SourceRecalled] = true
-	is[runtime.Denied][runtime.SourceLocal] = true
-	is[runtime.ShadowDenied][runtime.SourceStore] = true
-	is[runtime.NotCharged][runtime.SourceStore] = true
-	is[runtime.Unavailable][runtime.SourceFailure] = true
+	is[runtime.VerdictAdmitted][runtime.SourceStore] = true
+	is[runtime.VerdictAdmitted][runtime.SourceLocal] = true
+	is[runtime.VerdictAdmitted][runtime.SourceFailure] = true
+	is[runtime.VerdictDenied][runtime.SourceStore] = true
+	is[runtime.VerdictDenied][runtime.SourceRecalled] = true
+	is[runtime.VerdictDenied][runtime.SourceLocal] = true
+	is[runtime.VerdictShadowDenied][runtime.SourceStore] = true
+	is[runtime.VerdictNotCharged][runtime.SourceStore] = true
+	is[runtime.VerdictUnavailable][runtime.SourceFailure] = true
 	return is
 }()
 

@@ -52,13 +52,13 @@ func (t *Tally) Observer() *runtime.Observer {
 		Attach: t.attach,
 		Detach: t.detach,
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {
-			t.names.of(ev.Rule).failed(ev)
+			t.names.rule(ev.Rule).failed(ev)
 		},
 		Hidden: func(_ context.Context, ev runtime.HiddenEvent) {
-			t.names.of(ev.Rule).hidden.Add(1)
+			t.names.rule(ev.Rule).hidden.Add(1)
 		},
 		Wait: func(_ context.Context, ev runtime.WaitEvent) {
-			t.names.of(ev.Rule).wait(ev)
+			t.names.rule(ev.Rule).wait(ev)
 		},
 		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
 		Override: func(ev runtime.OverrideEvent) {
@@ -69,7 +69,7 @@ func (t *Tally) Observer() *runtime.Observer {
 				t.rejected.Add(1)
 			}
 		},
-		Scale: func(ev runtime.ScaleEvent) { t.names.of(ev.Rule).factor.Store(&ev.Factor) },
+		Scale: func(ev runtime.ScaleEvent) { t.names.rule(ev.Rule).factor.Store(&ev.Factor) },
 		Memory: func(ev runtime.MemoryEvent) {
 			t.memoryUsed.Store(ev.Used)
 			t.memoryMax.Store(ev.Max)
@@ -81,7 +81,7 @@ func (t *Tally) Observer() *runtime.Observer {
 
 // Decided counts a decision, and returns the label of its rule.
 func (t *Tally) Decided(ev *runtime.DecisionEvent) (rule string) {
-	r := t.names.of(ev.Rule)
+	r := t.names.rule(ev.Rule)
 	r.decided(ev)
 	return r.label
 }

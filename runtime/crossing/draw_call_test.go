@@ -127,8 +127,8 @@ func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o runtime.KeyOverride
 	case "window":
 		o.Window = new(r.Window * time.Duration(rapid.SampledFrom([]int{1, 3, 4, 8}).Draw(t, "window")) / 2)
 	case "mode":
-		if r.Mode == runtime.Enforce {
-			o.Mode = new(runtime.Shadow)
+		if r.Mode == runtime.ModeEnforce {
+			o.Mode = new(runtime.ModeShadow)
 		}
 	case "off":
 		o.Enabled = new(false)

@@ -58,12 +58,12 @@ func (s *scope) draw(t *rapid.T) *program {
 		rule := s.drawRule(t, f)
 		rule.Name = "rule" + strconv.Itoa(i)
 		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
-			if rule.Mode, rule.Prefix = runtime.Shadow, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
+			if rule.Mode, rule.Prefix = runtime.ModeShadow, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
 				most := rule.Max
 				*rule = *p.Rules[0]
-				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, runtime.Shadow
+				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, runtime.ModeShadow
 				rule.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
 			}
 		}
@@ -97,7 +97,7 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	r.Window += time.Duration(rapid.IntRange(0, 1).Draw(t, "uneven")) * 7 * time.Microsecond
 	switch r.Algorithm {
 	case runtime.SlidingLog:
-		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.Packed)).Draw(t, "storage"))
+		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.StoragePacked)).Draw(t, "storage"))
 		if rapid.IntRange(0, 4).Draw(t, "slices") == 0 {
 			r.Resolution = s.window / 20
 		}

@@ -100,7 +100,7 @@ func (a *asked) admitted() bool { return a.err == nil }
 // local.
 func (a *asked) charged(i int) bool {
 	t := a.told[i]
-	return a.admitted() && t.yes && t.verdict == runtime.Admitted && a.uses[i].Cost > 0 &&
+	return a.admitted() && t.yes && t.verdict == runtime.VerdictAdmitted && a.uses[i].Cost > 0 &&
 		(t.source == runtime.SourceStore || t.source == runtime.SourceLease || t.source == runtime.SourceLocal)
 }
 

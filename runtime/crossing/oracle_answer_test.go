@@ -37,7 +37,7 @@ func (o *oracle) errors(a *asked) {
 
 // enforces reports whether a use may deny its call.
 func (o *oracle) enforces(a *asked, i int) bool {
-	return slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.mode == runtime.Enforce })
+	return slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.mode == runtime.ModeEnforce })
 }
 
 // troubled reports whether a fault may have kept the store from deciding what a call

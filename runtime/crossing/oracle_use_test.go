@@ -131,7 +131,7 @@ func (o *oracle) turns(name string, charges []charge) {
 			if c == other || other.end < c.end || other.end == c.end && other.number <= c.number || o.forgotten(u, min(c.start, other.start), max(c.at, other.at)) {
 				continue
 			}
-			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || c.told[c.use].mode == runtime.Shadow || other.told[other.use].mode == runtime.Shadow {
+			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || c.told[c.use].mode == runtime.ModeShadow || other.told[other.use].mode == runtime.ModeShadow {
 				continue
 			}
 			if len(o.program.Rules) > 1 && (len(c.uses) > 1 || len(other.uses) > 1) {

@@ -23,7 +23,7 @@ func (p *program) twin() (*program, bool) {
 	for i, s := range other.Steps {
 		switch do := s.Do.(type) {
 		case call:
-			enforced := slices.DeleteFunc(slices.Clone(do.Uses), func(u use) bool { return p.Rules[u.Rule].Mode == runtime.Shadow })
+			enforced := slices.DeleteFunc(slices.Clone(do.Uses), func(u use) bool { return p.Rules[u.Rule].Mode == runtime.ModeShadow })
 			if len(enforced) < len(do.Uses) && do.Each && p.Cap != nil || do.Wrong != none {
 				return nil, false // the cap counts each limit; and a mistake is one no more
 			}
@@ -58,7 +58,7 @@ func (o *oracle) compare(twin *history) {
 	}
 	var mixed []*asked
 	for _, a := range o.asked {
-		if slices.ContainsFunc(a.uses, func(u use) bool { return u.Cost > 0 && o.program.Rules[u.Rule].Mode == runtime.Enforce }) {
+		if slices.ContainsFunc(a.uses, func(u use) bool { return u.Cost > 0 && o.program.Rules[u.Rule].Mode == runtime.ModeEnforce }) {
 			mixed = append(mixed, a)
 		}
 	}

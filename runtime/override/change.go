@@ -85,7 +85,7 @@ func (c Change) At(now time.Time) runtime.KeyOverride {
 	}
 	switch {
 	case c.Block && !over("block"):
-		k.Enabled, k.Max, k.Mode = new(true), new(int64(0)), new(runtime.Enforce)
+		k.Enabled, k.Max, k.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
 	case c.Allow && !over("allow"):
 		k.Enabled = new(false)
 	}

@@ -17,19 +17,19 @@ func TestFieldsInForce(t *testing.T) {
 	type is = runtime.KeyOverride
 	start := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	max := func(n int64) is { return is{Max: &n} }
-	blocked := is{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.Enforce)}
+	blocked := is{Enabled: new(true), Max: new(int64(0)), Mode: new(runtime.ModeEnforce)}
 	const at1, at2, at3 = `"2026-11-22T14:00:01Z"`, `"2026-11-22T14:00:02Z"`, `"2026-11-22T14:00:03Z"`
 	for text, want := range map[string][4]is{ // at the start, and after 1, 2 and 3 s
 		`{"max": 7, "block": true}`:                                                             {blocked, blocked, blocked, blocked},
 		`{"max": 7, "block": false}`:                                                            {max(7), max(7), max(7), max(7)},
 		`{"max": 7, "block": true, "block_until": ` + at2 + `}`:                                 {blocked, blocked, max(7), max(7)},
 		`{"max": 7, "block": true, "until": ` + at2 + `}`:                                       {blocked, blocked, {}, {}},
-		`{"enabled": false, "mode": "shadow", "block": true, "block_until": ` + at1 + `}`:       {blocked, {Enabled: new(false), Mode: new(runtime.Shadow)}, {Enabled: new(false), Mode: new(runtime.Shadow)}, {Enabled: new(false), Mode: new(runtime.Shadow)}},
+		`{"enabled": false, "mode": "shadow", "block": true, "block_until": ` + at1 + `}`:       {blocked, {Enabled: new(false), Mode: new(runtime.ModeShadow)}, {Enabled: new(false), Mode: new(runtime.ModeShadow)}, {Enabled: new(false), Mode: new(runtime.ModeShadow)}},
 		`{"allow": true, "max": 7, "allow_until": ` + at1 + `}`:                                 {{Enabled: new(false), Max: new(int64(7))}, max(7), max(7), max(7)},
 		`{"allow": true, "block": true, "allow_until": ` + at3 + `, "block_until":` + at2 + `}`: {blocked, blocked, {Enabled: new(false)}, {}},
 		`{"max": 9, "max_then": 7, "until": ` + at2 + `}`:                                       {max(9), max(9), max(7), max(7)},
 		`{"max": 9, "max_then": 7, "max_until": ` + at1 + `, "mode": "shadow", "until": ` + at3 + `}`: {
-			{Max: new(int64(9)), Mode: new(runtime.Shadow)}, {Max: new(int64(7)), Mode: new(runtime.Shadow)}, {Max: new(int64(7)), Mode: new(runtime.Shadow)}, max(7)},
+			{Max: new(int64(9)), Mode: new(runtime.ModeShadow)}, {Max: new(int64(7)), Mode: new(runtime.ModeShadow)}, {Max: new(int64(7)), Mode: new(runtime.ModeShadow)}, max(7)},
 		`{"window": "5s", "window_then": "7s", "window_until": ` + at1 + `}`: {
 			{Window: new(5 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}, {Window: new(7 * time.Second)}},
 	} {

@@ -30,7 +30,7 @@ func TestEditor(t *testing.T) {
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
 	timed := func(e Edit) Edit { e.Until = soon; return e }
 	endless := func(e Edit) Edit { e.Endless = true; return e }
-	shadow := Edit{Set: runtime.KeyOverride{Mode: new(runtime.Shadow)}}
+	shadow := Edit{Set: runtime.KeyOverride{Mode: new(runtime.ModeShadow)}}
 	block, allow := Edit{Block: true}, Edit{Allow: true}
 	without := func(names ...string) *Edit { return &Edit{Clear: names} }
 	until := `,"until":"` + soon.UTC().Format(time.RFC3339) + `"}`
@@ -167,7 +167,7 @@ func TestEditorAndSource(t *testing.T) {
 			c.Window = new(time.Duration(rapid.Int64Range(int64(runtime.MinWindow), int64(runtime.MaxWindow)).Draw(t, "window")))
 		}
 		if c == (runtime.KeyOverride{}) || field(t, "mode") {
-			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow}).Draw(t, "mode"))
+			c.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow}).Draw(t, "mode"))
 		}
 		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)

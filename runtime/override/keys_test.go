@@ -22,7 +22,7 @@ import (
 
 var withKeys = runtime.Overrides{Rules: map[string]runtime.Override{
 	"a": {Max: new(int64(10)), Keys: map[string]runtime.KeyOverride{
-		"premium-*": {Max: new(int64(1000)), Window: new(5 * time.Second), Mode: new(runtime.Shadow)},
+		"premium-*": {Max: new(int64(1000)), Window: new(5 * time.Second), Mode: new(runtime.ModeShadow)},
 		"tenant-7":  {Enabled: new(false)},
 	}},
 	"b": {Keys: map[string]runtime.KeyOverride{"": {Max: new(int64(0))}, "x:*": {}}},

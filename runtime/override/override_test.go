@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 var full = runtime.Overrides{
 	Enabled: new(true),
 	Rules: map[string]runtime.Override{
-		"a":   {Enabled: new(false), Max: new(int64(0)), Window: new(7 * 24 * time.Hour), Mode: new(runtime.Shadow)},
-		"b.c": {Max: new(int64(12)), Window: new(90 * time.Second), Mode: new(runtime.Enforce)},
+		"a":   {Enabled: new(false), Max: new(int64(0)), Window: new(7 * 24 * time.Hour), Mode: new(runtime.ModeShadow)},
+		"b.c": {Max: new(int64(12)), Window: new(90 * time.Second), Mode: new(runtime.ModeEnforce)},
 		"d":   {},
 	},
 }

@@ -30,7 +30,7 @@ func (n *node) mode() (*runtime.Mode, error) {
 	if err := n.want(text, "text", "enforce, soft or shadow"); err != nil {
 		return nil, err
 	}
-	for _, m := range []runtime.Mode{runtime.Enforce, runtime.Soft, runtime.Shadow} {
+	for _, m := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
 		if n.text == m.String() {
 			return &m, nil
 		}

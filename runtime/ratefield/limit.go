@@ -39,8 +39,8 @@ func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
 	return Limit{
 		Rule: ev.Rule, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter,
-		Denied:  ev.Verdict == runtime.Denied,
-		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.Unavailable,
+		Denied:  ev.Verdict == runtime.VerdictDenied,
+		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.VerdictUnavailable,
 		resets:  ev.Algorithm == runtime.FixedWindow,
 		flight:  ev.Algorithm == runtime.Concurrency,
 	}, true

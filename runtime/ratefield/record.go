@@ -66,7 +66,7 @@ func (r *Record) Decided(ev runtime.DecisionEvent) {
 	}
 	if l.flight {
 		switch {
-		case ev.Verdict == runtime.Admitted && l.Counted:
+		case ev.Verdict == runtime.VerdictAdmitted && l.Counted:
 			l.since = time.Now()
 		case l.Denied:
 			l.RetryAfter = r.Holds.orNone().retryAfter(l.Rule, l.RetryAfter)

@@ -143,7 +143,7 @@ func (c *caller) network() (exempt, refused bool) {
 		return false, false
 	}
 	c.find()
-	return c.clients.networks.of(c.addr)
+	return c.clients.networks.lists(c.addr)
 }
 
 // client returns the client of a request from a peer. The header has these lines.

@@ -76,7 +76,7 @@ func TestFields(t *testing.T) {
 		{"two limits of which one refuses", []*runtime.Rule{{Name: "burst", Window: second, Max: 2}, {Name: "daily", Window: day, Max: 864}}, 3,
 			[]item{{"burst", params{"q": int64(2), "w": int64(1)}}, {"daily", params{"q": int64(864), "w": int64(86400)}}},
 			[]item{{"burst", params{"r": int64(0), "t": int64(1)}}}},
-		{"a limit that is only tried", []*runtime.Rule{{Name: "tried", Window: second, Max: 1, Mode: runtime.Shadow}}, 2, nil, nil},
+		{"a limit that is only tried", []*runtime.Rule{{Name: "tried", Window: second, Max: 1, Mode: runtime.ModeShadow}}, 2, nil, nil},
 		{"a limit that admits nobody", []*runtime.Rule{{Name: "x", Window: second, Max: 0}}, 1,
 			[]item{{"x", params{"q": int64(0), "w": int64(1)}}}, nil},
 	} {

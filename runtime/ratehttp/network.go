@@ -26,8 +26,8 @@ func (n *Networks) Exempt(networks ...netip.Prefix) { n.exempt.Store(canonicals(
 // or PERMISSION_DENIED, and charged to no limit.
 func (n *Networks) Refuse(networks ...netip.Prefix) { n.refused.Store(canonicals(networks)) }
 
-// of reports how the client with an address is treated.
-func (n *Networks) of(addr netip.Addr) (exempt, refused bool) {
+// lists reports how the client with an address is treated.
+func (n *Networks) lists(addr netip.Addr) (exempt, refused bool) {
 	if n == nil || !addr.IsValid() {
 		return false, false
 	}

@@ -48,7 +48,7 @@ func BenchmarkDecision(b *testing.B) {
 func BenchmarkObserver(b *testing.B) {
 	o := observer(b, sdk.NewMeterProvider(sdk.WithReader(sdk.NewManualReader())))
 	for _, source := range []runtime.Source{runtime.SourceStore, runtime.SourceRecalled} {
-		ev := runtime.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: runtime.Denied, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
+		ev := runtime.DecisionEvent{Rule: "employee.EmployeeService.GetByID", Verdict: runtime.VerdictDenied, Source: source, Cost: 1, Limit: 100, Remaining: 99, Latency: 300 * time.Microsecond}
 		b.Run(source.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -170,7 +170,7 @@ func TestAllocates(t *testing.T) {
 	ctx := context.Background()
 	for _, ev := range []runtime.DecisionEvent{
 		{Rule: "a", Source: runtime.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "a", Verdict: runtime.Denied, Source: runtime.SourceRecalled, Cost: 1},
+		{Rule: "a", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%v: %v allocations", ev.Source, n)

@@ -131,7 +131,7 @@ func (e *exporter) decided(ctx context.Context, ev runtime.DecisionEvent) {
 	if tally.Waited(&ev) {
 		e.durations.Record(ctx, ev.Latency.Seconds(), e.sources[ev.Source%maxSources]...)
 	}
-	if ev.Verdict == runtime.Denied {
+	if ev.Verdict == runtime.VerdictDenied {
 		denied(ctx, &ev)
 	}
 }

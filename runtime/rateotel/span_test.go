@@ -37,7 +37,7 @@ func TestSpan(t *testing.T) {
 	tracer := trace.NewTracerProvider(trace.WithSyncer(spans)).Tracer("test")
 	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(t, noop.NewMeterProvider())))
 	rule := &runtime.Rule{Name: "orders.Create", Window: time.Hour, Max: 3, Algorithm: runtime.FixedWindow}
-	hidden := &runtime.Rule{Name: "orders.Trial", Window: time.Hour, Max: 1, Mode: runtime.Shadow}
+	hidden := &runtime.Rule{Name: "orders.Trial", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 
 	ctx, span := tracer.Start(t.Context(), "request")
 	for _, limit := range []runtime.Limit{rule.Limit(nil), rule.Limit(nil).WithCost(3), rule.Limit(nil).WithCost(4), hidden.Limit(nil), hidden.Limit(nil)} {

@@ -169,9 +169,9 @@ func (act *Action) edit(key *runtime.Key) override.Edit {
 	case Unallow:
 		e.Clear = []string{"allow"}
 	case ShadowOn:
-		e.Set.Mode = new(runtime.Shadow)
+		e.Set.Mode = new(runtime.ModeShadow)
 	case ShadowOff:
-		e.Set.Mode = new(runtime.Enforce)
+		e.Set.Mode = new(runtime.ModeEnforce)
 	case Restore:
 		e.Remove = true
 	}

@@ -27,7 +27,7 @@ func TestBlockInShadow(t *testing.T) {
 	t.Parallel()
 	edits := &inForce{says: make(chan runtime.Overrides, 1)}
 	page := New(WithLogger(quiet), WithActions(func(*http.Request, Action) (string, error) { return "ada", nil }, edits))
-	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Mode: runtime.Shadow}
+	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Mode: runtime.ModeShadow}
 	newLimiter(t, page, rule)
 	if status, answer := post(page, `{"action":"block","rule":"r","key":"mallory"}`); status != 200 {
 		t.Fatalf("%d %s", status, answer)

@@ -18,13 +18,13 @@ const (
 // in a call which another limit denied.
 func column(verdict runtime.Verdict, source runtime.Source) (int, bool) {
 	switch {
-	case verdict == runtime.Unavailable || source == runtime.SourceFailure:
+	case verdict == runtime.VerdictUnavailable || source == runtime.SourceFailure:
 		return undecided, true
-	case verdict == runtime.Admitted:
+	case verdict == runtime.VerdictAdmitted:
 		return admitted, true
-	case verdict == runtime.Denied:
+	case verdict == runtime.VerdictDenied:
 		return denied, true
-	case verdict == runtime.ShadowDenied:
+	case verdict == runtime.VerdictShadowDenied:
 		return shadow, true
 	}
 	return 0, false

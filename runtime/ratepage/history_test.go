@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 		check("nothing", func(*runtime.Overrides) {})
 		check("a max", func(o *runtime.Overrides) { o.Rules["r01"] = runtime.Override{Max: new(int64(7))} }, "r01 > 7 per 2d")
 		check("another mode and a window", func(o *runtime.Overrides) {
-			o.Rules["r01"] = runtime.Override{Max: new(int64(7)), Mode: new(runtime.Shadow), Window: new(90 * time.Minute)}
+			o.Rules["r01"] = runtime.Override{Max: new(int64(7)), Mode: new(runtime.ModeShadow), Window: new(90 * time.Minute)}
 		}, "r01 7 per 2d > 7 per 1h30m, shadow")
 		check("keys, and nothing for the rule", func(o *runtime.Overrides) {
 			o.Rules["r01"] = runtime.Override{Keys: map[string]runtime.KeyOverride{"a": {Max: new(int64(0))}, "b": {Max: new(int64(0))}}}

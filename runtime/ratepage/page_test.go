@@ -154,7 +154,7 @@ func TestRules(t *testing.T) {
 			return runtime.Overrides{Rules: map[string]runtime.Override{
 				"changed": {Max: &most, Keys: map[string]runtime.KeyOverride{"x": {Max: &most}}},
 				"off":     {Enabled: new(false)},
-				"trial":   {Mode: new(runtime.Shadow)},
+				"trial":   {Mode: new(runtime.ModeShadow)},
 				"nobody":  {Max: new(int64(0))},
 			}}, nil
 		}), time.Hour))

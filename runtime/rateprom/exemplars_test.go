@@ -28,7 +28,7 @@ func TestExemplars(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := observer(t, registry, rateprom.WithExemplar(trace))
 	traced := func(id string) context.Context { return context.WithValue(t.Context(), traceKey{}, id) }
-	ev := runtime.DecisionEvent{Rule: "a\xff", Verdict: runtime.Denied, Source: runtime.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
+	ev := runtime.DecisionEvent{Rule: "a\xff", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Cost: 1, Limit: 1, Latency: 300 * time.Microsecond}
 	o.Decision(traced("4bf92f35"), ev)
 	o.Decision(t.Context(), ev)
 	ev.Latency = time.Minute
@@ -64,7 +64,7 @@ func TestAllocates(t *testing.T) {
 	ctx := t.Context()
 	for _, ev := range []runtime.DecisionEvent{
 		{Rule: "\u1000", Source: runtime.SourceStore, Cost: 3, Limit: 1, Latency: time.Millisecond},
-		{Rule: "unknown", Verdict: runtime.Denied, Source: runtime.SourceRecalled, Cost: 1},
+		{Rule: "unknown", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%s: %v allocations", ev.Rule, n)

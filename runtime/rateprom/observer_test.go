@@ -31,7 +31,7 @@ func TestOverrideMakesNoSeries(t *testing.T) {
 		limiter.Register(&runtime.Rule{Name: "a", Window: time.Second, Max: 10}, &runtime.Rule{Name: "b", Window: time.Second, Max: 10})
 		before := values(scrape(t, registry, text))
 		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
-			"a": {Max: new(int64(7)), Window: new(time.Minute), Mode: new(runtime.Shadow)}, "b": {Enabled: new(false)},
+			"a": {Max: new(int64(7)), Window: new(time.Minute), Mode: new(runtime.ModeShadow)}, "b": {Enabled: new(false)},
 		}})
 		time.Sleep(2 * time.Second)
 		after := values(scrape(t, registry, text))

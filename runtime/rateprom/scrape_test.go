@@ -31,7 +31,7 @@ func TestScrape(t *testing.T) {
 		defer func() { _ = limiter.Close() }()
 		create := &runtime.Rule{Name: "orders.Create", Window: 10 * time.Second, Max: 5}
 		export := &runtime.Rule{Name: "orders.Export", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency, Fail: runtime.FailLocal}
-		search := &runtime.Rule{Name: "orders.Search", Window: time.Minute, Max: 1000, Algorithm: runtime.TokenBucket, Mode: runtime.Shadow, Adaptive: half{}}
+		search := &runtime.Rule{Name: "orders.Search", Window: time.Minute, Max: 1000, Algorithm: runtime.TokenBucket, Mode: runtime.ModeShadow, Adaptive: half{}}
 		limiter.Register(create, export, search)
 		golden(t, "before.txt", scrape(t, registry, text))
 
@@ -50,7 +50,7 @@ func TestScrape(t *testing.T) {
 		_, _ = limiter.Take(ctx, export.Limit(nil))
 		store.broken = false
 		overrides.Store(&runtime.Overrides{Rules: map[string]runtime.Override{
-			"orders.Create": {Max: new(int64(50)), Window: new(time.Minute), Mode: new(runtime.Shadow)},
+			"orders.Create": {Max: new(int64(50)), Window: new(time.Minute), Mode: new(runtime.ModeShadow)},
 			"orders.Search": {Enabled: new(false)},
 		}})
 		time.Sleep(1500 * time.Millisecond)
@@ -63,7 +63,7 @@ func TestScrape(t *testing.T) {
 		o.Memory(runtime.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true})
 		o.Panic(runtime.PanicEvent{In: "override source"})
 		o.Failure(ctx, runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOther, Settling: true})
-		o.Decision(ctx, runtime.DecisionEvent{Rule: "orders.Create", Verdict: runtime.Denied, Source: runtime.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
+		o.Decision(ctx, runtime.DecisionEvent{Rule: "orders.Create", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
 		golden(t, "after.txt", scrape(t, registry, text))
 		if err := limiter.Refund(ctx, d, export.Limit(nil).WithCost(2)); err != nil {
 			t.Error(err)

@@ -79,7 +79,7 @@ func (s *Server) Begin(ctx context.Context, method string, peer ratehttp.Peer) (
 }
 
 // Charge charges the limits of [WithLimits] for an event of the call, where several
-// of them mean any. Msg is the message, or nil. The error is that of
+// applied them mean any. Msg is the message, or nil. The error is that of
 // [runtime.Limiter.Take], or [ratehttp.ErrNetworkRefused].
 func (c *Call) Charge(ctx context.Context, on Event, msg any) error {
 	if c.barred != nil {
@@ -98,7 +98,7 @@ func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error
 	limits, permits := few[:0], false
 	for i := range by.limits {
 		if l := &by.limits[i]; l.charges(on) && l.matches(c.method) {
-			limits = append(limits, l.of(ctx, msg))
+			limits = append(limits, l.applied(ctx, msg))
 			permits = permits || l.Rule.Algorithm == runtime.Concurrency
 		}
 	}

@@ -61,7 +61,7 @@ func TestFields(t *testing.T) {
 			limit: `"x";r=2;t=20`, policy: `"x";q=5;w=50`},
 		{name: "fixed window", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 4, Algorithm: runtime.FixedWindow}},
 			limit: `"x";r=3;t=3600`, policy: `"x";q=4;w=3600`},
-		{name: "shadow", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 4, Mode: runtime.Shadow}}},
+		{name: "shadow", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 4, Mode: runtime.ModeShadow}}},
 		{name: "never", calls: 1, rules: []*runtime.Rule{{Name: "x", Window: time.Hour, Max: 0}},
 			policy: `"x";q=0;w=3600`},
 		{name: "hidden", calls: 1, opts: []raterpc.Option{raterpc.WithoutFields()}, rules: []*runtime.Rule{log}},

@@ -95,9 +95,9 @@ func (l *Limit) charges(on Event) bool {
 	return on&l.On != 0
 }
 
-// of returns the limit for an event with a message. A panic in a function of the
+// applied returns the limit for an event with a message. A panic in a function of the
 // program makes its key invalid.
-func (l *Limit) of(ctx context.Context, msg any) (limit runtime.Limit) {
+func (l *Limit) applied(ctx context.Context, msg any) (limit runtime.Limit) {
 	defer func() {
 		if recover() != nil {
 			limit = l.Rule.Limit(runtime.NewKey().AddInvalid("the Key or Cost function for " + l.Method + " panicked"))

@@ -48,13 +48,13 @@ func (l *Limiter) NothingElse() {
 // policy let pass.
 func (c *Check) Admitted(n int) *Check {
 	c.limiter.store.t.Helper()
-	return c.Verdict(runtime.Admitted, n)
+	return c.Verdict(runtime.VerdictAdmitted, n)
 }
 
 // Denied checks how many calls the limit denied.
 func (c *Check) Denied(n int) *Check {
 	c.limiter.store.t.Helper()
-	return c.Verdict(runtime.Denied, n)
+	return c.Verdict(runtime.VerdictDenied, n)
 }
 
 // Verdict checks how many calls had this outcome.

@@ -16,7 +16,7 @@ import (
 var (
 	orders  = &runtime.Rule{Name: "orders", Window: 10 * time.Second, Max: 2}
 	reports = &runtime.Rule{Name: "reports", Prefix: "rep:", Window: time.Minute, Max: 10, Algorithm: runtime.TokenBucket}
-	trial   = &runtime.Rule{Name: "trial", Window: time.Minute, Max: 1, Mode: runtime.Shadow}
+	trial   = &runtime.Rule{Name: "trial", Window: time.Minute, Max: 1, Mode: runtime.ModeShadow}
 	jobs    = &runtime.Rule{Name: "jobs", Window: time.Second, Max: 1, Algorithm: runtime.Concurrency}
 	strict  = &runtime.Rule{Name: "strict", Window: time.Minute, Max: 2, Fail: runtime.FailClosed}
 	lonely  = &runtime.Rule{Name: "lonely", Window: time.Minute, Max: 2, Fail: runtime.FailLocal}
@@ -95,13 +95,13 @@ func TestChecks(t *testing.T) {
 			three(t, l)
 			_, _ = take(t, l, orders.Limit(key("ann")), reports.Limit(key("ann")))
 			l.Check("orders").Denied(2)
-			l.Check("reports").Verdict(runtime.NotCharged, 1).Admitted(0).Cost(0).Verdict(runtime.NotCharged, 2)
+			l.Check("reports").Verdict(runtime.VerdictNotCharged, 1).Admitted(0).Cost(0).Verdict(runtime.VerdictNotCharged, 2)
 		}, want: []string{"1 calls were not_charged, want 2"}},
 		{name: "shadow", do: func(t testing.TB, l *ratetest.Limiter) {
 			for range 3 {
 				_, _ = take(t, l, trial.Limit(nil))
 			}
-			l.Check("trial").Admitted(1).Denied(0).Verdict(runtime.ShadowDenied, 2).Keys("")
+			l.Check("trial").Admitted(1).Denied(0).Verdict(runtime.VerdictShadowDenied, 2).Keys("")
 		}},
 		{name: "refunded", do: func(t testing.TB, l *ratetest.Limiter) {
 			limit := reports.Limit(key("ann")).WithCost(4)

@@ -184,7 +184,7 @@ func TestWaitOutsideBubble(t *testing.T) {
 	impatient := &runtime.Rule{Name: "impatient", Window: time.Hour, Max: 1, Wait: time.Minute}
 	permit := &runtime.Rule{Name: "permit", Window: time.Hour, Max: 1, Wait: time.Hour, Algorithm: runtime.Concurrency}
 	local := &runtime.Rule{Name: "local", Window: time.Hour, Max: 6, Algorithm: runtime.LeakyBucket, Wait: 15 * time.Minute, Fail: runtime.FailLocal}
-	shadow := &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Wait: 2 * time.Hour, Mode: runtime.Shadow}
+	shadow := &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Wait: 2 * time.Hour, Mode: runtime.ModeShadow}
 	for _, c := range []struct {
 		rule  *runtime.Rule
 		gone  bool

@@ -58,7 +58,7 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 		if !errors.Is(err, runtime.ErrLimited) || d.Rule != "orders" {
 			t.Errorf("%+v, %v", d, err)
 		}
-		l.Check("reports").Verdict(runtime.NotCharged, 1).Cost(0)
+		l.Check("reports").Verdict(runtime.VerdictNotCharged, 1).Cost(0)
 		if d, _ := l.Peek(t.Context(), reports.Limit(nil)); d.Remaining != 10 {
 			t.Errorf("%d of 10 reports are left", d.Remaining)
 		}
@@ -66,7 +66,7 @@ func TestScriptOfSeveralLimits(t *testing.T) {
 		if _, err := take(t, l, trial.Limit(nil), reports.Limit(nil)); err != nil {
 			t.Error(err)
 		}
-		l.Check("trial").Verdict(runtime.ShadowDenied, 1)
+		l.Check("trial").Verdict(runtime.VerdictShadowDenied, 1)
 		l.Check("reports").Cost(1)
 	})
 }
@@ -100,7 +100,7 @@ func TestUnavailable(t *testing.T) {
 			t.Errorf("class %v", class)
 		}
 		l.Check("orders").Admitted(1).Cost(0)
-		l.Check("strict").Verdict(runtime.Unavailable, 1)
+		l.Check("strict").Verdict(runtime.VerdictUnavailable, 1)
 	})
 }
 

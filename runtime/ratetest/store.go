@@ -226,7 +226,7 @@ func (s *store) Decided(r *runtime.Rule, key string, at int64, ev runtime.Decisi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.decided(s.since(), partsOf(r, key), at != 0, ev)
-	if !s.bubble && ev.Source == runtime.SourceLocal && ev.Verdict == runtime.Denied && ev.RetryAfter <= r.Wait {
+	if !s.bubble && ev.Source == runtime.SourceLocal && ev.Verdict == runtime.VerdictDenied && ev.RetryAfter <= r.Wait {
 		s.reportWaiting(r.Name, "for "+period(ev.RetryAfter))
 	}
 }

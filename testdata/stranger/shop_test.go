@@ -119,7 +119,7 @@ func TestExportsWhileRedisIsGone(t *testing.T) {
 	if !errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("it must not run without a count: %v", err)
 	}
-	limiter.Check("shop.export.daily").Verdict(runtime.Unavailable, 1)
+	limiter.Check("shop.export.daily").Verdict(runtime.VerdictUnavailable, 1)
 }
 
 func TestFrontPage(t *testing.T) {

@@ -53,7 +53,7 @@ const (
 
 var rules = map[string]runtime.Rule{
 	"log":     {},
-	"packed":  {Storage: runtime.Packed},
+	"packed":  {Storage: runtime.StoragePacked},
 	"counter": {Algorithm: runtime.SlidingCounter},
 	"window":  {Algorithm: runtime.FixedWindow},
 	"permits": {Algorithm: runtime.Concurrency},

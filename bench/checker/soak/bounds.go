@@ -70,7 +70,7 @@ func (e *entry) wrong(k *kind, c *circumstance) bool {
 	switch {
 	case e.Fate == strange, e.End-e.Begin > longest.Microseconds():
 		return true
-	case e.Fate == denied && (k.rule.Mode == runtime.Shadow || e.Wait <= 0):
+	case e.Fate == denied && (k.rule.Mode == runtime.ModeShadow || e.Wait <= 0):
 		return true
 	case k.changes && !e.undecided() && e.Begin > c.changed+slack && c.changed > 0:
 		return e.Limit != c.max

@@ -89,7 +89,7 @@ func TestJudge(t *testing.T) {
 	}
 	for i := range kinds {
 		// What a partner is charged its pair is too, which comes first.
-		never := kinds[i].fresh || kinds[i].rule.Mode == runtime.Shadow || i == kindPartner
+		never := kinds[i].fresh || kinds[i].rule.Mode == runtime.ModeShadow || i == kindPartner
 		if (denials[uint8(i)] == 0) != never {
 			t.Errorf("%s: %d denials", kinds[i].rule.Name, denials[uint8(i)])
 		}

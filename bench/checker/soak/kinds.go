@@ -63,7 +63,7 @@ var kinds = []kind{
 	kindLocal:   {rule: with(log("local"), func(r *runtime.Rule) { r.Fail = runtime.FailLocal }), most: most, room: most + 1, cost: 1},
 
 	{rule: with(log("exact zset"), nil), history: judge.NewLogHistory, cost: maxCost},
-	{rule: with(log("exact packed"), func(r *runtime.Rule) { r.Storage = runtime.Packed }), history: judge.NewLogHistory, cost: maxCost},
+	{rule: with(log("exact packed"), func(r *runtime.Rule) { r.Storage = runtime.StoragePacked }), history: judge.NewLogHistory, cost: maxCost},
 	{rule: with(log("exact fixed"), func(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }), history: judge.NewFixedHistory, cost: maxCost},
 
 	{rule: counter("counter", runtime.EqualBuckets(60)), most: most, room: most + 1, cost: maxCost},
@@ -79,8 +79,8 @@ var kinds = []kind{
 	}), most: 2*most + queued, room: queued + 1, cost: 1},
 	{rule: log("refunded"), most: most, room: most + 1, cost: maxCost, refund: true},
 	{rule: with(log("settled"), func(r *runtime.Rule) { r.Algorithm = runtime.LeakyBucket }), most: 2 * most, room: most, cost: maxCost, settle: true},
-	{rule: with(log("blocking"), func(r *runtime.Rule) { r.Storage, r.Block = runtime.Packed, blocked }), most: most, room: most + 1, cost: maxCost},
-	{rule: with(log("shadow"), func(r *runtime.Rule) { r.Mode = runtime.Shadow }), most: 1 << 40, room: 1 << 40, cost: maxCost},
+	{rule: with(log("blocking"), func(r *runtime.Rule) { r.Storage, r.Block = runtime.StoragePacked, blocked }), most: most, room: most + 1, cost: maxCost},
+	{rule: with(log("shadow"), func(r *runtime.Rule) { r.Mode = runtime.ModeShadow }), most: 1 << 40, room: 1 << 40, cost: maxCost},
 	{rule: log("fresh"), most: most, room: most + 1, cost: maxCost, fresh: true},
 }
 

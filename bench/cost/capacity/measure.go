@@ -29,7 +29,7 @@ type way struct {
 
 var ways = []way{
 	{"`sliding-log` `storage=zset`", runtime.Rule{}},
-	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.Packed}},
+	{"`sliding-log` `storage=packed`", runtime.Rule{Storage: runtime.StoragePacked}},
 	{"`sliding-counter` `buckets=60`", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"`fixed-window`", runtime.Rule{Algorithm: runtime.FixedWindow}},
 	{"`token-bucket`", runtime.Rule{Algorithm: runtime.TokenBucket}},

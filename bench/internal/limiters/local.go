@@ -31,7 +31,7 @@ const (
 func Locals(s Server) []Local {
 	var all []Local
 	for _, w := range ways {
-		if w.rule.Storage != runtime.ZSET {
+		if w.rule.Storage != runtime.StorageZSET {
 			continue // a memory store has one way to keep a log
 		}
 		name := "rategen " + w.name

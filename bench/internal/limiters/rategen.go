@@ -17,7 +17,7 @@ type way struct {
 
 var ways = []way{
 	{"sliding-log zset", "exact", runtime.Rule{}},
-	{"sliding-log packed", "exact", runtime.Rule{Storage: runtime.Packed}},
+	{"sliding-log packed", "exact", runtime.Rule{Storage: runtime.StoragePacked}},
 	{"sliding-counter", "60 buckets", runtime.Rule{Algorithm: runtime.SlidingCounter}},
 	{"fixed-window", "counter", runtime.Rule{Algorithm: runtime.FixedWindow}},
 	{"token-bucket", "GCRA", runtime.Rule{Algorithm: runtime.TokenBucket}},

@@ -32,7 +32,7 @@ type Compared struct {
 func (c *Compared) Send(ctx context.Context, to string) error {
 	newRefused := false
 	err := c.Next.Send(runtime.WithRecorder(ctx, func(ev runtime.DecisionEvent) {
-		newRefused = newRefused || ev.Verdict == runtime.ShadowDenied
+		newRefused = newRefused || ev.Verdict == runtime.VerdictShadowDenied
 	}), to)
 	switch oldRefused := c.OldRefused(err); {
 	case oldRefused && newRefused:

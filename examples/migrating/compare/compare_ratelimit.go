@@ -20,7 +20,7 @@ var mailerSendLimit = &runtime.Rule{
 	Window:    time.Minute,
 	Max:       5,
 	Algorithm: runtime.TokenBucket,
-	Mode:      runtime.Shadow,
+	Mode:      runtime.ModeShadow,
 }
 
 // RateLimitedMailer is a Mailer that admits calls within the limits declared

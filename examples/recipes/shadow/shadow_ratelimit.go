@@ -19,7 +19,7 @@ var searchFindLimit = &runtime.Rule{
 	Prefix: "rate_limit:shadow.Search.Find:",
 	Window: time.Minute,
 	Max:    5,
-	Mode:   runtime.Shadow,
+	Mode:   runtime.ModeShadow,
 }
 
 // RateLimitedSearch is a Search that admits calls within the limits declared

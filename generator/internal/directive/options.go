@@ -42,7 +42,7 @@ var Options = []Option{{
 	Doc:     "how Redis stores a `sliding-log`: `zset` is readable by hand, `packed` is smallest and fastest",
 	Default: "`zset`", algorithms: []string{spec.SlidingLog},
 	parse: text(parseStorage), unset: "zset",
-	field: "Storage", code: names{"packed": {naming.RuntimePath, "Packed"}}.code,
+	field: "Storage", code: names{"packed": {naming.RuntimePath, "StoragePacked"}}.code,
 	says: says{TopicRedis: storageSays},
 }, {
 	Name: "resolution", guesses: "precision granularity", counts: true, Value: "DURATION",
@@ -128,7 +128,7 @@ var Options = []Option{{
 	Doc:     "`enforce` refuses calls; `shadow` only counts and reports them, to try a limit out; `soft` also reports them to the method, by `runtime.Exceeded`",
 	Default: "`enforce`",
 	parse:   oneOf("enforce", "soft", "shadow"), unset: "enforce",
-	field: "Mode", code: names{"soft": {naming.RuntimePath, "Soft"}, "shadow": {naming.RuntimePath, "Shadow"}}.code,
+	field: "Mode", code: names{"soft": {naming.RuntimePath, "ModeSoft"}, "shadow": {naming.RuntimePath, "ModeShadow"}}.code,
 	brief: modeBrief,
 	says:  says{TopicRefusal: modeSays},
 }, {

@@ -62,7 +62,7 @@ func distance(tb testing.TB, server *redistest.Server, d Distance, lasts time.Du
 	defer client.Close()
 	var openings atomic.Int64
 	limiter := runtime.New(runtime.NewRedisStore(client), runtime.WithLogger(silent), countOpenings(&openings))
-	rule := &runtime.Rule{Name: "distance", Prefix: "distance:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.Packed}
+	rule := &runtime.Rule{Name: "distance", Prefix: "distance:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.StoragePacked}
 
 	var mu sync.Mutex
 	var took []time.Duration
@@ -149,7 +149,7 @@ func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 		openings.Add(1)
 		opened.CompareAndSwap(0, int64(time.Since(start)))
 	})))
-	rule := &runtime.Rule{Name: "stall", Prefix: "stall:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.Packed}
+	rule := &runtime.Rule{Name: "stall", Prefix: "stall:", Window: time.Hour, Max: runtime.MaxLog, Storage: runtime.StoragePacked}
 
 	stop := make(chan struct{})
 	var during, others atomic.Int64

@@ -29,14 +29,14 @@ type batch struct {
 
 	denied []*Waiter // see dropDenied
 
-	permit breaker.Permit // the newest of the waiters'
-	room   int64          // for more work
-	mixed  bool           // the groups are of several operations
-	groups []*group
-	spare  []*group
-	at     map[groupKey]*group
-	send   []*script.Execution
-	last   index
+	permission breaker.Permission // the newest of the waiters'
+	room       int64              // for more work
+	mixed      bool               // the groups are of several operations
+	groups     []*group
+	spare      []*group
+	at         map[groupKey]*group
+	send       []*script.Execution
+	last       index
 }
 
 var batches = sync.Pool{New: func() any { return &batch{at: make(map[groupKey]*group)} }}
@@ -82,7 +82,7 @@ func (b *batch) take(w *Waiter) bool {
 	work, ok := g.add(w, &b.last, room)
 	if ok {
 		b.room -= work
-		b.permit = max(b.permit, w.permit)
+		b.permission = max(b.permission, w.permission)
 	}
 	return ok
 }
@@ -129,7 +129,7 @@ func (b *batch) unload() {
 	clear(b.at)
 	clear(b.send)
 	b.last.clear()
-	b.groups, b.send, b.room, b.mixed, b.permit = b.groups[:0], b.send[:0], terms.MaxWork, false, 0
+	b.groups, b.send, b.room, b.mixed, b.permission = b.groups[:0], b.send[:0], terms.MaxWork, false, 0
 }
 
 // free gives the batch back.

@@ -214,16 +214,16 @@ func (b *Batcher) Do(ctx context.Context, w *Waiter) error {
 // Start has a sealed waiter's calls executed; Wait is due. If inline is true it may
 // execute them before it returns.
 func (b *Batcher) Start(ctx context.Context, w *Waiter, inline bool) error {
-	permit, ok := b.Breaker.Allow(w.arrived)
+	permission, ok := b.Breaker.Allow(w.arrived)
 	if !ok {
 		w.Free()
 		return breaker.ErrOpen
 	}
-	w.permit, w.due = permit, w.arrived+b.cfg.Timeout
-	inline = b.patience(ctx, w) && inline && !permit.Probe()
+	w.permission, w.due = permission, w.arrived+b.cfg.Timeout
+	inline = b.patience(ctx, w) && inline && !permission.Probe()
 	own, err := b.join(w, inline)
 	if err != nil {
-		b.Breaker.Cancel(permit)
+		b.Breaker.Cancel(permission)
 		w.Free()
 		return err
 	}

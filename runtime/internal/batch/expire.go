@@ -39,10 +39,10 @@ func (b *Batcher) expire() {
 	now := clock.Now()
 	failed, canceled := b.expired(now)
 	for _, own := range failed {
-		b.Breaker.Failure(own.permit, own.sent)
+		b.Breaker.Failure(own.permission, own.sent)
 	}
-	for _, permit := range canceled {
-		b.Breaker.Cancel(permit)
+	for _, permission := range canceled {
+		b.Breaker.Cancel(permission)
 	}
 	if len(canceled) > 0 {
 		b.Breaker.Check(now)
@@ -51,13 +51,13 @@ func (b *Batcher) expire() {
 
 // evidence is what the breaker learns of a batch.
 type evidence struct {
-	permit breaker.Permit
-	sent   time.Duration
+	permission breaker.Permission
+	sent       time.Duration
 }
 
 // expired returns the batches that are overdue since, and the permits of the
 // waiters whose time was over before they were sent.
-func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permit) {
+func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permission) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = 0
@@ -94,17 +94,17 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			own.overdue, b.failing = true, true
 			b.recent.Store(0)
 			if !own.yielded { // the server has not sent it elsewhere
-				failed = append(failed, evidence{own.newestPermit(), own.sent})
+				failed = append(failed, evidence{own.newestPermission(), own.sent})
 			}
 			b.yield(own)
 		}
 	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *Waiter) bool {
-		permit := w.permit
+		permission := w.permission
 		if !over(w) {
 			return false
 		}
-		canceled = append(canceled, permit)
+		canceled = append(canceled, permission)
 		return true
 	})
 	if !b.startBase() && b.lingering(now) {

@@ -93,7 +93,7 @@ func (b *Batcher) send(ctx context.Context, client redis.UniversalClient, execut
 // this one.
 func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 	redirected := b.resend(ctx, own)
-	permit, sent, took, err := own.permit, own.sent, own.age(), own.err()
+	permission, sent, took, err := own.permission, own.sent, own.age(), own.err()
 	how := failed
 	switch {
 	case redirected:
@@ -115,20 +115,20 @@ func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 	}
 	switch {
 	case how == answered && overdue:
-		b.Breaker.Late(permit)
+		b.Breaker.Late(permission)
 	case how == answered:
-		b.Breaker.Success(permit)
+		b.Breaker.Success(permission)
 		b.warm(took)
 	case how == failed && !overdue:
-		b.Breaker.Failure(permit, sent)
+		b.Breaker.Failure(permission, sent)
 	}
 	return kept
 }
 
-// newestPermit returns the permit of a batch whose waiters are still registered.
-func (b *batch) newestPermit() (newest breaker.Permit) {
+// newestPermission returns the permission of a batch whose waiters are still registered.
+func (b *batch) newestPermission() (newest breaker.Permission) {
 	for _, w := range b.waiters {
-		newest = max(newest, w.permit)
+		newest = max(newest, w.permission)
 	}
 	return newest
 }
@@ -185,9 +185,9 @@ func (b *Batcher) dropDenied(own *batch) int {
 	}
 	b.unregister(own, own.denied)
 	for i, w := range own.denied {
-		permit := w.permit // the waiter is its caller's once that is told
+		permission := w.permission // the waiter is its caller's once that is told
 		if w.finish(nil, false) {
-			b.Breaker.Cancel(permit)
+			b.Breaker.Cancel(permission)
 		}
 		own.denied[i] = nil
 	}

@@ -177,9 +177,9 @@ func (b *Batcher) redirect(own *batch, err error) {
 	switch {
 	case overdue:
 	case script.Answered(err):
-		b.Breaker.Success(own.permit)
+		b.Breaker.Success(own.permission)
 	default:
-		b.Breaker.Failure(own.permit, own.sent)
+		b.Breaker.Failure(own.permission, own.sent)
 	}
 	for _, g := range done {
 		b.tell(own, g)

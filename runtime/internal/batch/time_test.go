@@ -242,7 +242,7 @@ func TestLateInline(t *testing.T) {
 			w.SetKey([]byte("k"))
 			w.EndCall(false)
 			w.Seal()
-			w.permit, _ = s.Breaker.Allow(w.arrived)
+			w.permission, _ = s.Breaker.Allow(w.arrived)
 			w.due = w.arrived + timeout
 			own, err := s.join(w, true)
 			if own == nil {

@@ -25,14 +25,14 @@ type Waiter struct {
 	done  chan struct{} // receives a value when there is something to see in state
 
 	groupKey
-	charges []terms.Charge // of all calls
-	ended   int            // how many of them belong to Calls
-	keys    []byte         // of all charges
-	work    int64          // see terms.Charge.Work
-	arrived time.Duration  // when its caller did
-	due     time.Duration  // when its caller's time is over
-	permit  breaker.Permit
-	lingers bool // it has waited for as long as the batcher's linger
+	charges    []terms.Charge // of all calls
+	ended      int            // how many of them belong to Calls
+	keys       []byte         // of all charges
+	work       int64          // see terms.Charge.Work
+	arrived    time.Duration  // when its caller did
+	due        time.Duration  // when its caller's time is over
+	permission breaker.Permission
+	lingers    bool // it has waited for as long as the batcher's linger
 
 	// The memory of most waiters stands together: other processors read it.
 	call   [1]terms.Call
@@ -156,7 +156,7 @@ func (w *Waiter) wait(ctx context.Context, b *breaker.Breaker) error {
 		case <-w.done:
 		case <-end:
 			if w.state.CompareAndSwap(pending, claimed) {
-				b.Cancel(w.permit)
+				b.Cancel(w.permission)
 				return ctx.Err()
 			}
 			end = nil // it is being told

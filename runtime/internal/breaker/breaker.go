@@ -67,21 +67,21 @@ func New(timeout time.Duration, changed func(open bool)) *Breaker {
 // Open reports whether the breaker is open.
 func (b *Breaker) Open() bool { return b.state.Load()%2 == 1 }
 
-// A Permit is the state of a breaker when it permitted a call.
-type Permit uint64
+// A Permission is the state of a breaker when it permitted a call.
+type Permission uint64
 
 // Probe reports whether the call is a probe.
-func (p Permit) Probe() bool { return p%2 == 1 }
+func (p Permission) Probe() bool { return p%2 == 1 }
 
 // Allow reports whether a call that arrived at an instant may go to Redis. If so
 // the breaker must learn the outcome, by Success, Failure or Cancel.
-func (b *Breaker) Allow(now time.Duration) (Permit, bool) {
+func (b *Breaker) Allow(now time.Duration) (Permission, bool) {
 	if b.failing.Load() != 0 {
 		b.Check(now)
 	}
 	state := b.state.Load()
 	if state%2 == 0 {
-		return Permit(state), true
+		return Permission(state), true
 	}
 	if int64(now) < b.probeAt.Load() {
 		return 0, false
@@ -89,18 +89,18 @@ func (b *Breaker) Allow(now time.Duration) (Permit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if state = b.state.Load(); state%2 == 0 {
-		return Permit(state), true
+		return Permission(state), true
 	}
 	if int64(now) < b.probeAt.Load() {
 		return 0, false
 	}
 	b.next = int64(now) + interval()
 	b.probeAt.Store(b.next + int64(b.timeout))
-	return Permit(b.state.Add(2)), true
+	return Permission(b.state.Add(2)), true
 }
 
 // Success says that Redis has answered in time, if only with an error.
-func (b *Breaker) Success(p Permit) {
+func (b *Breaker) Success(p Permission) {
 	if !p.Probe() && b.failing.Load() == 0 {
 		return
 	}
@@ -109,10 +109,10 @@ func (b *Breaker) Success(p Permit) {
 	}
 }
 
-func (b *Breaker) succeed(p Permit) (closed bool) {
+func (b *Breaker) succeed(p Permission) (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if Permit(b.state.Load()) != p {
+	if Permission(b.state.Load()) != p {
 		return false
 	}
 	b.failing.Store(0)
@@ -124,10 +124,10 @@ func (b *Breaker) succeed(p Permit) (closed bool) {
 }
 
 // Failure says that a batch which was sent at an instant got no answer in time.
-func (b *Breaker) Failure(p Permit, sent time.Duration) {
+func (b *Breaker) Failure(p Permission, sent time.Duration) {
 	b.mu.Lock()
 	switch {
-	case Permit(b.state.Load()) != p:
+	case Permission(b.state.Load()) != p:
 	case p.Probe():
 		b.state.Add(2) // should the answer still come, it comes too late
 		b.probeAt.Store(b.next)
@@ -144,23 +144,23 @@ func (b *Breaker) Failure(p Permit, sent time.Duration) {
 }
 
 // Late says that the answer to a batch came after it had failed.
-func (b *Breaker) Late(p Permit) {
+func (b *Breaker) Late(p Permission) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if Permit(b.state.Load()) == p && !p.Probe() {
+	if Permission(b.state.Load()) == p && !p.Probe() {
 		b.lateAt = int64(clock.Now())
 	}
 }
 
 // Cancel says that nothing can be said: the call never reached Redis. After a
 // probe another may pass.
-func (b *Breaker) Cancel(p Permit) {
+func (b *Breaker) Cancel(p Permission) {
 	if !p.Probe() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if Permit(b.state.Load()) == p {
+	if Permission(b.state.Load()) == p {
 		b.probeAt.Store(b.next)
 	}
 }

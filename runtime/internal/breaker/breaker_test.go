@@ -29,7 +29,7 @@ func newSubject(t testing.TB) *subject {
 	return s
 }
 
-func (s *subject) mustAllow() Permit {
+func (s *subject) mustAllow() Permission {
 	s.t.Helper()
 	p, ok := s.Allow(clock.Now())
 	if !ok {
@@ -226,7 +226,7 @@ func TestStaleEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newSubject(t)
 		sent := clock.Now()
-		early := make([]Permit, 20)
+		early := make([]Permission, 20)
 		for i := range early {
 			early[i] = b.mustAllow()
 		}

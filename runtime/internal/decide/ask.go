@@ -273,4 +273,4 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 }
 
 // Resting returns why a plan's limit in shadow mode is left out of calls now, or nil.
-func (e *Engine) Resting(p *plan.Plan, now time.Duration) error { return e.rests.of(p.Declared, now) }
+func (e *Engine) Resting(p *plan.Plan, now time.Duration) error { return e.rests.why(p.Declared, now) }

@@ -35,8 +35,8 @@ type rest struct {
 	err   atomic.Pointer[error]
 }
 
-// of returns why a limit is left out, or nil.
-func (r *rests) of(declared unsafe.Pointer, now time.Duration) error {
+// why returns why a limit is left out, or nil.
+func (r *rests) why(declared unsafe.Pointer, now time.Duration) error {
 	if one := r.find(declared); one != nil && int64(now) < one.until.Load() {
 		return *one.err.Load()
 	}

@@ -4,7 +4,7 @@
 //
 // A denial answers calls of the same cost and terms, so that the RetryAfter that
 // it gives is exact. It is fresh for at most as long as the memory is told to
-// trust it. Then it is stale: one call renews it, which means that it asks Redis,
+// trust it. Then it is stale: one call rechecks it, which means that it asks Redis,
 // and the others still go by it until that is answered. Times count from before
 // Redis was asked, and so are never later than Redis's own.
 package denials
@@ -38,16 +38,16 @@ type Memory struct {
 }
 
 // A denial holds for charges of its terms and cost before an instant. But for
-// renewing it never changes.
+// rechecking it never changes.
 type denial struct {
-	terms     terms.Terms
-	cost      int64
-	remaining int64
-	fits      time.Duration // when the charge fits
-	whole     time.Duration // when the limit is whole again
-	until     time.Duration // how long it is fresh: never longer than fits
-	blocked   bool
-	renewing  atomic.Bool // a call asks whether it still holds
+	terms      terms.Terms
+	cost       int64
+	remaining  int64
+	fits       time.Duration // when the charge fits
+	whole      time.Duration // when the limit is whole again
+	until      time.Duration // how long it is fresh: never longer than fits
+	blocked    bool
+	rechecking atomic.Bool // a call asks whether it still holds
 }
 
 // New returns an empty memory that trusts a denial for at most trust.
@@ -70,11 +70,11 @@ type Lookup uint8
 const (
 	// Fresh ones may.
 	Fresh Lookup = iota
-	// Renewed ones may too: stale ones that another call renews.
-	Renewed
-	// Renewing is Renewed, and the charge renews a stale denial that no other
-	// call renews. Its call must then be released.
-	Renewing
+	// Rechecked ones may too: stale ones that another call rechecks.
+	Rechecked
+	// Rechecking is Rechecked, and the charge rechecks a stale denial that no other
+	// call rechecks. Its call must then be released.
+	Rechecking
 	// Unanswered: all that still hold may, also those of a lower cost, since
 	// Redis does not respond. RetryAfter is then the least possible.
 	Unanswered
@@ -86,7 +86,7 @@ func (m *Memory) Empty() bool { return !m.table.used.Load() }
 // Denies reports whether a charge to a key is known to be denied, and then fills
 // in its result.
 func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup Lookup) bool {
-	c.Renews = false
+	c.Rechecks = false
 	if c.Shadow {
 		return false
 	}
@@ -98,15 +98,15 @@ func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup L
 		if lookup == Fresh {
 			return false
 		}
-		if !n.renewing.Load() {
-			if lookup != Renewing {
+		if !n.rechecking.Load() {
+			if lookup != Rechecking {
 				return false
 			}
-			if c.Renews = n.renewing.CompareAndSwap(false, true); c.Renews {
+			if c.Rechecks = n.rechecking.CompareAndSwap(false, true); c.Rechecks {
 				return false
 			}
 		}
-		runtime.Gosched() // a flood of denied calls must not keep the renewing one from its answer
+		runtime.Gosched() // a flood of denied calls must not keep the rechecking one from its answer
 	}
 	r := &c.Result // set in place, since a copy waits for what was just written
 	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
@@ -174,8 +174,8 @@ func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	if m.Empty() {
 		return false
 	}
-	if !m.known(charges, now, Renewed) {
-		if !m.known(charges, now, Renewing) {
+	if !m.known(charges, now, Rechecked) {
+		if !m.known(charges, now, Rechecking) {
 			return false
 		}
 		m.release(charges)
@@ -183,19 +183,19 @@ func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	return true
 }
 
-// Release lets another call renew the denials that this one was to renew. If
+// Release lets another call recheck the denials that this one was to recheck. If
 // Redis answered they are replaced or gone.
 func (m *Memory) Release(call *terms.Call) { m.release(call.Charges) }
 
 func (m *Memory) release(charges []terms.Charge) {
 	for i := range charges {
 		c := &charges[i]
-		if !c.Renews {
+		if !c.Rechecks {
 			continue
 		}
-		c.Renews = false
+		c.Rechecks = false
 		if n := m.find(c.Key, c, 0, Fresh); n != nil {
-			n.renewing.Store(false)
+			n.rechecking.Store(false)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func (m *Memory) Publish() {
 // DeniedSince reports whether all calls of a caller that arrived at an instant
 // are denied by fresh denials of which some were learned since, and then fills
 // in their results. Stale ones do not count: the caller may be the one that
-// renews them.
+// rechecks them.
 func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
 	if m.newest.Load() < int64(arrived) {
 		return false

@@ -84,7 +84,7 @@ func TestPart(t *testing.T) {
 		}
 		time.Sleep(partTrust)
 		asking := call(1, 10)
-		if m.Recall(asking.Charges, clock.Now()) || !asking.Charges[0].Renews {
+		if m.Recall(asking.Charges, clock.Now()) || !asking.Charges[0].Rechecks {
 			t.Error("nobody asks Redis again")
 		}
 		if !m.Recall(call(1, 10).Charges, clock.Now()) {

@@ -92,9 +92,9 @@ func (p *Permits) InFlight() map[string]int64 {
 }
 
 // Hold notes that a call by a plan has got permits. It keeps a copy of the key.
-func (p *Permits) Hold(of *plan.Plan, c *terms.Charge) {
+func (p *Permits) Hold(by *plan.Plan, c *terms.Charge) {
 	local := c.Source == terms.ByLocal
-	m := &permit{id: id{string(c.Key), c.At, local}, plan: of, cost: min(c.Cost, c.Max)}
+	m := &permit{id: id{string(c.Key), c.At, local}, plan: by, cost: min(c.Cost, c.Max)}
 	m.due = clock.Now() + m.interval()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *Permits) Hold(of *plan.Plan, c *terms.Charge) {
 		p.held, p.leaving, p.inFlight = map[id]*permit{}, map[id]*permit{}, map[string]int64{}
 	}
 	p.held[m.id] = m
-	p.inFlight[of.Name] += m.cost
+	p.inFlight[by.Name] += m.cost
 	p.schedule(m.due)
 }
 

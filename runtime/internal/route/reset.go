@@ -28,7 +28,7 @@ func (r *Router) Reset(ctx context.Context, key []byte) error {
 		return err
 	}
 	arrived := clock.Now()
-	permit, ok := b.Breaker.Allow(arrived)
+	permission, ok := b.Breaker.Allow(arrived)
 	if !ok {
 		return breaker.ErrOpen
 	}
@@ -39,7 +39,7 @@ func (r *Router) Reset(ctx context.Context, key []byte) error {
 		}
 		return err
 	})
-	settle(ctx, b.Breaker, permit, arrived, err)
+	settle(ctx, b.Breaker, permission, arrived, err)
 	if err != nil {
 		r.moved(b, slot, err)
 	}
@@ -55,14 +55,14 @@ func unlink(ctx context.Context, client redis.UniversalClient, key []byte) error
 
 // settle tells a breaker what became of a command that was sent at an instant
 // for a caller with a context.
-func settle(ctx context.Context, b *breaker.Breaker, permit breaker.Permit, sent time.Duration, err error) {
+func settle(ctx context.Context, b *breaker.Breaker, permission breaker.Permission, sent time.Duration, err error) {
 	switch {
 	case script.Answered(err):
-		b.Success(permit)
+		b.Success(permission)
 	case ctx.Err() != nil:
-		b.Cancel(permit) // the caller gave up, which says nothing about Redis
+		b.Cancel(permission) // the caller gave up, which says nothing about Redis
 	default:
-		b.Failure(permit, sent)
+		b.Failure(permission, sent)
 	}
 }
 

@@ -52,15 +52,15 @@ func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batch.Batc
 	if err != nil {
 		return nil, err
 	}
-	b := r.of(client)
+	b := r.batcherOf(client)
 	if r.bySlot != nil && b != known {
 		r.bySlot[slot].CompareAndSwap(known, b)
 	}
 	return b, nil
 }
 
-// of returns the batcher of a server.
-func (r *Router) of(client *redis.Client) *batch.Batcher {
+// batcherOf returns the batcher of a server.
+func (r *Router) batcherOf(client *redis.Client) *batch.Batcher {
 	var unused []*batch.Batcher
 	r.mu.Lock()
 	b := r.byServer[client]
@@ -86,7 +86,7 @@ func (r *Router) server(ctx context.Context, address string) *redis.Client {
 		return client
 	}
 	_ = r.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
-		r.of(client)
+		r.batcherOf(client)
 		return nil
 	})
 	return r.known(address)
@@ -152,7 +152,7 @@ func (r *Router) moved(b *batch.Batcher, slot int, err error) {
 // answer, each for no longer than the timeout.
 func (r *Router) learn(ctx context.Context, key string) error {
 	arrived := clock.Now()
-	permit, ok := r.asking.Allow(arrived)
+	permission, ok := r.asking.Allow(arrived)
 	if !ok {
 		return breaker.ErrOpen
 	}
@@ -172,7 +172,7 @@ func (r *Router) learn(ctx context.Context, key string) error {
 	case <-limited.Done():
 		err = ended(limited)
 	}
-	settle(ctx, r.asking, permit, arrived, err)
+	settle(ctx, r.asking, permission, arrived, err)
 	return err
 }
 

@@ -18,7 +18,7 @@ func TestReplacedServers(t *testing.T) {
 	for range 2000 {
 		last = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		defer last.Close()
-		r.bySlot[0].Store(r.of(last))
+		r.bySlot[0].Store(r.batcherOf(last))
 	}
 	if n := len(r.byServer); n > 300 {
 		t.Errorf("the store knows %d servers", n)

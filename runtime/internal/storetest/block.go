@@ -182,7 +182,7 @@ func blockOfSeveral(t *trial) {
 
 	t.admit(t.charge("shadow", 7), 3)
 	ghost := t.charge("shadow", 4)
-	ghost.Rule.Mode = runtime.Shadow
+	ghost.Rule.Mode = runtime.ModeShadow
 	for range 2 {
 		results = t.take(ghost, t.charge("a", 1))
 		if results[0].Allowed || results[0].Blocked || !results[1].Allowed {

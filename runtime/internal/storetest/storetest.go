@@ -131,9 +131,9 @@ var tests = []struct {
 func Rules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{Name: "zset"},
-		{Name: "packed", Storage: runtime.Packed},
+		{Name: "packed", Storage: runtime.StoragePacked},
 		{Name: "zset in slices", Resolution: 10 * time.Millisecond},
-		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.Packed},
+		{Name: "packed in slices", Resolution: 10 * time.Millisecond, Storage: runtime.StoragePacked},
 		{Name: "equal buckets", Algorithm: runtime.SlidingCounter},
 		{Name: "layered buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},
 		{Name: "adaptive buckets", Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},

@@ -101,7 +101,7 @@ func allOrNone(t *trial) {
 
 func shadow(t *trial) {
 	ghost := t.charge("ghost", 6)
-	ghost.Rule.Mode = runtime.Shadow
+	ghost.Rule.Mode = runtime.ModeShadow
 
 	results := t.take(ghost, t.charge("k", 1))
 	if !results[0].Allowed || results[0].Remaining != 4 || results[1].Remaining != 9 {

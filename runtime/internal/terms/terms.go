@@ -130,9 +130,9 @@ type Charge struct {
 	Err error
 	// Source is who has decided the charge. Stores do not set it.
 	Source Source
-	// Renews marks a charge that finds out whether a denial still holds, see
+	// Rechecks marks a charge that finds out whether a denial still holds, see
 	// package denials.
-	Renews bool
+	Rechecks bool
 }
 
 // A Source is who has decided a charge. The numbers are those of package runtime, which
