@@ -23,11 +23,13 @@ func testClusterFrozen(t *testing.T, cluster *redistest.Cluster) {
 		client := cluster.Client(t, func(o *redis.ClusterOptions) { o.ContextTimeoutEnabled = punctual })
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1_000_000, Storage: runtime.Packed}
-		frozen := cluster.Master(0)
+		owner := cluster.Owners()
+		frozen := owner(0)
 		on := map[bool][][]byte{} // keys, by whether they are on it
 		for i := 0; len(on[true]) < 20 || len(on[false]) < 40; i++ {
 			key := fmt.Sprintf("frozen:%v:%d", punctual, i)
-			on[cluster.Master(cluster.Slot(key)) == frozen] = append(on[cluster.Master(cluster.Slot(key)) == frozen], []byte(key))
+			side := owner(cluster.Slot(key)) == frozen
+			on[side] = append(on[side], []byte(key))
 		}
 		take := func(key []byte) error {
 			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key, Max: rule.Max, Cost: 1}}}}

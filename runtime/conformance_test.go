@@ -53,22 +53,23 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 		}
 		return strings.ReplaceAll(text, "'"+runtime.ClockKey+"'", "'"+key+"'")
 	})
-	set := func(keys ...string) {
-		if err := expire(ctx, client, key, now, keys...); err != nil {
+	set := func() {
+		if err := expireAll.Run(ctx, client, []string{key}, now, storetest.Prefix(t)+"*").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set()
+	t.Cleanup(func() { // or all others look through the keys of this one
+		if keys := client.Keys(ctx, storetest.Prefix(t)+"*").Val(); len(keys) > 0 {
+			client.Unlink(ctx, keys...)
+		}
+	})
 	return storetest.Subject{
 		Store: store, Exact: true,
 		Now: func() int64 { return now },
 		Advance: func(d time.Duration) {
 			now += d.Microseconds()
-			keys, err := client.Keys(ctx, storetest.Prefix(t)+"*").Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			set(keys...)
+			set()
 		},
 	}
 }

@@ -318,15 +318,20 @@ func expireTime(ctx context.Context, client *redis.Client, key string) time.Dura
 
 var whenExpired = redis.NewScript("return " + runtime.ExpireTime("KEYS[1]"))
 
-var expiry = redis.NewScript(`
+// expiry expires the keys behind the clock's, and expireAll those that match a pattern.
+var expiry, expireAll = redis.NewScript("local keys = KEYS" + expiring), redis.NewScript("local keys = redis.call('KEYS', ARGV[2])" + expiring)
+
+var expiring = `
 redis.call('SET', KEYS[1], ARGV[1])
-for i = 2, #KEYS do
-  local at = ` + runtime.ExpireTime("KEYS[i]") + `
-  if at > 0 and at <= math.floor(ARGV[1] / 1000) then
-    redis.call('DEL', KEYS[i])
+for _, key in ipairs(keys) do
+  if key ~= KEYS[1] then
+    local at = ` + runtime.ExpireTime("key") + `
+    if at > 0 and at <= math.floor(ARGV[1] / 1000) then
+      redis.call('DEL', key)
+    end
   end
 end
-return 0`)
+return 0`
 
 func sameAnswer(a, b rawstore.Call) bool {
 	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b rawstore.Charge) bool {

@@ -21,9 +21,10 @@ func TestPartOfANodeAway(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	cluster.Configure(t, "cluster-require-full-coverage", "no")
 	away := cluster.Nodes[0]
+	owner := cluster.Owners()
 	prefix := func(on bool) string { // of keys on the node that is away, or on another one
 		for i := 0; ; i++ {
-			if p := fmt.Sprintf("{%d}:", i); (cluster.Master(cluster.Slot(p)) == away) == on {
+			if p := fmt.Sprintf("{%d}:", i); (owner(cluster.Slot(p)) == away) == on {
 				return p
 			}
 		}

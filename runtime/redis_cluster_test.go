@@ -70,12 +70,13 @@ func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string) []*runt
 	masters := map[*redistest.Server]bool{}
 	algorithms := []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket}
 	tags := []string{"", "%window", "%token"} // what their keys end with
+	owner := cluster.Owners()
 	for i := 0; len(rules) < 3; i++ {
 		rule := &runtime.Rule{
 			Name: fmt.Sprint(i), Prefix: fmt.Sprintf("%s%d:", prefix, i),
 			Window: time.Hour, Max: 10, Algorithm: algorithms[len(rules)],
 		}
-		master := cluster.Master(cluster.Slot(rule.Prefix + "k" + tags[len(rules)]))
+		master := owner(cluster.Slot(rule.Prefix + "k" + tags[len(rules)]))
 		if master == nil {
 			t.Fatal("a slot without a master")
 		}

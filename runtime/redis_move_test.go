@@ -107,12 +107,13 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 			}
 		}}))
 	rule := &runtime.Rule{Name: "reset", Window: time.Hour, Max: 1}
-	frozen := cluster.Master(0)
+	owner := cluster.Owners()
+	frozen := owner(0)
 	var on [2][]runtime.Limit // others, and on the frozen one
 	for i := 0; len(on[0]) < 40 || len(on[1]) < 10; i++ {
 		id := fmt.Sprint(i)
 		side := 0
-		if cluster.Master(cluster.Slot("rate_limit:reset:"+id)) == frozen {
+		if owner(cluster.Slot("rate_limit:reset:"+id)) == frozen {
 			side = 1
 		}
 		on[side] = append(on[side], rule.Limit(key(id)))
@@ -167,8 +168,9 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 // not be one of the masters at the start.
 func anotherMaster(t *testing.T, cluster *redistest.Cluster, master *redistest.Server) *redistest.Server {
 	t.Helper()
+	owner := cluster.Owners()
 	for slot := 0; slot < 16384; slot += 512 {
-		if other := cluster.Master(slot); other != nil && other != master {
+		if other := owner(slot); other != nil && other != master {
 			return other
 		}
 	}
