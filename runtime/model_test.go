@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -63,17 +62,7 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	rules := modelRules()
 	maps.Copy(rules, blockRules())
-	for name, rule := range rules {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			client := redistest.Start(t).Client(t)
-			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, shortLogs); err != nil {
-					t.Fatal(err)
-				}
-			})
-		})
-	}
+	testModel(t, rules, shortLogs)
 }
 
 // TestModelOfLongLogs is TestModel with logs of many events, which leave in
@@ -82,15 +71,18 @@ func TestModelOfLongLogs(t *testing.T) {
 	t.Parallel()
 	rules := modelRules()
 	maps.Copy(rules, blockRules())
+	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return !stored(r) })
+	testModel(t, rules, longLogs)
+}
+
+func testModel(t *testing.T, rules map[string]*runtime.Rule, load modelLoad) {
+	free := databases(t)
 	for name, rule := range rules {
-		if !stored(rule) {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := redistest.Start(t).Client(t)
+			client := database(t, free)
 			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, longLogs); err != nil {
+				if err := drive(t, client, rule, load); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -131,7 +123,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	if rapid.Bool().Draw(t, "wide scripts") {
 		store.Wide()
 	}
-	store.SetScript(func(text string) string { return text })
+	store.SetScript(nil)
 
 	type charge struct {
 		key  string

@@ -184,7 +184,7 @@ func TestLineBesideRate(t *testing.T) {
 // Whatever callers do there are never more permits than max, and none is lost.
 func TestLineOfAnyCallers(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(few(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			store := runtime.NewMemoryStore()
 			limiters := []*runtime.Limiter{runtime.New(store, quiet), runtime.New(pass{store}, quiet)}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
 // struct32 is Lua for the library struct as a server of 32 bits has it.
@@ -164,11 +163,7 @@ func TestDeclaredKeys(t *testing.T) {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
 		})
 	}
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		subject := onServerTime(t, client, client)
-		subject.Store = runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), on("ipairs(KEYS)"))
-		return subject
-	})
+	doEverything(t, runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), atOnce, on("ipairs(KEYS)")))
 	limiter := onRedis(client, atOnce, on("ipairs({})"))
 	for name, rule := range serverRules(time.Minute, 3) {
 		if _, err := limiter.Take(t.Context(), rule.Limit(key(caller))); runtime.ClassOf(err) != runtime.ClassUnfit {

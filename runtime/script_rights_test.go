@@ -1,8 +1,6 @@
 package runtime_test
 
 import (
-	"context"
-	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -68,45 +66,51 @@ func TestScriptRights(t *testing.T) {
 	}
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
-	store := runtime.NewRedisStore(client, patient, atOnce)
+	doEverything(t, runtime.NewRedisStore(client, patient, atOnce))
+}
+
+// doEverything has a store do all that it can by every algorithm, and nothing may fail.
+func doEverything(t *testing.T, store runtime.Store) {
 	for name, rule := range serverRules(50*time.Millisecond, 6) {
 		rule.Resolution = min(rule.Resolution, rule.Window)
-		charge := func(key string) rawstore.Charge {
-			return chargeOf(rule, name+key, 1)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
 		}
-		check := func(do func(context.Context, []rawstore.Call) error) (last rawstore.Charge) {
-			calls := []rawstore.Call{
+		charge := func(key string) rawstore.Charge { return chargeOf(rule, name+key, 1) }
+		all := func(do operation) rawstore.Charge {
+			c, err := try(store, do, []rawstore.Call{
 				{Charges: []rawstore.Charge{charge("a")}}, {Charges: []rawstore.Charge{charge("b")}},
 				{Charges: []rawstore.Charge{charge("a"), charge("c")}},
-			}
-			if err := do(t.Context(), calls); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			for i := range calls {
-				if calls[i].Err != nil {
-					t.Fatalf("%s: call %d: %v", name, i, calls[i].Err)
-				}
-			}
-			return calls[0].Charges[0]
+			})
+			must(err)
+			return c
 		}
-		for range 15 { // some leave, and all do
-			charged := check(rawstore.On(store).Take)
-			check(rawstore.On(store).Peek)
-			if err := rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+		blocking := *rule
+		blocking.Block, blocking.Hold = time.Hour, true
+		for range 8 { // some leave
+			charged := all(take)
+			all(peek)
+			charged.Settled = 2
+			must(rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
+			charged.Settled = 0
+			must(rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
 			if rule.Algorithm == runtime.Concurrency {
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{charged}}}
-				if err := errors.Join(rawstore.On(store).Renew(t.Context(), calls), calls[0].Err); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
+				_, err := try(store, renew, []rawstore.Call{{Charges: []rawstore.Charge{charged}}})
+				must(err)
+			} else {
+				held := chargeOf(&blocking, name+"held", 9)
+				held.Wait = time.Minute
+				must(rawstore.On(store).Hold(t.Context(), []rawstore.Charge{held}))
+				_, err := try(store, take, single(&blocking, name+"blocked", 4))
+				must(err)
 			}
 			time.Sleep(9 * time.Millisecond)
 		}
-		time.Sleep(60 * time.Millisecond)
-		check(rawstore.On(store).Take)
-		if err := rawstore.On(store).Reset(t.Context(), []rawstore.Charge{charge("a")}); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		time.Sleep(60 * time.Millisecond) // all do
+		all(take)
+		must(rawstore.On(store).Reset(t.Context(), []rawstore.Charge{charge("a")}))
 	}
 }
