@@ -126,9 +126,11 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 		}
 	}
 	if redis, ok := store.(*runtime.RedisStore); ok {
+		var groups []*runtime.KeyGroup
 		for _, rule := range rules {
-			w.note("survey", redis.Survey(ctx, l.KeysOf(rule)))
+			groups = append(groups, l.KeysOf(rule))
 		}
+		w.note("survey", redis.Survey(ctx, groups...))
 		w.note("close", redis.Close())
 	}
 	w.note("close", l.Close())

@@ -20,7 +20,7 @@ var (
 		Prefix:  "rate_limit:client.Model.Complete:",
 		Window:  time.Minute,
 		Max:     500,
-		Storage: runtime.Packed,
+		Storage: runtime.StoragePacked,
 		Wait:    30 * time.Second,
 		Hold:    true,
 	}
