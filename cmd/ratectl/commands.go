@@ -113,8 +113,8 @@ func init() { // the commands of help and completion are made from the table its
 			long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
 		},
 		{
-			name: "help", args: "[markdown]", short: "list the commands, or print the manual", max: 2, text: manual,
-			long: "With the argument markdown it prints this section of docs/ratectl.md.",
+			name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2, text: manual,
+			long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
 		},
 	}
 }

@@ -68,6 +68,19 @@ func TestHelp(t *testing.T) {
 	}
 	b.run("-h").wants(t, 0, "ratectl shows.*Exit codes:.*", "")
 	b.run("help", "markdown").wants(t, 0, ".*override set.*", "")
+	page := b.run("help", "man").out
+	for _, c := range commands() {
+		if !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(c.name))+"\n") {
+			t.Errorf("the page for man lacks %s", c.name)
+		}
+	}
+	if check, err := exec.LookPath("groff"); err == nil {
+		cmd := exec.Command(check, "-man", "-ww", "-Tascii", "-z")
+		cmd.Stdin = strings.NewReader(page)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("groff: %v\n%s", err, out)
+		}
+	}
 	b.run("help", "nothing").wants(t, 2, "", ".*unknown command.*")
 }
 

@@ -1,4 +1,4 @@
-// Package client has the recipes of docs/clients.md: the client of a REST API, and that of a
+// Package client has the recipes of docs/recipes.md: the client of a REST API, and that of a
 // language model, whose limits all replicas of a program share.
 package client
 
