@@ -177,7 +177,8 @@ The options are:
   - deny=CALL: Go call whose results the method returns when this limit refuses
     it; #err is the refusal (default: the error, or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
-    #c.Request().Context() (default: a parameter that is one, or has a method
+    #c.Request().Context(), or #l.ctx with a field of the receiver l of a
+    struct's method (default: a parameter that is one, or has a method
     Context())
   - type=NAME: name of the wrapper, whose constructor is New and this name; one
     line of an interface suffices (default: RateLimited<Interface>)
@@ -208,11 +209,12 @@ Type is needed where the name of the wrapper is taken.
 The options key, max, cost, when, refund, settle, hold, deny and ctx take Go
 expressions. They are checked when the code is generated, as if they stood in the
 source file: its imports and everything in its package can be used. #id is the
-parameter id of the method, #0 its first parameter. In refund, settle and hold #err
-is the last result, if it is an error, #session the result that the method names session, and #result
-or #result0 the first, #result1 the second. In deny #err is the refusal. Quotes
-around a whole value are not part of it: write key=`"all"` for the text all as a
-key. A line
+parameter id of the method, #0 its first parameter, and #s the receiver s of a
+struct's method if it is a pointer, which the constructor then takes. In refund,
+settle and hold #err is the last result, if it is an error, #session the result that
+the method names session, and #result or #result0 the first, #result1 the second. In
+deny #err is the refusal. Quotes around a whole value are not part of it: write
+key=`"all"` for the text all as a key. A line
 
 	//ratelimit:import "strings"
 

@@ -168,7 +168,7 @@ var Options = []Option{{
 	parse:   expression,
 }, {
 	Name: "ctx", guesses: "context", ownOnly: true, Value: "CONTEXT",
-	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",
+	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`, or `#l.ctx` with a field of the receiver `l` of a struct's method",
 	Default: "a parameter that is one, or has a method `Context()`",
 	parse:   expression,
 }, {

@@ -33,6 +33,9 @@ func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string
 	for _, name := range e.typeParamNames(w) {
 		n.taken[name] = true // the receiver declares them in the same scope
 	}
+	if m.Receiver != nil {
+		n.params[m.Receiver] = receiver + "." + w.NextField()
+	}
 	own := map[string]bool{}
 	for _, p := range m.Params {
 		own[p.Source] = true

@@ -32,6 +32,8 @@ func (m Signature) Refused() *Signature { m.moment = onRefusal; return &m }
 func (m *Signature) lookup(name string) (p *Param, unknown, near string) {
 	found := m.meant(name)
 	switch {
+	case m.Receiver != nil && m.Receiver.Source == name && !isPointer(m.Receiver.Type):
+		return nil, fmt.Sprintf("#%s is the receiver of %s, which is no pointer: give the method a pointer receiver to use it", name, m.Name), ""
 	case len(found) == 1:
 		return found[0], "", ""
 	case len(found) > 1:
@@ -72,6 +74,9 @@ func (m *Signature) meant(name string) []*Param {
 	if isDigits(name) {
 		add(nth(m.Params, name))
 		return found
+	}
+	if m.Receiver != nil && m.Receiver.Source == name {
+		add(m.Receiver)
 	}
 	for _, p := range m.Params {
 		if p.Source == name && name != "_" {
@@ -127,6 +132,9 @@ func (m *Signature) known() []string {
 		if p.Source != "" && p.Source != "_" {
 			known = append(known, "#"+p.Source)
 		}
+	}
+	if m.Receiver != nil && isPointer(m.Receiver.Type) {
+		known = append(known, "#"+m.Receiver.Source)
 	}
 	switch {
 	case m.moment == onRefusal && m.Refusal != nil:

@@ -189,6 +189,7 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		m.Results = append(m.Results, &expr.Param{Source: p.Name(), Type: p.Type()})
 	}
 	m.Refusal = &expr.Param{Source: "err", Type: types.Universe.Lookup("error").Type()}
+	m.Receiver = w.receiverOf(m.Name, f.Pkg.Types)
 	return m
 }
 

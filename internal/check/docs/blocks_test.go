@@ -41,6 +41,7 @@ var shownBlocks = []shown{
 	{page: "docs/grpc.md", has: "(the message)", reason: "fields of one exchange; the tests of runtime/rategrpc check each of them"},
 	{page: "docs/grpc.md", has: "grpc-status-details-bin", reason: "the time in the details differs in every run"},
 	{page: "docs/grpc.md", has: `"resource_exhausted"`, reason: "the time in the details differs in every run"},
+	{page: "docs/grpc.md", has: "rpc Buy", file: "testdata/proto.txtar"},
 	{page: "docs/migrating.md", has: "@RateLimiter(", reason: "Java, to compare with"},
 	{page: "docs/recipes.md", has: "quotas.Exceptions", reason: "a line of the reader's own package; TestQuotas of examples/quotas has one like it"},
 	{page: "docs/operating.md", has: "BLOCKED", reason: operating},
