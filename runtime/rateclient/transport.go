@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -15,13 +14,11 @@ import (
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
 // concurrent use.
 type Transport struct {
-	limiter  *runtime.Limiter
-	next     http.RoundTripper
-	peers    *http.ServeMux
-	byName   map[string]*peer
-	logger   *slog.Logger // nil: slog.Default
-	observer *Observer    // or nil
-	waiting  atomic.Int64
+	limiter *runtime.Limiter
+	next    http.RoundTripper
+	peers   *http.ServeMux
+	byName  map[string]*peer
+	logger  *slog.Logger // nil: slog.Default
 }
 
 // An Option configures a [Transport].
@@ -76,9 +73,6 @@ func (t *Transport) peer(r *http.Request) *peer {
 	_, pattern := t.peers.Handler(&probe)
 	return t.byName[pattern]
 }
-
-// Waiting returns how many requests wait for their turn.
-func (t *Transport) Waiting() int { return int(t.waiting.Load()) }
 
 // CloseIdleConnections has what sends the requests close its idle connections.
 func (t *Transport) CloseIdleConnections() {
@@ -188,5 +182,8 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 
 // hold blocks the first key in the store.
 func (c *Call) hold(ctx context.Context, d time.Duration) error {
-	return c.transport.limiter.Hold(ctx, c.peer.limits[0].rules[0].Limit(&c.keys[0]), d)
+	return c.transport.limiter.Hold(ctx, c.rule().Limit(&c.keys[0]), d)
 }
+
+// rule returns the rule of the first limit, which answers hold back and calls wait by.
+func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rules[0] }
