@@ -223,7 +223,7 @@ func TestUndecided(t *testing.T) {
 func TestHeldBack(t *testing.T) {
 	b := openBrowser(t)
 	p := start(t)
-	peer := &runtime.Rule{Name: "payments", Source: "api.example.com/", Max: 100, Window: time.Minute, Hold: true, Wait: time.Hour}
+	peer := &runtime.Rule{Name: "payments" + strings.Repeat(".Customers", 12), Source: "api.example.com/", Max: 100, Window: time.Minute, Hold: true, Wait: time.Hour}
 	p.limiter.Register(peer)
 	b.visit(p.url, len(rules)+1)
 	limit := peer.Limit(runtime.NewKey().AddString("secret"))
@@ -241,6 +241,12 @@ func TestHeldBack(t *testing.T) {
 	b.enter()
 	b.wait("why and until when", text("#lookup-result")+`.match(/Held back, since the peer has asked for it[^]*in (10m|9m \d+s), at \d/) !== null`)
 	b.accessible(t, "with a key that is held back")
+	for _, width := range []int{320, 390, 700, 1000, 1280} {
+		b.resize(width, 900)
+		if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > width {
+			t.Errorf("in a window of %d pixels the page is %d wide", width, wide)
+		}
+	}
 	b.click("Release")
 	b.wait("a released key", text("#lookup-result")+`.includes("The next call is admitted")`)
 	if err := <-admitted; err != nil {

@@ -1,6 +1,6 @@
 // What is left for a key.
 
-import { $, bar, count, duration, el, tag } from "./dom.js";
+import { $, bar, clock, count, duration, el, tag } from "./dom.js";
 import { get } from "./api.js";
 import { holds, run } from "./detail.js";
 import { named, names } from "./rules.js";
@@ -65,7 +65,7 @@ function resultOf(limit, { key }) {
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
     fact("Remaining", `${count(limit.remaining)} of ${count(limit.limit)}`),
     fact("Whole again", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "now"),
-    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(limit.retry_after_ms)}`)));
+    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
 }
@@ -80,10 +80,6 @@ function verdict(limit) {
   if (limit.shadow && limit.remaining <= 0) return ["Over its limit, and admitted: the rule is in shadow mode", null];
   if (limit.allowed) return ["The next call is admitted", null];
   return [limit.retry_after_ms === null ? "Never admitted" : "The next call is refused", true];
-}
-
-function clock(ms) {
-  return new Date(Date.now() + ms).toLocaleTimeString([], { timeStyle: ms < 60_000 ? "medium" : "short" });
 }
 
 function actionsOf({ rule, key }) {
