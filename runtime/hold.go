@@ -44,6 +44,14 @@ func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
 	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))
 }
 
+// PeerRefused tells the observers that the peer of a rule has refused a call that went
+// out. It holds nothing back. Package rateclient calls it.
+func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.PeerRefused, PeerRefusedEvent{rule.Name})
+	}
+}
+
 // Release ends a hold, or another block, of the key of a limit. Another replica may deny
 // calls for a moment more, see [WithDenialMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
@@ -65,8 +73,11 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 	charges[0].At = d.Microseconds()
 	local := charges
 	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
-	if l.store == nil {
-		return decide.ErrNoStore
+	if err = decide.ErrNoStore; l.store != nil {
+		err = private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
 	}
-	return private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.Hold, HoldEvent{rule.Name, d, err})
+	}
+	return err
 }

@@ -89,6 +89,30 @@ func TestHoldErrors(t *testing.T) {
 	}
 }
 
+// TestReleaseAndWait wants calls that wait for the end of a hold to go on soon after
+// another replica has released it, and not to ask often before.
+func TestReleaseAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store, asked := t.Context(), runtime.NewMemoryStore(), 0
+		observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
+		one, other := runtime.New(store, quiet, runtime.WithObserver(observer)), runtime.New(store, quiet)
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}
+		limit := rule.Limit(nil)
+		if err := other.Hold(ctx, limit, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		time.AfterFunc(time.Minute+100*time.Millisecond, func() {
+			if err := other.Release(ctx, limit); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := one.Take(ctx, limit); err != nil || time.Since(start) > time.Minute+2*time.Second || asked > 1 {
+			t.Errorf("%v after %v and %d decisions, want it admitted within 2 s of its release", err, time.Since(start), asked)
+		}
+	})
+}
+
 // TestHoldAndWait wants calls that may wait to wait for the end of a hold, those of a
 // queue in line, and others to fail at once.
 func TestHoldAndWait(t *testing.T) {

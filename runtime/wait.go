@@ -12,6 +12,10 @@ import (
 // changed: the kill switch and the load.
 const pollPause = 50 * time.Millisecond
 
+// releasePause is how often a call that is held back asks whether somebody has released
+// its key.
+const releasePause = time.Second
+
 // joinLine has a call that arrives wait behind those that wait for the same
 // permits already. It returns at once, and false, if there are none, or if the call can
 // never be admitted.
@@ -82,7 +86,11 @@ func (r *request) pause() (time.Duration, bool) {
 		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
 			return 0, false
 		}
-		longest = max(longest, t.RetryAfter)
+		rest := t.RetryAfter
+		if t.Blocked && t.Holds {
+			rest = min(rest, releasePause)
+		}
+		longest = max(longest, rest)
 	}
 	return longest, true
 }

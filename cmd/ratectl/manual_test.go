@@ -137,7 +137,7 @@ func TestCompletion(t *testing.T) {
 	}
 	script, _ := completion([]string{"bash"})
 	for line, want := range map[string]string{
-		"re":                     "reset",
+		"re":                     "reset release",
 		"override ":              "set ls rm",
 		"override r":             "rm",
 		"override set x -un":     "-until",

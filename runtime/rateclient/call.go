@@ -91,5 +91,8 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 
 // hold blocks the first key in the store.
 func (c *Call) hold(ctx context.Context, d time.Duration) error {
-	return c.transport.limiter.Hold(ctx, c.peer.limits[0].rules[0].Limit(&c.keys[0]), d)
+	return c.transport.limiter.Hold(ctx, c.rule().Limit(&c.keys[0]), d)
 }
+
+// rule returns the rule of the first limit, which answers hold back and calls wait by.
+func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rules[0] }

@@ -30,14 +30,16 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	s := keys.get(c.name, now)
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
-	ev := HeldEvent{Pattern: c.peer.Pattern, Rule: c.peer.limits[0].Rule.Name, Status: a.Status, Refused: a.Refused, HoldOff: d, Bounded: bounded}
+	var err error
 	if s.hold(until, c.peer.limits[0].Rule.Window) {
-		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
+		if err = c.hold(context.WithoutCancel(ctx), d); err == nil {
 			s.stored(until)
 		}
 	}
-	c.transport.observer.held(ctx, ev)
-	c.report(ctx, &ev)
+	if a.Refused {
+		c.transport.limiter.PeerRefused(ctx, c.rule())
+	}
+	c.report(ctx, &a, d, bounded, err)
 	if !a.Refused {
 		return never
 	}
@@ -193,7 +195,7 @@ func (t *throttle) due(now time.Time) (skipped int, ok bool) {
 }
 
 // report logs that a peer holds calls back, unless there was such a line just before.
-func (c *Call) report(ctx context.Context, ev *HeldEvent) {
+func (c *Call) report(ctx context.Context, a *Answer, hold time.Duration, bounded bool, err error) {
 	skipped, ok := c.peer.log.due(time.Now())
 	if !ok {
 		return
@@ -203,13 +205,13 @@ func (c *Call) report(ctx context.Context, ev *HeldEvent) {
 		logger = slog.Default()
 	}
 	text := "a peer has no more room for calls"
-	if ev.Refused {
+	if a.Refused {
 		text = "a peer has refused a call"
 	}
-	attrs := []slog.Attr{slog.String("peer", ev.Pattern), slog.String("rule", ev.Rule), slog.Int("status", ev.Status),
-		slog.Duration("hold", ev.HoldOff), slog.Bool("bounded", ev.Bounded), slog.Int("skipped", skipped)}
-	if ev.Err != nil {
-		attrs = append(attrs, slog.Any("error", ev.Err))
+	attrs := []slog.Attr{slog.String("peer", c.peer.Pattern), slog.String("rule", c.rule().Name), slog.Int("status", a.Status),
+		slog.Duration("hold", hold), slog.Bool("bounded", bounded), slog.Int("skipped", skipped)}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
 	}
 	logger.LogAttrs(ctx, slog.LevelWarn, text, attrs...)
 }

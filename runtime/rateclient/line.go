@@ -54,10 +54,9 @@ func (c *Call) admit(r *http.Request) error {
 			return err
 		}
 	}
-	c.transport.waiting.Add(1)
+	over := c.transport.limiter.Waits(r.Context(), c.rule())
 	err := c.wait(r, s)
-	c.transport.waiting.Add(-1)
-	c.transport.observer.waited(r.Context(), WaitedEvent{Pattern: c.peer.Pattern, Waited: time.Since(now), Admitted: err == nil})
+	over(err == nil)
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -14,13 +13,11 @@ import (
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
 // concurrent use.
 type Transport struct {
-	limiter  *runtime.Limiter
-	next     http.RoundTripper
-	peers    *http.ServeMux
-	byName   map[string]*peer
-	logger   *slog.Logger // nil: slog.Default
-	observer *Observer    // or nil
-	waiting  atomic.Int64
+	limiter *runtime.Limiter
+	next    http.RoundTripper
+	peers   *http.ServeMux
+	byName  map[string]*peer
+	logger  *slog.Logger // nil: slog.Default
 }
 
 // An Option configures a [Transport].
@@ -75,9 +72,6 @@ func (t *Transport) peer(r *http.Request) *peer {
 	_, pattern := t.peers.Handler(&probe)
 	return t.byName[pattern]
 }
-
-// Waiting returns how many requests wait for their turn.
-func (t *Transport) Waiting() int { return int(t.waiting.Load()) }
 
 // CloseIdleConnections has what sends the requests close its idle connections.
 func (t *Transport) CloseIdleConnections() {

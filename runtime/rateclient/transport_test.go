@@ -70,12 +70,12 @@ func (s *service) seen() int {
 	return len(s.arrivals)
 }
 
-func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...rateclient.Option) *rateclient.Transport {
+func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...runtime.Option) *rateclient.Transport {
 	t.Helper()
-	limiter := runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	quiet := slog.New(slog.DiscardHandler)
+	limiter := runtime.New(store, append(opts, runtime.WithLogger(quiet))...)
 	t.Cleanup(func() { _ = limiter.Close() })
-	opts = append([]rateclient.Option{rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
-	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, opts...)
+	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, rateclient.WithNext(s), rateclient.WithLogger(quiet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,13 @@ func TestBadPeers(t *testing.T) {
 func TestWaitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
-		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute})
+		var waiting atomic.Int64
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute},
+			runtime.WithObserver(&runtime.Observer{Wait: func(_ context.Context, ev runtime.WaitEvent) {
+				if waiting.Add(-1); ev.Waiting {
+					waiting.Add(2)
+				}
+			}}))
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 23 {
@@ -199,7 +205,7 @@ func TestWaitsInOrder(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if n := transport.Waiting(); n != 18 {
+		if n := waiting.Load(); n != 18 {
 			t.Errorf("%d wait, want 18", n)
 		}
 		wg.Wait()
@@ -211,7 +217,7 @@ func TestWaitsInOrder(t *testing.T) {
 				t.Errorf("request %d was sent after %v, want %v", i, at.Sub(start), want)
 			}
 		}
-		if n := transport.Waiting(); n != 0 {
+		if n := waiting.Load(); n != 0 {
 			t.Errorf("%d wait at the end", n)
 		}
 	})
@@ -333,11 +339,23 @@ func TestHeld(t *testing.T) {
 					return 200, nil
 				}}
 				var replicas []*rateclient.Transport
-				var held []rateclient.HeldEvent
+				var held []runtime.HoldEvent
+				var refused, waiting, waited atomic.Int64
+				observer := &runtime.Observer{
+					Hold:        func(_ context.Context, ev runtime.HoldEvent) { held = append(held, ev) },
+					PeerRefused: func(context.Context, runtime.PeerRefusedEvent) { refused.Add(1) },
+					Wait: func(_ context.Context, ev runtime.WaitEvent) {
+						if ev.Waiting {
+							waiting.Add(1)
+						} else if waiting.Add(-1); ev.Admitted && ev.Rule == "peer" && ev.Waited >= hold {
+							waited.Add(1)
+						}
+					},
+				}
 				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: -1}}
 				for range 8 {
 					replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
-						rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = append(held, ev) }})))
+						runtime.WithObserver(observer)))
 				}
 				for range before {
 					if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 200 || err != nil {
@@ -358,8 +376,11 @@ func TestHeld(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if want := (rateclient.HeldEvent{Pattern: "a.test/", Rule: "peer", Status: 429, Refused: true, HoldOff: hold}); len(held) != 1 || held[0] != want {
-					t.Errorf("events %+v", held)
+				if want := (runtime.HoldEvent{Rule: "peer", For: hold}); len(held) != 1 || held[0] != want || refused.Load() != 1 {
+					t.Errorf("events %+v, %d refusals by the peer", held, refused.Load())
+				}
+				if waiting.Load() != 0 || waited.Load() != 4*max {
+					t.Errorf("%d have waited, and %d wait at the end", waited.Load(), waiting.Load())
 				}
 				parts := make([]int, 30) // tenths of the windows from the time when there is room
 				for _, at := range s.arrivals[before+1:] {
@@ -604,9 +625,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "2"} }}
-		var held rateclient.HeldEvent
+		var held runtime.HoldEvent
 		transport := newTransport(t, s, nil, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(10), Wait: time.Minute},
-			rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = ev }}))
+			runtime.WithObserver(&runtime.Observer{Hold: func(_ context.Context, ev runtime.HoldEvent) { held = ev }}))
 		start := time.Now()
 		for range 3 {
 			if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 || err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -112,7 +113,7 @@ func reportValue(a assignment, err error, report diag.Func) {
 	if c := (*choiceError)(nil); a.value.Exact {
 		d.Over(text)
 		if errors.As(err, &c) {
-			d.ReplaceBy(Nearest(text, c.choices))
+			d.ReplaceBy(nearest.Name(text, c.choices))
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // A moment says when an expression is evaluated, and so what it knows beside
@@ -47,7 +47,7 @@ func (m *Signature) lookup(name string) (p *Param, unknown, near string) {
 	if m.moment == afterCall {
 		what = "parameter or result"
 	}
-	near = directive.Nearest("#"+name, known)
+	near = nearest.Name("#"+name, known)
 	hint := ""
 	switch {
 	case near != "" && !isDigits(name):
