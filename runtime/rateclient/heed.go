@@ -31,7 +31,7 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
 	ev := HeldEvent{Pattern: c.peer.Pattern, Rule: c.peer.limits[0].Rule.Name, Status: a.Status, Refused: a.Refused, HoldOff: d, Bounded: bounded}
-	if s.hold(until, c.peer.limits[0].Rule.Window) {
+	if s.hold(until, c.peer.limits[0].pace.Window) {
 		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
 			s.stored(until)
 		}
