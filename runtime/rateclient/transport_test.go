@@ -1,6 +1,7 @@
 package rateclient_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -397,8 +398,15 @@ func TestUntruePeers(t *testing.T) {
 		{"negative", 429, map[string]string{"Retry-After": "-5"}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
 		{"1970", 429, map[string]string{"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second, 2 * time.Second}},
 		{"nothing", 429, nil, []time.Duration{1e9, 2e9, 4e9, 8e9, 16e9, 32e9, 64e9, 128e9, 256e9, 512e9, 1024e9, 2048e9, time.Hour, time.Hour}},
+		{"in 9999", 429, map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, []time.Duration{time.Hour}},
+		{"a number without end", 429, map[string]string{"Retry-After": strings.Repeat("9", 1000)}, []time.Duration{time.Second, 2 * time.Second}},
+		{"no number", 429, map[string]string{"Retry-After": "soon", "X-RateLimit-Reset": "NaN", "RateLimit": `"a";r=-1;t=inf`}, []time.Duration{time.Second}},
+		{"a reset in 1970", 429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second}},
+		{"a reset for ever", 429, map[string]string{"RateLimit": `"a";r=0;t=1000000000`}, []time.Duration{time.Hour}},
+		{"room, but refused", 429, map[string]string{"Retry-After": "0", "RateLimit": `"a";r=50;t=900`}, []time.Duration{time.Second}},
 		{"a proxy's", 429, map[string]string{"Via": "1.1 proxy", "Content-Type": "text/html"}, []time.Duration{time.Second}},
 		{"503 for ever", 503, map[string]string{"Retry-After": "3"}, []time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
+		{"503 until the end of time", 503, map[string]string{"Retry-After": "1000000000"}, []time.Duration{time.Hour, time.Hour}},
 		{"503, a fault", 503, nil, []time.Duration{0, 0}},
 		{"contradictions", 429, map[string]string{"Retry-After": "1", "RateLimit": `"a";r=0;t=900`, "X-RateLimit-Reset": "999999999"}, []time.Duration{time.Second}},
 		{"nothing is left", 200, map[string]string{"RateLimit": `"a";r=0;t=9`}, []time.Duration{9 * time.Second}},
@@ -431,6 +439,32 @@ func TestUntruePeers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUntruePeersInLog wants a peer that refuses for ever to fill no log, and lines to tell
+// nothing that the caller sent.
+func TestUntruePeersInLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "0.02"} }}
+		limits := perSecond(1000)
+		limits[0].Key = rateclient.Credential
+		var log bytes.Buffer
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
+			rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 500 { // 10 seconds
+			r, _ := http.NewRequest(http.MethodGet, "http://a.test/private?secret=1", nil)
+			r.Header.Set("Authorization", "Bearer private")
+			if _, err := transport.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lines := strings.Count(log.String(), "\n"); lines < 9 || lines > 11 {
+			t.Errorf("the log has %d lines about 10 seconds:\n%s", lines, &log)
+		}
+		if strings.Contains(log.String(), "private") || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "skipped=49") {
+			t.Errorf("the log says:\n%s", &log)
+		}
+	})
 }
 
 // TestRetries sends refused requests again where that can be.
