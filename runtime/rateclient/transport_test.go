@@ -387,6 +387,38 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+// TestHeldInLongWindow wants calls to go on evenly for a minute, or as long as the hold was,
+// and not for the day of a quota.
+func TestHeldInLongWindow(t *testing.T) {
+	for hold, evenly := range map[time.Duration]time.Duration{time.Second: time.Minute, 10 * time.Minute: 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			refuse := true
+			s := &service{answer: func(*http.Request) (int, map[string]string) {
+				if refuse {
+					refuse = false
+					return 429, map[string]string{"Retry-After": fmt.Sprint(hold.Seconds())}
+				}
+				return 200, nil
+			}}
+			limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 24 * time.Hour, Max: 8640}, Margin: -1}}
+			transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+			start := time.Now()
+			for range 1000 {
+				if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// A burst of a 64th may go at once, and then one in 10 seconds.
+			if n := s.seen() - 1; n != 999 || s.arrivals[1].Sub(start) != hold || s.arrivals[200].Sub(start) < hold+evenly {
+				t.Errorf("hold %v: %d calls, the first after %v and the 200th after %v", hold, n, s.arrivals[1].Sub(start), s.arrivals[200].Sub(start))
+			}
+			if took := time.Since(start); took > hold+evenly+11*time.Second {
+				t.Errorf("hold %v: the calls took %v", hold, took)
+			}
+		})
+	}
+}
+
 // TestUntruePeers wants what a peer says to be bounded, and never to hang calls or to
 // touch other keys.
 func TestUntruePeers(t *testing.T) {
