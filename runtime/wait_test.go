@@ -45,6 +45,42 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestWaitOfPriorities wants a call with a larger max to be admitted before one with a
+// smaller max that waits for longer, as with max=share(#priority).
+func TestWaitOfPriorities(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := inMemory()
+			rule := &runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 10, Algorithm: algorithm, Wait: time.Minute}
+			for range 10 { // one a second
+				if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			start, admitted := time.Now(), map[int64]time.Duration{}
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for _, most := range []int64{8, 10} {
+				wg.Go(func() {
+					if _, err := limiter.Take(t.Context(), rule.Limit(nil).WithMax(most)); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					admitted[most] = time.Since(start)
+				})
+				synctest.Wait()
+			}
+			wg.Wait()
+			if admitted[10] > time.Second || admitted[8] < 2*time.Second || admitted[8] > 4*time.Second {
+				t.Errorf("%v: the important call waited %v, and the other %v", algorithm, admitted[10], admitted[8])
+			}
+		})
+	}
+}
+
 func TestWaitDeadline(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.LeakyBucket} {

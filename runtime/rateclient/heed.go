@@ -31,7 +31,7 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
 	var err error
-	if s.hold(until, c.peer.limits[0].Rule.Window) {
+	if s.hold(until, c.peer.limits[0].pace.Window) {
 		if err = c.hold(context.WithoutCancel(ctx), d); err == nil {
 			s.stored(until)
 		}
@@ -88,7 +88,7 @@ func (s *keyState) hold(until time.Time, window time.Duration) bool {
 	if !until.After(s.held.Add(time.Millisecond)) {
 		return false
 	}
-	s.held, s.until, s.paced = until, until, until.Add(window)
+	s.held, s.until, s.paced = until, until, until.Add(evenly(time.Until(until), window))
 	return true
 }
 
@@ -115,9 +115,15 @@ func (s *keyState) learn(d *runtime.Decision, now time.Time, window time.Duratio
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if paced := now.Add(d.RetryAfter + window); paced.After(s.paced) {
+	if paced := now.Add(d.RetryAfter + evenly(d.RetryAfter, window)); paced.After(s.paced) {
 		s.paced = paced
 	}
+}
+
+// evenly returns for how long calls go on evenly after a hold: for a window, but not for
+// much longer than calls have gathered.
+func evenly(hold, window time.Duration) time.Duration {
+	return min(window, max(hold, time.Minute))
 }
 
 // isPaced reports whether calls go on evenly, since a hold has just been over.

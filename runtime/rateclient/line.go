@@ -49,7 +49,7 @@ func (c *Call) admit(r *http.Request) error {
 		if s == nil && (d.Blocked || c.inTime(now, d.RetryAfter)) {
 			s = first.get(c.name, now)
 		}
-		s.learn(&d, now, c.peer.limits[0].Rule.Window)
+		s.learn(&d, now, c.peer.limits[0].pace.Window)
 		if !c.inTime(now, d.RetryAfter) {
 			return err
 		}
@@ -95,7 +95,7 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 				return err
 			}
 			now = time.Now()
-			s.learn(&d, now, c.peer.limits[0].Rule.Window)
+			s.learn(&d, now, c.peer.limits[0].pace.Window)
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}

@@ -160,7 +160,7 @@ func newLimit(l *Limit) (*limit, error) {
 		ready.rules[i] = rule
 	}
 	ready.pace = runtime.Rule{
-		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
+		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
 		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message,
 	}
 	return ready, nil

@@ -1,6 +1,6 @@
-// Package model is the client of a language model that limits requests and tokens a
+// Package stream is the client of a language model that limits requests and tokens a
 // minute, and answers with streams.
-package model
+package stream
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package model
+package stream
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"github.com/rategen/rategen/runtime/rateclient"
 )
 
-// TestModel has two replicas share the tokens of a model. Answers that take less than they
+// TestStream has two replicas share the tokens of a model. Answers that take less than they
 // have reserved leave room for more, those that do not say it keep what they have reserved,
 // and a refusal, which says that no tokens are left, holds back both.
-func TestModel(t *testing.T) {
+func TestStream(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	usage := `data: {"choices":[],"usage":{"total_tokens":1000}}` + "\n\ndata: [DONE]\n\n"
