@@ -41,6 +41,7 @@ func TestExplainedKey(t *testing.T) {
 		"algorithm=leaky-bucket":                          {Algorithm: runtime.LeakyBucket},
 		"algorithm=leaky-bucket wait=1s":                  {Algorithm: runtime.LeakyBucket, Wait: time.Second},
 		"algorithm=concurrency":                           {Algorithm: runtime.Concurrency},
+		"hold=#result":                                    {Hold: true},
 	}
 	for _, o := range generator.Options() {
 		for value := range strings.SplitSeq(o.Value, "|") {
@@ -51,7 +52,7 @@ func TestExplainedKey(t *testing.T) {
 	}
 	for options, rule := range rules {
 		for _, text := range []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"} {
-			source := fmt.Sprintf("package m\n\ntype A interface {\n\t//ratelimit:window=10s prefix=p: key=part,#n %s\n\tDo(n int) error\n}\n\nconst part = %q\n", options, text)
+			source := fmt.Sprintf("package m; import \"time\"\n\ntype A interface {\n\t//ratelimit:window=10s prefix=p: key=part,#n %s\n\tDo(n int) (time.Duration, error)\n}\n\nconst part = %q\n", options, text)
 			scratch.Write(t, filepath.Join(dir, "a.go"), source)
 			explanations, err := generator.Explain(generator.Config{Dir: dir}, "a.go", 4)
 			if err != nil {

@@ -28,8 +28,9 @@
 //     in flight.
 //   - A denied call changes nothing, except that a rule with a Block keeps the caller
 //     out from the first denial on.
-//   - Several limits on a call are charged all or none. The error names the limit
-//     that keeps the caller out longest.
+//   - Several limits on a call are charged all or none; of several slots of a
+//     cluster see [RedisStore]. The error names the limit that keeps the caller out
+//     longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is
 //     [ErrCostExceedsLimit], a cost of 0 passes, and a negative cost or max is
 //     [ErrInvalidLimit].

@@ -170,6 +170,16 @@ func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
 	}
 }
 
+// heldOff reports that the results of a call hold calls back, or that the store could not.
+func (e *events) heldOff(ctx context.Context, r *Rule, d time.Duration, bounded bool, err error) {
+	e.log.heldOff(r, d, bounded, err)
+	for _, o := range e.observers {
+		if err != nil && o.Failure != nil {
+			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Holding: true, Err: err})
+		}
+	}
+}
+
 // A hiddenAt is where a refusal was hidden.
 type hiddenAt struct{ rule, route string }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -89,14 +90,23 @@ func ExpireTime(key string) string {
 end)()`, "KEY", key)
 }
 
-// SetScript changes the text of the script, and makes it take its time from
-// ClockKey.
+// SetScript changes the text of the script, if change is not nil, and makes it take its
+// time from ClockKey.
 func (s *RedisStore) SetScript(change func(string) string) {
 	s.cfg.Denials = nil // their time is the process's
 	s.cfg.Library.Change = func(text string) string {
-		return change(onClock.Replace(mutate(text)))
+		timed, ok := onClockTexts.Load(text)
+		if !ok {
+			timed, _ = onClockTexts.LoadOrStore(text, onClock.Replace(mutate(text)))
+		}
+		if change == nil {
+			return timed.(string)
+		}
+		return change(timed.(string))
 	}
 }
+
+var onClockTexts sync.Map
 
 // Wide gives the store scripts that know all algorithms, as it has for mixtures that
 // come after many others.

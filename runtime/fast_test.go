@@ -3,8 +3,10 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,53 +60,87 @@ func usualAllocs(f func()) float64 { return testing.AllocsPerRun(10*pageErrors, 
 // TestTakeAllocates counts the allocations of calls that are decided in this
 // process: none, but for the page that errors of denials come from.
 func TestTakeAllocates(t *testing.T) {
-	ctx := context.Background()
-	id := ids(1)[0]
+	background, id := context.Background(), ids(1)[0]
+	recorded := WithRecorder(background, func(DecisionEvent) {})
+	override := make(map[string]KeyOverride)
+	for _, key := range ids(1000) {
+		override[key] = KeyOverride{Max: new(int64(100_000))}
+		override[key+"*"] = KeyOverride{Max: new(int64(200_000))}
+	}
 	for _, algorithm := range []Algorithm{SlidingLog, SlidingCounter, FixedWindow, TokenBucket, LeakyBucket} {
-		rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
+		rule := &Rule{Name: "orders.Service.Create", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
 		other := &Rule{Prefix: "rate_limit:all:", Window: time.Hour, Max: 100_000, Algorithm: algorithm}
 		none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: algorithm}
-		limiter := New(NewMemoryStore(), silent)
-		capped := New(NewMemoryStore(), silent, WithProcessCap(other))
-		observed := New(NewMemoryStore(), silent, WithObserver(&Observer{Decision: func(context.Context, DecisionEvent) {}}))
-		takes := map[string]struct {
+		one, two, never := rule.Limit(NewKey().AddString(id)), other.Limit(nil), none.Limit(NewKey().AddString(id))
+		for _, test := range []struct {
+			name   string
 			allocs func(func()) float64
-			denied bool
-			take   func() error
+			ctx    context.Context
+			opts   []Option
+			limits []Limit
 		}{
-			"admitted": {usualAllocs, false, func() error { _, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
-			"two limits": {fewestAllocs, false, func() error {
-				_, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)), other.Limit(nil))
-				return err
-			}},
-			"capped":   {usualAllocs, false, func() error { _, err := capped.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
-			"observed": {usualAllocs, false, func() error { _, err := observed.Take(ctx, rule.Limit(NewKey().AddString(id))); return err }},
-			"denied":   {usualAllocs, true, func() error { _, err := limiter.Take(ctx, none.Limit(NewKey().AddString(id))); return err }},
-		}
-		for name, test := range takes {
+			{"admitted", usualAllocs, background, nil, []Limit{one}},
+			{"two limits", fewestAllocs, background, nil, []Limit{one, two}},
+			{"denied", usualAllocs, background, nil, []Limit{never}},
+			{"capped", usualAllocs, background, []Option{WithProcessCap(other)}, []Limit{one}},
+			{"empty observer", usualAllocs, background, []Option{WithObserver(new(Observer))}, []Limit{one}},
+			{"observed", usualAllocs, background, []Option{WithObserver(&Observer{Decision: func(context.Context, DecisionEvent) {}})}, []Limit{one}},
+			{"denied and its key observed", usualAllocs, background, []Option{WithObserver(&Observer{KeyDenied: func(context.Context, KeyDeniedEvent) {}})}, []Limit{never}},
+			{"recorded", fewestAllocs, recorded, nil, []Limit{one}},
+			{"keys overridden", usualAllocs, background, []Option{WithOverrides(OverrideFunc(func(context.Context) (Overrides, error) {
+				return Overrides{Rules: map[string]Override{rule.Name: {Keys: override}}}, nil
+			}), time.Hour)}, []Limit{one}},
+		} {
+			limiter := New(NewMemoryStore(), append(test.opts, silent)...)
+			take := func() error { _, err := limiter.Take(test.ctx, test.limits...); return err }
 			for range 2000 { // a log has its size
-				_ = test.take()
+				_ = take()
 			}
-			got := test.allocs(func() {
-				if err := test.take(); (err != nil) != test.denied {
-					t.Fatalf("%v, %s: %v", algorithm, name, err)
+			if got := test.allocs(func() {
+				if err := take(); (err != nil) != strings.HasPrefix(test.name, "denied") {
+					t.Fatalf("%v, %s: %v", algorithm, test.name, err)
 				}
-			})
-			if got != 0 {
-				t.Errorf("%v, %s: %v allocations", algorithm, name, got)
+			}); got != 0 {
+				t.Errorf("%v, %s: %v allocations", algorithm, test.name, got)
 			}
+			_ = limiter.Close()
 		}
 	}
 	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1}
 	limiter := recalling(t, rule, []string{id})
-	got := usualAllocs(func() {
-		d, err := limiter.Take(ctx, rule.Limit(NewKey().AddString(id)))
+	if got := usualAllocs(func() {
+		d, err := limiter.Take(background, rule.Limit(NewKey().AddString(id)))
 		if !errors.Is(err, ErrLimited) || d.Source != SourceRecalled {
 			t.Fatalf("got %+v, %v; want a recalled denial", d, err)
 		}
-	})
-	if got != 0 {
+	}); got != 0 {
 		t.Errorf("a recalled denial: %v allocations", got)
+	}
+}
+
+// TestAfterwardsAllocates measures a call and settles it later: nothing is allocated on
+// the caller's path. A call by an adaptive rule allocates less than once.
+func TestAfterwardsAllocates(t *testing.T) {
+	ctx := context.Background()
+	limiter := New(NewMemoryStore(), silent)
+	defer limiter.Close()
+	adaptive := &Rule{Name: "a", Window: time.Hour, Max: 1_000_000, Adaptive: half{}}
+	limit, start := (&Rule{Name: "r", Window: time.Hour, Max: 1_000_000}).Limit(nil), time.Now()
+	for name, do := range map[string]func(){
+		"settle later": func() {
+			d, err := limiter.Take(ctx, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limiter.SettleLater(ctx, d, limit.WithSettled(0))
+		},
+		"measure":  func() { limiter.Measure(adaptive, start) },
+		"adaptive": func() { _, _ = limiter.Take(ctx, adaptive.Limit(nil)) },
+	} {
+		do()
+		if n := fewestAllocs(do); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }
 
@@ -140,58 +176,39 @@ func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
 	}
 }
 
-// BenchmarkTake measures what a call costs that is decided in this process.
-func BenchmarkTake(b *testing.B) {
-	ctx := context.Background()
-	rule := &Rule{Prefix: "rate_limit:emp:", Window: time.Hour, Max: 1_000_000, Algorithm: TokenBucket}
-	none := &Rule{Prefix: "rate_limit:none:", Window: time.Hour, Max: 1, Algorithm: TokenBucket}
-	keys := ids(1000)
-	memory := New(NewMemoryStore(), silent)
-	for _, bench := range []struct {
-		name    string
-		limiter *Limiter
-		rule    *Rule
-	}{
-		{"memory admitted", memory, rule},
-		{"memory denied", memory, none},
-		{"recalled denial", recalling(b, none, keys), none},
-	} {
-		take := func(i int) error {
-			_, err := bench.limiter.Take(ctx, bench.rule.Limit(NewKey().AddString(keys[i%len(keys)])))
-			return err
-		}
-		for i := range keys {
-			_ = take(i)
-		}
-		b.Run(bench.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				_ = take(i)
-			}
-		})
-		b.Run(bench.name+" parallel", func(b *testing.B) {
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					_ = take(i)
-				}
-			})
-		})
-	}
-}
-
-// Settling later allocates nothing on its caller's path.
-func TestSettleLaterAllocates(t *testing.T) {
-	ctx := context.Background()
+// TestErrorsAreTheirOwn has goroutines keep the errors of their denials, which come from
+// shared pages: none is another one's, and none changes.
+func TestErrorsAreTheirOwn(t *testing.T) {
+	t.Parallel()
+	const callers, calls = 8, 5*pageErrors + 1
 	limiter := New(NewMemoryStore(), silent)
-	limit := (&Rule{Name: "r", Window: time.Hour, Max: 1_000_000}).Limit(nil)
-	if n := fewestAllocs(func() {
-		d, err := limiter.Take(ctx, limit)
-		if err != nil {
-			t.Fatal(err)
+	errs := make([][]*LimitedError, callers)
+	all := make(chan struct{})
+	for i := range callers {
+		go func() {
+			rule := &Rule{Name: fmt.Sprint("r", i), Window: time.Hour, Max: int64(i + 1), Message: fmt.Sprint("m", i)}
+			for range int64(i+1) + calls {
+				_, err := limiter.Take(context.Background(), rule.Limit(nil))
+				if limited := new(LimitedError); errors.As(err, &limited) {
+					errs[i] = append(errs[i], limited)
+				}
+			}
+			all <- struct{}{}
+		}()
+	}
+	for range callers {
+		<-all
+	}
+	seen := map[*LimitedError]bool{}
+	for i := range callers {
+		if len(errs[i]) != calls {
+			t.Errorf("caller %d: %d denials, want %d", i, len(errs[i]), calls)
 		}
-		limiter.SettleLater(ctx, d, limit.WithSettled(0))
-	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		for _, e := range errs[i] {
+			if seen[e] || e.Rule != fmt.Sprint("r", i) || e.Limit != int64(i+1) || e.Error() != fmt.Sprint("m", i) || e.RetryAfter <= 0 {
+				t.Fatalf("caller %d: %+v, %v, seen before %v", i, e, e, seen[e])
+			}
+			seen[e] = true
+		}
 	}
 }

@@ -3,6 +3,9 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +89,30 @@ func TestHoldErrors(t *testing.T) {
 	}
 }
 
+// TestReleaseAndWait wants calls that wait for the end of a hold to go on soon after
+// another replica has released it, and not to ask often before.
+func TestReleaseAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store, asked := t.Context(), runtime.NewMemoryStore(), 0
+		observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
+		one, other := runtime.New(store, quiet, runtime.WithObserver(observer)), runtime.New(store, quiet)
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}
+		limit := rule.Limit(nil)
+		if err := other.Hold(ctx, limit, 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		time.AfterFunc(time.Minute+100*time.Millisecond, func() {
+			if err := other.Release(ctx, limit); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := one.Take(ctx, limit); err != nil || time.Since(start) > time.Minute+2*time.Second || asked > 1 {
+			t.Errorf("%v after %v and %d decisions, want it admitted within 2 s of its release", err, time.Since(start), asked)
+		}
+	})
+}
+
 // TestHoldAndWait wants calls that may wait to wait for the end of a hold, those of a
 // queue in line, and others to fail at once.
 func TestHoldAndWait(t *testing.T) {
@@ -114,4 +141,53 @@ func TestHoldAndWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHoldOff wants what the results of a call ask for to be held for, within bounds,
+// whatever has become of the caller, and what goes wrong to be reported.
+func TestHoldOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		var lines strings.Builder
+		var failures []runtime.FailureEvent
+		told := []runtime.Option{
+			runtime.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))),
+			runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) { failures = append(failures, ev) }}),
+		}
+		limiter := runtime.New(runtime.NewMemoryStore(), told...)
+		for i, c := range []struct {
+			window, d, want time.Duration
+		}{
+			{time.Second, -1, 0},
+			{time.Second, 0, 0},
+			{time.Second, 1, time.Microsecond},
+			{time.Second, time.Minute, time.Minute},
+			{time.Second, 2 * time.Hour, time.Hour},
+			{time.Second, runtime.Never, time.Hour},
+			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour},
+		} {
+			rule := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Max: 10, Hold: true}
+			limit := rule.Limit(nil)
+			limiter.HoldOff(gone, limit, c.d)
+			d, err := limiter.Peek(context.Background(), limit)
+			if d.RetryAfter != c.want || d.Blocked != (c.want > 0) {
+				t.Errorf("%v: %+v, %v, want calls held back for %v", c.d, d, err, c.want)
+			}
+			limiter.HoldOff(gone, limit, c.d) // within a second, and so without a line
+			if n := strings.Count(lines.String(), "rule="+rule.Name+" "); n != min(1, int(c.want)) {
+				t.Errorf("%v: %d lines", c.d, n)
+			}
+		}
+		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
+		if n := strings.Count(lines.String(), "bounded=true"); n != 3 || len(failures) > 0 {
+			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(failures), &lines)
+		}
+		lines.Reset()
+		runtime.New(&brokenStore{}, told...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		if len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || !strings.Contains(lines.String(), "by this process alone") {
+			t.Errorf("a broken store: %+v, %s", failures, &lines)
+		}
+	})
 }

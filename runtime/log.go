@@ -21,11 +21,11 @@ type limitedLog struct {
 }
 
 type ruleLog struct {
-	rule                *Rule // as declared
-	degraded, unsettled report.Throttle
-	emptyPart           atomic.Bool // a line was written
-	sharedKey           atomic.Bool // likewise
-	denied              report.StripedThrottle
+	rule                      *Rule // as declared
+	degraded, unsettled, held report.Throttle
+	emptyPart                 atomic.Bool // a line was written
+	sharedKey                 atomic.Bool // likewise
+	denied                    report.StripedThrottle
 }
 
 func (l *limitedLog) degraded(r *Rule, policy FailurePolicy, err error) {
@@ -40,6 +40,18 @@ func (l *limitedLog) unsettled(r *Rule, err error) {
 	if skipped, ok := l.linesOf(r).unsettled.Due(clock.Now()); ok {
 		l.Write(slog.LevelWarn, "a decided call could not be settled: its cost stays as it was reserved", skipped,
 			slog.String("rule", r.Name), slog.String("class", ClassOf(err).String()), slog.Any("error", err))
+	}
+}
+
+func (l *limitedLog) heldOff(r *Rule, d time.Duration, bounded bool, err error) {
+	if skipped, ok := l.linesOf(r).held.Due(clock.Now()); ok {
+		attrs := []slog.Attr{slog.String("rule", r.Name), slog.Duration("hold", d), slog.Bool("bounded", bounded)}
+		text := "calls are held back, as the results of a call ask"
+		if err != nil {
+			text = "calls are held back by this process alone"
+			attrs = append(attrs, slog.String("class", ClassOf(err).String()), slog.Any("error", err))
+		}
+		l.Write(slog.LevelWarn, text, skipped, attrs...)
 	}
 }
 

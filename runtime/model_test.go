@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -63,17 +62,7 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	rules := modelRules()
 	maps.Copy(rules, blockRules())
-	for name, rule := range rules {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			client := redistest.Start(t).Client(t)
-			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, shortLogs); err != nil {
-					t.Fatal(err)
-				}
-			})
-		})
-	}
+	testModel(t, rules, shortLogs)
 }
 
 // TestModelOfLongLogs is TestModel with logs of many events, which leave in
@@ -82,15 +71,18 @@ func TestModelOfLongLogs(t *testing.T) {
 	t.Parallel()
 	rules := modelRules()
 	maps.Copy(rules, blockRules())
+	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return !stored(r) })
+	testModel(t, rules, longLogs)
+}
+
+func testModel(t *testing.T, rules map[string]*runtime.Rule, load modelLoad) {
+	free := databases(t)
 	for name, rule := range rules {
-		if !stored(rule) {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := redistest.Start(t).Client(t)
+			client := database(t, free)
 			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, longLogs); err != nil {
+				if err := drive(t, client, rule, load); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -131,7 +123,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	if rapid.Bool().Draw(t, "wide scripts") {
 		store.Wide()
 	}
-	store.SetScript(func(text string) string { return text })
+	store.SetScript(nil)
 
 	type charge struct {
 		key  string
@@ -318,15 +310,20 @@ func expireTime(ctx context.Context, client *redis.Client, key string) time.Dura
 
 var whenExpired = redis.NewScript("return " + runtime.ExpireTime("KEYS[1]"))
 
-var expiry = redis.NewScript(`
+// expiry expires the keys behind the clock's, and expireAll those that match a pattern.
+var expiry, expireAll = redis.NewScript("local keys = KEYS" + expiring), redis.NewScript("local keys = redis.call('KEYS', ARGV[2])" + expiring)
+
+var expiring = `
 redis.call('SET', KEYS[1], ARGV[1])
-for i = 2, #KEYS do
-  local at = ` + runtime.ExpireTime("KEYS[i]") + `
-  if at > 0 and at <= math.floor(ARGV[1] / 1000) then
-    redis.call('DEL', KEYS[i])
+for _, key in ipairs(keys) do
+  if key ~= KEYS[1] then
+    local at = ` + runtime.ExpireTime("key") + `
+    if at > 0 and at <= math.floor(ARGV[1] / 1000) then
+      redis.call('DEL', key)
+    end
   end
 end
-return 0`)
+return 0`
 
 func sameAnswer(a, b rawstore.Call) bool {
 	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b rawstore.Charge) bool {

@@ -44,6 +44,11 @@ type Observer struct {
 	Hidden func(context.Context, HiddenEvent)
 	// Wait is called when a call begins to wait for its turn, and when that is over.
 	Wait func(context.Context, WaitEvent)
+	// PeerRefused is called for every call that went out and that its peer has refused,
+	// see [Limiter.PeerRefused].
+	PeerRefused func(context.Context, PeerRefusedEvent)
+	// Hold is called when this process holds back the calls on a key, or releases them.
+	Hold func(context.Context, HoldEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
 	// Override is called when other overrides come into force, and when some
@@ -163,6 +168,9 @@ type FailureEvent struct {
 	// Settling reports that the call was decided, and could not be settled: its
 	// cost stays as it was reserved. It has no Policy then.
 	Settling bool
+	// Holding reports that the results of a call ask to hold calls back, see
+	// [Limiter.HoldOff], and that the store does not. It has no Policy then.
+	Holding bool
 	// Err is why. Its text holds neither a caller's key nor a server's address; the
 	// cause that [errors.Unwrap] returns may.
 	Err error
@@ -172,6 +180,23 @@ type FailureEvent struct {
 type HiddenEvent struct {
 	// Rule is the name of the rule that refused.
 	Rule string
+}
+
+// A PeerRefusedEvent is a call that went out, and that its peer has refused.
+type PeerRefusedEvent struct {
+	// Rule is the name of the rule that counts calls to the peer.
+	Rule string
+}
+
+// A HoldEvent is the end of a [Limiter.Hold] or [Limiter.Release] of some key.
+type HoldEvent struct {
+	// Rule is the name of the key's rule.
+	Rule string
+	// For is for how long calls are held back from now on. It is 0 for a release.
+	For time.Duration
+	// Err says why the store does not do so, or is nil. Its text is as that of a
+	// [FailureEvent].
+	Err error
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.

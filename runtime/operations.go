@@ -160,6 +160,32 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 	return l.hold(ctx, limit, d)
 }
 
+// longestHold bounds a [Limiter.HoldOff] of a rule with a shorter window.
+const longestHold = time.Hour
+
+// HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to
+// make another one: what hold= in a directive evaluates to. It does nothing at 0 or less.
+// More than an hour counts as an hour, or as the rule's Window if that is longer. The hold
+// does not end with ctx, and takes one trip. It is logged, a line a second for each rule,
+// and what keeps the store from it reaches the observers, too.
+func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
+	if d <= 0 || limit.rule == nil {
+		return
+	}
+	held := min(max(d, time.Microsecond), max(longestHold, limit.rule.Window))
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))
+}
+
+// PeerRefused tells the observers that the peer of a rule has refused a call that went
+// out. It holds nothing back. Package rateclient calls it.
+func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.PeerRefused, PeerRefusedEvent{rule.Name})
+	}
+}
+
 // Release ends a hold, or another block, of the key of a limit. Another replica may deny
 // calls for a moment more, see [WithDenialMemory].
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
@@ -181,8 +207,11 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 	charges[0].At = d.Microseconds()
 	local := charges
 	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
-	if l.store == nil {
-		return decide.ErrNoStore
+	if err = decide.ErrNoStore; l.store != nil {
+		err = private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
 	}
-	return private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.Hold, HoldEvent{rule.Name, d, err})
+	}
+	return err
 }

@@ -197,16 +197,3 @@ func heap() int64 {
 	}
 	return least
 }
-
-// A call allocates nothing more where its rule has overrides of keys.
-func TestOverrideKeysAllocate(t *testing.T) {
-	limiter := inMemory(overridden(one(runtime.Override{Keys: manyKeys(1000)})))
-	defer limiter.Close()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.TokenBucket}
-	for _, tenant := range []string{"tenant-00000005", "tenant-00000006", "someone"} {
-		limit := rule.Limit(runtime.NewKey().AddString(tenant).AddInt(7))
-		if n := fewestAllocs(func() { _, _ = limiter.Peek(context.Background(), limit) }); n != 0 {
-			t.Errorf("%s: %v allocations", tenant, n)
-		}
-	}
-}

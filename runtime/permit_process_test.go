@@ -118,7 +118,7 @@ func TestPermitProcesses(t *testing.T) {
 		return most
 	}
 	full := false
-	for seed := range uint64(20) {
+	for seed := range uint64(few(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			most := run(t, seed, true)
 			if full = full || most == max; most > max {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,12 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// address is that of a server, as errors name it.
-const address = "10.20.30.40:6379"
+const (
+	// caller is the part of a key that nobody is to read in an error, an event or a log.
+	caller = "alice@example.com"
+	// address is that of a server, as errors name it.
+	address = "10.20.30.40:6379"
+)
 
 // Notes are the texts of log lines, events and errors, to find in them what nobody is
 // to read there: a caller's key and a server's address.
@@ -35,6 +40,7 @@ type notes struct {
 	mu    sync.Mutex
 	texts bytes.Buffer
 	lines int // texts that were noted
+	errs  []error
 }
 
 func (w *notes) Write(p []byte) (int, error) {
@@ -49,14 +55,16 @@ func (w *notes) note(what string, err error) {
 	if err != nil {
 		fmt.Fprintf(w, "%s: %v\n", what, err)
 	}
+	if err != nil && !errors.Is(err, runtime.ErrLimited) {
+		w.errs = append(w.errs, err)
+	}
 }
 
 // limiter returns a limiter that reports to the notes. Two fields of events are left
 // out, which are there to say a key and an address.
 func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Limiter {
-	level := slog.HandlerOptions{Level: slog.LevelDebug}
 	return runtime.New(store, append([]runtime.Option{
-		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &level))),
+		runtime.WithLogger(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		observing(runtime.Observer{
 			Decision:  func(_ context.Context, ev runtime.DecisionEvent) { fmt.Fprintf(w, "%+v\n", ev) },
 			KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) { fmt.Fprintf(w, "%s\n", ev.Rule) },
@@ -70,14 +78,20 @@ func (w *notes) limiter(store runtime.Store, opts ...runtime.Option) *runtime.Li
 	}, opts...)...)
 }
 
+// brokenText is the part of a key that cannot be written, and says what it is.
+type brokenText struct{}
+
+func (brokenText) MarshalText() ([]byte, error) { return nil, errors.New("cannot write " + caller) }
+
 // use calls all that a limiter does with limits, twice settling what was admitted
-// before something happened.
-func (w *notes) use(t *testing.T, l *runtime.Limiter, happens func()) {
+// before something happened. If the store is one of Redis its keys are surveyed.
+func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happens func()) {
 	ctx := t.Context()
 	var limits []runtime.Limit
 	var taken []runtime.Decision
-	for name, rule := range serverRules(time.Minute, 3) {
-		rule.Name, rule.Prefix = name, name+":"
+	rules := serverRules(time.Minute, 3)
+	for name, rule := range rules {
+		rule.Name, rule.Prefix = name, "{x}"+name+":"
 		limit := rule.Limit(key(caller))
 		d, err := l.Take(ctx, limit)
 		w.note("take before", err)
@@ -90,16 +104,34 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, happens func()) {
 		} else {
 			l.SettleLater(ctx, taken[i], limit.WithSettled(0))
 		}
-		_, err := l.Take(ctx, limit)
-		w.note("take", err)
-		_, err = l.Peek(ctx, limit)
+		for range 4 {
+			_, err := l.Take(ctx, limit)
+			w.note("take", err)
+		}
+		_, err := l.Peek(ctx, limit)
 		w.note("peek", err)
 		w.note("reset", l.Reset(ctx, limit))
 	}
 	_, err := l.Take(ctx, limits[:3]...)
 	w.note("take of several", err)
+	for _, odd := range []runtime.Limit{
+		narrow.Limit(key(strings.Repeat(caller, 100))), narrow.Limit(key(caller + "\x00{}:%")), narrow.Limit(key(caller)).WithCost(3),
+		narrow.Limit(key(caller)).WithMax(-1), narrow.Limit(key(caller).AddInvalid("nil")), narrow.Limit(runtime.NewKey().AddText(brokenText{})),
+	} {
+		limits = append(limits, odd, odd)
+	}
 	for _, out := range l.TakeEach(ctx, limits...) {
-		w.note("take each", out.Err)
+		if !errors.Is(out.Err, runtime.ErrInvalidLimit) && !errors.Is(out.Err, runtime.ErrInvalidKey) {
+			w.note("take each", out.Err)
+		}
+	}
+	if redis, ok := store.(*runtime.RedisStore); ok {
+		var groups []*runtime.KeyGroup
+		for _, rule := range rules {
+			groups = append(groups, l.KeysOf(rule))
+		}
+		w.note("survey", redis.Survey(ctx, groups...))
+		w.note("close", redis.Close())
 	}
 	w.note("close", l.Close())
 }
@@ -121,40 +153,32 @@ func (w *notes) find(t *testing.T, private ...string) {
 	}
 }
 
-// A replied error is one that a server, or a proxy before it, has replied.
-type replied string
-
-func (r replied) Error() string { return string(r) }
-func (replied) RedisError()     {}
-
-// A hookFault is how a failing hook fails.
-type hookFault struct {
+// A failing hook has commands fail, or panic, once it is armed. A store sends commands in
+// goroutines of its own too.
+type failing struct {
 	err      error
 	panicked bool
+	armed    atomic.Bool
 }
 
-// A failing hook has commands fail, or panic, once it holds a hookFault. A store sends
-// commands in goroutines of its own too.
-type failing struct{ fault atomic.Pointer[hookFault] }
-
-// fail returns the hook's error, if it does not panic.
-func (f *failing) fail() error {
-	fault := f.fault.Load()
-	if fault == nil {
+func (f *failing) fail(cmds ...redis.Cmder) error {
+	if !f.armed.Load() {
 		return nil
 	}
-	if fault.panicked {
-		panic(fault.err.Error())
+	if f.panicked {
+		panic(f.err.Error())
 	}
-	return fault.err
+	for _, cmd := range cmds {
+		cmd.SetErr(f.err)
+	}
+	return f.err
 }
 
 func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if err := f.fail(); err != nil {
-			cmd.SetErr(err)
+		if err := f.fail(cmd); err != nil {
 			return err
 		}
 		return next(ctx, cmd)
@@ -163,10 +187,7 @@ func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if err := f.fail(); err != nil {
-			for _, cmd := range cmds {
-				cmd.SetErr(err)
-			}
+		if err := f.fail(cmds...); err != nil {
 			return err
 		}
 		return next(ctx, cmds)
@@ -195,41 +216,38 @@ func TestNothingPrivateOfStores(t *testing.T) {
 				defer client.Close()
 				store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond), runtime.CheckSharding(time.Millisecond))
 				l := w.limiter(store, runtime.WithNamespace(t.Name()), runtime.WithFailurePolicy(policy))
-				rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
-				w.use(t, l, func() { fault(proxy) })
-				w.note("survey", store.Survey(t.Context(), l.KeysOf(rule)))
-				w.note("close", store.Close())
+				w.use(t, l, store, func() { fault(proxy) })
 				_, own, _ := strings.Cut(proxy.Addr, ":")
 				w.find(t, "127.0.0.1", ":"+port, ":"+own)
 			})
 		}
 	}
 	for name, err := range map[string]error{
-		"moved":           replied("MOVED 1234 " + address),
-		"asked":           replied("ASK 1234 " + address),
-		"redirected":      replied("REDIRECT " + address),
-		"unknown":         replied("ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' 'rate_limit:" + caller + "'"),
-		"a proxy's":       replied("ERR no upstream " + address + " for key " + caller),
-		"a proxy's code":  replied("UPSTREAM " + address + " has no " + caller),
+		"moved":           reply("MOVED 1234 " + address),
+		"asked":           reply("ASK 1234 " + address),
+		"redirected":      reply("REDIRECT " + address),
+		"unknown":         reply("ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' 'rate_limit:" + caller + "'"),
+		"a proxy's":       reply("ERR no upstream " + address + " for key " + caller),
+		"a proxy's code":  reply("UPSTREAM " + address + " has no " + caller),
 		"a plain error":   quotes,
 		"a wrapped one":   fmt.Errorf("node %s: %w", address, os.ErrDeadlineExceeded),
-		"several at once": errors.Join(quotes, replied("MOVED 1 "+address)),
+		"several at once": errors.Join(quotes, reply("MOVED 1 "+address)),
 	} {
 		for _, panicked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, panic %v", name, panicked), func(t *testing.T) {
 				t.Parallel()
 				var w notes
-				hook := new(failing)
+				hook := &failing{err: err, panicked: panicked}
 				client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: server.Addr}))
 				defer client.Close()
 				client.AddHook(hook)
-				store := runtime.NewRedisStore(client)
-				l := w.limiter(store, runtime.WithNamespace(t.Name()), runtime.WithFailurePolicy(runtime.FailClosed))
-				w.use(t, l, func() { hook.fault.Store(&hookFault{err, panicked}) })
-				if !panicked {
-					rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
-					w.note("survey", store.Survey(t.Context(), l.KeysOf(rule)))
+				redisStore := runtime.NewRedisStore(client)
+				l := w.limiter(redisStore, runtime.WithNamespace(t.Name()), closed)
+				var surveyed runtime.Store = redisStore
+				if panicked {
+					surveyed = nil // that is the caller's own affair
 				}
+				w.use(t, l, surveyed, func() { hook.armed.Store(true) })
 				w.find(t, "127.0.0.1", port)
 			})
 		}
@@ -244,14 +262,14 @@ func TestNothingPrivateOfStores(t *testing.T) {
 			var w notes
 			client := redis.NewClient(runtime.TuneRedis(opts))
 			defer client.Close()
-			w.use(t, w.limiter(runtime.NewRedisStore(client), runtime.WithFailurePolicy(runtime.FailClosed)), func() {})
+			w.use(t, w.limiter(runtime.NewRedisStore(client), closed), nil, func() {})
 			w.find(t, "127.0.0.1", "no-such-host", "secret.internal", "hunter2")
 		})
 	}
 	t.Run("a store of the program's", func(t *testing.T) {
 		var w notes
 		store := &quotingStore{Store: runtime.NewMemoryStore()}
-		w.use(t, w.limiter(store, runtime.WithFailurePolicy(runtime.FailClosed)), func() { store.err = quotes })
+		w.use(t, w.limiter(store, closed), nil, func() { store.err = quotes })
 		w.find(t)
 	})
 	t.Run("a circuit breaker of a node", func(t *testing.T) {
@@ -259,6 +277,92 @@ func TestNothingPrivateOfStores(t *testing.T) {
 		w.limiter(nil).TellBreaker(address, true)
 		w.find(t)
 	})
+}
+
+// TestNothingPrivateOfServers has servers refuse commands: servers quote the arguments of
+// a command that they do not know. Each failure is of the class that says why.
+func TestNothingPrivateOfServers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	check := func(t *testing.T, client redis.UniversalClient, fails bool, classes ...runtime.ErrorClass) {
+		var w notes
+		store := runtime.NewRedisStore(client, patient, atOnce)
+		w.use(t, w.limiter(store, closed), store, func() {})
+		w.find(t)
+		if fails && len(w.errs) == 0 {
+			t.Error("nothing failed")
+		}
+		for _, err := range w.errs {
+			if class := runtime.ClassOf(err); !slices.Contains(classes, class) {
+				t.Errorf("class %v: %v", class, err)
+			}
+		}
+	}
+	for _, command := range []string{"EVALSHA", "EVAL", "UNLINK", "ZADD", "GET", "TIME", "PTTL", "SCAN"} {
+		t.Run("without "+command, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, "--rename-command", command, "")
+			check(t, server.Client(t), true, runtime.ClassNoScript, runtime.ClassScript)
+		})
+	}
+	forbidden := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan"}
+	for _, right := range rights(t) {
+		forbidden = append(forbidden, "-"+strings.TrimPrefix(right, "+"))
+	}
+	for _, rules := range forbidden {
+		t.Run("forbidden "+rules, func(t *testing.T) {
+			args := []any{"ACL", "SETUSER", "limiter", "reset", "on", "nopass", "~*", "+@all"}
+			for rule := range strings.FieldsSeq(rules) {
+				args = append(args, rule)
+			}
+			if err := admin.Do(t.Context(), args...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			admin.FlushAll(t.Context())
+			client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
+			defer client.Close()
+			must := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan", "-time", "-get", "-set", "-zadd", "-setrange", "-pexpire"}
+			check(t, client, slices.Contains(must, rules), runtime.ClassAuth)
+		})
+	}
+	t.Run("foreign types", func(t *testing.T) {
+		admin.FlushAll(t.Context())
+		for name := range serverRules(time.Minute, 3) {
+			for _, tag := range []string{"", "%window", "%token", "%leaky", "%queue", "%counter", "%layered", "%packed", "%permits"} {
+				admin.SAdd(t.Context(), "{x}"+name+":"+caller+tag, "x")
+			}
+		}
+		check(t, admin, true, runtime.ClassWrongType)
+	})
+}
+
+// testNothingPrivateOfCluster asks the nodes of a cluster without following where they
+// send the client to.
+func testNothingPrivateOfCluster(t *testing.T, cluster *redistest.Cluster) {
+	moved := 0
+	for _, node := range cluster.Nodes[:3] {
+		client := node.Client(t)
+		var w notes
+		store := runtime.NewRedisStore(client, patient, atOnce)
+		l := w.limiter(store, closed)
+		a := &runtime.Rule{Name: "a", Prefix: "{a}:", Window: time.Minute, Max: 3}
+		b := &runtime.Rule{Name: "b", Prefix: "{b}:", Window: time.Minute, Max: 3}
+		_, err := l.Take(t.Context(), a.Limit(key(caller)), b.Limit(key(caller)))
+		if err == nil || !strings.Contains(causes(err), "CROSSSLOT") || strings.Contains(causes(err), caller) {
+			t.Errorf("two slots: got %v", err)
+		}
+		w.use(t, l, store, func() {})
+		w.find(t)
+		for _, err := range w.errs {
+			if runtime.ClassOf(err) == runtime.ClassMoved {
+				moved++
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("no node sent the client to another")
+	}
 }
 
 // A quotingStore has a store fail once it has an error.
@@ -278,46 +382,41 @@ func (s *quotingStore) Take(ctx context.Context, calls []terms.Call) error {
 	return s.Store.Take(ctx, calls)
 }
 
-func (s *quotingStore) Peek(context.Context, []terms.Call) error    { return s.err }
-func (s *quotingStore) Reset(context.Context, []terms.Charge) error { return s.err }
-func (s *quotingStore) Renew(context.Context, []terms.Call) error   { return s.err }
-func (s *quotingStore) Settle(context.Context, []terms.Charge) error {
-	return s.err
-}
+func (s *quotingStore) Peek(context.Context, []terms.Call) error     { return s.err }
+func (s *quotingStore) Reset(context.Context, []terms.Charge) error  { return s.err }
+func (s *quotingStore) Renew(context.Context, []terms.Call) error    { return s.err }
+func (s *quotingStore) Settle(context.Context, []terms.Charge) error { return s.err }
 
 // TestNothingPrivateOfFunctions has functions panic that a limiter was given.
 func TestNothingPrivateOfFunctions(t *testing.T) {
 	t.Parallel()
 	type said struct{ Key string }
 	for name, value := range map[string]any{
-		"text": caller + " at " + address, "error": errors.New(caller + address), "value": said{caller},
+		"text": caller + " at " + address, "error": errors.New(caller + address), "value": said{caller}, "mistake": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w notes
+			fail := func() {
+				if value == nil {
+					_ = []bool(nil)[len(caller)]
+				}
+				panic(value)
+			}
 			l := w.limiter(runtime.NewMemoryStore(),
-				runtime.WithEnabled(func() bool { panic(value) }),
-				runtime.WithDenied(func(context.Context, error) error { panic(value) }),
-				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { panic(value) }), time.Hour),
+				runtime.WithEnabled(func() bool { fail(); return false }),
+				runtime.WithDenied(func(context.Context, error) error { fail(); return nil }),
+				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { fail(); return runtime.Overrides{}, nil }), time.Hour),
 				observing(runtime.Observer{
-					KeyDenied: func(context.Context, runtime.KeyDeniedEvent) { panic(value) },
-					Decision:  func(context.Context, runtime.DecisionEvent) { panic(value) },
+					KeyDenied: func(context.Context, runtime.KeyDeniedEvent) { fail() },
+					Decision:  func(context.Context, runtime.DecisionEvent) { fail() },
 				}))
-			w.use(t, l, func() {})
+			w.use(t, l, nil, func() {})
 			w.find(t)
+			if value == nil && !strings.Contains(w.texts.String(), "index out of range") {
+				t.Error("the log does not say what the mistake is")
+			}
 		})
 	}
-	t.Run("a mistake", func(t *testing.T) {
-		var w notes
-		l := w.limiter(runtime.NewMemoryStore(), runtime.WithEnabled(func() bool {
-			var limits []bool
-			return limits[len(caller)]
-		}))
-		w.use(t, l, func() {})
-		w.find(t)
-		if !strings.Contains(w.texts.String(), "index out of range") {
-			t.Error("the log does not say what the mistake is")
-		}
-	})
 }
 
 // TestNothingPrivateOfOverrides gives a limiter overrides that are wrong in every way,
@@ -326,12 +425,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
-	negative, large := int64(-1), int64(runtime.MaxCount)
-	of := func(keys map[string]runtime.KeyOverride) runtime.OverrideSource {
-		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Keys: keys}}}, nil
-		})
-	}
+	of := func(keys keys) runtime.OverrideSource { return fixed(one(runtime.Override{Keys: keys})) }
 	fails := func(err error) runtime.OverrideSource {
 		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return runtime.Overrides{}, err })
 	}
@@ -342,8 +436,10 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 		}
 		return override.File(path)
 	}
-	hash := func(key string, fields ...string) runtime.OverrideSource {
-		client := server.Client(t)
+	hashes := 0
+	hash := func(fields ...string) runtime.OverrideSource {
+		hashes++
+		client, key := server.Client(t), fmt.Sprint("h", hashes)
 		if err := client.HSet(t.Context(), key, fields).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -355,11 +451,11 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 		source runtime.OverrideSource
 		cause  string // is in the cause
 	}{
-		"max":            {of(map[string]runtime.KeyOverride{caller: {Max: &negative}}), caller},
-		"pattern":        {of(map[string]runtime.KeyOverride{caller + "*x": {}}), caller},
-		"escape":         {of(map[string]runtime.KeyOverride{caller + "%41": {}}), caller},
-		"twice":          {of(map[string]runtime.KeyOverride{caller + "é": {}, caller + "%C3%A9": {}}), caller},
-		"does not fit":   {of(map[string]runtime.KeyOverride{caller: {Max: &large}}), caller},
+		"max":            {of(keys{caller: maximum(-1)}), caller},
+		"pattern":        {of(keys{caller + "*x": {}}), caller},
+		"escape":         {of(keys{caller + "%41": {}}), caller},
+		"twice":          {of(keys{caller + "é": {}, caller + "%C3%A9": {}}), caller},
+		"does not fit":   {of(keys{caller: maximum(runtime.MaxCount)}), caller},
 		"dial":           {fails(&url.Error{Op: "Get", URL: "http://" + address + "/limits?key=" + caller, Err: context.DeadlineExceeded}), address},
 		"own":            {fails(errors.New("no limits of " + caller + " at " + address)), caller},
 		"redis":          {override.Redis(gone, "limits"), "127.0.0.1:1"},
@@ -372,10 +468,10 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 		"yaml twice":     {file("a.yaml", "rules:\n  r:\n    keys:\n      "+caller+": {}\n      "+caller+": {}\n"), caller},
 		"yaml syntax":    {file("a.yaml", "rules:\n  r:\n    keys:\n      "+caller+": *"+caller+"\n"), ""},
 		"yaml alias":     {file("a.yaml", "rules:\n  r:\n    keys: {a: &a {max: 1}, "+caller+": *a}\n"), ""},
-		"hash value":     {hash("h1", `["r", "`+caller+`"]`, `{"max": "many"}`), caller},
-		"hash json":      {hash("h2", `["r", "`+caller+`"]`, `{"max": `), caller},
-		"hash field":     {hash("h3", `["r", "`+caller+`", "x"]`, `{}`), caller},
-		"hash twice":     {hash("h4", `["r", "`+caller+`"]`, `{"max": 1}`, `r`, `{"keys": {"`+caller+`": {"max": 1}}}`), caller},
+		"hash value":     {hash(`["r", "`+caller+`"]`, `{"max": "many"}`), caller},
+		"hash json":      {hash(`["r", "`+caller+`"]`, `{"max": `), caller},
+		"hash field":     {hash(`["r", "`+caller+`", "x"]`, `{}`), caller},
+		"hash twice":     {hash(`["r", "`+caller+`"]`, `{"max": 1}`, `r`, `{"keys": {"`+caller+`": {"max": 1}}}`), caller},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w notes
@@ -392,7 +488,6 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.find(t, "127.0.0.1")
-			t.Logf("%v", rejected)
 			if cause := errors.Unwrap(rejected); c.cause != "" && (cause == nil || !strings.Contains(cause.Error(), c.cause)) {
 				t.Errorf("the cause of %q is %v", rejected, cause)
 			}
@@ -409,21 +504,16 @@ func TestCauseIsKept(t *testing.T) {
 	l := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed = ev.Err },
 	}))
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
-	_, taken := l.Take(t.Context(), rule.Limit(key(caller)))
-	_, peeked := l.Peek(t.Context(), rule.Limit(key(caller)))
-	for name, err := range map[string]error{
-		"take": taken, "peek": peeked, "reset": l.Reset(t.Context(), rule.Limit(key(caller))), "event": failed,
-	} {
+	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))
+	_, taken := l.Take(t.Context(), limit)
+	_, peeked := l.Peek(t.Context(), limit)
+	for name, err := range map[string]error{"take": taken, "peek": peeked, "reset": l.Reset(t.Context(), limit), "event": failed} {
 		found := false
 		for next := err; next != nil; next = errors.Unwrap(next) {
 			found = found || next == cause
 		}
-		if !found {
-			t.Errorf("%s: errors.Unwrap does not lead from %v to its cause", name, err)
-		}
-		if got := runtime.ClassOf(err); got != runtime.ClassTimeout {
-			t.Errorf("%s: the class is %v", name, got)
+		if got := runtime.ClassOf(err); !found || got != runtime.ClassTimeout {
+			t.Errorf("%s: errors.Unwrap leads from %v to its cause: %v; the class is %v", name, err, found, got)
 		}
 	}
 	if got, want := taken.Error(), runtime.ErrUnavailable.Error(); got != want || !errors.Is(taken, runtime.ErrUnavailable) {

@@ -33,9 +33,9 @@ const (
 // the same time, and given back if another part has no room. Another caller may
 // be denied by a part that is given back a moment later, and a [Rule.Block] then
 // blocks it; and a turn in a line is not given back once somebody is behind it.
-// Nobody is admitted too much. If the process dies in that moment the part stays
-// charged until it leaves the window. A hash tag in the prefix, such as {orders}:, puts all keys
-// of a rule in one slot, and so in one script.
+// Nobody is admitted too much. If the process dies in that moment, or Redis does not
+// answer, the part stays charged until it leaves the window. A hash tag in the prefix,
+// such as {orders}:, puts all keys of a rule in one slot, and so in one script.
 //
 // On a cluster or ring the clients of the single servers send the scripts: add
 // hooks that are to see them by OnNewNode.
@@ -113,6 +113,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 			e.steppedBack(node, by)
 		}
 	}
+	s.cfg.Kept = func(err error) { s.router.Count(err, 1) }
 	s.cfg.Panicked = func(value any) {
 		if e := s.listeners.Load(); e != nil {
 			e.panicked("redis client", value)
@@ -199,8 +200,9 @@ func (s *RedisStore) Reset(ctx context.Context, charges []terms.Charge) error {
 	return s.router.Reset(ctx, charges)
 }
 
-// Failures returns how many calls the store has not decided since it was made, by
-// error class. Classes without calls are left out.
+// Failures returns how many calls the store has not decided, and how many charges it
+// has not settled or given back, since it was made, by error class. Classes without any
+// are left out.
 func (s *RedisStore) Failures() map[ErrorClass]int64 {
 	counts := make(map[ErrorClass]int64)
 	for class := range s.failures {

@@ -1,7 +1,12 @@
 package runtime_test
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +190,180 @@ func TestRaisedWindow(t *testing.T) {
 				t.Errorf("expires in %v, want about %v", ttl, reset)
 			}
 		})
+	}
+}
+
+// TestLongScript has a script run for longer than the window, as it may on a
+// machine that stalls: what the first calls of a trip charged must not have
+// expired when the later ones are decided, which are at the same time.
+func TestLongScript(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	// The time has to pass after the clock was read.
+	slow := func(text string) string {
+		const mark = "-- How many milliseconds"
+		if !strings.Contains(text, mark) {
+			t.Error("the script has changed: nothing would be slow")
+		}
+		return strings.Replace(text, mark, "for i = 1, 8000000 do end\n"+mark, 1)
+	}
+	store := runtime.NewRedisStore(client, patient, runtime.Change(slow), runtime.WithDenialMemory(0))
+	for name, rule := range serverRules(2*time.Millisecond, 5) {
+		rule.Resolution = min(rule.Resolution, time.Millisecond) // not above the window
+		calls := make([]rawstore.Call, 60)
+		for i := range calls {
+			calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte("long:" + name), Max: rule.Max, Cost: 1}}
+		}
+		if err := rawstore.On(store).Take(ctx, calls); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		admitted := int64(0)
+		for i := range calls {
+			if calls[i].Charges[0].Allowed {
+				admitted++
+			}
+		}
+		if admitted != rule.Max {
+			t.Errorf("%s: %d calls at one time admitted, want %d", name, admitted, rule.Max)
+		}
+	}
+}
+
+// TestBucketRounding fills a bucket to a level so high that what is left for a
+// charge is rounded up, so that the charge fits, while the room for it, rounded
+// down, is one less.
+func TestBucketRounding(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient)
+	const most, unit = runtime.MaxCount, 1_000_000
+	cost := int64(1)
+	for int64(float64((most-cost)*unit)) <= (most-cost)*unit {
+		cost++
+	}
+	level := int64(float64((most - cost) * unit))
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most, Algorithm: runtime.TokenBucket}
+	now, err := client.Time(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The level as it is when the charge is decided: time does not pass before
+	// this moment in the future.
+	at := now.Add(time.Minute).UnixMicro()
+	if err := client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
+	if err := rawstore.On(store).Take(ctx, calls); err != nil {
+		t.Fatal(err)
+	}
+	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
+		t.Errorf("got %+v, %v; want it admitted with nothing left", r, calls[0].Err)
+	}
+}
+
+// packedBucket returns a bucket that has a level at a time, in bytes as in bucket.lua.
+func packedBucket(at, level int64) []byte {
+	value := make([]byte, 8, 30)
+	value[0] = 3
+	for range 2 { // until when the key lives, and the time
+		value = append(value, binary.BigEndian.AppendUint64(nil, uint64(at))[1:]...)
+	}
+	return binary.BigEndian.AppendUint64(value, uint64(level))
+}
+
+// scientific is a number as Lua and Go write large ones, and Redis does not
+// read them.
+var scientific = regexp.MustCompile(`"[^"]*[0-9](\.[0-9]+)?[eE][+-]?[0-9]+[^"]*"`)
+
+// packed is an argument that holds bytes, as MONITOR shows it: no number is to be read
+// in it.
+var packed = regexp.MustCompile(`"[^"]*\\x(\\.|[^"\\])*"`)
+
+// monitor returns what the server executes until stop is called, a line for
+// each command.
+func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = "the last command"
+	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatalf("MONITOR: %q, %v", line, err)
+	}
+	lines := make(chan []string)
+	go func() {
+		defer conn.Close()
+		var all []string
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil || strings.Contains(line, last) {
+				lines <- all
+				return
+			}
+			all = append(all, strings.TrimSpace(line))
+		}
+	}()
+	return func() []string {
+		server.Client(t).Do(context.Background(), "echo", last)
+		return <-lines
+	}
+}
+
+// TestNumbers wants no number to reach Redis in scientific notation, from Go or
+// from Lua.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	limiter := onRedis(server.Client(t))
+	stop := monitor(t, server)
+	for _, window := range []time.Duration{time.Millisecond, 100_000 * time.Second, runtime.MaxWindow} {
+		for name, rule := range serverRules(window, 1_000_000) {
+			costs, most := []int64{1, runtime.MaxLogCost, 1}, int64(runtime.MaxLogCost)
+			if !stored(rule) {
+				rule.Max = runtime.MaxCount
+				costs, most = []int64{1, 100_000_000, 900_000_000_000, 1}, rule.Max
+			}
+			rule.Resolution = min(rule.Resolution, window)
+			rule.Prefix = fmt.Sprintf("%s%d:", rule.Prefix, window)
+			limit := rule.Limit(key("k"))
+			for _, cost := range costs {
+				d, err := limiter.Take(ctx, limit.WithCost(cost))
+				if err != nil {
+					t.Fatalf("%s, %v, cost %d: %v", name, window, cost, err)
+				}
+				if _, err := limiter.Peek(ctx, limit.WithCost(most)); err != nil {
+					t.Fatalf("%s, %v: %v", name, window, err)
+				}
+				if cost < 1_000_000 {
+					refunded(t, limiter, d, limit.WithCost(cost))
+				}
+			}
+		}
+	}
+	lines := stop()
+	if len(lines) < 500 {
+		t.Errorf("only %d commands seen", len(lines))
+	}
+	for _, line := range lines {
+		_, command, _ := strings.Cut(line, "] ")
+		name := strings.ToLower(strings.SplitN(command, " ", 2)[0])
+		if name == `"eval"` { // the script's text is an argument
+			command = regexp.MustCompile(`^"eval" "(\\.|[^"\\])*"`).ReplaceAllString(command, "")
+		}
+		if name == `"evalsha"` {
+			command = regexp.MustCompile(`^"evalsha" "[0-9a-f]*"`).ReplaceAllString(command, "")
+		}
+		if command = packed.ReplaceAllString(command, ""); scientific.MatchString(command) {
+			t.Errorf("%.300s", command)
+		}
 	}
 }

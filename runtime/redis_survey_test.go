@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,5 +239,142 @@ func TestKeysOf(t *testing.T) {
 		if g := runtime.New(nil, quiet).KeysOf(&test.rule); g.Expiry < test.least || g.Prefix != test.rule.Prefix {
 			t.Errorf("%+v: got %+v, want at least %v", test.rule, g, test.least)
 		}
+	}
+}
+
+// TestSurveyWithoutPrefix heals nothing for a group that stands for every key of
+// the database.
+func TestSurveyWithoutPrefix(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	client.Set(ctx, "mine", 1, 0)
+	store := runtime.NewRedisStore(client, patient)
+	everything := runtime.New(store, quiet).KeysOf(&runtime.Rule{Window: time.Hour, Max: 1})
+	if err := store.Survey(ctx, everything); err == nil || client.TTL(ctx, "mine").Val() != -1 {
+		t.Errorf("got %v; the key lives for %v", err, client.TTL(ctx, "mine").Val())
+	}
+	everything.Expiry = 0
+	if err := store.Survey(ctx, everything); err != nil || everything.Keys != 1 || everything.Endless != 1 {
+		t.Errorf("got %+v, %v", everything, err)
+	}
+}
+
+// A mover is a hook with which keys have moved to another server for some
+// commands of a survey.
+type mover struct{ replies map[string]error }
+
+func (mover) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (mover) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (m mover) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if reply := m.replies[fmt.Sprint(cmd.Name(), cmd.Args()[1:])]; reply != nil {
+				cmd.SetErr(reply)
+				if healed, ok := cmd.(*redis.BoolCmd); ok {
+					healed.SetVal(false)
+				}
+				err = reply
+			}
+		}
+		return err
+	}
+}
+
+// TestSurveyOfMovingKeys goes on when keys move to another server of a cluster
+// between being listed and being looked at, or healed.
+func TestSurveyOfMovingKeys(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	for i := range 5 {
+		client.Set(ctx, fmt.Sprint("k:", i), 1, 0)
+	}
+	moved := reply("MOVED 1 127.0.0.1:1")
+	client.AddHook(mover{map[string]error{
+		"pttl[k:0]": moved, "memory[usage k:1]": reply("ASK 1 127.0.0.1:1"), fmt.Sprint("pexpire[k:2 ", 3600*1000, "]"): moved,
+	}})
+	g := &runtime.KeyGroup{Prefix: "k:", Expiry: time.Hour}
+	err := runtime.NewRedisStore(client, patient).Survey(ctx, g)
+	if err != nil || g.Keys != 3 || g.Endless != 3 || g.Healed != 2 {
+		t.Errorf("got %+v, %v", g, err)
+	}
+}
+
+// A survey tells each key of a rule, as the limiter has written it, and its text is
+// that of the key.
+func TestSurveyEach(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(redistest.StartCluster(t).Client(t), runtime.WithTimeout(10*time.Second))
+	layered := &runtime.Rule{Name: "layered", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour}
+	limiter := runtime.New(store, runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+			return runtime.Overrides{Rules: map[string]runtime.Override{
+				"layered": {Keys: map[string]runtime.KeyOverride{"k1*": {Window: new(time.Hour)}}},
+			}}, nil
+		}), time.Hour))
+	defer limiter.Close()
+	for _, rule := range []*runtime.Rule{layered, {Name: "log", Window: time.Minute, Max: 5}, {Name: "log:", Window: time.Minute, Max: 5}} {
+		var want, got []string
+		for i := range 20 {
+			limit := rule.Limit(runtime.NewKey().AddString(fmt.Sprint("k", i)).AddString("a:b"))
+			taken(t, limiter, limit)
+			want = append(want, limiter.RedisKey(limit)+" "+fmt.Sprintf("k%d:a%%3Ab", i))
+		}
+		group := limiter.KeysOf(rule)
+		group.Each = func(found runtime.FoundKey) {
+			if found.Bytes <= 0 || found.Expiry <= 0 {
+				t.Errorf("found %+v", found)
+			}
+			got = append(got, found.Key+" "+found.Text)
+		}
+		if err := store.Survey(ctx, group); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", rule.Name, diff)
+		}
+	}
+}
+
+// The key that a limit is said to have is that which a call charges.
+func TestRedisKey(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(10*time.Second)), runtime.WithNamespace("n"))
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(runtime.NewKey().AddString(strings.Repeat("long", 100)))
+		taken(t, limiter, limit)
+		if key := limiter.RedisKey(limit); client.Exists(context.Background(), key).Val() != 1 {
+			t.Errorf("%v: there is no key %q", algorithm, key)
+		}
+	}
+	if key := limiter.RedisKey((&runtime.Rule{}).Limit(nil)); key != "" {
+		t.Errorf("a rule without a name has the key %q", key)
+	}
+}
+
+// A survey finds the keys of a rule under all windows that its keys have.
+func TestSurveyOfOverriddenKeys(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store := runtime.NewRedisStore(redistest.Start(t).Client(t), runtime.WithTimeout(5*time.Second))
+	source := new(board)
+	source.set(one(runtime.Override{Keys: keys{"a*": {Window: new(2 * time.Hour)}, "b": {Window: new(3 * time.Hour)}}}), nil)
+	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Hour))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
+	other := &runtime.Rule{Name: "r", Prefix: rule.Prefix, Window: time.Hour, Max: 4}
+	for _, id := range []string{"a1", "a2", "b", "c"} {
+		passing(t, limiter, rule.Limit(key(id)), 1)
+		passing(t, limiter, other.Limit(key(id)), 1)
+	}
+	group := limiter.KeysOf(rule)
+	if err := store.Survey(ctx, group); err != nil || group.Keys != 4 || group.Expiry < 6*time.Hour {
+		t.Errorf("%d keys that live for %v, %v, want 4 for twice the longest window", group.Keys, group.Expiry, err)
 	}
 }

@@ -3,15 +3,21 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // struct32 is Lua for the library struct as a server of 32 bits has it.
@@ -164,15 +170,240 @@ func TestDeclaredKeys(t *testing.T) {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
 		})
 	}
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		subject := onServerTime(t, client, client)
-		subject.Store = runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), on("ipairs(KEYS)"))
-		return subject
-	})
+	doEverything(t, runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), atOnce, on("ipairs(KEYS)")))
 	limiter := onRedis(client, atOnce, on("ipairs({})"))
 	for name, rule := range serverRules(time.Minute, 3) {
 		if _, err := limiter.Take(t.Context(), rule.Limit(key(caller))); runtime.ClassOf(err) != runtime.ClassUnfit {
 			t.Errorf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))
 		}
+	}
+}
+
+// TestForeignValue finds somebody else's values of the right type under its
+// keys, alone and in the middle of a run, and wants an error and the values as
+// they were.
+func TestForeignValue(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range serverRules(time.Hour, 5) {
+		t.Run(name, func(t *testing.T) {
+			key := storetest.Prefix(t)
+			for _, value := range foreignValues(rule) {
+				client.Del(ctx, key)
+				value(client, key)
+				before := client.Dump(ctx, key).Val()
+				if before == "" {
+					t.Fatal("there is no value")
+				}
+				for _, keys := range [][]string{{key}, {key + "before", key, key + "after"}, {key, key}} {
+					calls := make([]rawstore.Call, len(keys))
+					for i, key := range keys {
+						calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}
+					}
+					if err := rawstore.On(store).Take(ctx, calls); err != nil {
+						t.Fatal(err)
+					}
+					for i, k := range keys {
+						if foreign := calls[i].Err != nil && strings.Contains(calls[i].Err.Error(), "WRONGTYPE"); foreign != (k == key) {
+							t.Errorf("call %d of %d: got %+v, %v", i, len(calls), calls[i].Charges[0].Result, calls[i].Err)
+						}
+					}
+					client.Del(ctx, key+"before", key+"after")
+				}
+				if client.Dump(ctx, key).Val() != before {
+					t.Errorf("a %s was changed", client.Type(ctx, key).Val())
+				}
+			}
+		})
+	}
+}
+
+// foreignValues returns values of the type that a rule's keys have.
+func foreignValues(rule *runtime.Rule) []func(*redis.Client, string) {
+	ctx := context.Background()
+	var values []func(*redis.Client, string)
+	add := func(set func(client *redis.Client, key string)) { values = append(values, set) }
+	switch {
+	case !stored(rule) || rule.Storage == runtime.StoragePacked:
+		for _, text := range []string{"", "hello", "7", `{"id": 7, "name": "a name that is rather long"}`, strings.Repeat("7 ", 30)} {
+			add(func(c *redis.Client, key string) { c.Set(ctx, key, text, 0) })
+		}
+	default:
+		for _, member := range []string{"", "anna", "10.0.0.1", "1700000000 or so"} {
+			add(func(c *redis.Client, key string) { c.ZAdd(ctx, key, redis.Z{Score: 12, Member: member}) })
+		}
+		add(func(c *redis.Client, key string) {
+			c.ZAdd(ctx, key, redis.Z{Score: 7, Member: "anna"}, redis.Z{Score: 8, Member: "ben"}, redis.Z{Score: 9, Member: "cleo"}, redis.Z{Score: 10, Member: "dora"})
+		})
+	}
+	return values
+}
+
+// TestKeysInRow has a run of calls on keys that have been charged before, some
+// of them more than once: what is read of all at once must be each one's own,
+// and must not be told again once it has changed.
+func TestKeysInRow(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range serverRules(time.Hour, 50) {
+		t.Run(name, func(t *testing.T) {
+			prefix := storetest.Prefix(t)
+			take := func(cost int64, keys string) (left []int64) {
+				calls := make([]rawstore.Call, len(keys))
+				for i := range calls {
+					calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(prefix + keys[i:i+1]), Max: 50, Cost: cost}}
+				}
+				if err := rawstore.On(store).Take(ctx, calls); err != nil {
+					t.Fatal(err)
+				}
+				for i := range calls {
+					if calls[i].Err != nil {
+						t.Fatal(calls[i].Err)
+					}
+					left = append(left, calls[i].Charges[0].Remaining)
+				}
+				return left
+			}
+			used := map[byte]int64{}
+			for _, c := range []struct {
+				cost int64
+				keys string
+			}{{1, "a"}, {2, "b"}, {3, "c"}, {4, "dab"}, {1, "abcadb"}, {1, "ddddd"}, {2, "cabcab"}} {
+				for i, left := range take(c.cost, c.keys) {
+					used[c.keys[i]] += c.cost
+					if want := 50 - used[c.keys[i]]; left != want {
+						t.Errorf("%q, call %d: %d left, want %d", c.keys, i, left, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestForeignBlock finds somebody else's texts that are as long as a key which holds
+// no more than a block, and wants an error and no change.
+func TestForeignBlock(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	for name, rule := range blockingRules(time.Hour, 5) {
+		if stored(rule) && rule.Storage != runtime.StoragePacked {
+			continue
+		}
+		rule.Block = time.Second
+		for _, max := range []int64{5, 500} {
+			for _, value := range []string{"12345678", "\x01\x00\x00\x00\x00\x00\x00\x00", "\x05\x00\x00\x00\x00\x00\x00\x01"} {
+				client.Set(t.Context(), name, value, 0)
+				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(name), Max: max, Cost: 1}}}}
+				if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), name).Val() != value {
+					t.Errorf("%s, max %d, %x: got %+v, %v", name, max, value, calls[0].Charges[0].Result, calls[0].Err)
+				}
+			}
+		}
+	}
+}
+
+// rights returns the rights that the documentation says the scripts need, as
+// those of ACL SETUSER.
+func rights(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/running.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- commands -->")
+	text, _, ok := strings.Cut(rest, "<!-- /commands -->")
+	if !ok {
+		t.Fatal("docs/running.md does not say which commands the scripts call")
+	}
+	found := strings.Fields(strings.ReplaceAll(text, "```", ""))
+	slices.Sort(found)
+	return found
+}
+
+// TestScriptCommands wants the documentation to name the commands that the
+// scripts call, and no other.
+func TestScriptCommands(t *testing.T) {
+	t.Parallel()
+	var calls []string
+	all := uint(lua.Several - 1)
+	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Renew) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
+	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(scripts, -1) {
+		calls = append(calls, "+"+strings.ToLower(m[1]))
+	}
+	slices.Sort(calls)
+	if diff := cmp.Diff(slices.Compact(calls), rights(t)); diff != "" {
+		t.Errorf("commands (-the scripts' +docs/running.md's):\n%s", diff)
+	}
+}
+
+// TestScriptRights has a user with no more than the documented rights do
+// everything.
+func TestScriptRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	args := []any{"ACL", "SETUSER", "limiter", "on", "nopass", "~*", "+hello", "+client", "+ping", "+eval", "+evalsha"}
+	for _, right := range rights(t) {
+		args = append(args, right)
+	}
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
+	t.Cleanup(func() { _ = client.Close() })
+	doEverything(t, runtime.NewRedisStore(client, patient, atOnce))
+}
+
+// doEverything has a store do all that it can by every algorithm, and nothing may fail.
+func doEverything(t *testing.T, store runtime.Store) {
+	for name, rule := range serverRules(50*time.Millisecond, 6) {
+		rule.Resolution = min(rule.Resolution, rule.Window)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		charge := func(key string) rawstore.Charge { return chargeOf(rule, name+key, 1) }
+		all := func(do operation) rawstore.Charge {
+			c, err := try(store, do, []rawstore.Call{
+				{Charges: []rawstore.Charge{charge("a")}}, {Charges: []rawstore.Charge{charge("b")}},
+				{Charges: []rawstore.Charge{charge("a"), charge("c")}},
+			})
+			must(err)
+			return c
+		}
+		blocking := *rule
+		blocking.Block, blocking.Hold = time.Hour, true
+		for range 8 { // some leave
+			charged := all(take)
+			all(peek)
+			charged.Settled = 2
+			must(rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
+			charged.Settled = 0
+			must(rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
+			if rule.Algorithm == runtime.Concurrency {
+				_, err := try(store, renew, []rawstore.Call{{Charges: []rawstore.Charge{charged}}})
+				must(err)
+			} else {
+				held := chargeOf(&blocking, name+"held", 9)
+				held.Wait = time.Minute
+				must(rawstore.On(store).Hold(t.Context(), []rawstore.Charge{held}))
+				_, err := try(store, take, single(&blocking, name+"blocked", 4))
+				must(err)
+			}
+			time.Sleep(9 * time.Millisecond)
+		}
+		time.Sleep(60 * time.Millisecond) // all do
+		all(take)
+		must(rawstore.On(store).Reset(t.Context(), []rawstore.Charge{charge("a")}))
 	}
 }

@@ -336,21 +336,3 @@ func TestLatency(t *testing.T) {
 		}
 	})
 }
-
-// TestMeasureAllocates nothing.
-func TestMeasureAllocates(t *testing.T) {
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 1_000_000, Adaptive: always(1)}
-	limiter := inMemory()
-	defer limiter.Close()
-	adapt(t, limiter, rule, 1)
-	start := time.Now()
-	if n := testing.AllocsPerRun(1000, func() { limiter.Measure(rule, start) }); n != 0 {
-		t.Errorf("measuring allocates %v", n)
-	}
-	limit := rule.Limit(key("k"))
-	take := func() { _, _ = limiter.Take(context.Background(), limit) }
-	take()
-	if n := testing.AllocsPerRun(1000, take); n >= 1 {
-		t.Errorf("a call by an adaptive rule allocates %v", n)
-	}
-}

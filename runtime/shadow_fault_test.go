@@ -223,13 +223,14 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 // to be decided as before, and no more than a little later.
 func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
 	cluster := redistest.StartCluster(t)
-	lost := cluster.Master(0)
+	owner := cluster.Owners()
+	lost := owner(0)
 	const timeout = 3 * time.Second
 	cases := shadowCases("e", "s")
 	limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(timeout), atOnce), quiet)
 	defer func() { _ = limiter.Close() }()
 	ids := make([]string, len(cases))
-	onLost := func(limit runtime.Limit) bool { return cluster.Master(cluster.Slot(limiter.RedisKey(limit))) == lost }
+	onLost := func(limit runtime.Limit) bool { return owner(cluster.Slot(limiter.RedisKey(limit))) == lost }
 	for i := range cases {
 		for n := 0; ids[i] == ""; n++ {
 			id := fmt.Sprint("k", n)

@@ -2,9 +2,16 @@ package runtime_test
 
 import (
 	"context"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -115,5 +122,359 @@ func TestLongLog(t *testing.T) {
 				subject.Advance(time.Microsecond)
 			}
 		})
+	}
+}
+
+// TestManyValues charges a store what a [runtime.Limiter] would refuse, and wants
+// it to be written in as many pieces as a script needs.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(time.Hour, 20_000) {
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			log.take(rule, 1, 19_999)
+			log.take(rule, 10_000, 9_999)
+			log.take(rule, 9_999, 0)
+		})
+	}
+}
+
+// TestIdleLog has a call find a log of which everything has left, and wants it to
+// be dropped as a whole and no event of it to be looked at.
+func TestIdleLog(t *testing.T) {
+	t.Parallel()
+	events := effort.Choose(80_000, 800_000)
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(time.Hour, 1_000_000) {
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			store(t, client, log.key, rule, log.subject.Now(), events)
+			log.subject.Advance(rule.Window + 900*time.Millisecond)
+			commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
+			if n := log.stored(rule); n != 3 {
+				t.Errorf("%d events are stored, want 3", n)
+			}
+			if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
+				t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
+			}
+			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
+			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
+				t.Errorf("expires in %v, want about %v", lives, rule.Window)
+			}
+		})
+	}
+}
+
+// TestIdleSlices has a call find that everything has left a log in slices which
+// are not much shorter than the window, and wants the new log to expire.
+func TestIdleSlices(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(100*time.Millisecond, 10) {
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			if rule.Resolution > 0 {
+				rule.Resolution = 40 * time.Millisecond
+			}
+			// To where a slice begins, and the stretch that one expiry holds for.
+			const both = 200_000
+			log.subject.Advance(time.Duration(both-log.subject.Now()%both) * time.Microsecond)
+			log.take(rule, 1, 9)
+			log.subject.Advance(rule.Window)
+			log.take(rule, 1, 9)
+			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
+			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
+				t.Errorf("expires in %v, want about %v", lives, rule.Window)
+			}
+		})
+	}
+}
+
+// store stores events, a microsecond after each other, as the script does.
+func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, begin int64, events int) {
+	t.Helper()
+	if rule.Storage == runtime.StoragePacked {
+		times := make([]int64, events)
+		for i := range times {
+			times[i] = begin + int64(i)
+		}
+		if err := client.Set(t.Context(), key, packedLog(times, events/10), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	const piece = 2000
+	for i := 0; i < events; i += piece {
+		args := make([]any, 0, 2*piece+2)
+		args = append(args, "ZADD", key)
+		for j := range int64(piece) {
+			at := strconv.FormatInt(begin+int64(i)+j, 10)
+			args = append(args, at, at)
+		}
+		// One by one, or a busy Redis has no time to read before the client gives up.
+		if err := client.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLooksOfLongLog counts what a script looks at in a long log of which a part
+// has left: a number of events that grows as the logarithm does.
+func TestLooksOfLongLog(t *testing.T) {
+	t.Parallel()
+	events := effort.Choose(20_000, 200_000)
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(time.Hour, 1_000_000) {
+		t.Run(name, func(t *testing.T) {
+			for _, gone := range []int64{1, 5, 1000, int64(events) / 2, int64(events) - 1} {
+				log := newLog(t, client, rule)
+				client.Del(t.Context(), log.key)
+				store(t, client, log.key, rule, log.subject.Now(), events)
+				log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
+				commands := log.commands(func() {
+					calls := single(rule, log.key, 1)
+
+					must(t, log.subject.Store, take, calls)
+					if left := rule.Max - 1 - (int64(events) - gone); calls[0].Charges[0].Remaining != left {
+						t.Errorf("%d have left: got %+v, want %d left", gone, calls[0].Charges[0].Result, left)
+					}
+				})
+				all := 0
+				for name, n := range commands {
+					if !strings.HasPrefix(name, "eval") && !strings.HasPrefix(name, "config") {
+						all += n
+					}
+				}
+				if most := 10 + 2*bits.Len(uint(events)); all > most {
+					t.Errorf("%d have left: commands %v, want at most %d", gone, commands, most)
+				}
+			}
+		})
+	}
+}
+
+// TestRefundOfLongLog gives back charges at every place of a log that is so long
+// that the script searches for them, also such as there are not any more.
+func TestRefundOfLongLog(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(time.Hour, 10_000) {
+		if rule.Resolution > 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			left := rule.Max
+			times := []int64{log.subject.Now() - 1}
+			for range 40 {
+				left -= 100
+				times = append(times, log.take(rule, 100, left).At)
+				log.subject.Advance(time.Microsecond)
+			}
+			times = append(times, log.subject.Now()+1)
+			for i, at := range times {
+				log.refund(rule, 30, at)
+				if i > 0 && i < len(times)-1 {
+					left += 30
+				}
+				if r := log.peek(rule, 1); r.Remaining != left {
+					t.Fatalf("charge %d: %d left, want %d", i, r.Remaining, left)
+				}
+			}
+			// What is left of each, and more than there is.
+			for _, i := range []int{1, 20, 40, 3, 38} {
+				log.refund(rule, 100, times[i])
+				if left += 70; log.peek(rule, 1).Remaining != left {
+					t.Fatalf("the rest of charge %d: %d left, want %d", i, log.peek(rule, 1).Remaining, left)
+				}
+				log.refund(rule, 100, times[i])
+			}
+			// One after the other, as they leave.
+			log.subject.Advance(rule.Window - time.Duration(log.subject.Now()-times[2])*time.Microsecond)
+			for range 40 {
+				log.peek(rule, 500)
+				log.subject.Advance(time.Microsecond)
+			}
+			if left := log.peek(rule, 1).Remaining; left != rule.Max {
+				t.Errorf("%d left when all have left", left)
+			}
+		})
+	}
+}
+
+// trims is how many events more than it adds a charge removes at most.
+const trims = 128
+
+// TestTrimInPieces lets most of a long log leave at once, and wants every charge
+// to remove a bounded piece of that, more than it adds, until it is gone: while
+// nothing of it counts.
+func TestTrimInPieces(t *testing.T) {
+	t.Parallel()
+	const max, gone, window = 40_000, 25_000, time.Second
+	client := redistest.Start(t).Client(t)
+	for name, rule := range logRules(window, max) {
+		if rule.Storage == runtime.StoragePacked {
+			continue // which has TestPackedTrim
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			longer := *rule
+			longer.Window = time.Hour // counts what is stored
+			log.fill(rule, gone)
+			log.subject.Advance(window / 2)
+			log.fill(rule, 3)
+			log.subject.Advance(window / 2)
+			inside, before := int64(3), log.stored(rule)
+			for cost := int64(1); before > inside; cost = cost*7%runtime.MaxLogCost + 1 {
+				if max-inside < cost {
+					t.Fatalf("%d events have not gone when the log is full", before-inside)
+				}
+				inside += cost
+				log.take(rule, cost, max-inside)
+				after := log.stored(rule)
+				if removed := before + cost - after; removed > cost+trims || removed <= cost && after > inside && cost > 16 {
+					t.Fatalf("cost %d: %d of %d events were removed, %d are stored", cost, removed, before, after)
+				}
+				log.peek(&longer, runtime.MaxLogCost)
+				before = after
+			}
+		})
+	}
+}
+
+// TestPeakOfSmallCalls has a limit that was used up once be used a little, and
+// wants what is stored of it to become little too.
+func TestPeakOfSmallCalls(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	max, calls := effort.Choose[int64](3_000, 10_000), effort.Choose(510, 1700)
+	for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
+		for name, rule := range logRules(time.Second, max) {
+			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
+				log := newLog(t, client, rule)
+				rule := *rule
+				rule.Resolution = min(rule.Resolution, time.Millisecond)
+				log.fill(&rule, max-1)
+				log.subject.Advance(rule.Window / 2)
+				log.fill(&rule, 1)
+				log.subject.Advance(rule.Window / 2)
+				inside := int64(0)
+				for range calls {
+					log.subject.Advance(gap)
+					r := log.decide(rawstore.Store.Take, &rule, 1)
+					inside = rule.Max - r.Remaining
+				}
+				if n := log.stored(&rule); n > inside+200 {
+					t.Errorf("%d events are stored, of which %d are in the window", n, inside)
+				}
+			})
+		}
+	}
+}
+
+// TestIdleCounter has a call find a counter of which all buckets have left, and
+// wants it to be dropped as a whole.
+func TestIdleCounter(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 100) {
+		if rule.Algorithm != runtime.SlidingCounter {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			for range 50 {
+				log.decide(rawstore.Store.Take, rule, 1)
+				log.subject.Advance(10 * time.Millisecond)
+			}
+			last := log.decide(rawstore.Store.Take, rule, 1)
+			log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
+			commands := log.commands(func() { log.take(rule, 1, 99) })
+			if commands["set"] != 1 {
+				t.Errorf("commands %v, want one SET", commands)
+			}
+			if n := client.StrLen(t.Context(), log.key).Val(); n != 50 {
+				t.Errorf("%d bytes, want those of one bucket", n)
+			}
+		})
+	}
+}
+
+// TestCounterEdge lets one of two buckets leave, to the microsecond.
+func TestCounterEdge(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 100) {
+		if rule.Algorithm != runtime.SlidingCounter {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			log.take(rule, 60, 40)
+			log.subject.Advance(300 * time.Millisecond)
+			log.take(rule, 40, 0)
+			leaves := log.decide(rawstore.Store.Take, rule, 1).RetryAfter
+			log.subject.Advance(leaves - time.Microsecond)
+			if r := log.peek(rule, 1); r.Allowed {
+				t.Errorf("a microsecond before it leaves: %+v", r)
+			}
+			log.subject.Advance(time.Microsecond)
+			log.take(rule, 1, 59)
+		})
+	}
+}
+
+// TestForeignNumbers damages states of numbers, and wants an error and no change.
+func TestForeignNumbers(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Hour, 100) {
+		if rule.Algorithm == runtime.SlidingLog || rule.Algorithm == runtime.Concurrency {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			log := newLog(t, client, rule)
+			pause := time.Second
+			if rule.Algorithm == runtime.SlidingCounter {
+				pause = 20 * time.Minute // several buckets
+			}
+			for range 3 {
+				log.decide(rawstore.Store.Take, rule, 1)
+				log.subject.Advance(pause)
+			}
+			whole := client.Get(t.Context(), log.key).Val()
+			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
+				client.Set(t.Context(), log.key, value, 0)
+				calls := single(rule, log.key, 1)
+				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
+					t.Fatal(err)
+				}
+				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
+					t.Errorf("%x: got %+v, %v", value, calls[0].Charges[0].Result, calls[0].Err)
+				}
+			}
+		})
+	}
+}
+
+// TestRaisedKeyLives charges a key by a longer window than before, and wants it to live
+// for as long as that.
+func TestRaisedKeyLives(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range serverRules(time.Second, 100) {
+		if rule.Algorithm != runtime.SlidingCounter && rule.Algorithm != runtime.FixedWindow {
+			continue
+		}
+		log := newLog(t, client, rule)
+		log.key += name
+		log.take(rule, 1, 99)
+		longer := *rule
+		longer.Window *= 10
+		log.take(&longer, 1, 98)
+		if lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond; lives < longer.Window {
+			t.Errorf("%s: expires in %v, want at least %v", name, lives, longer.Window)
+		}
 	}
 }

@@ -147,8 +147,8 @@ func (l *Limiter) holds(req *request, limits []Limit) bool {
 	return l.Enabled()
 }
 
-// A WaitEvent is a call that begins to wait for its turn, see [Rule.Wait], or whose
-// waiting is over. The two events of a call have the same Rule.
+// A WaitEvent is a call that begins to wait for its turn, see [Rule.Wait] and
+// [Limiter.Waits], or whose waiting is over. The two events of a call have the same Rule.
 type WaitEvent struct {
 	// Rule is the name of the rule that, when the call begins to wait, keeps it for
 	// longest.
@@ -161,6 +161,17 @@ type WaitEvent struct {
 	// Admitted reports that the call then went on. Otherwise it was denied, not decided,
 	// or its context ended.
 	Admitted bool
+}
+
+// Waits tells the observers that a call waits for its turn, by a rule, in a line that is
+// not the limiter's. over is called once, when that is over. Package rateclient has such
+// lines.
+func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
+	since := clock.Now()
+	l.events.wait(ctx, WaitEvent{Rule: rule.Name, Waiting: true})
+	return func(admitted bool) {
+		l.events.wait(ctx, WaitEvent{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
+	}
 }
 
 // A waiting is what is known of a call that waits for its turn.

@@ -3,12 +3,15 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -38,6 +41,42 @@ func TestWait(t *testing.T) {
 					t.Errorf("gave up after %v with %v, want at once and ErrLimited", got, err)
 				}
 			})
+		})
+	}
+}
+
+// TestWaitOfPriorities wants a call with a larger max to be admitted before one with a
+// smaller max that waits for longer, as with max=share(#priority).
+func TestWaitOfPriorities(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter := inMemory()
+			rule := &runtime.Rule{Name: "r", Window: 10 * time.Second, Max: 10, Algorithm: algorithm, Wait: time.Minute}
+			for range 10 { // one a second
+				if _, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			start, admitted := time.Now(), map[int64]time.Duration{}
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for _, most := range []int64{8, 10} {
+				wg.Go(func() {
+					if _, err := limiter.Take(t.Context(), rule.Limit(nil).WithMax(most)); err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					admitted[most] = time.Since(start)
+				})
+				synctest.Wait()
+			}
+			wg.Wait()
+			if admitted[10] > time.Second || admitted[8] < 2*time.Second || admitted[8] > 4*time.Second {
+				t.Errorf("%v: the important call waited %v, and the other %v", algorithm, admitted[10], admitted[8])
+			}
 		})
 	}
 }
@@ -179,6 +218,170 @@ func TestQueueCancelledRefunds(t *testing.T) {
 		}
 		if d, err := limiter.Peek(context.Background(), other.Limit(nil)); err != nil || d.Remaining != 8 {
 			t.Errorf("the other limit: got %+v, %v, want 8 left", d, err)
+		}
+	})
+}
+
+// Calls that wait, in a queue, for a window and for a permit, are told of when they
+// begin and when it is over, and others are not.
+func TestWaitEvents(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		rule   runtime.Rule
+		holds  time.Duration // until a permit is returned
+		waited time.Duration // of the second call
+	}{
+		{"queue", runtime.Rule{Algorithm: runtime.LeakyBucket, Max: 1, Window: time.Second, Wait: time.Minute}, 0, time.Second},
+		{"log", runtime.Rule{Max: 1, Window: 10 * time.Second, Wait: time.Minute}, 0, 10 * time.Second},
+		{"permits", runtime.Rule{Algorithm: runtime.Concurrency, Max: 1, Window: time.Minute, Wait: 30 * time.Second}, 7 * time.Second, 7 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told recorder[runtime.WaitEvent]
+				limiter := inMemory(observing(runtime.Observer{
+					Wait: withContext(told.add),
+				}))
+				defer limiter.Close()
+				rule := test.rule
+				rule.Name = "r"
+				other := &runtime.Rule{Name: "other", Max: 100, Window: time.Hour, Wait: time.Hour}
+				limits := []runtime.Limit{other.Limit(nil), rule.Limit(nil)}
+				ctx, leave := context.WithCancel(context.Background())
+				first, err := limiter.Take(ctx, limits...)
+				if err != nil || len(told.all()) != 0 {
+					t.Fatalf("%v, %+v", err, told.all())
+				}
+				var calls sync.WaitGroup
+				calls.Go(func() { // it waits, and goes on
+					d, err := limiter.Take(context.Background(), limits...)
+					if err != nil {
+						t.Error(err)
+					}
+					if test.holds > 0 {
+						_ = limiter.Refund(context.Background(), d, limits...)
+					}
+				})
+				synctest.Wait()
+				calls.Go(func() { // it waits, and leaves
+					if _, err := limiter.Take(ctx, limits...); !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				for i, ev := range told.all() {
+					if ev != (runtime.WaitEvent{Rule: "r", Waiting: true}) {
+						t.Errorf("event %d: %+v", i, ev)
+					}
+				}
+				leave()
+				synctest.Wait()
+				if events := told.all(); len(events) != 3 || events[2] != (runtime.WaitEvent{Rule: "r"}) {
+					t.Errorf("after one has left: %+v", events)
+				}
+				if time.Sleep(test.holds); test.holds > 0 {
+					_ = limiter.Refund(context.Background(), first, limits...)
+				}
+				calls.Wait()
+				if events := told.all(); len(events) != 4 || !events[3].Admitted || events[3].Waiting || events[3].Rule != "r" ||
+					events[3].Waited < test.waited || events[3].Waited > test.waited+60*time.Millisecond {
+					t.Errorf("in the end: %+v, want a wait of %v", events, test.waited)
+				}
+			})
+		})
+	}
+}
+
+// Calls leave a line and others come. Those behind keep their turns, so nobody gets the
+// turn of another one, or one beside it.
+func TestLeaveALine(t *testing.T) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			leaveALine(t, runtime.NewMemoryStore(), func(runtime.Decision) time.Time { return time.Now() })
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient, atOnce)
+		// A busy machine wakes a call late: the end of its turn by Redis's clock is exact.
+		leaveALine(t, store, func(d runtime.Decision) time.Time { return time.UnixMicro(d.ChargedAt()) })
+	})
+}
+
+// leaveALine wants turns to be as far apart as the rule says, by the times that turn
+// returns of calls that have just had theirs.
+func leaveALine(t *testing.T, store runtime.Store, turn func(runtime.Decision) time.Time) {
+	const apart = 200 * time.Millisecond
+	limiter := runtime.New(store, quiet, closed)
+	rule := &runtime.Rule{Name: "r", Window: apart, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
+	var mu sync.Mutex
+	var turns []time.Time
+	var wait sync.WaitGroup
+	call := func() context.CancelFunc {
+		ctx, cancel := context.WithCancel(context.Background())
+		wait.Go(func() {
+			if d, err := limiter.Take(ctx, rule.Limit(nil)); err == nil {
+				mu.Lock()
+				turns = append(turns, turn(d))
+				mu.Unlock()
+				// It failed, and does not count; but its turn had begun.
+				refunded(t, limiter, d, rule.Limit(nil))
+			}
+		})
+		return cancel
+	}
+	var leave []context.CancelFunc
+	for range 6 {
+		leave = append(leave, call())
+		time.Sleep(apart / 50)
+	}
+	for _, cancel := range leave[1:5] {
+		cancel()
+		time.Sleep(apart / 50)
+		defer call()()
+		time.Sleep(apart / 50)
+	}
+	wait.Wait()
+	leave[0]()
+	leave[5]()
+	slices.SortFunc(turns, time.Time.Compare)
+	if len(turns) < 6 { // on a busy machine a call has its turn before it leaves
+		t.Errorf("%d calls had a turn, want 6 at least", len(turns))
+	}
+	for i := 1; i < len(turns); i++ {
+		if gap := turns[i].Sub(turns[i-1]); gap < apart {
+			t.Errorf("turns %v apart, want %v", gap, apart)
+		}
+	}
+}
+
+// The last one in line gives its turn back to whoever comes next.
+func TestLeaveTheEndOfALine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter := inMemory()
+		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
+		start := time.Now()
+		turn := func(ctx context.Context) time.Duration {
+			if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
+				return -1
+			}
+			return time.Since(start)
+		}
+		if at := turn(t.Context()); at != 0 {
+			t.Errorf("the first turn is at %v", at)
+		}
+		for range 3 {
+			cancelled, leave := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, leave)
+			if at := turn(cancelled); at != -1 {
+				t.Errorf("a call that left has its turn at %v", at)
+			}
+		}
+		if at := turn(t.Context()); at != time.Second {
+			t.Errorf("the next turn is at %v, want 1s", at)
 		}
 	})
 }

@@ -8,7 +8,7 @@
 // eighth of the limit.
 //
 // In other parts something happens: the peer refuses a request, or halves its limit, or
-// Redis is away.
+// Redis is away. At the end it measures what an admitted request costs.
 //
 // Usage:
 //
@@ -25,7 +25,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/page"
@@ -36,10 +38,10 @@ func main() {
 	if runJob() {
 		return
 	}
-	c := config{replicas: 8, callers: 3, most: 104, window: 10 * time.Second}
-	flag.DurationVar(&c.lasts, "for", 10*time.Minute, "how long a part lasts in which nothing happens")
-	flag.DurationVar(&c.window, "window", c.window, "the peer's window")
-	flag.IntVar(&c.most, "max", c.most, "requests in a window")
+	long := config{replicas: 8, callers: 3, most: 600, window: time.Minute}
+	flag.DurationVar(&long.lasts, "for", 10*time.Minute, "how long a part lasts in which nothing happens")
+	flag.DurationVar(&long.window, "window", long.window, "the peer's window in these parts")
+	flag.IntVar(&long.most, "max", long.most, "requests in such a window")
 	pattern := flag.String("run", "", "regular expression: only the parts whose names it matches")
 	together := flag.Int("together", 3, "how many parts to run at a time")
 	file := flag.String("write", "", "file to write the tables into")
@@ -49,9 +51,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		os.Exit(1)
 	}
-	findings, ok := ask(c, wanted, *together)
+	short := config{replicas: long.replicas, callers: long.callers, most: 104, window: 10 * time.Second}
+	findings, ok1 := ask(long, steadies, wanted, *together)
+	happened, ok2 := ask(short, incidents, wanted, *together)
 	var out bytes.Buffer
-	write(&out, c, findings)
+	write(&out, long, findings)
+	writeIncidents(&out, short, happened)
+	ok3 := trial.Run(func(t *trial.Trial) { overhead(t, &out) })
 	if *file != "" {
 		err = page.Insert(*file, out.Bytes())
 	} else {
@@ -60,34 +66,28 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 	}
-	if err != nil || !ok {
+	if err != nil || !ok1 || !ok2 || !ok3 {
 		os.Exit(1)
 	}
 }
 
-// ask asks all parts, some at a time, and reports whether all is as it should be.
-func ask(c config, wanted *regexp.Regexp, together int) (findings []finding, ok bool) {
-	var asked []part
-	for _, p := range parts {
-		if wanted.MatchString(p.name) {
-			asked = append(asked, p)
-		}
-	}
-	findings = make([]finding, len(asked))
-	failed := make([]bool, len(asked))
+// ask asks those of the parts that are wanted, some at a time, and reports whether all is
+// as it should be.
+func ask(c config, parts []part, wanted *regexp.Regexp, together int) (findings []finding, ok bool) {
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !wanted.MatchString(p.name) })
+	findings = make([]finding, len(parts))
 	free := make(chan struct{}, together)
+	var failed atomic.Bool
 	var wait sync.WaitGroup
-	for i, p := range asked {
+	for i, p := range parts {
 		free <- struct{}{}
 		wait.Go(func() {
-			failed[i] = !trial.Run(func(t *trial.Trial) { findings[i] = p.ask(t, p, c) })
+			if !trial.Run(func(t *trial.Trial) { findings[i] = p.ask(t, p, c) }) {
+				failed.Store(true)
+			}
 			<-free
 		})
 	}
 	wait.Wait()
-	ok = len(asked) > 0
-	for _, f := range failed {
-		ok = ok && !f
-	}
-	return findings, ok
+	return findings, !failed.Load()
 }

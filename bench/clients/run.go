@@ -31,6 +31,7 @@ type run struct {
 	server   *httptest.Server
 	replicas []*replica
 	reports  []report
+	ended    time.Time
 
 	mu  sync.Mutex
 	all []arrival
@@ -122,6 +123,7 @@ func (r *run) start(tb testing.TB, jobs []job) {
 // stop ends the replicas.
 func (r *run) stop() {
 	r.tb.Helper()
+	r.ended = time.Now()
 	for _, p := range r.replicas {
 		_ = p.in.Close()
 	}

@@ -58,7 +58,7 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 		case "near":
 			f.Float64Var(&o.near, name, nearShare, "`share` of the limit from which a key is near")
 		case "state":
-			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, blocked, broken (by another program), ok, off")
+			f.StringVar(&o.filter, name, "", "only keys in these `states`, separated by commas: near, refused, held (since a peer has asked for it), blocked, broken (by another program), ok, off")
 		case "limit":
 			f.IntVar(&o.most, name, 100, "show the first `n` lines at most")
 		case "every":

@@ -34,6 +34,11 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
 		},
 		{
+			name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", flags: []string{"parts", "n"},
+			long:  "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
+			needs: needRedis | needRules | judges, min: 1, max: 2, run: release,
+		},
+		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
 			long:  "Sets the field block in the override of the key, and keeps the others. The programs must follow the hash, see override.Redis. Asks for confirmation if the rule has no key.",
 			needs: needRedis | needRules, min: 1, max: 2, run: block,
@@ -113,8 +118,8 @@ func init() { // the commands of help and completion are made from the table its
 			long: "For bash: source <(ratectl completion bash). For zsh: the same, after compinit. For fish: ratectl completion fish | source.",
 		},
 		{
-			name: "help", args: "[markdown]", short: "list the commands, or print the manual", max: 2, text: manual,
-			long: "With the argument markdown it prints this section of docs/ratectl.md.",
+			name: "help", args: "[man|markdown]", short: "list the commands, or print the manual", max: 2, text: manual,
+			long: "With the argument man it prints a page for man, with markdown the table in docs/ratectl.md.",
 		},
 	}
 }

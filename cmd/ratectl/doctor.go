@@ -199,22 +199,14 @@ func (o *operator) examineOverrides(ctx context.Context) []finding {
 
 // examineKeys looks for keys without an expiry, and for those of no rule.
 func (o *operator) examineKeys(ctx context.Context) ([]finding, error) {
-	var groups []*runtime.KeyGroup
-	for _, d := range o.known {
-		group := o.limiter.KeysOf(d.Rule)
-		group.Expiry = 0
-		groups = append(groups, group)
-	}
+	groups := o.groups(func(declared, *runtime.KeyGroup) {})
 	prefix := "rate_limit:"
 	if o.namespace != "" {
 		prefix = o.namespace + ":" + prefix
 	}
 	groups = append(groups, &runtime.KeyGroup{Prefix: prefix}) // a key counts for the longest
-	stop := o.progress(ctx)
-	err := o.store.Survey(ctx, groups...)
-	stop()
-	if err != nil {
-		return nil, o.explained(err)
+	if err := o.surveyed(ctx, groups); err != nil {
+		return nil, err
 	}
 	keys, endless := int64(0), int64(0)
 	for _, g := range groups {

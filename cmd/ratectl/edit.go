@@ -144,10 +144,7 @@ func describe(t override.Target) string {
 
 // callersOf counts the callers of a target that something is counted for.
 func (o *operator) callersOf(ctx context.Context, t override.Target) (callers int64, err error) {
-	var groups []*runtime.KeyGroup
-	for _, d := range o.known { // all, for a key counts for the longest prefix
-		group := o.limiter.KeysOf(d.Rule)
-		group.Expiry = 0
+	groups := o.groups(func(d declared, group *runtime.KeyGroup) {
 		if t.Rule == override.All || d.Name == t.Rule {
 			group.Each = func(found runtime.FoundKey) {
 				key, err := runtime.ParseKey(found.Text)
@@ -159,15 +156,9 @@ func (o *operator) callersOf(ctx context.Context, t override.Target) (callers in
 				}
 			}
 		}
-		groups = append(groups, group)
-	}
-	if len(groups) == 0 {
-		return 0, nil
-	}
-	stop := o.progress(ctx)
-	err = o.store.Survey(ctx, groups...)
-	stop()
-	return callers, o.explained(err)
+	})
+	err = o.surveyed(ctx, groups)
+	return callers, err
 }
 
 // who returns who makes a change: for the history.

@@ -145,8 +145,8 @@ func TestHashedKey(t *testing.T) {
 	_, rest, _ := strings.Cut(b.run("keys", "login.user", "-o", "json").out, `"key":"`)
 	hash, _, _ := strings.Cut(rest, `"`)
 	b.run("block", "login.user", hash).wants(t, 0, `%sha256-[0-9a-f]{64} of rule login.user: the override is \{"block":true\}.*`, "")
-	b.run("inspect", "login.user", hash).wants(t, 0, `.*state +blocked\n.*`, "")
-	b.run("inspect", "login.user", long).wants(t, 0, `.*state +blocked\n.*`, "")
+	b.run("inspect", "login.user", hash).wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\n.*`, "")
+	b.run("inspect", "login.user", long).wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\n.*`, "")
 	b.follows(t, map[string]bool{long: false, long + "er": true, "user-1": true})
 	b.run("override", "set", "login.user", "-keys", "long*", "-max", "7").wants(t, 0, ".*", "")
 	b.follows(t, map[string]bool{long: false, long + "er": true}) // a key goes before a pattern

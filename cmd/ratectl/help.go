@@ -96,14 +96,17 @@ func wrapped(text string, width int) string {
 	return lines.String()
 }
 
-// manual returns the help of one command or of all, or with markdown the section
-// of the documentation.
+// manual returns the help of one command or of all, with markdown the table of the
+// documentation, and with man a page for man.
 func manual(args []string) (string, error) {
 	if len(args) == 0 {
 		return overview(), nil
 	}
-	if args[0] == "markdown" {
+	switch args[0] {
+	case "markdown":
 		return markdown(), nil
+	case "man":
+		return manPage(), nil
 	}
 	c, _, err := find(args)
 	if err != nil {
@@ -115,41 +118,46 @@ func manual(args []string) (string, error) {
 	return c.help(), nil
 }
 
-// markdown returns the commands as the documentation has them: each with a synopsis,
-// and one table of all flags. The page says on its own how a KEY is written.
+// markdown returns the commands as a table, as the documentation has them.
 func markdown() string {
 	var text strings.Builder
-	var rows []string
+	text.WriteString("| command | what it does | its flags |\n|---|---|---|\n")
 	for _, c := range commands() {
-		synopsis := strings.TrimSpace("ratectl " + c.name + " " + c.args)
+		var names []string
 		own, _ := c.split()
 		for _, f := range own {
-			name, _ := flag.UnquoteUsage(f)
-			synopsis += fmt.Sprintf(" [-%s]", strings.TrimSpace(f.Name+" "+name))
-			if row := flagRow(f); !slices.Contains(rows, row) {
-				rows = append(rows, row)
-			}
+			names = append(names, "`-"+f.Name+"`")
 		}
-		fmt.Fprintf(&text, "### ratectl %s\n\n`%s`: %s.\n\n%s\n\n", c.name, synopsis, c.short, wrapped(marked(c.long), 88))
-	}
-	slices.Sort(rows)
-	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
-	text.WriteString("### Flags of single commands\n\n| flag | meaning |\n|---|---|\n" + strings.Join(rows, ""))
-	text.WriteString("\n### Flags of every command\n\n| flag | meaning |\n|---|---|\n")
-	for _, f := range shared {
-		text.WriteString(flagRow(f))
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", `\|`), c.short, strings.Join(names, " "))
 	}
 	return text.String()
 }
 
-// flagRow returns a flag as a row of a table in Markdown.
-func flagRow(f *flag.Flag) string {
-	name, usage := flag.UnquoteUsage(f)
-	return fmt.Sprintf("| `-%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(marked(usage+defaultOf(f)), "|", `\|`))
-}
+// roff escapes what roff would read as a command.
+var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'")
 
-// marked escapes what Markdown would read as emphasis.
-func marked(text string) string { return strings.ReplaceAll(text, "*", `\*`) }
+// manPage returns the help of all commands as a page for man.
+func manPage() string {
+	var text strings.Builder
+	text.WriteString(".TH RATECTL 1\n.SH NAME\nratectl \\- show and change the rate limits of running programs\n" +
+		".SH SYNOPSIS\n.B ratectl\nCOMMAND [flags] [arguments]\n")
+	list := func(flags []*flag.Flag) {
+		for _, f := range flags {
+			name, usage := flag.UnquoteUsage(f)
+			text.WriteString(".TP\n.B " + roff.Replace(strings.TrimSpace("-"+f.Name+" "+name)+"\n"+usage+defaultOf(f)) + "\n")
+		}
+	}
+	for _, c := range commands() {
+		own, _ := c.split()
+		text.WriteString(".SH " + roff.Replace(strings.ToUpper(c.name)+"\nratectl "+strings.TrimSpace(c.name+" "+c.args)+": "+c.short+".\n\n"+c.long) + "\n")
+		list(own)
+	}
+	_, shared := (&command{needs: needRedis | needRules, run: rules}).split()
+	text.WriteString(".SH FLAGS OF EVERY COMMAND\n")
+	list(shared)
+	text.WriteString(".SH EXIT STATUS\n" + roff.Replace(strings.TrimSpace(exitCodes)) + "\n")
+	return text.String()
+}
 
 // printVersion returns which ratectl this is.
 func printVersion([]string) (string, error) {

@@ -54,7 +54,7 @@ func inspect(ctx context.Context, o *operator, args []string) error {
 }
 
 func (s *inspected) print(o *operator, d declared) error {
-	state, row := s.State, s.row()
+	state, row := s.State+s.because(), s.row()
 	if s.Shadow && s.State != "off" {
 		state += ", but the rule is in the shadow and refuses nobody"
 	}

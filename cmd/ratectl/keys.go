@@ -25,12 +25,9 @@ type walk struct {
 func (o *operator) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var groups []*runtime.KeyGroup
 	var rest []func()
 	w := &walk{operator: o, found: found}
-	for _, d := range o.known { // all, for a key counts for the longest prefix
-		group := o.limiter.KeysOf(d.Rule)
-		group.Expiry = 0
+	groups := o.groups(func(d declared, group *runtime.KeyGroup) {
 		if slices.ContainsFunc(rules, func(r declared) bool { return r.Rule == d.Rule }) {
 			var texts []string
 			look := func() {
@@ -48,20 +45,36 @@ func (o *operator) walk(ctx context.Context, rules []declared, found func(declar
 			}
 			rest = append(rest, look)
 		}
-		groups = append(groups, group)
+	})
+	err := o.surveyed(ctx, groups)
+	for _, look := range rest {
+		look()
 	}
-	stop := o.progress(ctx)
-	err := o.store.Survey(ctx, groups...)
-	if w.failed == nil {
-		for _, look := range rest {
-			look()
-		}
-	}
-	stop()
 	if w.failed != nil {
-		err = w.failed
+		err = o.explained(w.failed)
 	}
-	return o.explained(err)
+	return err
+}
+
+// groups returns the keys of all rules, for a key counts for the longest prefix. They keep
+// their expiries unless change sets one.
+func (o *operator) groups(change func(declared, *runtime.KeyGroup)) []*runtime.KeyGroup {
+	groups := make([]*runtime.KeyGroup, len(o.known))
+	for i, d := range o.known {
+		groups[i] = o.limiter.KeysOf(d.Rule)
+		groups[i].Expiry = 0
+		change(d, groups[i])
+	}
+	return groups
+}
+
+// surveyed looks at keys, and shows how far it is.
+func (o *operator) surveyed(ctx context.Context, groups []*runtime.KeyGroup) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	defer o.progress(ctx)()
+	return o.explained(o.store.Survey(ctx, groups...))
 }
 
 // look looks at some keys at the same time, so that they share trips to Redis.

@@ -148,7 +148,7 @@ func story(t *testing.T, b *bench) {
 	b.run("keys", "model.tokens").wants(t, 0, `KEY.*\nacme:%3A%3A1 +(refused +20/20|near +19/20) .*\nacme:a b +near +1\d/20 +- .*`, "")
 	b.run("keys", "model.all").wants(t, 0, `KEY.*\n"" +refused \(shadow\) +3/3 .*`, "")
 	b.run("inspect", "login.user", "user-7").wants(t, 0,
-		`rule +login.user, a.go:1\ncounts as +sliding-log over 15m\nkey +user-7\nstate +blocked\nlimit +5, 0 left\nused +5\nretry after +(59m|1h).*redis key +orders:rate_limit:login:user-7%block\nredis +\d+ bytes, gone in \S+\n`, "")
+		`rule +login.user, a.go:1\ncounts as +sliding-log over 15m\nkey +user-7\nstate +blocked, by the rule itself: ratectl reset ends that\nlimit +5, 0 left\nused +5\nretry after +(59m|1h).*redis key +orders:rate_limit:login:user-7%block\nredis +\d+ bytes, gone in \S+\n`, "")
 	b.run("inspect", "login.user", "orders:rate_limit:login:user-7%block", "-o", "json").wants(t, 0, `\{"rule":"login.user","key":"user-7","state":"blocked","shadow":false,"limit":5,"used":5,"remaining":0,.*"exists":true,.*\}\n`, "")
 	b.run("inspect", "-parts", "model.tokens", "acme", "::1").wants(t, 0, `.*key +acme:%3A%3A1\n.*`, "")
 	b.run("inspect", "reports", "x").wants(t, 0, `.*limit +each call brings its own, #plan.PerHour: say which with -max\nused +7\n.*`, "")
@@ -180,7 +180,7 @@ func story(t *testing.T, b *bench) {
 	b.run("override", "set", "login.user", "-keys", "vip-*", "-max", "100", "-window", "1h").wants(t, 0, `vip-\* of .*; there was none; .*`, "")
 	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
-	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
+	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
 	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in the shadow and refuses nobody\nlimit +100, 100 left\n.*`, "")
 	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is taken away\n.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": true}) // 23: only the shadow

@@ -67,7 +67,20 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	b.run("-h").wants(t, 0, "ratectl shows.*Exit codes:.*", "")
-	b.run("help", "markdown").wants(t, 0, "### ratectl rules.*", "")
+	b.run("help", "markdown").wants(t, 0, ".*override set.*", "")
+	page := b.run("help", "man").out
+	for _, c := range commands() {
+		if !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(c.name))+"\n") {
+			t.Errorf("the page for man lacks %s", c.name)
+		}
+	}
+	if check, err := exec.LookPath("groff"); err == nil {
+		cmd := exec.Command(check, "-man", "-ww", "-Tascii", "-z")
+		cmd.Stdin = strings.NewReader(page)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("groff: %v\n%s", err, out)
+		}
+	}
 	b.run("help", "nothing").wants(t, 2, "", ".*unknown command.*")
 }
 
@@ -85,8 +98,7 @@ func TestDocumentedCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = []byte(strings.ReplaceAll(string(text), "<!-- commands -->", "\x00"))
-		prose, _, _ := strings.Cut(string(text), "\x00"+"\n### ratectl") // that is made from the table
+		prose, _, _ := strings.Cut(string(text), "<!-- commands -->\n| command") // that is made from the table
 		for _, m := range shown.FindAllStringSubmatch(prose, -1) {
 			line, _, _ := strings.Cut(m[1], " | ")
 			c, args, err := find(strings.Fields(strings.ReplaceAll(line, "'", "")))
@@ -125,7 +137,7 @@ func TestCompletion(t *testing.T) {
 	}
 	script, _ := completion([]string{"bash"})
 	for line, want := range map[string]string{
-		"re":                     "reset",
+		"re":                     "reset release",
 		"override ":              "set ls rm",
 		"override r":             "rm",
 		"override set x -un":     "-until",

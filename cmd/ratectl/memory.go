@@ -77,29 +77,25 @@ func (o *operator) survey(ctx context.Context, prefixes []string, expiry time.Du
 		if len(o.known) == 0 {
 			return nil, usagef("whose keys? Name the rules with -rules, or a PREFIX that only the limiter uses")
 		}
-		for _, d := range o.known {
-			group := o.limiter.KeysOf(d.Rule)
-			if d.byCall != "" { // a bucket with a lower max may drain for longer
-				group.Expiry = max(group.Expiry, 48*time.Hour)
+		groups = o.groups(func(d declared, group *runtime.KeyGroup) {
+			if heal {
+				group.Expiry = o.limiter.KeysOf(d.Rule).Expiry
+				if d.byCall != "" { // a bucket with a lower max may drain for longer
+					group.Expiry = max(group.Expiry, 48*time.Hour)
+				}
 			}
-			groups = append(groups, group)
 			lines = append(lines, memoryLine{Rule: d.Name, Prefix: group.Prefix})
-		}
+		})
 	}
 	for _, group := range groups {
-		switch {
-		case !heal:
-			group.Expiry = 0
-		case expiry > 0:
+		if heal && expiry > 0 {
 			group.Expiry = expiry
 		}
 	}
-	stop := o.progress(ctx)
-	err := o.store.Survey(ctx, groups...)
-	stop()
+	err := o.surveyed(ctx, groups)
 	for i, g := range groups {
 		l := &lines[i]
 		l.Keys, l.Bytes, l.Endless, l.Healed = g.Keys, g.Bytes, g.Endless, g.Healed
 	}
-	return lines, o.explained(err)
+	return lines, err
 }

@@ -33,6 +33,7 @@ func TestRulesOfLivePage(t *testing.T) {
 		{Name: "bucket", Window: time.Hour, Max: 300, Algorithm: runtime.TokenBucket, Burst: 3},
 		{Name: "queue", Window: time.Hour, Max: 3, Algorithm: runtime.LeakyBucket, Wait: time.Hour},
 		{Name: "permits", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
+		{Name: "peer", Window: time.Hour, Max: 3, Hold: true},
 	}
 	limiter.Register(rules...)
 	for _, rule := range rules {
@@ -52,6 +53,19 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("rules").wants(t, 0, `(?s).*log .*a\.go: A\.B\n.*`, "")
 	b.run("reset", "log", "a:b", "-yes").wants(t, 0, `(?s).*`, "")
 	b.run("keys", "log", "-o", "json").wants(t, 3, "", `\{"error":"no key of rule log .*","exit_code":3\}\n`)
+
+	peer := rules[len(rules)-1].Limit(runtime.NewKey().AddString("a").AddString("b"))
+	b.run("release", "peer", "a:b").wants(t, 3, "", `ratectl: a:b of rule peer is not held back: it is ok\n`)
+	if err := limiter.Hold(t.Context(), peer, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	b.run("top", "-count", "1").wants(t, 0, `RULE .*\npeer +1 +0 +0 +1 +a:b\n.*`, "")
+	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +3/3 +(59m\S+|1h) .*`, "")
+	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")
+	b.run("release", "peer", "a:b", "-n").wants(t, 0, `a:b of rule peer would be released; nothing is changed; it was held back for another (59m\S+|1h)\n`, "")
+	b.run("release", "peer", "a:b").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "")
+	b.run("inspect", "peer", "a:b", "-o", "json").wants(t, 0, `.*"state":"ok".*"remaining":2,.*`, "") // what was counted stays
+	b.run("release", "log", "a:b").wants(t, 2, "", `ratectl: rule log holds back no calls: .*\n`)
 
 	b.env["RATECTL_RULES"] = web.URL + "/elsewhere/"
 	b.run("rules").wants(t, 1, "", `ratectl: page http.*: no live page answers there: 404.*\n`)

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/rategen/rategen/runtime"
 )
 
-// A resetAnswer is what reset has done.
+// A resetAnswer is what reset or release has done.
 type resetAnswer struct {
 	Rule     string   `json:"rule"`
 	Key      string   `json:"key"`
@@ -58,5 +59,36 @@ func reset(ctx context.Context, o *operator, args []string) error {
 	if answer.Before.RetryMS == nil {
 		o.printf("it is still blocked, by an override: see ratectl unblock")
 	}
+	return nil
+}
+
+// release ends a hold of a key, and nothing else.
+func release(ctx context.Context, o *operator, args []string) error {
+	d, limit, key, err := o.limitNamed(args)
+	if err != nil {
+		return err
+	}
+	answer := resetAnswer{Rule: d.Name, Key: key.Pattern(), RedisKey: o.limiter.RedisKey(limit), DryRun: o.dry}
+	if !d.Hold {
+		return usagef("rule %s holds back no calls: it is not for calls that go out to a peer", d.Name)
+	}
+	if answer.Before, err = o.state(ctx, d, key); err != nil {
+		return err
+	}
+	of := fmt.Sprintf("%s of rule %s", printable(answer.Key), d.Name)
+	if answer.Before.State != "held" {
+		return nothingf("%s is not held back: it is %s%s", of, answer.Before.State, answer.Before.because())
+	}
+	is := "would be released; nothing is changed"
+	if !o.dry {
+		is = "is released"
+		if err := o.limiter.Release(ctx, limit); err != nil {
+			return o.explained(err)
+		}
+	}
+	if o.json() {
+		return o.printJSON(answer)
+	}
+	o.printf("%s %s; it was held back for another %s", of, is, answer.Before.retry())
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 type keyState struct {
 	Rule      string  `json:"rule"`
 	Key       string  `json:"key"`
-	State     string  `json:"state"` // ok, near, refused, blocked, off or broken
+	State     string  `json:"state"` // one of states
 	Shadow    bool    `json:"shadow"`
 	Limit     *int64  `json:"limit"` // null: none, or each call brings its own
 	Used      int64   `json:"used"`
@@ -25,7 +26,20 @@ type keyState struct {
 }
 
 // The states of a key, by how bad they are.
-var states = []string{"off", "ok", "near", "refused", "blocked", "broken"}
+var states = []string{"off", "ok", "near", "refused", "held", "blocked", "broken"}
+
+// because says what a key is kept out by, other than its count, and what ends that.
+func (s keyState) because() string {
+	switch {
+	case s.State == "held":
+		return ", since the peer of these calls has asked for it: ratectl release ends that"
+	case s.State == "blocked" && s.RetryMS == nil:
+		return ", by an override: ratectl unblock or undo ends that"
+	case s.State == "blocked":
+		return ", by the rule itself: ratectl reset ends that"
+	}
+	return ""
+}
 
 // state returns what a call of a cost of 1 would find now.
 func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
@@ -51,7 +65,9 @@ func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (key
 		s.RetryMS = new(found.RetryAfter.Milliseconds())
 	}
 	switch {
-	case found.Blocked || found.RetryAfter == runtime.Never:
+	case found.Blocked && d.Hold && s.RetryMS != nil:
+		s.State = "held"
+	case found.Blocked || s.RetryMS == nil:
 		s.State = "blocked"
 	case !found.Allowed:
 		s.State = "refused"
@@ -112,7 +128,7 @@ func (s keyState) retry() string {
 	switch {
 	case s.RetryMS == nil:
 		return "never"
-	case *s.RetryMS == 0 && s.State != "refused" && s.State != "blocked":
+	case *s.RetryMS == 0 && slices.Contains([]string{"off", "ok", "near"}, s.State):
 		return "-"
 	}
 	return shortDuration(time.Duration(*s.RetryMS) * time.Millisecond)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rategen/rategen/runtime"
 )
 
 // A topLine is how many callers of a rule are in which state.
@@ -90,17 +92,17 @@ func (o *operator) topOfRedis(ctx context.Context) error {
 
 // callers counts the callers of all rules by their states.
 func (o *operator) callers(ctx context.Context) ([]topLine, error) {
-	index := make(map[string]*topLine)
+	index := make(map[*runtime.Rule]*topLine)
 	lines := make([]topLine, len(o.known))
 	for i, d := range o.known {
 		lines[i] = topLine{Rule: d.Name, Worst: "-"}
-		index[d.Prefix] = &lines[i]
+		index[d.Rule] = &lines[i]
 	}
 	err := o.walk(ctx, o.known, func(d declared, s keyState) {
-		l := index[d.Prefix]
+		l := index[d.Rule]
 		l.Keys++
 		switch s.State {
-		case "blocked":
+		case "blocked", "held":
 			l.Blocked++
 		case "refused":
 			l.Refused++

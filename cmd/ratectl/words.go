@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // cut returns the places of the arguments that are no flags, up to an argument --, and
@@ -82,4 +85,13 @@ func find(args []string) (*command, []string, error) {
 		name += " " + args[words[1]]
 	}
 	return nil, nil, usagef("unknown command %q%s; ratectl -h lists them", name, suggest(name, names))
+}
+
+// suggest returns a hint at the candidate that is nearest to what was written, or
+// nothing if none is near.
+func suggest(written string, candidates []string) string {
+	if best := nearest.Name(written, candidates); best != "" {
+		return fmt.Sprintf(": did you mean %q?", best)
+	}
+	return ""
 }

@@ -170,10 +170,15 @@ The options are:
   - settle=INTEGER: real cost of the call: a Go integer expression over
     parameters and results, such as #result.Usage.Total, which replaces cost;
     negative means unknown, and cost stays (default: cost stays)
+  - hold=DURATION: for calls that go out: a Go expression over parameters and
+    results, such as retryAfter(#err), a time.Duration for which all replicas
+    refuse calls of this key, or have them wait, from when the call has
+    returned (default: nothing is held back)
   - deny=CALL: Go call whose results the method returns when this limit refuses
     it; #err is the refusal (default: the error, or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
-    #c.Request().Context() (default: a parameter that is one, or has a method
+    #c.Request().Context(), or #l.ctx with a field of the receiver l of a
+    struct's method (default: a parameter that is one, or has a method
     Context())
   - type=NAME: name of the wrapper, whose constructor is New and this name; one
     line of an interface suffices (default: RateLimited<Interface>)
@@ -201,14 +206,15 @@ Type is needed where the name of the wrapper is taken.
 
 # Expressions
 
-The options key, max, cost, when, refund, settle, deny and ctx take Go expressions.
-They are checked when the code is generated, as if they stood in the source file:
-its imports and everything in its package can be used. #id is the parameter id of
-the method, #0 its first parameter. In refund and settle #err is the last result,
-if it is an error, #session the result that the method names session, and #result
-or #result0 the first, #result1 the second. In deny #err is the refusal. Quotes
-around a whole value are not part of it: write key=`"all"` for the text all as a
-key. A line
+The options key, max, cost, when, refund, settle, hold, deny and ctx take Go
+expressions. They are checked when the code is generated, as if they stood in the
+source file: its imports and everything in its package can be used. #id is the
+parameter id of the method, #0 its first parameter, and #s the receiver s of a
+struct's method if it is a pointer, which the constructor then takes. In refund,
+settle and hold #err is the last result, if it is an error, #session the result that
+the method names session, and #result or #result0 the first, #result1 the second. In
+deny #err is the refusal. Quotes around a whole value are not part of it: write
+key=`"all"` for the text all as a key. A line
 
 	//ratelimit:import "strings"
 
@@ -232,8 +238,9 @@ that cannot be evaluated counts as true. Comparing with nil first, as in
 	when="#user != nil && #user.Free"
 
 avoids that. In refund an operand of && or || that cannot be evaluated counts as
-false. If settle cannot be evaluated the cost stays as it was reserved, and if
-deny cannot, the method returns the error. Methods are not called on nil pointers,
+false. If settle cannot be evaluated the cost stays as it was reserved, without a
+hold that can be nothing is held back, and if deny cannot, the method returns the
+error. Methods are not called on nil pointers,
 except that one called Get… is called on the nil result of another call. What a
 function that is called does is its own affair: its panics go on.
 
@@ -244,7 +251,8 @@ refused: write a function and call it.
 # When a call is over or refused
 
 The charge comes before the call. When the call has returned, refund gives it
-back, or settle corrects it. The caller does not wait for that. So calls at the
+back, or settle corrects it. The caller does not wait for that, but for the trip of
+a hold, which has all processes hold back calls of the key. So calls at the
 same time never exceed the max, and some of them may be refused although all would
 have been refunded in the end. If a call or an expression panics the charge stays
 and the panic goes on.

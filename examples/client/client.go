@@ -1,5 +1,5 @@
-// Package client is the recipe of docs/clients.md: the client of a REST API whose limit all
-// replicas of a program share.
+// Package client has the recipes of docs/recipes.md: the client of a REST API, and that of a
+// language model, whose limits all replicas of a program share.
 package client
 
 import (

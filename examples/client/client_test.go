@@ -11,13 +11,20 @@ import (
 	"github.com/rategen/rategen/examples/client"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/redis/go-redis/v9"
 )
+
+// newLimiter returns the limiter of a replica.
+func newLimiter(client redis.UniversalClient) *runtime.Limiter {
+	return runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(10*time.Second)),
+		runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+}
 
 // TestClient has replicas call an API that refuses a request. None of them calls it before
 // the time that it has named, and all calls succeed.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	redis := redistest.Start(t)
+	server := redistest.Start(t)
 	const after = 2 * time.Second
 	var mu sync.Mutex
 	var refused time.Time
@@ -39,8 +46,7 @@ func TestClient(t *testing.T) {
 	t.Cleanup(api.Close)
 	var replicas []*http.Client
 	for range 4 {
-		limiter := runtime.New(runtime.NewRedisStore(redis.Client(t), runtime.WithTimeout(10*time.Second)),
-			runtime.WithFailurePolicy(runtime.FailClosed), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		limiter := newLimiter(server.Client(t))
 		t.Cleanup(func() { _ = limiter.Close() })
 		replica, err := client.New(limiter, "127.0.0.1")
 		if err != nil {

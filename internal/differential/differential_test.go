@@ -23,7 +23,7 @@ import (
 // methodsEach is how many methods a package has.
 const methodsEach = 150
 
-var expressions = flag.Int("expressions", effort.Choose(1_000, 100_000), "how many expressions are tried at least")
+var expressions = flag.Int("expressions", effort.Choose(1_000, 101_000), "how many expressions are written at least; a few are refused")
 
 // TestExpressions has wrappers generated whose options are random expressions over
 // random types, in one program, and calls them with random values, many of them

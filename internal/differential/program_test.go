@@ -22,7 +22,7 @@ type option struct{ name, text string }
 
 // fields are those of harness.Case, and the letters that functions of expressions
 // begin with.
-var fields = map[string]string{"when": "When", "key": "Key", "cost": "Cost", "max": "Max", "settle": "Settle", "deny": "Deny", "refund": "Refund"}
+var fields = map[string]string{"when": "When", "key": "Key", "cost": "Cost", "max": "Max", "settle": "Settle", "hold": "Hold", "deny": "Deny", "refund": "Refund"}
 
 // newMethod returns the i-th method of a package.
 func (w *world) newMethod(i int) method {
@@ -42,13 +42,13 @@ func (w *world) newMethod(i int) method {
 	case 7:
 		add(pick(w.Rand, []string{"cost", "max"}))
 	case 8:
-		add(pick(w.Rand, []string{"settle", "deny"}))
+		add(pick(w.Rand, []string{"settle", "hold", "deny"}))
 	case 9:
 		add("when", "key")
 	case 10:
 		add("when", "refund")
 	case 11:
-		add("when", "key", "cost", "refund", "settle")
+		add("when", "key", "cost", "refund", "settle", "hold")
 	}
 	return m
 }
@@ -57,7 +57,7 @@ func (w *world) newOption(name string) string {
 	s := &scope{world: w, vars: w.params()}
 	depth := 2 + w.IntN(3)
 	switch name {
-	case "refund", "settle":
+	case "refund", "settle", "hold":
 		s.vars = append(s.vars, w.results()...)
 	}
 	switch name {
@@ -65,6 +65,8 @@ func (w *world) newOption(name string) string {
 		return s.write("bool", depth)
 	case "key":
 		return s.write(pick(w.Rand, basics), depth)
+	case "hold":
+		return "pause(" + s.write("int", depth) + ")"
 	case "deny":
 		return "answer(" + s.write("string", depth) + ", #err)"
 	}
@@ -155,7 +157,7 @@ func (p *pkg) support() string {
 	decl := func(v variable) string { return v.name + " " + v.typ }
 	all := append(params, results...)
 	var b strings.Builder
-	fmt.Fprintf(&b, "package %s\n\nimport (\n\"errors\"\n\"fmt\"\n\"math/rand/v2\"\n\nh \"example.com/x/harness\"\n\"github.com/rategen/rategen/runtime\"\n)\n\n", p.name)
+	fmt.Fprintf(&b, "package %s\n\nimport (\n\"errors\"\n\"fmt\"\n\"math/rand/v2\"\n\"time\"\n\nh \"example.com/x/harness\"\n\"github.com/rategen/rategen/runtime\"\n)\n\n", p.name)
 	b.WriteString(support)
 	b.WriteString(w.source())
 	values := map[string]string{"string": "r.string()", "int": "r.int()", "bool": "r.bool()", "[]int": "r.ints()", "Iface": "r.iface(3)", "error": "r.err()"}
@@ -181,7 +183,7 @@ func (p *pkg) support() string {
 	fmt.Fprintf(&b, "func (in *input) refused(f hand) func() any { if f == nil { return nil }; return func() any { return f(%s, nil, runtime.ErrRefused) } }\n", list(params, func(v variable) string { return "in." + v.name }, ", "))
 	fmt.Fprintf(&b, "func (in *input) call(s I, f func(I, %s) (*T0, error)) error { _, err := f(s, %s); return err }\n",
 		list(params, func(v variable) string { return v.typ }, ", "), list(params, func(v variable) string { return "in." + v.name }, ", "))
-	fmt.Fprintf(&b, "type entry struct { text string; When, Key, Cost, Max, Settle, Deny, Refund, Lenient hand; call func(I, %s) (*T0, error) }\n", list(params, func(v variable) string { return v.typ }, ", "))
+	fmt.Fprintf(&b, "type entry struct { text string; When, Key, Cost, Max, Settle, Hold, Deny, Refund, Lenient hand; call func(I, %s) (*T0, error) }\n", list(params, func(v variable) string { return v.typ }, ", "))
 	b.WriteString("type next struct{ in *input }\n")
 	for _, m := range p.methods {
 		fmt.Fprintf(&b, "func (p next) %s(%s) (*T0, error) { return p.in.r, p.in.err }\n", m.name, list(params, func(v variable) string { return v.typ }, ", "))

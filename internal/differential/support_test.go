@@ -34,6 +34,11 @@ func answer(s string, err error) (*T0, error) {
 	return nil, fmt.Errorf("%s: %w", s, err)
 }
 
+func pause(n int) time.Duration {
+	h.Call("pause", n)
+	return time.Duration(n)
+}
+
 // Compare tries the methods on random inputs.
 func Compare(counts *h.Counts, seed uint64, inputs int, report func(string)) {
 	r := &rnd{rand.New(rand.NewPCG(seed, 0))}
@@ -42,7 +47,7 @@ func Compare(counts *h.Counts, seed uint64, inputs int, report func(string)) {
 		for i := range entries {
 			e := &entries[i]
 			c := h.Case{Text: e.text, When: in.with(e.When), Key: in.with(e.Key), Cost: in.with(e.Cost), Max: in.with(e.Max),
-				Settle: in.with(e.Settle), Deny: in.refused(e.Deny), Refund: in.with(e.Refund), Lenient: in.with(e.Lenient),
+				Settle: in.with(e.Settle), Hold: in.with(e.Hold), Deny: in.refused(e.Deny), Refund: in.with(e.Refund), Lenient: in.with(e.Lenient),
 				Call: func(l *runtime.Limiter) error { return in.call(NewRateLimitedI(next{in}, l), e.call) }}
 			if how := c.Compare(counts); how != "" {
 				report(e.text + "\n" + how)

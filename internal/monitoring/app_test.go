@@ -17,6 +17,8 @@ import (
 	"github.com/rategen/rategen/examples/service/employee"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
+	"github.com/rategen/rategen/runtime/ratehttp"
 	"github.com/rategen/rategen/runtime/rateprom"
 )
 
@@ -26,8 +28,10 @@ type half struct{}
 func (half) Factor(runtime.Load) float64 { return 0.5 }
 
 // startApp starts a program under load that has everything metrics tell of: a limited
-// service on Redis, calls in flight and calls that wait, a lease, overrides that are rejected, cannot be
-// read, or whose source panics, an adaptive rule, and another Redis that is away. It returns the address of its metrics.
+// service on Redis, calls in flight and calls that wait, a lease, overrides that are
+// rejected, cannot be read, or whose source panics, an adaptive rule, a handler that hides
+// refusals, a peer that refuses calls, and another Redis that is away. It returns the
+// address of its metrics.
 func startApp(t *testing.T) string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -105,10 +109,41 @@ func startApp(t *testing.T) string {
 			}
 		}
 	})
+	handler := ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := service.GetByID(r.Context(), "1001"); err != nil {
+			http.Error(w, "out of order", http.StatusInternalServerError)
+		}
+	}))
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	payments, err := rateclient.New(limiter, []rateclient.Peer{{
+		Pattern: "127.0.0.1/", Wait: time.Minute,
+		Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "shop.Payments", Window: time.Second, Max: 100}}},
+	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	load.Go(func() {
+		for ctx.Err() == nil {
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	load.Go(func() {
+		for ctx.Err() == nil {
+			call, _ := http.NewRequestWithContext(ctx, http.MethodGet, refusing.URL, nil)
+			if response, err := payments.RoundTrip(call); err == nil {
+				_ = response.Body.Close()
+			}
+		}
+	})
 	web := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(func() {
 		stop()
 		load.Wait()
+		refusing.Close()
 		web.Close()
 		_ = limiter.Refund(context.Background(), held, export.Limit(nil).WithCost(2))
 		_ = limiter.Close()

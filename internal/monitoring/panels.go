@@ -52,6 +52,8 @@ var rows = []struct {
 			{perRule("rategen_near_limit_total", "") + ` / (` + perRule("rategen_decisions_total", "") + ` > 0)`, "{{rule}}"}}},
 		{"Admitted cost by rule", "Events a second that the admitted calls stand for.", "timeseries", "ops", 12, false, []query{
 			{perRule("rategen_cost_total", `verdict="admitted"`), "{{rule}}"}}},
+		{"Hidden refusals by rule", "Refused calls whose clients were told of something else, such as a failure of the server.", "timeseries", "reqps", 24, false, []query{
+			{perRule("rategen_hidden_refusals_total", ""), "{{rule}}"}}},
 	}},
 	{"The rules now", []panel{
 		{"Limit by rule", "The max of each rule, with its override and its adaptive factor.", "timeseries", "none", 12, false, []query{
@@ -81,7 +83,11 @@ var rows = []struct {
 			{perRule("rategen_wait_time_seconds_total", "") + ` / (` + perRule("rategen_waits_total", "") + ` > 0)`, "{{rule}}"}}},
 		{"Waited in vain by rule", "Share of the calls that have waited which did not go on: they were denied, or their callers left.", "timeseries", "percentunit", 8, false, []query{
 			{perRule("rategen_waits_total", `admitted="false"`) + ` / (` + perRule("rategen_waits_total", "") + ` > 0)`, "{{rule}}"}}},
-		{"Leased units by rule", "Units that processes have charged in advance, and that no call has used yet.", "timeseries", "none", 12, false, []query{
+		{"Refused by peers, by rule", "Calls that went out and that their peer has refused.", "timeseries", "reqps", 8, false, []query{
+			{perRule("rategen_peer_refusals_total", ""), "{{rule}}"}}},
+		{"Held back by rule", "For how long calls are still held back, as peers have asked: the longest of all processes and keys.", "timeseries", "s", 8, false, []query{
+			{`max by (rule) (rategen_held_seconds{` + ofRule + `})`, "{{rule}}"}}},
+		{"Leased units by rule", "Units that processes have charged in advance, and that no call has used yet.", "timeseries", "none", 8, false, []query{
 			{`sum by (rule) (rategen_lease_units{` + ofRule + `})`, "{{rule}}"}}},
 	}},
 	{"Redis", []panel{

@@ -47,12 +47,13 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// startPrometheus starts a server that scrapes a program, and returns its address.
-func startPrometheus(t *testing.T, app string) string {
+// startPrometheus starts a server that scrapes a program, with files of alerts, and returns
+// its address.
+func startPrometheus(t *testing.T, app string, alerts ...string) string {
 	t.Helper()
 	prometheus, dir := binary(t, "prometheus"), t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 500ms, scrape_timeout: 500ms}\nscrape_configs:\n- {job_name: shop, static_configs: [{targets: [%q]}]}\n", app)
+	text := fmt.Sprintf("global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}\nrule_files: [%s]\nscrape_configs:\n- {job_name: shop, static_configs: [{targets: [%q]}]}\n", strings.Join(alerts, ","), app)
 	if err := os.WriteFile(config, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}

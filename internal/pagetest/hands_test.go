@@ -217,3 +217,47 @@ func TestUndecided(t *testing.T) {
 		b.wait("undecided calls of "+rule.Name, fmt.Sprintf(`[...document.querySelectorAll("#rule-rows > tr")].some((e) => e.innerText.includes(%q) && Number(e.querySelector("td[data-label='undecided /s']").innerText) > 0 && e.querySelector(".spark .u").getAttribute("d"))`, rule.Name))
 	}
 }
+
+// TestHeldBack has a peer hold calls back, which the page says, with the reason and the end
+// of it, and an operator release them.
+func TestHeldBack(t *testing.T) {
+	b := openBrowser(t)
+	p := start(t)
+	peer := &runtime.Rule{Name: "payments" + strings.Repeat(".Customers", 12), Source: "api.example.com/", Max: 100, Window: time.Minute, Hold: true, Wait: time.Hour}
+	p.limiter.Register(peer)
+	b.visit(p.url, len(rules)+1)
+	limit := peer.Limit(runtime.NewKey().AddString("secret"))
+	if err := p.limiter.Hold(t.Context(), limit, 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	admitted := make(chan error, 1)
+	go func() {
+		_, err := p.limiter.Take(t.Context(), limit)
+		admitted <- err
+	}()
+	b.wait("who is held back", text("#rules")+`.match(/held back for (10m|9m \d+s), 1 call waits/) !== null`)
+	b.fill("#lookup-rule", peer.Name)
+	b.fill("#lookup-key", "secret")
+	b.enter()
+	b.wait("why and until when", text("#lookup-result")+`.match(/Held back, since the peer has asked for it[^]*in (10m|9m \d+s), at \d/) !== null`)
+	b.accessible(t, "with a key that is held back")
+	for _, width := range []int{320, 390, 700, 1000, 1280} {
+		b.resize(width, 900)
+		if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > width {
+			t.Errorf("in a window of %d pixels the page is %d wide", width, wide)
+		}
+	}
+	b.click("Release")
+	b.wait("a released key", text("#lookup-result")+`.includes("The next call is admitted")`)
+	if err := <-admitted; err != nil {
+		t.Errorf("the call that waited: %v", err)
+	}
+	b.wait("its row", "!"+text("#rules")+`.includes("held back")`)
+	b.fill("#lookup-rule", create.Name)
+	b.enter()
+	b.wait("another rule", text("#lookup-result")+`.includes("5 of 5")`)
+	if eval[bool](b, `Boolean(`+buttonOf("Release")+`)`) {
+		t.Error("a rule that holds nothing back has a button for its release")
+	}
+	b.quiet("all of it")
+}

@@ -11,6 +11,7 @@ import (
 type Rule struct {
 	Algorithm                              string
 	Window, Resolution, Wait, Block, Lease time.Duration
+	Hold                                   bool
 }
 
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
@@ -33,6 +34,9 @@ func (r *Rule) Check() error {
 		if err := cmp.Or(CheckLease(r.Lease), r.FitsLease()); err != nil {
 			return fmt.Errorf("lease: %w", err)
 		}
+	}
+	if err := r.FitsHold(); r.Hold && err != nil {
+		return fmt.Errorf("hold: %w", err)
 	}
 	return nil
 }
@@ -91,6 +95,17 @@ func (r *Rule) FitsLease() error {
 		return errors.New("calls that wait for a leaky-bucket are in one line: remove lease or wait, or use a token-bucket")
 	case r.Lease >= r.Window:
 		return fmt.Errorf("%v is not shorter than the window of %v", r.Lease, r.Window)
+	}
+	return nil
+}
+
+// FitsHold returns what keeps calls of the rule from being held back.
+func (r *Rule) FitsHold() error {
+	switch {
+	case r.Algorithm == Concurrency:
+		return errors.New("permits of concurrency do not know for how long nobody may call: write hold on a second limit, of the rate")
+	case r.Lease > 0:
+		return errors.New("a process with a lease does not ask, and so is not held back: remove lease or hold")
 	}
 	return nil
 }

@@ -41,7 +41,9 @@ func (t *Tally) Collect(emit Emit) {
 		if state.leases {
 			emit(leased, float64(state.leased), r.label)
 		}
-		r.collectWaits(emit, registered && state.declared.Rule.Wait > 0)
+		holds := registered && state.declared.Rule.Hold
+		r.collectWaits(emit, holds || registered && state.declared.Rule.Wait > 0)
+		r.collectHolds(emit, holds)
 	}
 	t.nodes.collect(emit)
 	emit(overridden, float64(t.overridden.Load()))

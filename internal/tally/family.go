@@ -47,12 +47,14 @@ var (
 	waitingNow   = &Family{"rategen.waiting", Gauge, "{call}", "Calls of this process that wait for their turn.", []string{"rule"}}
 	waitCount    = &Family{"rategen.waits", Counter, "{call}", "Calls that have waited for their turn, and whether they went on.", []string{"rule", "admitted"}}
 	waitTime     = &Family{"rategen.wait.time", Counter, "s", "Time that calls have waited for their turn in all.", []string{"rule"}}
+	peerRefusals = &Family{"rategen.peer_refusals", Counter, "{refusal}", "Calls that went out and that their peer has refused.", []string{"rule"}}
+	heldFor      = &Family{"rategen.held", Gauge, "s", "For how long this process goes on to hold back calls on a key of the rule: the longest, as peers have asked. 0 if it does not.", []string{"rule"}}
 )
 
 // Families are all that [Tally.Collect] emits.
 var Families = []*Family{
 	Decisions, cost, nearLimit, hidden, failures, breakerOpen, overridden, overridesUse, rejected, unread, factor, memoryUsed, memoryMax, panics,
-	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight, leased, waitingNow, waitCount, waitTime,
+	ruleInfo, ruleEnforced, ruleLimit, ruleWindow, inFlight, leased, waitingNow, waitCount, waitTime, peerRefusals, heldFor,
 }
 
 // Duration is a histogram, which each adapter keeps in its own way.

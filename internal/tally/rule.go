@@ -34,6 +34,8 @@ type rule struct {
 	waiting   atomic.Int64
 	waits     [2]atomic.Uint64                // in vain, and with success
 	waited    atomic.Int64                    // nanoseconds
+	refused   atomic.Uint64                   // calls that went out, by the peer
+	held      atomic.Pointer[time.Time]       // until when calls are held back; nil if never
 	failures  atomic.Pointer[[]atomic.Uint64] // by class and policy; nil before the first
 	factor    atomic.Pointer[float64]         // as last told; nil if never
 }
@@ -81,6 +83,37 @@ func (r *rule) collectWaits(emit Emit, may bool) {
 	emit(waitTime, time.Duration(r.waited.Load()).Seconds(), r.label)
 }
 
+// hold notes that calls on a key are held back or released. A hold that ends before
+// another one that is known adds nothing.
+func (r *rule) hold(ev runtime.HoldEvent) {
+	until := time.Now().Add(ev.For)
+	for {
+		was := r.held.Load()
+		if ev.For > 0 && was != nil && until.Before(*was) || r.held.CompareAndSwap(was, &until) {
+			return
+		}
+	}
+}
+
+// heldFor returns for how long calls are held back from now on, and whether they ever were.
+func (r *rule) heldFor() (d time.Duration, ever bool) {
+	until := r.held.Load()
+	if until == nil {
+		return 0, false
+	}
+	return max(0, time.Until(*until)), true
+}
+
+// collectHolds emits what peers have said of calls that go out, if there may be any.
+func (r *rule) collectHolds(emit Emit, may bool) {
+	rest, ever := r.heldFor()
+	n := r.refused.Load()
+	if may || ever || n > 0 {
+		emit(peerRefusals, float64(n), r.label)
+		emit(heldFor, rest.Seconds(), r.label)
+	}
+}
+
 // failed counts a failure.
 func (r *rule) failed(ev runtime.FailureEvent) {
 	counts := r.failures.Load()
@@ -114,6 +147,12 @@ func (r Rule) Label() string { return r.rule.label }
 
 // Waiting returns how many calls wait for their turn.
 func (r Rule) Waiting() int64 { return max(0, r.rule.waiting.Load()) }
+
+// Held returns for how long calls are held back from now on.
+func (r Rule) Held() time.Duration {
+	d, _ := r.rule.heldFor()
+	return d
+}
 
 // Decisions calls visit with the number of decisions of each kind that there were.
 func (r Rule) Decisions(visit func(runtime.Verdict, runtime.Source, uint64)) {

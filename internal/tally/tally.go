@@ -60,6 +60,12 @@ func (t *Tally) Observer() *runtime.Observer {
 		Wait: func(_ context.Context, ev runtime.WaitEvent) {
 			t.names.rule(ev.Rule).wait(ev)
 		},
+		PeerRefused: func(_ context.Context, ev runtime.PeerRefusedEvent) {
+			t.names.rule(ev.Rule).refused.Add(1)
+		},
+		Hold: func(_ context.Context, ev runtime.HoldEvent) {
+			t.names.rule(ev.Rule).hold(ev)
+		},
 		Breaker: func(ev runtime.BreakerEvent) { t.nodes.set(ev.Node, ev.Open) },
 		Override: func(ev runtime.OverrideEvent) {
 			t.overridden.Store(int64(ev.Rules))

@@ -7,6 +7,7 @@ import (
 	goruntime "runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/internal/tally"
@@ -188,4 +189,41 @@ func TestUnregistered(t *testing.T) {
 	if n, ok := read(t, counted)[`rategen.permits.in_flight["a"]`]; n != 0 || !ok {
 		t.Errorf("%v permits after the call, want 0", n)
 	}
+}
+
+// TestHolds tells of refusals by peers, and for how long the longest hold goes on, until a
+// release or its end.
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, counted := t.Context(), tally.New()
+		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(counted.Observer()))
+		defer limiter.Close()
+		rule := &runtime.Rule{Name: "peer", Window: time.Hour, Max: 3, Hold: true}
+		limiter.Register(rule)
+		a, b := rule.Limit(runtime.NewKey().AddString("a")), rule.Limit(runtime.NewKey().AddString("b"))
+		for i, step := range []struct {
+			do            func() error
+			held, refused float64
+		}{
+			{func() error { return nil }, 0, 0},
+			{func() error { limiter.PeerRefused(ctx, rule); return limiter.Hold(ctx, a, time.Minute) }, 60, 1},
+			{func() error { limiter.PeerRefused(ctx, rule); return limiter.Hold(ctx, b, time.Second) }, 60, 2},
+			{func() error { time.Sleep(20 * time.Second); return nil }, 40, 2},
+			{func() error { return limiter.Hold(ctx, b, time.Minute) }, 60, 2},
+			{func() error { return limiter.Release(ctx, b) }, 0, 2},
+			{func() error { return limiter.Hold(ctx, b, time.Second) }, 1, 2},
+			{func() error { time.Sleep(time.Minute); return nil }, 0, 2},
+		} {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			got := read(t, counted)
+			if got[`rategen.held["peer"]`] != step.held || got[`rategen.peer_refusals["peer"]`] != step.refused {
+				t.Errorf("after step %d: held for %v and %v refusals, want %v and %v", i, got[`rategen.held["peer"]`], got[`rategen.peer_refusals["peer"]`], step.held, step.refused)
+			}
+			if _, is := got[`rategen.waiting["peer"]`]; !is {
+				t.Errorf("after step %d nothing tells how many calls wait", i)
+			}
+		}
+	})
 }

@@ -152,6 +152,9 @@ func (x jump) run(p *process) {
 const busyCalls = 12
 
 func (x trouble) run(p *process) {
+	if !p.exact() && p.troubled.Load() > 0 {
+		return // servers have one fault at a time: nobody moves a slot twice at once
+	}
 	if x.Busy != nil {
 		for range busyCalls {
 			x.Busy.run(p)

@@ -55,7 +55,7 @@ func TestControl(t *testing.T) {
 	if !*control {
 		t.Skip("takes a quarter of an hour: run it with -control")
 	}
-	failed := regexp.MustCompile(`(?:failed after (\d+) tests: |Original traceback \()([^\n]*)`)
+	failed := regexp.MustCompile(`(?s)(?:failed after \d+ tests: |Original traceback \()([^\n]*).*?program (\d+):`)
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
 			binary := d.edit().Compile(t)
@@ -67,7 +67,7 @@ func TestControl(t *testing.T) {
 			if err == nil || found == nil {
 				t.Fatalf("%s passes %s programs: %v\n%.3000s", d.test, d.checks, err, out)
 			}
-			t.Logf("found after %s programs and %.1f s: %.300s", found[1], time.Since(begin).Seconds(), found[2])
+			t.Logf("found after %s programs and %.1f s: %.300s", found[2], time.Since(begin).Seconds(), found[1])
 		})
 	}
 }

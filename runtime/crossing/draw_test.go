@@ -40,11 +40,8 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
-	if f.Faults = f.Faults && len(s.faults) > 0; f.Faults {
+	if f.Faults = f.Faults || s.real; f.Faults {
 		f.Kinds = rapid.SliceOfNDistinct(rapid.SampledFrom(s.faults), 1, 2, rapid.ID).Draw(t, "faults")
-		if f.Shadows && slices.Contains(s.faults, forbidden) && rapid.IntRange(0, 2).Draw(t, "forbidden") == 0 {
-			f.Kinds = []fault{forbidden}
-		}
 	}
 	return f
 }
@@ -53,7 +50,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 func (s *scope) draw(t *rapid.T) *program {
 	f := s.drawFeatures(t)
 	p := &program{Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
-	p.Hasty = s.real && f.Faults && rapid.Bool().Draw(t, "hasty")
+	p.Hasty = s.real && rapid.Bool().Draw(t, "hasty")
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
 		rule := s.drawRule(t, f)
 		rule.Name = "rule" + strconv.Itoa(i)
@@ -73,6 +70,10 @@ func (s *scope) draw(t *rapid.T) *program {
 		p.Cap = &runtime.Rule{Name: "cap", Window: s.window, Max: rapid.Int64Range(1, 12).Draw(t, "cap's max")}
 	}
 	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return s.drawStep(t, p, f) }), 3, s.steps).Draw(t, "steps")
+	if s.real { // what there are programs on real servers for
+		x := step{Gap: s.drawGap(t, p), Do: s.drawTrouble(t, p, f)}
+		p.Steps = slices.Insert(p.Steps, rapid.IntRange(0, len(p.Steps)).Draw(t, "before"), x)
+	}
 	return p
 }
 
@@ -143,13 +144,24 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
 	case "trouble":
-		x := trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p), Every: s.window / 8}
-		if s.real && rapid.Bool().Draw(t, "busy") {
-			c := s.drawCall(t, p, f)
-			c.Cancel, c.Again, c.Settle, c.Wrong, c.Holds = 0, false, not, none, 0
-			x.Busy = &c
-		}
-		st.Do = x
+		st.Do = s.drawTrouble(t, p, f)
 	}
 	return st
+}
+
+// drawTrouble draws a fault. On real servers most come while callers are denied.
+func (s *scope) drawTrouble(t *rapid.T, p *program, f features) trouble {
+	x := trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p), Every: s.window / 8}
+	apart := slices.ContainsFunc(indexes(p.Rules), func(i int) bool { return p.Rules[i].Mode == runtime.ModeShadow && !beside(p, i) })
+	if s.real && apart && rapid.Bool().Draw(t, "forbidden") {
+		x.Kind = forbidden
+	}
+	if s.real && rapid.IntRange(0, 3).Draw(t, "busy") > 0 {
+		f.Leaving, f.Coming, f.Settling, f.Mistakes, f.Costs = false, false, false, false, false
+		f.Each = rapid.Bool().Draw(t, "busy each")
+		c := s.drawCall(t, p, f)
+		c.Holds = 0
+		x.Busy = &c
+	}
+	return x
 }

@@ -23,9 +23,9 @@ type history struct {
 	changes []*happening // of overrides, the first is that of none
 	faults  []*happening
 	jumps   []*happening // steps of the store's clock
-	crowds  []crowded
+	crowds  []crowded    // that were delayed
 	ended   time.Duration
-	left    []leftover
+	left    []string // of keys when all was over
 }
 
 // asked is one decision that a caller asked for.
@@ -84,11 +84,6 @@ type happening struct {
 	fault     fault
 	rules     map[int]runtime.Override
 	by        time.Duration // of a step of the clock
-}
-
-// A leftover is what was left of a key when all was over.
-type leftover struct {
-	what string
 }
 
 const endless = time.Duration(1<<62 - 1)

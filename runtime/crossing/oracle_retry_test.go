@@ -16,7 +16,7 @@ func (o *oracle) retry(a *asked) {
 		return
 	}
 	for _, u := range a.uses {
-		if r := o.program.Rules[u.Rule]; r.Lease > 0 || r.Algorithm == runtime.Concurrency || r.Wait > 0 && a.each {
+		if r := o.program.Rules[u.Rule]; r.Lease > 0 || r.Algorithm == runtime.Concurrency || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket && a.each {
 			return
 		}
 	}
@@ -35,8 +35,9 @@ func (o *oracle) retry(a *asked) {
 		if len(during(o.faults, a.start, b.at)) > 0 {
 			// A process remembers that Redis has denied a call, and goes by it while
 			// Redis does not answer.
-			if given, _ := o.touched(a, b); b.admitted() && !given && !o.exact && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
-				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d is admitted at %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, b.d.Source)
+			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
+			if given, _ := o.touched(a, b); passed && !given && !o.exact && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
+				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
 			}
 			continue
 		}
@@ -62,7 +63,7 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if s := c.settled; s.tried && s.start <= b.at && s.end >= a.start {
 			given, taken = true, true
 		}
-		left := c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
+		left := c != b && c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
 		if left && c.start <= b.at && c.end >= a.start {
 			given, taken = true, true // it may have been charged, and given back
 		}

@@ -45,7 +45,7 @@ func judge(h, twin *history) []string {
 		o.compare(twin)
 	}
 	for _, l := range h.left {
-		o.wrong("nothing is held at the end", "%s", l.what)
+		o.wrong("nothing is held at the end", "%s", l)
 	}
 	return o.found
 }

@@ -115,12 +115,6 @@ func (o *oracle) settledIn(charges []charge, from, to time.Duration) (some []cha
 	return some
 }
 
-// changing is what nobody promises so far: docs/algorithms.md says how far apart turns are
-// under one max, and a line holds how much is in it, and not whose turn is when. So calls
-// that bring a max of their own, or another one by an override, may get turns that are
-// closer than the window over the largest of them. It is judged where it is asked for.
-const changing = "turns stay apart when max changes"
-
 // turns holds a queue against its rate: after the turn of a call, the next one comes no
 // sooner than what the call cost has drained. Calls that were given back before another
 // came are not in its way.
@@ -139,12 +133,9 @@ func (o *oracle) turns(name string, charges []charge) {
 			}
 			l := o.loosest([]charge{c, other}, min(c.start, other.start), other.end)
 			apart := time.Duration(float64(c.real(c.use, other.at))/l.rate)*time.Microsecond - time.Microsecond
-			if got := other.end - c.end; got < apart {
-				promise := "turns are window/max apart"
-				if o.varies(u, min(c.start, other.start), other.end) {
-					promise = changing
-				}
-				o.wrong(promise, "%s (%s): #%d has its turn %v after #%d, which should be %v", name, ruleText(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
+			// How far apart turns are is promised under one max.
+			if got := other.end - c.end; got < apart && !o.varies(u, min(c.start, other.start), other.end) {
+				o.wrong("turns are window/max apart", "%s (%s): #%d has its turn %v after #%d, which should be %v", name, ruleText(o.program.Rules[u.Rule]), other.number, got, c.number, apart)
 				return
 			}
 		}

@@ -9,7 +9,9 @@
 package crossing
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -221,35 +223,9 @@ func (t trouble) String() string {
 	return text
 }
 
-func (c change) String() string {
-	var b strings.Builder
-	b.WriteString("override")
-	for i := range 8 {
-		o, ok := c.Rules[i]
-		if !ok {
-			continue
-		}
-		fmt.Fprintf(&b, " rule %d {%s}", i, overrideText(runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}))
-		for key, k := range o.Keys {
-			fmt.Fprintf(&b, " key %s {%s}", key, overrideText(k))
-		}
-	}
-	return b.String()
-}
+var unset = regexp.MustCompile(`"\w+":null,?`)
 
-func overrideText(o runtime.KeyOverride) string {
-	var parts []string
-	if o.Enabled != nil {
-		parts = append(parts, fmt.Sprint("enabled=", *o.Enabled))
-	}
-	if o.Max != nil {
-		parts = append(parts, fmt.Sprint("max=", *o.Max))
-	}
-	if o.Window != nil {
-		parts = append(parts, fmt.Sprint("window=", *o.Window))
-	}
-	if o.Mode != nil {
-		parts = append(parts, fmt.Sprint("mode=", *o.Mode))
-	}
-	return strings.Join(parts, " ")
+func (c change) String() string {
+	text, _ := json.Marshal(c.Rules) // which it can
+	return "override rules " + unset.ReplaceAllString(string(text), "")
 }

@@ -100,7 +100,7 @@ func memorized(p *program) bool {
 func (r *running) leave() {
 	h := r.history
 	complain := func(format string, args ...any) {
-		h.left = append(h.left, leftover{fmt.Sprintf(format, args...)})
+		h.left = append(h.left, fmt.Sprintf(format, args...))
 	}
 	if !memorized(r.program) || !r.exact() {
 		time.Sleep(h.scope.window / 2) // what is settled later

@@ -86,7 +86,7 @@ func (w *inMemory) set(f fault, by int) {
 func (w *inMemory) store(int) runtime.Store {
 	switch faulty := (faultyStore{w.memory, w}); {
 	case w.leases:
-		return leasingStore{runtime.NewRedisStore(nowhere), faulty}
+		return leasingStore{faulty, leaser{deeper{runtime.NewRedisStore(nowhere)}}}
 	case w.plain:
 		return w.memory
 	default:
@@ -154,28 +154,13 @@ func (s faultyStore) Reset(ctx context.Context, charges []engine.Charge) error {
 	return s.world.through(ctx, func() error { return s.MemoryStore.Reset(ctx, charges) })
 }
 
-// A leasingStore is one that limiters lease from, as if other processes shared it.
+// A leasingStore is one that limiters lease from, as if other processes shared it. The
+// methods that it does not have of a faultyStore are a RedisStore's.
 type leasingStore struct {
-	*runtime.RedisStore
-	faulty faultyStore
+	faultyStore
+	leaser
 }
 
-func (s leasingStore) Take(ctx context.Context, calls []engine.Call) error {
-	return s.faulty.Take(ctx, calls)
-}
+type leaser struct{ deeper }
 
-func (s leasingStore) Peek(ctx context.Context, calls []engine.Call) error {
-	return s.faulty.Peek(ctx, calls)
-}
-
-func (s leasingStore) Settle(ctx context.Context, charges []engine.Charge) error {
-	return s.faulty.Settle(ctx, charges)
-}
-
-func (s leasingStore) Renew(ctx context.Context, calls []engine.Call) error {
-	return s.faulty.Renew(ctx, calls)
-}
-
-func (s leasingStore) Reset(ctx context.Context, charges []engine.Charge) error {
-	return s.faulty.Reset(ctx, charges)
-}
+type deeper struct{ *runtime.RedisStore }

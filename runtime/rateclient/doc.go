@@ -15,8 +15,8 @@
 //
 // A peer that refuses a request, or says that nothing is left, holds back all replicas for
 // as long as it says: the key of the request's first limit is blocked in Redis, see
-// [runtime.Limiter.Hold]. Calls then go on evenly, for the length of a window, rather than
-// all at once.
+// [runtime.Limiter.Hold]. Calls then go on evenly rather than all at once, for a window,
+// but for no longer than a minute or the hold.
 //
 // # What a peer cannot do
 //

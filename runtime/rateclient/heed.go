@@ -1,6 +1,7 @@
 package rateclient
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -29,14 +30,16 @@ func (c *Call) heed(ctx context.Context, a Answer, now time.Time) time.Time {
 	s := keys.get(c.name, now)
 	d, bounded := s.holdFor(&a, &c.peer.Peer, now)
 	until := now.Add(d)
-	ev := HeldEvent{Pattern: c.peer.Pattern, Rule: c.peer.limits[0].Rule.Name, Status: a.Status, Refused: a.Refused, HoldOff: d, Bounded: bounded}
-	if s.hold(until, c.peer.limits[0].Rule.Window) {
-		if ev.Err = c.hold(context.WithoutCancel(ctx), d); ev.Err == nil {
-			s.told(until)
+	var err error
+	if s.hold(until, c.peer.limits[0].pace.Window) {
+		if err = c.hold(context.WithoutCancel(ctx), d); err == nil {
+			s.stored(until)
 		}
 	}
-	c.transport.observer.held(ctx, ev)
-	c.report(ctx, &ev)
+	if a.Refused {
+		c.transport.limiter.PeerRefused(ctx, c.rule())
+	}
+	c.report(ctx, &a, d, bounded, err)
 	if !a.Refused {
 		return never
 	}
@@ -85,12 +88,12 @@ func (s *keyState) hold(until time.Time, window time.Duration) bool {
 	if !until.After(s.held.Add(time.Millisecond)) {
 		return false
 	}
-	s.held, s.until, s.paced = until, until, until.Add(window)
+	s.held, s.until, s.paced = until, until, until.Add(evenly(time.Until(until), window))
 	return true
 }
 
-// told notes that Redis holds calls back until then.
-func (s *keyState) told(until time.Time) {
+// stored notes that Redis holds calls back until then.
+func (s *keyState) stored(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until.Equal(until) {
@@ -112,9 +115,15 @@ func (s *keyState) learn(d *runtime.Decision, now time.Time, window time.Duratio
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if paced := now.Add(d.RetryAfter + window); paced.After(s.paced) {
+	if paced := now.Add(d.RetryAfter + evenly(d.RetryAfter, window)); paced.After(s.paced) {
 		s.paced = paced
 	}
+}
+
+// evenly returns for how long calls go on evenly after a hold: for a window, but not for
+// much longer than calls have gathered.
+func evenly(hold, window time.Duration) time.Duration {
+	return min(window, max(hold, time.Minute))
 }
 
 // isPaced reports whether calls go on evenly, since a hold has just been over.
@@ -154,17 +163,22 @@ func (s *keyState) follow(told int64, l *limit, now time.Time) {
 	}
 }
 
-// max returns the max that holds for a key.
-func (l *limit) max(key string, now time.Time) int64 {
-	s := l.keys.find(key, now)
-	if s == nil {
-		return min(l.Rule.Max, l.Most)
+// max returns the max that holds for a key, or the part of it that a request may fill.
+func (l *limit) max(key string, share float64, now time.Time) int64 {
+	all := l.Rule.Max
+	if l.Most > 0 {
+		all = min(all, l.Most)
+		if s := l.keys.find(key, now); s != nil {
+			all = cmp.Or(s.told(), all)
+		}
 	}
+	return max(1, int64(share*float64(all)))
+}
+
+// told returns the max that the peer has set, or 0.
+func (s *keyState) told() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.max == 0 {
-		return min(l.Rule.Max, l.Most)
-	}
 	return s.max
 }
 
@@ -187,7 +201,7 @@ func (t *throttle) due(now time.Time) (skipped int, ok bool) {
 }
 
 // report logs that a peer holds calls back, unless there was such a line just before.
-func (c *Call) report(ctx context.Context, ev *HeldEvent) {
+func (c *Call) report(ctx context.Context, a *Answer, hold time.Duration, bounded bool, err error) {
 	skipped, ok := c.peer.log.due(time.Now())
 	if !ok {
 		return
@@ -197,13 +211,13 @@ func (c *Call) report(ctx context.Context, ev *HeldEvent) {
 		logger = slog.Default()
 	}
 	text := "a peer has no more room for calls"
-	if ev.Refused {
+	if a.Refused {
 		text = "a peer has refused a call"
 	}
-	attrs := []slog.Attr{slog.String("peer", ev.Pattern), slog.String("rule", ev.Rule), slog.Int("status", ev.Status),
-		slog.Duration("hold", ev.HoldOff), slog.Bool("bounded", ev.Bounded), slog.Int("skipped", skipped)}
-	if ev.Err != nil {
-		attrs = append(attrs, slog.Any("error", ev.Err))
+	attrs := []slog.Attr{slog.String("peer", c.peer.Pattern), slog.String("rule", c.rule().Name), slog.Int("status", a.Status),
+		slog.Duration("hold", hold), slog.Bool("bounded", bounded), slog.Int("skipped", skipped)}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
 	}
 	logger.LogAttrs(ctx, slog.LevelWarn, text, attrs...)
 }

@@ -30,7 +30,7 @@ type keyState struct {
 	held     time.Time // until when Redis, or this process, holds back calls
 	until    time.Time // until when this process does, since Redis does not yet, or never will
 	paced    time.Time // until when calls go on evenly after a hold
-	line     line
+	lines    []*line
 }
 
 // find returns what is known of a key, or nil.
@@ -85,5 +85,5 @@ func (s *keyState) use(now time.Time) {
 func (s *keyState) idle(now time.Time, lifetime time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now.Sub(s.used) > lifetime && len(s.line.waiting) == 0 && !now.Before(s.held) && !now.Before(s.paced)
+	return now.Sub(s.used) > lifetime && len(s.lines) == 0 && !now.Before(s.held) && !now.Before(s.paced)
 }

@@ -12,15 +12,17 @@ import (
 // waits for may have changed, since somebody has released a hold or raised the limit.
 const longPause = time.Second
 
-// A line is where requests of this process wait for one key, in order. Only the first one
-// asks for room.
+// A line is where requests of this process wait for one key that may fill the same share
+// of the limit, in order. Only the first one asks for room.
 type line struct {
+	share   float64
 	waiting []*waiter // the first one's turn it is
 	next    time.Time // when it asks again
 }
 
 // A waiter is a request in a line.
 type waiter struct {
+	line     *line
 	deadline time.Time
 	called   chan struct{} // closed when it is its turn, or when it is too late for that
 	late     bool
@@ -28,15 +30,17 @@ type waiter struct {
 
 // admit charges the limits of a request, and waits in line for that if need be.
 func (c *Call) admit(r *http.Request) error {
+	c.share = 1
 	for i, l := range c.peer.limits {
 		if c.keys[i] = (runtime.Key{}); l.Key != nil {
 			l.Key(r, &c.keys[i])
 		}
+		c.share = min(c.share, l.share(r))
 	}
 	c.name = c.keys[0].String()
 	first, now := &c.peer.limits[0].keys, time.Now()
 	s := first.find(c.name, now)
-	if !s.busy(now) {
+	if !s.busy(c.share, now) {
 		d, err := c.take(r, s)
 		if err == nil || d.RetryAfter == 0 {
 			return err // nothing to wait for
@@ -45,15 +49,14 @@ func (c *Call) admit(r *http.Request) error {
 		if s == nil && (d.Blocked || c.inTime(now, d.RetryAfter)) {
 			s = first.get(c.name, now)
 		}
-		s.learn(&d, now, c.peer.limits[0].Rule.Window)
+		s.learn(&d, now, c.peer.limits[0].pace.Window)
 		if !c.inTime(now, d.RetryAfter) {
 			return err
 		}
 	}
-	c.transport.waiting.Add(1)
+	over := c.transport.limiter.Waits(r.Context(), c.rule())
 	err := c.wait(r, s)
-	c.transport.waiting.Add(-1)
-	c.transport.observer.waited(r.Context(), WaitedEvent{Pattern: c.peer.Pattern, Waited: time.Since(now), Admitted: err == nil})
+	over(err == nil)
 	return err
 }
 
@@ -64,7 +67,7 @@ func (c *Call) inTime(now time.Time, d time.Duration) bool {
 
 // wait has a request wait for its turn in a line, and charges its limits then.
 func (c *Call) wait(r *http.Request, s *keyState) error {
-	w, ok := s.enter(c.deadline)
+	w, ok := s.enter(c.share, c.deadline)
 	if !ok {
 		return c.late(s)
 	}
@@ -82,7 +85,8 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 	if w.late {
 		return c.late(s)
 	}
-	for {
+	l := c.peer.limits[0]
+	for tries := 0; ; tries++ {
 		now := time.Now()
 		pause := s.holds(now)
 		if pause == 0 {
@@ -91,16 +95,16 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 				return err
 			}
 			now = time.Now()
-			s.learn(&d, now, c.peer.limits[0].Rule.Window)
+			s.learn(&d, now, c.peer.limits[0].pace.Window)
 			if !c.inTime(now, d.RetryAfter) {
 				return err
 			}
-			pause = d.RetryAfter
+			pause = l.aim(d.RetryAfter, now.Sub(c.charged), tries)
 		}
 		if !c.inTime(now, pause) {
 			return c.late(s)
 		}
-		s.delay(now.Add(pause))
+		s.delay(w, now.Add(pause))
 		timer.Reset(min(pause, longPause))
 		select {
 		case <-timer.C:
@@ -110,65 +114,100 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 	}
 }
 
+// aim returns when to ask again after a denial, of which the answer took a trip. By the
+// clock of Redis RetryAfter began when it decided, so that a replica that is far from Redis
+// asks as early as others do: else they would always be first. If the time is over it asks
+// at once. But if trips take longer than events are apart, it would be as late for each:
+// every other time it asks when one of the next events leaves the window.
+func (l *limit) aim(retryAfter, trip time.Duration, tries int) time.Duration {
+	pause, apart := retryAfter-trip, l.Rule.Window/time.Duration(l.Rule.Max)
+	if pause < 0 && trip > apart && apart > 0 && tries%2 == 1 {
+		pause += (-pause/apart + 1) * apart
+	}
+	return max(0, pause)
+}
+
 // late returns the error of a request whose turn does not come in time.
 func (c *Call) late(s *keyState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &c.peer.limits[0].Rule
-	before := max(0, len(s.line.waiting)-1)
-	wait := max(time.Until(s.line.next), time.Until(s.until), time.Millisecond)
+	l, before := &c.peer.limits[0].Rule, 0
+	wait := max(time.Until(s.until), time.Millisecond)
+	if line := s.line(c.share); line != nil {
+		before, wait = max(0, len(line.waiting)-1), max(wait, time.Until(line.next))
+	}
 	return &runtime.LimitedError{Rule: l.Name, Limit: l.Max, RetryAfter: wait + time.Duration(float64(before)/float64(l.Max)*float64(l.Window))}
 }
 
-// busy reports whether requests have to stand in line.
-func (s *keyState) busy(now time.Time) bool {
+// line returns where requests wait that may fill a share, or nil.
+func (s *keyState) line(share float64) *line {
+	for _, l := range s.lines {
+		if l.share == share {
+			return l
+		}
+	}
+	return nil
+}
+
+// busy reports whether requests that may fill a share have to stand in line.
+func (s *keyState) busy(share float64, now time.Time) bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.line.waiting) > 0 || now.Before(s.until)
+	return s.line(share) != nil || now.Before(s.until)
 }
 
-// enter adds a request to the end of the line, unless it is too late for it already.
-func (s *keyState) enter(deadline time.Time) (w *waiter, ok bool) {
+// enter adds a request to the end of its line, unless it is too late for it already.
+func (s *keyState) enter(share float64, deadline time.Time) (w *waiter, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.line.waiting) > 0 && deadline.Before(s.line.next) || deadline.Before(s.until) {
+	l := s.line(share)
+	if l != nil && deadline.Before(l.next) || deadline.Before(s.until) {
 		return nil, false
 	}
-	w = &waiter{deadline: deadline, called: make(chan struct{})}
-	if s.line.waiting = append(s.line.waiting, w); len(s.line.waiting) == 1 {
+	if l == nil {
+		l = &line{share: share}
+		s.lines = append(s.lines, l)
+	}
+	w = &waiter{line: l, deadline: deadline, called: make(chan struct{})}
+	if l.waiting = append(l.waiting, w); len(l.waiting) == 1 {
 		close(w.called)
 	}
 	return w, true
 }
 
-// leave takes a request out of the line, and calls the next one if it was the first.
+// leave takes a request out of its line, and calls the next one if it was the first.
 func (s *keyState) leave(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.line.waiting, w)
+	l := w.line
+	i := slices.Index(l.waiting, w)
 	if i < 0 {
 		return // it was called since it is too late
 	}
-	s.line.waiting = slices.Delete(s.line.waiting, i, i+1)
-	if i == 0 && len(s.line.waiting) > 0 {
-		close(s.line.waiting[0].called)
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	switch {
+	case len(l.waiting) == 0:
+		s.lines = slices.DeleteFunc(s.lines, func(other *line) bool { return other == l })
+	case i == 0:
+		close(l.waiting[0].called)
 	}
 }
 
-// delay has the line stand still until a time. Those leave it whose turn cannot come
-// before their deadline.
-func (s *keyState) delay(until time.Time) {
+// delay has the line of its first request stand still until a time. Those leave it whose
+// turn cannot come before their deadline.
+func (s *keyState) delay(first *waiter, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line.next = until
-	for i := len(s.line.waiting) - 1; i > 0; i-- {
-		if w := s.line.waiting[i]; w.deadline.Before(until) {
+	l := first.line
+	l.next = until
+	for i := len(l.waiting) - 1; i > 0; i-- {
+		if w := l.waiting[i]; w.deadline.Before(until) {
 			w.late = true
 			close(w.called)
-			s.line.waiting = slices.Delete(s.line.waiting, i, i+1)
+			l.waiting = slices.Delete(l.waiting, i, i+1)
 		}
 	}
 }

@@ -6,8 +6,12 @@ import (
 )
 
 const (
-	// marginShare is the share of a window that a measured margin may have.
+	// marginShare is the share of a window that a measured margin may have. It has half of
+	// that, or hiccup, in any case.
 	marginShare = 64
+	// hiccup is how long something unforeseen may delay a request: a lost packet is sent
+	// again after some tenths of a second.
+	hiccup = time.Second
 	// marginSteps is how many margins there are.
 	marginSteps = 8
 	// fewTrips are too few to tell how much delays differ.

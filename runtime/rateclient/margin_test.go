@@ -39,8 +39,8 @@ func TestSpread(t *testing.T) {
 	want(5 * ms) // what was two periods ago does not count
 }
 
-// TestMarginOfRule wants the window to be longer by at least the margin, in few steps, and
-// by a 64th at most.
+// TestMarginOfRule wants the window to be longer by at least the margin, in few steps, by a
+// 64th at most, and by half of that or a second at least.
 func TestMarginOfRule(t *testing.T) {
 	t.Parallel()
 	for _, window := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Hour, runtime.MaxWindow} {
@@ -54,6 +54,7 @@ func TestMarginOfRule(t *testing.T) {
 		for i := range 1000 {
 			margin := window / marginShare * time.Duration(i) / 900
 			got := l.rule(margin).Window - window
+			margin = max(margin, min(window/128, time.Second))
 			if seen[got] = true; got > most || got < min(margin, most)-time.Microsecond || got > margin+most/marginSteps+time.Microsecond {
 				t.Fatalf("window %v, margin %v: %v longer", window, margin, got)
 			}

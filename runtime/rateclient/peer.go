@@ -47,10 +47,14 @@ type Limit struct {
 	// Cost is how many events a request counts as; nil: 1. Like Key it must not read the
 	// body, and is called again for each try.
 	Cost func(r *http.Request) int64
+	// Share is which part of the max a request may fill, from 0 to 1; nil: all of it. With
+	// a smaller one for less important requests some of the limit is left for others, and
+	// these do not wait behind them. It is for limits that count, not for buckets.
+	Share func(r *http.Request) float64
 	// Margin is by how much the limit's window is longer than the rule's: by as much as
 	// delays on the way to the peer differ. Two requests that were charged a window apart
-	// arrive that much closer. 0: it is measured, and a 64th of the window at most, which
-	// it also is until enough was measured. Below 0: none.
+	// arrive that much closer. 0: it is measured, and is from a 128th of the window, or a
+	// second, to a 64th, which it is until enough was measured. Below 0: none.
 	Margin time.Duration
 	// Least and Most, if Most is above 0, let the peer set the max within these bounds. A
 	// lower one that it tells of holds at once, and a higher one comes by a tenth for each
@@ -133,6 +137,8 @@ func newLimit(l *Limit) (*limit, error) {
 		return nil, fmt.Errorf("rule %q: it has a Wait, a Block or a Lease, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
 	case r.Max < 1 || r.Window < runtime.MinWindow || r.Window > runtime.MaxWindow:
 		return nil, fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, runtime.MinWindow)
+	case l.Share != nil && r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.SlidingCounter && r.Algorithm != runtime.FixedWindow:
+		return nil, fmt.Errorf("rule %q: it has a Share, and a %v does not count events: use a %v", r.Name, r.Algorithm, runtime.SlidingLog)
 	case l.Margin > r.Window:
 		return nil, fmt.Errorf("rule %q: margin %v is above the window %v", r.Name, l.Margin, r.Window)
 	case l.Most < 0 || l.Least < 0 || l.Most > 0 && (l.Least < 1 || l.Least > l.Most):
@@ -154,14 +160,26 @@ func newLimit(l *Limit) (*limit, error) {
 		ready.rules[i] = rule
 	}
 	ready.pace = runtime.Rule{
-		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: r.Window, Max: r.Max,
+		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
 		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message,
 	}
 	return ready, nil
 }
 
+// share returns which part of the limit a request may fill.
+func (l *limit) share(r *http.Request) float64 {
+	if l.Share == nil {
+		return 1
+	}
+	if share := l.Share(r); share > 0 { // NaN is not
+		return min(share, 1)
+	}
+	return 0
+}
+
 // rule returns the rule with at least a margin, as far as there may be one.
 func (l *limit) rule(margin time.Duration) *runtime.Rule {
+	margin = max(margin, min(l.Rule.Window/marginShare/2, hiccup))
 	step := l.Rule.Window / marginShare / marginSteps
 	if step <= 0 || margin > step*marginSteps {
 		return &l.rules[marginSteps]

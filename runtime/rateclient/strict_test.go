@@ -19,7 +19,7 @@ import (
 
 // run has 8 replicas with Redis clients of their own send as fast as they may, for some
 // windows, and returns how many requests the peer has refused, and which share of its limit
-// they have used once they had to wait.
+// they have used.
 func run(t *testing.T, p *strictpeer.Peer, server *redistest.Server, name string, margin time.Duration, windows int) (refused int, used float64) {
 	t.Helper()
 	const replicas, each = 8, 3
@@ -53,13 +53,14 @@ func run(t *testing.T, p *strictpeer.Peer, server *redistest.Server, name string
 		}
 	}
 	time.Sleep(time.Duration(windows) * p.Window)
+	end := time.Now()
 	cancel()
 	wg.Wait()
 	if n := failed.Load(); n > 0 {
 		t.Errorf("%d callers have failed", n)
 	}
 	_, refused = p.Seen()
-	return refused, p.Used()
+	return refused, p.Used(end)
 }
 
 // TestNeverRefused wants replicas together to be never refused by a peer that counts in

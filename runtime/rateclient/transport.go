@@ -2,11 +2,9 @@ package rateclient
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -15,13 +13,11 @@ import (
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
 // concurrent use.
 type Transport struct {
-	limiter  *runtime.Limiter
-	next     http.RoundTripper
-	peers    *http.ServeMux
-	byName   map[string]*peer
-	logger   *slog.Logger // nil: slog.Default
-	observer *Observer    // or nil
-	waiting  atomic.Int64
+	limiter *runtime.Limiter
+	next    http.RoundTripper
+	peers   *http.ServeMux
+	byName  map[string]*peer
+	logger  *slog.Logger // nil: slog.Default
 }
 
 // An Option configures a [Transport].
@@ -77,9 +73,6 @@ func (t *Transport) peer(r *http.Request) *peer {
 	return t.byName[pattern]
 }
 
-// Waiting returns how many requests wait for their turn.
-func (t *Transport) Waiting() int { return int(t.waiting.Load()) }
-
 // CloseIdleConnections has what sends the requests close its idle connections.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
@@ -134,59 +127,22 @@ func (t *Transport) Admit(r *http.Request) (*Call, error) {
 	return c, nil
 }
 
-// A Call is a request that was admitted. It is nil for one that no pattern fits.
-type Call struct {
-	transport *Transport
-	peer      *peer
-	deadline  time.Time // for its turn
-	charged   time.Time // not after that
-	keys      [runtime.MaxLimits - 1]runtime.Key
-	name      string // of the first key
-}
-
-// Answered obeys what the peer has answered. It is called once, when the answer begins.
-func (c *Call) Answered(ctx context.Context, a Answer) {
-	if c != nil {
-		c.heed(ctx, a, time.Now())
-	}
-}
-
 // call returns the call of a request, or nil if no pattern fits.
 func (t *Transport) call(r *http.Request) *Call {
 	p := t.peer(r)
 	if p == nil {
 		return nil
 	}
-	c := &Call{transport: t, peer: p, deadline: time.Now().Add(p.Wait)}
+	c, ok := r.Context().Value(callKey{}).(*Call)
+	if !ok {
+		c = new(Call)
+	}
+	*c = Call{transport: t, peer: p, deadline: time.Now().Add(p.Wait), settle: c.settle}
+	if c.settle != nil {
+		c.settle.limits = nil
+	}
 	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
 		c.deadline = deadline
 	}
 	return c
-}
-
-// take charges the limits of the request once. With s it is known what a peer has said
-// about the first key; nil: nothing.
-func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
-	var all [runtime.MaxLimits]runtime.Limit
-	c.charged = time.Now()
-	limits, margin := all[:0], c.peer.spread.margin()
-	for i, l := range c.peer.limits {
-		limit := l.rule(margin).Limit(&c.keys[i])
-		if l.Cost != nil {
-			limit = limit.WithCost(l.Cost(r))
-		}
-		if l.Most > 0 {
-			limit = limit.WithMax(l.max(c.keys[i].String(), c.charged))
-		}
-		limits = append(limits, limit)
-	}
-	if s.isPaced(c.charged) {
-		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
-	}
-	return c.transport.limiter.Take(r.Context(), limits...)
-}
-
-// hold blocks the first key in the store.
-func (c *Call) hold(ctx context.Context, d time.Duration) error {
-	return c.transport.limiter.Hold(ctx, c.peer.limits[0].rules[0].Limit(&c.keys[0]), d)
 }

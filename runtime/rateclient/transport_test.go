@@ -1,6 +1,7 @@
 package rateclient_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,12 +71,12 @@ func (s *service) seen() int {
 	return len(s.arrivals)
 }
 
-func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...rateclient.Option) *rateclient.Transport {
+func newTransport(t testing.TB, s *service, store runtime.Store, peer rateclient.Peer, opts ...runtime.Option) *rateclient.Transport {
 	t.Helper()
-	limiter := runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	quiet := slog.New(slog.DiscardHandler)
+	limiter := runtime.New(store, append(opts, runtime.WithLogger(quiet))...)
 	t.Cleanup(func() { _ = limiter.Close() })
-	opts = append([]rateclient.Option{rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
-	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, opts...)
+	transport, err := rateclient.New(limiter, []rateclient.Peer{peer}, rateclient.WithNext(s), rateclient.WithLogger(quiet))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,17 +157,20 @@ func TestBadPeers(t *testing.T) {
 		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "a", Window: time.Second, Max: 1}}}}
 	}
 	for want, change := range map[string]func(*rateclient.Peer){
-		"parsing":               func(p *rateclient.Peer) { p.Pattern = "a.test" },
-		"it has 0 limits":       func(p *rateclient.Peer) { p.Limits = nil },
-		"it has 8 limits":       func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
-		"Wait":                  func(p *rateclient.Peer) { p.Wait = -1 },
-		"MaxHold":               func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
-		"no Name":               func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
-		"has a Wait":            func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
-		"or is a concurrency":   func(p *rateclient.Peer) { p.Limits[0].Rule.Algorithm = runtime.Concurrency },
-		"admits 0 in 1s":        func(p *rateclient.Peer) { p.Limits[0].Rule.Max = 0 },
-		"admits 1 in 1ns":       func(p *rateclient.Peer) { p.Limits[0].Rule.Window = 1 },
-		"margin 2s":             func(p *rateclient.Peer) { p.Limits[0].Margin = 2 * time.Second },
+		"parsing":             func(p *rateclient.Peer) { p.Pattern = "a.test" },
+		"it has 0 limits":     func(p *rateclient.Peer) { p.Limits = nil },
+		"it has 8 limits":     func(p *rateclient.Peer) { p.Limits = slices.Repeat(p.Limits, runtime.MaxLimits) },
+		"Wait":                func(p *rateclient.Peer) { p.Wait = -1 },
+		"MaxHold":             func(p *rateclient.Peer) { p.MaxHold = math.MaxInt64 },
+		"no Name":             func(p *rateclient.Peer) { p.Limits[0].Rule.Name = "" },
+		"has a Wait":          func(p *rateclient.Peer) { p.Limits[0].Rule.Wait = 1 },
+		"or is a concurrency": func(p *rateclient.Peer) { p.Limits[0].Rule.Algorithm = runtime.Concurrency },
+		"admits 0 in 1s":      func(p *rateclient.Peer) { p.Limits[0].Rule.Max = 0 },
+		"admits 1 in 1ns":     func(p *rateclient.Peer) { p.Limits[0].Rule.Window = 1 },
+		"margin 2s":           func(p *rateclient.Peer) { p.Limits[0].Margin = 2 * time.Second },
+		"does not count events": func(p *rateclient.Peer) {
+			p.Limits[0].Rule.Algorithm, p.Limits[0].Share = runtime.TokenBucket, func(*http.Request) float64 { return 1 }
+		},
 		"Least must be above 0": func(p *rateclient.Peer) { p.Limits[0].Most = 9 },
 	} {
 		p := ok()
@@ -185,7 +189,13 @@ func TestBadPeers(t *testing.T) {
 func TestWaitsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
-		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute})
+		var waiting atomic.Int64
+		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: perSecond(5), Wait: time.Minute},
+			runtime.WithObserver(&runtime.Observer{Wait: func(_ context.Context, ev runtime.WaitEvent) {
+				if waiting.Add(-1); ev.Waiting {
+					waiting.Add(2)
+				}
+			}}))
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 23 {
@@ -194,9 +204,11 @@ func TestWaitsInOrder(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Wait()
+			if synctest.Wait(); i < 4 {
+				time.Sleep(100 * time.Millisecond) // and so leaves the window, each by itself
+			}
 		}
-		if n := transport.Waiting(); n != 18 {
+		if n := waiting.Load(); n != 18 {
 			t.Errorf("%d wait, want 18", n)
 		}
 		wg.Wait()
@@ -204,11 +216,11 @@ func TestWaitsInOrder(t *testing.T) {
 			t.Errorf("sent in the order %v", s.order)
 		}
 		for i, at := range s.arrivals {
-			if want := time.Duration(i/5) * time.Second; at.Sub(start) < want || at.Sub(start) > want+time.Millisecond {
+			if want := time.Duration(i/5)*time.Second + time.Duration(i%5)*100*time.Millisecond; at.Sub(start) < want || at.Sub(start) > want+time.Millisecond {
 				t.Errorf("request %d was sent after %v, want %v", i, at.Sub(start), want)
 			}
 		}
-		if n := transport.Waiting(); n != 0 {
+		if n := waiting.Load(); n != 0 {
 			t.Errorf("%d wait at the end", n)
 		}
 	})
@@ -318,8 +330,11 @@ func TestHoldWhileWaiting(t *testing.T) {
 // the limit was full.
 func TestHeld(t *testing.T) {
 	const max, window, hold = 100, 10 * time.Second, 2 * time.Second
-	for before, begin := range map[int]time.Duration{0: hold, max - 1: window} {
-		t.Run(fmt.Sprint(before, " before"), func(t *testing.T) {
+	for _, c := range []struct {
+		before        int
+		begin, margin time.Duration
+	}{{0, hold, -1}, {max - 1, window, -1}, {0, hold, window / 4}} {
+		t.Run(fmt.Sprint(c.before, " before, margin ", c.margin), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := runtime.NewMemoryStore() // which the replicas share
 				refuse := atomic.Bool{}
@@ -330,13 +345,25 @@ func TestHeld(t *testing.T) {
 					return 200, nil
 				}}
 				var replicas []*rateclient.Transport
-				var held []rateclient.HeldEvent
-				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: -1}}
+				var held []runtime.HoldEvent
+				var refused, waiting, waited atomic.Int64
+				observer := &runtime.Observer{
+					Hold:        func(_ context.Context, ev runtime.HoldEvent) { held = append(held, ev) },
+					PeerRefused: func(context.Context, runtime.PeerRefusedEvent) { refused.Add(1) },
+					Wait: func(_ context.Context, ev runtime.WaitEvent) {
+						if ev.Waiting {
+							waiting.Add(1)
+						} else if waiting.Add(-1); ev.Admitted && ev.Rule == "peer" && ev.Waited >= hold {
+							waited.Add(1)
+						}
+					},
+				}
+				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: c.margin}}
 				for range 8 {
 					replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
-						rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = append(held, ev) }})))
+						runtime.WithObserver(observer)))
 				}
-				for range before {
+				for range c.before {
 					if status, err := get(t.Context(), replicas[0], "http://a.test/"); status != 200 || err != nil {
 						t.Fatal(status, err)
 					}
@@ -355,12 +382,15 @@ func TestHeld(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if want := (rateclient.HeldEvent{Pattern: "a.test/", Rule: "peer", Status: 429, Refused: true, HoldOff: hold}); len(held) != 1 || held[0] != want {
-					t.Errorf("events %+v", held)
+				if want := (runtime.HoldEvent{Rule: "peer", For: hold}); len(held) != 1 || held[0] != want || refused.Load() != 1 {
+					t.Errorf("events %+v, %d refusals by the peer", held, refused.Load())
+				}
+				if waiting.Load() != 0 || waited.Load() != 4*max {
+					t.Errorf("%d have waited, and %d wait at the end", waited.Load(), waiting.Load())
 				}
 				parts := make([]int, 30) // tenths of the windows from the time when there is room
-				for _, at := range s.arrivals[before+1:] {
-					after := at.Sub(start) - begin
+				for _, at := range s.arrivals[c.before+1:] {
+					after := at.Sub(start) - c.begin
 					if after < 0 {
 						t.Fatalf("a call was sent %v before the end", -after)
 					}
@@ -369,11 +399,43 @@ func TestHeld(t *testing.T) {
 					}
 				}
 				for i, n := range parts {
-					if n < 8 || n > 13 {
-						t.Errorf("the %d. tenth of a window has %d calls, want about 10: %v", i+1, n, parts)
+					if n < 7 || n > 13 {
+						t.Errorf("the %d. tenth of a window has %d calls, want about 10, or 8: %v", i+1, n, parts)
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestHeldInLongWindow wants calls to go on evenly for a minute, or as long as the hold was,
+// and not for the day of a quota.
+func TestHeldInLongWindow(t *testing.T) {
+	for hold, evenly := range map[time.Duration]time.Duration{time.Second: time.Minute, 10 * time.Minute: 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			refuse := true
+			s := &service{answer: func(*http.Request) (int, map[string]string) {
+				if refuse {
+					refuse = false
+					return 429, map[string]string{"Retry-After": fmt.Sprint(hold.Seconds())}
+				}
+				return 200, nil
+			}}
+			limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 24 * time.Hour, Max: 8640}, Margin: -1}}
+			transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+			start := time.Now()
+			for range 1000 {
+				if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// A burst of a 64th may go at once, and then one in 10 seconds.
+			if n := s.seen() - 1; n != 999 || s.arrivals[1].Sub(start) != hold || s.arrivals[200].Sub(start) < hold+evenly {
+				t.Errorf("hold %v: %d calls, the first after %v and the 200th after %v", hold, n, s.arrivals[1].Sub(start), s.arrivals[200].Sub(start))
+			}
+			if took := time.Since(start); took > hold+evenly+11*time.Second {
+				t.Errorf("hold %v: the calls took %v", hold, took)
+			}
 		})
 	}
 }
@@ -391,8 +453,15 @@ func TestUntruePeers(t *testing.T) {
 		{"negative", 429, map[string]string{"Retry-After": "-5"}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
 		{"1970", 429, map[string]string{"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second, 2 * time.Second}},
 		{"nothing", 429, nil, []time.Duration{1e9, 2e9, 4e9, 8e9, 16e9, 32e9, 64e9, 128e9, 256e9, 512e9, 1024e9, 2048e9, time.Hour, time.Hour}},
+		{"in 9999", 429, map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, []time.Duration{time.Hour}},
+		{"a number without end", 429, map[string]string{"Retry-After": strings.Repeat("9", 1000)}, []time.Duration{time.Second, 2 * time.Second}},
+		{"no number", 429, map[string]string{"Retry-After": "soon", "X-RateLimit-Reset": "NaN", "RateLimit": `"a";r=-1;t=inf`}, []time.Duration{time.Second}},
+		{"a reset in 1970", 429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "Thu, 01 Jan 1970 00:00:00 GMT"}, []time.Duration{time.Second}},
+		{"a reset for ever", 429, map[string]string{"RateLimit": `"a";r=0;t=1000000000`}, []time.Duration{time.Hour}},
+		{"room, but refused", 429, map[string]string{"Retry-After": "0", "RateLimit": `"a";r=50;t=900`}, []time.Duration{time.Second}},
 		{"a proxy's", 429, map[string]string{"Via": "1.1 proxy", "Content-Type": "text/html"}, []time.Duration{time.Second}},
 		{"503 for ever", 503, map[string]string{"Retry-After": "3"}, []time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}},
+		{"503 until the end of time", 503, map[string]string{"Retry-After": "1000000000"}, []time.Duration{time.Hour, time.Hour}},
 		{"503, a fault", 503, nil, []time.Duration{0, 0}},
 		{"contradictions", 429, map[string]string{"Retry-After": "1", "RateLimit": `"a";r=0;t=900`, "X-RateLimit-Reset": "999999999"}, []time.Duration{time.Second}},
 		{"nothing is left", 200, map[string]string{"RateLimit": `"a";r=0;t=9`}, []time.Duration{9 * time.Second}},
@@ -425,6 +494,37 @@ func TestUntruePeers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUntruePeersInLog wants a peer that refuses for ever to fill no log, and lines to tell
+// nothing that the caller sent.
+func TestUntruePeersInLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "0.02"} }}
+		limits := perSecond(1000)
+		limits[0].Key = rateclient.Credential
+		var log bytes.Buffer
+		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		defer limiter.Close()
+		transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "a.test/", Limits: limits, Wait: time.Hour}},
+			rateclient.WithNext(s), rateclient.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 500 { // 10 seconds
+			r, _ := http.NewRequest(http.MethodGet, "http://a.test/private?secret=1", nil)
+			r.Header.Set("Authorization", "Bearer private")
+			if _, err := transport.RoundTrip(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lines := strings.Count(log.String(), "\n"); lines < 9 || lines > 11 {
+			t.Errorf("the log has %d lines about 10 seconds:\n%s", lines, &log)
+		}
+		if strings.Contains(log.String(), "private") || strings.Contains(log.String(), "secret") || !strings.Contains(log.String(), "skipped=49") {
+			t.Errorf("the log says:\n%s", &log)
+		}
+	})
 }
 
 // TestRetries sends refused requests again where that can be.
@@ -601,9 +701,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestStoreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answer: func(*http.Request) (int, map[string]string) { return 429, map[string]string{"Retry-After": "2"} }}
-		var held rateclient.HeldEvent
+		var held runtime.HoldEvent
 		transport := newTransport(t, s, nil, rateclient.Peer{Pattern: "a.test/", Limits: perSecond(10), Wait: time.Minute},
-			rateclient.WithObserver(&rateclient.Observer{Held: func(_ context.Context, ev rateclient.HeldEvent) { held = ev }}))
+			runtime.WithObserver(&runtime.Observer{Hold: func(_ context.Context, ev runtime.HoldEvent) { held = ev }}))
 		start := time.Now()
 		for range 3 {
 			if status, err := get(t.Context(), transport, "http://a.test/"); status != 429 || err != nil {

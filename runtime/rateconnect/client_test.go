@@ -54,12 +54,12 @@ func TestClientInterceptor(t *testing.T) {
 						list: func(context.Context, *connect.Request[text], *connect.ServerStream[text]) error { return c.err },
 					})
 					held := new(atomic.Int64)
-					transport, err := rateclient.New(limiter(t), []rateclient.Peer{{
+					transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
+						Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
+					})), []rateclient.Peer{{
 						Pattern: "127.0.0.1/shop.v1.Orders/",
 						Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: c.max}}},
-					}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithObserver(&rateclient.Observer{
-						Held: func(_ context.Context, ev rateclient.HeldEvent) { held.Store(int64(ev.HoldOff)) },
-					}))
+					}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 					if err != nil {
 						t.Fatal(err)
 					}

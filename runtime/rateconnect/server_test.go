@@ -85,8 +85,8 @@ func client(t *testing.T, w way, url, procedure string) *connect.Client[text, te
 }
 
 // limiter returns a limiter that counts in memory.
-func limiter(t *testing.T) *runtime.Limiter {
-	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+func limiter(t *testing.T, opts ...runtime.Option) *runtime.Limiter {
+	l := runtime.New(runtime.NewMemoryStore(), append(opts, runtime.WithLogger(slog.New(slog.DiscardHandler)))...)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }

@@ -26,12 +26,12 @@ import (
 func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atomic.Int64) {
 	t.Helper()
 	held := new(atomic.Int64)
-	transport, err := rateclient.New(limiter(t), []rateclient.Peer{{
+	transport, err := rateclient.New(limiter(t, runtime.WithObserver(&runtime.Observer{
+		Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
+	})), []rateclient.Peer{{
 		Pattern: pattern,
 		Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
-	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)), rateclient.WithObserver(&rateclient.Observer{
-		Held: func(_ context.Context, ev rateclient.HeldEvent) { held.Store(int64(ev.HoldOff)) },
-	}))
+	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

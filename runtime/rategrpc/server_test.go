@@ -73,8 +73,8 @@ func dial(t *testing.T, s *service, server []grpc.ServerOption, client ...grpc.D
 }
 
 // limiter returns a limiter that counts in memory.
-func limiter(t *testing.T) *runtime.Limiter {
-	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+func limiter(t *testing.T, opts ...runtime.Option) *runtime.Limiter {
+	l := runtime.New(runtime.NewMemoryStore(), append(opts, runtime.WithLogger(slog.New(slog.DiscardHandler)))...)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }

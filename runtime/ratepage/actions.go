@@ -17,6 +17,9 @@ const (
 	// Reset forgets all that was counted for a key, and its block: its next call
 	// finds the limit whole.
 	Reset Kind = "reset"
+	// Release ends a hold of a key, which a peer's answer has begun, see
+	// [runtime.Limiter.Hold]. It needs a rule with a Hold.
+	Release Kind = "release"
 	// Change overrides the max or the window of a rule, or both.
 	Change Kind = "override"
 	// Restore takes the override of a rule back. Those of its keys stay.
@@ -40,11 +43,11 @@ const (
 )
 
 // kinds are all of them.
-var kinds = []Kind{Reset, Change, Restore, Block, Unblock, Allow, Unallow, ShadowOn, ShadowOff, Undo}
+var kinds = []Kind{Reset, Release, Change, Restore, Block, Unblock, Allow, Unallow, ShadowOn, ShadowOff, Undo}
 
 // ofKey reports whether the action is for one key.
 func (k Kind) ofKey() bool {
-	return k == Reset || k == Block || k == Unblock || k == Allow || k == Unallow
+	return k == Reset || k == Release || k == Block || k == Unblock || k == Allow || k == Unallow
 }
 
 // ends reports whether what the action sets may have an end.
@@ -53,7 +56,7 @@ func (k Kind) ends() bool {
 }
 
 // edits reports whether the action changes overrides.
-func (k Kind) edits() bool { return k != Reset }
+func (k Kind) edits() bool { return k != Reset && k != Release }
 
 // An Action is a change that a viewer asks for.
 type Action struct {
@@ -91,8 +94,8 @@ type Editor interface {
 // goroutines, once for each action, with the rule and key known to be well formed. A
 // nil authorize allows nothing.
 //
-// Overrides are written by editor. If it is nil, keys can be reset and nothing can
-// be overridden. The limiters follow within the interval of their source.
+// Overrides are written by editor. If it is nil, keys can be reset and released, and
+// nothing can be overridden. The limiters follow within the interval of their source.
 func WithActions(authorize func(r *http.Request, a Action) (who string, err error), editor Editor) Option {
 	return func(p *Page) {
 		if authorize != nil {
@@ -126,9 +129,13 @@ func (a *actions) names() []string {
 // do carries an action out. The limits are those of the key on each rule of the
 // name.
 func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who string) error {
-	if act.Kind == Reset {
+	if !act.Kind.edits() {
 		for _, found := range a.page.named(act.Rule) {
-			if err := found.limiter.Reset(ctx, found.Rule.Limit(key)); err != nil {
+			end := found.limiter.Reset
+			if act.Kind == Release {
+				end = found.limiter.Release
+			}
+			if err := end(ctx, found.Rule.Limit(key)); err != nil {
 				return err
 			}
 		}

@@ -74,13 +74,18 @@ func TestActions(t *testing.T) {
 	page := New(WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 		WithActions(func(r *http.Request, a Action) (string, error) { return "ada", nil }, &editor))
 	rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour}
-	limiter := newLimiter(t, page, rule)
+	peer := &runtime.Rule{Name: "peer", Max: 1, Window: time.Hour, Hold: true}
+	limiter := newLimiter(t, page, rule, peer)
 	key := runtime.NewKey().AddString("a:b*")
 	for range 2 {
 		_, _ = limiter.Take(t.Context(), rule.Limit(key))
 	}
+	if err := limiter.Hold(t.Context(), peer.Limit(key), time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	for _, body := range []string{
 		`{"action":"reset","rule":"r","key":"a%3Ab*"}`,
+		`{"action":"release","rule":"peer","key":"a%3Ab*"}`,
 		`{"action":"override","rule":"r","max":7,"window_ms":1500}`,
 		`{"action":"override","rule":"r","max":0}`,
 		`{"action":"block","rule":"r","key":"a%3Ab*"}`,
@@ -99,6 +104,9 @@ func TestActions(t *testing.T) {
 	}
 	if _, err := limiter.Take(t.Context(), rule.Limit(key)); err != nil {
 		t.Errorf("after its reset: %v", err)
+	}
+	if _, err := limiter.Take(t.Context(), peer.Limit(key)); err != nil {
+		t.Errorf("after its release: %v", err)
 	}
 	want := []string{
 		`r {"max":7,"window":"1.5s"} by ada`,
@@ -128,7 +136,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("the log has the key:\n%s", &log)
 	}
 	history := page.history.view()
-	if len(history) != 12 || history[11].Note != "a key was reset" || history[11].By != "ada" || history[10].Note != "overridden: max 7, window 1.5s" {
+	if len(history) != 13 || history[12].Note != "a key was reset" || history[12].By != "ada" || history[10].Note != "overridden: max 7, window 1.5s" {
 		t.Errorf("history %+v", history)
 	}
 }
@@ -167,8 +175,9 @@ func TestRefusedActions(t *testing.T) {
 		{"two values", good + good, right, 400, "something follows"},
 		{"an unknown field", `{"action":"reset","rule":"r","key":"x","force":true}`, right, 400, "unknown field"},
 		{"a long body", `{"rule":"` + strings.Repeat("x", maxBody) + `"}`, right, 400, "too large"},
-		{"an unknown action", `{"action":"drop","rule":"r"}`, right, 400, "the page offers reset, override"},
+		{"an unknown action", `{"action":"drop","rule":"r"}`, right, 400, "the page offers reset, release, override"},
 		{"an unknown rule", `{"action":"shadow_on","rule":"nobody"}`, right, 404, "no rule"},
+		{"nothing to release", `{"action":"release","rule":"r","key":"x"}`, right, 400, "holds back no calls"},
 		{"no key", `{"action":"block","rule":"r"}`, right, 400, "needs a key"},
 		{"a key too many", `{"action":"shadow_on","rule":"r","key":"x"}`, right, 400, "has no key"},
 		{"a bad key", `{"action":"block","rule":"r","key":"{x}"}`, right, 400, "no key has the byte"},
@@ -276,7 +285,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	page = New(WithLogger(quiet), WithActions(func(*http.Request, Action) (string, error) { return "", nil }, nil))
 	newLimiter(t, page, &runtime.Rule{Name: "r", Max: 1, Window: time.Hour})
-	if status, answer := post(page, `{"action":"block","rule":"r","key":"x"}`); status != 400 || !strings.Contains(answer, "offers reset") {
+	if status, answer := post(page, `{"action":"block","rule":"r","key":"x"}`); status != 400 || !strings.Contains(answer, "offers reset, release") {
 		t.Errorf("%d %s", status, answer)
 	}
 	if status, answer := post(page, `{"action":"reset","rule":"r","key":"x"}`); status != 200 {

@@ -49,13 +49,13 @@ func (c *counts) sample() (rows []row, totals [columns]uint64) {
 				n[column] += made
 			}
 		})
-		r := row{Name: rule.Label(), Waiting: rule.Waiting()}
+		r := row{Name: rule.Label(), Waiting: rule.Waiting(), HeldMS: milliseconds(rule.Held())}
 		last := c.last[rule]
 		for i := range n {
 			r.N[i] = n[i] - last[i]
 			totals[i] += n[i]
 		}
-		if c.last[rule] = n; n != last || r.Waiting > 0 {
+		if c.last[rule] = n; n != last || r.Waiting > 0 || r.HeldMS > 0 {
 			rows = append(rows, r)
 		}
 	}

@@ -14,4 +14,27 @@
 // It has no log-in of its own. Mount it where operators alone can reach it, or
 // behind the program's own authentication. It changes nothing unless [WithActions]
 // allows that, and shows no key of a caller unless [WithKeys] does.
+//
+// # JSON for programs
+//
+// Paths are relative to the page. Times end in _ms and are in milliseconds.
+//
+//   - GET api/rules: version, and rules, each with max, window_ms, mode, enabled,
+//     origin, factor, overridden, and what was declared.
+//   - GET api/listing: the declared rules, one a line, as rategen list -json without the
+//     parts of keys, for ratectl -rules.
+//   - GET api/state: totals and points of calls (columns names them), redis, history,
+//     denied_keys, and the actions that are offered.
+//   - GET api/overrides: entries with what each says and its expiry, and history.
+//   - GET api/stream: server-sent events: a state, the rules, then each second a frame:
+//     point with the calls n of all rules in so many seconds, and rows of the rules that
+//     changed.
+//   - GET api/keys?rule=R&key=K: limits, each with allowed, blocked, limit, remaining,
+//     retry_after_ms (null: never) and reset_after_ms; with max=N where calls bring it.
+//   - POST api/actions: a body {"action": "reset", "rule": "R", "key": "K"}, with max and
+//     window_ms for override, change for undo; for_ms or "endless": true, and why.
+//
+// An error is {"error": "…"}: 400 for a wrong request, 403 without the right or without
+// WithActions, 404 for an unknown rule or path, 405, 409 if the editor refuses, 415, 500
+// if middleware hides http.Flusher from the stream, 503 if Redis is down.
 package ratepage

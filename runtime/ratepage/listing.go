@@ -27,6 +27,7 @@ type listed struct {
 	Wait       string `json:"wait,omitempty"`
 	Block      string `json:"block,omitempty"`
 	Lease      string `json:"lease,omitempty"`
+	Hold       bool   `json:"hold,omitempty"`
 	Mode       string `json:"mode"`
 	Message    string `json:"message,omitempty"`
 }
@@ -36,7 +37,7 @@ func listedOf(r *runtime.Rule) listed {
 		File: r.Source, Name: r.Name, Prefix: r.Prefix, AnyKey: true,
 		Window: r.Window.String(), Max: strconv.FormatInt(r.Max, 10), Algorithm: r.Algorithm.String(),
 		Resolution: duration(r.Resolution), Burst: r.Burst, Wait: duration(r.Wait), Block: duration(r.Block), Lease: duration(r.Lease),
-		Mode: r.Mode.String(), Message: r.Message,
+		Hold: r.Hold, Mode: r.Mode.String(), Message: r.Message,
 	}
 	if byCall(r) {
 		l.Max = "by call"

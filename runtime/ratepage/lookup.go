@@ -42,12 +42,15 @@ type keyView struct {
 type limitView struct {
 	Source string `json:"source"`
 	// Counted is false if the key has no limit: it is switched off.
-	Counted   bool  `json:"counted"`
-	Allowed   bool  `json:"allowed"`
-	Blocked   bool  `json:"blocked"`
-	Shadow    bool  `json:"shadow"`
-	Limit     int64 `json:"limit"`
-	Remaining int64 `json:"remaining"`
+	Counted bool `json:"counted"`
+	Allowed bool `json:"allowed"`
+	Blocked bool `json:"blocked"`
+	// By says what refuses each call, if something does: override, which blocks the key or
+	// admits none, rule, by its Block, or peer, by an answer.
+	By        string `json:"blocked_by,omitempty"`
+	Shadow    bool   `json:"shadow"`
+	Limit     int64  `json:"limit"`
+	Remaining int64  `json:"remaining"`
 	// RetryMS and ResetMS are the times until the next call is admitted and until
 	// the limit is whole again. RetryMS is null if no call ever is.
 	RetryMS *float64 `json:"retry_after_ms"`
@@ -80,26 +83,27 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 	}
 	v.Key = keyText(key.String())
 	for _, f := range found {
-		limit := f.Rule.Limit(key)
+		limit, asked := f.Rule.Limit(key), f.Rule.Max
 		if byCall(f.Rule) {
 			n, err := strconv.ParseInt(q.Get("max"), 10, 64)
 			if err != nil || n < 0 {
 				writeFailure(w, badRequest("each call of rule %.80q brings a max of its own: say by the parameter max which one this caller has", f.Rule.Name))
 				return
 			}
-			limit = limit.WithMax(n)
+			limit, asked = limit.WithMax(n), n
 		}
 		d, err := f.limiter.Peek(r.Context(), limit)
 		if err != nil {
 			writeFailure(w, err)
 			return
 		}
-		v.Limits = append(v.Limits, limitViewOf(&f, &d))
+		v.Limits = append(v.Limits, limitViewOf(&f, asked, &d))
 	}
 	writeJSON(w, http.StatusOK, encode(v))
 }
 
-func limitViewOf(f *namedRule, d *runtime.Decision) limitView {
+// limitViewOf shows a decision about a key whose calls ask for a max.
+func limitViewOf(f *namedRule, asked int64, d *runtime.Decision) limitView {
 	if d.Rule == "" {
 		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
 	}
@@ -109,6 +113,14 @@ func limitViewOf(f *namedRule, d *runtime.Decision) limitView {
 	}
 	if d.RetryAfter != runtime.Never {
 		v.RetryMS = new(milliseconds(d.RetryAfter))
+	}
+	switch {
+	case d.RetryAfter == runtime.Never && d.Limit == 0 && asked > 0:
+		v.By = "override"
+	case d.Blocked && f.Rule.Hold:
+		v.By = "peer"
+	case d.Blocked:
+		v.By = "rule"
 	}
 	return v
 }

@@ -144,6 +144,7 @@ func (p *Page) newObserver() *runtime.Observer {
 		},
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { p.redis.failure(ev) },
 		Wait:    p.counts.tally.Observer().Wait,
+		Hold:    p.counts.tally.Observer().Hold,
 		Breaker: func(ev runtime.BreakerEvent) { p.redis.breaker(ev, time.Now()) },
 		Memory:  func(ev runtime.MemoryEvent) { p.redis.memory(ev, time.Now()) },
 		Override: func(ev runtime.OverrideEvent) {

@@ -201,7 +201,8 @@ func TestLookUp(t *testing.T) {
 	rule := &runtime.Rule{Name: "orders.Create", Max: 2, Window: time.Hour, Block: time.Hour}
 	twin := &runtime.Rule{Name: "orders.Create", Source: "twin", Prefix: "t:", Max: 7, Window: time.Hour}
 	bycall := &runtime.Rule{Name: "bycall", Window: time.Hour}
-	limiter := newLimiter(t, page, rule, twin, bycall)
+	peer := &runtime.Rule{Name: "peer", Max: 2, Window: time.Hour, Hold: true}
+	limiter := newLimiter(t, page, rule, twin, bycall, peer)
 	key := runtime.NewKey().AddString("a:b").AddString("*é")
 	look := func(query string) keyView { return decoded[keyView](t, ask(page, "GET", "/api/keys?"+query, "")) }
 	const query = "rule=orders.Create&key=a%253Ab:*%C3%A9"
@@ -213,10 +214,16 @@ func TestLookUp(t *testing.T) {
 	for range 3 {
 		_, _ = limiter.Take(t.Context(), rule.Limit(key))
 	}
-	if got := look(query).Limits[0]; !got.Blocked || got.Allowed || !got.Counted || got.Limit != 2 || got.RetryMS == nil || *got.RetryMS < 3.5e6 {
+	if got := look(query).Limits[0]; !got.Blocked || got.By != "rule" || got.Allowed || !got.Counted || got.Limit != 2 || got.RetryMS == nil || *got.RetryMS < 3.5e6 {
 		t.Errorf("a blocked key: %+v", got)
 	}
-	if got := look("rule=bycall&key=x&max=0").Limits[0]; got.Allowed || got.RetryMS != nil {
+	if err := limiter.Hold(t.Context(), peer.Limit(nil), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := look("rule=peer&key=").Limits[0]; got.By != "peer" || got.Allowed || got.RetryMS == nil || *got.RetryMS > 60_000 || *got.RetryMS < 30_000 {
+		t.Errorf("a key that is held back: %+v", got)
+	}
+	if got := look("rule=bycall&key=x&max=0").Limits[0]; got.Allowed || got.RetryMS != nil || got.By != "" {
 		t.Errorf("a max of 0: %+v", got)
 	}
 	if got := look("rule=bycall&key=x&max=9").Limits[0]; !got.Allowed || got.Remaining != 9 {

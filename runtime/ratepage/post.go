@@ -157,6 +157,9 @@ func (a *actions) fill(act *Action, body *actionRequest) (err error) {
 			return err
 		}
 	}
+	if act.Kind == Release && slices.ContainsFunc(found, func(f namedRule) bool { return !f.Rule.Hold }) {
+		return badRequest("rule %.80q holds back no calls, so there is nothing to release: reset ends a block of its own, unblock one by an override", act.Rule)
+	}
 	if act.Kind == Change {
 		for _, f := range found {
 			if err := a.fits(f.Rule, *act); err != nil {
@@ -185,7 +188,7 @@ func (a *actions) fits(r *runtime.Rule, act Action) error {
 // note says in a few words what the action does.
 func (a *Action) note() string {
 	note := map[Kind]string{
-		Reset: "a key was reset", Block: "a key was blocked", Unblock: "the block of a key was removed",
+		Reset: "a key was reset", Release: "the hold of a key was released", Block: "a key was blocked", Unblock: "the block of a key was removed",
 		Allow: "the limit was taken away from a key", Unallow: "a key has its limit again", Restore: "the override was removed",
 		ShadowOn: "shadow mode was switched on", ShadowOff: "shadow mode was switched off",
 	}[a.Kind]

@@ -21,11 +21,10 @@ type redisWatch struct {
 	failures map[failureKind]*failureView
 }
 
-// A failureKind is a class of failures and the policy that decided.
+// A failureKind is a class of failures and the policy that decided, or what else failed.
 type failureKind struct {
-	class    runtime.ErrorClass
-	policy   runtime.FailurePolicy
-	settling bool
+	class  runtime.ErrorClass
+	policy string
 }
 
 // A breakerView is a circuit breaker that has opened since the program started.
@@ -46,7 +45,7 @@ type memoryView struct {
 // A failureView counts failures of one kind since the program started.
 type failureView struct {
 	Class  string    `json:"class"`
-	Policy string    `json:"policy"` // or "settling"
+	Policy string    `json:"policy"` // or "settling", "holding"
 	Count  uint64    `json:"count"`
 	Last   time.Time `json:"last"`
 }
@@ -59,7 +58,13 @@ type redisView struct {
 }
 
 func (w *redisWatch) failure(ev runtime.FailureEvent) {
-	kind := failureKind{ev.Class, ev.Policy, ev.Settling}
+	kind := failureKind{ev.Class, ev.Policy.String()}
+	switch {
+	case ev.Settling:
+		kind.policy = "settling"
+	case ev.Holding:
+		kind.policy = "holding"
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := w.failures[kind]
@@ -67,10 +72,7 @@ func (w *redisWatch) failure(ev runtime.FailureEvent) {
 		if w.failures == nil {
 			w.failures = make(map[failureKind]*failureView)
 		}
-		f = &failureView{Class: kind.class.String(), Policy: kind.policy.String()}
-		if kind.settling {
-			f.Policy = "settling"
-		}
+		f = &failureView{Class: kind.class.String(), Policy: kind.policy}
 		w.failures[kind] = f
 	}
 	f.Count++

@@ -23,6 +23,7 @@ type ruleView struct {
 	Burst     int64   `json:"burst,omitempty"`
 	BlockMS   float64 `json:"block_ms,omitempty"`
 	WaitMS    float64 `json:"wait_ms,omitempty"`
+	Hold      bool    `json:"hold,omitempty"`
 	Fail      string  `json:"fail"`
 	// Origin says where max comes from: directive, override, adaptive, or call if
 	// each call brings its own.
@@ -46,7 +47,7 @@ func viewOf(s *runtime.RuleState) ruleView {
 	v := ruleView{
 		Name: r.Name, Source: r.Source, Algorithm: r.Algorithm.String(),
 		Enabled: s.Enabled, Mode: s.Mode.String(), Max: s.Max, WindowMS: milliseconds(s.Window),
-		Burst: r.Burst, BlockMS: milliseconds(r.Block), WaitMS: milliseconds(r.Wait), Fail: r.Fail.String(),
+		Burst: r.Burst, BlockMS: milliseconds(r.Block), WaitMS: milliseconds(r.Wait), Hold: r.Hold, Fail: r.Fail.String(),
 		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor,
 		Declared: terms{r.Max, milliseconds(r.Window), r.Mode.String()},
 	}

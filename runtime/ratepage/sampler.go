@@ -45,6 +45,7 @@ type row struct {
 	Name    string          `json:"name"`
 	N       [columns]uint64 `json:"n"`
 	Waiting int64           `json:"waiting,omitempty"` // calls, now
+	HeldMS  float64         `json:"held_ms,omitempty"` // for how long this process holds calls back
 }
 
 // The sections of a state that a frame has only if they have changed.

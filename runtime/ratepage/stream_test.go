@@ -180,7 +180,7 @@ func TestBusiest(t *testing.T) {
 	for _, n := range []int{0, 1, maxRows - 1, maxRows, maxRows + 1, 2*maxRows - 1, 2 * maxRows, 5 * maxRows} {
 		rows := make([]row, n)
 		for i := range rows {
-			rows[i] = row{fmt.Sprint("r", i), [columns]uint64{r.Uint64N(9), r.Uint64N(3), r.Uint64N(3), r.Uint64N(2)}, 0}
+			rows[i] = row{fmt.Sprint("r", i), [columns]uint64{r.Uint64N(9), r.Uint64N(3), r.Uint64N(3), r.Uint64N(2)}, 0, 0}
 		}
 		got, out := busiest(slices.Clone(rows))
 		slices.SortFunc(rows, func(a, b row) int { return compareRows(&a, &b) })
@@ -223,7 +223,7 @@ func TestSampler(t *testing.T) {
 		t.Error("two samples at one moment")
 	}
 	two, f := next(time.Second)
-	if two != one+1 || f.Point == nil || f.Point.N[admitted] != 5 || f.Rows[0] != (row{"r", [columns]uint64{admitted: 5}, 0}) || f.Redis != nil || f.History != nil {
+	if two != one+1 || f.Point == nil || f.Point.N[admitted] != 5 || f.Rows[0] != (row{"r", [columns]uint64{admitted: 5}, 0, 0}) || f.Redis != nil || f.History != nil {
 		t.Errorf("frame %d: %+v", two, f)
 	}
 	if _, f = next(time.Second); len(f.Rows) != 0 || f.Point.N != [columns]uint64{} {

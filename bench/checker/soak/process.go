@@ -60,9 +60,9 @@ type site struct {
 }
 
 // buffer is the size of each of the two buffers of a connection, in bytes: a
-// thirty-second of the default. A client opens connections at every fault, up to the
-// size of its pool, and keeps them. Their buffers were most of the heap, and hid what
-// else grew.
+// thirty-second of the default, and a 128th of that for pipelines. A client opens
+// connections at every fault, up to the size of its pools, and keeps them. Their
+// buffers were most of the heap, and hid what else grew.
 const buffer = 1 << 10
 
 // serve is a process from its begin to its end. It fails if a goroutine is left.
@@ -109,8 +109,10 @@ func gone(before int) error {
 // open makes a limiter on each Redis.
 func (p *process) open() {
 	for _, client := range []redis.UniversalClient{
-		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone, ReadBufferSize: buffer, WriteBufferSize: buffer})),
-		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster, ReadBufferSize: buffer, WriteBufferSize: buffer})),
+		redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: p.Standalone, ReadBufferSize: buffer, WriteBufferSize: buffer,
+			PipelineReadBufferSize: buffer, PipelineWriteBufferSize: buffer})),
+		redis.NewClusterClient(runtime.TuneRedis(&redis.ClusterOptions{Addrs: p.Cluster, ReadBufferSize: buffer, WriteBufferSize: buffer,
+			PipelineReadBufferSize: buffer, PipelineWriteBufferSize: buffer})),
 	} {
 		store := runtime.NewRedisStore(client, runtime.WithTimeout(timeout))
 		limiter := runtime.New(store,

@@ -38,8 +38,9 @@ func (t *table) add(r row) {
 // write writes the table in Markdown, and what it means. It returns an error if
 // something is not as it should be.
 func (t *table) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %d rounds of %v from %s on, about %.0f calls a second. %d processes came and went, %d more were killed.\n\n",
-		t.product, len(t.rows), t.round, t.begin.UTC().Format("2006-01-02 15:04 UTC"), t.rate, t.visits-t.kills, t.kills)
+	fmt.Fprintf(w, "%s, %d rounds of %v from %s on, %.0f calls a second. %d processes came and went, %d more were killed.\n\n",
+		t.product, len(t.rows), t.round, t.begin.UTC().Format("2006-01-02 15:04 UTC"),
+		float64(t.sum.Calls)/(time.Duration(len(t.rows))*t.round).Seconds(), t.visits-t.kills, t.kills)
 	fmt.Fprintln(w, "| until | calls | judged exactly | by bounds | undecided | over | spurious | wrong | heap kB | resident MB | goroutines | Redis MB | keys | what happened |")
 	fmt.Fprintln(w, "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
 	each := (len(t.rows) + lines - 1) / lines
@@ -63,7 +64,9 @@ func (t *table) write(w io.Writer) error {
 	if len(wrong) > 0 {
 		return errors.New("FAIL\n" + strings.Join(wrong, "\n"))
 	}
-	fmt.Fprintf(w, "\nNo decision of %d was wrong.\n", t.sum.Calls)
+	judged := t.sum.Exact + t.sum.Bounds
+	fmt.Fprintf(w, "\nNo decision of the %d that were judged was wrong. %d were not judged: of a key whose calls are judged exactly, a call was undecided or a count was lost.\n",
+		judged, t.sum.Calls-judged)
 	return nil
 }
 

@@ -29,6 +29,13 @@ func blockFits(s *Settings) error {
 	return s.rule().FitsBlock()
 }
 
+func holdFits(s *Settings) error {
+	if !s.Refuses() {
+		return fmt.Errorf("mode=%s refuses nobody, so nobody can be held back: remove one of the two", s.Mode())
+	}
+	return s.rule().FitsHold()
+}
+
 // onlyFits refuses two lists of methods.
 func onlyFits(s *Settings) error {
 	if s.written["except"] {

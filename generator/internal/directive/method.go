@@ -28,12 +28,8 @@ func (decl *Decl) MethodRange(name string) (from, to token.Pos) {
 		return pos
 	}
 	if decl.Concrete != nil {
-		if src := decl.Sources[name]; src != nil {
-			for _, m := range src.Methods {
-				if m.fn.Name.Name == name && ReceiverName(m.fn) == decl.Spec.Name.Name {
-					return doc(m.fn.Doc, m.fn.Pos()), m.fn.Type.End()
-				}
-			}
+		if fn := decl.Func(name); fn != nil {
+			return doc(fn.Doc, fn.Pos()), fn.Type.End()
 		}
 		return token.NoPos, token.NoPos
 	}
@@ -47,4 +43,16 @@ func (decl *Decl) MethodRange(name string) (from, to token.Pos) {
 		}
 	}
 	return token.NoPos, token.NoPos
+}
+
+// Func returns the declaration of a method of a concrete type that has directives, or nil.
+func (decl *Decl) Func(method string) *ast.FuncDecl {
+	if src := decl.Sources[method]; decl.Concrete != nil && src != nil {
+		for _, m := range src.Methods {
+			if m.fn.Name.Name == method && ReceiverName(m.fn) == decl.Spec.Name.Name {
+				return m.fn
+			}
+		}
+	}
+	return nil
 }

@@ -14,7 +14,7 @@ func misplaced(fset *token.FileSet, group *ast.CommentGroup, decls []ast.Node) s
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Doc == group {
-				return "a directive on a function limits nothing: " + whereItBelongs
+				return "a directive on a function limits nothing: declare a type such as SendFunc func(…) error with a method that calls the function, and write it above that method"
 			}
 			if within(group, decl) {
 				return "a directive in a function body limits nothing: " + whereItBelongs

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // findNearMiss returns the options in a comment line that was meant as a
@@ -18,7 +19,7 @@ func findNearMiss(text string) string {
 		word := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(m[1]))
 		// RateLimiter and the like are words of a sentence, unless a colon follows.
 		isWord := len(word) > len("ratelimit") && strings.HasPrefix(word, "ratelimit") && m[2] == "" && strings.HasPrefix(text, " ")
-		if !isWord && editDistance(word, "ratelimit") <= 2 || word == "rategen" {
+		if !isWord && nearest.Distance(word, "ratelimit") <= 2 || word == "rategen" {
 			options = m[3]
 		}
 	}

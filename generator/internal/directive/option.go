@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -175,7 +176,7 @@ func likelyOption(written string) string {
 			return o.Name
 		}
 	}
-	return Nearest(written, optionNames)
+	return nearest.Name(written, optionNames)
 }
 
 // optionNamed returns the row of an option, or nil.

@@ -154,13 +154,21 @@ var Options = []Option{{
 	brief: func(*Settings) string { return "settle" },
 	says:  says{TopicEnd: settleSays},
 }, {
+	Name: "hold", guesses: "holdoff backoff retryafter holdback", ownOnly: true, counts: true, Value: "DURATION",
+	Doc:     "for calls that go out: a Go expression over parameters and results, such as `retryAfter(#err)`, a `time.Duration` for which all replicas refuse calls of this key, or have them `wait`, from when the call has returned",
+	Default: "nothing is held back",
+	parse:   expression, fits: holdFits,
+	field: "Hold", code: func(any) any { return true },
+	brief: func(*Settings) string { return "hold" },
+	says:  says{TopicEnd: holdSays},
+}, {
 	Name: "deny", guesses: "fallback ondeny onlimit reject", ownOnly: true, Value: "CALL",
 	Doc:     "Go call whose results the method returns when this limit refuses it; `#err` is the refusal",
 	Default: "the error, or an HTTP answer",
 	parse:   expression,
 }, {
 	Name: "ctx", guesses: "context", ownOnly: true, Value: "CONTEXT",
-	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",
+	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`, or `#l.ctx` with a field of the receiver `l` of a struct's method",
 	Default: "a parameter that is one, or has a method `Context()`",
 	parse:   expression,
 }, {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // A Policy is a //ratelimit:policy line: a limit that directives use by name. All of
@@ -181,7 +182,7 @@ func (s *Settings) link(p *Policy, names []string, report diag.Func) {
 		return
 	}
 	name := s.Use()
-	hint, near := Suggest(name, names), Nearest(name, names)
+	hint, near := Suggest(name, names), nearest.Name(name, names)
 	if near == "" && len(names) > 0 {
 		hint = ": there are " + strings.Join(names, ", ")
 	} else if near == "" {

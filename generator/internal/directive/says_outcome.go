@@ -75,6 +75,18 @@ func settleSays(s *Settings) string {
 	return when + " the call returns, " + settle.Text + " is what it cost: the difference to what was reserved is given back, or charged on top and waited for by later calls."
 }
 
+func holdSays(s *Settings) string {
+	hold := s.Expr("hold")
+	if hold == nil {
+		return ""
+	}
+	held := "refuse calls of the key"
+	if s.Waits() {
+		held = "have calls of the key wait, or refuse those that may not wait for so long,"
+	}
+	return "If " + hold.Text + " is above 0 when the call returns, all processes " + held + " for that time from then on, an hour or a window at most."
+}
+
 // stateSays tells what Redis holds for a key. That of a log is in the row of storage.
 func stateSays(s *Settings) string {
 	switch s.Algorithm() {
@@ -144,7 +156,7 @@ func (s *Settings) KeyTag() string {
 	case spec.Concurrency:
 		tag = "%permits"
 	}
-	if s.Block() > 0 {
+	if s.Block() > 0 || s.Expr("hold") != nil {
 		tag += "%block"
 	}
 	return tag

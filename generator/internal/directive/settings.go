@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/internal/nearest"
 	"github.com/rategen/rategen/internal/spec"
 )
 
@@ -112,7 +113,7 @@ func reportValue(a assignment, err error, report diag.Func) {
 	if c := (*choiceError)(nil); a.value.Exact {
 		d.Over(text)
 		if errors.As(err, &c) {
-			d.ReplaceBy(Nearest(text, c.choices))
+			d.ReplaceBy(nearest.Name(text, c.choices))
 		}
 	}
 }
@@ -124,7 +125,9 @@ func (s *Settings) CheckTogether(report diag.Func) {
 		if row == nil || !slices.Contains(algorithms, s.Algorithm()) {
 			continue
 		}
-		if row.counts && s.Use() != "" && !s.written["prefix"] {
+		if row.counts && row.ownOnly && s.Use() != "" && !s.written["prefix"] {
+			report(a.pos, "option %q makes other keys, and all limits that use %s count together: add prefix= for a limit that counts apart, or write a limit with it above the interface", a.name, s.Use()).Over(a.name)
+		} else if row.counts && s.Use() != "" && !s.written["prefix"] {
 			report(a.pos, "option %q is for the policy %s to say, since all limits that use it count together: write it there, or add prefix= for a limit that counts apart", a.name, s.Use()).Over(a.name)
 		} else if !row.appliesTo(s.Algorithm()) {
 			report(a.pos, "option %q has no meaning for %s: leave it out, or write algorithm=%s", a.name, s.Algorithm(), strings.Join(row.algorithms, " or algorithm=")).Over(a.name)

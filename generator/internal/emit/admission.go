@@ -42,8 +42,8 @@ func (e *emitter) newAdmission(m *model.Method, names *nameSet, limiter string, 
 // body writes the method: its limits are built and taken all at once before the
 // call, and those that adapt to its latency measure it.
 func (a *admission) body() []jen.Code {
-	if a.method.Settles() {
-		return a.settledBody()
+	if a.method.HasEnd() {
+		return a.endedBody()
 	}
 	headers := []header{{condition: condition{text: a.enabled}}}
 	if only := a.only(); only != nil {
@@ -78,7 +78,7 @@ func (a *admission) arguments() []jen.Code {
 		return []jen.Code{jen.Id(a.slice()).Op("...")}
 	}
 	var args []jen.Code
-	named := a.only() == nil || a.method.Settles() || a.method.Holds()
+	named := a.only() == nil || a.method.HasEnd() || a.method.HasPermit()
 	for _, l := range a.limits {
 		args = append(args, a.limit(l, named))
 	}
@@ -94,7 +94,7 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
-	if m.Settles() || m.Holds() || m.AnswersDiffer() {
+	if m.Settles() || m.HasPermit() || m.AnswersDiffer() {
 		decision = a.names.pick("decision")
 		a.decision = decision
 	}
@@ -103,13 +103,13 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	err := a.names.params[m.Refusal]
 	taken := jen.List(jen.Id(decision), jen.Id(err)).Op(":=").Add(take)
-	if !m.Settles() && !m.Holds() {
+	if !m.HasEnd() && !m.HasPermit() {
 		a.add(jen.If(taken, jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	} else {
 		a.add(taken)
 		a.add(jen.If(jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	}
-	if m.Holds() {
+	if m.HasPermit() {
 		a.add(a.giveBack(limits))
 	}
 	a.add(a.measures()...)
@@ -125,11 +125,11 @@ func (a *admission) slice() string {
 	a.add(jen.Id(limits).Op(":=").Id("make").Call(jen.Index().Add(a.runtime("Limit")), jen.Lit(0), jen.Lit(len(a.limits))))
 	sure := true // that all limits so far apply
 	for i, l := range a.limits {
-		if l.Settles() {
+		if l.HasEnd() {
 			a.index(l, limits, i, sure)
 		}
 		sure = sure && l.When == nil
-		asked := l.Rule.Measured() || l.Settles() // whether it applies, once more
+		asked := l.Rule.Measured() || l.HasEnd() // whether it applies, once more
 		l.when = a.when(l.When, asked)
 		headers := l.when.headers
 		if asked && l.When != nil {

@@ -50,7 +50,7 @@ func methodDoc(m *model.Method) string {
 
 func limitDoc(l *model.Limit) string {
 	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), directive.ShortDuration(l.Rule.Window()))
-	if l.Holds() {
+	if l.IsPermit() {
 		text = l.Rule.MaxText() + " in flight"
 	}
 	if key := l.Rule.KeyText(); key != "" {
@@ -70,6 +70,9 @@ func limitDoc(l *model.Limit) string {
 		notes = append(notes, "refunded if "+l.Refund.Source.Text)
 	case l.Settle != nil:
 		notes = append(notes, "settled at "+l.Settle.Source.Text)
+	}
+	if l.Hold != nil {
+		notes = append(notes, "held back for "+l.Hold.Source.Text)
 	}
 	if block := l.Rule.Block(); block > 0 {
 		notes = append(notes, "a denial blocks for "+directive.ShortDuration(block))

@@ -75,6 +75,11 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	params, args := e.typeParams(w)
 	self := func() *jen.Statement { return jen.Id(w.TypeName).Add(args) }
 	next := func() *jen.Statement { return jen.Op(e.wrappedName(w)).Add(args) }
+	held, what := next, w.Wrapped // what the wrapper holds
+	if w.UsesReceiver() {
+		what = "*" + w.Name
+		held = func() *jen.Statement { return jen.Op("*" + e.qualified(w.Name)).Add(args) }
+	}
 	limiter := func() *jen.Statement { return jen.Op("*").Add(e.runtime("Limiter")) }
 
 	if w.Decl.Concrete != nil {
@@ -83,7 +88,7 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	f.Line()
 	comment(f.Group, fmt.Sprintf("%s is %s %s that admits calls within the limits declared on its methods and passes them on.", w.TypeName, indefinite(e.wrappedName(w)), e.wrappedName(w)))
 	f.Type().Id(w.TypeName).Add(params).Struct(append(e.embedded(w),
-		jen.Id(w.NextField()).Add(next()),
+		jen.Id(w.NextField()).Add(held()),
 		jen.Id(w.LimiterField()).Add(limiter()),
 	)...)
 	if w.TypeParams.Len() == 0 {
@@ -93,7 +98,7 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	f.Line()
 	value, limits := e.argumentNames(w)
 	comment(f.Group, fmt.Sprintf("%s returns %s behind the limits of its methods. It panics if one of its arguments is nil.", w.Constructor, value))
-	body := refuseNil(w, value, limits)
+	body := refuseNil(w, what, value, limits)
 	if w.TypeParams.Len() > 0 {
 		// There are no generic variables, so the assertion stands here.
 		body = append(body, jen.Var().Id("_").Add(next()).Op("=").Parens(jen.Op("*").Add(self())).Parens(jen.Nil()))
@@ -101,7 +106,7 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	body = append(body, register(w, limits))
 	body = append(body, jen.Return(jen.Op("&").Add(self()).Op("{"+w.NextField()+": "+value+", "+w.LimiterField()+": "+limits+"}")))
 	f.Func().Id(w.Constructor).Add(params).Params(
-		jen.Id(value).Add(next()), jen.Id(limits).Add(limiter()),
+		jen.Id(value).Add(held()), jen.Id(limits).Add(limiter()),
 	).Op("*").Add(self()).Block(body...)
 	receiver := e.receiver(w)
 	for _, m := range w.Methods {

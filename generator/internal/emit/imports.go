@@ -57,7 +57,7 @@ func (e *emitter) collectImports() {
 		taken[name] = true
 	}
 	for _, w := range e.file.Wrappers {
-		if w.Decl.Concrete == nil || w.TypeParams.Len() == 0 { // else no name of its own is written
+		if w.Decl.Concrete == nil || w.TypeParams.Len() == 0 || w.UsesReceiver() { // else no name of its own is written
 			s.usePackage(e.file.Pkg.Types)
 		}
 		for p := range w.TypeParams.TypeParams() {

@@ -33,6 +33,9 @@ func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string
 	for _, name := range e.typeParamNames(w) {
 		n.taken[name] = true // the receiver declares them in the same scope
 	}
+	if m.Receiver != nil {
+		n.params[m.Receiver] = receiver + "." + w.NextField()
+	}
 	own := map[string]bool{}
 	for _, p := range m.Params {
 		own[p.Source] = true
@@ -50,7 +53,7 @@ func (e *emitter) methodNames(w *model.Wrapper, m *model.Method, receiver string
 		}
 		n.params[p] = n.pick(name)
 	}
-	if m.Settles() {
+	if m.HasEnd() {
 		e.resultNames(m, n)
 	}
 	return n
@@ -144,7 +147,7 @@ func (e *emitter) receiver(w *model.Wrapper) string {
 			taken[p.Source] = true
 		}
 		for _, p := range m.Results {
-			if m.Settles() { // only then do they have names
+			if m.HasEnd() { // only then do they have names
 				taken[p.Source] = true
 			}
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/rategen/rategen/generator/internal/expr"
 )
 
-// settledBody writes a method some of whose charges may change when the call is
-// over. Its call is in the middle.
-func (a *admission) settledBody() []jen.Code {
+// endedBody writes a method some of whose charges may change when the call is over, or
+// whose results may hold calls back. Its call is in the middle.
+func (a *admission) endedBody() []jen.Code {
 	pass := a.passOn()
 	if len(a.method.Results) == 0 {
 		pass = append(pass, jen.Return())
@@ -31,7 +31,10 @@ func (a *admission) settledBody() []jen.Code {
 	limits := a.arguments()
 	a.take(limits)
 	a.call()
-	a.settle(limits)
+	if a.method.Settles() {
+		a.settle(limits)
+	}
+	a.holdOff()
 	a.returnResults()
 	return append(code, a.code...)
 }
@@ -91,7 +94,7 @@ func (a *admission) index(l *limit, limits string, i int, sure bool) {
 // settle adds what corrects the charges of the call that is over.
 func (a *admission) settle(limits []jen.Code) {
 	groups := a.groups()
-	atOnce := len(groups) == 1 && !a.method.Holds()
+	atOnce := len(groups) == 1 && !a.method.HasPermit()
 	for _, group := range groups {
 		a.add(a.settled(group[0], func(value jen.Code) []jen.Code {
 			if atOnce && len(limits) == len(a.limits) {
@@ -107,7 +110,7 @@ func (a *admission) settle(limits []jen.Code) {
 			return code
 		})...)
 	}
-	if !atOnce && !a.method.Holds() {
+	if !atOnce && !a.method.HasPermit() {
 		a.add(a.settleLater(limits))
 	}
 }

@@ -46,7 +46,7 @@ func (e *emitter) embedded(w *model.Wrapper) []jen.Code {
 // argumentNames returns the names of a constructor's parameters: next and limiter,
 // if its body does not need what is called so.
 func (e *emitter) argumentNames(w *model.Wrapper) (value, limiter string) {
-	taken := map[string]bool{w.Wrapped: true, w.TypeName: true}
+	taken := map[string]bool{w.Name: true, w.Wrapped: true, w.TypeName: true}
 	for _, name := range e.typeParamNames(w) {
 		taken[name] = true
 	}
@@ -58,14 +58,14 @@ func (e *emitter) argumentNames(w *model.Wrapper) (value, limiter string) {
 
 // refuseNil writes what a constructor begins with: a mistake in how a program is
 // put together shows when it starts, and not at the first call, or never.
-func refuseNil(w *model.Wrapper, value, limiter string) []jen.Code {
+func refuseNil(w *model.Wrapper, what, value, limiter string) []jen.Code {
 	refuse := func(param, remedy string) jen.Code {
 		return jen.If(jen.Id(param).Op("==").Nil()).Block(
 			jen.Panic(jen.Lit(fmt.Sprintf("%s: %s is nil: %s", w.Constructor, param, remedy))),
 		)
 	}
 	return []jen.Code{
-		refuse(value, "pass the "+w.Wrapped+" to limit"),
+		refuse(value, "pass the "+what+" to limit"),
 		refuse(limiter, "make one with runtime.New"),
 	}
 }

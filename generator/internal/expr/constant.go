@@ -3,6 +3,7 @@ package expr
 import (
 	"go/constant"
 	"go/types"
+	"time"
 
 	"github.com/rategen/rategen/generator/internal/directive"
 )
@@ -15,8 +16,7 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) (int
 		return 0, false
 	}
 	report := s.reporter(option)
-	named, _ := types.Unalias(e.Type).(*types.Named)
-	ofTime := named != nil && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "time" && named.Obj().Name() == "Duration"
+	ofTime := isOfTime(e.Type, "Duration")
 	b, _ := e.Type.Underlying().(*types.Basic)
 	isInteger := b != nil && b.Info()&types.IsInteger != 0
 	switch {
@@ -38,4 +38,36 @@ func (s *Scope) Constant(option string, v directive.Value, isDuration bool) (int
 		report(v.Pos, "%s is %s, which does not fit an int64", v.Text, e.Const).Over(v.Text)
 	}
 	return n, exact
+}
+
+// Duration checks an expression that must give a time.Duration which is not constant.
+func (s *Scope) Duration(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	report, hint := s.reporter(option), ""
+	switch {
+	case isOfTime(e.Type, "Time"):
+		hint = ": write time.Until(" + v.Text + ")"
+	case isOfTime(e.Type, "Duration") && e.Const != nil:
+		report(v.Pos, "%s is always %s: write what depends on the results, such as a function of #err", v.Text, time.Duration(e.constant())).Over(v.Text)
+		return nil
+	case isOfTime(e.Type, "Duration"):
+		return e
+	}
+	report(v.Pos, "%s is of type %s, not time.Duration%s", v.Text, e.typeName(), hint).Over(v.Text)
+	return nil
+}
+
+// constant returns the value of a constant that fits an int64.
+func (e *Expr) constant() int64 {
+	n, _ := constant.Int64Val(constant.ToInt(e.Const))
+	return n
+}
+
+// isOfTime reports whether a type is the one of package time with a name.
+func isOfTime(t types.Type, name string) bool {
+	named, _ := types.Unalias(t).(*types.Named)
+	return named != nil && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == "time" && named.Obj().Name() == name
 }

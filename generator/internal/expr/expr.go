@@ -23,6 +23,9 @@ type Signature struct {
 	Params  []*Param
 	Results []*Param
 	Refusal *Param // the error of a refused call, which deny= calls #err
+	// Receiver is the value of a concrete type that the method is called on, or nil. It
+	// is a pointer, or expressions cannot use it.
+	Receiver *Param
 
 	moment moment // at which an expression is evaluated
 }
@@ -44,9 +47,9 @@ type Expr struct {
 	Params map[*ast.Ident]*Param // the identifiers, called #id or #0, that are parameters or results
 	NotNil bool                  // Node must not give nil
 
-	base    token.Pos      // of the first byte of Source.Text in Node's positions
-	pkg     *types.Package // whose file it stands in
-	refusal *Param         // of its method
+	base   token.Pos      // of the first byte of Source.Text in Node's positions
+	pkg    *types.Package // whose file it stands in
+	notNil []*Param       // of its method, that are never nil
 }
 
 // A Scope checks expressions as if they stood in a source file.
@@ -112,7 +115,7 @@ func (s *Scope) reporter(option string) diag.Func {
 // typed parses an expression and checks its types. It reports what is wrong and
 // returns nil.
 func (s *Scope) typed(option string, v directive.Value, m *Signature) *Expr {
-	e := &Expr{Option: option, Source: v, pkg: s.pkg, refusal: m.Refusal, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
+	e := &Expr{Option: option, Source: v, pkg: s.pkg, notNil: []*Param{m.Refusal, m.Receiver}, Params: map[*ast.Ident]*Param{}, Info: &types.Info{
 		Types:      map[ast.Expr]types.TypeAndValue{},
 		Uses:       map[*ast.Ident]types.Object{},
 		Selections: map[*ast.SelectorExpr]*types.Selection{},

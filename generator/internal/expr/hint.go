@@ -11,6 +11,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/load"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // at returns the place in the source file of a place in the expression.
@@ -75,7 +76,7 @@ func (s *Scope) hint(e *Expr, pos token.Pos, msg string, m *Signature) (hint, in
 		candidates = s.members(e.Info.Types[sel.X].Type)
 	}
 	candidates = slices.DeleteFunc(candidates, func(c string) bool { return strings.HasPrefix(c, load.StubPrefix) })
-	near := directive.Nearest(name, candidates)
+	near := nearest.Name(name, candidates)
 	if near == "" && isQualifier(e.Node, pos) {
 		return fmt.Sprintf(": a package that only directives use needs a line %simport %q in the file", directive.Prefix, s.pathNamed(name)), ""
 	}

@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -87,12 +88,12 @@ func (e *Expr) isFuncValue(fun ast.Expr) bool {
 	return true
 }
 
-// notNil returns the test that a node is not nil. A refusal never is, nor what
-// is made on the spot.
+// notNil returns the test that a node is not nil. A refusal or a receiver never is, nor
+// what is made on the spot.
 func (l *lowerer) notNil(x ast.Expr, held *Facts) []Step {
 	switch n := ast.Unparen(x).(type) {
 	case *ast.Ident:
-		if l.refusal != nil && l.Params[n] == l.refusal {
+		if p := l.Params[n]; p != nil && slices.Contains(l.Expr.notNil, p) {
 			return nil
 		}
 	case *ast.UnaryExpr:

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // A moment says when an expression is evaluated, and so what it knows beside
@@ -32,6 +32,8 @@ func (m Signature) Refused() *Signature { m.moment = onRefusal; return &m }
 func (m *Signature) lookup(name string) (p *Param, unknown, near string) {
 	found := m.meant(name)
 	switch {
+	case m.Receiver != nil && m.Receiver.Source == name && !isPointer(m.Receiver.Type):
+		return nil, fmt.Sprintf("#%s is the receiver of %s, which is no pointer: give the method a pointer receiver to use it", name, m.Name), ""
 	case len(found) == 1:
 		return found[0], "", ""
 	case len(found) > 1:
@@ -45,7 +47,7 @@ func (m *Signature) lookup(name string) (p *Param, unknown, near string) {
 	if m.moment == afterCall {
 		what = "parameter or result"
 	}
-	near = directive.Nearest("#"+name, known)
+	near = nearest.Name("#"+name, known)
 	hint := ""
 	switch {
 	case near != "" && !isDigits(name):
@@ -72,6 +74,9 @@ func (m *Signature) meant(name string) []*Param {
 	if isDigits(name) {
 		add(nth(m.Params, name))
 		return found
+	}
+	if m.Receiver != nil && m.Receiver.Source == name {
+		add(m.Receiver)
 	}
 	for _, p := range m.Params {
 		if p.Source == name && name != "_" {
@@ -127,6 +132,9 @@ func (m *Signature) known() []string {
 		if p.Source != "" && p.Source != "_" {
 			known = append(known, "#"+p.Source)
 		}
+	}
+	if m.Receiver != nil && isPointer(m.Receiver.Type) {
+		known = append(known, "#"+m.Receiver.Source)
 	}
 	switch {
 	case m.moment == onRefusal && m.Refusal != nil:
@@ -195,5 +203,5 @@ func (m *Signature) tooEarly(name string) string {
 	if m.moment == onRefusal {
 		return fmt.Sprintf("#%s is a result of %s, and a refused call has none: use the parameters, or #err, the error of the refusal", name, m.Name)
 	}
-	return fmt.Sprintf("#%s is a result of %s, not known before the call: only refund and settle can use results", name, m.Name)
+	return fmt.Sprintf("#%s is a result of %s, not known before the call: only refund, settle and hold can use results", name, m.Name)
 }

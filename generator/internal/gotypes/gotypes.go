@@ -133,9 +133,12 @@ func MethodsOf(t *types.Named) *types.Interface {
 }
 
 // Instance returns a type with its own type parameters as arguments.
-func Instance(t *types.Named) *types.Named {
+func Instance(t *types.Named) *types.Named { return InstanceOf(t, t.TypeParams()) }
+
+// InstanceOf returns a type with type parameters as arguments.
+func InstanceOf(t *types.Named, args *types.TypeParamList) *types.Named {
 	var params []types.Type
-	for p := range t.TypeParams().TypeParams() {
+	for p := range args.TypeParams() {
 		params = append(params, p)
 	}
 	if len(params) > 0 {

@@ -21,21 +21,26 @@ type Limit struct {
 	Refund *expr.Expr // gives it back if true; nil: never
 	Settle *expr.Expr // is the real cost; nil: Cost
 
+	Hold *expr.Expr // for how long nobody is to call once the call is over; nil: not at all
+
 	Deny *expr.Expr // what a call returns that it refuses; nil: the error, or what Handler says
 }
 
 // Settles reports whether the charge may change when the call is over.
 func (l *Limit) Settles() bool { return l.Refund != nil || l.Settle != nil }
 
-// Holds reports whether a permit is to be given back when the call is over.
-func (l *Limit) Holds() bool { return l.Rule.Algorithm() == spec.Concurrency }
+// HasEnd reports whether something is evaluated when the call is over.
+func (l *Limit) HasEnd() bool { return l.Settles() || l.Hold != nil }
+
+// IsPermit reports whether a permit is to be given back when the call is over.
+func (l *Limit) IsPermit() bool { return l.Rule.Algorithm() == spec.Concurrency }
 
 // EachExpr visits the expressions of a limit that depend on the call.
 func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 	for _, p := range l.Parts {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle, l.Deny} {
+	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle, l.Hold, l.Deny} {
 		if e != nil {
 			visit(e)
 		}
@@ -64,6 +69,9 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 		l.Refund = scope.Boolean("refund", *v, m.After())
 	}
 	b.applySettle(l, m, scope)
+	if v := r.Expr("hold"); v != nil {
+		l.Hold = scope.Duration("hold", *v, m.After())
+	}
 	return l
 }
 
@@ -113,7 +121,7 @@ func (b *Builder) applyCost(l *Limit, m *Method, scope *expr.Scope, most int64) 
 		b.Report.At(v.Pos, "cost: a cost of 0 charges nothing: remove the limit")
 	case !exact || n < 1 || n > most:
 		b.Report.At(v.Pos, "cost: %s is not between 1 and %d, the most that the limit admits at once", e.Const, most)
-	case n > bound && l.Holds():
+	case n > bound && l.IsPermit():
 		b.Report.At(v.Pos, "cost: %d is above %d, the most permits that one call may hold", n, bound)
 	case n > bound:
 		b.Report.At(v.Pos, "cost: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
+	"github.com/rategen/rategen/internal/nearest"
 )
 
 // A Rule is a rule as its directive declares it, with the names that
@@ -86,7 +87,7 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 		case len(names) == 0:
 			b.Report.At(s.Place("replace"), "replace: %s has no limit of its interface that could be replaced: remove the option", m.Name).Over(name)
 		default:
-			near := directive.Nearest(name, names)
+			near := nearest.Name(name, names)
 			b.Report.At(s.Place("replace"), "replace: the interface's limits on %s are %s: write the name of one, or all", m.Name, strings.Join(names, ", ")).Over(name).ReplaceBy(near)
 		}
 	}

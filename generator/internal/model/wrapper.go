@@ -62,8 +62,11 @@ func (m *Method) IsSoft() bool {
 // Settles reports whether a charge may change when the call is over.
 func (m *Method) Settles() bool { return slices.ContainsFunc(m.Limits, (*Limit).Settles) }
 
-// Holds reports whether a permit is to be given back when the call is over.
-func (m *Method) Holds() bool { return slices.ContainsFunc(m.Limits, (*Limit).Holds) }
+// HasEnd reports whether something is evaluated when the call is over.
+func (m *Method) HasEnd() bool { return slices.ContainsFunc(m.Limits, (*Limit).HasEnd) }
+
+// HasPermit reports whether a permit is to be given back when the call is over.
+func (m *Method) HasPermit() bool { return slices.ContainsFunc(m.Limits, (*Limit).IsPermit) }
 
 // NextField returns the name of the field for the wrapped value. It is next
 // unless a method has that name.
@@ -186,6 +189,7 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		m.Results = append(m.Results, &expr.Param{Source: p.Name(), Type: p.Type()})
 	}
 	m.Refusal = &expr.Param{Source: "err", Type: types.Universe.Lookup("error").Type()}
+	m.Receiver = w.receiverOf(m.Name, f.Pkg.Types)
 	return m
 }
 

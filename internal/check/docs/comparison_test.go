@@ -1,18 +1,11 @@
 package docs_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-var update = flag.Bool("update", false, "rewrite the measured tables in docs/performance.md")
 
 // The pages of bench/results that figures are copied from.
 const (
@@ -21,45 +14,12 @@ const (
 	capacity   = "bench/results/capacity.md"
 )
 
-// The tables of docs/performance.md are those that bench has measured: none is written
-// by hand.
-func TestComparedFigures(t *testing.T) {
-	const to = "docs/performance.md"
-	measured := content(t, comparison)
-	facts := regexp.MustCompile(`(?m)^- (Machine|Versions): .*$`).FindAllString(measured, -1)
-	if len(facts) != 2 {
-		t.Fatalf("%s names %q", comparison, facts)
-	}
-	page := content(t, to)
-	for mark, want := range map[string]string{
-		"figures": "\n" + table(t, measured, "| decisions per second") + "\n" + strings.Join(facts, "\n") + "\n\n",
-		"sizes":   "\n" + table(t, measured, "| limiter | 100 events") + "\n",
-	} {
-		start, end := "<!-- "+mark+" -->\n", "<!-- /"+mark+" -->"
-		before, rest, started := strings.Cut(page, start)
-		got, after, ended := strings.Cut(rest, end)
-		if !started || !ended {
-			t.Fatalf("%s has no place for %s", to, mark)
-		}
-		if *update {
-			page = before + start + want + end + after
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: run go test ./internal/check/docs -run TestComparedFigures -update (-want +got):\n%s", to, diff)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(filepath.Join(root, to), []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Figures in sentences and in tables of a selection are those of a cell of what bench
 // has measured.
 func TestCopiedFigures(t *testing.T) {
 	rate, p50 := "**decisions per second**\n\n", "**p50**\n\n"
 	readme := []string{"README.md", "README.zh-CN.md"}
-	performance := []string{"docs/performance.md"}
+	page := []string{"docs/comparison.md"}
 	for _, c := range []struct {
 		pages                      []string
 		from, section, row, column string
@@ -71,27 +31,27 @@ func TestCopiedFigures(t *testing.T) {
 		{readme, comparison, "| decisions", "redis_rate", "256 callers, 1,000 keys admitted"},
 		{readme, comparison, "| decisions", "rategen sliding-log zset", "256 callers, 1,000 keys, all denied"},
 		{readme, comparison, "| decisions", "redis_rate", "256 callers, 1,000 keys, all denied"},
-		{performance, comparison, "| decisions", "rategen sliding-log zset", "1 caller, 1,000 keys admitted"},
-		{performance, comparison, "| decisions", "redis_rate", "1 caller, 1,000 keys admitted"},
-		{performance, comparison, "| decisions", "sethvargo/go-redisstore", "1 caller, 1,000 keys admitted"},
-		{performance, comparison, "### Counts in memory", "rategen fixed-window", "a decision"},
-		{performance, comparison, "### Counts in memory", "rategen sliding-counter", "a decision"},
-		{performance, comparison, "### Counts in memory", "sethvargo/go-limiter", "a decision"},
-		{performance, comparison, "### Counts in memory", "x/time/rate in a sync.Map", "a decision"},
-		{performance, callers, rate, "rategen sliding-log zset", "8"},
-		{performance, callers, rate, "rategen token-bucket", "8"},
-		{performance, callers, rate, "fixed window over rueidis", "8"},
-		{performance, callers, rate, "redis_rate over AutoPipeline", "8"},
-		{performance, callers, rate, "redis_rate", "8"},
-		{performance, callers, p50, "rategen sliding-log zset", "8"},
-		{performance, callers, p50, "rategen token-bucket", "8"},
-		{performance, callers, p50, "fixed window over rueidis", "8"},
-		{performance, callers, p50, "redis_rate over AutoPipeline", "8"},
-		{performance, callers, p50, "redis_rate", "8"},
-		{performance, capacity, "| | µs alone", "`sliding-log` `storage=zset`", "a second"},
-		{performance, capacity, "| | µs alone", "`sliding-log` `storage=packed`", "a second"},
-		{performance, capacity, "| | µs alone", "`token-bucket`", "a second"},
-		{performance, capacity, "| | µs alone", "`concurrency`", "a second"},
+		{page, comparison, "| decisions", "rategen sliding-log zset", "1 caller, 1,000 keys admitted"},
+		{page, comparison, "| decisions", "redis_rate", "1 caller, 1,000 keys admitted"},
+		{page, comparison, "| decisions", "sethvargo/go-redisstore", "1 caller, 1,000 keys admitted"},
+		{page, comparison, "### Counts in memory", "rategen fixed-window", "a decision"},
+		{page, comparison, "### Counts in memory", "rategen sliding-counter", "a decision"},
+		{page, comparison, "### Counts in memory", "sethvargo/go-limiter", "a decision"},
+		{page, comparison, "### Counts in memory", "x/time/rate in a sync.Map", "a decision"},
+		{page, callers, rate, "rategen sliding-log zset", "8"},
+		{page, callers, rate, "rategen token-bucket", "8"},
+		{page, callers, rate, "fixed window over rueidis", "8"},
+		{page, callers, rate, "redis_rate over AutoPipeline", "8"},
+		{page, callers, rate, "redis_rate", "8"},
+		{page, callers, p50, "rategen sliding-log zset", "8"},
+		{page, callers, p50, "rategen token-bucket", "8"},
+		{page, callers, p50, "fixed window over rueidis", "8"},
+		{page, callers, p50, "redis_rate over AutoPipeline", "8"},
+		{page, callers, p50, "redis_rate", "8"},
+		{page, capacity, "| | µs alone", "`sliding-log` `storage=zset`", "a second"},
+		{page, capacity, "| | µs alone", "`sliding-log` `storage=packed`", "a second"},
+		{page, capacity, "| | µs alone", "`token-bucket`", "a second"},
+		{page, capacity, "| | µs alone", "`concurrency`", "a second"},
 	} {
 		for _, figure := range cells(t, c.from, c.section, c.row, c.column) {
 			for _, page := range c.pages {

@@ -20,6 +20,7 @@ import (
 // imports are the packages that fragments of code use without an import.
 var imports = map[string]string{
 	"adaptive":    "github.com/rategen/rategen/runtime/adaptive",
+	"cmp":         "cmp",
 	"connect":     "connectrpc.com/connect",
 	"context":     "context",
 	"errdetails":  "google.golang.org/genproto/googleapis/rpc/errdetails",
@@ -147,6 +148,9 @@ func TestGoCode(t *testing.T) {
 	}
 	if len(result.Files) < 3 {
 		t.Errorf("%d files were generated", len(result.Files))
+	}
+	for _, w := range result.Warnings {
+		t.Errorf("an example is warned of: %v", w)
 	}
 	vet := exec.Command("go", "vet", "./...")
 	vet.Dir = module

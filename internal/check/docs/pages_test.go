@@ -17,7 +17,7 @@ const root = "../../.."
 // pages returns all pages of the documentation by their paths from the root.
 func pages(t *testing.T) map[string]*docs.Page {
 	t.Helper()
-	paths := []string{"bench/README.md"}
+	paths := []string{"bench/README.md", "llms.txt"}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "bench/results/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 && pattern != "docs/*/*.md" {
@@ -140,15 +140,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Every page of docs is in the index. Pages in directories below belong to one of them.
+// Every page of docs is in the index, and in what language models read. Pages in
+// directories below belong to one of them.
 func TestIndex(t *testing.T) {
-	listed := map[string]bool{}
-	for _, l := range page(t, "docs/README.md").Links {
-		listed[l.Target] = true
-	}
-	for path := range pages(t) {
-		if name, ok := strings.CutPrefix(path, "docs/"); ok && name != "README.md" && !strings.Contains(name, "/") && !listed[name] {
-			t.Errorf("docs/README.md does not list %s", name)
+	for index, dir := range map[string]string{"docs/README.md": "", "llms.txt": "docs/"} {
+		listed := map[string]bool{}
+		for _, l := range page(t, index).Links {
+			listed[l.Target] = true
+		}
+		for path := range pages(t) {
+			if name, ok := strings.CutPrefix(path, "docs/"); ok && name != "README.md" && !strings.Contains(name, "/") && !listed[dir+name] {
+				t.Errorf("%s does not list %s", index, name)
+			}
 		}
 	}
 }

@@ -12,7 +12,10 @@ import (
 // recipe's file, and every directive of a recipe is on the page.
 func TestRecipes(t *testing.T) {
 	const from = "docs/recipes.md"
-	files := map[string]string{"examples/quotas/quotas.go": content(t, "examples/quotas/quotas.go")}
+	files := map[string]string{}
+	for _, file := range []string{"examples/quotas/quotas.go", "examples/client/client.go", "examples/client/model.go"} {
+		files[file] = content(t, file)
+	}
 	dirs, err := filepath.Glob(filepath.Join(root, "examples/recipes/[a-z]*"))
 	if err != nil {
 		t.Fatal(err)

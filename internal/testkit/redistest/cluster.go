@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,22 +181,23 @@ func (c *Cluster) ready() error {
 	return nil
 }
 
-// Slot returns the hash slot of a key.
+// Slot returns the hash slot of a key: CRC-16/XMODEM of its hash tag, or of all of it.
 func (c *Cluster) Slot(key string) int {
-	c.tb.Helper()
-	var slot int64
-	for _, node := range c.Nodes {
-		if !node.running() {
-			continue
-		}
-		err := node.ask(func(ctx context.Context, client *redis.Client) (err error) {
-			slot, err = client.ClusterKeySlot(ctx, key).Result()
-			return err
-		})
-		if err == nil {
-			return int(slot)
+	if _, rest, found := strings.Cut(key, "{"); found {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			key = tag
 		}
 	}
-	c.tb.Fatalf("slot of %q: no node answers", key)
-	return 0
+	crc := uint16(0)
+	for _, b := range []byte(key) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % clusterSlots
 }

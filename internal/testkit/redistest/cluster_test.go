@@ -118,6 +118,11 @@ func keyPerSlot(t *testing.T, c *Cluster) []string {
 		}
 		for i, cmd := range cmds {
 			slot := cmd.(*redis.IntCmd).Val()
+			for _, key := range []string{strconv.Itoa(next + i), "a{" + strconv.Itoa(next+i) + "}b}"} {
+				if got := c.Slot(key); got != int(slot) {
+					t.Fatalf("slot of %q: %d, Redis says %d", key, got, slot)
+				}
+			}
 			if keys[slot] == "" {
 				keys[slot] = strconv.Itoa(next + i)
 				missing--

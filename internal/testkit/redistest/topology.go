@@ -117,27 +117,38 @@ func (n nodeLine) owns(slot int) bool {
 
 // Master returns the running node that serves the slot, nil when there is
 // none: its master is down or paused and no replica has taken over yet.
-func (c *Cluster) Master(slot int) *Server {
+func (c *Cluster) Master(slot int) *Server { return c.Owners()(slot) }
+
+// Owners returns what Master does for every slot, at the price of one: as it is now.
+func (c *Cluster) Owners() func(slot int) *Server {
 	c.tb.Helper()
-	var master *Server
-	newest := -1
+	claims := map[*Server]nodeLine{}
 	for _, node := range c.Nodes {
 		if !node.running() {
 			continue
 		}
 		v, err := c.view(node)
 		if err != nil {
-			c.tb.Fatalf("master of slot %d: %v", slot, err)
+			c.tb.Fatalf("owners of slots: %v", err)
 		}
 		for _, n := range v.nodes {
-			// What a node says of itself counts. Of two that claim a slot, one
-			// has slept through its own replacement, and the newer epoch wins.
-			if n.id == c.id[node] && slices.Contains(n.flags, "master") && n.owns(slot) && n.epoch > newest {
-				master, newest = node, n.epoch
+			// What a node says of itself counts.
+			if n.id == c.id[node] && slices.Contains(n.flags, "master") {
+				claims[node] = n
 			}
 		}
 	}
-	return master
+	return func(slot int) (master *Server) {
+		// Of two that claim a slot, one has slept through its own replacement, and
+		// the newer epoch wins.
+		newest := -1
+		for node, n := range claims {
+			if n.owns(slot) && n.epoch > newest {
+				master, newest = node, n.epoch
+			}
+		}
+		return master
+	}
 }
 
 // Masters waits until the cluster is ready and returns the addresses of its masters. They

@@ -99,14 +99,25 @@ func (p *Peer) Seen() (events []time.Time, refused int) {
 	return slices.Clone(p.events), p.refused
 }
 
-// Used returns the share of the limit that was used from the Max-th request on: as many
-// may be sent at once.
-func (p *Peer) Used() float64 {
+// Used returns the share of the limit that was used from a window after the first request
+// until end: of Max, how many requests were in a window on average.
+func (p *Peer) Used(end time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.events) <= p.Max {
+	if len(p.events) == 0 {
 		return 0
 	}
-	first, last := p.events[p.Max-1], p.events[len(p.events)-1]
-	return float64(len(p.events)-p.Max) / float64(p.Max) * float64(p.Window) / float64(last.Sub(first))
+	begin := p.events[0].Add(p.Window)
+	var counted time.Duration
+	for _, e := range p.events {
+		from, to := e, e.Add(p.Window)
+		if from.Before(begin) {
+			from = begin
+		}
+		if to.After(end) {
+			to = end
+		}
+		counted += max(0, to.Sub(from))
+	}
+	return counted.Seconds() / float64(p.Max) / end.Sub(begin).Seconds()
 }

@@ -119,6 +119,9 @@ type Config struct {
 	// of the first one whose keys have different hash tags: at most twice. Nil:
 	// nobody wants to know.
 	Shared func(key, other string)
+	// Kept is called with the error because of which a charge of a call that was denied
+	// could not be given back.
+	Kept func(err error)
 	// Panicked is called with the value of a panic in the client.
 	Panicked func(value any)
 	// Beside is how much longer a call waits for limits in shadow mode that lie apart

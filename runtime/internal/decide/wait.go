@@ -7,6 +7,10 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
+// releasePause is how often a call that is held back asks whether somebody has released
+// its key.
+const releasePause = time.Second
+
 // Pause returns how long a denied call waits before it is decided again, and
 // whether every limit that denied it allows that wait. A queue has taken the wait
 // into account already. It returns 0 if the call waits for permits only: nobody
@@ -27,7 +31,11 @@ func (c *Call) Pause() (time.Duration, bool) {
 		if t.RetryAfter > t.Wait || t.Algorithm == terms.Queue && !t.Blocked {
 			return 0, false
 		}
-		longest = max(longest, t.RetryAfter)
+		rest := t.RetryAfter
+		if t.Blocked && t.Holds {
+			rest = min(rest, releasePause)
+		}
+		longest = max(longest, rest)
 	}
 	return longest, true
 }

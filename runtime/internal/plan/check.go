@@ -22,16 +22,14 @@ func (r *Rule) Check(max, cost int64) error {
 		return fmt.Errorf("burst %d is not between 0 and %d", r.Burst, int64(spec.MaxCount))
 	case r.Wait < 0:
 		return fmt.Errorf("wait %v is negative", r.Wait)
-	case r.Hold && (r.Way == Concurrency || r.Lease != 0):
-		return fmt.Errorf("only a rule without a Lease that is no %v can have a Hold: give the calls that are to be held back a limit of their own", Concurrency)
 	case max > 0 && float64(r.Capacity(max))*float64(r.Window.Microseconds()) > terms.MaxDrain*float64(max):
 		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, r.Window)
 	case r.Coarse < 0:
 		return fmt.Errorf("buckets are not between 1 and %d", spec.MaxBuckets)
-	case r.Resolution|r.Block|r.Lease == 0:
+	case r.Resolution|r.Block|r.Lease == 0 && !r.Hold:
 		return nil
 	}
-	fit := spec.Rule{Algorithm: r.Way.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease}
+	fit := spec.Rule{Algorithm: r.Way.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Hold: r.Hold}
 	return fit.Check()
 }
 

@@ -142,9 +142,11 @@ func (r *Router) retryHalfMoved(ctx context.Context, op script.Operation, calls 
 
 // giveBack gives back what was charged for calls that are not admitted. It has the
 // timeout to itself, since the context may have ended. If Redis fails just now
-// the part stays charged until it leaves the window; the decisions stand.
+// the part stays charged until it leaves the window, as its Remaining says; the
+// decisions stand. It is not tried again, since it may have been given back.
 func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 	var settled []terms.Call
+	var parts []*terms.Charge
 	for i := range calls {
 		if calls[i].Err == nil && calls[i].Admitted() {
 			continue
@@ -153,13 +155,20 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 			if c := &calls[i].Charges[j]; c.At != 0 {
 				back := *c
 				back.GiveBack()
-				settled = append(settled, terms.Call{Charges: []terms.Charge{back}})
-				c.Remaining += c.Cost
+				settled, parts = append(settled, terms.Call{Charges: []terms.Charge{back}}), append(parts, c)
 				c.At, c.Mark, c.Delay = 0, 0, 0
 			}
 		}
 	}
-	if len(settled) > 0 {
-		_ = r.Decide(context.WithoutCancel(ctx), script.Settle, settled, clock.Now())
+	if len(settled) == 0 {
+		return
+	}
+	err := r.Decide(context.WithoutCancel(ctx), script.Settle, settled, clock.Now())
+	for i, c := range parts {
+		if err := cmp.Or(err, settled[i].Err); err != nil {
+			r.cfg.Kept(err)
+		} else {
+			c.Remaining += c.Cost
+		}
 	}
 }

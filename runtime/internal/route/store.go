@@ -127,18 +127,19 @@ func isEmpty(c terms.Call) bool { return len(c.Charges) == 0 }
 // none of them was. That a caller gave up is no failure.
 func (r *Router) count(err error, calls []terms.Call) error {
 	if err != nil {
-		r.countOne(err, max(1, len(calls)))
+		r.Count(err, max(1, len(calls)))
 		return err
 	}
 	for i := range calls {
 		if calls[i].Err != nil {
-			r.countOne(calls[i].Err, 1)
+			r.Count(calls[i].Err, 1)
 		}
 	}
 	return nil
 }
 
-func (r *Router) countOne(err error, calls int) {
+// Count tells of calls that were not decided for one reason.
+func (r *Router) Count(err error, calls int) {
 	if err == context.Canceled || err == context.DeadlineExceeded {
 		return
 	}

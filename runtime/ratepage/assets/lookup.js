@@ -1,6 +1,6 @@
 // What is left for a key.
 
-import { $, bar, count, duration, el, tag } from "./dom.js";
+import { $, bar, clock, count, duration, el, tag } from "./dom.js";
 import { get } from "./api.js";
 import { holds, run } from "./detail.js";
 import { named, names } from "./rules.js";
@@ -65,15 +65,18 @@ function resultOf(limit, { key }) {
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
     fact("Remaining", `${count(limit.remaining)} of ${count(limit.limit)}`),
     fact("Whole again", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "now"),
-    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}`)));
-  if (limit.blocked) box.append(el("div", { class: "tags" }, tag("blocked", "blocked")));
+    limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));
   return box;
 }
 
 function verdict(limit) {
   if (!limit.counted) return ["No limit counts this key: it is switched off.", null];
-  if (limit.blocked) return ["Blocked", true];
+  switch (limit.blocked_by) {
+    case "peer": return ["Held back, since the peer has asked for it", true];
+    case "rule": return ["Blocked by the rule, since it was refused", true];
+    case "override": return ["Never admitted: blocked by an override", true];
+  }
   if (limit.shadow && limit.remaining <= 0) return ["Over its limit, and admitted: the rule is in shadow mode", null];
   if (limit.allowed) return ["The next call is admitted", null];
   return [limit.retry_after_ms === null ? "Never admitted" : "The next call is refused", true];
@@ -90,7 +93,7 @@ function actionsOf({ rule, key }) {
     }
   } }, text);
   return el("div", { class: "row result" },
-    button("reset", "Reset"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Take allowance back"),
+    button("reset", "Reset"), named(rule)?.hold && button("release", "Release"), button("block", "Block", true), button("unblock", "Unblock"), button("allow", "Allow"), button("unallow", "Take allowance back"),
     context.actions.includes("block") && el("label", {}, "For", hold));
 }
 

@@ -11,7 +11,7 @@ const recent = 5; // seconds that a rate is the mean of
 let rules = [];
 let shown = page;
 let calls = new Map(); // name -> seconds of [admitted, denied, shadow, undecided]
-let waiting = new Map(); // name -> calls that wait now
+let waits = new Map(); // name -> what its calls wait for now
 let rows = new Map(); // rule -> its row
 let sorted = 0;
 let context = { actions: [] };
@@ -53,7 +53,7 @@ export function refresh() {
 // add takes a second of calls in.
 export function add(list, seconds) {
   const now = new Map(list.map((r) => [r.name, r.n.map((n) => n / seconds)]));
-  waiting = new Map(list.filter((r) => r.waiting).map((r) => [r.name, r.waiting]));
+  waits = new Map(list.filter((r) => r.waiting || r.held_ms).map((r) => [r.name, waitText(r)]));
   for (const name of now.keys()) if (!calls.has(name)) calls.set(name, []);
   for (const [name, past] of calls) {
     past.push(now.get(name) ?? [0, 0, 0, 0]);
@@ -166,8 +166,7 @@ function newRow(rule) {
         cells.tags.replaceChildren(...tagsOf(now));
         if (more.draw(now)) drawn = text;
       }
-      const n = waiting.get(now.name) ?? 0;
-      setText(cells.wait, n === 0 ? "" : n === 1 ? "1 call waits" : `${count(n)} calls wait`);
+      setText(cells.wait, waits.get(now.name) ?? "");
       number(cells.ok, mean(now.name, 0, recent), "");
       number(cells.no, refused(now, recent), now.mode === "shadow" ? "shade" : "hot");
       number(cells.un, mean(now.name, 3, recent), "worry");
@@ -175,6 +174,11 @@ function newRow(rule) {
     },
   };
   return row;
+}
+
+function waitText({ waiting: n, held_ms: held }) {
+  const calls = n && (n === 1 ? "1 call waits" : `${count(n)} calls wait`);
+  return [held && `held back for ${duration(held)}`, calls].filter(Boolean).join(", ");
 }
 
 function number(cell, n, hot) {

@@ -14,10 +14,10 @@ import (
 // A Case is a method with limits. Each of its expressions is a function of the
 // parameters and results, which gives its value.
 type Case struct {
-	Text                               string
-	When, Key, Cost, Max, Settle, Deny func() any
-	Refund, Lenient                    func() any
-	Call                               func(*runtime.Limiter) error
+	Text                                     string
+	When, Key, Cost, Max, Settle, Hold, Deny func() any
+	Refund, Lenient                          func() any
+	Call                                     func(*runtime.Limiter) error
 }
 
 var trace []string
@@ -120,6 +120,7 @@ type result struct {
 	applies, invalid   bool
 	key, returned      string
 	cost, max, settled int64
+	held               int64
 
 	faults, panics bool
 	evaluated      int
@@ -131,9 +132,9 @@ func (r *result) String() string {
 	case !r.applies:
 		return "not limited"
 	case r.invalid:
-		return fmt.Sprint("invalid, settled ", r.settled)
+		return fmt.Sprint("invalid, settled ", r.settled, ", held ", r.held)
 	}
-	return fmt.Sprintf("key %s, cost %d, max %d, settled %d, returned %s", r.key, r.cost, r.max, r.settled, r.returned)
+	return fmt.Sprintf("key %s, cost %d, max %d, settled %d, held %d, returned %s", r.key, r.cost, r.max, r.settled, r.held, r.returned)
 }
 
 // expected evaluates the expressions in plain Go.
@@ -180,12 +181,13 @@ func (c *Case) expected() *result {
 			}
 		}, func() {})
 	}
+	value(c.Hold, func(v any) { r.held = max(0, reflect.ValueOf(v).Int()) }, func() {})
 	return r
 }
 
 // observed says what the limiter has been asked.
 func (c *Case) observed(l *runtime.Limiter, o outcome) *result {
-	r := &result{settled: -1}
+	r := &result{settled: -1, held: int64(l.Held)}
 	for _, limit := range l.Taken {
 		if limit.Rule.Name == "plain" {
 			continue

@@ -18,6 +18,7 @@ type Rule struct {
 	Name, Source, Prefix string
 	Window               time.Duration
 	Max                  int64
+	Hold                 bool
 }
 
 func (r *Rule) Limit(key *Key) Limit { return Limit{Rule: r, Key: key, Cost: 1, Settled: -1} }
@@ -60,6 +61,7 @@ type Limiter struct {
 	Refuses bool
 	Taken   []Limit
 	Later   []Limit
+	Held    time.Duration
 }
 
 func (l *Limiter) Enabled() bool     { return true }
@@ -76,3 +78,5 @@ func (l *Limiter) Take(_ context.Context, limits ...Limit) (Decision, error) {
 func (l *Limiter) SettleLater(_ context.Context, _ Decision, limits ...Limit) {
 	l.Later = append(l.Later, limits...)
 }
+
+func (l *Limiter) HoldOff(_ context.Context, _ Limit, d time.Duration) { l.Held = max(0, d) }

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/effort"
+)
+
+func TestMain(m *testing.M) {
+	if runJob() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestParts wants every part to be as it should be, in short windows. A busy machine delays
+// requests for longer than delays are measured to differ, so the margin is long, and how
+// much of the limit is used is for the command to say.
+func TestParts(t *testing.T) {
+	c := config{replicas: 8, callers: 3, most: 48, window: 4 * time.Second, margin: time.Second,
+		lasts: effort.Choose(10*time.Second, time.Minute)}
+	steady, ok := ask(c, steadies, regexp.MustCompile(""), len(steadies))
+	happened, ok2 := ask(c, incidents, regexp.MustCompile(""), len(incidents))
+	write(t.Output(), c, steady)
+	writeIncidents(t.Output(), c, happened)
+	if !ok || !ok2 {
+		t.Error("see what is said above")
+	}
+}

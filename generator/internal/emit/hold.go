@@ -1,0 +1,23 @@
+package emit
+
+import (
+	"github.com/dave/jennifer/jen"
+	"github.com/rategen/rategen/generator/internal/expr"
+)
+
+// holdOff adds what has the results of the call hold calls back, where the time for that
+// can be evaluated.
+func (a *admission) holdOff() {
+	for _, l := range a.limits {
+		if l.Hold == nil {
+			continue
+		}
+		var applies []header
+		if l.applies != "" {
+			applies = within(nil, plain(l.applies))
+		}
+		a.add(a.evaluable(l.Hold.Lower(expr.Facts{}), applies, func() []jen.Code {
+			return []jen.Code{a.limiter.Clone().Dot("HoldOff").Call(a.ctx, jen.Op(l.place), jen.Op(a.text(l.Hold, a.names)))}
+		})...)
+	}
+}

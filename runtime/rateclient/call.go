@@ -1,0 +1,98 @@
+package rateclient
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A Call is a request that was admitted. It is nil for one that no pattern fits.
+type Call struct {
+	transport *Transport
+	peer      *peer
+	deadline  time.Time // for its turn
+	charged   time.Time // not after that
+	keys      [runtime.MaxLimits - 1]runtime.Key
+	name      string  // of the first key
+	share     float64 // of the limits: the smallest
+	settle    *charge // for Settle; nil if nobody can call it
+}
+
+// A charge is what a request was charged.
+type charge struct {
+	limits   []runtime.Limit // none: nothing
+	decision runtime.Decision
+}
+
+type callKey struct{}
+
+// WithCall returns a context for one request, and its call, which is there when a
+// [Transport] has admitted it: to [Call.Settle] it. If the request is sent again, it is the
+// last one's.
+func WithCall(ctx context.Context) (context.Context, *Call) {
+	c := &Call{settle: new(charge)}
+	return context.WithValue(ctx, callKey{}, c), c
+}
+
+// Answered obeys what the peer has answered. It is called once, when the answer begins.
+func (c *Call) Answered(ctx context.Context, a Answer) {
+	if c != nil && c.transport != nil {
+		c.heed(ctx, a, time.Now())
+	}
+}
+
+// Settle makes what the request really cost its charge, for instance when a model has said
+// how many tokens it has used. There is a cost for each limit of the peer, in their order;
+// below 0, or missing: what was charged stays. Settle returns at once, and counts once. See
+// [runtime.Limiter.SettleLater]. It is for calls of [WithCall], and does nothing if the
+// request was not admitted.
+func (c *Call) Settle(ctx context.Context, costs ...int64) {
+	if c == nil || c.settle == nil || len(c.settle.limits) == 0 {
+		return
+	}
+	limits := c.settle.limits
+	for i, cost := range costs {
+		if cost >= 0 && i < len(c.peer.limits) {
+			limits[i] = limits[i].WithSettled(cost)
+		}
+	}
+	c.settle.limits = nil
+	c.transport.limiter.SettleLater(ctx, c.settle.decision, limits...)
+}
+
+// take charges the limits of the request once. With s it is known what a peer has said
+// about the first key; nil: nothing.
+func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
+	var all [runtime.MaxLimits]runtime.Limit
+	c.charged = time.Now()
+	limits, margin := all[:0], c.peer.spread.margin()
+	for i, l := range c.peer.limits {
+		limit := l.rule(margin).Limit(&c.keys[i])
+		if l.Cost != nil {
+			limit = limit.WithCost(l.Cost(r))
+		}
+		if l.Most > 0 || l.Share != nil {
+			limit = limit.WithMax(l.max(c.keys[i].String(), l.share(r), c.charged))
+		}
+		limits = append(limits, limit)
+	}
+	if s.isPaced(c.charged) {
+		limits = append(limits, c.peer.limits[0].pace.Limit(&c.keys[0]))
+	}
+	d, err := c.transport.limiter.Take(r.Context(), limits...)
+	if err == nil && c.settle != nil {
+		*c.settle = charge{slices.Clone(limits), d}
+	}
+	return d, err
+}
+
+// hold blocks the first key in the store.
+func (c *Call) hold(ctx context.Context, d time.Duration) error {
+	return c.transport.limiter.Hold(ctx, c.rule().Limit(&c.keys[0]), d)
+}
+
+// rule returns the rule of the first limit, which answers hold back and calls wait by.
+func (c *Call) rule() *runtime.Rule { return &c.peer.limits[0].rules[0] }

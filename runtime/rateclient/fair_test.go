@@ -1,0 +1,95 @@
+package rateclient_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rateclient"
+)
+
+// A farStore is a store that is some time away.
+type farStore struct {
+	terms.Store
+	away time.Duration // half a trip, at least
+}
+
+func (s farStore) Take(ctx context.Context, calls []terms.Call) error {
+	time.Sleep(s.away + rand.N(time.Millisecond))
+	defer time.Sleep(s.away + rand.N(time.Millisecond))
+	return s.Store.Take(ctx, calls)
+}
+
+// TestNoneStarves has eight replicas that want more than the limit, of which one has more
+// callers, and one is far from Redis. Each is served all the time, whether requests leave
+// the window one by one, as after a hold, or all at once, when who is far has few chances.
+func TestNoneStarves(t *testing.T) {
+	const replicas, most, window, windows = 8, 100, 10 * time.Second, 20
+	for _, c := range []struct {
+		evenly  bool
+		away    time.Duration
+		callers int // of the first replica
+		least   int // that each is served, of about 250, or 170 beside one with many callers
+	}{
+		{true, 0, 3, 125}, {true, 0, 30, 125},
+		{true, 10 * time.Millisecond, 3, 100}, {true, 10 * time.Millisecond, 30, 100},
+		{true, 50 * time.Millisecond, 3, 20}, {true, 50 * time.Millisecond, 30, 20},
+		{false, 0, 3, 125}, {false, 0, 30, 85},
+		{false, 10 * time.Millisecond, 3, 20}, {false, 10 * time.Millisecond, 30, 20},
+		{false, 50 * time.Millisecond, 3, 1}, {false, 50 * time.Millisecond, 30, 1},
+	} {
+		t.Run(fmt.Sprint(c.evenly, c.away, c.callers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				shared := runtime.NewMemoryStore(runtime.WithClock(time.Now)) // like Redis: as of the decision
+				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: most}, Margin: -1}}
+				ctx, cancel := context.WithCancel(t.Context())
+				refuse := c.evenly
+				var mu sync.Mutex
+				var served [replicas]int
+				var wg sync.WaitGroup
+				for i := range replicas {
+					store, callers := farStore{Store: shared}, 3
+					switch i {
+					case 0:
+						callers = c.callers
+					case replicas - 1:
+						store.away = c.away
+					}
+					s := &service{answer: func(*http.Request) (int, map[string]string) {
+						time.Sleep(time.Millisecond + rand.N(49*time.Millisecond))
+						mu.Lock()
+						defer mu.Unlock()
+						if refuse {
+							refuse = false
+							return 429, map[string]string{"Retry-After": "1"}
+						}
+						served[i]++
+						return 200, nil
+					}}
+					transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
+					for range callers {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								_, _ = get(ctx, transport, "http://a.test/")
+							}
+						})
+					}
+				}
+				time.Sleep(windows * window)
+				cancel()
+				wg.Wait()
+				if t.Logf("served %v", served); slices.Min(served[:]) < c.least {
+					t.Errorf("replicas were served %v times, want at least %d", served, c.least)
+				}
+			})
+		})
+	}
+}
