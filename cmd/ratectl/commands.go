@@ -34,8 +34,8 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
 		},
 		{
-			name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", flags: []string{"parts", "n"},
-			long:  "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
+			name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", flags: []string{"parts", "yes", "n"},
+			long:  "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Asks for confirmation, since the peer may mind. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: release,
 		},
 		{
