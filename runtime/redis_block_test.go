@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -187,75 +186,6 @@ func TestBlockWithoutMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	denied(true)
-}
-
-// TestBlockInSharedTrips wants, of equal calls that are decided as one, those that
-// there is room for admitted and the others blocked, each told what it would be
-// told alone.
-func TestBlockInSharedTrips(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t)
-	for _, block := range []time.Duration{time.Minute, 300 * time.Hour} {
-		for name, rule := range blockingRules(100*time.Hour, 51) {
-			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
-			sharedTripsWithBlock(t, server, client, name, rule)
-		}
-	}
-}
-
-func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.Client, name string, rule *runtime.Rule) {
-	const callers, cost, most = 60, 2, 51
-	store := runtime.NewRedisStore(client, patient)
-	call := func(cost int64) []rawstore.Call {
-		return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
-	}
-	if err := rawstore.On(store).Peek(t.Context(), call(1)); err != nil {
-		t.Fatal(err)
-	}
-	server.Pause()
-	var mu sync.Mutex
-	var left []int64
-	blocked := 0
-	var wait sync.WaitGroup
-	for range callers {
-		wait.Go(func() {
-			calls := call(cost)
-			if err := errors.Join(rawstore.On(store).Take(t.Context(), calls), calls[0].Err); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			r := calls[0].Charges[0].Result
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case r.Allowed && !r.Blocked && r.At > 0 && r.RetryAfter == 0:
-				left = append(left, r.Remaining)
-			case !r.Allowed && r.Blocked && r.At == 0 && r.Remaining == 0 && r.RetryAfter > rule.Block-time.Second*30 && r.ResetAfter >= r.RetryAfter:
-				blocked++
-			default:
-				t.Errorf("%s: got %+v", name, r)
-			}
-		})
-	}
-	time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
-	server.Resume()
-	wait.Wait()
-	var want []int64
-	for n := int64(1); n < most; n += cost {
-		want = append(want, n)
-	}
-	slices.Sort(left)
-	if diff := cmp.Diff(want, left); diff != "" || blocked != callers-most/cost {
-		t.Errorf("%s: %d blocked; left after each admitted call (-want +got):\n%s", name, blocked, diff)
-	}
-	peeked := call(cost)
-	if err := rawstore.On(store).Peek(t.Context(), peeked); err != nil {
-		t.Fatal(err)
-	}
-	longest := peeked[0].Charges[0].ResetAfter
-	if ttl := client.PTTL(t.Context(), rule.Prefix).Val(); ttl < longest-time.Second || ttl > longest+2*time.Second {
-		t.Errorf("%s: the key expires in %v, want %v or a little more", name, ttl, longest)
-	}
 }
 
 // testBlockInParts wants a call whose keys lie on several masters to block where
