@@ -123,9 +123,7 @@ func TestOrderOfArrival(t *testing.T) {
 			sequence = append(sequence, []rawstore.Call{{Charges: charges}})
 		}
 		// Two calls that do nothing are under way, so that all others wait.
-		if err := rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}))
 		server.Pause()
 		var wait sync.WaitGroup
 		for flying := range 2 {
@@ -136,9 +134,7 @@ func TestOrderOfArrival(t *testing.T) {
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
-				if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
-					t.Error(err)
-				}
+				ok(t, errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err))
 			})
 			eventually(t, "a call waits", func() bool { return store.Waiting() > i })
 		}
@@ -149,9 +145,7 @@ func TestOrderOfArrival(t *testing.T) {
 		wait.Wait()
 		for i, calls := range sequence {
 			charges := slices.Clone(calls[0].Charges)
-			if err := rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}))
 			for j, want := range charges {
 				if got := calls[0].Charges[j]; got.Allowed != want.Allowed || got.Remaining != want.Remaining {
 					t.Errorf("%s: call %d %q at cost %d: got %t with %d left, want %t with %d", name, i,

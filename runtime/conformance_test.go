@@ -77,9 +77,7 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 	store := runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute))
 	store.SetScript(change)
 	set := func() {
-		if err := expireAll.Run(ctx, client, []string{runtime.ClockKey}, now, storetest.Prefix(t)+"*").Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, expireAll.Run(ctx, client, []string{runtime.ClockKey}, now, storetest.Prefix(t)+"*").Err())
 	}
 	set()
 	return storetest.Subject{

@@ -176,15 +176,11 @@ func TestPackedRefused(t *testing.T) {
 			rule.Window = 1000 * time.Hour
 			log := newLog(t, client, rule)
 			log.fill(rule, 16_500)
-			if err := refuse(t.Context(), client); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, refuse(t.Context(), client))
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
 				calls := single(rule, log.key, runtime.MaxLogCost)
-				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(log.subject.Store).Take(t.Context(), calls))
 				if calls[0].Err == nil {
 					charged += runtime.MaxLogCost
 				}
@@ -295,9 +291,7 @@ func TestPackedBroken(t *testing.T) {
 				if peek {
 					do = rawstore.On(subject.Store).Peek
 				}
-				if err := do(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, do(t.Context(), calls))
 				if calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType {
 					t.Errorf("%s, max %d: got %+v, %v", name, max, calls[0].Charges[0].Result, calls[0].Err)
 				}

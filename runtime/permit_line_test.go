@@ -240,9 +240,7 @@ func TestLineOfAnyCallers(t *testing.T) {
 				}
 			}
 			for _, k := range []string{"0", "1"} {
-				if got := left(t, limiters[0], permitRule(max).Limit(key(k))); got != max {
-					t.Errorf("seed %d: %d of %d left", seed, got, max)
-				}
+				wantLeft(t, limiters[0], permitRule(max).Limit(key(k)), max)
 			}
 		})
 	}

@@ -21,9 +21,7 @@ import (
 // how many arguments the scripts had.
 func executed(t *testing.T, client *redis.Client, args *argumentCount, do func()) (calls map[string]int, arguments int) {
 	t.Helper()
-	if err := client.ConfigResetStat(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigResetStat(t.Context()).Err())
 	args.n = 0
 	do()
 	calls, known := map[string]int{}, rights(t) // the client has commands of its own
@@ -147,9 +145,7 @@ func TestBlockExpiry(t *testing.T) {
 			lives("without an expiry")
 			client.Expire(ctx, onlyKey(t, client, rule.Prefix), 30*time.Second)
 			lives("with one that is too early")
-			if err := limiter.Reset(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, limiter.Reset(ctx, limit))
 		}
 	}
 }
@@ -178,13 +174,9 @@ func TestBlockWithoutMemory(t *testing.T) {
 		}
 	}
 	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
 	denied(false)
-	if err := client.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigSet(ctx, "maxmemory", "0").Err())
 	denied(true)
 }
 
@@ -215,9 +207,7 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
 		}
 	}
-	if err := limiter.Reset(ctx, rules[1].Limit(key("k"))); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, limiter.Reset(ctx, rules[1].Limit(key("k"))))
 	if _, err := limiter.Take(ctx, all...); err != nil {
 		t.Errorf("after a reset: %v", err)
 	}
@@ -292,9 +282,7 @@ func TestEndedBlockExpires(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
-		if err := rawstore.On(store).Settle(t.Context(), charged.Charges); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(store).Settle(t.Context(), charged.Charges))
 		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {
 			t.Errorf("%s: %q lives for ever", name, client.Dump(t.Context(), name).Val())
 		}

@@ -46,9 +46,7 @@ func TestRuns(t *testing.T) {
 				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
 			}
 			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
-			if err := rawstore.On(store).Take(ctx, calls); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, rawstore.On(store).Take(ctx, calls))
 			for i := range calls {
 				r := &calls[i].Charges[0].Result
 				if left[i] < 0 {
@@ -102,9 +100,7 @@ func TestLifetime(t *testing.T) {
 				}
 				if i%20 == 8 { // what is left is whole again long before
 					c.Cost = 401
-					if err := rawstore.On(subject.Store).Settle(ctx, calls[0].Charges); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, rawstore.On(subject.Store).Settle(ctx, calls[0].Charges))
 					continue
 				}
 				lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
@@ -149,9 +145,7 @@ func TestRaisedMember(t *testing.T) {
 	subject := injected(t, client, nil)
 	key := storetest.Prefix(t)
 	raised := subject.Now() + rule.Window.Microseconds() + 1_000_001
-	if err := client.ZAdd(ctx, key, redis.Z{Score: float64(subject.Now()), Member: raised}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ZAdd(ctx, key, redis.Z{Score: float64(subject.Now()), Member: raised}).Err())
 	subject.Advance(rule.Window + time.Second)
 	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
 	must(t, subject.Store, take, calls)
@@ -252,13 +246,9 @@ func TestBucketRounding(t *testing.T) {
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
 	at := now.Add(time.Minute).UnixMicro()
-	if err := client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err())
 	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
-	if err := rawstore.On(store).Take(ctx, calls); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rawstore.On(store).Take(ctx, calls))
 	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
 		t.Errorf("got %+v, %v; want it admitted with nothing left", r, calls[0].Err)
 	}

@@ -254,9 +254,7 @@ func TestHungScaler(t *testing.T) {
 			t.Errorf("closed after %v: %v", took, err)
 		}
 		answer <- 0.5
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	})
 }
 

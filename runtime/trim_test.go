@@ -33,9 +33,7 @@ func TestTrim(t *testing.T) {
 			redisKey := storetest.Prefix(t)
 			for i := range 50 {
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: 3}}}}
-				if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(subject.Store).Take(ctx, calls))
 				if !calls[0].Charges[0].Allowed {
 					t.Fatalf("got %+v", calls[0].Charges[0])
 				}
@@ -78,9 +76,7 @@ func TestTrimInStretch(t *testing.T) {
 	}{{10, 9, 9, 1}, {990, 1, 10, 0}, {10, 4, 15, 5}, {-5, 1, 15, 4}, {6, 4, 10, 0}} {
 		subject.Advance(step.after * time.Millisecond)
 		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: step.cost}}}}
-		if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(subject.Store).Take(ctx, calls))
 		if r := calls[0].Charges[0].Result; !r.Allowed || r.Remaining != step.left {
 			t.Fatalf("got %+v, want %d left", r, step.left)
 		}
@@ -105,17 +101,13 @@ func TestLongLog(t *testing.T) {
 				return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: 200, Cost: cost}}}}
 			}
 			for range 100 {
-				if err := rawstore.On(subject.Store).Take(t.Context(), call(1)); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(subject.Store).Take(t.Context(), call(1)))
 				subject.Advance(time.Microsecond)
 			}
 			subject.Advance(time.Second - 101*time.Microsecond)
 			for left := int64(100); left <= 200; left++ {
 				calls := call(1)
-				if err := rawstore.On(subject.Store).Peek(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(subject.Store).Peek(t.Context(), calls))
 				if got := calls[0].Charges[0].Remaining; got != left {
 					t.Fatalf("%d left, want %d", got, left)
 				}
@@ -199,9 +191,7 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 		for i := range times {
 			times[i] = begin + int64(i)
 		}
-		if err := client.Set(t.Context(), key, packedLog(times, events/10), 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.Set(t.Context(), key, packedLog(times, events/10), 0).Err())
 		return
 	}
 	const piece = 2000
@@ -213,9 +203,7 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 			args = append(args, at, at)
 		}
 		// One by one, or a busy Redis has no time to read before the client gives up.
-		if err := client.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.Do(t.Context(), args...).Err())
 	}
 }
 
@@ -447,9 +435,7 @@ func TestForeignNumbers(t *testing.T) {
 			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
 				client.Set(t.Context(), log.key, value, 0)
 				calls := single(rule, log.key, 1)
-				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(log.subject.Store).Take(t.Context(), calls))
 				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
 					t.Errorf("%x: got %+v, %v", value, calls[0].Charges[0].Result, calls[0].Err)
 				}
