@@ -38,7 +38,7 @@ func TestPackedRead(t *testing.T) {
 	rule.Window = time.Hour
 	ranges := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`)
 	for _, spare := range []int{400, 1000, 4000} {
-		log := newLog(t, client, rule)
+		log := newLog(t, client)
 		value := packedLog(times(log.subject.Now(), events), spare)
 		client.Set(t.Context(), log.key, value, 0)
 		log.subject.Advance(rule.Window - time.Microsecond) // none has left
@@ -105,7 +105,7 @@ func TestPackedEmpty(t *testing.T) {
 func TestPackedShrinks(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	log := newLog(t, client, packedRule(10_500))
+	log := newLog(t, client)
 	rule := packedRule(10_500)
 	log.fill(rule, 2_000)
 	if n := client.StrLen(t.Context(), log.key).Val(); n > 2_000*7*9/8+700 {
@@ -135,7 +135,7 @@ func TestPackedLarge(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	rule := packedRule(30_000)
 	rule.Window = time.Hour
-	log := newLog(t, client, rule)
+	log := newLog(t, client)
 	for _, step := range []struct {
 		events int64 // in all
 		bytes  float64
@@ -174,7 +174,7 @@ func TestPackedRefused(t *testing.T) {
 			client := redistest.Start(t).Client(t)
 			rule := packedRule(200_000) // 1.4 MB
 			rule.Window = 1000 * time.Hour
-			log := newLog(t, client, rule)
+			log := newLog(t, client)
 			log.fill(rule, 16_500)
 			ok(t, refuse(t.Context(), client))
 			charged := int64(16_500)
@@ -311,7 +311,7 @@ func TestPackedEdges(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for _, events := range []int64{19, 20, 21, 60, 130} {
 		for _, step := range []int64{1, 3, 9, 50} {
-			log := newLog(t, client, packedRule(0))
+			log := newLog(t, client)
 			few, many := packedRule(60), packedRule(events+70)
 			begin := log.subject.Now()
 			if events <= few.Max {
