@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,70 +18,65 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// TestSharedTrips has many callers of one key gather while the server is
-// paused, so that they are decided together, and wants them to be told what
-// they would be one after the other.
+// together makes n calls while the server is paused, so that most are decided together.
+func together(server *redistest.Server, n int, call func(i int)) {
+	server.Pause()
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() { call(i) })
+	}
+	time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
+	server.Resume()
+	wait.Wait()
+}
+
+// TestSharedTrips has many callers of one key be decided together, and wants them to be
+// told what they would be one after the other: those that there is room for are admitted,
+// and the others denied, or blocked for as long as the key then lives.
 func TestSharedTrips(t *testing.T) {
 	t.Parallel()
-	const callers, cost, most = 60, 2, 50
+	const callers, cost, most = 60, 2, 51
 	server := redistest.Start(t)
-	for name, rule := range serverRules(time.Hour, most) {
-		var count commands
-		own := server.Client(t)
-		own.AddHook(&count)
-		own.Ping(context.Background())
-		store := runtime.NewRedisStore(own, patient)
-		call := func() []rawstore.Call {
-			return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
-		}
-		if err := rawstore.On(store).Peek(context.Background(), call()); err != nil {
-			t.Fatal(err)
-		}
-		count.sent()
-
-		server.Pause()
-		var mu sync.Mutex
-		var left []int64
-		denied := 0
-		var wait sync.WaitGroup
-		for range callers {
-			wait.Go(func() {
-				calls := call()
-				if err := errors.Join(rawstore.On(store).Take(context.Background(), calls), calls[0].Err); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-				r := calls[0].Charges[0].Result
+	client := server.Client(t)
+	for _, block := range []time.Duration{0, time.Minute, 300 * time.Hour} {
+		for name, rule := range serverRules(100*time.Hour, most) {
+			if block > 0 && rule.Algorithm == runtime.Concurrency {
+				continue
+			}
+			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
+			store := runtime.NewRedisStore(client, patient)
+			must(t, store, peek, single(rule, rule.Prefix, 1))
+			var mu sync.Mutex
+			var left []int64
+			denied := 0
+			together(server, callers, func(int) {
+				c, err := try(store, take, single(rule, rule.Prefix, cost))
+				r := c.Result
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
-				case r.Allowed && r.At > 0 && r.RetryAfter == 0 && r.ResetAfter > 0:
+				case err == nil && r.Allowed && !r.Blocked && r.At > 0 && r.RetryAfter == 0 && r.ResetAfter > 0:
 					left = append(left, r.Remaining)
-				case !r.Allowed && r.At == 0 && r.RetryAfter > 0 && r.ResetAfter >= r.RetryAfter && r.Remaining == 0:
+				case err == nil && !r.Allowed && r.Blocked == (block > 0) && r.At == 0 && r.RetryAfter > block-30*time.Second && r.RetryAfter > 0 &&
+					r.ResetAfter >= r.RetryAfter && (r.Remaining == 0 || r.Remaining == 1 && block == 0):
 					denied++
 				default:
-					t.Errorf("%s: got %+v", name, r)
+					t.Errorf("%s, block %v: got %+v, %v", name, block, r, err)
 				}
 			})
-		}
-		time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
-		server.Resume()
-		wait.Wait()
-
-		var want []int64
-		for n := int64(0); n < most; n += cost {
-			want = append(want, n)
-		}
-		slices.Sort(left)
-		if diff := cmp.Diff(want, left); diff != "" || denied != callers-most/cost {
-			t.Errorf("%s: %d denied; left after each admitted call (-want +got):\n%s", name, denied, diff)
-		}
-		trips := 0
-		for _, sent := range count.sent() {
-			if strings.HasPrefix(sent, "eval") {
-				trips++
+			var want []int64
+			for n := int64(1); n < most; n += cost {
+				want = append(want, n)
+			}
+			slices.Sort(left)
+			if diff := cmp.Diff(want, left); diff != "" || denied != callers-most/cost {
+				t.Errorf("%s, block %v: %d denied; left after each admitted call (-want +got):\n%s", name, block, denied, diff)
+			}
+			whole := must(t, store, peek, single(rule, rule.Prefix, cost)).ResetAfter
+			if ttl := client.PTTL(t.Context(), rule.Prefix).Val(); ttl < whole-time.Second || ttl > whole+2*time.Second {
+				t.Errorf("%s, block %v: the key expires in %v, want %v or a little more", name, block, ttl, whole)
 			}
 		}
-		t.Logf("%s: %d calls on %d trips", name, callers, trips)
 	}
 }
 
@@ -129,9 +123,7 @@ func TestOrderOfArrival(t *testing.T) {
 			sequence = append(sequence, []rawstore.Call{{Charges: charges}})
 		}
 		// Two calls that do nothing are under way, so that all others wait.
-		if err := rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}))
 		server.Pause()
 		var wait sync.WaitGroup
 		for flying := range 2 {
@@ -142,9 +134,7 @@ func TestOrderOfArrival(t *testing.T) {
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
-				if err := errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err); err != nil {
-					t.Error(err)
-				}
+				ok(t, errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err))
 			})
 			eventually(t, "a call waits", func() bool { return store.Waiting() > i })
 		}
@@ -155,9 +145,7 @@ func TestOrderOfArrival(t *testing.T) {
 		wait.Wait()
 		for i, calls := range sequence {
 			charges := slices.Clone(calls[0].Charges)
-			if err := rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}))
 			for j, want := range charges {
 				if got := calls[0].Charges[j]; got.Allowed != want.Allowed || got.Remaining != want.Remaining {
 					t.Errorf("%s: call %d %q at cost %d: got %t with %d left, want %t with %d", name, i,

@@ -85,9 +85,7 @@ func TestBlock(t *testing.T) {
 						t.Errorf("each: got %+v", o)
 					}
 				}
-				if err := one.Reset(ctx, limit); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, one.Reset(ctx, limit))
 				if _, err := one.Take(ctx, limit.WithCost(10)); err != nil {
 					t.Errorf("after a reset: %v", err)
 				}
@@ -257,9 +255,7 @@ func TestInvalidBlock(t *testing.T) {
 			if errors.Is(err, runtime.ErrInvalidLimit) != (test.want != "") || test.want != "" && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v: block %v, wait %v: got %v", algorithm, test.block, test.wait, err)
 			}
-			if err := limiter.Reset(t.Context(), rule.Limit(nil)); err != nil {
-				t.Error(err)
-			}
+			ok(t, limiter.Reset(t.Context(), rule.Limit(nil)))
 		}
 	}
 	permits := &runtime.Rule{Name: "p", Window: time.Second, Max: 5, Algorithm: runtime.Concurrency, Block: time.Hour}
@@ -283,9 +279,7 @@ func TestBlockHasKeysOfItsOwn(t *testing.T) {
 					t.Errorf("%s: block %v: %v", name, rule.Block, err)
 				}
 			}
-			if _, err := limiter.Take(t.Context(), plain.Limit(key)); !errors.Is(err, runtime.ErrLimited) {
-				t.Errorf("%s: got %v, want a denial", name, err)
-			}
+			denied(t, limiter, plain.Limit(key))
 		}
 	}
 }

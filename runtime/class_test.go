@@ -36,9 +36,7 @@ type classCase struct {
 func config(pairs ...string) func(*testing.T, *redistest.Server, *redis.Client) {
 	return func(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 		for i := 0; i < len(pairs); i += 2 {
-			if err := admin.ConfigSet(context.Background(), pairs[i], pairs[i+1]).Err(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, admin.ConfigSet(context.Background(), pairs[i], pairs[i+1]).Err())
 		}
 	}
 }
@@ -50,9 +48,7 @@ func script(text string) []runtime.RedisOption {
 // command is a cause that sends the server a command.
 func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
 	return func(t *testing.T, _ *redistest.Server, admin *redis.Client) {
-		if err := admin.Do(context.Background(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, admin.Do(context.Background(), args...).Err())
 	}
 }
 
@@ -105,9 +101,7 @@ func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
 func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
 	config("repl-diskless-sync-delay", "0")(t, master, master.Client(t)) // it waits for others, for 5 seconds
 	host, port, _ := net.SplitHostPort(master.Addr)
-	if err := admin.Do(context.Background(), "REPLICAOF", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, admin.Do(context.Background(), "REPLICAOF", host, port).Err())
 }
 
 // TestErrorClasses has real servers fail in every way and wants each failure to
@@ -184,9 +178,7 @@ func TestErrorClassOfConnection(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
 	client := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
-	if err := client.Ping(context.Background()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.Ping(context.Background()).Err())
 	proxy.CutReplies()
 	wantClass(t, client, runtime.ClassConnection, false, []runtime.RedisOption{patient})
 	_ = client.Close()

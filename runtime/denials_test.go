@@ -81,9 +81,7 @@ func TestDenialMemory(t *testing.T) {
 	if _, err := limiter.Take(ctx, limit.WithCost(1)); !errors.Is(err, runtime.ErrLimited) {
 		t.Fatalf("11 of 10 are charged: got %v, want a denial", err)
 	}
-	if err := limiter.Reset(ctx, limit); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, limiter.Reset(ctx, limit))
 	mustTake(limit.WithCost(10))
 }
 
@@ -98,9 +96,7 @@ func TestDenialMemoryEnds(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 1}
 	limit := rule.Limit(nil)
 	taken(t, limiter, limit)
-	if _, err := limiter.Take(ctx, limit); !errors.Is(err, runtime.ErrLimited) {
-		t.Fatal(err)
-	}
+	denied(t, limiter, limit)
 	if err := other.Reset(ctx, limit); err != nil { // which limiter does not hear of
 		t.Fatal(err)
 	}
@@ -193,9 +189,7 @@ func TestDenialRenewed(t *testing.T) {
 
 	// What somebody else has reset meanwhile is found by the one that asks, and
 	// from then on by all.
-	if err := client.Del(ctx, "denials:").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.Del(ctx, "denials:").Err())
 	for {
 		if _, err := limiter.Take(ctx, limit); err == nil {
 			break
@@ -273,9 +267,7 @@ func TestDenialsOfEach(t *testing.T) {
 					t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
 				}
 			}
-			if _, err := limiter.Take(t.Context(), limits[round]); !errors.Is(err, runtime.ErrLimited) {
-				t.Fatalf("alone: got %v", err)
-			}
+			denied(t, limiter, limits[round])
 		}
 	}
 	t.Run("killed", func(t *testing.T) {
@@ -287,9 +279,7 @@ func TestDenialsOfEach(t *testing.T) {
 		client := server.Client(t)
 		check(t, runtime.New(runtime.NewRedisStore(client, timeout, forgetful), quiet), func() {
 			for i := range 3 {
-				if err := client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
 			}
 		}, 3)
 	})

@@ -151,9 +151,7 @@ func TestCrowdOnFrozenRedis(t *testing.T) {
 		client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
 		conn := client.Conn()
 		defer conn.Close()
-		if err := conn.Ping(context.Background()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, conn.Ping(context.Background()).Err())
 		crowd(t, client, calls)
 	})
 	t.Run("gone", func(t *testing.T) {

@@ -328,3 +328,27 @@ func refunded(t testing.TB, l *runtime.Limiter, d runtime.Decision, limits ...ru
 		t.Fatal(err)
 	}
 }
+
+// ok wants no error.
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantLeft wants a limit to have that much left.
+func wantLeft(t testing.TB, l *runtime.Limiter, limit runtime.Limit, want int64) {
+	t.Helper()
+	if got := left(t, l, limit); got != want {
+		t.Errorf("%d left, want %d", got, want)
+	}
+}
+
+// wantPassing wants so many of n calls to be admitted.
+func wantPassing(t testing.TB, l *runtime.Limiter, limit runtime.Limit, n, want int) {
+	t.Helper()
+	if got := passing(t, l, limit, n); got != want {
+		t.Errorf("%d of %d calls admitted, want %d", got, n, want)
+	}
+}

@@ -32,9 +32,7 @@ func TestHold(t *testing.T) {
 				limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
 				taken(t, other, limit, free)
 				for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
-					if err := one.Hold(ctx, limit, time.Hour); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, one.Hold(ctx, limit, time.Hour))
 					for _, l := range []*runtime.Limiter{other, one} {
 						if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
 							t.Fatalf("retry after %v, want the rest of an hour", rest)
@@ -43,9 +41,7 @@ func TestHold(t *testing.T) {
 							t.Fatalf("another key: %v", err)
 						}
 					}
-					if err := end(ctx, limit); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, end(ctx, limit))
 					if _, err := one.Take(ctx, limit); err != nil {
 						t.Fatalf("when the hold has ended: %v", err)
 					}
@@ -123,16 +119,12 @@ func TestHoldAndWait(t *testing.T) {
 				limiter := inMemory()
 				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}
 				limit := rule.Limit(nil)
-				if err := limiter.Hold(ctx, limit, 2*time.Second); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, limiter.Hold(ctx, limit, 2*time.Second))
 				start := time.Now()
 				if _, err := limiter.Take(ctx, limit); err != nil || time.Since(start) != 2*time.Second {
 					t.Errorf("%v after %v, want it admitted after 2s", err, time.Since(start))
 				}
-				if err := limiter.Hold(ctx, limit, 6*time.Second); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, limiter.Hold(ctx, limit, 6*time.Second))
 				start = time.Now()
 				var limited *runtime.LimitedError
 				if _, err := limiter.Take(ctx, limit); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != 6*time.Second || time.Since(start) != 0 {

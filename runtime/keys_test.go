@@ -59,15 +59,9 @@ func TestParseKeyFindsTheCount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d, err := limiter.Peek(t.Context(), rule.Limit(parsed)); err != nil || d.Remaining != 4 {
-			t.Errorf("key %q: %d remaining, %v, want 4", key, d.Remaining, err)
-		}
-		if err := limiter.Reset(t.Context(), rule.Limit(parsed)); err != nil {
-			t.Error(err)
-		}
-		if d, err := limiter.Peek(t.Context(), rule.Limit(key)); err != nil || d.Remaining != 5 {
-			t.Errorf("key %q after its reset: %d remaining, %v, want 5", key, d.Remaining, err)
-		}
+		wantLeft(t, limiter, rule.Limit(parsed), 4)
+		ok(t, limiter.Reset(t.Context(), rule.Limit(parsed)))
+		wantLeft(t, limiter, rule.Limit(key), 5)
 	}
 }
 
@@ -264,12 +258,8 @@ func TestRulesWithoutPrefix(t *testing.T) {
 				t.Errorf("%s, %d: got %+v, %v", name, i, d, err)
 			}
 		}
-		if err := limiter.Reset(ctx, search.Limit(key("ann"))); err != nil {
-			t.Error(err)
-		}
-		if d, err := limiter.Peek(ctx, login.Limit(key("ann"))); err != nil || d.Remaining != 2 {
-			t.Errorf("%s: after the reset of another rule: got %+v, %v", name, d, err)
-		}
+		ok(t, limiter.Reset(ctx, search.Limit(key("ann"))))
+		wantLeft(t, limiter, login.Limit(key("ann")), 2)
 	}
 	for _, key := range []string{"rate_limit:login:ann", "rate_limit:a:b:", "rate_limit:a%3Ab:"} {
 		if n := server.Client(t).Exists(ctx, key).Val(); n != 1 {
@@ -324,9 +314,7 @@ func TestSameKey(t *testing.T) {
 					t.Errorf("left %d and %d", n, o)
 				}
 				refunded(t, limiter, d, limits...)
-				if n := left(t, limiter, limits[0]); n != 20 {
-					t.Errorf("left %d when it was given back", n)
-				}
+				wantLeft(t, limiter, limits[0], 20)
 				// The lower max holds.
 				low := []runtime.Limit{from.Limit(key("low")), to.Limit(key("low")).WithMax(4)}
 				first, second := taken(t, limiter, low...), taken(t, limiter, low...)
@@ -341,9 +329,7 @@ func TestSameKey(t *testing.T) {
 				one := []runtime.Limit{from.Limit(key("one")).WithMax(1), to.Limit(key("one")).WithMax(1)}
 				d = taken(t, limiter, one...)
 				refunded(t, limiter, d, one...)
-				if n := left(t, limiter, one[0]); n != 1 {
-					t.Errorf("left %d of one", n)
-				}
+				wantLeft(t, limiter, one[0], 1)
 				if _, err := limiter.Take(t.Context(), from.Limit(key("one")), to.Limit(key("one")).WithCost(21)); !errors.Is(err, runtime.ErrCostExceedsLimit) {
 					t.Errorf("above the max: %v", err)
 				}
@@ -368,7 +354,5 @@ func TestSameKeyOfOtherTerms(t *testing.T) {
 			t.Errorf("change %d: %v", i, err)
 		}
 	}
-	if got := left(t, limiter, one.Limit(nil)); got != 5 {
-		t.Errorf("left %d", got)
-	}
+	wantLeft(t, limiter, one.Limit(nil), 5)
 }

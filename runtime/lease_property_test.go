@@ -213,7 +213,7 @@ var leasedRules = map[string]runtime.Rule{
 // No window ever holds more than max, whatever the lease, the load, the number of
 // processes, the network and the clocks are.
 func TestLeaseNeverExceeds(t *testing.T) {
-	trials := few(8)
+	trials := 8
 	if os.Getenv("RATEGEN_TEST_FULL") != "" {
 		trials = 300
 	}

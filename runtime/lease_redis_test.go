@@ -63,9 +63,7 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 				admitted, refunded = admitted-1, refunded+1
 			}
 		}
-		if err := limiter.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, limiter.Close())
 		if left := limiter.Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
 			t.Errorf("it held %d units, and %d after Close", held, left)
 		}

@@ -82,9 +82,7 @@ func leaseTest(t *testing.T, test func(t *testing.T, s *leasedStore, l *runtime.
 		s := newLeasedStore()
 		l := runtime.New(s, append(opts, quiet)...)
 		test(t, s, l)
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, l.Close())
 	})
 }
 
@@ -141,9 +139,7 @@ func TestLeaseEnds(t *testing.T) {
 				t.Fatalf("%d used and %d leased: %d left", used, units, roomIn(t, s, limit))
 			}
 			if close {
-				if err := l.Close(); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, l.Close())
 			} else {
 				time.Sleep(rule.Lease)
 			}
@@ -286,9 +282,7 @@ func TestLeaseResetAndPeek(t *testing.T) {
 		limit := rule.Limit(key("k"))
 		heat(t, l, limit)
 		_, units := l.Leases()
-		if d, err := l.Peek(ctx, limit); err != nil || d.Remaining != roomIn(t, s, limit)+units {
-			t.Errorf("peek: got %+v, %v with %d units", d, err, units)
-		}
+		wantLeft(t, l, limit, roomIn(t, s, limit)+units)
 		// The rest of the limit goes to somebody else.
 		greedy := runtime.New(s.MemoryStore, quiet)
 		for range rule.Max {
@@ -300,9 +294,7 @@ func TestLeaseResetAndPeek(t *testing.T) {
 		if d, err := l.Peek(ctx, limit.WithCost(units+1)); err != nil || d.Allowed || d.RetryAfter <= 0 {
 			t.Errorf("peek at more than the lease: got %+v, %v", d, err)
 		}
-		if err := l.Reset(ctx, limit); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, l.Reset(ctx, limit))
 		synctest.Wait()
 		if _, units := l.Leases(); units != 0 || roomIn(t, s, limit) != rule.Max {
 			t.Errorf("after a reset: %d units, %d left", units, roomIn(t, s, limit))
@@ -449,9 +441,7 @@ func TestLeaseShorterThanTrip(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, l.Close())
 		if n := s.charged.Load(); admitted.Load() != 20_000 || n > 22_500 {
 			t.Errorf("%d calls were admitted, and %d charged", admitted.Load(), n)
 		}

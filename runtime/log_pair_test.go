@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -38,23 +39,37 @@ type log struct {
 	subject storetest.Subject
 }
 
-func newLog(t *testing.T, client *redis.Client, rule *runtime.Rule) *log {
+func newLog(t *testing.T, client *redis.Client) *log {
 	subject := injected(t, client, nil)
 	l := &log{t, client, storetest.Prefix(t), runtime.NewMemoryStore(), subject}
 	l.memory.SetClock(subject.Now)
 	return l
 }
 
+// eachLog tries a log of each rule for which only is true, or of all.
+func eachLog(t *testing.T, rules map[string]*runtime.Rule, only func(*runtime.Rule) bool, try func(*testing.T, *log, *runtime.Rule)) {
+	t.Helper()
+	client := redistest.Start(t).Client(t)
+	for name, rule := range rules {
+		if only == nil || only(rule) {
+			t.Run(name, func(t *testing.T) { try(t, newLog(t, client), rule) })
+		}
+	}
+}
+
+func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCounter }
+
+// lives returns how long the key lives.
+func (l *log) lives() time.Duration {
+	return expireTime(l.Context(), l.client, l.key) - time.Duration(l.subject.Now())*time.Microsecond
+}
+
 // decide wants both stores to say the same, and returns it.
-func (l *log) decide(do func(rawstore.Store, context.Context, []rawstore.Call) error, rule *runtime.Rule, cost int64) terms.Result {
+func (l *log) decide(do operation, rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
 	var results []terms.Result
 	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
-		calls := single(rule, l.key, cost)
-		if err := do(rawstore.On(store), l.Context(), calls); err != nil || calls[0].Err != nil {
-			l.Fatal(err, calls[0].Err)
-		}
-		results = append(results, calls[0].Charges[0].Result)
+		results = append(results, must(l, store, do, single(rule, l.key, cost)).Result)
 	}
 	if results[0] != results[1] {
 		l.Fatalf("cost %d: in memory %+v, in Redis %+v", cost, results[0], results[1])
@@ -65,7 +80,7 @@ func (l *log) decide(do func(rawstore.Store, context.Context, []rawstore.Call) e
 // take wants a charge to be admitted and to leave so much.
 func (l *log) take(rule *runtime.Rule, cost, left int64) terms.Result {
 	l.Helper()
-	r := l.decide(rawstore.Store.Take, rule, cost)
+	r := l.decide(take, rule, cost)
 	if !r.Allowed || r.Remaining != left {
 		l.Fatalf("cost %d: got %+v, want %d left", cost, r, left)
 	}
@@ -75,15 +90,16 @@ func (l *log) take(rule *runtime.Rule, cost, left int64) terms.Result {
 // peek returns what a call would find.
 func (l *log) peek(rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
-	return l.decide(rawstore.Store.Peek, rule, cost)
+	return l.decide(peek, rule, cost)
 }
 
-// refund gives back what was charged at a time.
-func (l *log) refund(rule *runtime.Rule, cost, at int64) {
+// refund gives back a charge that had a result.
+func (l *log) refund(rule *runtime.Rule, cost int64, r terms.Result) {
 	l.Helper()
-	charges := []rawstore.Charge{{Rule: rule, Key: []byte(l.key), Max: rule.Max, Cost: cost, Result: terms.Result{At: at}}}
-	if err := errors.Join(rawstore.On(l.memory).Settle(l.Context(), charges), rawstore.On(l.subject.Store).Settle(l.Context(), charges)); err != nil {
-		l.Fatal(err)
+	c := chargeOf(rule, l.key, cost)
+	c.At, c.Mark = r.At, r.Mark
+	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
+		ok(l, rawstore.On(store).Settle(l.Context(), []rawstore.Charge{c}))
 	}
 }
 
@@ -101,7 +117,7 @@ func (l *log) fill(rule *runtime.Rule, n int64) {
 	l.Helper()
 	for left := n; left > 0; left -= runtime.MaxLogCost {
 		cost := min(left, runtime.MaxLogCost)
-		l.decide(rawstore.Store.Take, rule, cost)
+		l.decide(take, rule, cost)
 		l.subject.Advance(time.Microsecond)
 	}
 }

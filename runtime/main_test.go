@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		_ = parallel.Value.Set(strconv.Itoa(perProcessor() * goruntime.GOMAXPROCS(0)))
 	}
 	if checks := flag.Lookup("rapid.checks"); !effort.Full() && checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set(strconv.Itoa(few(12)))
+		_ = checks.Value.Set(strconv.Itoa(effort.Few(12)))
 	}
 	goleak.VerifyTestMain(m,
 		// It dials once a second while a pool's dials fail, and sees only then

@@ -138,17 +138,13 @@ func TestMemoryStoreConflict(t *testing.T) {
 		return rawstore.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
 	}
 	store := runtime.NewMemoryStore()
-	if err := rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}))
 	calls := []rawstore.Call{
 		{Charges: []rawstore.Charge{charge(bucket, "k")}},
 		{Charges: []rawstore.Charge{charge(log, "other"), charge(bucket, "k")}},
 		{Charges: []rawstore.Charge{charge(log, "k")}},
 	}
-	if err := rawstore.On(store).Take(ctx, calls); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rawstore.On(store).Take(ctx, calls))
 	const want = `the key of rule "bucket" holds the state of another algorithm`
 	for i, call := range calls[:2] {
 		if call.Err == nil || call.Err.Error() != want {

@@ -65,7 +65,7 @@ func TestMutations(t *testing.T) {
 			if !strings.Contains(script, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
 			}
-			if every := (len(mutations) + len(clockMutations)) / few(sample); !effort.Full() && i%every != 0 {
+			if every := (len(mutations) + len(clockMutations)) / effort.Few(sample); !effort.Full() && i%every != 0 {
 				return
 			}
 			out, err := runMutated(t, m)

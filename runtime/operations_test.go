@@ -54,9 +54,7 @@ func TestTakeEach(t *testing.T) {
 	}
 	// An outcome can be refunded by itself.
 	refunded(t, limiter, outcomes[5].Decision, b.Limit(key("k")).WithCost(4))
-	if d, err := limiter.Peek(ctx, b.Limit(key("k"))); err != nil || d.Remaining != 4 {
-		t.Errorf("after the refund: got %+v, %v, want 4 left", d, err)
-	}
+	wantLeft(t, limiter, b.Limit(key("k")), 4)
 	if got := limiter.TakeEach(ctx); len(got) != 0 {
 		t.Errorf("no limits: got %v", got)
 	}
@@ -81,9 +79,7 @@ func TestRefundSeveralLimits(t *testing.T) {
 			if rule == hidden {
 				k = nil
 			}
-			if d, err := limiter.Peek(ctx, rule.Limit(k)); err != nil || d.Remaining != want[i] {
-				t.Errorf("%s: got %+v, %v, want %d left", rule.Name, d, err, want[i])
-			}
+			wantLeft(t, limiter, rule.Limit(k), want[i])
 		}
 	}
 	first := taken(t, limiter, limits...)
@@ -122,9 +118,7 @@ func TestContextCancelledBefore(t *testing.T) {
 		if o := limiter.TakeEach(ctx, limit)[0]; o.Err != context.Canceled {
 			t.Errorf("%v: take each: got %+v", policy, o)
 		}
-		if d, err := limiter.Peek(context.Background(), limit); err != nil || d.Remaining != 1 {
-			t.Errorf("%v: something was charged: %+v, %v", policy, d, err)
-		}
+		wantLeft(t, limiter, limit, 1)
 	}
 }
 

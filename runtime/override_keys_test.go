@@ -43,12 +43,8 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 	}
 	refunded(t, limiter, outcomes[0].Decision, user("acme", "a"))
 	for range 2 {
-		if got := passing(t, limiter, user("acme", "a"), 10); got != 6 {
-			t.Errorf("%d admitted, want 6", got)
-		}
-		if err := limiter.Reset(ctx, user("acme", "a")); err != nil {
-			t.Error(err)
-		}
+		wantPassing(t, limiter, user("acme", "a"), 10, 6)
+		ok(t, limiter.Reset(ctx, user("acme", "a")))
 	}
 	for _, ev := range told.all() {
 		if ev.Rule != "r" {
@@ -90,9 +86,7 @@ func TestOverrideKeysAreScaled(t *testing.T) {
 				t.Errorf("%s, %s: %d admitted, want %d percent of %d", name, id, got, test.part, whole)
 			}
 		}
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	}
 }
 
@@ -127,13 +121,9 @@ func TestKeyPattern(t *testing.T) {
 		pattern := key(text).Pattern()
 		limiter := inMemory(overridden(one(runtime.Override{Keys: keys{pattern: maximum(7)}})))
 		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {
-			if n := left(t, limiter, rule.Limit(key(other))); n != want {
-				t.Errorf("pattern %q of %q: key %q has a limit of %d, want %d", pattern, text, other, n, want)
-			}
+			wantLeft(t, limiter, rule.Limit(key(other)), want)
 		}
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	}
 }
 
@@ -180,9 +170,7 @@ func TestOverrideKeysMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes are held, want at most %d", name, held, most)
 		}
 		goruntime.KeepAlive(overrides)
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	}
 }
 

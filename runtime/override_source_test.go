@@ -33,9 +33,7 @@ func TestOverrideSourcePanics(t *testing.T) {
 		defer limiter.Close()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if got := passing(t, limiter, (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5}).Limit(nil), 10); got != 1 {
-			t.Errorf("%d admitted, want 1", got)
-		}
+		wantPassing(t, limiter, (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5}).Limit(nil), 10, 1)
 		if panics.Load() != 3 || refused.Load() != 3 {
 			t.Errorf("told of %d panics and %d overrides", panics.Load(), refused.Load())
 		}
@@ -129,9 +127,7 @@ func TestClose(t *testing.T) {
 		var closing sync.WaitGroup
 		for range 3 {
 			closing.Go(func() {
-				if err := limiter.Close(); err != nil {
-					t.Error(err)
-				}
+				ok(t, limiter.Close())
 			})
 		}
 		closing.Wait()

@@ -66,9 +66,7 @@ func TestOverrides(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4}
 				limiter, board := following(t)
-				if got := passing(t, limiter, rule.Limit(key("before")), 10); got != 4 {
-					t.Errorf("before: %d admitted, want 4", got)
-				}
+				wantPassing(t, limiter, rule.Limit(key("before")), 10, 4)
 				board.put(test.to)
 				for id, want := range test.want {
 					limit := rule.Limit(key(id))
@@ -77,17 +75,13 @@ func TestOverrides(t *testing.T) {
 					} else if d, err := limiter.Peek(t.Context(), limit); err != nil || want < 10 && d.Limit != int64(want) || d.Allowed != (want > 0) {
 						t.Errorf("%.20q: peek %+v, %v, want a limit of %d", id, d, err, want)
 					}
-					if got := passing(t, limiter, limit, 10); got != want {
-						t.Errorf("%.20q: %d admitted, want %d", id, got, want)
-					}
+					wantPassing(t, limiter, limit, 10, want)
 				}
 				if got, want := limiter.Enabled(), test.name != "all off"; got != want {
 					t.Errorf("enabled: %t, want %t", got, want)
 				}
 				board.put(runtime.Overrides{})
-				if got := passing(t, limiter, rule.Limit(key("after")), 10); got != 4 {
-					t.Errorf("after: %d admitted, want 4", got)
-				}
+				wantPassing(t, limiter, rule.Limit(key("after")), 10, 4)
 			})
 		})
 	}
@@ -123,9 +117,7 @@ func TestOverrideKeepsCounts(t *testing.T) {
 		defer limiter.Close()
 		limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}).Limit(key("a"))
 		for _, l := range []runtime.Limit{limit, other} {
-			if got := passing(t, limiter, l, 5); got != 2 {
-				t.Fatalf("%d admitted, want 2", got)
-			}
+			wantPassing(t, limiter, l, 5, 2)
 		}
 		for _, step := range steps {
 			board.set(of(step.of), nil)
@@ -287,13 +279,9 @@ func TestOverrideOfRuleMetLater(t *testing.T) {
 				calls.Go(func() { limiter.Take(context.Background(), late.Limit(nil), fine.Limit(nil)) })
 			}
 			calls.Wait()
-			if got := passing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10); got != want {
-				t.Errorf("%d admitted, want %d", got, want)
-			}
+			wantPassing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10, want)
 		}
-		if got := passing(t, limiter, late.Limit(key("k")), 10); got != 5 {
-			t.Errorf("%d admitted, want 5 as declared", got)
-		}
+		wantPassing(t, limiter, late.Limit(key("k")), 10, 5)
 		if n := refused.Load(); n != 1 {
 			t.Errorf("told %d times, want once", n)
 		}
@@ -355,9 +343,7 @@ func TestRulesWithoutEnd(t *testing.T) {
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow, Adaptive: always(1)}
 		limit := rule.Limit(runtime.NewKey().AddInt(i))
 		limiter.Measure(rule, time.Now())
-		if got := passing(t, limiter, limit, 2); got != 1 {
-			t.Fatalf("rule %d: %d admitted, want this process's half of 2", i, got)
-		}
+		wantPassing(t, limiter, limit, 2, 1)
 		if f := limiter.Factor(rule); f != 1 {
 			t.Fatalf("rule %d: factor %v", i, f)
 		}
@@ -386,9 +372,7 @@ func TestOverridesAreCopied(t *testing.T) {
 		for i, want := range []int{2, 3, 3, 3, 4} {
 			// A rule that is met for the first time takes its override as it was.
 			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5}
-			if got := passing(t, limiter, rule.Limit(runtime.NewKey().AddInt(int64(i))), 10); got != want {
-				t.Errorf("turn %d: %d admitted, want %d", i, got, want)
-			}
+			wantPassing(t, limiter, rule.Limit(runtime.NewKey().AddInt(int64(i))), 10, want)
 			if i < 4 {
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -428,12 +412,8 @@ func TestRefundAfterOverride(t *testing.T) {
 	defer limiter.Close()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
 	for range 2 {
-		if got := passing(t, limiter, rule.Limit(nil), 5); got != 3 {
-			t.Errorf("%d admitted, want 3", got)
-		}
-		if err := limiter.Reset(t.Context(), rule.Limit(nil)); err != nil {
-			t.Error(err)
-		}
+		wantPassing(t, limiter, rule.Limit(nil), 5, 3)
+		ok(t, limiter.Reset(t.Context(), rule.Limit(nil)))
 	}
 }
 
@@ -517,7 +497,5 @@ func TestOverridesRace(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if err := limiter.Close(); err != nil {
-		t.Error(err)
-	}
+	ok(t, limiter.Close())
 }

@@ -38,7 +38,7 @@ func TestPackedRead(t *testing.T) {
 	rule.Window = time.Hour
 	ranges := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`)
 	for _, spare := range []int{400, 1000, 4000} {
-		log := newLog(t, client, rule)
+		log := newLog(t, client)
 		value := packedLog(times(log.subject.Now(), events), spare)
 		client.Set(t.Context(), log.key, value, 0)
 		log.subject.Advance(rule.Window - time.Microsecond) // none has left
@@ -105,7 +105,7 @@ func TestPackedEmpty(t *testing.T) {
 func TestPackedShrinks(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	log := newLog(t, client, packedRule(10_500))
+	log := newLog(t, client)
 	rule := packedRule(10_500)
 	log.fill(rule, 2_000)
 	if n := client.StrLen(t.Context(), log.key).Val(); n > 2_000*7*9/8+700 {
@@ -135,7 +135,7 @@ func TestPackedLarge(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	rule := packedRule(30_000)
 	rule.Window = time.Hour
-	log := newLog(t, client, rule)
+	log := newLog(t, client)
 	for _, step := range []struct {
 		events int64 // in all
 		bytes  float64
@@ -174,17 +174,13 @@ func TestPackedRefused(t *testing.T) {
 			client := redistest.Start(t).Client(t)
 			rule := packedRule(200_000) // 1.4 MB
 			rule.Window = 1000 * time.Hour
-			log := newLog(t, client, rule)
+			log := newLog(t, client)
 			log.fill(rule, 16_500)
-			if err := refuse(t.Context(), client); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, refuse(t.Context(), client))
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
 				calls := single(rule, log.key, runtime.MaxLogCost)
-				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(log.subject.Store).Take(t.Context(), calls))
 				if calls[0].Err == nil {
 					charged += runtime.MaxLogCost
 				}
@@ -295,9 +291,7 @@ func TestPackedBroken(t *testing.T) {
 				if peek {
 					do = rawstore.On(subject.Store).Peek
 				}
-				if err := do(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, do(t.Context(), calls))
 				if calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType {
 					t.Errorf("%s, max %d: got %+v, %v", name, max, calls[0].Charges[0].Result, calls[0].Err)
 				}
@@ -317,7 +311,7 @@ func TestPackedEdges(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	for _, events := range []int64{19, 20, 21, 60, 130} {
 		for _, step := range []int64{1, 3, 9, 50} {
-			log := newLog(t, client, packedRule(0))
+			log := newLog(t, client)
 			few, many := packedRule(60), packedRule(events+70)
 			begin := log.subject.Now()
 			if events <= few.Max {

@@ -103,9 +103,7 @@ func TestPanicsAreContained(t *testing.T) {
 			if diff := cmp.Diff(want, counted(&panics)); diff != "" {
 				t.Errorf("panics (-want +got):\n%s", diff)
 			}
-			if err := limiter.Close(); err != nil {
-				t.Error(err)
-			}
+			ok(t, limiter.Close())
 		})
 	}
 }

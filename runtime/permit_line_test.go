@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -185,7 +186,7 @@ func TestLineBesideRate(t *testing.T) {
 // Whatever callers do there are never more permits than max, and none is lost.
 func TestLineOfAnyCallers(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(effort.Few(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			store := runtime.NewMemoryStore()
 			limiters := []*runtime.Limiter{runtime.New(store, quiet), runtime.New(pass{store}, quiet)}
@@ -240,9 +241,7 @@ func TestLineOfAnyCallers(t *testing.T) {
 				}
 			}
 			for _, k := range []string{"0", "1"} {
-				if got := left(t, limiters[0], permitRule(max).Limit(key(k))); got != max {
-					t.Errorf("seed %d: %d of %d left", seed, got, max)
-				}
+				wantLeft(t, limiters[0], permitRule(max).Limit(key(k)), max)
 			}
 		})
 	}

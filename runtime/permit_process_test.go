@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -118,7 +119,7 @@ func TestPermitProcesses(t *testing.T) {
 		return most
 	}
 	full := false
-	for seed := range uint64(few(20)) {
+	for seed := range uint64(effort.Few(20)) {
 		synctest.Test(t, func(t *testing.T) {
 			most := run(t, seed, true)
 			if full = full || most == max; most > max {

@@ -63,9 +63,7 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 			settled(t, limiter, c.decision, c.limit)
 			held -= c.cost
 		}
-		if got := left(t, limiter, limit); got != 400 {
-			t.Fatalf("%d of 400 left", got)
-		}
+		wantLeft(t, limiter, limit, 400)
 	}
 }
 
@@ -89,18 +87,12 @@ func TestPermitExpiry(t *testing.T) {
 	}
 	calls := charge(&shorter)
 	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
-		if err := do(ctx, calls); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, do(ctx, calls))
 		lives(1, 2*time.Second)
 	}
-	if err := rawstore.On(store).Take(ctx, charge(&longer)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rawstore.On(store).Take(ctx, charge(&longer)))
 	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
-		if err := do(ctx, calls); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, do(ctx, calls))
 		lives(time.Hour-time.Minute, time.Hour+time.Second)
 	}
 }
@@ -263,9 +255,7 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	for n := 0; n < tries && most <= int(wait/(60*time.Millisecond)); n++ {
 		other := onRedis(client)
 		count.sent()
-		if _, err := other.Take(t.Context(), rule.Limit(nil)); !errors.Is(err, runtime.ErrLimited) {
-			t.Errorf("got %v", err)
-		}
+		denied(t, other, rule.Limit(nil))
 		most = max(most, len(count.sent()))
 		_ = other.Close()
 	}

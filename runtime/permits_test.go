@@ -36,14 +36,10 @@ func TestPermitsAreHeld(t *testing.T) {
 				d := taken(t, limiter, two)
 				for minute := range 30 {
 					time.Sleep(time.Minute + time.Duration(minute)*time.Millisecond)
-					if got := left(t, limiter, limit); got != 3 {
-						t.Fatalf("%d left after %d minutes, want 3", got, minute)
-					}
+					wantLeft(t, limiter, limit, 3)
 				}
 				other := taken(t, limiter, limit.WithCost(3))
-				if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
-					t.Errorf("got %v", err)
-				}
+				denied(t, limiter, limit)
 				if diff := cmp.Diff(map[string]int64{"permits": 5}, limiter.InFlight()); diff != "" {
 					t.Errorf("in flight (-want +got):\n%s", diff)
 				}
@@ -51,15 +47,11 @@ func TestPermitsAreHeld(t *testing.T) {
 				if err := limiter.Settle(t.Context(), d, two); err != runtime.ErrSettled {
 					t.Errorf("settled twice: %v", err)
 				}
-				if got := left(t, limiter, limit); got != 2 {
-					t.Errorf("%d left, want 2", got)
-				}
+				wantLeft(t, limiter, limit, 2)
 				limiter.SettleLater(t.Context(), other, limit.WithCost(3))
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
-				if got := left(t, limiter, limit); got != 5 {
-					t.Errorf("%d left, want 5", got)
-				}
+				wantLeft(t, limiter, limit, 5)
 				if diff := cmp.Diff(map[string]int64{"permits": 0}, limiter.InFlight()); diff != "" {
 					t.Errorf("in flight (-want +got):\n%s", diff)
 				}
@@ -79,17 +71,11 @@ func TestPermitsLapse(t *testing.T) {
 		d := taken(t, limiter, limit)
 		taken(t, limiter, limit)
 		time.Sleep(time.Hour)
-		if err := limiter.Close(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, limiter.Close())
 		settled(t, limiter, d, limit)
-		if got := left(t, other, limit); got != 1 {
-			t.Errorf("%d left, want 1", got)
-		}
+		wantLeft(t, other, limit, 1)
 		time.Sleep(30 * time.Second)
-		if got := left(t, other, limit); got != 2 {
-			t.Errorf("%d left, want 2", got)
-		}
+		wantLeft(t, other, limit, 2)
 	})
 }
 
@@ -176,15 +162,11 @@ func TestReturnOvertakesRenewal(t *testing.T) {
 				d := taken(t, limiter, limit)
 				<-begun
 				settled(t, limiter, d, limit)
-				if got := left(t, limiter, limit); got != 1 {
-					t.Errorf("%d left after the return", got)
-				}
+				wantLeft(t, limiter, limit, 1)
 				<-executed
 				time.Sleep(test.freed)
 				synctest.Wait()
-				if got := left(t, limiter, limit); got != 1 {
-					t.Errorf("the permit is held %v after its late renewal, by nobody", test.freed)
-				}
+				wantLeft(t, limiter, limit, 1)
 			})
 		})
 	}
@@ -213,9 +195,7 @@ func TestReturnIsRepeated(t *testing.T) {
 			t.Errorf("%d in flight", got)
 		}
 		time.Sleep(12 * time.Second)
-		if got := left(t, limiter, limit); got != 1 {
-			t.Errorf("%d left two seconds after the store is well again", got)
-		}
+		wantLeft(t, limiter, limit, 1)
 		synctest.Wait()
 		if returns > 30 {
 			t.Errorf("%d returns in ten seconds", returns)
@@ -251,9 +231,7 @@ func TestRenewalIsRepeated(t *testing.T) {
 			broken.Store(false)
 			for range 20 {
 				time.Sleep(time.Second)
-				if got := left(t, limiter, limit); got != 0 {
-					t.Fatalf("%d left while the call runs", got)
-				}
+				wantLeft(t, limiter, limit, 0)
 			}
 		}
 	})
@@ -268,24 +246,16 @@ func TestResetOfPermits(t *testing.T) {
 		limit := permitRule(2).Limit(nil)
 		both := limit.WithCost(2)
 		first := taken(t, limiter, both)
-		if err := limiter.Reset(t.Context(), limit); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, limiter.Reset(t.Context(), limit))
 		second := taken(t, limiter, limit)
 		for range 100 {
 			time.Sleep(time.Second)
-			if got := left(t, limiter, limit); got != 1 {
-				t.Fatalf("%d left", got)
-			}
+			wantLeft(t, limiter, limit, 1)
 		}
 		settled(t, limiter, first, both)
-		if got := left(t, limiter, limit); got != 1 {
-			t.Errorf("%d left when a forgotten call has ended", got)
-		}
+		wantLeft(t, limiter, limit, 1)
 		settled(t, limiter, second, limit)
-		if got := left(t, limiter, limit); got != 2 {
-			t.Errorf("%d left at the end", got)
-		}
+		wantLeft(t, limiter, limit, 2)
 	})
 }
 
@@ -319,12 +289,8 @@ func TestPermitsBesideRates(t *testing.T) {
 	shadow.Name, shadow.Mode = "shadow", runtime.ModeShadow
 	all := []runtime.Limit{rate, permit, shadow.Limit(nil)}
 	d := taken(t, limiter, all...)
-	if _, err := limiter.Take(t.Context(), all...); !errors.Is(err, runtime.ErrLimited) {
-		t.Errorf("got %v", err)
-	}
-	if got := left(t, limiter, rate); got != 2 {
-		t.Errorf("a denied call left %d", got)
-	}
+	denied(t, limiter, all...)
+	wantLeft(t, limiter, rate, 2)
 	want := map[string]int64{"permits": 1, "shadow": 1}
 	if got := limiter.InFlight(); !maps.Equal(got, want) {
 		t.Errorf("in flight: %v", got)
@@ -371,15 +337,11 @@ func TestLocalPermits(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait() // a permit that is renewed while it is returned is back a little later
-			if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
-				t.Errorf("after an hour: %v", err)
-			}
+			denied(t, limiter, limit)
 			for i, d := range all {
 				settled(t, limiter, d, limit)
 				again := taken(t, limiter, limit)
-				if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
-					t.Errorf("after return %d: %v", i, err)
-				}
+				denied(t, limiter, limit)
 				settled(t, limiter, again, limit)
 				all[i] = taken(t, limiter, limit)
 			}
@@ -416,30 +378,20 @@ func TestPermitsFollowOverrides(t *testing.T) {
 		first, second := taken(t, limiter, limit), taken(t, limiter, limit)
 		override(runtime.Override{Max: new(int64(5))})
 		third := taken(t, limiter, limit)
-		if got := left(t, limiter, limit); got != 2 {
-			t.Errorf("%d of 5 left", got)
-		}
+		wantLeft(t, limiter, limit, 2)
 		override(runtime.Override{Max: new(int64(1))})
 		settled(t, limiter, first, limit)
-		if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) {
-			t.Errorf("got %v", err)
-		}
+		denied(t, limiter, limit)
 		off := false
 		override(runtime.Override{Enabled: &off})
 		free := taken(t, limiter, limit)
 		settled(t, limiter, free, limit)
 		settled(t, limiter, second, limit) // of a rule that is switched off by now
 		override(runtime.Override{})
-		if got := left(t, limiter, limit); got != 1 {
-			t.Errorf("%d of 2 left while one call runs", got)
-		}
+		wantLeft(t, limiter, limit, 1)
 		settled(t, limiter, third, limit)
-		if got := left(t, limiter, limit); got != 2 {
-			t.Errorf("%d of 2 left", got)
-		}
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		wantLeft(t, limiter, limit, 2)
+		ok(t, limiter.Close())
 	})
 }
 
@@ -459,9 +411,7 @@ func TestPermitsBehindCap(t *testing.T) {
 	if d, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) || d.Source != runtime.SourceProcess {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	if got := left(t, limiter, limit); got != 2 {
-		t.Errorf("%d left", got)
-	}
+	wantLeft(t, limiter, limit, 2)
 	limiter = inMemory(runtime.WithProcessCap(permitRule(1)))
 	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrInvalidLimit) {
 		t.Errorf("a cap of permits: %v", err)

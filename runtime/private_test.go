@@ -316,9 +316,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 			for rule := range strings.FieldsSeq(rules) {
 				args = append(args, rule)
 			}
-			if err := admin.Do(t.Context(), args...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, admin.Do(t.Context(), args...).Err())
 			admin.FlushAll(t.Context())
 			client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 			defer client.Close()
@@ -431,18 +429,14 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	}
 	file := func(name, text string) runtime.OverrideSource {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(path, []byte(text), 0o600))
 		return override.File(path)
 	}
 	hashes := 0
 	hash := func(fields ...string) runtime.OverrideSource {
 		hashes++
 		client, key := server.Client(t), fmt.Sprint("h", hashes)
-		if err := client.HSet(t.Context(), key, fields).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.HSet(t.Context(), key, fields).Err())
 		return override.Redis(client, key)
 	}
 	gone := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1"}))
@@ -484,9 +478,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 			if rejected == nil { // before the rule was known
 				rejected = <-told
 			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, l.Close())
 			w.find(t, "127.0.0.1")
 			if cause := errors.Unwrap(rejected); c.cause != "" && (cause == nil || !strings.Contains(cause.Error(), c.cause)) {
 				t.Errorf("the cause of %q is %v", rejected, cause)

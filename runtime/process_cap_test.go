@@ -105,9 +105,7 @@ func TestProcessCapGivesBack(t *testing.T) {
 							t.Fatalf("each: got %v, want %v", out.Err, test.err)
 						}
 					}
-					if got := passing(t, limiter, wide.Limit(key("other")), 10); got != 4-test.first {
-						t.Errorf("%d let through afterwards, want %d", got, 4-test.first)
-					}
+					wantPassing(t, limiter, wide.Limit(key("other")), 10, 4-test.first)
 				})
 			})
 		}
@@ -177,9 +175,7 @@ func TestProcessCapChanged(t *testing.T) {
 					}
 				}}))
 			defer limiter.Close()
-			if got := passing(t, limiter, wide.Limit(nil), 10); got != test.want {
-				t.Errorf("%d let through, want %d", got, test.want)
-			}
+			wantPassing(t, limiter, wide.Limit(nil), 10, test.want)
 			counts := map[runtime.Verdict]int{}
 			for _, v := range verdicts.all() {
 				counts[v]++
@@ -244,9 +240,7 @@ func TestProcessCapBesideNever(t *testing.T) {
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory(runtime.WithProcessCap(nil))
-	if got := passing(t, limiter, wide.Limit(nil), 10); got != 10 {
-		t.Errorf("%d let through", got)
-	}
+	wantPassing(t, limiter, wide.Limit(nil), 10, 10)
 }
 
 // No more than the cap are ever let through, and each of them is, however many

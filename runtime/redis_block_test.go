@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +21,7 @@ import (
 // how many arguments the scripts had.
 func executed(t *testing.T, client *redis.Client, args *argumentCount, do func()) (calls map[string]int, arguments int) {
 	t.Helper()
-	if err := client.ConfigResetStat(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigResetStat(t.Context()).Err())
 	args.n = 0
 	do()
 	calls, known := map[string]int{}, rights(t) // the client has commands of its own
@@ -148,9 +145,7 @@ func TestBlockExpiry(t *testing.T) {
 			lives("without an expiry")
 			client.Expire(ctx, onlyKey(t, client, rule.Prefix), 30*time.Second)
 			lives("with one that is too early")
-			if err := limiter.Reset(ctx, limit); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, limiter.Reset(ctx, limit))
 		}
 	}
 }
@@ -179,83 +174,10 @@ func TestBlockWithoutMemory(t *testing.T) {
 		}
 	}
 	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	if err := client.ConfigSet(ctx, "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
 	denied(false)
-	if err := client.ConfigSet(ctx, "maxmemory", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.ConfigSet(ctx, "maxmemory", "0").Err())
 	denied(true)
-}
-
-// TestBlockInSharedTrips wants, of equal calls that are decided as one, those that
-// there is room for admitted and the others blocked, each told what it would be
-// told alone.
-func TestBlockInSharedTrips(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t)
-	for _, block := range []time.Duration{time.Minute, 300 * time.Hour} {
-		for name, rule := range blockingRules(100*time.Hour, 51) {
-			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
-			sharedTripsWithBlock(t, server, client, name, rule)
-		}
-	}
-}
-
-func sharedTripsWithBlock(t *testing.T, server *redistest.Server, client *redis.Client, name string, rule *runtime.Rule) {
-	const callers, cost, most = 60, 2, 51
-	store := runtime.NewRedisStore(client, patient)
-	call := func(cost int64) []rawstore.Call {
-		return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(rule.Prefix), Max: most, Cost: cost}}}}
-	}
-	if err := rawstore.On(store).Peek(t.Context(), call(1)); err != nil {
-		t.Fatal(err)
-	}
-	server.Pause()
-	var mu sync.Mutex
-	var left []int64
-	blocked := 0
-	var wait sync.WaitGroup
-	for range callers {
-		wait.Go(func() {
-			calls := call(cost)
-			if err := errors.Join(rawstore.On(store).Take(t.Context(), calls), calls[0].Err); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			r := calls[0].Charges[0].Result
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case r.Allowed && !r.Blocked && r.At > 0 && r.RetryAfter == 0:
-				left = append(left, r.Remaining)
-			case !r.Allowed && r.Blocked && r.At == 0 && r.Remaining == 0 && r.RetryAfter > rule.Block-time.Second*30 && r.ResetAfter >= r.RetryAfter:
-				blocked++
-			default:
-				t.Errorf("%s: got %+v", name, r)
-			}
-		})
-	}
-	time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
-	server.Resume()
-	wait.Wait()
-	var want []int64
-	for n := int64(1); n < most; n += cost {
-		want = append(want, n)
-	}
-	slices.Sort(left)
-	if diff := cmp.Diff(want, left); diff != "" || blocked != callers-most/cost {
-		t.Errorf("%s: %d blocked; left after each admitted call (-want +got):\n%s", name, blocked, diff)
-	}
-	peeked := call(cost)
-	if err := rawstore.On(store).Peek(t.Context(), peeked); err != nil {
-		t.Fatal(err)
-	}
-	longest := peeked[0].Charges[0].ResetAfter
-	if ttl := client.PTTL(t.Context(), rule.Prefix).Val(); ttl < longest-time.Second || ttl > longest+2*time.Second {
-		t.Errorf("%s: the key expires in %v, want %v or a little more", name, ttl, longest)
-	}
 }
 
 // testBlockInParts wants a call whose keys lie on several masters to block where
@@ -285,9 +207,7 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
 		}
 	}
-	if err := limiter.Reset(ctx, rules[1].Limit(key("k"))); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, limiter.Reset(ctx, rules[1].Limit(key("k"))))
 	if _, err := limiter.Take(ctx, all...); err != nil {
 		t.Errorf("after a reset: %v", err)
 	}
@@ -362,9 +282,7 @@ func TestEndedBlockExpires(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
-		if err := rawstore.On(store).Settle(t.Context(), charged.Charges); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(store).Settle(t.Context(), charged.Charges))
 		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {
 			t.Errorf("%s: %q lives for ever", name, client.Dump(t.Context(), name).Val())
 		}

@@ -236,9 +236,7 @@ func TestGiveUp(t *testing.T) {
 		calls := single(rule, "give up", 1)
 		return errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err)
 	}
-	if err := take(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, take(context.Background()))
 	server.Pause()
 	defer server.Resume()
 	var leave, stay sync.WaitGroup
@@ -316,9 +314,7 @@ func TestForbiddenKey(t *testing.T) {
 	const callers, keys, most = 60, 20, 2
 	ctx := context.Background()
 	server := redistest.Start(t)
-	if err := server.Client(t).Do(ctx, "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, server.Client(t).Do(ctx, "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
 	store := runtime.NewRedisStore(client, patient, atOnce)

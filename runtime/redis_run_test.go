@@ -46,9 +46,7 @@ func TestRuns(t *testing.T) {
 				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
 			}
 			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
-			if err := rawstore.On(store).Take(ctx, calls); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, rawstore.On(store).Take(ctx, calls))
 			for i := range calls {
 				r := &calls[i].Charges[0].Result
 				if left[i] < 0 {
@@ -77,65 +75,46 @@ func TestRuns(t *testing.T) {
 // charge has set the expiry or has left it as it was.
 func TestLifetime(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(10*time.Second, 1000) {
-		t.Run(name, func(t *testing.T) {
-			subject := injected(t, client, nil)
-			key := storetest.Prefix(t)
-			for i := range 60 {
-				// From steps well within the slack to some of many seconds.
-				step := time.Duration(1+i*i*i%977) * time.Duration(1+i%13) * time.Millisecond
-				cost := int64(1)
-				if i%20 == 8 || i%20 == 9 {
-					step = time.Millisecond
-				}
-				subject.Advance(step)
-				if i%20 == 7 {
-					cost = 400
-				}
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: cost, Wait: rule.Wait}}}}
-				must(t, subject.Store, take, calls)
-				c := &calls[0].Charges[0]
-				if !c.Allowed {
-					continue
-				}
-				if i%20 == 8 { // what is left is whole again long before
-					c.Cost = 401
-					if err := rawstore.On(subject.Store).Settle(ctx, calls[0].Charges); err != nil {
-						t.Fatal(err)
-					}
-					continue
-				}
-				lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
-				if more := lives - c.ResetAfter; more < 0 || more > time.Second {
-					t.Errorf("charge %d: lives %v longer than the %v until it is whole again", i, more, c.ResetAfter)
-				}
+	eachLog(t, serverRules(10*time.Second, 1000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		for i := range 60 {
+			// From steps well within the slack to some of many seconds.
+			step, cost := time.Duration(1+i*i*i%977)*time.Duration(1+i%13)*time.Millisecond, int64(1)
+			if i%20 == 8 || i%20 == 9 {
+				step = time.Millisecond
 			}
-		})
-	}
+			if i%20 == 7 {
+				cost = 400
+			}
+			log.subject.Advance(step)
+			c := must(t, log.subject.Store, take, single(rule, log.key, cost))
+			if !c.Allowed {
+				continue
+			}
+			if i%20 == 8 { // what is left is whole again long before
+				c.Cost = 401
+				ok(t, rawstore.On(log.subject.Store).Settle(t.Context(), []rawstore.Charge{c}))
+				continue
+			}
+			if more := log.lives() - c.ResetAfter; more < 0 || more > time.Second {
+				t.Errorf("charge %d: lives %v longer than the %v until it is whole again", i, more, c.ResetAfter)
+			}
+		}
+	})
 }
 
 // TestLifetimeWhileBusy charges keys so often that most charges leave the expiry alone,
 // and wants every one to find a key that lives long enough.
 func TestLifetimeWhileBusy(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(200*time.Millisecond, 1000) {
-		t.Run(name, func(t *testing.T) {
-			subject := injected(t, client, nil)
-			key := storetest.Prefix(t)
-			for i := range 100 {
-				subject.Advance(7 * time.Millisecond)
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 1000, Cost: 1, Wait: rule.Wait}}}}
-				must(t, subject.Store, take, calls)
-				lives := expireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond
-				if more := lives - calls[0].Charges[0].ResetAfter; more < 0 || more > time.Second {
-					t.Fatalf("charge %d: lives %v longer than until it is whole again", i, more)
-				}
+	eachLog(t, serverRules(200*time.Millisecond, 1000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		for i := range 100 {
+			log.subject.Advance(7 * time.Millisecond)
+			c := must(t, log.subject.Store, take, single(rule, log.key, 1))
+			if more := log.lives() - c.ResetAfter; more < 0 || more > time.Second {
+				t.Fatalf("charge %d: lives %v longer than until it is whole again", i, more)
 			}
-		})
-	}
+		}
+	})
 }
 
 // TestRaisedMember charges a key whose only event has left the window, and whose
@@ -143,20 +122,13 @@ func TestLifetimeWhileBusy(t *testing.T) {
 // key.
 func TestRaisedMember(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
 	rule := serverRules(10*time.Second, 5)["log zset"]
-	subject := injected(t, client, nil)
-	key := storetest.Prefix(t)
-	raised := subject.Now() + rule.Window.Microseconds() + 1_000_001
-	if err := client.ZAdd(ctx, key, redis.Z{Score: float64(subject.Now()), Member: raised}).Err(); err != nil {
-		t.Fatal(err)
-	}
-	subject.Advance(rule.Window + time.Second)
-	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}}}
-	must(t, subject.Store, take, calls)
-	lives := expireTime(ctx, client, key) - time.Duration(subject.Now())*time.Microsecond
-	if lives < rule.Window || lives > rule.Window+time.Second {
+	log := newLog(t, redistest.Start(t).Client(t))
+	raised := log.subject.Now() + rule.Window.Microseconds() + 1_000_001
+	ok(t, log.client.ZAdd(t.Context(), log.key, redis.Z{Score: float64(log.subject.Now()), Member: raised}).Err())
+	log.subject.Advance(rule.Window + time.Second)
+	must(t, log.subject.Store, take, single(rule, log.key, 1))
+	if lives := log.lives(); lives < rule.Window || lives > rule.Window+time.Second {
 		t.Errorf("expires in %v, want about %v", lives, rule.Window)
 	}
 }
@@ -165,32 +137,18 @@ func TestRaisedMember(t *testing.T) {
 // see to it that the key outlives what the longer window counts.
 func TestRaisedWindow(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
-	store := runtime.NewRedisStore(client, patient, atOnce)
-	for name, rule := range serverRules(10*time.Second, 2) {
-		if layered(rule) {
-			continue // its keys name the window
+	only := func(r *runtime.Rule) bool { return !layered(r) } // whose keys name the window
+	eachLog(t, serverRules(10*time.Second, 2), only, func(t *testing.T, log *log, rule *runtime.Rule) {
+		longer := *rule
+		longer.Window = time.Hour
+		log.take(rule, 1, 1)
+		log.take(&longer, 1, 0)
+		log.client.PExpireAt(t.Context(), log.key, time.UnixMicro(log.subject.Now()).Add(11*time.Second))
+		r := log.decide(take, &longer, 1)
+		if lives := log.lives(); r.Allowed || lives < r.ResetAfter-time.Second || lives > r.ResetAfter+time.Second {
+			t.Errorf("got %+v; expires in %v", r, lives)
 		}
-		t.Run(name, func(t *testing.T) {
-			key := storetest.Prefix(t)
-			longer := *rule
-			longer.Window = time.Hour
-			var reset time.Duration
-			for i, rule := range []*runtime.Rule{rule, &longer, &longer} {
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 2, Cost: 1}}}}
-				must(t, store, take, calls)
-				c := &calls[0].Charges[0]
-				if c.Allowed != (i < 2) {
-					t.Fatalf("call %d: got %+v", i, c.Result)
-				}
-				reset = c.ResetAfter
-			}
-			if ttl := client.PTTL(ctx, key).Val(); ttl < reset-time.Second || ttl > reset+time.Second {
-				t.Errorf("expires in %v, want about %v", ttl, reset)
-			}
-		})
-	}
+	})
 }
 
 // TestLongScript has a script run for longer than the window, as it may on a
@@ -252,13 +210,9 @@ func TestBucketRounding(t *testing.T) {
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
 	at := now.Add(time.Minute).UnixMicro()
-	if err := client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
-	calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("rounding"), Max: most, Cost: cost}}}}
-	if err := rawstore.On(store).Take(ctx, calls); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err())
+	calls := single(rule, "rounding", cost)
+	ok(t, rawstore.On(store).Take(ctx, calls))
 	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
 		t.Errorf("got %+v, %v; want it admitted with nothing left", r, calls[0].Err)
 	}

@@ -146,9 +146,7 @@ func TestNotSharded(t *testing.T) {
 	apart := &runtime.Rule{Name: "b", Prefix: "{y}b:", Window: time.Hour, Max: 100}
 	both(a.Limit(nil), apart.Limit(nil))
 	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 2 })
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, store.Close())
 	both(a.Limit(nil), b.Limit(nil))
 	if n := store.ShardingChecks(); n != 2 {
 		t.Errorf("%d checks, want 2", n)

@@ -60,9 +60,7 @@ func TestSurvey(t *testing.T) {
 			}
 			groups[rule.Name], all = g, append(all, g)
 		}
-		if err := store.Survey(ctx, all...); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, store.Survey(ctx, all...))
 		for name, g := range groups {
 			if g.Bytes < 50*g.Keys {
 				t.Errorf("%s: %d bytes for %d keys", name, g.Bytes, g.Keys)
@@ -123,9 +121,7 @@ func testSurveyCluster(t *testing.T, cluster *redistest.Cluster) {
 		}
 	}
 	g := limiter.KeysOf(rule)
-	if err := store.Survey(ctx, g); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, store.Survey(ctx, g))
 	if g.Keys != 300 || g.Endless != 30 || g.Healed != 30 {
 		t.Errorf("got %+v, want 300 keys and 30 healed", g)
 	}
@@ -187,9 +183,7 @@ func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
 		}
 	}()
 	for range 2 {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, store.Close())
 	}
 	close(readings) // a reading after that would panic
 	text := lines.String()
@@ -212,9 +206,7 @@ func TestMemoryWatchEnds(t *testing.T) {
 	none := runtime.NewRedisStore(client)
 	start := time.Now()
 	for _, store := range []*runtime.RedisStore{store, idle, none} {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, store.Close())
 	}
 	if took := time.Since(start); took > 4*time.Second {
 		t.Errorf("closing took %v", took)
@@ -330,9 +322,7 @@ func TestSurveyEach(t *testing.T) {
 			}
 			got = append(got, found.Key+" "+found.Text)
 		}
-		if err := store.Survey(ctx, group); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, store.Survey(ctx, group))
 		slices.Sort(want)
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {

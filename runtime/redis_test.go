@@ -132,9 +132,7 @@ func TestScriptFlush(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for ctx.Err() == nil {
-			if err := client.ScriptFlush(context.Background()).Err(); err != nil {
-				t.Error(err)
-			}
+			ok(t, client.ScriptFlush(context.Background()).Err())
 			flushed.Add(1)
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -187,16 +185,12 @@ func TestForeignType(t *testing.T) {
 					t.Errorf("local: got %+v, %v", d, err)
 				}
 			}
-			if d, err := local.Peek(ctx, good.Limit(key(name))); err != nil || d.Remaining != 100 {
-				t.Errorf("beside it: got %+v, %v, want nothing charged", d, err)
-			}
+			wantLeft(t, local, good.Limit(key(name)), 100)
 			outcomes := with(runtime.FailClosed).TakeEach(ctx, good.Limit(key(name)), rule.Limit(key("k")), good.Limit(key(name)))
 			if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, runtime.ErrUnavailable) || outcomes[2].Err != nil || outcomes[2].Remaining != 98 {
 				t.Errorf("in a batch: got %+v", outcomes)
 			}
-			if err := with(runtime.FailClosed).Reset(ctx, rule.Limit(key("k"))); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, with(runtime.FailClosed).Reset(ctx, rule.Limit(key("k"))))
 			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); err != nil {
 				t.Errorf("after a reset: %v", err)
 			}

@@ -202,9 +202,7 @@ func TestForeignValue(t *testing.T) {
 					for i, key := range keys {
 						calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: 5, Cost: 1}}
 					}
-					if err := rawstore.On(store).Take(ctx, calls); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, rawstore.On(store).Take(ctx, calls))
 					for i, k := range keys {
 						if foreign := calls[i].Err != nil && strings.Contains(calls[i].Err.Error(), "WRONGTYPE"); foreign != (k == key) {
 							t.Errorf("call %d of %d: got %+v, %v", i, len(calls), calls[i].Charges[0].Result, calls[i].Err)
@@ -257,9 +255,7 @@ func TestKeysInRow(t *testing.T) {
 				for i := range calls {
 					calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte(prefix + keys[i:i+1]), Max: 50, Cost: cost}}
 				}
-				if err := rawstore.On(store).Take(ctx, calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(store).Take(ctx, calls))
 				for i := range calls {
 					if calls[i].Err != nil {
 						t.Fatal(calls[i].Err)
@@ -299,9 +295,7 @@ func TestForeignBlock(t *testing.T) {
 			for _, value := range []string{"12345678", "\x01\x00\x00\x00\x00\x00\x00\x00", "\x05\x00\x00\x00\x00\x00\x00\x01"} {
 				client.Set(t.Context(), name, value, 0)
 				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(name), Max: max, Cost: 1}}}}
-				if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, rawstore.On(store).Take(t.Context(), calls))
 				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), name).Val() != value {
 					t.Errorf("%s, max %d, %x: got %+v, %v", name, max, value, calls[0].Charges[0].Result, calls[0].Err)
 				}
@@ -354,9 +348,7 @@ func TestScriptRights(t *testing.T) {
 	for _, right := range rights(t) {
 		args = append(args, right)
 	}
-	if err := admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, admin.Do(t.Context(), args...).Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
 	doEverything(t, runtime.NewRedisStore(client, patient, atOnce))

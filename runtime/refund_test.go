@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/quick"
 	"testing/synctest"
 	"time"
 
@@ -42,9 +41,7 @@ func TestRefundAfterTheCaller(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if d, err := limiter.Peek(context.Background(), limit); err != nil || d.Remaining != 20 {
-			t.Errorf("%s: got %+v, %v, want 20 left", name, d, err)
-		}
+		wantLeft(t, limiter, limit, 20)
 	}
 }
 
@@ -140,51 +137,6 @@ func TestRefundOnce(t *testing.T) {
 		if won.Load() != made || lost.Load() != 7*made {
 			t.Errorf("%s: %d refunds of %d decisions, and %d refused", name, won.Load(), made, lost.Load())
 		}
-	}
-}
-
-// Any sequence of calls and refunds of any of their copies leaves as many charges
-// as were not refunded.
-func TestRefundAnyCopies(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 50}).Limit(nil)
-	check := func(steps []uint8, fast bool) bool {
-		var store runtime.Store = runtime.NewMemoryStore()
-		if !fast {
-			store = pass{store}
-		}
-		limiter := runtime.New(store, quiet)
-		var decisions []runtime.Decision
-		refunded, charged := map[int]bool{}, int64(0)
-		for _, step := range steps {
-			if step%2 == 0 || len(decisions) == 0 {
-				d, err := limiter.Take(ctx, limit)
-				if (err == nil) != (charged < 50) {
-					return false
-				}
-				if decisions = append(decisions, d); err == nil {
-					charged++
-				}
-				continue
-			}
-			i := int(step/2) % len(decisions)
-			err := limiter.Refund(ctx, decisions[i], limit)
-			switch denied := !decisions[i].Allowed; {
-			case denied && err != nil, !denied && !refunded[i] && err != nil, refunded[i] && err != runtime.ErrSettled:
-				return false
-			case !denied && !refunded[i]:
-				refunded[i] = true
-				charged--
-			}
-			if d, err := limiter.Peek(ctx, limit); err != nil || d.Remaining != 50-charged {
-				return false
-			}
-		}
-		return true
-	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 300}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -109,23 +108,17 @@ func TestScaledTrip(t *testing.T) {
 			adapt(t, limiters[i], rule, factor)
 		}
 		var passed atomic.Int64
-		var wait sync.WaitGroup
-		server.Pause()
-		for i := range 40 {
-			wait.Go(func() {
-				d, err := limiters[i%2].Take(context.Background(), rule.Limit(key("k")))
-				if err == nil {
-					passed.Add(1)
-				} else if !errors.Is(err, runtime.ErrLimited) {
-					t.Errorf("%s: %v", name, err)
-				}
-				if want := int64(5 + 10*(i%2)); d.Limit != want {
-					t.Errorf("%s: a limit of %d, want %d", name, d.Limit, want)
-				}
-			})
-		}
-		server.Resume()
-		wait.Wait()
+		together(server, 40, func(i int) {
+			d, err := limiters[i%2].Take(context.Background(), rule.Limit(key("k")))
+			if err == nil {
+				passed.Add(1)
+			} else if !errors.Is(err, runtime.ErrLimited) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if want := int64(5 + 10*(i%2)); d.Limit != want {
+				t.Errorf("%s: a limit of %d, want %d", name, d.Limit, want)
+			}
+		})
 		if n := passed.Load(); n != 15 {
 			t.Errorf("%s: %d passed, want the 15 of the larger factor", name, n)
 		}
@@ -261,9 +254,7 @@ func TestHungScaler(t *testing.T) {
 			t.Errorf("closed after %v: %v", took, err)
 		}
 		answer <- 0.5
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // Settling makes the real cost the charge, for every pair of costs, whoever
@@ -45,18 +44,14 @@ func TestSettle(t *testing.T) {
 					}
 				}
 			}
-			if err := limiter.Close(); err != nil {
-				t.Error(err)
-			}
+			ok(t, limiter.Close())
 			for reserved := int64(1); reserved <= 5; reserved++ {
 				for real := int64(0); real <= 30; real += 1 + real/4 {
 					limit := rule.Limit(key(fmt.Sprint(reserved, "-", real)))
 					if got, want := left(t, limiter, limit), max(0, 10-real); got != want {
 						t.Errorf("%s, later %v: %d reserved, %d settled: %d left, want %d", name, later, reserved, real, got, want)
 					}
-					if got := left(t, limiter, rule.Limit(key(fmt.Sprint(reserved, "-", real, "-other")))); got != 9 {
-						t.Errorf("%s: the limit without a settled cost has %d left", name, got)
-					}
+					wantLeft(t, limiter, rule.Limit(key(fmt.Sprint(reserved, "-", real, "-other"))), 9)
 				}
 			}
 		}
@@ -77,9 +72,7 @@ func TestSettleLocally(t *testing.T) {
 			limiter.SettleLater(ctx, d, settling)
 		}
 	}
-	if _, err := limiter.Take(ctx, limit.WithCost(2)); !errors.Is(err, runtime.ErrLimited) {
-		t.Errorf("a call beyond the share: %v", err)
-	}
+	denied(t, limiter, limit.WithCost(2))
 	if _, err := limiter.Take(ctx, limit); err != nil {
 		t.Errorf("a call within the share: %v", err)
 	}
@@ -132,13 +125,9 @@ func TestSettleOutOfBounds(t *testing.T) {
 		if err := limiter.Settle(ctx, d, limit.WithSettled(c.settled)); !errors.Is(err, runtime.ErrInvalidLimit) || !strings.Contains(err.Error(), c.wantText) {
 			t.Errorf("%d: got %v, want %q", c.settled, err, c.wantText)
 		}
-		if n := left(t, limiter, limit.WithCost(1)); n != 995 {
-			t.Errorf("%d: %d left", c.settled, n)
-		}
+		wantLeft(t, limiter, limit.WithCost(1), 995)
 		settled(t, limiter, d, limit.WithSettled(3))
-		if n := left(t, limiter, limit.WithCost(1)); n != 997 {
-			t.Errorf("%d: %d left after settling at 3", c.settled, n)
-		}
+		wantLeft(t, limiter, limit.WithCost(1), 997)
 	}
 }
 
@@ -193,16 +182,12 @@ func TestSettleLaterQueue(t *testing.T) {
 		}
 		synctest.Wait()
 		close(store.gate)
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 		// The first had its time, and so had the last with 127 others.
 		if n, lost := store.settled.Load(), failures.Load(); n != 4096-127 || lost != 129 {
 			t.Errorf("%d settled, %d reported as lost", n, lost)
 		}
-		if n := left(t, limiter, limit); n != 100_000-129 {
-			t.Errorf("%d left", n)
-		}
+		wantLeft(t, limiter, limit, 100_000-129)
 		later() // at once after Close
 		if n := store.settled.Load(); n != 4096-127+1 {
 			t.Errorf("%d settled after Close", n)
@@ -225,9 +210,7 @@ func TestCloseWhileUnsettled(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
 		close(store.gate)
-		if err := limiter.Close(); err != nil {
-			t.Error(err)
-		}
+		ok(t, limiter.Close())
 	})
 }
 
@@ -256,9 +239,7 @@ func TestSettleLaterPanics(t *testing.T) {
 		limiter.SettleLater(ctx, d, limit.WithSettled(0))
 		store.wait(t)
 	}
-	if err := limiter.Close(); err != nil {
-		t.Error(err)
-	}
+	ok(t, limiter.Close())
 	if n := left(t, limiter, limit); n != 9 || in.Load() != "store" {
 		t.Errorf("%d left, a panic in %v", n, in.Load())
 	}
@@ -320,17 +301,13 @@ func TestSettleLaterOnRedis(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if err := limiter.Close(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, limiter.Close())
 	want := map[int]int64{}
 	for i := range 50 {
 		want[i%7] += 31 * int64(i%6)
 	}
 	for i, used := range want {
-		if n := left(t, limiter, good.Limit(key(fmt.Sprint(i)))); n != 1_000_000-used {
-			t.Errorf("key %d: %d used, want %d", i, 1_000_000-n, used)
-		}
+		wantLeft(t, limiter, good.Limit(key(fmt.Sprint(i))), 1_000_000-used)
 	}
 	failed.Range(func(ev, _ any) bool {
 		if ev != "{Rule:bad Class:wrongtype Policy:default Settling:true Holding:false Err:WRONGTYPE Operation against a key holding the wrong kind of value}" {
@@ -342,43 +319,6 @@ func TestSettleLaterOnRedis(t *testing.T) {
 	})
 	if want != nil {
 		t.Error("the keys of a foreign type were not reported")
-	}
-}
-
-// Charges of one moment that go back together, and a debt of the same key after
-// them, are counted one after the other.
-func TestSettleRuns(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
-	for name, base := range modelRules() {
-		rule := *base
-		rule.Window, rule.Max, rule.Burst, rule.Wait = time.Hour, 10, 0, 0
-		charge := func(key string, cost int64) rawstore.Charge {
-			return rawstore.Charge{Rule: &rule, Key: []byte(name + key), Max: 10, Cost: cost}
-		}
-		calls := []rawstore.Call{{Charges: []rawstore.Charge{charge("a", 3)}}, {Charges: []rawstore.Charge{charge("b", 3)}}}
-		if err := rawstore.On(store).Take(ctx, calls); err != nil {
-			t.Fatal(err)
-		}
-		at := calls[0].Charges[0].At
-		if at != calls[1].Charges[0].At {
-			t.Fatalf("%s: the calls were charged at different times", name)
-		}
-		back, other, debt := charge("a", 3), charge("b", 3), charge("a", 1)
-		back.At, other.At, debt.At, debt.Settled = at, at, at, 3
-		if err := rawstore.On(store).Settle(ctx, []rawstore.Charge{back, other, debt}); err != nil {
-			t.Fatal(err)
-		}
-		for key, want := range map[string]int64{"a": 8, "b": 10} {
-			peek := []rawstore.Call{{Charges: []rawstore.Charge{charge(key, 1)}}}
-			if err := rawstore.On(store).Peek(ctx, peek); err != nil {
-				t.Fatal(err)
-			}
-			if got := peek[0].Charges[0].Remaining; got != want {
-				t.Errorf("%s: %s has %d left, want %d", name, key, got, want)
-			}
-		}
 	}
 }
 
@@ -455,9 +395,7 @@ func TestSettleUncharged(t *testing.T) {
 		d := taken(t, limiter, limits...)
 		refunded(t, limiter, d, limits...)
 	}
-	if got := left(t, limiter, a); got != 10 {
-		t.Errorf("left %d", got)
-	}
+	wantLeft(t, limiter, a, 10)
 	if err := limiter.Settle(t.Context(), runtime.Decision{}, a.WithSettled(5)); err != nil || left(t, limiter, a) != 10 {
 		t.Errorf("a decision that charged nothing: %v, left %d", err, left(t, limiter, a))
 	}

@@ -93,9 +93,7 @@ func TestShadowOfWrongType(t *testing.T) {
 	for i := range cases {
 		c := &cases[i]
 		theirs := &redis.XAddArgs{Stream: limiter.RedisKey(c.shadow.Limit(key("k"))), Values: []string{"a", "b"}}
-		if err := client.XAdd(t.Context(), theirs).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.XAdd(t.Context(), theirs).Err())
 		c.check(t, limiter, "k")
 	}
 	if heard.Load() < int64(len(cases)) {
@@ -114,9 +112,7 @@ func TestShadowOfOtherKind(t *testing.T) {
 	}
 	take := func(charges ...rawstore.Charge) rawstore.Call {
 		calls := []rawstore.Call{{Charges: charges}}
-		if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(store).Take(t.Context(), calls))
 		return calls[0]
 	}
 	take(charge(log, "theirs"))
@@ -139,9 +135,7 @@ func shadowRule() *runtime.Rule {
 // "free:", and returns it and such a client.
 func forbidding(t *testing.T) *redis.Client {
 	server := redistest.Start(t)
-	if err := server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -11,8 +11,3 @@ const slack = 5 * time.Second
 // perProcessor is how many tests run for each processor: fewer than without the race
 // detector, with which most of them compute for most of their time.
 func perProcessor() int { return 2 }
-
-// few returns how many of n tries are made of something that proves nothing about races:
-// what one goroutine does after the other, and bubbles, in which one runs at a time
-// mostly. All are made without the race detector.
-func few(n int) int { return (n + 3) / 4 }

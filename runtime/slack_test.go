@@ -14,6 +14,3 @@ const slack = time.Second
 // perProcessor is how many tests run for each processor. Most of them wait for most of
 // their time. In a full run more of them compute.
 func perProcessor() int { return effort.Choose(4, 2) }
-
-// few returns how many of n tries are made: all but for those of the race detector.
-func few(n int) int { return n }

@@ -1,7 +1,7 @@
 package runtime_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -14,77 +14,54 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/storetest"
-	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // TestTrim keeps a limit busy for so long that its key never expires, and
 // wants what has left the window to be removed.
 func TestTrim(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Second, 10) {
-		if rule.Algorithm != runtime.SlidingLog && rule.Algorithm != runtime.SlidingCounter {
-			continue // its key is one number or two
-		}
-		t.Run(name, func(t *testing.T) {
-			subject := injected(t, client, nil)
-			redisKey := storetest.Prefix(t)
-			for i := range 50 {
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: 3}}}}
-				if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
-					t.Fatal(err)
-				}
-				if !calls[0].Charges[0].Allowed {
-					t.Fatalf("got %+v", calls[0].Charges[0])
-				}
-				elements, most := int64(0), int64(10)
-				switch client.Type(ctx, redisKey).Val() {
-				case "zset":
-					elements = client.ZCard(ctx, redisKey).Val()
-				case "string":
-					if elements = client.StrLen(ctx, redisKey).Val()/7 - 6; rule.Storage == runtime.StoragePacked {
-						elements, most = packedLen(t, client, redisKey), 14 // a few may stay
-					}
-				}
-				if elements < 1 || elements > most {
-					t.Fatalf("%d elements after %d calls, want at most %d", elements, i+1, most)
-				}
-				if i < 25 {
-					subject.Advance(600 * time.Millisecond) // some have left
-				} else {
-					subject.Advance(time.Second) // all have, but the key is still there
-				}
+	only := func(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || isCounter(r) } // others are a number or two
+	eachLog(t, serverRules(time.Second, 10), only, func(t *testing.T, log *log, rule *runtime.Rule) {
+		for i := range 50 {
+			if r := log.decide(take, rule, 3); !r.Allowed {
+				t.Fatalf("got %+v", r)
 			}
-		})
-	}
+			elements, most := int64(0), int64(10)
+			switch {
+			case isCounter(rule):
+				elements = log.client.StrLen(t.Context(), log.key).Val()/7 - 6
+			case rule.Storage == runtime.StoragePacked:
+				elements, most = log.stored(rule), 14 // a few may stay
+			default:
+				elements = log.stored(rule)
+			}
+			if elements < 1 || elements > most {
+				t.Fatalf("%d elements after %d calls, want at most %d", elements, i+1, most)
+			}
+			if i < 25 {
+				log.subject.Advance(600 * time.Millisecond) // some have left
+			} else {
+				log.subject.Advance(time.Second) // all have, but the key is still there
+			}
+		}
+	})
 }
 
 // TestTrimInStretch lets a full window leave while the expiry of the key need
 // not be set anew, and wants what is kept of it to be bounded.
 func TestTrimInStretch(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
 	rule := serverRules(time.Second, 10)["log zset"]
-	subject := injected(t, client, nil)
-	redisKey := storetest.Prefix(t)
+	log := newLog(t, redistest.Start(t).Client(t))
 	for _, step := range []struct {
-		after time.Duration
-		cost  int64
-		most  int64 // how many events there may be
-		left  int64
+		after      time.Duration
+		cost, most int64 // most events that there may be
+		left       int64
 	}{{10, 9, 9, 1}, {990, 1, 10, 0}, {10, 4, 15, 5}, {-5, 1, 15, 4}, {6, 4, 10, 0}} {
-		subject.Advance(step.after * time.Millisecond)
-		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(redisKey), Max: 10, Cost: step.cost}}}}
-		if err := rawstore.On(subject.Store).Take(ctx, calls); err != nil {
-			t.Fatal(err)
-		}
-		if r := calls[0].Charges[0].Result; !r.Allowed || r.Remaining != step.left {
-			t.Fatalf("got %+v, want %d left", r, step.left)
-		}
-		if n := client.ZCard(ctx, redisKey).Val(); n > step.most {
+		log.subject.Advance(step.after * time.Millisecond)
+		log.take(rule, step.cost, step.left)
+		if n := log.stored(rule); n > step.most {
 			t.Errorf("%d events %d ms later, want at most %d", n, step.after, step.most)
 		}
 	}
@@ -94,50 +71,28 @@ func TestTrimInStretch(t *testing.T) {
 // last by a binary search, at every place of the edge.
 func TestLongLog(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Second, 200) {
-		if rule.Algorithm != runtime.SlidingLog || rule.Resolution > 0 {
-			continue
+	exact := func(r *runtime.Rule) bool { return r.Resolution == 0 }
+	eachLog(t, logRules(time.Second, 200), exact, func(t *testing.T, log *log, rule *runtime.Rule) {
+		log.decideEach(rule, 100)
+		log.subject.Advance(time.Second - 101*time.Microsecond)
+		for left := int64(100); left <= 200; left++ {
+			if got := log.peek(rule, 1).Remaining; got != left {
+				t.Fatalf("%d left, want %d", got, left)
+			}
+			log.subject.Advance(time.Microsecond)
 		}
-		t.Run(name, func(t *testing.T) {
-			subject := injected(t, client, nil)
-			call := func(cost int64) []rawstore.Call {
-				return []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(storetest.Prefix(t)), Max: 200, Cost: cost}}}}
-			}
-			for range 100 {
-				if err := rawstore.On(subject.Store).Take(t.Context(), call(1)); err != nil {
-					t.Fatal(err)
-				}
-				subject.Advance(time.Microsecond)
-			}
-			subject.Advance(time.Second - 101*time.Microsecond)
-			for left := int64(100); left <= 200; left++ {
-				calls := call(1)
-				if err := rawstore.On(subject.Store).Peek(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
-				if got := calls[0].Charges[0].Remaining; got != left {
-					t.Fatalf("%d left, want %d", got, left)
-				}
-				subject.Advance(time.Microsecond)
-			}
-		})
-	}
+	})
 }
 
 // TestManyValues charges a store what a [runtime.Limiter] would refuse, and wants
 // it to be written in as many pieces as a script needs.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(time.Hour, 20_000) {
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
-			log.take(rule, 1, 19_999)
-			log.take(rule, 10_000, 9_999)
-			log.take(rule, 9_999, 0)
-		})
-	}
+	eachLog(t, logRules(time.Hour, 20_000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		log.take(rule, 1, 19_999)
+		log.take(rule, 10_000, 9_999)
+		log.take(rule, 9_999, 0)
+	})
 }
 
 // TestIdleLog has a call find a log of which everything has left, and wants it to
@@ -145,50 +100,75 @@ func TestManyValues(t *testing.T) {
 func TestIdleLog(t *testing.T) {
 	t.Parallel()
 	events := effort.Choose(80_000, 800_000)
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(time.Hour, 1_000_000) {
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
-			store(t, client, log.key, rule, log.subject.Now(), events)
-			log.subject.Advance(rule.Window + 900*time.Millisecond)
-			commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
-			if n := log.stored(rule); n != 3 {
-				t.Errorf("%d events are stored, want 3", n)
-			}
-			if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
-				t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
-			}
-			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
-			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
-				t.Errorf("expires in %v, want about %v", lives, rule.Window)
-			}
-		})
-	}
+	eachLog(t, logRules(time.Hour, 1_000_000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		store(t, log.client, log.key, rule, log.subject.Now(), events)
+		log.subject.Advance(rule.Window + 900*time.Millisecond)
+		commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
+		if n := log.stored(rule); n != 3 {
+			t.Errorf("%d events are stored, want 3", n)
+		}
+		if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
+			t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
+		}
+		if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
+			t.Errorf("expires in %v, want about %v", lives, rule.Window)
+		}
+	})
 }
 
 // TestIdleSlices has a call find that everything has left a log in slices which
 // are not much shorter than the window, and wants the new log to expire.
 func TestIdleSlices(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(100*time.Millisecond, 10) {
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
-			if rule.Resolution > 0 {
-				rule.Resolution = 40 * time.Millisecond
-			}
-			// To where a slice begins, and the stretch that one expiry holds for.
-			const both = 200_000
-			log.subject.Advance(time.Duration(both-log.subject.Now()%both) * time.Microsecond)
-			log.take(rule, 1, 9)
-			log.subject.Advance(rule.Window)
-			log.take(rule, 1, 9)
-			lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond
-			if lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
-				t.Errorf("expires in %v, want about %v", lives, rule.Window)
-			}
-		})
-	}
+	eachLog(t, logRules(100*time.Millisecond, 10), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		if rule.Resolution > 0 {
+			rule.Resolution = 40 * time.Millisecond
+		}
+		// To where a slice begins, and the stretch that one expiry holds for.
+		const both = 200_000
+		log.subject.Advance(time.Duration(both-log.subject.Now()%both) * time.Microsecond)
+		log.take(rule, 1, 9)
+		log.subject.Advance(rule.Window)
+		log.take(rule, 1, 9)
+		if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
+			t.Errorf("expires in %v, want about %v", lives, rule.Window)
+		}
+	})
+}
+
+// TestIdleCounter has a call find a counter of which all buckets have left, and
+// wants it to be dropped as a whole.
+func TestIdleCounter(t *testing.T) {
+	t.Parallel()
+	eachLog(t, serverRules(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
+		for range 50 {
+			log.decide(take, rule, 1)
+			log.subject.Advance(10 * time.Millisecond)
+		}
+		last := log.decide(take, rule, 1)
+		log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
+		commands := log.commands(func() { log.take(rule, 1, 99) })
+		if n := log.client.StrLen(t.Context(), log.key).Val(); n != 50 || commands["set"] != 1 {
+			t.Errorf("%d bytes, want those of one bucket; commands %v, want one SET", n, commands)
+		}
+	})
+}
+
+// TestCounterEdge lets one of two buckets leave, to the microsecond.
+func TestCounterEdge(t *testing.T) {
+	t.Parallel()
+	eachLog(t, serverRules(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
+		log.take(rule, 60, 40)
+		log.subject.Advance(300 * time.Millisecond)
+		log.take(rule, 40, 0)
+		leaves := log.decide(take, rule, 1).RetryAfter
+		log.subject.Advance(leaves - time.Microsecond)
+		if r := log.peek(rule, 1); r.Allowed {
+			t.Errorf("a microsecond before it leaves: %+v", r)
+		}
+		log.subject.Advance(time.Microsecond)
+		log.take(rule, 1, 59)
+	})
 }
 
 // store stores events, a microsecond after each other, as the script does.
@@ -199,9 +179,7 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 		for i := range times {
 			times[i] = begin + int64(i)
 		}
-		if err := client.Set(t.Context(), key, packedLog(times, events/10), 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.Set(t.Context(), key, packedLog(times, events/10), 0).Err())
 		return
 	}
 	const piece = 2000
@@ -213,9 +191,7 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 			args = append(args, at, at)
 		}
 		// One by one, or a busy Redis has no time to read before the client gives up.
-		if err := client.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, client.Do(t.Context(), args...).Err())
 	}
 }
 
@@ -228,16 +204,14 @@ func TestLooksOfLongLog(t *testing.T) {
 	for name, rule := range logRules(time.Hour, 1_000_000) {
 		t.Run(name, func(t *testing.T) {
 			for _, gone := range []int64{1, 5, 1000, int64(events) / 2, int64(events) - 1} {
-				log := newLog(t, client, rule)
+				log := newLog(t, client)
 				client.Del(t.Context(), log.key)
 				store(t, client, log.key, rule, log.subject.Now(), events)
 				log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
 				commands := log.commands(func() {
-					calls := single(rule, log.key, 1)
-
-					must(t, log.subject.Store, take, calls)
-					if left := rule.Max - 1 - (int64(events) - gone); calls[0].Charges[0].Remaining != left {
-						t.Errorf("%d have left: got %+v, want %d left", gone, calls[0].Charges[0].Result, left)
+					c := must(t, log.subject.Store, take, single(rule, log.key, 1))
+					if left := rule.Max - 1 - (int64(events) - gone); c.Remaining != left {
+						t.Errorf("%d have left: got %+v, want %d left", gone, c.Result, left)
 					}
 				})
 				all := 0
@@ -264,7 +238,7 @@ func TestRefundOfLongLog(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
+			log := newLog(t, client)
 			left := rule.Max
 			times := []int64{log.subject.Now() - 1}
 			for range 40 {
@@ -274,7 +248,7 @@ func TestRefundOfLongLog(t *testing.T) {
 			}
 			times = append(times, log.subject.Now()+1)
 			for i, at := range times {
-				log.refund(rule, 30, at)
+				log.refund(rule, 30, terms.Result{At: at})
 				if i > 0 && i < len(times)-1 {
 					left += 30
 				}
@@ -284,11 +258,11 @@ func TestRefundOfLongLog(t *testing.T) {
 			}
 			// What is left of each, and more than there is.
 			for _, i := range []int{1, 20, 40, 3, 38} {
-				log.refund(rule, 100, times[i])
+				log.refund(rule, 100, terms.Result{At: times[i]})
 				if left += 70; log.peek(rule, 1).Remaining != left {
 					t.Fatalf("the rest of charge %d: %d left, want %d", i, log.peek(rule, 1).Remaining, left)
 				}
-				log.refund(rule, 100, times[i])
+				log.refund(rule, 100, terms.Result{At: times[i]})
 			}
 			// One after the other, as they leave.
 			log.subject.Advance(rule.Window - time.Duration(log.subject.Now()-times[2])*time.Microsecond)
@@ -318,7 +292,7 @@ func TestTrimInPieces(t *testing.T) {
 			continue // which has TestPackedTrim
 		}
 		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
+			log := newLog(t, client)
 			longer := *rule
 			longer.Window = time.Hour // counts what is stored
 			log.fill(rule, gone)
@@ -352,7 +326,7 @@ func TestPeakOfSmallCalls(t *testing.T) {
 	for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
 		for name, rule := range logRules(time.Second, max) {
 			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
-				log := newLog(t, client, rule)
+				log := newLog(t, client)
 				rule := *rule
 				rule.Resolution = min(rule.Resolution, time.Millisecond)
 				log.fill(&rule, max-1)
@@ -362,7 +336,7 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				inside := int64(0)
 				for range calls {
 					log.subject.Advance(gap)
-					r := log.decide(rawstore.Store.Take, &rule, 1)
+					r := log.decide(take, &rule, 1)
 					inside = rule.Max - r.Remaining
 				}
 				if n := log.stored(&rule); n > inside+200 {
@@ -370,58 +344,6 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestIdleCounter has a call find a counter of which all buckets have left, and
-// wants it to be dropped as a whole.
-func TestIdleCounter(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Second, 100) {
-		if rule.Algorithm != runtime.SlidingCounter {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
-			for range 50 {
-				log.decide(rawstore.Store.Take, rule, 1)
-				log.subject.Advance(10 * time.Millisecond)
-			}
-			last := log.decide(rawstore.Store.Take, rule, 1)
-			log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
-			commands := log.commands(func() { log.take(rule, 1, 99) })
-			if commands["set"] != 1 {
-				t.Errorf("commands %v, want one SET", commands)
-			}
-			if n := client.StrLen(t.Context(), log.key).Val(); n != 50 {
-				t.Errorf("%d bytes, want those of one bucket", n)
-			}
-		})
-	}
-}
-
-// TestCounterEdge lets one of two buckets leave, to the microsecond.
-func TestCounterEdge(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Second, 100) {
-		if rule.Algorithm != runtime.SlidingCounter {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
-			log.take(rule, 60, 40)
-			log.subject.Advance(300 * time.Millisecond)
-			log.take(rule, 40, 0)
-			leaves := log.decide(rawstore.Store.Take, rule, 1).RetryAfter
-			log.subject.Advance(leaves - time.Microsecond)
-			if r := log.peek(rule, 1); r.Allowed {
-				t.Errorf("a microsecond before it leaves: %+v", r)
-			}
-			log.subject.Advance(time.Microsecond)
-			log.take(rule, 1, 59)
-		})
 	}
 }
 
@@ -434,24 +356,21 @@ func TestForeignNumbers(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client, rule)
+			log := newLog(t, client)
 			pause := time.Second
 			if rule.Algorithm == runtime.SlidingCounter {
 				pause = 20 * time.Minute // several buckets
 			}
 			for range 3 {
-				log.decide(rawstore.Store.Take, rule, 1)
+				log.decide(take, rule, 1)
 				log.subject.Advance(pause)
 			}
 			whole := client.Get(t.Context(), log.key).Val()
 			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
 				client.Set(t.Context(), log.key, value, 0)
-				calls := single(rule, log.key, 1)
-				if err := rawstore.On(log.subject.Store).Take(t.Context(), calls); err != nil {
-					t.Fatal(err)
-				}
-				if runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
-					t.Errorf("%x: got %+v, %v", value, calls[0].Charges[0].Result, calls[0].Err)
+				c, err := try(log.subject.Store, take, single(rule, log.key, 1))
+				if runtime.ClassOf(errors.Unwrap(err)) != runtime.ClassWrongType && runtime.ClassOf(err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
+					t.Errorf("%x: got %+v, %v", value, c.Result, err)
 				}
 			}
 		})
@@ -462,19 +381,14 @@ func TestForeignNumbers(t *testing.T) {
 // for as long as that.
 func TestRaisedKeyLives(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Second, 100) {
-		if rule.Algorithm != runtime.SlidingCounter && rule.Algorithm != runtime.FixedWindow {
-			continue
-		}
-		log := newLog(t, client, rule)
-		log.key += name
+	only := func(r *runtime.Rule) bool { return isCounter(r) || r.Algorithm == runtime.FixedWindow }
+	eachLog(t, serverRules(time.Second, 100), only, func(t *testing.T, log *log, rule *runtime.Rule) {
 		log.take(rule, 1, 99)
 		longer := *rule
 		longer.Window *= 10
 		log.take(&longer, 1, 98)
-		if lives := expireTime(t.Context(), client, log.key) - time.Duration(log.subject.Now())*time.Microsecond; lives < longer.Window {
-			t.Errorf("%s: expires in %v, want at least %v", name, lives, longer.Window)
+		if lives := log.lives(); lives < longer.Window {
+			t.Errorf("expires in %v, want at least %v", lives, longer.Window)
 		}
-	}
+	})
 }

@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -96,9 +94,7 @@ func TestWaitDeadline(t *testing.T) {
 				_, err = limiter.Take(ctx, rule.Limit(nil))
 				return err
 			}
-			if err := take(time.Hour); err != nil {
-				t.Error(err)
-			}
+			ok(t, take(time.Hour))
 			var err error
 			if got := elapsed(func() { err = take(999 * time.Millisecond) }); got != 0 || !errors.Is(err, runtime.ErrLimited) {
 				t.Errorf("%v: a deadline too near: %v after %v, want ErrLimited at once", algorithm, err, got)
@@ -203,9 +199,7 @@ func TestQueueCancelledRefunds(t *testing.T) {
 			_, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost), other.Limit(nil))
 			return err
 		}
-		if err := take(context.Background(), 4); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, take(context.Background(), 4))
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(100*time.Millisecond, cancel)
 		var err error
@@ -216,9 +210,7 @@ func TestQueueCancelledRefunds(t *testing.T) {
 		if got := elapsed(func() { err = take(context.Background(), 1) }); got != 300*time.Millisecond || err != nil {
 			t.Errorf("waited %v, %v, want 300ms", got, err)
 		}
-		if d, err := limiter.Peek(context.Background(), other.Limit(nil)); err != nil || d.Remaining != 8 {
-			t.Errorf("the other limit: got %+v, %v, want 8 left", d, err)
-		}
+		wantLeft(t, limiter, other.Limit(nil), 8)
 	})
 }
 
@@ -289,71 +281,6 @@ func TestWaitEvents(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Calls leave a line and others come. Those behind keep their turns, so nobody gets the
-// turn of another one, or one beside it.
-func TestLeaveALine(t *testing.T) {
-	t.Parallel()
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			leaveALine(t, runtime.NewMemoryStore(), func(runtime.Decision) time.Time { return time.Now() })
-		})
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient, atOnce)
-		// A busy machine wakes a call late: the end of its turn by Redis's clock is exact.
-		leaveALine(t, store, func(d runtime.Decision) time.Time { return time.UnixMicro(d.ChargedAt()) })
-	})
-}
-
-// leaveALine wants turns to be as far apart as the rule says, by the times that turn
-// returns of calls that have just had theirs.
-func leaveALine(t *testing.T, store runtime.Store, turn func(runtime.Decision) time.Time) {
-	const apart = 200 * time.Millisecond
-	limiter := runtime.New(store, quiet, closed)
-	rule := &runtime.Rule{Name: "r", Window: apart, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
-	var mu sync.Mutex
-	var turns []time.Time
-	var wait sync.WaitGroup
-	call := func() context.CancelFunc {
-		ctx, cancel := context.WithCancel(context.Background())
-		wait.Go(func() {
-			if d, err := limiter.Take(ctx, rule.Limit(nil)); err == nil {
-				mu.Lock()
-				turns = append(turns, turn(d))
-				mu.Unlock()
-				// It failed, and does not count; but its turn had begun.
-				refunded(t, limiter, d, rule.Limit(nil))
-			}
-		})
-		return cancel
-	}
-	var leave []context.CancelFunc
-	for range 6 {
-		leave = append(leave, call())
-		time.Sleep(apart / 50)
-	}
-	for _, cancel := range leave[1:5] {
-		cancel()
-		time.Sleep(apart / 50)
-		defer call()()
-		time.Sleep(apart / 50)
-	}
-	wait.Wait()
-	leave[0]()
-	leave[5]()
-	slices.SortFunc(turns, time.Time.Compare)
-	if len(turns) < 6 { // on a busy machine a call has its turn before it leaves
-		t.Errorf("%d calls had a turn, want 6 at least", len(turns))
-	}
-	for i := 1; i < len(turns); i++ {
-		if gap := turns[i].Sub(turns[i-1]); gap < apart {
-			t.Errorf("turns %v apart, want %v", gap, apart)
-		}
 	}
 }
 

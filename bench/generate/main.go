@@ -4,7 +4,7 @@ the least that reading the same packages with types can take.
 
 Usage, in the directory bench:
 
-	go run ./generate [-n runs] [-cpus n] [-others]
+	go run ./generate [-n runs] [-cpus n] [-others] [-warm]
 
 It writes a module of 100 interfaces of 10 methods in 20 packages, each of which
 imports net/http and go-redis, and runs each command on it in five cases:
@@ -17,10 +17,13 @@ imports net/http and go-redis, and runs each command on it in five cases:
 
 The row "packages.Load" is the floor: it loads the packages with types and
 syntax, from export data, and writes nothing. The row "rategen, no record" is
-rategen with RATEGEN_CACHE=off. With -others, mockery and moq are installed in a
-temporary directory and measured too.
+rategen with RATEGEN_CACHE=off. The row "go list" finds the packages and the export
+data of what they import, with which a run begins. With -others, mockery and moq are
+installed in a temporary directory and measured too. With -warm the case empty is left
+out, which takes most of the time.
 
-It prints medians. The processes may use -cpus processors.
+It prints medians of times and, in parentheses, of the seconds that processors were
+used. The processes may use -cpus processors.
 */
 package main
 
@@ -43,6 +46,7 @@ func main() {
 	runs := flag.Int("n", 5, "how often each command runs in each case")
 	cpus := flag.Int("cpus", 2, "how many processors a command may use")
 	others := flag.Bool("others", false, "measure other generators too")
+	warm := flag.Bool("warm", false, "leave out the case of an empty build cache")
 	floor := flag.String("floor", "", "load the packages that `patterns` name, and exit")
 	flag.Parse()
 	if *floor != "" {
@@ -51,12 +55,12 @@ func main() {
 		}
 		return
 	}
-	if err := run(*runs, *cpus, *others); err != nil {
+	if err := run(*runs, *cpus, *others, *warm); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(runs, cpus int, others bool) error {
+func run(runs, cpus int, others, warm bool) error {
 	dir, err := os.MkdirTemp("", "generate")
 	if err != nil {
 		return err
@@ -88,7 +92,7 @@ func run(runs, cpus int, others bool) error {
 	fmt.Printf("%s%d processors, medians of %d; %d interfaces of %d methods in %d packages\n\n", version, cpus, runs, packageCount*interfacesEach, methodsEach, packageCount)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tgenerate\tempty\tedited\tunchanged\tmemory\t")
-	m := &measurement{corpus: c, tools: tools, runs: runs, cpus: cpus, line: progress.New(os.Stderr)}
+	m := &measurement{corpus: c, tools: tools, runs: runs, cpus: cpus, warm: warm, line: progress.New(os.Stderr)}
 	rows := m.table()
 	m.line.Clear()
 	for i, row := range rows {

@@ -20,7 +20,8 @@ type tool struct {
 	calls  func(packages []string) []([]string) // the command lines for some packages
 }
 
-// ownTools returns rategen and the floor.
+// ownTools returns rategen, and below it the least: reading the packages with types, and
+// naming them.
 func ownTools(bin string) ([]tool, error) {
 	rategen := filepath.Join(bin, "rategen")
 	build := exec.Command("go", "build", "-o", rategen, "github.com/rategen/rategen/cmd/rategen")
@@ -36,6 +37,9 @@ func ownTools(bin string) ([]tool, error) {
 		{name: "rategen", env: "RATEGEN_CACHE=" + filepath.Join(bin, "records"), calls: calls},
 		{name: "rategen, no record", env: "RATEGEN_CACHE=off", calls: calls},
 		{name: "packages.Load", calls: func(pkgs []string) [][]string { return [][]string{{self, "-floor", pattern(pkgs)}} }},
+		{name: "go list", calls: func(pkgs []string) [][]string {
+			return [][]string{{"go", "list", "-deps", "-export", "-n", "-json=ImportPath,Export,GoFiles", pattern(pkgs)}}
+		}},
 	}, nil
 }
 

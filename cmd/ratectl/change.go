@@ -74,31 +74,14 @@ func (o *operator) ends(ctx context.Context, e *override.Edit) error {
 	return nil
 }
 
-// block admits no call of a key, whatever else is said of it and of its rule.
-func block(ctx context.Context, o *operator, args []string) error {
-	return o.editKey(ctx, args, override.Edit{Block: true})
-}
-
-// allow takes the limit away from a key.
-func allow(ctx context.Context, o *operator, args []string) error {
-	return o.editKey(ctx, args, override.Edit{Allow: true})
-}
-
-// unblock takes away what block has set.
-func unblock(ctx context.Context, o *operator, args []string) error {
-	return o.editKey(ctx, args, override.Edit{Clear: []string{"block"}})
-}
-
-// unallow takes away what allow has set.
-func unallow(ctx context.Context, o *operator, args []string) error {
-	return o.editKey(ctx, args, override.Edit{Clear: []string{"allow"}})
-}
-
-func (o *operator) editKey(ctx context.Context, args []string, e override.Edit) (err error) {
-	if e.Target, err = o.keyTarget(args); err != nil {
-		return err
+// edits returns the command that changes the override of a key.
+func edits(e override.Edit) func(context.Context, *operator, []string) error {
+	return func(ctx context.Context, o *operator, args []string) (err error) {
+		if e.Target, err = o.keyTarget(args); err != nil {
+			return err
+		}
+		return o.edit(ctx, e)
 	}
-	return o.edit(ctx, e)
 }
 
 // shadow counts the calls of a rule, or of one key, and refuses none.

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/rategen/rategen/runtime/override"
+
 // commands returns all commands in the order of the manual.
 func commands() []*command { return table }
 
@@ -34,29 +36,29 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
 		},
 		{
-			name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", flags: []string{"parts", "n"},
-			long:  "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
+			name: "release", args: "RULE [KEY]", short: "end a hold that a peer has asked for", flags: []string{"parts", "yes", "n"},
+			long:  "Ends the hold of one key of a rule for calls that go out, and leaves what is counted. Asks for confirmation, since the peer may mind. Waiting calls go on within a second or two. Such rules are in the listing of a live page.",
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: release,
 		},
 		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
 			long:  "Sets the field block in the override of the key, and keeps the others. The programs must follow the hash, see override.Redis. Asks for confirmation if the rule has no key.",
-			needs: needRedis | needRules, min: 1, max: 2, run: block,
+			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Block: true}),
 		},
 		{
 			name: "unblock", args: "RULE [KEY]", short: "undo block", flags: []string{"parts", "n", "m"},
 			long:  "Removes the field block only. Use reset to end a block of the rule itself.",
-			needs: needRedis | needRules, min: 1, max: 2, run: unblock,
+			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Clear: []string{"block"}}),
 		},
 		{
 			name: "allow", args: "RULE [KEY]", short: "remove the limit of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
 			long:  "Sets the field allow in the override of the key, and keeps the others. A block precedes it. Asks for confirmation if the rule has no key.",
-			needs: needRedis | needRules, min: 1, max: 2, run: allow,
+			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Allow: true}),
 		},
 		{
 			name: "unallow", args: "RULE [KEY]", short: "undo allow", flags: []string{"parts", "n", "m"},
 			long:  "Removes the field allow only.",
-			needs: needRedis | needRules, min: 1, max: 2, run: unallow,
+			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Clear: []string{"allow"}}),
 		},
 		{
 			name: "shadow", args: "on|off RULE [KEY]", short: "count the calls of a rule, and refuse none", flags: []string{"parts", "for", "yes", "n", "m"},

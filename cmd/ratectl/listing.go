@@ -34,7 +34,7 @@ type listed struct {
 	Burst                                  int64
 	Message                                string
 	AnyKey                                 bool `json:"any_key"`
-	Hold                                   bool
+	Hold                                   any  // the expression of the directive, or true
 }
 
 // readListing returns the rules of a file, or of standard input.
@@ -85,7 +85,7 @@ func (l *listed) rule() (declared, error) {
 	if l.Name == "" || l.Prefix == "" && !l.AnyKey || l.Window == "" {
 		return declared{}, errors.New("it has no name, prefix or window")
 	}
-	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Hold: l.Hold, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
+	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Hold: l.Hold != nil, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
 	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key, anyKey: l.AnyKey}
 	if l.AnyKey {
 		d.place, r.Source = l.File, l.File // it names the method

@@ -72,7 +72,9 @@ func TestRuleOf(t *testing.T) {
 		`"algorithm":"leaky-bucket","wait":"2s","burst":7,"message":"m"`: func(r *runtime.Rule) {
 			r.Algorithm, r.Wait, r.Burst, r.Message = runtime.LeakyBucket, 2*time.Second, 7, "m"
 		},
-		`"algorithm":"concurrency"`: func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
+		`"algorithm":"sliding-log","hold":"retryAfter(#err)"`: func(r *runtime.Rule) { r.Hold = true },
+		`"algorithm":"sliding-log","hold":true`:               func(r *runtime.Rule) { r.Hold = true },
+		`"algorithm":"concurrency"`:                           func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
 	} {
 		want := base
 		change(&want)

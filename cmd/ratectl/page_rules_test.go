@@ -63,7 +63,8 @@ func TestRulesOfLivePage(t *testing.T) {
 	b.run("keys", "peer", "-state", "held").wants(t, 0, `KEY .*\na:b +held +3/3 +(59m\S+|1h) .*`, "")
 	b.run("inspect", "peer", "a:b").wants(t, 0, `.*\nstate +held, since the peer of these calls has asked for it: ratectl release ends that\n.*`, "")
 	b.run("release", "peer", "a:b", "-n").wants(t, 0, `a:b of rule peer would be released; nothing is changed; it was held back for another (59m\S+|1h)\n`, "")
-	b.run("release", "peer", "a:b").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "")
+	b.run("release", "peer", "a:b").wants(t, 4, "", `ratectl: nothing is changed: there is no terminal to ask on; say -yes to send calls again .*\n`)
+	b.run("release", "peer", "a:b", "-yes").wants(t, 0, `a:b of rule peer is released; it was held back for another (59m\S+|1h)\n`, "")
 	b.run("inspect", "peer", "a:b", "-o", "json").wants(t, 0, `.*"state":"ok".*"remaining":2,.*`, "") // what was counted stays
 	b.run("release", "log", "a:b").wants(t, 2, "", `ratectl: rule log holds back no calls: .*\n`)
 

@@ -82,6 +82,9 @@ func release(ctx context.Context, o *operator, args []string) error {
 	is := "would be released; nothing is changed"
 	if !o.dry {
 		is = "is released"
+		if err := o.confirm(ctx, "send calls again to a peer that has asked to hold back %s for another %s", of, answer.Before.retry()); err != nil {
+			return err
+		}
 		if err := o.limiter.Release(ctx, limit); err != nil {
 			return o.explained(err)
 		}

@@ -61,7 +61,7 @@ func TestExpressions(t *testing.T) {
 	if tried*10 < written*9 {
 		t.Errorf("%d of %d expressions are refused: too few are tried", written-tried, written)
 	}
-	out, err := run(module, "go", "run", ".", fmt.Sprint(seed), fmt.Sprint(effort.Choose(40, 60)))
+	out, err := run(module, "go", "run", "-gcflags=example.com/x/...=-N -l", ".", fmt.Sprint(seed), fmt.Sprint(effort.Choose(40, 60)))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, cut(out))
 	}

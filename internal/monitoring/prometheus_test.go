@@ -20,8 +20,8 @@ import (
 )
 
 // TestPrometheus has a real Prometheus scrape a program under load, and asks it every
-// query of the dashboard, which all have data, and of the alerts, of which three are due. With RATEGEN_TEST_FULL=1 it scrapes for a
-// minute.
+// query of the dashboard, which all have data, and of the alerts, of which four are due.
+// With RATEGEN_TEST_FULL=1 it scrapes for a minute.
 func TestPrometheus(t *testing.T) {
 	addr := startPrometheus(t, startApp(t))
 	if os.Getenv("RATEGEN_TEST_FULL") == "1" {
@@ -35,7 +35,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	alerts := alertQueries(t)
-	for _, alert := range []string{"RategenBreakerOpen", "RategenUndecided", "RategenPermitsExhausted"} {
+	for _, alert := range []string{"RategenBreakerOpen", "RategenUndecided", "RategenPermitsExhausted", "RategenHiddenRefusals"} {
 		awaitAnswer(t, addr, alerts[alert])
 	}
 	for _, alert := range slices.Sorted(maps.Keys(alerts)) {

@@ -62,7 +62,8 @@ func TestPage(t *testing.T) {
 	b.enter()
 	b.wait("an overridden limit", text("#rules")+`.includes("50 per 1m 30s")`)
 	b.wait("its history", text("#history")+`.includes("50 per 1m30s")`)
-	b.wait("who did it", text("#history")+`.includes("by ada")`)
+	b.wait("who did it", text("#changes")+`.includes('{"max":50,"window":"1m30s"}, by ada')`)
+	b.wait("who has reset the key", text("#history")+`.includes("a key was reset, by ada")`)
 	if hash := p.client.HGet(t.Context(), "limits", create.Name).Val(); !strings.Contains(hash, "50") {
 		t.Errorf("the hash says %q", hash)
 	}

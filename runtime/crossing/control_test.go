@@ -40,9 +40,9 @@ var defects = []defect{
 	{"a call waits by what held when it came", "limiter.go",
 		"if waited && err == nil {", "if waited && err == nil && false {", "TestMemory", "50000", "nobody is denied who has room|no more permits|no window"},
 	{"takes and settlements share no trip", "internal/batch/batch.go",
-		"room = w.work\n\t}", "room = w.work\n\t} else if w.op != b.groups[0].op {\n\t\treturn false\n\t}", "TestRedis", "25", "settling keeps"},
+		"room = w.work\n\t}", "room = w.work\n\t} else if w.op != b.groups[0].op {\n\t\treturn false\n\t}", "TestRedis", "25", "takes and settlements"},
 	{"calls that are taken together are not denied by what is remembered", "internal/decide/ask.go",
-		"if call.Err != nil && ctx.Err() == nil {", "if err != nil && ctx.Err() == nil {", "TestCluster", "150", "a denial holds"},
+		"if call.Err != nil && ctx.Err() == nil {", "if err != nil && ctx.Err() == nil {", "TestCluster", "250", "a denial holds"},
 	{"other limits than were charged settle a decision", "settle.go",
 		"d.receipt&^receipts.Mask != l.mark(d, limits)", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
 }

@@ -55,7 +55,7 @@ func try(t *testing.T, quick, full int) {
 // TestMemory runs programs on a store in memory. They are the same ones each time, unless
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
-	try(t, 1500, 20_000)
+	try(t, effort.Few(1500), 20_000)
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == seed.DefValue {
 		_ = seed.Value.Set("1")
 		defer func() { _ = seed.Value.Set(seed.DefValue) }()

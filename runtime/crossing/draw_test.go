@@ -128,7 +128,7 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	}
 	slices.Sort(kinds)
 	if s.real && rapid.IntRange(0, 40).Draw(t, "a crowd") == 40 {
-		st.Do = crowd{Callers: rapid.IntRange(50, 150).Draw(t, "callers"), Lasts: 300 * time.Millisecond}
+		st.Do = crowd{Calls: rapid.IntRange(1500, 2000).Draw(t, "calls")}
 		return st
 	}
 	switch rapid.SampledFrom(kinds).Draw(t, "action") {

@@ -23,7 +23,7 @@ type history struct {
 	changes []*happening // of overrides, the first is that of none
 	faults  []*happening
 	jumps   []*happening // steps of the store's clock
-	crowds  []crowded    // that were delayed
+	crowds  []crowded    // that shared no trips
 	ended   time.Duration
 	left    []string // of keys when all was over
 }

@@ -2,6 +2,7 @@ package override
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -34,8 +35,8 @@ type hash struct {
 	key     string
 	reading chan struct{} // holds a value while a read is under way
 
-	mu   sync.Mutex // several limiters may share the source
-	last *digest    // of what was last understood
+	mu   sync.Mutex        // several limiters may share the source
+	last map[string]string // what was last understood; nil: nothing
 	says reading
 }
 
@@ -136,14 +137,13 @@ func sizeOf(fields map[string]string) (size int) {
 func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sum := digestOf(fields)
-	if h.last != nil && *h.last == sum {
+	if h.last != nil && maps.Equal(h.last, fields) {
 		return h.says.at(time.Now()), nil
 	}
 	says, err := parseHash(fields)
 	if err != nil {
 		return h.says.despite(stale.Invalid(private.Errorf("overrides in %q: %w", h.key, err)))
 	}
-	h.last, h.says = &sum, says
+	h.last, h.says = fields, says
 	return h.says.at(time.Now()), nil
 }

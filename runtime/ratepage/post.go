@@ -70,7 +70,9 @@ func (a *actions) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.log(r, slog.LevelInfo, "action on rate limits", act, who, nil)
-	a.page.history.add(historyEntry{At: time.Now(), Rule: act.Rule, Note: act.note(), By: shorten(who, 100)})
+	if !act.Kind.edits() { // the editor has a history of those
+		a.page.history.add(historyEntry{At: time.Now(), Rule: act.Rule, Note: act.note(), By: shorten(who, 100)})
+	}
 	writeJSON(w, http.StatusOK, encode(struct {
 		Done string `json:"done"`
 	}{act.note()}))

@@ -17,3 +17,13 @@ func Choose[T any](quick, full T) T {
 	}
 	return quick
 }
+
+// Few returns how many of n tries a test makes of something that proves nothing about
+// races: what one goroutine does after the other, and bubbles, in which one runs at a
+// time mostly. It makes all of them, but a quarter under the race detector.
+func Few(n int) int {
+	if raced {
+		return (n + 3) / 4
+	}
+	return n
+}

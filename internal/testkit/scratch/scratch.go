@@ -75,7 +75,19 @@ func Dir(t *testing.T, root string) string {
 		return t.TempDir() // another process tests the same
 	}
 	dir := filepath.Join(base, "x")
+	done := make(chan struct{})
+	go func() { // until the test ends, however long that takes
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(claimAge / 10):
+				os.Chtimes(lock, time.Now(), time.Now())
+			}
+		}
+	}()
 	t.Cleanup(func() {
+		close(done)
 		os.RemoveAll(dir)
 		os.Remove(lock)
 	})

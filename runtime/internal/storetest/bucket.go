@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -108,7 +109,7 @@ func refundOfAnEarlierLife(t *trial) {
 // no more to be admitted in any time than the burst and what drains in it, without what
 // was given back.
 func randomRefunds(t *trial) {
-	for seed := range uint64(30) {
+	for seed := range effort.Choose[uint64](6, 30) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		name := "k" + string(rune('a'+seed))
 		t.rule.Burst = 20
@@ -180,7 +181,7 @@ func leaversOfALine(t *trial) {
 		result      terms.Result
 		start, cost int64
 	}
-	for seed := range uint64(20) {
+	for seed := range effort.Choose[uint64](4, 20) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		name := "k" + string(rune('a'+seed))
 		var line []waiting

@@ -4,7 +4,7 @@
 import { count, duration, el, notice, parseDuration } from "./dom.js";
 import { act } from "./api.js";
 import { ask } from "./lookup.js";
-import { endsOf } from "./overrides.js";
+import { endsOf, load } from "./overrides.js";
 
 const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
 
@@ -98,6 +98,7 @@ export async function run(action) {
   try {
     const { done } = await act(action);
     notice(`${action.rule}: ${done}.`);
+    load();
     return true;
   } catch (err) {
     notice(err.message, true);
