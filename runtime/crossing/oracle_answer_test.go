@@ -54,7 +54,16 @@ func (o *oracle) troubled(a *asked) bool {
 			return true
 		}
 	}
-	return o.quiet(a)
+	return o.quiet(a) || o.stalled(a)
+}
+
+// stalled reports whether the machine was so busy during a call that this may have had no
+// answer in time: one that was answered meanwhile, and did not wait, took half as long.
+func (o *oracle) stalled(a *asked) bool {
+	return !o.exact && slices.ContainsFunc(o.asked, func(b *asked) bool {
+		waits := slices.ContainsFunc(b.uses, func(u use) bool { return o.program.Rules[u.Rule].Wait > 0 })
+		return b.start <= a.end && b.end >= a.start && b.d.Source == runtime.SourceStore && !waits && b.end-b.start > patience/2
+	})
 }
 
 // quiet reports whether a call is the first one of its process that reaches the store
