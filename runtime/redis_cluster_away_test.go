@@ -104,13 +104,13 @@ func TestNodeWithoutSlots(t *testing.T) {
 			open[e.Node] = e.Open
 			seen = seen || e.Node == old.Addr && e.Open
 		}
-		return seen && !open[old.Addr]
-	})
-	for node, open := range open {
-		if open {
-			t.Errorf("the breaker of %s is open", node)
+		for _, open := range open { // a busy machine may open that of another node
+			if open {
+				return false
+			}
 		}
-	}
+		return seen
+	})
 	old.Resume()
 	cluster.WaitReady()
 }
