@@ -16,31 +16,20 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// trips counts the scripts that client executes.
-type trips struct{ n int }
-
-func (c *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (c *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (c *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			c.n++
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // TestDenialMemory shows that a caller over its limit costs no trips, that only
 // what is sure to be denied is, and that what this process changes itself is
 // seen at once.
 func TestDenialMemory(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := context.Background()
-	count := new(trips)
 	client := server.Client(t)
-	client.AddHook(count)
+	trips := 0
+	client.AddHook(hook(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			trips++
+		}
+		return next(ctx, cmd)
+	}))
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour)), quiet)
 	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 10}
 	limit := rule.Limit(runtime.NewKey().AddString("a"))
@@ -60,7 +49,7 @@ func TestDenialMemory(t *testing.T) {
 			t.Fatalf("got %+v, %v; want a denial by the store", denied, err)
 		}
 	}
-	before := count.n
+	before := trips
 	for range 1000 {
 		again, err := limiter.Take(ctx, limit.WithCost(7))
 		if !errors.Is(err, runtime.ErrLimited) || again.Source != runtime.SourceRecalled {
@@ -70,8 +59,8 @@ func TestDenialMemory(t *testing.T) {
 			t.Fatalf("got %+v; want no more than %+v", again, denied)
 		}
 	}
-	if count.n != before {
-		t.Errorf("1000 denials took %d trips, want 0", count.n-before)
+	if trips != before {
+		t.Errorf("1000 denials took %d trips, want 0", trips-before)
 	}
 
 	mustTake(limit.WithCost(2))                           // cheaper than what was denied
@@ -132,18 +121,12 @@ type held struct {
 	arrived, release chan struct{}
 }
 
-func (h *held) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.HasPrefix(cmd.Name(), "eval") && h.armed.CompareAndSwap(true, false) {
-			close(h.arrived)
-			<-h.release
-		}
-		return next(ctx, cmd)
+func (h *held) process(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	if strings.HasPrefix(cmd.Name(), "eval") && h.armed.CompareAndSwap(true, false) {
+		close(h.arrived)
+		<-h.release
 	}
+	return next(ctx, cmd)
 }
 
 // TestDenialRenewed shows that one call asks whether a denial still holds, and
@@ -154,7 +137,7 @@ func TestDenialRenewed(t *testing.T) {
 	ctx := context.Background()
 	hold := &held{arrived: make(chan struct{}), release: make(chan struct{})}
 	client := server.Client(t)
-	client.AddHook(hold)
+	client.AddHook(hook(hold.process))
 	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Millisecond)), quiet)
 	limit := (&runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 2}).Limit(nil)
 	for range 2 {

@@ -161,22 +161,6 @@ func TestPanicOfHandlerIsLogged(t *testing.T) {
 	}
 }
 
-// A panicker is a hook that panics while it is armed.
-type panicker struct{ armed atomic.Bool }
-
-func (*panicker) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (p *panicker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if p.armed.Load() {
-			panic("in a hook")
-		}
-		return next(ctx, cmd)
-	}
-}
-func (*panicker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // TestPanickingHook has a hook of the client panic, for callers that travel
 // alone and for such that share trips. The policy decides their calls, and all
 // is well when the hook is.
@@ -191,8 +175,13 @@ func TestPanickingHook(t *testing.T) {
 		}
 		client := redis.NewClient(options)
 		t.Cleanup(func() { _ = client.Close() })
-		var hook panicker
-		client.AddHook(&hook)
+		var armed atomic.Bool
+		client.AddHook(hook(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			if armed.Load() {
+				panic("in a hook")
+			}
+			return next(ctx, cmd)
+		}))
 		var told atomic.Int64
 		observer := &runtime.Observer{Panic: func(ev runtime.PanicEvent) {
 			if ev.In == "redis client" {
@@ -202,7 +191,7 @@ func TestPanickingHook(t *testing.T) {
 		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, runtime.WithObserver(observer))
 		rule := &runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: 1000}
 		taken(t, limiter, rule.Limit(nil))
-		hook.armed.Store(true)
+		armed.Store(true)
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
@@ -220,7 +209,7 @@ func TestPanickingHook(t *testing.T) {
 		if told.Load() == 0 {
 			t.Errorf("%s: the observer was not told of a panic", name)
 		}
-		hook.armed.Store(false)
+		armed.Store(false)
 		for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			if _, err := limiter.Take(ctx, rule.Limit(nil)); err == nil {
 				break

@@ -36,17 +36,11 @@ func executed(t *testing.T, client *redis.Client, args *argumentCount, do func()
 // An argumentCount counts the arguments of what a client sends.
 type argumentCount struct{ n int }
 
-func (*argumentCount) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (*argumentCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (c *argumentCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
-			c.n += len(cmd.Args())
-		}
-		return next(ctx, cmd)
+func (c *argumentCount) process(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+	if cmd.Name() == "evalsha" {
+		c.n += len(cmd.Args())
 	}
+	return next(ctx, cmd)
 }
 
 // writes are the commands of the scripts that write.
@@ -59,7 +53,7 @@ func TestBlockWrites(t *testing.T) {
 	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	args := new(argumentCount)
-	client.AddHook(args)
+	client.AddHook(hook(args.process))
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	limiter := runtime.New(store, quiet, closed)
 	for name, plain := range blockingRules(1000*time.Hour, 10) {

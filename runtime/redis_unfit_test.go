@@ -89,28 +89,11 @@ func TestFitServer(t *testing.T) {
 	}
 }
 
-// answering is a hook that answers commands in place of the server.
-type answering func(name string) error
-
-func (answering) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (answering) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-func (a answering) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if err := a(cmd.Name()); err != nil {
-			cmd.SetErr(err)
-			return err
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // TestServerWithoutLua asks servers that run no Lua scripts: the error says so.
 func TestServerWithoutLua(t *testing.T) {
 	t.Parallel()
 	without := redistest.Start(t, "--rename-command", "EVAL", "", "--rename-command", "EVALSHA", "")
-	for name, answer := range map[string]answering{
+	for name, answer := range map[string]func(name string) error{
 		"the commands are unknown": func(string) error { return nil },
 		"Valkey built without Lua": func(name string) error {
 			switch name {
@@ -123,7 +106,13 @@ func TestServerWithoutLua(t *testing.T) {
 		},
 	} {
 		client := without.Client(t)
-		client.AddHook(answer)
+		client.AddHook(hook(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			if err := answer(cmd.Name()); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+			return next(ctx, cmd)
+		}))
 		limiter := onRedis(client, atOnce)
 		_, err := limiter.Take(t.Context(), (&runtime.Rule{Name: "r", Window: time.Minute, Max: 3}).Limit(key(caller)))
 		if runtime.ClassOf(err) != runtime.ClassNoScript || !errors.Is(err, runtime.ErrUnavailable) ||
