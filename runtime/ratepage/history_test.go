@@ -56,6 +56,7 @@ func TestHistory(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", what, diff)
 			}
 		}
+		time.Sleep(500 * time.Millisecond) // or a change is made while the source is asked
 		check("nothing", func(*runtime.Overrides) {})
 		check("a max", func(o *runtime.Overrides) { o.Rules["r01"] = runtime.Override{Max: new(int64(7))} }, "r01 > 7 per 2d")
 		check("another mode and a window", func(o *runtime.Overrides) {
