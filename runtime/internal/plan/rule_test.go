@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// TestRule wants what each way of counting makes of a rule's numbers, at a max of 100 in
+// 10 seconds unless it says otherwise.
+func TestRule(t *testing.T) {
+	const s = 1_000_000
+	for name, test := range map[string]struct {
+		rule                Rule
+		max                 int64 // 0: 100
+		algorithm           terms.Algorithm
+		window, param, more int64
+		capacity, most      int64
+		tag                 string
+		leases              bool
+	}{
+		"log":                        {Rule{}, 0, terms.LogZSet, 10 * s, 0, 0, 100, spec.MaxLogCost, "", false},
+		"log in slices, leased":      {Rule{Resolution: time.Second, Lease: 2 * time.Second}, 0, terms.LogZSet, 12 * s, s, 0, 100, spec.MaxLogCost, "", true},
+		"packed log with a block":    {Rule{Packed: true, Block: time.Hour}, 0, terms.LogPacked, 10 * s, 0, 0, 100, spec.MaxLogCost, "%packed%block", false},
+		"counter":                    {Rule{Way: SlidingCounter, Coarse: 60}, 0, terms.Counter, 10 * s, 166667, 0, 100, spec.MaxCount, "%counter", false},
+		"adaptive counter":           {Rule{Way: SlidingCounter}, 0, terms.Counter, 10 * s, 0, 0, 100, spec.MaxCount, "%counter", false},
+		"layers, leased":             {Rule{Way: SlidingCounter, Coarse: 6, Fine: 10, Lease: 2 * time.Second}, 0, terms.LayeredCounter, 12 * s, 200000, 10, 100, spec.MaxCount, "%layered-6x10-12000000", true},
+		"layers with a hold":         {Rule{Way: SlidingCounter, Coarse: 6, Fine: 10, Hold: true}, 0, terms.LayeredCounter, 10 * s, 166667, 10, 100, spec.MaxCount, "%layered-6x10-10000000%block", false},
+		"fixed window, leased":       {Rule{Way: FixedWindow, Lease: time.Second}, 0, terms.FixedWindow, 10 * s, 0, 0, 100, spec.MaxCount, "%window", true},
+		"bucket":                     {Rule{Way: TokenBucket}, 0, terms.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
+		"bucket with a burst":        {Rule{Way: TokenBucket, Burst: 7}, 0, terms.TokenBucket, 10 * s, 7, -1, 7, spec.MaxCount, "%token", false},
+		"leased bucket":              {Rule{Way: TokenBucket, Lease: time.Second}, 0, terms.TokenBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%token", true},
+		"leased, rounded":            {Rule{Way: LeakyBucket, Lease: time.Second}, 101, terms.LeakyBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%leaky", true},
+		"burst too small to lease":   {Rule{Way: TokenBucket, Burst: 10, Lease: time.Second}, 0, terms.TokenBucket, 10 * s, 10, -1, 10, spec.MaxCount, "%token", false},
+		"queue":                      {Rule{Way: LeakyBucket, Wait: 3 * time.Second}, 0, terms.Queue, 10 * s, 130, 0, 130, spec.MaxCount, "%queue", false},
+		"queue with a burst":         {Rule{Way: LeakyBucket, Wait: 3 * time.Second, Burst: 4}, 0, terms.Queue, 10 * s, 4, 0, 4, spec.MaxCount, "%queue", false},
+		"endless queue":              {Rule{Way: LeakyBucket, Wait: math.MaxInt64}, spec.MaxCount, terms.Queue, 10 * s, spec.MaxCount, 0, spec.MaxCount, spec.MaxCount, "%queue", false},
+		"a token bucket never lines": {Rule{Way: TokenBucket, Wait: 3 * time.Second}, 0, terms.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
+		"permits":                    {Rule{Way: Concurrency, Shadow: true}, 0, terms.Permits, 10 * s, 0, 0, 100, spec.MaxLogCost, "%permits", false},
+	} {
+		r := test.rule
+		r.Window = 10 * time.Second
+		if test.max == 0 {
+			test.max = 100
+		}
+		want := terms.Terms{Algorithm: test.algorithm, Shadow: r.Shadow, Window: test.window, Max: test.max,
+			Param: test.param, More: test.more, Block: r.Block.Microseconds(), Holds: r.Hold}
+		if got := r.Terms(test.max); got != want {
+			t.Errorf("%s: terms %+v, want %+v", name, got, want)
+		}
+		if c, m, tag, l := r.Capacity(test.max), r.MostCost(), r.Tag(), r.Leases(test.max); c != test.capacity || m != test.most || tag != test.tag || l != test.leases {
+			t.Errorf("%s: capacity %d, most %d, tag %q, leases %t", name, c, m, tag, l)
+		}
+		if err := r.Check(test.max, 1); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRuleCheck wants an error that names what is wrong, and none on the bounds.
+func TestRuleCheck(t *testing.T) {
+	for _, test := range []struct {
+		rule      Rule
+		max, cost int64
+		want      string
+	}{
+		{Rule{}, 0, 0, ""},
+		{Rule{}, spec.MaxLog, spec.MaxCount, ""},
+		{Rule{}, spec.MaxLog + 1, 1, "above 1000000, the maximum of a sliding-log"},
+		{Rule{}, -1, 1, "max -1 is negative"},
+		{Rule{}, 1, -1, "cost -1 is negative"},
+		{Rule{Window: -10*time.Second + spec.MinWindow}, 1, 1, ""},
+		{Rule{Window: -10*time.Second + spec.MinWindow - 1}, 1, 1, "window 999.999µs"},
+		{Rule{Window: spec.MaxWindow - 10*time.Second}, 1, 1, ""},
+		{Rule{Window: spec.MaxWindow - 10*time.Second + 1}, 1, 1, "366 days"},
+		{Rule{Way: TokenBucket, Burst: spec.MaxCount}, spec.MaxCount, 1, ""},
+		{Rule{Way: TokenBucket, Burst: spec.MaxCount + 1}, spec.MaxCount, 1, "burst"},
+		{Rule{Way: TokenBucket, Burst: spec.MaxCount}, 1, 1, "142 years"},
+		{Rule{Wait: -1}, 1, 1, "wait -1ns is negative"},
+		{Rule{Way: SlidingCounter, Coarse: -1}, 1, 1, "buckets"},
+		{Rule{Resolution: 11 * time.Second}, 1, 1, "resolution: 11s is longer"},
+		{Rule{Block: time.Second, Wait: 1}, 1, 1, "block:"},
+		{Rule{Lease: 10 * time.Second}, 1, 1, "lease:"},
+		{Rule{Way: Concurrency, Hold: true}, 1, 1, "hold"},
+	} {
+		r := test.rule
+		r.Window += 10 * time.Second
+		if err := r.Check(test.max, test.cost); (err == nil) != (test.want == "") || err != nil && !strings.Contains(strings.ToLower(err.Error()), test.want) {
+			t.Errorf("%+v at %d for %d: got %v, want %q", r, test.max, test.cost, err, test.want)
+		}
+	}
+	log, counter, permits := Rule{Window: time.Second}, Rule{Way: SlidingCounter, Window: time.Second}, Rule{Way: Concurrency, Window: time.Second}
+	for name, ok := range map[string]bool{
+		"a log takes 250":           log.CheckCost(1000, 250) == nil,
+		"a log takes no 251":        log.CheckCost(1000, 251) != nil,
+		"what is denied is no work": log.CheckCost(250, 251) == nil,
+		"a counter takes all":       counter.CheckCost(spec.MaxCount, spec.MaxCount) == nil,
+		"nor do permits take 251":   permits.CheckCost(1000, 251) != nil,
+		"a log owes 250":            log.CheckSettled(3, 253) == nil,
+		"a log owes no 251":         log.CheckSettled(3, 254) != nil,
+		"nobody gives 1 more back":  log.CheckSettled(3, -1) != nil,
+		"nobody owes all":           counter.CheckSettled(spec.MaxCount, spec.MaxCount+1) != nil,
+		"modes count alike":         log.CountsAs(&Rule{Window: time.Second, Shadow: true, Wait: 1}),
+		"storages do not":           !log.CountsAs(&Rule{Window: time.Second, Packed: true}),
+		"a queue is no bucket":      !(&Rule{Way: LeakyBucket}).CountsAs(&Rule{Way: LeakyBucket, Wait: 1}),
+		"scaled is not 0":           log.Scale(10, 1, 0.001) == 1,
+		"nor below the cost":        log.Scale(10, 7, 0.1) == 7,
+		"nor above the bound":       log.Scale(spec.MaxLog, 1, 2) == spec.MaxLog,
+	} {
+		if !ok {
+			t.Error(name)
+		}
+	}
+}
+
+// TestShare wants a process's share of a plan: a part of max and burst, and at least 1.
+func TestShare(t *testing.T) {
+	for _, test := range []struct{ max, burst, replicas, wantMax, wantBurst int64 }{
+		{100, 0, 1, 100, 100}, {100, 0, 3, 33, 33}, {100, 30, 4, 25, 7}, {2, 3, 10, 1, 1}, {0, 0, 5, 1, 1},
+	} {
+		p := &Plan{Key: Key{Max: test.max}, Numbers: Rule{Way: TokenBucket, Window: time.Minute, Burst: test.burst}, Fail: Local}
+		p.Name, p.Start = "r", "r:"
+		share := p.Complete(test.replicas).Share
+		if share.Terms.Max != test.wantMax || share.Capacity != test.wantBurst || share.Share != share || string(share.Whole) != string(p.Whole) {
+			t.Errorf("%+v: got %+v", test, share.Terms)
+		}
+	}
+	p := (&Plan{Key: Key{Max: 9}, Numbers: Rule{Window: time.Minute}}).Complete(3)
+	if p.Share != p {
+		t.Error("a rule that fails open has a share")
+	}
+}
