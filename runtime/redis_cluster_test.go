@@ -56,7 +56,7 @@ func TestSharedCluster(t *testing.T) {
 		// All keys of the test have one tag, and so one master.
 		master := cluster.Master(cluster.Slot("{outage}"))
 		ok(t, client.Ping(t.Context()).Err())
-		outage(t, client, master.Pause, master.Resume)
+		outage(t, client, shortOutage, master.Pause, master.Resume)
 	})
 	cluster.WaitReady()
 	t.Run("store", func(t *testing.T) { testStoreOnCluster(t, cluster) })
