@@ -6,9 +6,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -52,6 +55,8 @@ func (c crowd) run(p *process) {
 func (c crowd) come(w *redisWorld) crowded {
 	client := w.connect()
 	defer client.Close()
+	var scripts scriptCount // other calls of the program ask the servers meanwhile
+	scripts.watch(client)
 	for _, n := range w.nodes {
 		n.proxy.Delay(3 * time.Millisecond)
 		defer n.proxy.Pass()
@@ -62,7 +67,6 @@ func (c crowd) come(w *redisWorld) crowded {
 	defer limiter.Close()
 	// On a cluster each slot has scripts of its own.
 	rule := &runtime.Rule{Name: "crowd", Prefix: "{crowd}:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.SlidingCounter}
-	before := w.scripts()
 	var calls sync.WaitGroup
 	var done atomic.Int64
 	for i := range c.Calls {
@@ -81,20 +85,43 @@ func (c crowd) come(w *redisWorld) crowded {
 		})
 	}
 	calls.Wait()
-	return crowded{c, done.Load(), w.scripts() - before}
+	return crowded{c, done.Load(), scripts.Load()}
 }
 
-// scripts returns how many scripts the servers have executed.
-func (w *redisWorld) scripts() (n int64) {
-	for _, node := range w.nodes {
-		info, _ := node.admin.InfoMap(context.Background(), "commandstats").Result()
-		for _, name := range []string{"cmdstat_eval", "cmdstat_evalsha"} {
-			var calls int64
-			_, _ = fmt.Sscanf(info["Commandstats"][name], "calls=%d", &calls)
-			n += calls
+// A scriptCount is a hook that counts the scripts that a client sends.
+type scriptCount struct{ atomic.Int64 }
+
+// watch has the scripts counted that a client sends to any server.
+func (n *scriptCount) watch(client redis.UniversalClient) {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(n) })
+		return
+	}
+	client.AddHook(n)
+}
+
+func (n *scriptCount) add(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			n.Add(1)
 		}
 	}
-	return n
+}
+
+func (*scriptCount) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (n *scriptCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		n.add(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (n *scriptCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		n.add(cmds...)
+		return next(ctx, cmds)
+	}
 }
 
 // judgeCrowds has takes and settlements share trips.
