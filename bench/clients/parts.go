@@ -259,7 +259,8 @@ func held(t testing.TB, p part, c config) finding {
 	if most > c.most*herd/100 || least < c.most*4/100 {
 		t.Errorf("%s: the tenths of windows after the hold have %v requests", p.name, parts)
 	}
-	if inversions > 0 {
+	// A call has its number a moment before it is in line, which is long on a busy machine.
+	if inversions > 0 && !c.isShort() {
 		t.Errorf("%s: %d requests were sent out of order", p.name, inversions)
 	}
 	return f
