@@ -16,14 +16,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestParts wants every part to be as it should be, in short windows. A busy machine delays
+// TestParts wants parts to be as they should be, in short windows. A busy machine delays
 // requests for longer than delays are measured to differ, so the margin is long, and how
-// much of the limit is used is for the command to say.
+// much of the limit is used is for the command to say. What else hangs on the machine is
+// left to full runs.
 func TestParts(t *testing.T) {
+	wanted := regexp.MustCompile(effort.Choose("^fixed window$|closed", ""))
 	c := config{replicas: 8, callers: 3, most: 48, window: 4 * time.Second, margin: time.Second,
 		lasts: effort.Choose(10*time.Second, time.Minute)}
-	steady, ok := ask(c, steadies, regexp.MustCompile(""), len(steadies))
-	happened, ok2 := ask(c, incidents, regexp.MustCompile(""), len(incidents))
+	steady, ok := ask(c, steadies, wanted, len(steadies))
+	happened, ok2 := ask(c, incidents, wanted, len(incidents))
 	write(t.Output(), c, steady)
 	writeIncidents(t.Output(), c, happened)
 	if !ok || !ok2 {
