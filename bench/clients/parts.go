@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -48,11 +49,11 @@ type steady struct {
 
 // steadies are parts in which nothing happens.
 var steadies = []part{
-	{"rolling window", strictpeer.Rolling, all},
-	{"fixed window", strictpeer.Fixed, all},
-	{"token bucket", strictpeer.Bucket, all},
-	{"rolling window", strictpeer.Rolling, few},
-	{"rolling window", strictpeer.Rolling, uneven},
+	{"rolling window", strictpeer.Rolling, among(config.each)},
+	{"fixed window", strictpeer.Fixed, among(config.each)},
+	{"token bucket", strictpeer.Bucket, among(config.each)},
+	{"rolling window", strictpeer.Rolling, among(config.two)},
+	{"rolling window", strictpeer.Rolling, among(config.one)},
 	{"rolling window, one replica is 20 ms from Redis", strictpeer.Rolling, distant},
 	{"rolling window", strictpeer.Rolling, aloneAll},
 	{"fixed window", strictpeer.Fixed, aloneAll},
@@ -119,7 +120,7 @@ func (p part) steadily(t testing.TB, c config, r *run, jobs []job) finding {
 }
 
 func (p part) found(r *run, jobs []job) finding {
-	f := finding{part: p, steady: steady{client: "rateclient", used: r.peer.Used(r.ended), longest: r.longest()}}
+	f := finding{part: p, steady: steady{client: "rateclient", used: r.peer.Used(r.ended), longest: r.longest(), leastServed: math.MaxInt}}
 	if jobs[0].Alone {
 		f.client = "x/time/rate"
 	}
@@ -127,9 +128,7 @@ func (p part) found(r *run, jobs []job) finding {
 	for i := range jobs {
 		f.callers = append(f.callers, jobs[i].Callers)
 		if jobs[i].Callers > 0 {
-			if f.leastServed == 0 || served[i] < f.leastServed {
-				f.leastServed = served[i]
-			}
+			f.leastServed = min(f.leastServed, served[i])
 			f.mostServed = max(f.mostServed, served[i])
 		}
 	}
@@ -142,22 +141,14 @@ func (p part) found(r *run, jobs []job) finding {
 	return f
 }
 
-func all(t testing.TB, p part, c config) finding {
-	r := p.newRun(c)
-	r.redis = redistest.Start(t).Addr
-	return p.steadily(t, c, r, c.jobs(c.each, nil)).keeps(t, c)
-}
-
-func few(t testing.TB, p part, c config) finding {
-	r := p.newRun(c)
-	r.redis = redistest.Start(t).Addr
-	return p.steadily(t, c, r, c.jobs(c.two, nil)).keeps(t, c)
-}
-
-func uneven(t testing.TB, p part, c config) finding {
-	r := p.newRun(c)
-	r.redis = redistest.Start(t).Addr
-	return p.steadily(t, c, r, c.jobs(c.one, nil)).keeps(t, c)
+// among asks replicas with these callers to keep to the limit.
+func among(callers func(c config, i int) int) func(testing.TB, part, config) finding {
+	return func(t testing.TB, p part, c config) finding {
+		r := p.newRun(c)
+		r.redis = redistest.Start(t).Addr
+		jobs := c.jobs(func(i int) int { return callers(c, i) }, nil)
+		return p.steadily(t, c, r, jobs).keeps(t, c)
+	}
 }
 
 func distant(t testing.TB, p part, c config) finding {
