@@ -132,15 +132,15 @@ func (c *Cluster) Owners() func(slot int) *Server {
 			c.tb.Fatalf("owners of slots: %v", err)
 		}
 		for _, n := range v.nodes {
-			// What a node says of itself counts.
+			// Each node is trusted about its own slots alone.
 			if n.id == c.id[node] && slices.Contains(n.flags, "master") {
 				claims[node] = n
 			}
 		}
 	}
 	return func(slot int) (master *Server) {
-		// Of two that claim a slot, one has slept through its own replacement, and
-		// the newer epoch wins.
+		// Two nodes claim a slot if one was replaced while it was paused. The newer
+		// epoch is the successor's.
 		newest := -1
 		for node, n := range claims {
 			if n.owns(slot) && n.epoch > newest {
