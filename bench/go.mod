@@ -28,6 +28,7 @@ require (
 	github.com/hashicorp/golang-lru v0.5.4 // indirect
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	github.com/rategen/rategen/runtime/raterueidis v0.0.0
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
@@ -39,3 +40,5 @@ require (
 )
 
 replace github.com/rategen/rategen => ../
+
+replace github.com/rategen/rategen/runtime/raterueidis => ../runtime/raterueidis

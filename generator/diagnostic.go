@@ -26,6 +26,8 @@ type Diagnostic struct {
 	Text string
 	// Message says what is wrong and what to write instead.
 	Message string
+	// Code names the kind of a warning, as the manual of cmd/rategen does. An error has none.
+	Code string
 	// Fix is what to write instead where that is mechanical, or nil.
 	Fix *Fix
 }
@@ -37,11 +39,11 @@ type Fix struct {
 	NewText  string
 }
 
-// String returns the diagnostic as file:line:column: message.
+// String returns the diagnostic as file:line:column: message, a warning with its code.
 func (d Diagnostic) String() string {
 	text := d.Message
 	if d.Severity == Warning {
-		text = "warning: " + text
+		text = "warning: " + text + " [" + d.Code + "]"
 	}
 	if d.Pos.Filename != "" {
 		text = d.Pos.String() + ": " + text
@@ -66,8 +68,8 @@ func (ds Diagnostics) Error() string {
 func diagnosticsOf(report *diag.Reporter) Diagnostics {
 	var ds Diagnostics
 	for _, f := range report.Diagnostics() {
-		d := Diagnostic{Severity: Error, Pos: f.Pos, End: f.End, Text: f.Text, Message: f.Message}
-		if f.Warning {
+		d := Diagnostic{Severity: Error, Pos: f.Pos, End: f.End, Text: f.Text, Message: f.Message, Code: string(f.Code)}
+		if f.Code != "" {
 			d.Severity = Warning
 		}
 		if f.Fix != nil {

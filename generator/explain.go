@@ -66,14 +66,14 @@ func Explain(cfg Config, file string, line int) ([]Explanation, error) {
 		}
 	}
 	for _, r := range policiesOf(program, usedBy(wrapped), report) {
-		if at.holds(r.Pos) && r.Pos.Line == line {
+		if at.isInFile(r.Pos) && r.Pos.Line == line {
 			// The directives that use a policy say the rest.
 			topics := topicsOf(r.settings, nil, directive.TopicLimit, directive.TopicRedis, directive.TopicFailure)
 			found = append(found, Explanation{Rule: r.Rule, Topics: topics})
 		}
 	}
 	if len(found) == 0 {
-		return nil, at.nothing(file, wrapped)
+		return nil, at.noDirective(file, wrapped)
 	}
 	return found, nil
 }
@@ -89,7 +89,7 @@ type place struct {
 // explain explains those rules of a wrapper that the line names.
 func (p *place) explain(w *model.Wrapper) []Explanation {
 	for _, r := range w.Rules {
-		if at := p.position(r.Pos); p.holds(at) && at.Line == p.line {
+		if at := p.position(r.Pos); p.isInFile(at) && at.Line == p.line {
 			return []Explanation{p.explanation(w, r, limitedBy(w, r))}
 		}
 	}
@@ -106,7 +106,7 @@ func (p *place) explain(w *model.Wrapper) []Explanation {
 		}
 		return all
 	}
-	if p.within(w.Decl.Spec.Name.Pos(), w.Decl.Spec.Name.End()) {
+	if p.containsLine(w.Decl.Spec.Name.Pos(), w.Decl.Spec.Name.End()) {
 		for _, r := range w.Rules {
 			if w.IsShared(r) {
 				all = append(all, p.explanation(w, r, limitedBy(w, r)))
@@ -135,7 +135,7 @@ func (p *place) explanation(w *model.Wrapper, r *model.Rule, methods []*model.Me
 func topicsOf(s *directive.Settings, more map[directive.Topic][]string, about ...directive.Topic) []Topic {
 	var topics []Topic
 	for _, topic := range about {
-		if sentences := append(s.Says(topic), more[topic]...); len(sentences) > 0 {
+		if sentences := append(s.Explain(topic), more[topic]...); len(sentences) > 0 {
 			topics = append(topics, Topic{string(topic), strings.Join(sentences, " ")})
 		}
 	}
@@ -152,13 +152,13 @@ func limitedBy(w *model.Wrapper, r *model.Rule) []*model.Method {
 // declares reports whether the line belongs to the declaration of a method.
 func (p *place) declares(w *model.Wrapper, m *model.Method) bool {
 	from, to := w.Decl.MethodRange(m.Name)
-	return from.IsValid() && p.within(from, to)
+	return from.IsValid() && p.containsLine(from, to)
 }
 
-// within reports whether the line is one from a position to another.
-func (p *place) within(from, to token.Pos) bool {
+// containsLine reports whether the line is one from a position to another.
+func (p *place) containsLine(from, to token.Pos) bool {
 	first, last := p.position(from), p.position(to)
-	return p.holds(first) && first.Line <= p.line && p.line <= last.Line
+	return p.isInFile(first) && first.Line <= p.line && p.line <= last.Line
 }
 
 // position is like [diag.Reporter.Position] and ignores //line comments: the line is one
@@ -167,17 +167,17 @@ func (p *place) position(pos token.Pos) token.Position {
 	return p.report.Fset.PositionFor(pos, false)
 }
 
-// holds reports whether the file holds a position.
-func (p *place) holds(at token.Position) bool { return filepath.Base(at.Filename) == p.name }
+// isInFile reports whether the file holds a position.
+func (p *place) isInFile(at token.Position) bool { return filepath.Base(at.Filename) == p.name }
 
-// nothing says that there is no directive at the line, and which one is nearest.
-func (p *place) nothing(file string, files []*model.File) error {
+// noDirective says that there is no directive at the line, and which one is nearest.
+func (p *place) noDirective(file string, files []*model.File) error {
 	nearest, distance := "", -1
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
 				at := p.position(r.Pos)
-				if n := max(at.Line-p.line, p.line-at.Line); p.holds(at) && (distance < 0 || n < distance) {
+				if n := max(at.Line-p.line, p.line-at.Line); p.isInFile(at) && (distance < 0 || n < distance) {
 					nearest, distance = fmt.Sprintf("%d, which is %s", at.Line, r.Name), n
 				}
 			}

@@ -50,23 +50,29 @@ func TestExplainedKey(t *testing.T) {
 			}
 		}
 	}
+	texts := []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"}
 	for options, rule := range rules {
-		for _, text := range []string{"all", "a:b", "100%", "{x}", "tab\t\x00\x7f", "é"} {
-			source := fmt.Sprintf("package m; import \"time\"\n\ntype A interface {\n\t//ratelimit:window=10s prefix=p: key=part,#n %s\n\tDo(n int) (time.Duration, error)\n}\n\nconst part = %q\n", options, text)
-			scratch.Write(t, filepath.Join(dir, "a.go"), source)
-			explanations, err := generator.Explain(generator.Config{Dir: dir}, "a.go", 4)
-			if err != nil {
-				t.Fatal(options, err)
-			}
+		// One explanation, which asks the go command, has a limit for each text.
+		limits, parts := "", ""
+		for i, text := range texts {
+			limits += fmt.Sprintf("\t//ratelimit:window=10s prefix=p%d: key=part%d,#n %s\n", i, i, options)
+			parts += fmt.Sprintf("const part%d = %q\n", i, text)
+		}
+		scratch.Write(t, filepath.Join(dir, "a.go"), "package m; import \"time\"\n\ntype A interface {\n"+limits+"\tDo(n int) (time.Duration, error)\n}\n\n"+parts)
+		explanations, err := generator.Explain(generator.Config{Dir: dir}, "a.go", 4+len(texts))
+		if err != nil || len(explanations) != len(texts) {
+			t.Fatal(options, len(explanations), err)
+		}
+		for i, text := range texts {
 			shown := ""
-			for _, topic := range explanations[0].Topics {
+			for _, topic := range explanations[i].Topics {
 				if m := regexp.MustCompile(`key is (.*)$`).FindStringSubmatch(topic.Text); m != nil && topic.Name == "key" {
 					shown = m[1]
 				}
 			}
 			store := &keys{MemoryStore: runtime.NewMemoryStore()}
 			limiter := runtime.New(store)
-			rule.Name, rule.Prefix, rule.Window, rule.Max = "a", "p:", 10*time.Second, 100
+			rule.Name, rule.Prefix, rule.Window, rule.Max = "a", fmt.Sprintf("p%d:", i), 10*time.Second, 100
 			if _, err := limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString(text).AddInt(1001))); err != nil {
 				t.Fatal(options, err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/typecheck"
 	"golang.org/x/tools/txtar"
 )
 
@@ -59,8 +60,8 @@ func scenarioConfig(t *testing.T, archive *txtar.Archive, dir string) generator.
 
 // TestScenarios runs every testdata/*.txtar: the files of the archive are
 // generated for, in a package of one scratch module. What comes out is
-// compared with the archive. In the end all of it is compiled at once, and the tests
-// in it are run; in a full run it is vetted, too.
+// compared with the archive. In the end all of it is type-checked at once; in a full run
+// it is compiled and vetted, and the tests in it are run.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("../testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -80,12 +81,14 @@ func TestScenarios(t *testing.T) {
 		return
 	}
 	sameInAnyOrder(t, filepath.Join(module, "good"))
-	// Vet has to look at the standard library first, and each package with tests is linked.
-	args := effort.Choose([]string{"test", "-vet=off", "-ldflags=-s -w", "./good/..."}, []string{"test", "-vet=all", "./good/..."})
-	test := exec.Command("go", args...)
+	if !effort.Full() {
+		typecheck.Test(t, module, "./good/...")
+		return
+	}
+	test := exec.Command("go", "test", "-vet=all", "./good/...")
 	test.Dir = module
 	if out, err := test.CombinedOutput(); err != nil {
-		t.Errorf("go %v: %v\n%s", args, err, out)
+		t.Errorf("%v: %v\n%s", test, err, out)
 	}
 }
 

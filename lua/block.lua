@@ -32,9 +32,9 @@ ends = nil
 --- sets ends forgotten
 ends, forgotten = nil, true
 --- duration
---- reads which
+--- reads i
 --- sets block
-block = ARGV[2 + which * 6] + 0
+block = ARGV[i + 5] + 0
 --- ends
 --- sets active ends
 -- When the block ends that look has found, if any; and whether the limit is blocked.

@@ -21,7 +21,8 @@
 --
 -- AT     the time of the charge; of a queue, the end of the call's turn.
 -- MARK   the share when the charge was made, as a number that grows while the share
---        falls: (halvings + 1) * 2^40 - 1 - rest. 0 is all of it.
+--        falls: (halvings + 1) * 2^40 - 1 - rest. 0 is all of it. Of a queue, the time
+--        of the charge.
 -- PARAM  the burst.
 -- MORE   from 0 on, the bucket is a queue: calls leave it evenly, and one that
 --        would have to wait for longer than this is denied. -1: it is not.
@@ -137,7 +138,8 @@ end
 reset = stop - clock
 if more >= 0 then
   delay = math.max(empty, at) - clock
-  at, mark = stop, 0
+  mark = at
+  at = stop
 end
 --- write
 --- reads at begun bytes call expires fresh halvings key level lifetime max rest
@@ -167,9 +169,9 @@ if level == 0 then
   back = 0
 elseif more >= 0 then
   -- A turn comes back if nobody is behind it: the line ends where it does, but for
-  -- what rounding has added since.
+  -- what rounding has added since. One of before a reset is in no line.
   local behind = empty - made
-  if behind < 0 or behind * 2 * max > window then
+  if made_mark < begun or behind < 0 or behind * 2 * max > window then
     back = 0
   end
 elseif made < begun or made > since or made_mark > mark then

@@ -11,14 +11,14 @@
 --- shared
 --- insert numbers
 --- open
---- reads number
+--- reads kind number
 --- sets set start state stop used
 local state
 --- insert read
 local start, stop, set, used
 if state then
   local kind, ended
-  if #state == 37 then
+  --- insert whole state
     kind, ended, start, stop, set, used = number('>I1I7I7I7I7I8', state, 1)
     --- insert ended
   --- insert short
@@ -27,6 +27,9 @@ if state then
     error('a text of another kind')
   end
 end
+--- whole state
+--- reads state
+if #state == 37 then
 --- look
 --- reads clock cost max reset start used window
 --- sets at reset retry room start stop used
@@ -52,6 +55,9 @@ end
 --- reads clock cost stop used
 --- sets reset used
 used = used + cost
+if used > 9007199254740991 then
+  used = 9007199254740991 -- the largest max, 2^53 - 1: a larger sum would be rounded
+end
 --- insert write
 reset = stop - clock
 --- write

@@ -16,63 +16,89 @@ import (
 var files embed.FS
 
 // Algorithms are the names of the algorithms, as take.lua knows them.
-var Algorithms = [...]string{"zset", "packed", "counter", "fixed", "bucket", "permits"}
+var Algorithms = [...]string{"zset", "packed", "counter", "fixed", "bucket", "permits", "calendar", "reserved"}
 
-var sources = [...]string{
-	"sliding_log_zset.lua", "sliding_log_packed.lua", "sliding_counter.lua",
-	"fixed_window.lua", "bucket.lua", "concurrency.lua",
+// sources are their files. Of pieces of one name the last one holds.
+var sources = [len(Algorithms)][]string{
+	{"sliding_log_zset.lua"}, {"sliding_log_packed.lua"}, {"sliding_counter.lua"},
+	{"fixed_window.lua"}, {"bucket.lua"}, {"concurrency.lua"}, {"fixed_window.lua", "calendar.lua"},
+	{"reserved.lua"},
 }
 
-// Bits of a set of scripts.
+// Reserved is the bit of reserved.lua, the last of the algorithms, whose terms have two more
+// values than others. In a script with it those of all algorithms do.
+const Reserved = 1 << (len(Algorithms) - 1)
+
+// Operations of a script. A set has one of them; 0 takes calls with one limit each.
 const (
 	// Several stands for several.lua.
-	Several = 1 << (len(Algorithms) + iota)
-	// Settle stands for settling, alone.
+	Several = (iota + 1) << len(Algorithms)
+	// Settle stands for settling.
 	Settle
-	// Renew stands for renewing, alone.
+	// Renew stands for renewing.
 	Renew
-	// Hold stands for holding, alone, and with Block.
+	// Hold stands for holding, with Block.
 	Hold
-	// Block stands for block.lua.
-	Block
-	// One stands for take_one.lua, with one algorithm, and of the others with Block alone.
+	// One stands for take_one.lua, with one algorithm.
 	One
+	// Operations has the bits of all these.
+	Operations = 7 << len(Algorithms)
+)
+
+// More bits of a set of scripts.
+const (
+	// Block stands for block.lua.
+	Block = 1 << (len(Algorithms) + 3 + iota)
+	// Past stands for past.lua. Terms have four more values then.
+	Past
+	// Sets is above every set.
+	Sets
 )
 
 // Take returns the script that takes limits; take.lua documents its keys,
 // arguments and reply. Bit i of set says that it knows Algorithms[i], [Several]
 // that it knows more than to take calls with one limit each, [Settle], [Renew] and [Hold]
-// that it does that and nothing else, [Block] that it knows limits with a block,
-// beside others, and [One] that it knows no more than to take one call: Redis sets
-// every function of a script up anew for each execution, so a script should know no
-// more than it needs.
+// that it does that and nothing else, [One] that it knows no more than to take one call,
+// and [Block] and [Past] that it knows limits with a block, and those that keep counts of
+// former periods, beside others: Redis sets every function of a script up anew for each
+// execution, so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
-	if set&Several != 0 {
+	operation, loop := set&Operations, "loop"
+	if operation == Several {
 		p.read("several.lua")
-	}
-	if set&Settle != 0 {
-		p["loop"], p["run"] = p["settle"], p["run to settle"]
-	}
-	if set&Renew != 0 {
-		p["loop"] = p["renewal"]
 	}
 	if set&Block != 0 {
 		p.read("block.lua")
 	}
-	if set&Hold != 0 {
-		p["loop"], p["forget"] = p["holding"], p["forget to hold"]
+	if set&Past != 0 {
+		p.read("past.lua")
+	}
+	switch operation {
+	case Settle:
+		loop, p["run"] = "settle", p["run to settle"]
+	case Renew:
+		loop = "renewal"
+	case Hold:
+		loop, p["forget"] = "holding", p["forget to hold"]
 	}
 	var shared, loops, functions strings.Builder
 	for i, name := range Algorithms {
 		if set&(1<<i) != 0 {
 			q := maps.Clone(p)
-			q.read(sources[i])
-			q.choose(set&Block != 0)
-			if set&One != 0 {
+			for _, file := range sources[i] {
+				q.read(file)
+			}
+			for _, before := range []string{"period", "extra terms", "extra term"} {
+				p[before] += q.expand(q[before])
+			}
+			q["loop"] = q[loop]
+			q.choose(withBlock, set&Block != 0)
+			q.choose(withPast, set&Past != 0)
+			if operation == One {
 				q["shared"] = q.expand(q["shared"])
-				return q.expand(source("take_one.lua"))
+				return sized(set, q.expand(source("take_one.lua")))
 			}
 			if text := q.expand(q["shared"]); !strings.Contains(shared.String(), text) {
 				shared.WriteString(text)
@@ -82,7 +108,18 @@ func Take(set uint) string {
 		}
 	}
 	p["shared"], p["loops"], p["functions"] = shared.String(), loops.String(), functions.String()
-	return p.expand(source("take.lua"))
+	return sized(set, p.expand(source("take.lua")))
+}
+
+// sized puts in how many values terms have, and where the cost of one call is.
+func sized(set uint, script string) string {
+	switch {
+	case set&Past != 0:
+		return strings.NewReplacer("SIZE", "10", "COST", "11").Replace(script)
+	case set&Reserved != 0:
+		return strings.NewReplacer("SIZE", "8", "COST", "9").Replace(script)
+	}
+	return strings.NewReplacer("SIZE", "6", "COST", "7").Replace(script)
 }
 
 // Pieces are texts by their names; see prelude.lua for why there are such. In a
@@ -111,14 +148,14 @@ func (p pieces) read(file string) {
 	}
 }
 
-// withBlock ends the name of a piece that takes the place of the one without, if
-// there is one, in scripts that know blocks.
-const withBlock = " (block)"
+// These end the name of a piece that takes the place of the one without, if there is one,
+// in scripts that know blocks, or counts of former periods.
+const withBlock, withPast = " (block)", " (past)"
 
-// choose settles which of such pieces are used.
-func (p pieces) choose(block bool) {
+// choose settles whether the pieces whose names end so are used.
+func (p pieces) choose(ending string, used bool) {
 	for name, text := range p {
-		if plain, ok := strings.CutSuffix(name, withBlock); ok && block {
+		if plain, ok := strings.CutSuffix(name, ending); ok && used {
 			p[plain] = text
 		}
 	}

@@ -27,6 +27,7 @@ end
 --- sets algorithm first first_text known max more param shadow slack used window
 -- Makes the terms hold whose number is which.
 if which ~= used then
+  local i = 3 + (which - 1) * SIZE
   local t = known and known[which]
   if t then
     algorithm, window, max, param, more, shadow, slack, first = unpack(t)
@@ -39,12 +40,13 @@ if which ~= used then
   end
   used, first_text = which, nil
   --- insert duration
+  --- insert extra term
+  --- insert past term
 end
 --- term
---- reads ceil clock which
---- sets algorithm first i max more param shadow slack window
--- Reads the terms whose number is which.
-local i = 3 + (which - 1) * 6
+--- reads ceil clock i
+--- sets algorithm first max more param shadow slack window
+-- Reads the terms that begin at ARGV[i].
 algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
 more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
 slack = ceil(window / 4)
@@ -105,7 +107,8 @@ end
 --- reads arg each last n place replies times
 --- sets n place
 --- insert gather
--- Settles charges up to that of the last key, each by the same cost.
+-- Settles charges up to that of the last key, each by the same cost. Where more is charged
+-- the mark is 1 if that is to be no more than there is room for, and else 0.
 for i = place, last do
   place = i + 1
   local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
@@ -120,10 +123,15 @@ for i = place, last do
     cost = 0 -- looking for room that there need not be
     --- insert look
     cost = each
-    --- insert active
-    --- insert lift
-    --- insert charge
-    --- insert keep
+    if made_mark == 1 and cost > room then
+      cost = room -- the rest is forgiven
+    end
+    if cost > 0 then
+      --- insert active
+      --- insert lift
+      --- insert charge
+      --- insert keep
+    end
   end
   replies[n + 1], replies[n + 2] = 0, 0
   n = n + 2

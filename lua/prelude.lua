@@ -1,4 +1,4 @@
--- What every algorithm shares.
+-- Names that every algorithm shares.
 --
 -- Redis makes every function of a script anew for each execution, and each
 -- variable that one shares with another; a call of a function takes as long as
@@ -30,7 +30,7 @@
 -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
 -- A charge then writes the key anew.
 --
--- What look keeps in locals of its own, charge may use. A piece neither returns
+-- A charge may use what its look keeps in locals. A piece neither returns
 -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
 -- fails if it is none: tonumber would take twice as long. So what is no number
 -- where one should be shows that a key is somebody else's. Likewise x - x % 1
@@ -42,6 +42,8 @@ local KEYS, ARGV = KEYS, ARGV
 -- and all terms so far by their numbers. Times are in microseconds.
 local used, known, algorithm, window, max, param, more, shadow
 --- insert block
+--- insert extra terms
+--- insert past terms
 
 -- For how much longer than need be a key may live: a quarter of the window, but
 -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
@@ -54,7 +56,7 @@ local slack
 -- text, if it is wanted.
 local first, first_text
 
--- What one command has read of many keys, by their names. It is read once, and
+-- Values that one command has read of many keys, by key. Each is read once, and
 -- taken out when a key is decided: what is written then is not in it.
 local states
 

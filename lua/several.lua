@@ -35,6 +35,7 @@ end
 
 local function peek(limit)
   --- insert peeked
+  --- insert keep former
 end
 
 local function finish(limit, admitted)
@@ -71,6 +72,7 @@ local function tell(limits)
     else
       --- insert told
       reply(limit.retry and 0 or 1, limit.room, limit.retry, limit.reset, limit.at, limit.delay, limit.mark)
+      --- insert tell former
     end
   end
 end
@@ -111,6 +113,7 @@ looks.ALGORITHM = function(key, cost)
   --- insert ends
   --- insert share
   --- insert look
+  --- insert recall
   --- insert see
   return room, retry, reset, function()
     --- insert lift

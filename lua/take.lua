@@ -45,11 +45,12 @@
 --        beside others.
 -- Time is read once, so all calls happen at the same moment, in order.
 local replies = {}
-local arg = ARGV[2] * 6 - 1 -- the newest run of limits; the next one follows
+local arg = ARGV[2] * SIZE - 1 -- the newest run of limits; the next one follows
 local place, last = 1, 0 -- the next key, and the last one of that run
 
 --- insert time
 --- insert check
+--- insert period
 -- Decides as many calls as it can. If one fails it ends with the error, and
 -- decides the calls after that one when it is called again.
 local function decide()

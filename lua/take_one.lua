@@ -1,15 +1,23 @@
 -- Decides one call that has one limit and stands for itself, as most calls are when few
--- come at a time. KEYS, ARGV and the reply are those of take.lua. It does the same as
--- that, without what only more calls need.
+-- come at a time. It does the same as take.lua, without what only more calls need.
+--
+-- KEYS   that of the limit
+-- ARGV   "take", with "check " before it as in take.lua; window max param more mode, which
+--        are those of take.lua; and the cost
+-- REPLY  that of take.lua
 local replies = {}
 --- insert time
 --- insert check
+local i = 1 -- the terms begin behind it
+--- insert other period
 
 local function decide()
   --- insert prelude
-  local which, n, key, cost, charging, times = 1, 1, KEYS[1], ARGV[10] + 0, true, 1
+  local n, key, cost, charging, times = 1, KEYS[1], ARGV[COST] + 0, true, 1
   --- insert term
   --- insert duration
+  --- insert extra term
+  --- insert past term
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   --- insert blocked
   --- insert ends

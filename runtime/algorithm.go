@@ -40,6 +40,14 @@ const (
 // String returns the algorithm as the directive spells it.
 func (a Algorithm) String() string { return plan.Way(a).String() }
 
+// spelled returns the name of a value, of a type whose values count from 0.
+func spelled(kind string, value uint8, names ...string) string {
+	if int(value) < len(names) {
+		return names[value]
+	}
+	return fmt.Sprintf("%s(%d)", kind, value)
+}
+
 // A Storage says how Redis keeps a [SlidingLog]. All decide alike.
 type Storage uint8
 
@@ -53,15 +61,7 @@ const (
 )
 
 // String returns the storage as the directive spells it.
-func (s Storage) String() string {
-	switch s {
-	case StorageZSET:
-		return "zset"
-	case StoragePacked:
-		return "packed"
-	}
-	return fmt.Sprintf("Storage(%d)", uint8(s))
-}
+func (s Storage) String() string { return spelled("Storage", uint8(s), "zset", "packed") }
 
 // MaxBuckets is the largest number of buckets of a [SlidingCounter].
 const MaxBuckets = spec.MaxBuckets

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -40,7 +42,7 @@ func TestSharedTrips(t *testing.T) {
 	client := server.Client(t)
 	for _, block := range []time.Duration{0, time.Minute, 300 * time.Hour} {
 		for name, rule := range serverRules(100*time.Hour, most) {
-			if block > 0 && rule.Algorithm == runtime.Concurrency {
+			if block > 0 && (rule.Algorithm == runtime.Concurrency || rule.Reserve > 0) {
 				continue
 			}
 			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
@@ -99,7 +101,6 @@ func TestLongBatch(t *testing.T) {
 // decided as if each had been made alone.
 func TestOrderOfArrival(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
 	client := server.Client(t)
 	for name, rule := range serverRules(time.Hour, 12) {
@@ -123,18 +124,18 @@ func TestOrderOfArrival(t *testing.T) {
 			sequence = append(sequence, []rawstore.Call{{Charges: charges}})
 		}
 		// Two calls that do nothing are under way, so that all others wait.
-		ok(t, rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}))
+		ok(t, rawstore.On(store).Peek(t.Context(), []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}}))
 		server.Pause()
 		var wait sync.WaitGroup
 		for flying := range 2 {
 			wait.Go(func() {
-				_ = rawstore.On(store).Peek(ctx, []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
+				_ = rawstore.On(store).Peek(t.Context(), []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: key(9), Max: 1, Cost: 1}}}})
 			})
 			eventually(t, "a batch is under way", func() bool { return store.InFlight() > flying })
 		}
 		for i, calls := range sequence {
 			wait.Go(func() {
-				ok(t, errors.Join(rawstore.On(store).Take(ctx, calls), calls[0].Err))
+				ok(t, errors.Join(rawstore.On(store).Take(t.Context(), calls), calls[0].Err))
 			})
 			eventually(t, "a call waits", func() bool { return store.Waiting() > i })
 		}
@@ -145,7 +146,7 @@ func TestOrderOfArrival(t *testing.T) {
 		wait.Wait()
 		for i, calls := range sequence {
 			charges := slices.Clone(calls[0].Charges)
-			ok(t, rawstore.On(model).Take(ctx, []rawstore.Call{{Charges: charges}}))
+			ok(t, rawstore.On(model).Take(t.Context(), []rawstore.Call{{Charges: charges}}))
 			for j, want := range charges {
 				if got := calls[0].Charges[j]; got.Allowed != want.Allowed || got.Remaining != want.Remaining {
 					t.Errorf("%s: call %d %q at cost %d: got %t with %d left, want %t with %d", name, i,
@@ -179,9 +180,7 @@ func TestBatchWaitsOnce(t *testing.T) {
 				t.Fatalf("%s: call %d: got %+v", name, i, o)
 			}
 		}
-		if diff := cmp.Diff(map[runtime.ErrorClass]int64{runtime.ClassTimeout: calls}, store.Failures()); diff != "" {
-			t.Errorf("%s: why calls were not decided (-want +got):\n%s", name, diff)
-		}
+		same(t, fmt.Sprintf("%s: why calls were not decided", name), map[runtime.ErrorClass]int64{runtime.ClassTimeout: calls}, store.Failures())
 	}
 }
 
@@ -191,19 +190,75 @@ func TestBatchOfOneWhoLeft(t *testing.T) {
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redistest.Start(t).Addr}))
 	t.Cleanup(func() { _ = client.Close() })
 	ctx, cancel := context.WithCancel(context.Background())
-	var count commands
-	client.AddHook(&count)
-	client.AddHook(hook(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-		if cmd.Name() == "evalsha" {
+	count := counting(client)
+	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+		if cmds[0].Name() == "evalsha" {
 			defer cancel()
 		}
-		return next(ctx, cmd)
+		return send()
 	}))
 	limiter := runtime.New(runtime.NewRedisStore(client), quiet, closed)
 	rule := &runtime.Rule{Name: "batch", Prefix: "batch:", Window: time.Hour, Max: 2000}
 	limiter.TakeEach(ctx, slices.Repeat([]runtime.Limit{rule.Limit(nil)}, 1000)...)
-	sent := slices.DeleteFunc(count.sent(), func(name string) bool { return name != "evalsha" })
-	if len(sent) > 1 {
-		t.Errorf("%d scripts were sent", len(sent))
+	if n := len(slices.DeleteFunc(count.sent(), func(name string) bool { return name != "evalsha" })); n > 1 {
+		t.Errorf("%d scripts were sent", n)
+	}
+}
+
+// TestForbiddenKey has callers share trips of whom a few name keys that Redis
+// forbids the client's user: they alone fail, and all others are charged once.
+func TestForbiddenKey(t *testing.T) {
+	t.Parallel()
+	const callers, keys, most = 60, 20, 2
+	server := redistest.Start(t)
+	ok(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err())
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
+	t.Cleanup(func() { _ = client.Close() })
+	count := counting(client)
+	store := runtime.NewRedisStore(client, patient, atOnce)
+	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most}
+	var begun atomic.Int64
+	take := func(key string) (terms.Result, error) {
+		begun.Add(1)
+		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(key), Max: most, Cost: 1}}}}
+		err := errors.Join(rawstore.On(store).Take(t.Context(), calls), calls[0].Err)
+		return calls[0].Charges[0].Result, err
+	}
+	if _, err := take("free:"); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	var admitted [keys]atomic.Int64
+	var wait sync.WaitGroup
+	for range 2 { // as many trips as are under way at a time, so that all others wait
+		wait.Go(func() { _, _ = take("free:") })
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i := range callers {
+		wait.Go(func() {
+			result, err := take(fmt.Sprint("free:", i%keys))
+			if err != nil {
+				t.Errorf("call on key %d: %v", i%keys, err)
+			}
+			if result.Allowed {
+				admitted[i%keys].Add(1)
+			}
+		})
+		if i%10 == 0 {
+			wait.Go(func() {
+				if _, err := take(fmt.Sprint("forbidden:", i)); runtime.ClassOf(err) != runtime.ClassAuth {
+					t.Errorf("call on a forbidden key: %v", err)
+				}
+			})
+		}
+	}
+	eventually(t, "all have called", func() bool { return begun.Load() >= callers })
+	server.Resume()
+	wait.Wait()
+	if n := count.scripts(); n >= callers {
+		t.Errorf("%d scripts were sent: the callers shared no trips", n)
+	}
+	for i := range admitted {
+		equal(t, fmt.Sprintf("key %d: admitted", i), admitted[i].Load(), most)
 	}
 }

@@ -1,29 +1,25 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/receipts"
+	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
-// A request is the memory that one call needs on its way to the store and
+// A request is the memory that a call with any limits needs on its way to the store and
 // back. It is pooled, so that a call allocates nothing.
 type request struct {
-	decide.Call
-	keys     []byte
-	peeking  bool // nothing is decided
-	waiting  waiting
-	receipts receipts.Book
-	terms    *overrideSet // in force when the charges were made, or nil
+	turn.Call
+	peeking   bool // nothing is decided
+	tentative bool // is told at once where a limit has no room, and nobody else is
+	shelf     settle.Shelf
 }
 
 var requests = sync.Pool{New: func() any { return new(request) }}
@@ -31,27 +27,11 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 func newRequest() *request { return requests.Get().(*request) }
 
 func (r *request) free() {
-	r.leaveLine(false)
-	r.clear()
-	r.peeking, r.Again, r.terms = false, false, nil
-	if cap(r.keys) <= 16*terms.MaxKey {
+	r.Leave(false)
+	r.Clear()
+	r.peeking, r.tentative, r.Again, r.Permits, r.Told, r.Overrides = false, false, false, nil, nil, nil
+	if !r.Large() {
 		requests.Put(r)
-	}
-}
-
-// clear takes the charges away.
-func (r *request) clear() {
-	again := r.Again
-	r.Call.Clear()
-	r.keys, r.Again = r.keys[:0], again
-}
-
-// leaveLine takes the call out of its line. If ask is true the next one asks the
-// store at once.
-func (r *request) leaveLine(ask bool) {
-	if r.Turn != nil {
-		r.Turn.Leave(ask)
-		r.Turn = nil
 	}
 }
 
@@ -64,23 +44,14 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	if len(limits) > MaxLimits {
 		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
 	}
-	r.clear()
-	r.terms = l.overrides.Load()
+	r.Clear()
+	r.Permits, r.Told, r.Polls, r.Overrides = &l.permits, l.events, l.enabled != nil, l.overrides.Load()
 	for i := range limits {
 		if err := r.add(ctx, l, &limits[i], uint8(i)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// adopt makes the charge of a lone limit, of which is known already that it is plain, and
-// what was found about it on its caller's stack.
-func (r *request) adopt(p *plan.Plan, limit *Limit, try *decide.Try, rechecks bool) {
-	r.keys = p.AppendKey(r.keys, limit.key.bytes())
-	r.Charges = append(r.Charges, decide.Charge{Plan: p, Key: r.keys, Cost: limit.cost, Limits: 1, Own: limit.max})
-	r.Begin(context.Background(), time.Time{}, try.Arrived) // which does not wait
-	r.Tries[0].Rechecks = rechecks
 }
 
 // silent reports whether nobody wants to hear what is wrong with the limits: nothing
@@ -117,7 +88,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	}
 	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty()}
 	if charge.EmptyPart && !r.silent() {
-		l.events.log.emptyPart(ruleOf(p))
+		l.events.log.EmptyPart(ruleOf(p).told())
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
 		if !r.silent() {
@@ -128,44 +99,23 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		}
 		return nil
 	}
-	start := len(r.keys)
-	r.keys = p.AppendKey(r.keys, limit.key.bytes())
-	charge.Key = r.keys[start:len(r.keys):len(r.keys)]
-	return r.place(l, charge)
+	charge.Key = r.Key(p, limit.key.bytes())
+	if same := r.Place(charge, l.sharedKey); same != nil {
+		return l.join(same, &charge)
+	}
+	return nil
 }
 
 // failed reports why a limit is left out.
 func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err error) {
 	if !r.silent() {
-		l.events.failure(ctx, ruleOf(p), policyOf(p.Fail), err)
+		l.events.failure(ctx, ruleOf(p), FailurePolicy(p.Fail), err)
 	}
 }
 
-// place puts a charge in its place: behind all others, if its limit is in shadow
-// mode, and else before those that are. Of charges on one key there is one: a shadow
-// limit is left out, and others are charged together.
-func (r *request) place(l *Limiter, c decide.Charge) error {
-	at := 0 // behind the last charge that is not in shadow mode
-	for i := 0; i < len(r.Charges); i++ {
-		o := &r.Charges[i]
-		switch same := bytes.Equal(o.Key, c.Key); {
-		case same && c.Plan.Terms.Shadow:
-			l.events.log.sharedKey(ruleOf(c.Plan), ruleOf(o.Plan))
-			return nil
-		case same && o.Plan.Terms.Shadow:
-			l.events.log.sharedKey(ruleOf(o.Plan), ruleOf(c.Plan))
-			r.Charges = slices.Delete(r.Charges, i, i+1)
-			i--
-			continue
-		case same:
-			return l.join(o, &c)
-		}
-		if !o.Plan.Terms.Shadow || c.Plan.Terms.Shadow {
-			at = i + 1
-		}
-	}
-	r.Charges = slices.Insert(r.Charges, at, c)
-	return nil
+// sharedKey reports that a limit in shadow mode is left out, which has the key of another one.
+func (l *Limiter) sharedKey(shadow, other *plan.Plan) {
+	l.events.log.SharedKey(ruleOf(shadow).told(), ruleOf(other).told())
 }
 
 // join makes a charge that of another one's limit, too. Both have one key. It then
@@ -177,7 +127,7 @@ func (l *Limiter) join(c, o *decide.Charge) error {
 		return fmt.Errorf("%w: rules %q and %q of one call have the same prefix and key, and count in different ways: give them prefixes of their own", ErrInvalidLimit, first.Name, other.Name)
 	}
 	if o.Plan.Max < c.Plan.Max {
-		c.Plan = l.plan(first, o.Plan.Max)
+		c.Plan = l.plan(first, o.Plan.Max, c.Plan.Period)
 	}
 	c.Cost = max(c.Cost, o.Cost, min(c.Cost+o.Cost, c.Plan.Capacity))
 	c.Limits |= o.Limits

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -55,14 +53,14 @@ func command(args ...any) func(*testing.T, *redistest.Server, *redis.Client) {
 var classCases = []classCase{
 	{want: runtime.ClassTimeout, name: "frozen", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Pause() }},
 	{want: runtime.ClassDial, name: "refused", cause: func(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.Kill() }},
-	{want: runtime.ClassPool, name: "in use", client: func(o *redis.Options) {
+	{want: runtime.ErrorClass(failure.Pool), name: "in use", client: func(o *redis.Options) {
 		o.PoolSize, o.PoolTimeout = 1, time.Millisecond
 	}},
 	{want: runtime.ClassOOM, name: "noeviction", cause: config("maxmemory-policy", "noeviction", "maxmemory", "1")},
-	{want: runtime.ClassBusy, name: "endless script", cause: busy},
-	{want: runtime.ClassLoading, name: "starting", cause: loading},
+	{want: runtime.ErrorClass(failure.Busy), name: "endless script", cause: busy},
+	{want: runtime.ErrorClass(failure.Loading), name: "starting", cause: loading},
 	{want: runtime.ClassReadOnly, name: "replica", cause: replica},
-	{want: runtime.ClassMasterDown, name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	{want: runtime.ErrorClass(failure.MasterDown), name: "orphan", cause: func(t *testing.T, s *redistest.Server, admin *redis.Client) {
 		config("replica-serve-stale-data", "no")(t, s, admin)
 		command("REPLICAOF", "127.0.0.1", "1")(t, s, admin)
 	}},
@@ -75,9 +73,9 @@ var classCases = []classCase{
 	{want: runtime.ClassAuth, name: "no right to a command of the script", cause: command("ACL", "SETUSER", "default", "-time")},
 	{want: runtime.ClassAuth, name: "no right to a command of the algorithm", cause: command("ACL", "SETUSER", "default", "-zadd")},
 	{want: runtime.ClassWrongType, name: "foreign key", cause: command("SET", "class:", "mine")},
-	{want: runtime.ClassScript, name: "fails", options: script("error('boom')")},
-	{want: runtime.ClassScript, name: "does not compile", options: script("return return")},
-	{want: runtime.ClassScript, name: "replies nonsense", options: script("return {1}")},
+	{want: runtime.ErrorClass(failure.Script), name: "fails", options: script("error('boom')")},
+	{want: runtime.ErrorClass(failure.Script), name: "does not compile", options: script("return return")},
+	{want: runtime.ErrorClass(failure.Script), name: "replies nonsense", options: script("return {1}")},
 }
 
 func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
@@ -131,10 +129,10 @@ func TestErrorClasses(t *testing.T) {
 				}
 			})
 			options := append([]runtime.RedisOption{runtime.WithTimeout(timeout)}, test.options...)
-			if test.want == runtime.ClassLoading { // it looks at new connections now and then
+			if test.want == runtime.ErrorClass(failure.Loading) { // it looks at new connections now and then
 				eventually(t, "the replica follows", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
 			}
-			if test.want == runtime.ClassPool {
+			if test.want == runtime.ErrorClass(failure.Pool) {
 				conn := client.Conn()
 				defer conn.Close()
 				conn.Ping(context.Background())
@@ -146,18 +144,17 @@ func TestErrorClasses(t *testing.T) {
 
 func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options []runtime.RedisOption) {
 	t.Helper()
-	ctx := context.Background()
 	store := runtime.NewRedisStore(client, options...)
 	var seen []runtime.ErrorClass
 	limiter := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
 	}))
 	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
-	if d, err := limiter.Take(ctx, open.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
+	if d, err := limiter.Take(t.Context(), open.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
 		t.Errorf("open: got %+v, %v", d, err)
 	}
 	shut := &runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
-	_, err := limiter.Take(ctx, shut.Limit(nil))
+	_, err := limiter.Take(t.Context(), shut.Limit(nil))
 	second := runtime.ClassOf(err)
 	if !errors.Is(err, runtime.ErrUnavailable) || second != want && !(orBroken && second == runtime.ClassConnection) {
 		t.Errorf("closed: got %v, %v; want %v", second, err, want)
@@ -167,9 +164,7 @@ func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorCla
 	}
 	counted := map[runtime.ErrorClass]int64{want: 1}
 	counted[second]++
-	if diff := cmp.Diff(counted, store.Failures()); diff != "" {
-		t.Errorf("failures counted (-want +got):\n%s", diff)
-	}
+	same(t, "failures counted", counted, store.Failures())
 }
 
 // TestErrorClassOfConnection breaks connections while calls are under way.
@@ -182,14 +177,13 @@ func TestErrorClassOfConnection(t *testing.T) {
 	proxy.CutReplies()
 	wantClass(t, client, runtime.ClassConnection, false, []runtime.RedisOption{patient})
 	_ = client.Close()
-	wantClass(t, client, runtime.ClassClosed, false, []runtime.RedisOption{patient})
+	wantClass(t, client, runtime.ErrorClass(failure.Closed), false, []runtime.RedisOption{patient})
 }
 
 // TestErrorClassesOfCluster takes a slot from a cluster, and leaves another
 // half moved.
 func TestErrorClassesOfCluster(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
 	testNothingPrivateOfCluster(t, cluster)
@@ -205,74 +199,18 @@ func TestErrorClassesOfCluster(t *testing.T) {
 		to = cluster.Nodes[1]
 	}
 	cluster.StartMove(slot, to)
-	if _, err := limiter.Take(ctx, rule.Limit(nil), other.Limit(nil)); err != nil {
+	if _, err := limiter.Take(t.Context(), rule.Limit(nil), other.Limit(nil)); err != nil {
 		t.Errorf("half moved: got %v", err)
 	}
 
 	rule = &runtime.Rule{Name: "r", Prefix: "{gone}:", Window: time.Hour, Max: 100}
 	slot = cluster.Slot("{gone}")
 	for _, node := range cluster.Nodes {
-		_ = node.Client(t).ClusterDelSlots(ctx, slot).Err()
+		_ = node.Client(t).ClusterDelSlots(t.Context(), slot).Err()
 	}
-	_, err := limiter.Take(ctx, rule.Limit(nil))
-	if got := runtime.ClassOf(err); got != runtime.ClassClusterDown {
+	_, err := limiter.Take(t.Context(), rule.Limit(nil))
+	if got := runtime.ClassOf(err); got != runtime.ErrorClass(failure.ClusterDown) {
 		t.Errorf("no node has the slot: got %v, %v", got, err)
-	}
-}
-
-// TestClassOf names errors that are hard to bring about.
-func TestClassOf(t *testing.T) {
-	for _, test := range []struct {
-		want runtime.ErrorClass
-		err  error
-	}{
-		{runtime.ClassOther, nil},
-		{runtime.ClassOther, errors.New("no answer")},
-		{runtime.ClassOther, reply("CROSSSLOT Keys in request don't hash to the same slot")},
-		{runtime.ClassOther, reply("")},
-		{runtime.ClassDial, reply("ERR max number of clients reached")},
-		{runtime.ClassMoved, reply("MOVED 3999 127.0.0.1:6381")},
-		{runtime.ClassMoved, reply("ASK 3999 127.0.0.1:6381")},
-		{runtime.ClassNoScript, reply("NOSCRIPT No matching script. Please use EVAL.")},
-		{runtime.ClassReadOnly, reply("MISCONF Redis is configured to save RDB snapshots")},
-		{runtime.ClassReadOnly, reply("NOREPLICAS Not enough good replicas to write.")},
-		// A command that is unknown or that the user may not call, and a key that
-		// it may not touch: as the servers reply to EVALSHA, when the script ends
-		// with the error, and when it goes on. The last two are of the script's
-		// redis.call before Redis 7.0.
-		{runtime.ClassAuth, reply("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand")},
-		{runtime.ClassAuth, reply("NOPERM this user has no permissions to run the 'evalsha' command")},
-		{runtime.ClassAuth, reply("NOPERM User u has no permissions to run the 'evalsha' command")},
-		{runtime.ClassAuth, reply("NOPERM this user has no permissions to access one of the keys used as arguments")},
-		{runtime.ClassAuth, reply("NOPERM No permissions to access a key")},
-		{runtime.ClassAuth, reply("ERR The user executing the script can't run this command or subcommand script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
-		{runtime.ClassAuth, reply("ERR The user executing the script can't run this command or subcommand")},
-		{runtime.ClassAuth, reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")},
-		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
-		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: on @user_script:1.")},
-		{runtime.ClassAuth, reply("ERR ACL failure in script: User u has no permissions to run the 'zadd' command")},
-		{runtime.ClassAuth, reply("ERR ACL failure in script: No permissions to access a key")},
-		{runtime.ClassAuth, reply("ERR Error running script (call to f_104ae65debf45156ded1e8e613705534c8e62c17): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand")},
-		{runtime.ClassNoScript, reply("ERR unknown command 'EVALSHA'")},
-		{runtime.ClassNoScript, reply("ERR unknown command `EVALSHA`")},
-		{runtime.ClassScript, reply("ERR Unknown Redis command called from script")},
-		{runtime.ClassScript, reply("ERR Unknown command called from script")},
-		{runtime.ClassScript, reply("ERR Unknown Redis command called from Lua script")},
-		{runtime.ClassScript, reply("ERR Error compiling script (new function): user_script:1: unexpected symbol near 'return'")},
-		{runtime.ClassWrongType, reply("WRONGTYPE Operation against a key holding the wrong kind of value script: 74d9c4f061bc4590499fe86289136c684b10a8d1, on @user_script:1.")},
-		{runtime.ClassWrongType, reply("ERR Error running script (call to f_74d9c4f061bc4590499fe86289136c684b10a8d1): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value")},
-		// As Redis 6.2 tells of other errors in a script.
-		{runtime.ClassOOM, reply("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.")},
-		{runtime.ClassScript, reply("ERR Error running script (call to f_1): @user_script:1: user_script:1: boom")},
-		{runtime.ClassPool, redis.ErrPoolExhausted},
-		{runtime.ClassTimeout, os.ErrDeadlineExceeded},
-		{runtime.ClassConnection, io.ErrUnexpectedEOF},
-		{runtime.ClassKey, fmt.Errorf("rule %q: %w", "r", runtime.ErrInvalidKey)},
-		{runtime.ClassDial, fmt.Errorf("%w: %w", runtime.ErrUnavailable, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded})},
-	} {
-		if got := runtime.ClassOf(test.err); got != test.want {
-			t.Errorf("%v: got %v, want %v", test.err, got, test.want)
-		}
 	}
 }
 
@@ -317,8 +255,8 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, runtime.ClassAuth, false},
 		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, runtime.ClassAuth, false},
 		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, runtime.ClassAuth, false},
-		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ClassScript, false},
-		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ClassScript, false},
+		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ErrorClass(failure.Script), false},
+		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ErrorClass(failure.Script), false},
 		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, runtime.ClassWrongType, false},
 		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, runtime.ClassWrongType, false},
 	} {
@@ -385,11 +323,7 @@ return reply`),
 				_, err := limiter.Take(ctx, rule.Limit(key("k")))
 				return err
 			}
-			for begin := time.Now(); take() != nil; {
-				if time.Since(begin) > 10*time.Second {
-					t.Fatal(take())
-				}
-			}
+			eventually(t, "the old master decides", func() bool { return take() == nil })
 			follow(t, old.Client(t), next)
 			address.Store(&next.Addr)
 			begin, inRow := time.Now(), 0

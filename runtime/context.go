@@ -5,16 +5,9 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-
-	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 type exemptKey struct{}
-
-// exempting is true once any context is exempt. Programs without one pay for no lookup
-// in the context.
-var exempting atomic.Bool
 
 // WithoutLimits returns a context whose calls no limit holds for, as if [WithEnabled]
 // said so for them alone: they are not counted and not reported, and the cap of the
@@ -25,13 +18,8 @@ func WithoutLimits(ctx context.Context) context.Context {
 	return context.WithValue(ctx, exemptKey{}, true)
 }
 
-// isExempt reports whether no limit holds for calls with a context.
-func isExempt(ctx context.Context) bool {
-	return exempting.Load() && ctx.Value(exemptKey{}) != nil
-}
-
 // A recorder is a function that a context carries, see [WithRecorder] and
-// [WithRefusals].
+// [WithRefusalRecorder].
 type recorder struct {
 	record  func(DecisionEvent) // or nil
 	refused func(Refusal)       // or nil
@@ -46,7 +34,7 @@ var recording atomic.Bool
 
 // WithRecorder returns a context under which record receives every limit of
 // every decided call, not only the tightest one. Middleware uses it to learn
-// which limits a request met in the decorators below it.
+// which limits a request met in the wrappers below it.
 //
 // [Limiter.Take] and [Limiter.TakeEach] call record once for each limit before
 // they return, with the event that [Observer.Decision] receives. If goroutines
@@ -114,41 +102,21 @@ func Exceeded(ctx context.Context) []*LimitedError {
 	return all
 }
 
-// exceed tells a call of the limits in soft mode that have no room for it.
-func exceed(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
-	for i := range charges {
-		c := &tries[i]
-		p := charges[i].By(c)
-		if c.Allowed || ruleOf(p).Mode != ModeSoft {
-			continue
-		}
-		e, ok := ctx.Value(exceededKey{}).(*exceeded)
-		if !ok {
-			return
-		}
-		e.mu.Lock()
-		e.found = append(e.found, &LimitedError{
-			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: ruleOf(p),
-		})
-		e.mu.Unlock()
-	}
-}
-
-// WithDenied gives every refusal of the limiter the form that the application
-// has for its errors: [Limiter.Take] and [Limiter.TakeEach] return what denied
+// WithRefusalError gives every refusal of the limiter the form that the application
+// has for its errors: [Limiter.Take] and [Limiter.TakeEach] return what form
 // makes of their error. That is one of
 //
 //   - a [*LimitedError], which is [ErrLimited];
 //   - [ErrUnavailable], [ErrInvalidKey] or [ErrInvalidLimit].
 //
-// The error of a context that has ended is none of the limiter's, and denied does
+// The error of a context that has ended is none of the limiter's, and form does
 // not receive it.
 //
-// If denied returns nil the call is refused with the limiter's own error; so it is
-// if denied panics, and the panic is reported. denied is called from many
-// goroutines. Middleware learns of the limiter's own error by [WithRefusals].
-func WithDenied(denied func(ctx context.Context, err error) error) Option {
-	return func(l *Limiter) { l.denied = denied }
+// If form returns nil the call is refused with the limiter's own error; so it is
+// if form panics, and the panic is reported. form is called from many
+// goroutines. Middleware learns of the limiter's own error by [WithRefusalRecorder].
+func WithRefusalError(form func(ctx context.Context, err error) error) Option {
+	return func(l *Limiter) { l.denied = form }
 }
 
 // A Refusal is a call that the limiter did not admit.
@@ -156,7 +124,7 @@ type Refusal struct {
 	// Err is the limiter's own error.
 	Err error
 	// Returned is the error that the caller received: Err, or what the function
-	// of [WithDenied] made of it.
+	// of [WithRefusalError] made of it.
 	Returned error
 
 	events *events // of the limiter
@@ -174,15 +142,11 @@ func (r Refusal) Hidden(ctx context.Context, route string) {
 	}
 }
 
-// WithRefusals returns a context under which record receives every refused call,
+// WithRefusalRecorder returns a context under which record receives every refused call,
 // with the limiter's own error. Middleware uses it to answer a request by the true
 // reason, whatever the program has made of the error.
-//
-// [Limiter.Take] and [Limiter.TakeEach] call record before they return. If
-// goroutines share the context, record must be safe for concurrent use. A function
-// that the context already has goes on to receive refusals. A panic in record is
-// contained and reported. A nil record adds nothing.
-func WithRefusals(ctx context.Context, record func(Refusal)) context.Context {
+// All else is as with [WithRecorder].
+func WithRefusalRecorder(ctx context.Context, record func(Refusal)) context.Context {
 	if record == nil {
 		return ctx
 	}

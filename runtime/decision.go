@@ -1,12 +1,15 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"time"
+	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/receipts"
+	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -21,9 +24,7 @@ type Decision struct {
 	// earlier one began, see [Rule.Block]. [Limiter.Peek] begins none.
 	Blocked bool
 	left    bool // the call has left a queue before its turn
-	// receipt is that on page and, above it, what tells the limits that were charged
-	// from others.
-	receipt uint32
+	receipt uint16
 	// Rule is the name of the limit that the other fields describe: the one
 	// that keeps the caller out longest or, if the call is allowed, the one
 	// with the least left. It is empty if the call had no limit to decide.
@@ -41,17 +42,21 @@ type Decision struct {
 	// arrived.
 	ResetAfter time.Duration
 
-	charged [MaxLimits]int64 // when each limit was charged, for Settle,
-	marks   [MaxLimits]int64 // and the marks of these charges
-	page    *receipts.Page   // nil if nothing was charged
+	page *receipts.Page // where the receipt is from; nil: nothing was charged
+	by   *Limiter
+	each *settle.Item // the first of the limits that were charged, if the call has several
+	one  Limit        // the limit that was charged, if the call has one
 
 	// Copies are made 16 bytes at a time. With 8 left over two writes overlap,
 	// and a copy of the copy, as in d, err := Take(...), waits for both. So the
 	// size is a multiple of 16.
 }
 
-// isCharged reports whether any limit was charged.
-func (d *Decision) isCharged() bool { return d.charged != [MaxLimits]int64{} }
+// String says what was decided, and nothing of who called.
+func (d Decision) String() string {
+	return fmt.Sprintf("allowed=%t source=%s blocked=%t rule=%q limit=%d remaining=%d retry_after=%v reset_after=%v",
+		d.Allowed, d.Source, d.Blocked, d.Rule, d.Limit, d.Remaining, d.RetryAfter, d.ResetAfter)
+}
 
 // A Source is who made a [Decision].
 type Source uint8
@@ -81,42 +86,15 @@ const (
 
 // String returns the source in lower case.
 func (s Source) String() string {
-	switch s {
-	case SourceNone:
-		return "none"
-	case SourceStore:
-		return "store"
-	case SourceRecalled:
-		return "recalled"
-	case SourceLocal:
-		return "local"
-	case SourceFailure:
-		return "failure"
-	case SourceProcess:
-		return "process"
-	case SourceLease:
-		return "lease"
-	}
-	return fmt.Sprintf("Source(%d)", uint8(s))
+	return spelled("Source", uint8(s), "none", "store", "recalled", "local", "failure", "process", "lease")
 }
 
 // fill fills in a decision about a call, and returns the place of the charge that it
 // describes.
 func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest int) {
-	for i := range tries {
-		c := &tries[i]
-		if i > 0 && tighter(c, &tries[tightest]) {
+	for i := 1; i < len(tries); i++ {
+		if tighter(&tries[i], &tries[tightest]) {
 			tightest = i
-		}
-		switch {
-		case c.At == 0:
-		case charges[i].Limits == 1: // most
-			d.charged[0], d.marks[0] = c.At, c.Mark
-		default:
-			for set := charges[i].Limits; set != 0; set &= set - 1 {
-				limit := bits.TrailingZeros8(set)
-				d.charged[limit], d.marks[limit] = c.At, c.Mark
-			}
 		}
 	}
 	c := &tries[tightest]
@@ -142,4 +120,66 @@ func tighter(c, o *terms.Charge) bool {
 		return c.Remaining < o.Remaining
 	}
 	return c.RetryAfter > o.RetryAfter
+}
+
+// decides reports whether anybody may listen to decisions.
+func (e *events) decides() bool { return e.decisions || recording.Load() }
+
+// keepOne notes what a call with one limit was charged, for Settle.
+func (d *Decision) keepOne(limit *Limit, c *terms.Charge) {
+	d.one = *limit
+	d.one.at, d.one.mark = c.At, c.Mark
+}
+
+// keep notes that a call was decided, for a Meter, and what one limit was charged, for Settle.
+func (d *Decision) keep(l *Limiter, c *decide.Call, limits []Limit) {
+	if len(limits) == 0 {
+		return
+	}
+	d.by, d.page, d.receipt = l, c.Page, c.Receipt
+	if len(limits) == 1 {
+		if d.one = limits[0]; len(c.Tries) == 1 {
+			d.keepOne(&limits[0], &c.Tries[0])
+		}
+	}
+}
+
+// keepEach notes what each of several limits was charged.
+func (d *Decision) keepEach(req *request, limits []Limit) {
+	if d.by == nil || len(limits) == 1 {
+		return
+	}
+	items := req.shelf.Items(len(limits))
+	d.each = &items[0]
+	for i := range limits {
+		limit, o := &limits[i], &items[i]
+		o.Rule, o.Cost, o.Max, o.Period = unsafe.Pointer(limit.rule), limit.cost, limit.max, limit.period
+		o.Parts, o.Invalid = req.shelf.Parts(limit.key.bytes()), limit.key.invalid()
+	}
+	for i := range req.Tries {
+		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
+			charged := &items[bits.TrailingZeros8(set)]
+			charged.At, charged.Mark = req.Tries[i].At, req.Tries[i].Mark
+		}
+	}
+}
+
+// exceed tells a call of the limits in soft mode that have no room for it.
+func exceed(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
+	for i := range charges {
+		c := &tries[i]
+		p := charges[i].By(c)
+		if c.Allowed || ruleOf(p).Mode != ModeSoft {
+			continue
+		}
+		e, _ := ctx.Value(exceededKey{}).(*exceeded)
+		if e == nil {
+			return
+		}
+		e.mu.Lock()
+		e.found = append(e.found, &LimitedError{
+			Rule: p.Name, Limit: p.Capacity, Remaining: c.Remaining, RetryAfter: c.RetryAfter, Blocked: c.Blocked, rule: ruleOf(p),
+		})
+		e.mu.Unlock()
+	}
 }

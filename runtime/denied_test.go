@@ -3,12 +3,10 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -70,7 +68,7 @@ func TestDenied(t *testing.T) {
 	formed := &domainError{"too many"}
 	var received []error
 	type callerKey struct{}
-	for want, call := range refusals(runtime.WithDenied(func(ctx context.Context, err error) error {
+	for want, call := range refusals(runtime.WithRefusalError(func(ctx context.Context, err error) error {
 		if ctx.Value(callerKey{}) != "test" {
 			t.Error("not the context of the call")
 		}
@@ -81,7 +79,7 @@ func TestDenied(t *testing.T) {
 			var seen []runtime.Refusal
 			received = nil
 			ctx := context.WithValue(t.Context(), callerKey{}, "test")
-			ctx = runtime.WithRefusals(ctx, func(r runtime.Refusal) { seen = append(seen, r) })
+			ctx = runtime.WithRefusalRecorder(ctx, func(r runtime.Refusal) { seen = append(seen, r) })
 			if err := call(ctx); err != error(formed) {
 				t.Errorf("the caller got %v", err)
 			}
@@ -104,21 +102,19 @@ func TestDeniedNeverAdmits(t *testing.T) {
 		"panic": func(context.Context, error) error { panic("denied") },
 	}
 	for name, form := range forms {
-		for way, call := range refusals(runtime.WithDenied(form), observing(runtime.Observer{Panic: panics.add})) {
+		for way, call := range refusals(runtime.WithRefusalError(form), observing(runtime.Observer{Panic: panics.add})) {
 			if err := call(t.Context()); !errors.Is(err, way.error) {
 				t.Errorf("%s, %v: the caller got %v", name, way, err)
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"denied": true}, counted(&panics)); diff != "" {
-		t.Errorf("panics (-want +got):\n%s", diff)
-	}
+	same(t, "panics", map[string]bool{"denied": true}, counted(&panics))
 }
 
 // A caller that gives up is not refused, and an admitted call concerns nobody.
 func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 	t.Parallel()
-	limiter := inMemory(runtime.WithDenied(func(_ context.Context, err error) error {
+	limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
 		t.Error("called for", err)
 		return err
 	}))
@@ -126,7 +122,7 @@ func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 	taken(t, limiter, rule.Limit(nil))
 	ended, end := context.WithCancel(t.Context())
 	end()
-	ended = runtime.WithRefusals(ended, func(r runtime.Refusal) { t.Error("recorded", r) })
+	ended = runtime.WithRefusalRecorder(ended, func(r runtime.Refusal) { t.Error("recorded", r) })
 	for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {rule.Limit(nil), rule.Limit(key("2"))}} {
 		if _, err := limiter.Take(ended, limits...); !errors.Is(err, context.Canceled) {
 			t.Error(err)
@@ -141,16 +137,16 @@ func TestRefusalsNest(t *testing.T) {
 	limiter := inMemory(observing(runtime.Observer{Panic: panics.add}))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 0}
 	var outer, inner, decisions int
-	ctx := runtime.WithRefusals(t.Context(), func(r runtime.Refusal) {
+	ctx := runtime.WithRefusalRecorder(t.Context(), func(r runtime.Refusal) {
 		if r.Err != r.Returned {
 			t.Error(r)
 		}
 		outer++
 	})
 	ctx = runtime.WithRecorder(ctx, func(runtime.DecisionEvent) { decisions++ })
-	ctx = runtime.WithRefusals(ctx, func(runtime.Refusal) { panic("refusals") })
-	ctx = runtime.WithRefusals(ctx, func(runtime.Refusal) { inner++ })
-	if same := runtime.WithRefusals(ctx, nil); same != ctx {
+	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { panic("refusals") })
+	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { inner++ })
+	if same := runtime.WithRefusalRecorder(ctx, nil); same != ctx {
 		t.Error("nil added something")
 	}
 	_, err := limiter.Take(ctx, rule.Limit(nil))
@@ -187,14 +183,14 @@ func TestStatusCode(t *testing.T) {
 // A call knows which soft limits it exceeds, its own and those of the calls that it is
 // made by, and goes on. What other modes and other calls find does not concern it.
 func TestExceeded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var verdicts []runtime.Verdict
 		l := inMemory(observing(runtime.Observer{
 			Decision: func(_ context.Context, ev runtime.DecisionEvent) { verdicts = append(verdicts, ev.Verdict) },
 		}))
-		rule := func(name string, mode runtime.Mode, max int64, of ...func(*runtime.Rule)) *runtime.Rule {
+		rule := func(name string, mode runtime.Mode, max int64, changes ...func(*runtime.Rule)) *runtime.Rule {
 			r := &runtime.Rule{Name: name, Window: time.Minute, Max: max, Mode: mode, Message: "over " + name}
-			for _, change := range of {
+			for _, change := range changes {
 				change(r)
 			}
 			return r
@@ -228,19 +224,13 @@ func TestExceeded(t *testing.T) {
 		start := time.Now()
 		for i, want := range []string{"", "soft queue ", "soft second queue "} {
 			ctx := take(t.Context(), rules...)
-			if got := names(ctx); got != want {
-				t.Errorf("call %d exceeds %q, want %q", i, got, want)
-			}
-			if got := names(take(ctx, rule("inner", runtime.ModeEnforce, 9))); got != want {
-				t.Errorf("call %d: what it calls knows %q", i, got)
-			}
+			equal(t, fmt.Sprintf("call %d exceeds", i), names(ctx), want)
+			equal(t, fmt.Sprintf("call %d: what it calls knows", i), names(take(ctx, rule("inner", runtime.ModeEnforce, 9))), want)
 			never := runtime.Exceeded(take(ctx, rule("never", runtime.ModeSoft, 0)))
 			if never[0].Rule != "never" || never[0].RetryAfter != runtime.Never {
 				t.Errorf("%+v", never[0])
 			}
-			if got := names(ctx); got != want {
-				t.Errorf("call %d knows what another one exceeds: %q", i, got)
-			}
+			equal(t, fmt.Sprintf("call %d knows afterwards", i), names(ctx), want)
 		}
 		if time.Since(start) > 0 {
 			t.Error("a soft limit waits")
@@ -258,14 +248,13 @@ func TestExceeded(t *testing.T) {
 			t.Errorf("%d verdicts of limits that only count: %v", shadowed, verdicts)
 		}
 		time.Sleep(2 * time.Minute)
-		if got := names(take(t.Context(), rules...)); got != "" {
-			t.Error(got)
-		}
+		equal(t, "exceeded in the end", names(take(t.Context(), rules...)), "")
 	})
 }
 
 // An override may make a limit soft, and a soft one enforced.
 func TestExceededByOverride(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[runtime.Mode]struct {
 		exceeded int
 		err      bool

@@ -1,6 +1,6 @@
 // Package runtime decides calls by rate limits that all processes share through
-// Redis. The decorators that rategen generates import it. Code that has no
-// decorator may use it directly.
+// Redis. The wrappers that rategen generates import it. Code that has no
+// wrapper may use it directly.
 //
 // A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm].
 // [Rule.Limit] applies it to a [Key], the caller's id say, and [Limiter.Take]
@@ -15,7 +15,8 @@
 // The error is nil if and only if the call may go on. A denial is a
 // [*LimitedError]. Its RetryAfter is the time until the call would be admitted.
 // [Limiter.Settle] corrects the charge when the real cost of the call is known, and
-// [Limiter.Refund] gives it back. Most callers need no other method.
+// [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers need no
+// other method.
 //
 // # Guarantees of every algorithm and store
 //

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
@@ -44,10 +48,9 @@ var (
 	// [OverrideEvent] and [OverrideSource]. No call fails by it.
 	ErrInvalidOverrides = stale.ErrInvalid
 
-	// ErrNotCharged is the error of [Limiter.Settle] and [Limiter.Refund] for limits
-	// other than those that the decision has charged, fewer ones, or a decision of
-	// another [Limiter]. Nothing has changed: the decision can still be settled.
-	ErrNotCharged = errors.New("these are not the limits that the decision has charged, at the costs that it has charged, or another limiter has made it")
+	// ErrOtherLimiter is the error of [Limiter.Settle] and [Limiter.Refund] for a decision
+	// of another [Limiter], which nothing has changed: that one can still settle it.
+	ErrOtherLimiter = errors.New("another limiter has made the decision: settle it by that one")
 
 	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
 	// decision that was settled or refunded before. Nothing has changed.
@@ -120,6 +123,16 @@ func (e unavailableError) Unwrap() error { return e.cause }
 // StatusCode returns 503.
 func (e unavailableError) StatusCode() int { return 503 }
 
+// DefaultMessage is the error text of a rule that has no message of its own.
+const DefaultMessage = spec.DefaultMessage
+
+func (r *Rule) message() string {
+	if r.Message == "" {
+		return DefaultMessage
+	}
+	return r.Message
+}
+
 // retryAfterVerb stands for the time to wait in a message.
 const retryAfterVerb = "{retry_after}"
 
@@ -143,4 +156,78 @@ func MessageText(message string, retryAfter time.Duration) string {
 		text = short + "h"
 	}
 	return strings.ReplaceAll(message, retryAfterVerb, text)
+}
+
+// An ErrorClass is one word for the reason that a store did not decide: a label
+// for metrics and alerts, see [ClassOf] and [ErrorClass.String]. There are more classes than
+// those that have a name here, and a version may divide one into several: code that
+// tests for classes is ready for others.
+type ErrorClass uint8
+
+// The classes that programs act upon.
+const (
+	// ClassOther is every error that no other class is for.
+	ClassOther = ErrorClass(failure.Other)
+	// ClassTimeout: no answer arrived in time, see [WithTimeout]. A client with
+	// its default options may still be dialing then, or waiting for a connection
+	// of its pool.
+	ClassTimeout = ErrorClass(failure.Timeout)
+	// ClassDial: no connection could be made, the server accepts no more, or its
+	// certificate is not trusted.
+	ClassDial = ErrorClass(failure.Dial)
+	// ClassConnection: a connection broke while a call was under way.
+	ClassConnection = ErrorClass(failure.Connection)
+	// ClassBreakerOpen: the store was not asked, since its circuit breaker is
+	// open.
+	ClassBreakerOpen = ErrorClass(failure.BreakerOpen)
+	// ClassOOM: Redis is at its maxmemory and may evict nothing.
+	ClassOOM = ErrorClass(failure.OOM)
+	// ClassReadOnly: the server is a replica, or may not write as things are.
+	ClassReadOnly = ErrorClass(failure.ReadOnly)
+	// ClassAuth: the client's user or password is wrong, or the user may not
+	// run scripts, call a command that they call, or touch the key.
+	ClassAuth = ErrorClass(failure.Auth)
+	// ClassWrongType: something else is stored under the key.
+	ClassWrongType = ErrorClass(failure.WrongType)
+)
+
+// String returns the class in lower case, "timeout" for instance.
+func (c ErrorClass) String() string { return failure.Class(c).String() }
+
+// ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on
+// one, such as [ErrUnavailable]. It is for errors of calls that were not decided:
+// a denial is ClassOther, and so is nil.
+func ClassOf(err error) ErrorClass {
+	class := ErrorClass(failure.ClassOf(err))
+	if class == ClassOther && errors.Is(err, ErrInvalidKey) {
+		return ErrorClass(failure.Key)
+	}
+	return class
+}
+
+// pageErrors is how many errors a page has. A page takes 2 KiB.
+const pageErrors = 36
+
+// An errorBook gives each denial an error of its own, of which it takes many at a time
+// from the heap. A page of errors lives as long as any of them. A book is used by
+// one goroutine at a time.
+type errorBook struct {
+	page   *[pageErrors]LimitedError
+	next   int    // error on the page
+	stripe uint32 // of its users in a [report.StripedThrottle]
+}
+
+// errorBooks has about one book for each processor.
+var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
+
+var lastStripe atomic.Uint32
+
+// issue returns an error that nobody else has.
+func (b *errorBook) issue() *LimitedError {
+	if b.next == pageErrors {
+		b.page, b.next = new([pageErrors]LimitedError), 0
+	}
+	e := &b.page[b.next]
+	b.next++
+	return e
 }

@@ -3,10 +3,9 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
@@ -17,23 +16,19 @@ import (
 // events reports what happens in a limiter, or in the store of several, to the
 // log and to the observers.
 type events struct {
-	log       *limitedLog
+	log       *report.Lines
 	observers []*Observer
-	decisions bool            // an observer has a Decision function, or there is a witness
-	keys      bool            // an observer has a KeyDenied function
-	witness   witness         // or nil
-	steps     report.Throttle // of lines about a clock that stepped back
-	renewals  report.Throttle // of lines about permits that were not renewed
+	decisions bool    // an observer has a Decision function, or there is a witness
+	keys      bool    // an observer has a KeyDenied function
+	shares    bool    // an observer has a Threshold function
+	witness   witness // or nil
 	closed    atomic.Bool
-
-	hiding  sync.Map // hiddenAt -> nil: a line was written
-	hidings atomic.Int64
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
 func newEvents(loggers ...*slog.Logger) *events {
 	e := new(events)
-	e.log = &limitedLog{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
+	e.log = &report.Lines{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
 	return e
 }
 
@@ -43,6 +38,7 @@ func (e *events) observe(o *Observer) {
 		e.observers = append(e.observers, o)
 		e.decisions = e.decisions || o.Decision != nil
 		e.keys = e.keys || o.KeyDenied != nil
+		e.shares = e.shares || o.Threshold != nil
 	}
 }
 
@@ -69,9 +65,6 @@ func (e *events) show(store Store) {
 	}
 }
 
-// decides reports whether anybody may listen to decisions.
-func (e *events) decides() bool { return e.decisions || recording.Load() }
-
 // A witness is a store that learns the keys of decisions, and when they were charged,
 // which no event for an [Observer] says: that of package ratetest. It is given copies,
 // so that charges may be on the stack of their caller.
@@ -86,7 +79,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 	if recorders == nil && !e.decisions {
 		return
 	}
-	admitted, latency := decide.Admitted(tries), clock.Now()-arrived
+	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
 	for i := range charges {
 		c := &tries[i]
 		ev := newDecisionEvent(&charges[i], c)
@@ -108,7 +101,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 // unsatisfiable reports a shadow limit that could never admit the call, and is
 // left out of its decision for that.
 func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
-	e.log.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, clock.Now())
+	e.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, clock.Now())
 	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
 		var denied terms.Charge
 		denied.RetryAfter = Never
@@ -152,94 +145,81 @@ func (e *events) refused(r *recorder, refusal Refusal) {
 }
 
 func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {
-	e.log.degraded(r, policy, err)
-	for _, o := range e.observers {
-		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Policy: policy, Err: err})
-		}
-	}
+	class := ClassOf(err)
+	e.log.Undecided(r.told(), policy.String(), class.String(), err)
+	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Policy: policy, Err: err})
 }
 
 // unsettled reports that a decision could not be settled.
 func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
-	e.log.unsettled(r, err)
-	for _, o := range e.observers {
-		if o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Settling: true, Err: err})
-		}
-	}
+	class := ClassOf(err)
+	e.log.Unsettled(r.told(), class.String(), err)
+	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
 }
 
 // heldOff reports that the results of a call hold calls back, or that the store could not.
 func (e *events) heldOff(ctx context.Context, r *Rule, d time.Duration, bounded bool, err error) {
-	e.log.heldOff(r, d, bounded, err)
-	for _, o := range e.observers {
-		if err != nil && o.Failure != nil {
-			notifyWith(e, ctx, o.Failure, FailureEvent{Rule: r.Name, Class: ClassOf(err), Holding: true, Err: err})
-		}
+	class := ClassOf(err)
+	e.log.Held(r.told(), d, bounded, class.String(), err)
+	if err != nil {
+		e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
 	}
 }
 
-// A hiddenAt is where a refusal was hidden.
-type hiddenAt struct{ rule, route string }
+// shadowDenied reports a denial by a shadow limit, of a call that arrived at an instant.
+func (e *events) shadowDenied(r *Rule, cost int64, d *Decision, arrived time.Duration) {
+	if skipped, due := e.log.DenialDue(r.told(), arrived, 0); due {
+		e.logDenial(r, cost, d, skipped)
+	}
+}
 
-// hidden reports that the client of a refused call was told of something else. There is
-// a line for each rule and route, up to a bound.
+// deny reports the denial that a decision is, about a call that arrived at an instant, and
+// returns its caller's error.
+func (e *events) deny(r *Rule, cost int64, d *Decision, arrived time.Duration) error {
+	b := errorBooks.Get().(*errorBook)
+	if skipped, due := e.log.DenialDue(r.told(), arrived, b.stripe); due {
+		e.logDenial(r, cost, d, skipped)
+	}
+	denial := b.issue()
+	errorBooks.Put(b)
+	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
+	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, r
+	return denial
+}
+
+func (e *events) logDenial(r *Rule, cost int64, d *Decision, skipped int64) {
+	e.log.Denied(r.told(), skipped, report.Denial{
+		Mode: r.Mode.String(), Source: d.Source.String(), Limit: d.Limit, Cost: cost, RetryAfter: d.RetryAfter, Blocked: d.Blocked,
+	})
+}
+
+// told is how the log names the rule.
+func (r *Rule) told() report.Rule {
+	return report.Rule{Declared: unsafe.Pointer(r.declaration()), Name: r.Name}
+}
+
+// fail tells the observers what the store did not do.
+func (e *events) fail(ctx context.Context, ev FailureEvent) {
+	for _, o := range e.observers {
+		notifyWith(e, ctx, o.Failure, ev)
+	}
+}
+
+// hidden reports that the client of a refused call was told of something else.
 func (e *events) hidden(ctx context.Context, rule, route string) {
-	at := hiddenAt{rule, route}
-	if _, told := e.hiding.Load(at); !told && e.hidings.Load() < maxKnown {
-		if _, told = e.hiding.LoadOrStore(at, nil); !told {
-			e.hidings.Add(1)
-			attrs := []slog.Attr{slog.String("rule", rule)}
-			if route != "" {
-				attrs = append(attrs, slog.String("route", route))
-			}
-			e.log.Write(slog.LevelWarn, "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back", 0,
-				append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
-		}
-	}
+	e.log.Hidden(rule, route)
 	for _, o := range e.observers {
-		if o.Hidden != nil {
-			notifyWith(e, ctx, o.Hidden, HiddenEvent{rule})
-		}
-	}
-}
-
-// notRenewed reports that permits of a rule were not renewed.
-func (e *events) notRenewed(rule string, err error) {
-	if skipped, ok := e.renewals.Due(clock.Now()); ok {
-		e.log.Write(slog.LevelWarn, "permits were not renewed by their store", skipped, slog.String("rule", rule), slog.Any("error", err))
+		notifyWith(e, ctx, o.Hidden, HiddenEvent{rule})
 	}
 }
 
 // breaker reports that the circuit breaker of a node has opened or closed. The
 // node is a server's address, or empty if there is one server or it is unknown.
 func (e *events) breaker(node string, open bool) {
-	level, msg := slog.LevelInfo, "rate limit store responding again: circuit breaker closed"
-	if open {
-		level, msg = slog.LevelWarn, "rate limit store not responding: circuit breaker open"
-	}
-	var attrs []slog.Attr
-	if node != "" {
-		attrs = append(attrs, slog.String("server", "one of several"))
-	}
-	e.log.Write(level, msg, 0, attrs...)
+	e.log.Breaker(node, open)
 	for _, o := range e.observers {
 		notify(e, o.Breaker, BreakerEvent{open, node})
 	}
-}
-
-// steppedBack reports that the clock of a node has stepped back, at most once a second.
-func (e *events) steppedBack(node string, by time.Duration) {
-	skipped, ok := e.steps.Due(clock.Now())
-	if !ok {
-		return
-	}
-	attrs := []slog.Attr{slog.Duration("by", by)}
-	if node != "" {
-		attrs = append(attrs, slog.String("node", node))
-	}
-	e.log.Write(slog.LevelWarn, "the clock of the rate limit store stepped back: keys may deny calls for up to a window, and those used more than a window ahead count anew", skipped, attrs...)
 }
 
 func (e *events) override(ev OverrideEvent) {
@@ -258,11 +238,6 @@ func (e *events) memory(ev MemoryEvent) {
 	for _, o := range e.observers {
 		notify(e, o.Memory, ev)
 	}
-}
-
-// warn writes a line that the caller knows to be rare.
-func (e *events) warn(msg string, attrs ...slog.Attr) {
-	e.log.Write(slog.LevelWarn, msg, 0, attrs...)
 }
 
 // notify calls a function of an observer, if there is one.
@@ -308,58 +283,20 @@ type observable interface {
 	detach(*events)
 }
 
-// listeners are the events of all limiters on a store. The zero value has none.
-// It is safe for concurrent use, and reading it takes one atomic load.
-type listeners struct {
-	mu     sync.Mutex
-	each   []*events
-	joined atomic.Pointer[events]
-}
+// nobody are the events of no limiter.
+var nobody = newEvents()
 
-// Load returns events that report to every limiter: once to each of their
-// loggers, and once to each of their observers. It returns nil before the first
-// limiter was added.
-func (l *listeners) Load() *events { return l.joined.Load() }
-
-// add adds the events of a limiter, and reports whether there were none.
-func (l *listeners) add(e *events) (first bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.each = append(l.each, e)
-	l.join()
-	return len(l.each) == 1
-}
-
-// remove removes what add added. It may be called again.
-func (l *listeners) remove(e *events) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.each, e); i >= 0 {
-		l.each = slices.Delete(l.each, i, i+1)
-		l.join()
-	}
-}
-
-func (l *listeners) join() {
+// joined returns events that report to several limiters: once to each of their loggers, and
+// once to each of their observers.
+func joined(each []*events) *events {
 	var loggers []*slog.Logger
 	var observers []*Observer
-	for _, e := range l.each {
+	for _, e := range each {
 		loggers, observers = append(loggers, e.log.Loggers...), append(observers, e.observers...)
 	}
-	joined := newEvents(distinct(loggers)...)
-	for _, o := range distinct(observers) {
-		joined.observe(o)
+	all := newEvents(report.Distinct(loggers)...)
+	for _, o := range report.Distinct(observers) {
+		all.observe(o)
 	}
-	l.joined.Store(joined)
-}
-
-// distinct removes repeated values from s.
-func distinct[T comparable](s []T) []T {
-	kept := s[:0]
-	for _, v := range s {
-		if !slices.Contains(kept, v) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
+	return all
 }

@@ -44,7 +44,7 @@ func ExampleLimiter_Refund() {
 
 	decision, _ := limiter.Take(ctx, limit)
 	fmt.Println(decision.Remaining)
-	_ = limiter.Refund(ctx, decision, limit)
+	_ = limiter.Refund(ctx, decision)
 	now, _ := limiter.Peek(ctx, limit)
 	fmt.Println(now.Remaining)
 	// Output:
@@ -75,4 +75,31 @@ func ExampleWithOverrides() {
 	decision, err := limiter.Take(context.Background(), exports.Limit(nil))
 	fmt.Println(decision.Limit, decision.Remaining, err)
 	// Output: 20 19 <nil>
+}
+
+// A stream is stopped at the last message that is paid.
+func ExampleLimiter_Meter() {
+	words := &runtime.Rule{Name: "words", Window: time.Hour, Max: 20, Algorithm: runtime.FixedWindow}
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet)
+	ctx := context.Background()
+
+	decision, err := limiter.Take(ctx, words.Limit(nil)) // one unit, in advance
+	if err != nil {
+		panic(err)
+	}
+	meter := limiter.Meter(ctx, decision, 0)
+	defer meter.Close()
+	for _, word := range []string{"the", "budget", "lasts", "until", "here"} {
+		if err := meter.Charge(int64(len(word))); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(word)
+	}
+	// Output:
+	// the
+	// budget
+	// lasts
+	// until
+	// rate limit exceeded
 }

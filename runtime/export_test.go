@@ -136,6 +136,12 @@ func Linger(d time.Duration) RedisOption {
 	return func(s *RedisStore) { s.cfg.Linger = d }
 }
 
+// Wall is a [RedisOption] that has the store expect the time of servers by another clock, in
+// microseconds.
+func Wall(clock func() int64) RedisOption {
+	return func(s *RedisStore) { s.cfg.Wall = clock }
+}
+
 // Beside is a [RedisOption] that sets how much longer a call waits for limits in shadow
 // mode in slots of their own.
 func Beside(d time.Duration) RedisOption {
@@ -143,11 +149,11 @@ func Beside(d time.Duration) RedisOption {
 }
 
 // KnownRules returns for how many rules the limiter keeps something, at most.
-func (l *Limiter) KnownRules() (most int64) {
+func (l *Limiter) KnownRules() (most int) {
 	if o := l.overrides.Load(); o != nil {
-		most = o.rules.known.Load()
+		most = o.Known()
 	}
-	return max(most, l.events.log.rules.known.Load(), l.scaling.rules.known.Load())
+	return max(most, l.events.log.Known(), l.scaling.rules.Len())
 }
 
 // Lines returns how many lines for permits there are, and calls in them.
@@ -162,13 +168,19 @@ type SharedMemory struct{ *MemoryStore }
 
 func (SharedMemory) leases() {}
 
+// A Shared is a store that is no MemoryStore for limiters, which lease from it as if it was
+// shared with other processes.
+type Shared struct{ Store }
+
+func (Shared) leases() {}
+
 // ChargedAt returns the time that the first limit's charge counts as, or 0.
-func (d *Decision) ChargedAt() int64 { return d.charged[0] }
+func (d *Decision) ChargedAt() int64 { return d.one.at }
 
 // Leases returns for how many keys the limiter holds or has held a lease, and how many
 // units these have left.
 func (l *Limiter) Leases() (keys int, units int64) {
-	return l.engine.Leases.Held()
+	return l.engine.Leases.Count()
 }
 
 // CostOf returns the cost of a limit.

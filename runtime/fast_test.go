@@ -25,7 +25,7 @@ func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 	t.Cleanup(func() { _ = client.Close() })
 	store := NewRedisStore(client, WithDenialMemory(time.Hour))
 	limiter := New(store, silent, WithFailurePolicy(FailClosed))
-	p := limiter.plan(rule, rule.Max)
+	p := limiter.plan(rule, rule.Max, nil)
 	for _, key := range keys {
 		c := make([]terms.Charge, 1)
 		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
@@ -118,28 +118,40 @@ func TestTakeAllocates(t *testing.T) {
 	}
 }
 
-// TestAfterwardsAllocates measures a call and settles it later: nothing is allocated on
-// the caller's path. A call by an adaptive rule allocates less than once.
-func TestAfterwardsAllocates(t *testing.T) {
-	ctx := context.Background()
-	limiter := New(NewMemoryStore(), silent)
+// TestElseAllocates counts the allocations of what else is done on a caller's path: two for
+// a permit that is taken and returned, what is kept of it for renewals and its key.
+func TestElseAllocates(t *testing.T) {
+	ctx, told := context.Background(), make(chan bool, 2)
+	limiter := New(NewMemoryStore(), silent, WithObserver(&Observer{Threshold: func(context.Context, ThresholdEvent) { told <- true }}))
 	defer limiter.Close()
+	user := NewKey().AddString("user-1")
+	permit := (&Rule{Name: "p", Window: time.Minute, Max: 10, Algorithm: Concurrency}).Limit(user)
+	budget := (&Rule{Name: "b", Period: Year, Max: 1_000_000, Algorithm: FixedWindow}).Limit(user)
 	adaptive := &Rule{Name: "a", Window: time.Hour, Max: 1_000_000, Adaptive: half{}}
 	limit, start := (&Rule{Name: "r", Window: time.Hour, Max: 1_000_000}).Limit(nil), time.Now()
-	for name, do := range map[string]func(){
-		"settle later": func() {
-			d, err := limiter.Take(ctx, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
-			limiter.SettleLater(ctx, d, limit.WithSettled(0))
-		},
-		"measure":  func() { limiter.Measure(adaptive, start) },
-		"adaptive": func() { _, _ = limiter.Take(ctx, adaptive.Limit(nil)) },
+	take := func(limit Limit) Decision {
+		d, err := limiter.Take(ctx, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	take(budget.WithCost(900_000))
+	<-told
+	for _, test := range []struct {
+		name string
+		most float64
+		do   func()
+	}{
+		{"permit", 2, func() { limiter.SettleLater(ctx, take(permit)) }},
+		{"over a share that was told", 0, func() { take(budget) }},
+		{"settle later", 0, func() { limiter.SettleLater(ctx, take(limit), 0) }},
+		{"measure", 0, func() { limiter.Measure(adaptive, start) }},
+		{"adaptive", 0, func() { take(adaptive.Limit(nil)) }},
 	} {
-		do()
-		if n := fewestAllocs(do); n > 0 {
-			t.Errorf("%s: %v allocations", name, n)
+		test.do()
+		if n := fewestAllocs(test.do); n > test.most {
+			t.Errorf("%s: %v allocations, want at most %v", test.name, n, test.most)
 		}
 	}
 }
@@ -168,7 +180,7 @@ func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
 		other.Algorithm = (algorithm + 1) % LeakyBucket
 		now += 3 * time.Hour.Microseconds()
 		c := make([]terms.Charge, 1)
-		limiter.plan(&other, 3).Charge(&c[0], limiter.plan(rule, 3).AppendKey(nil, nil), 1)
+		limiter.plan(&other, 3, nil).Charge(&c[0], limiter.plan(rule, 3, nil).AppendKey(nil, nil), 1)
 		calls := []terms.Call{{Charges: c}}
 		if err := store.Take(ctx, calls); err != nil || calls[0].Err != nil || !c[0].Allowed {
 			t.Errorf("another algorithm on a forgotten key: got %+v, %v, %v", c, err, calls[0].Err)

@@ -10,51 +10,40 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
-// TestHold wants a hold by one replica to deny all calls on its key, and on no other, on
+// testHold wants a hold by one replica to deny all calls on its key, and on no other, on
 // all replicas at once, until it is released or reset.
-func TestHold(t *testing.T) {
-	t.Parallel()
-	server, cluster, ctx := redistest.Start(t), redistest.StartCluster(t), context.Background()
-	memory := runtime.NewMemoryStore()
-	for kind, replica := range map[string]func() runtime.Store{
-		"redis":   func() runtime.Store { return runtime.NewRedisStore(server.Client(t), patient) },
-		"cluster": func() runtime.Store { return runtime.NewRedisStore(cluster.Client(t), patient) },
-		"memory":  func() runtime.Store { return memory },
-	} {
-		for name, rule := range blockingRules(10*time.Hour, 10) {
-			t.Run(kind+" "+name, func(t *testing.T) {
-				rule.Hold = true
-				one, other := runtime.New(replica(), quiet, closed), runtime.New(replica(), quiet, closed)
-				limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
-				taken(t, other, limit, free)
-				for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
-					ok(t, one.Hold(ctx, limit, time.Hour))
-					for _, l := range []*runtime.Limiter{other, one} {
-						if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
-							t.Fatalf("retry after %v, want the rest of an hour", rest)
-						}
-						if _, err := l.Take(ctx, free); err != nil {
-							t.Fatalf("another key: %v", err)
-						}
+func testHold(t *testing.T, replica replicas) {
+	ctx, one, other := t.Context(), replica(), replica()
+	for name, rule := range blockingRules(10*time.Hour, 10) {
+		t.Run(name, func(t *testing.T) {
+			rule.Hold = true
+			limit, free := rule.Limit(key("k")), rule.Limit(key("free"))
+			taken(t, other, limit, free)
+			for _, end := range []func(context.Context, runtime.Limit) error{one.Release, one.Reset} {
+				ok(t, one.Hold(ctx, limit, time.Hour))
+				for _, l := range []*runtime.Limiter{other, one} {
+					if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
+						t.Fatalf("retry after %v, want the rest of an hour", rest)
 					}
-					ok(t, end(ctx, limit))
-					if _, err := one.Take(ctx, limit); err != nil {
-						t.Fatalf("when the hold has ended: %v", err)
+					if _, err := l.Take(ctx, free); err != nil {
+						t.Fatalf("another key: %v", err)
 					}
 				}
-			})
-		}
+				ok(t, end(ctx, limit))
+				if _, err := one.Take(ctx, limit); err != nil {
+					t.Fatalf("when the hold has ended: %v", err)
+				}
+			}
+		})
 	}
 }
 
 // TestHoldErrors wants holds that cannot be to say so.
 func TestHoldErrors(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	limiter := inMemory()
 	rule := func(change func(*runtime.Rule)) runtime.Limit {
 		r := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}
@@ -76,11 +65,11 @@ func TestHoldErrors(t *testing.T) {
 		"no rule":      {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
 		"a broken key": {(&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
 	} {
-		if err := limiter.Hold(ctx, c.limit, c.d); !errors.Is(err, c.err) || c.err == nil && err != nil {
+		if err := limiter.Hold(t.Context(), c.limit, c.d); !errors.Is(err, c.err) || c.err == nil && err != nil {
 			t.Errorf("%s: %v, want %v", name, err, c.err)
 		}
 	}
-	if err := runtime.New(&brokenStore{}, quiet).Hold(ctx, rule(func(*runtime.Rule) {}), time.Second); err == nil {
+	if err := runtime.New(&brokenStore{}, quiet).Hold(t.Context(), rule(func(*runtime.Rule) {}), time.Second); err == nil {
 		t.Error("a broken store: no error")
 	}
 }
@@ -88,15 +77,13 @@ func TestHoldErrors(t *testing.T) {
 // TestReleaseAndWait wants calls that wait for the end of a hold to go on soon after
 // another replica has released it, and not to ask often before.
 func TestReleaseAndWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		ctx, store, asked := t.Context(), runtime.NewMemoryStore(), 0
 		observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
 		one, other := runtime.New(store, quiet, runtime.WithObserver(observer)), runtime.New(store, quiet)
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}
 		limit := rule.Limit(nil)
-		if err := other.Hold(ctx, limit, 10*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, other.Hold(ctx, limit, 10*time.Minute))
 		start := time.Now()
 		time.AfterFunc(time.Minute+100*time.Millisecond, func() {
 			if err := other.Release(ctx, limit); err != nil {
@@ -112,22 +99,22 @@ func TestReleaseAndWait(t *testing.T) {
 // TestHoldAndWait wants calls that may wait to wait for the end of a hold, those of a
 // queue in line, and others to fail at once.
 func TestHoldAndWait(t *testing.T) {
+	t.Parallel()
 	for _, a := range []runtime.Algorithm{runtime.SlidingLog, runtime.TokenBucket, runtime.LeakyBucket} {
 		t.Run(a.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx := context.Background()
 				limiter := inMemory()
 				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}
 				limit := rule.Limit(nil)
-				ok(t, limiter.Hold(ctx, limit, 2*time.Second))
+				ok(t, limiter.Hold(t.Context(), limit, 2*time.Second))
 				start := time.Now()
-				if _, err := limiter.Take(ctx, limit); err != nil || time.Since(start) != 2*time.Second {
+				if _, err := limiter.Take(t.Context(), limit); err != nil || time.Since(start) != 2*time.Second {
 					t.Errorf("%v after %v, want it admitted after 2s", err, time.Since(start))
 				}
-				ok(t, limiter.Hold(ctx, limit, 6*time.Second))
+				ok(t, limiter.Hold(t.Context(), limit, 6*time.Second))
 				start = time.Now()
 				var limited *runtime.LimitedError
-				if _, err := limiter.Take(ctx, limit); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != 6*time.Second || time.Since(start) != 0 {
+				if _, err := limiter.Take(t.Context(), limit); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != 6*time.Second || time.Since(start) != 0 {
 					t.Errorf("%v after %v, want it denied at once", err, time.Since(start))
 				}
 			})
@@ -138,16 +125,16 @@ func TestHoldAndWait(t *testing.T) {
 // TestHoldOff wants what the results of a call ask for to be held for, within bounds,
 // whatever has become of the caller, and what goes wrong to be reported.
 func TestHoldOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
 		var lines strings.Builder
 		var failures []runtime.FailureEvent
-		told := []runtime.Option{
+		seen := []runtime.Option{
 			runtime.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))),
 			runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) { failures = append(failures, ev) }}),
 		}
-		limiter := runtime.New(runtime.NewMemoryStore(), told...)
+		limiter := runtime.New(runtime.NewMemoryStore(), seen...)
 		for i, c := range []struct {
 			window, d, want time.Duration
 		}{
@@ -168,16 +155,14 @@ func TestHoldOff(t *testing.T) {
 				t.Errorf("%v: %+v, %v, want calls held back for %v", c.d, d, err, c.want)
 			}
 			limiter.HoldOff(gone, limit, c.d) // within a second, and so without a line
-			if n := strings.Count(lines.String(), "rule="+rule.Name+" "); n != min(1, int(c.want)) {
-				t.Errorf("%v: %d lines", c.d, n)
-			}
+			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(lines.String(), "rule="+rule.Name+" "), min(1, int(c.want)))
 		}
 		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
 		if n := strings.Count(lines.String(), "bounded=true"); n != 3 || len(failures) > 0 {
 			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(failures), &lines)
 		}
 		lines.Reset()
-		runtime.New(&brokenStore{}, told...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		runtime.New(&brokenStore{}, seen...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
 		if len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || !strings.Contains(lines.String(), "by this process alone") {
 			t.Errorf("a broken store: %+v, %s", failures, &lines)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 )
 
@@ -117,3 +118,53 @@ func (k *Key) bytes() []byte { return k.parts.Bytes() }
 
 // invalid returns why the key cannot be built, or nil.
 func (k *Key) invalid() error { return k.parts.Err() }
+
+// Limit returns the rule applied to one key, at a cost of 1. A nil key is the
+// Key without parts.
+func (r *Rule) Limit(key *Key) Limit {
+	if r == nil || key == nil {
+		return r.bareLimit(key)
+	}
+	return Limit{rule: r, cost: 1, max: r.Max, key: *key} // in one go, which is quicker
+}
+
+// bareLimit is Limit without a rule or without a key.
+func (r *Rule) bareLimit(key *Key) Limit {
+	l := Limit{rule: r, cost: 1}
+	if r != nil {
+		l.max = r.Max
+	}
+	if key != nil {
+		l.key = *key
+	}
+	return l
+}
+
+// A Limit is a rule applied to one call: to which key, at what cost, with
+// which max. It is a plain value.
+type Limit struct {
+	rule   *Rule
+	cost   int64
+	max    int64
+	period *calendar.Period // or nil: the rule's
+
+	// at is when it was charged, if a decision keeps it, and mark what else tells how much
+	// of that still counts.
+	at, mark int64
+	key      Key
+}
+
+// WithCost returns the limit with a cost of n events. A cost of 0 always
+// passes and charges nothing; a negative one is [ErrInvalidLimit], and so is one
+// above [MaxLogCost] that a [SlidingLog] would have to store.
+func (l Limit) WithCost(n int64) Limit {
+	l.cost = n
+	return l
+}
+
+// WithMax returns the limit with a max of n in place of the rule's. At 0
+// nobody is admitted; a negative max is [ErrInvalidLimit].
+func (l Limit) WithMax(n int64) Limit {
+	l.max = n
+	return l
+}

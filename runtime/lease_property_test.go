@@ -3,9 +3,7 @@ package runtime_test
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,30 +11,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A distantStore is a store on the other side of a network, on a clock of its own.
-// It counts by the rule of change, if there is one.
 type distantStore struct {
 	runtime.SharedMemory
 	charged atomic.Int64
 	windows *sync.Map            // ends of fixed windows
 	delay   func() time.Duration // of a request, and of a reply
-	change  *runtime.Rule
 }
 
 func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 	time.Sleep(s.delay())
-	leased := calls[0].Charges[0].Terms
-	if s.change != nil {
-		plain := rawstore.Charge{Rule: s.change, Max: s.change.Max}
-		calls[0].Charges[0].Terms = plain.Engine().Terms
-	}
 	err := s.SharedMemory.Take(ctx, calls)
-	calls[0].Charges[0].Terms = leased
 	for i := range calls {
 		if c := &calls[i].Charges[0]; c.At != 0 {
 			s.charged.Add(c.Cost)
@@ -94,7 +84,7 @@ func (trial leaseTrial) mood(seed uint64, process int) float64 {
 
 // run makes the calls, and returns those that were admitted, in order, by the store's
 // clock, and how many of them by leases.
-func (trial leaseTrial) run(seed uint64, change *runtime.Rule) (all []leasedCall, leased int) {
+func (trial leaseTrial) run(seed uint64) (all []leasedCall, leased int) {
 	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
 	now := func() int64 { return time.Now().Add(trial.offset).UnixMicro() }
 	store.SetClock(now)
@@ -105,7 +95,7 @@ func (trial leaseTrial) run(seed uint64, change *runtime.Rule) (all []leasedCall
 	for process := range trial.processes {
 		delays := rand.New(rand.NewPCG(seed, uint64(process)))
 		var delaying sync.Mutex
-		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, change: change, delay: func() time.Duration {
+		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, delay: func() time.Duration {
 			delaying.Lock()
 			defer delaying.Unlock()
 			if delays.IntN(20) == 0 {
@@ -124,7 +114,7 @@ func (trial leaseTrial) run(seed uint64, change *runtime.Rule) (all []leasedCall
 					case err != nil:
 					case trial.settle && r.IntN(4) == 0:
 						time.Sleep(time.Duration(r.Float64() * float64(trial.rule.Lease)))
-						_ = limiter.Refund(context.Background(), d, limit)
+						_ = limiter.Refund(context.Background(), d)
 					default:
 						a := leasedCall{at: d.ChargedAt(), cost: runtime.CostOf(limit), charged: d.ChargedAt()}
 						if d.Source == runtime.SourceLease {
@@ -213,10 +203,8 @@ var leasedRules = map[string]runtime.Rule{
 // No window ever holds more than max, whatever the lease, the load, the number of
 // processes, the network and the clocks are.
 func TestLeaseNeverExceeds(t *testing.T) {
-	trials := 8
-	if os.Getenv("RATEGEN_TEST_FULL") != "" {
-		trials = 300
-	}
+	t.Parallel()
+	trials := effort.Choose(8, 300)
 	for name, rule := range leasedRules {
 		t.Run(name, func(t *testing.T) {
 			admitted, leased := 0, 0
@@ -224,7 +212,7 @@ func TestLeaseNeverExceeds(t *testing.T) {
 				seed := rand.Uint64()
 				trial := drawTrial(rand.New(rand.NewPCG(seed, 0)), rule)
 				synctest.Test(t, func(t *testing.T) {
-					all, by := trial.run(seed, nil)
+					all, by := trial.run(seed)
 					admitted, leased = admitted+len(all), leased+by
 					if over := excess(&trial.rule, all); over > 0 {
 						t.Errorf("trial %d, seed %d: %.2f too many of %d calls, %d by leases\n%+v", i, seed, over, len(all), by, trial)
@@ -236,81 +224,5 @@ func TestLeaseNeverExceeds(t *testing.T) {
 				t.Errorf("leases admitted none of %d calls", admitted)
 			}
 		})
-	}
-}
-
-// lateUse has one process use a lease late, and another one fill the limit when the
-// store, without its longer window, would have forgotten the lease. It returns by how
-// much the limit was exceeded.
-func lateUse(rule runtime.Rule, change *runtime.Rule) float64 {
-	memory := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
-	var windows sync.Map
-	store := &distantStore{SharedMemory: memory, windows: &windows, delay: func() time.Duration { return time.Microsecond }, change: change}
-	slow, greedy := runtime.New(store, quiet), runtime.New(store, quiet)
-	var all []leasedCall
-	take := func(l *runtime.Limiter) (runtime.Source, error) {
-		d, err := l.Take(context.Background(), rule.Limit(nil))
-		if err == nil {
-			all = append(all, leasedCall{at: time.Now().UnixMicro(), cost: 1})
-		}
-		return d.Source, err
-	}
-	for fresh, calls := false, 0; !fresh; calls++ { // until a lease has just come
-		_, before := slow.Leases()
-		_, _ = take(slow)
-		time.Sleep(rule.Lease / 100)
-		_, after := slow.Leases()
-		fresh = calls > 100 && after > before
-	}
-	useUp := func() {
-		for source := runtime.SourceLease; source == runtime.SourceLease; {
-			source, _ = take(slow)
-		}
-	}
-	fill := func() {
-		for denied := 0; denied < 5; { // units may be on their way yet
-			if _, err := take(greedy); err != nil {
-				denied++
-			}
-		}
-	}
-	time.Sleep(rule.Lease * 6 / 10)
-	if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
-		fill()
-		useUp()
-	} else {
-		useUp()
-		time.Sleep(rule.Window - rule.Lease/8)
-		fill()
-	}
-	_, _ = slow.Close(), greedy.Close()
-	return excess(&rule, all)
-}
-
-// A lease that is used late is what the longer window, or the lower burst, is for.
-// Without it limits would not hold.
-func TestLeaseUsedLate(t *testing.T) {
-	for name, rule := range leasedRules {
-		if rule.Algorithm == runtime.FixedWindow {
-			continue // has no longer window
-		}
-		for _, part := range []time.Duration{2, 20} {
-			rule.Name, rule.Window = "r", time.Second
-			rule.Lease, rule.Max = rule.Window/part, 400*int64(part) // so a bucket drains 400 in a lease
-			t.Run(fmt.Sprint(name, " ", rule.Lease), func(t *testing.T) {
-				plain := rule
-				plain.Lease = 0
-				synctest.Test(t, func(t *testing.T) {
-					if over := lateUse(rule, nil); over > 0 {
-						t.Errorf("%.2f too many", over)
-					}
-				})
-				synctest.Test(t, func(t *testing.T) {
-					if over := lateUse(rule, &plain); over <= 0 {
-						t.Errorf("nothing was exceeded without the longer window: %.2f", over)
-					}
-				})
-			})
-		}
 	}
 }

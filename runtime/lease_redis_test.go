@@ -5,49 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
-// Of what processes have leased from a Redis, it has counted in the end what their
-// calls cost. A bucket keeps what was left of leases, until that drains.
-func TestLeaseOnRedis(t *testing.T) {
-	t.Parallel()
-	clients := map[string]func() redis.UniversalClient{}
-	server, cluster := redistest.Start(t), redistest.StartCluster(t)
-	clients["redis"] = func() redis.UniversalClient { return server.Client(t) }
-	clients["cluster"] = func() redis.UniversalClient { return cluster.Client(t) }
-	for where, client := range clients {
-		for name, rule := range leasedRules {
-			for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
-				if rule.Storage = storage; storage != runtime.StorageZSET && (rule.Algorithm != runtime.SlidingLog || where == "cluster") {
-					continue
-				}
-				t.Run(fmt.Sprint(where, " ", name, " ", storage), func(t *testing.T) {
-					rule := rule
-					rule.Name, rule.Prefix = "r", fmt.Sprint(name, storage, ":")
-					rule.Window, rule.Lease, rule.Max = 24*time.Hour, 2*time.Second, 900_000
-					testLeaseOnRedis(t, &rule, client)
-				})
+// testLeases wants a Redis to have counted in the end what calls cost of what processes have
+// leased from it. A bucket keeps what was left of leases, until that drains.
+func testLeases(t *testing.T, replica replicas) {
+	for name, rule := range leasedRules {
+		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
+			if rule.Storage = storage; storage != runtime.StorageZSET && rule.Algorithm != runtime.SlidingLog {
+				continue
 			}
+			t.Run(fmt.Sprint(name, " ", storage), func(t *testing.T) {
+				rule := rule
+				rule.Name, rule.Prefix = "r", fmt.Sprint(name, storage, ":")
+				rule.Window, rule.Lease, rule.Max = 24*time.Hour, 2*time.Second, 900_000
+				testLease(t, &rule, replica)
+			})
 		}
 	}
 }
 
-func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.UniversalClient) {
-	ctx := context.Background()
+func testLease(t *testing.T, rule *runtime.Rule, replica replicas) {
 	limit := rule.Limit(key("k"))
 	admitted, refunded := int64(0), int64(0)
 	for range 2 {
-		limiter := onRedis(client())
+		limiter := replica()
 		held := int64(0)
 		for leased := 0; leased < 200; {
 			held = max(held, limiter.Leased()["r"])
@@ -59,7 +49,7 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 				t.Fatalf("%d by leases of %d", leased, admitted)
 			}
 			if leased%7 == 3 && !isBucket(rule) {
-				settled(t, limiter, d, limit.WithCost(2).WithSettled(1))
+				settled(t, limiter, d, 1)
 				admitted, refunded = admitted-1, refunded+1
 			}
 		}
@@ -68,11 +58,8 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 			t.Errorf("it held %d units, and %d after Close", held, left)
 		}
 	}
-	plain := onRedis(client())
-	d, err := plain.Peek(ctx, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, err := replica().Peek(t.Context(), limit)
+	ok(t, err)
 	if used := d.Limit - d.Remaining; used != admitted && !(isBucket(rule) && used > admitted-100) {
 		t.Errorf("the calls cost %d after %d refunds, and Redis has counted %d", admitted, refunded, used)
 	}
@@ -81,7 +68,6 @@ func testLeaseOnRedis(t *testing.T, rule *runtime.Rule, client func() redis.Univ
 // A denial is one by Redis, and says when there is room, whatever was leased before.
 func TestLeaseDenialOnRedis(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
 	limiter := onRedis(server.Client(t))
@@ -89,7 +75,7 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 	limit := rule.Limit(key("k"))
 	sources := map[runtime.Source]int{}
 	for {
-		d, err := limiter.Take(ctx, limit)
+		d, err := limiter.Take(t.Context(), limit)
 		if err == nil {
 			if sources[d.Source]++; sources[runtime.SourceLease]+sources[runtime.SourceStore] > int(rule.Max) {
 				t.Fatalf("admitted %v", sources)
@@ -108,7 +94,7 @@ func TestLeaseDenialOnRedis(t *testing.T) {
 	if n := sources[runtime.SourceLease] + sources[runtime.SourceStore]; n != int(rule.Max) || sources[runtime.SourceLease] < n/2 {
 		t.Errorf("admitted %v before the first denial", sources)
 	}
-	if d, err := limiter.Take(ctx, limit); err == nil || d.Source != runtime.SourceRecalled {
+	if d, err := limiter.Take(t.Context(), limit); err == nil || d.Source != runtime.SourceRecalled {
 		t.Errorf("denied again: got %+v, %v", d, err)
 	}
 }
@@ -175,6 +161,7 @@ func shares(rule *runtime.Rule, loads []float64, windows int) []int {
 // it is exceeded, and those with few calls do not starve beside one with many. All of
 // the limit is used but for the part that the lease is of its window.
 func TestLeaseShares(t *testing.T) {
+	t.Parallel()
 	for load, loads := range map[string][]float64{
 		"equal":         {0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3},
 		"nearly enough": {0.11, 0.11, 0.11, 0.11, 0.11, 0.11, 0.11, 0.11},
@@ -185,10 +172,7 @@ func TestLeaseShares(t *testing.T) {
 			rule := leasedRules[name]
 			for _, part := range []time.Duration{2, 20} {
 				t.Run(fmt.Sprint(load, " ", name, " ", time.Second/part), func(t *testing.T) {
-					windows := 3
-					if os.Getenv("RATEGEN_TEST_FULL") != "" {
-						windows = 30
-					}
+					windows := effort.Choose(3, 30)
 					rule := rule
 					rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
 					plain := rule

@@ -3,7 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,40 +11,14 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
-
-// A leasedStore counts how often it is asked for what, and may be broken.
-type leasedStore struct {
-	runtime.SharedMemory
-	takes, settles atomic.Int64
-	broken         atomic.Bool
-}
-
-func newLeasedStore() *leasedStore {
-	return &leasedStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}}
-}
-
-func (s *leasedStore) Take(ctx context.Context, calls []terms.Call) error {
-	s.takes.Add(1)
-	if s.broken.Load() {
-		return errBroken
-	}
-	time.Sleep(time.Millisecond)
-	return s.SharedMemory.Take(ctx, calls)
-}
-
-func (s *leasedStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	s.settles.Add(1)
-	return s.SharedMemory.Settle(ctx, charges)
-}
 
 func leasedRule() *runtime.Rule {
 	return &runtime.Rule{Name: "hot", Algorithm: runtime.SlidingCounter, Window: time.Second, Lease: 100 * time.Millisecond, Max: 10_000}
 }
 
-// heat makes so many calls that a lease has units for more, and no other is on its way.
-func heat(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
+// fillLease makes so many calls that a lease has units for more, and no other is on its way.
+func fillLease(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
 	t.Helper()
 	for range 150 {
 		taken(t, l, limit)
@@ -56,8 +30,8 @@ func heat(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
 	}
 }
 
-// byLease makes a call that a lease decides.
-func byLease(t *testing.T, l *runtime.Limiter, limit runtime.Limit) runtime.Decision {
+// takeLeased makes a call that a lease decides.
+func takeLeased(t *testing.T, l *runtime.Limiter, limit runtime.Limit) runtime.Decision {
 	t.Helper()
 	d, err := l.Take(context.Background(), limit)
 	if err != nil || d.Source != runtime.SourceLease {
@@ -66,20 +40,19 @@ func byLease(t *testing.T, l *runtime.Limiter, limit runtime.Limit) runtime.Deci
 	return d
 }
 
-func roomIn(t *testing.T, s runtime.Store, limit runtime.Limit) int64 {
+func leftInStore(t *testing.T, s runtime.Store, limit runtime.Limit) int64 {
 	t.Helper()
 	d, err := runtime.New(s, quiet).Peek(context.Background(), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return d.Remaining
 }
 
 // leaseTest runs a test in a bubble, with a store and a limiter that is closed.
-func leaseTest(t *testing.T, test func(t *testing.T, s *leasedStore, l *runtime.Limiter), opts ...runtime.Option) {
+func leaseTest(t *testing.T, test func(t *testing.T, s *fakeStore, l *runtime.Limiter), opts ...runtime.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newLeasedStore()
+		s := newFake()
+		s.delay = time.Millisecond
 		l := runtime.New(s, append(opts, quiet)...)
 		test(t, s, l)
 		ok(t, l.Close())
@@ -88,8 +61,9 @@ func leaseTest(t *testing.T, test func(t *testing.T, s *leasedStore, l *runtime.
 
 // A key with few calls is decided by the store, each call by itself.
 func TestLeaseOfRareKey(t *testing.T) {
+	t.Parallel()
 	for _, calls := range []time.Duration{1, 2, 3} { // in the time of a lease
-		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 			rule := leasedRule()
 			for i := range int64(50) {
 				d, err := l.Take(context.Background(), rule.Limit(nil))
@@ -104,10 +78,11 @@ func TestLeaseOfRareKey(t *testing.T) {
 
 // A hot key is decided by leases, nearly always without a trip; nothing is lost.
 func TestLeaseOfHotKey(t *testing.T) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		rule := leasedRule()
 		limit := rule.Limit(key("k"))
-		heat(t, l, limit)
+		fillLease(t, l, limit)
 		trips, calls, leased := s.takes.Load(), 0, 0
 		for begin := time.Now(); time.Since(begin) < 20*rule.Lease; time.Sleep(time.Millisecond) {
 			d := taken(t, l, limit)
@@ -127,16 +102,17 @@ func TestLeaseOfHotKey(t *testing.T) {
 // Units are used in the lease's time only, which runs from before they were asked for,
 // and what is left goes back.
 func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
 	for _, close := range []bool{false, true} {
-		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 			rule := leasedRule()
 			limit := rule.Limit(key("k"))
-			heat(t, l, limit)
-			byLease(t, l, limit)
+			fillLease(t, l, limit)
+			takeLeased(t, l, limit)
 			used := int64(151)
 			_, units := l.Leases()
-			if units == 0 || roomIn(t, s, limit) != rule.Max-used-units {
-				t.Fatalf("%d used and %d leased: %d left", used, units, roomIn(t, s, limit))
+			if units == 0 || leftInStore(t, s, limit) != rule.Max-used-units {
+				t.Fatalf("%d used and %d leased: %d left", used, units, leftInStore(t, s, limit))
 			}
 			if close {
 				ok(t, l.Close())
@@ -144,8 +120,8 @@ func TestLeaseEnds(t *testing.T) {
 				time.Sleep(rule.Lease)
 			}
 			synctest.Wait()
-			if _, units := l.Leases(); units != 0 || roomIn(t, s, limit) != rule.Max-used {
-				t.Errorf("%d used, %d still leased: %d left", used, units, roomIn(t, s, limit))
+			if _, units := l.Leases(); units != 0 || leftInStore(t, s, limit) != rule.Max-used {
+				t.Errorf("%d used, %d still leased: %d left", used, units, leftInStore(t, s, limit))
 			}
 			if d, err := l.Take(context.Background(), limit); err != nil || d.Source != runtime.SourceStore {
 				t.Errorf("afterwards: got %+v, %v", d, err)
@@ -157,60 +133,63 @@ func TestLeaseEnds(t *testing.T) {
 // What a call of a lease gives back goes into the lease, once, and to the store when
 // the lease has ended. What it cost beyond its reservation is charged to the store.
 func TestLeaseSettle(t *testing.T) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k")).WithCost(2)
-		heat(t, l, limit)
+		fillLease(t, l, limit)
 		// back settles a decision by a lease, and returns how many units there are then
 		// more than before it, and how many trips that took.
 		back := func(settle func(runtime.Decision)) (units int64, trips int64) {
-			d := byLease(t, l, limit)
+			d := takeLeased(t, l, limit)
 			synctest.Wait()
 			_, before := l.Leases()
 			trips = s.settles.Load()
 			settle(d)
+			time.Sleep(2 * time.Millisecond)
 			synctest.Wait()
 			_, units = l.Leases()
 			return units - before, s.settles.Load() - trips
 		}
 		units, trips := back(func(d runtime.Decision) {
-			refunded(t, l, d, limit)
-			if err := l.Refund(ctx, d, limit); !errors.Is(err, runtime.ErrSettled) {
+			refunded(t, l, d)
+			if err := l.Refund(ctx, d); !errors.Is(err, runtime.ErrSettled) {
 				t.Errorf("a second refund: %v", err)
 			}
 		})
 		if units != 2 || trips != 0 {
 			t.Errorf("a refund gave %d units back, in %d trips", units, trips)
 		}
-		units, trips = back(func(d runtime.Decision) { l.SettleLater(ctx, d, limit.WithSettled(1)) })
+		units, trips = back(func(d runtime.Decision) { l.SettleLater(ctx, d, 1) })
 		if units != 1 || trips != 0 {
 			t.Errorf("settled at 1: %d units came back, in %d trips", units, trips)
 		}
-		d := byLease(t, l, limit)
+		d := takeLeased(t, l, limit)
 		synctest.Wait()
-		room := roomIn(t, s, limit)
-		if err := l.Settle(ctx, d, limit.WithSettled(7)); err != nil || roomIn(t, s, limit) != room-5 {
-			t.Errorf("settled at 7: %v, %d left of %d", err, roomIn(t, s, limit), room)
+		room := leftInStore(t, s, limit)
+		if err := l.Settle(ctx, d, 7); err != nil || leftInStore(t, s, limit) != room-5 {
+			t.Errorf("settled at 7: %v, %d left of %d", err, leftInStore(t, s, limit), room)
 		}
-		d = byLease(t, l, limit)
+		d = takeLeased(t, l, limit)
 		time.Sleep(2 * rule.Lease)
 		synctest.Wait()
 		settles := s.settles.Load()
-		room = roomIn(t, s, limit)
-		if err := l.Refund(ctx, d, limit); err != nil || roomIn(t, s, limit) != room+2 || s.settles.Load() != settles+1 {
-			t.Errorf("a late refund: %v, %d left of %d", err, roomIn(t, s, limit), room)
+		room = leftInStore(t, s, limit)
+		if err := l.Refund(ctx, d); err != nil || leftInStore(t, s, limit) != room+2 || s.settles.Load() != settles+1 {
+			t.Errorf("a late refund: %v, %d left of %d", err, leftInStore(t, s, limit), room)
 		}
 	})
 }
 
 // All limits of a call are charged or none, whether by a lease or by the store.
 func TestLeaseBesideOthers(t *testing.T) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		hot := rule.Limit(key("k"))
 		other := &runtime.Rule{Name: "other", Window: time.Hour, Max: 3}
 		narrow := other.Limit(key("u"))
-		heat(t, l, hot)
+		fillLease(t, l, hot)
 		_, units := l.Leases()
 		var last runtime.Decision
 		for i := range int64(6) {
@@ -225,9 +204,9 @@ func TestLeaseBesideOthers(t *testing.T) {
 				t.Errorf("call %d: %d units, before %d", i, now, units)
 			}
 		}
-		refunded(t, l, last, narrow, hot)
-		if _, now := l.Leases(); now != units-2 || roomIn(t, s, narrow) != 1 {
-			t.Errorf("after a refund: %d units of %d, %d left of the other", now, units, roomIn(t, s, narrow))
+		refunded(t, l, last)
+		if _, now := l.Leases(); now != units-2 || leftInStore(t, s, narrow) != 1 {
+			t.Errorf("after a refund: %d units of %d, %d left of the other", now, units, leftInStore(t, s, narrow))
 		}
 		for i, o := range l.TakeEach(ctx, hot, narrow, hot, narrow) {
 			want := []runtime.Source{runtime.SourceLease, runtime.SourceStore}[i%2]
@@ -240,13 +219,14 @@ func TestLeaseBesideOthers(t *testing.T) {
 
 // While the store is away units are used up; then the failure policy decides.
 func TestLeaseFailures(t *testing.T) {
+	t.Parallel()
 	for policy, admits := range map[runtime.FailurePolicy]bool{runtime.FailOpen: true, runtime.FailClosed: false, runtime.FailLocal: true} {
-		leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 			rule := leasedRule()
 			rule.Fail = policy
 			other := &runtime.Rule{Name: "other", Window: time.Hour, Max: 1000, Fail: policy}
 			hot, user := rule.Limit(key("k")), other.Limit(key("u"))
-			heat(t, l, hot)
+			fillLease(t, l, hot)
 			s.broken.Store(true)
 			_, units := l.Leases()
 			d, err := l.Take(context.Background(), hot, user)
@@ -255,7 +235,7 @@ func TestLeaseFailures(t *testing.T) {
 			}
 			if admits {
 				units--
-				if err := l.Refund(context.Background(), d, hot, user); policy == runtime.FailLocal && err != nil {
+				if err := l.Refund(context.Background(), d); policy == runtime.FailLocal && err != nil {
 					t.Errorf("%v: refund: %v", policy, err)
 				}
 				if policy == runtime.FailOpen {
@@ -277,12 +257,13 @@ func TestLeaseFailures(t *testing.T) {
 
 // A reset forgets the lease, and a peek knows of it.
 func TestLeaseResetAndPeek(t *testing.T) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k"))
-		heat(t, l, limit)
+		fillLease(t, l, limit)
 		_, units := l.Leases()
-		wantLeft(t, l, limit, roomIn(t, s, limit)+units)
+		wantLeft(t, l, limit, leftInStore(t, s, limit)+units)
 		// The rest of the limit goes to somebody else.
 		greedy := runtime.New(s.MemoryStore, quiet)
 		for range rule.Max {
@@ -296,8 +277,8 @@ func TestLeaseResetAndPeek(t *testing.T) {
 		}
 		ok(t, l.Reset(ctx, limit))
 		synctest.Wait()
-		if _, units := l.Leases(); units != 0 || roomIn(t, s, limit) != rule.Max {
-			t.Errorf("after a reset: %d units, %d left", units, roomIn(t, s, limit))
+		if _, units := l.Leases(); units != 0 || leftInStore(t, s, limit) != rule.Max {
+			t.Errorf("after a reset: %d units, %d left", units, leftInStore(t, s, limit))
 		}
 		if d, err := l.Take(ctx, limit); err != nil || d.Source != runtime.SourceStore {
 			t.Errorf("after a reset: got %+v, %v", d, err)
@@ -307,18 +288,17 @@ func TestLeaseResetAndPeek(t *testing.T) {
 
 // Overrides and the kill switch hold for the next call, whatever is leased.
 func TestLeaseOverrides(t *testing.T) {
-	var now atomic.Pointer[runtime.Overrides]
-	now.Store(&runtime.Overrides{})
-	source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return *now.Load(), nil })
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	source := new(board)
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		ctx, rule := context.Background(), leasedRule()
 		limit := rule.Limit(key("k"))
 		set := func(o runtime.Override) {
-			now.Store(&runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}})
+			source.set(runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}}, nil)
 			time.Sleep(time.Minute)
 		}
 		take := func() (runtime.Decision, error) { return l.Take(ctx, limit) }
-		heat(t, l, limit)
+		fillLease(t, l, limit)
 		set(runtime.Override{Max: new(int64(0))})
 		if d, err := take(); !errors.Is(err, runtime.ErrLimited) || d.Allowed {
 			t.Errorf("max 0: got %+v, %v", d, err)
@@ -328,7 +308,7 @@ func TestLeaseOverrides(t *testing.T) {
 			_, _ = take()
 		}
 		time.Sleep(2 * time.Millisecond)
-		if d := byLease(t, l, limit); d.Limit != 500 {
+		if d := takeLeased(t, l, limit); d.Limit != 500 {
 			t.Errorf("max 500: got %+v", d)
 		}
 		set(runtime.Override{Window: new(100 * time.Millisecond)}) // as long as the lease
@@ -344,30 +324,44 @@ func TestLeaseOverrides(t *testing.T) {
 	}, runtime.WithOverrides(source, time.Second))
 }
 
+// What was leased before a rule changed admits nobody afterwards.
+func TestLeaseOfChangedRule(t *testing.T) {
+	t.Parallel()
+	source := new(board)
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
+		rule := leasedRule()
+		rule.Window, rule.Lease = time.Minute, 20*time.Second
+		limit := rule.Limit(key("k"))
+		fillLease(t, l, limit)
+		takeLeased(t, l, limit)
+		source.put(runtime.Overrides{Rules: map[string]runtime.Override{"hot": {Max: new(int64(9_000))}}})
+		if d := taken(t, l, limit); d.Source != runtime.SourceStore || d.Limit != 9_000 {
+			t.Errorf("got %+v, want a decision by the store", d)
+		}
+	}, runtime.WithOverrides(source, time.Second))
+}
+
 // Observers and recorders learn of every call.
 func TestLeaseEvents(t *testing.T) {
+	t.Parallel()
 	var sources [10]atomic.Int64
 	observer := &runtime.Observer{Decision: func(_ context.Context, e runtime.DecisionEvent) {
 		if e.Verdict == runtime.VerdictAdmitted && e.Window == time.Second && e.Max == 10_000 {
 			sources[e.Source].Add(1)
 		}
 	}}
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		limit := leasedRule().Limit(key("k"))
 		recorded := 0
 		ctx := runtime.WithRecorder(context.Background(), func(e runtime.DecisionEvent) { recorded++ })
 		var want [10]int64
 		for range 300 {
 			d, err := l.Take(ctx, limit)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			want[d.Source]++
 		}
 		for source, n := range want {
-			if got := sources[source].Load(); got != n {
-				t.Errorf("source %v: %d events for %d calls", runtime.Source(source), got, n)
-			}
+			equal(t, fmt.Sprintf("source %v: events", runtime.Source(source)), sources[source].Load(), n)
 		}
 		if recorded != 300 || want[runtime.SourceLease] < 100 {
 			t.Errorf("%d recorded, %d by leases", recorded, want[runtime.SourceLease])
@@ -377,6 +371,7 @@ func TestLeaseEvents(t *testing.T) {
 
 // A shadow limit, a wait and a process cap go with leases.
 func TestLeaseKinds(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*runtime.Rule){
 		"shadow": func(r *runtime.Rule) { r.Mode = runtime.ModeShadow },
 		"wait":   func(r *runtime.Rule) { r.Wait = time.Second },
@@ -389,7 +384,7 @@ func TestLeaseKinds(t *testing.T) {
 			rule := leasedRule()
 			rule.Max = 400
 			change(rule)
-			leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+			leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 				begin, admitted, leased := time.Now(), 0, 0
 				for time.Since(begin) < 2*time.Second {
 					d, err := l.Take(context.Background(), rule.Limit(nil))
@@ -406,7 +401,7 @@ func TestLeaseKinds(t *testing.T) {
 				}
 			})
 			cap := &runtime.Rule{Name: "process", Window: time.Minute, Max: 150}
-			leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+			leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 				admitted := 0
 				for range 300 {
 					if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
@@ -424,23 +419,19 @@ func TestLeaseKinds(t *testing.T) {
 // Where a trip takes longer than a lease little is charged in vain, though a bucket
 // takes nothing back.
 func TestLeaseShorterThanTrip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		rule := leasedRule()
 		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 10*time.Millisecond
-		s := &distantStore{SharedMemory: newLeasedStore().SharedMemory, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
+		s := &distantStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
 		l := runtime.New(s, quiet)
 		var admitted atomic.Int64
-		var callers sync.WaitGroup
-		for range 20 {
-			callers.Go(func() {
-				for range 1000 {
-					if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
-						admitted.Add(1)
-					}
+		concurrently(20, func(int) {
+			for range 1000 {
+				if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
+					admitted.Add(1)
 				}
-			})
-		}
-		callers.Wait()
+			}
+		})
 		ok(t, l.Close())
 		if n := s.charged.Load(); admitted.Load() != 20_000 || n > 22_500 {
 			t.Errorf("%d calls were admitted, and %d charged", admitted.Load(), n)
@@ -450,7 +441,8 @@ func TestLeaseShorterThanTrip(t *testing.T) {
 
 // Callers that try many keys fill no memory, and keep no hot key from its lease.
 func TestLeaseTableIsBounded(t *testing.T) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
+	t.Parallel()
+	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
 		rule := leasedRule()
 		hot := rule.Limit(key("hot"))
 		for i := range int64(10_000) {
@@ -460,57 +452,34 @@ func TestLeaseTableIsBounded(t *testing.T) {
 		if keys > 8192 {
 			t.Errorf("%d keys", keys)
 		}
-		heat(t, l, hot)
+		fillLease(t, l, hot)
 	})
 }
 
 // A call that a lease decides allocates nothing.
 func TestLeaseAllocates(t *testing.T) {
-	observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) {}}
-	testLeaseAllocates(t)
-	testLeaseAllocates(t, runtime.WithObserver(observer))
-}
-
-func testLeaseAllocates(t *testing.T, opts ...runtime.Option) {
-	leaseTest(t, func(t *testing.T, s *leasedStore, l *runtime.Limiter) {
-		rule := leasedRule()
-		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
-		limit := rule.Limit(key("k"))
-		for range 3000 {
-			_, _ = l.Take(context.Background(), limit)
-			time.Sleep(10 * time.Microsecond)
-		}
-		time.Sleep(5 * time.Millisecond)
-		least := 1e9
-		for range 5 {
-			least = min(least, testing.AllocsPerRun(100, func() { byLease(t, l, limit) }))
-		}
-		if least > 0 {
-			t.Errorf("%v allocations", least)
-		}
-	}, opts...)
-}
-
-// A rule whose lease cannot be is an error that says why.
-func TestLeaseOfInvalidRule(t *testing.T) {
-	for want, change := range map[string]func(*runtime.Rule){
-		"microseconds from 1ms on":          func(r *runtime.Rule) { r.Lease = time.Microsecond },
-		"shorter than the window":           func(r *runtime.Rule) { r.Lease = r.Window },
-		"a number of microseconds":          func(r *runtime.Rule) { r.Lease = time.Millisecond + 1 },
-		"lease: -1s":                        func(r *runtime.Rule) { r.Lease = -time.Second },
-		"remove lease or block":             func(r *runtime.Rule) { r.Block = time.Second },
-		"permits of concurrency come back":  func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency },
-		"in one line: remove lease or wait": func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second },
-	} {
-		rule := leasedRule()
-		change(rule)
-		for _, store := range []runtime.Store{newLeasedStore(), runtime.NewMemoryStore(), nil} {
-			_, err := runtime.New(store, quiet).Take(context.Background(), rule.Limit(nil))
-			if !errors.Is(err, runtime.ErrInvalidLimit) || !strings.Contains(err.Error(), want) {
-				t.Errorf("want %q, got %v", want, err)
+	for _, o := range []*runtime.Observer{nil, {Decision: func(context.Context, runtime.DecisionEvent) {}}} {
+		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
+			rule := leasedRule()
+			rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
+			limit := rule.Limit(key("k"))
+			for range 3000 {
+				_, _ = l.Take(context.Background(), limit)
+				time.Sleep(10 * time.Microsecond)
 			}
-		}
+			time.Sleep(5 * time.Millisecond)
+			least := 1e9
+			for range 5 {
+				least = min(least, testing.AllocsPerRun(100, func() { takeLeased(t, l, limit) }))
+			}
+			equal(t, "allocations", least, 0)
+		}, runtime.WithObserver(o))
 	}
+}
+
+// A bucket counts its burst without what drains in a lease.
+func TestLeasedBurst(t *testing.T) {
+	t.Parallel()
 	// A bucket of which a lease would leave nothing is counted without one.
 	rule := leasedRule()
 	rule.Algorithm, rule.Burst = runtime.TokenBucket, 10
@@ -520,7 +489,8 @@ func TestLeaseOfInvalidRule(t *testing.T) {
 	}
 	// A memory store counts as Redis would, and has no leases.
 	rule.Burst = 2000
-	if d, err = runtime.New(runtime.NewMemoryStore()).Take(context.Background(), rule.Limit(nil)); err != nil || d.Limit != 1000 {
+	d, err = runtime.New(runtime.NewMemoryStore()).Take(context.Background(), rule.Limit(nil))
+	if err != nil || d.Limit != 1000 {
 		t.Errorf("a burst: got %+v, %v", d, err)
 	}
 }

@@ -2,17 +2,21 @@ package runtime
 
 import (
 	"context"
-	"hash/maphash"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
+	"github.com/rategen/rategen/runtime/internal/bounded"
+	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/meter"
 	"github.com/rategen/rategen/runtime/internal/permit"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/threshold"
 )
 
 // A Limiter has a [Store] decide calls and turns its answers into errors. It is
@@ -20,10 +24,9 @@ import (
 type Limiter struct {
 	engine   decide.Engine
 	plans    plan.Table
-	seed     maphash.Seed // of the marks of decisions
-	store    Store        // nil: every call is decided by its rule's failure policy
-	cap      *processCap  // nil: no cap
-	switched bool         // limits can be switched off
+	store    Store       // nil: every call is decided by its rule's failure policy
+	cap      *processCap // nil: no cap
+	switched bool        // limits can be switched off
 	enabled  func() bool
 	events   *events
 	denied   func(context.Context, error) error // or nil
@@ -36,36 +39,28 @@ type Limiter struct {
 	follow     *follower // nil: nothing is overridden
 	overrides  atomic.Pointer[overrideSet]
 	scaling    scaling
-	registered ruleTable[struct{}]
+	registered bounded.Map[*Rule, struct{}]
 	settler    settle.Settler
 	permits    permit.Permits
+	thresholds threshold.Watch
 }
 
 // Enabled reports whether limits are in force, see [WithEnabled] and
 // [WithOverrides]. Generated code calls it before it builds a key.
 func (l *Limiter) Enabled() bool { return !l.switched || l.switchedOn() }
 
-// switchedOn reports whether neither the overrides nor the program's kill switch
-// switch limits off. A kill switch that panics is on.
-func (l *Limiter) switchedOn() (on bool) {
-	if o := l.overrides.Load(); o != nil && !o.enabled() {
-		return false
-	}
-	if l.enabled == nil {
-		return true
-	}
-	defer func() {
-		if value := recover(); value != nil {
-			l.events.panicked("kill switch", value)
-			on = true
-		}
-	}()
-	return l.enabled()
+// isExempt reports whether no limit holds for calls with a context.
+func isExempt(ctx context.Context) bool {
+	return exempting.Load() && ctx.Value(exemptKey{}) != nil
 }
+
+// exempting is true once any context is exempt. Programs without one pay for no lookup
+// in the context.
+var exempting atomic.Bool
 
 // Take charges all limits, or none of them if one has no room. If rules have a
 // Wait it returns when it is the call's turn. The error is nil if and only if the
-// call may go on. Otherwise, without [WithDenied], it is
+// call may go on. Otherwise, without [WithRefusalError], it is
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
@@ -111,10 +106,10 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 	return err
 }
 
-// InFlight returns how many permits of [Concurrency] limits the calls of this
+// Permits returns how many permits of [Concurrency] limits the calls of this
 // process hold, by the name of the rule. A rule whose calls have all ended stays,
 // at 0, unless there are more than 10,000 names.
-func (l *Limiter) InFlight() map[string]int64 { return l.permits.InFlight() }
+func (l *Limiter) Permits() map[string]int64 { return l.permits.InFlight() }
 
 // plain returns the plan for a limit as most are: one that is decided at once, at a cost
 // that can be, and on a key of ordinary length. It returns nil for others.
@@ -123,14 +118,24 @@ func (l *Limiter) plain(limit *Limit) *plan.Plan {
 	if !plain || limit.rule == nil || limit.cost <= 0 {
 		return nil
 	}
-	p := l.found(limit.rule, limit.max)
+	p := l.found(limit.rule, limit.max, limit.period)
 	if p == nil {
 		p, _, _ = l.planOf(limit)
 	}
-	if p == nil || !p.Plain || limit.cost > p.Most || !p.Fits(len(parts)) {
+	if p == nil || len(parts) > p.Plain || limit.cost > p.Most {
 		return nil
 	}
 	return p
+}
+
+// found returns the plan for a rule, a max and a period that nothing changes, or nil if there
+// is none yet, or something may.
+func (l *Limiter) found(rule *Rule, max int64, period *calendar.Period) *plan.Plan {
+	if l.overrides.Load() != nil || rule.Adaptive != nil {
+		return nil
+	}
+	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max, Period: period}
+	return l.plans.Find(k, k.Hash())
 }
 
 // takeOne takes a call with one plain limit. All that it needs until the store is asked
@@ -140,10 +145,8 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	var key [terms.ShortKey]byte
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge // set in place, since a copy waits for what was just written
-	whole := p.Whole
-	if parts, _ := limit.key.parts.Plain(); len(parts) > 0 {
-		whole = p.KeyIn(&key, parts)
-	}
+	parts, _ := limit.key.parts.Plain()
+	whole := p.KeyIn(&key, parts)
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
 	try := decide.Try{Arrived: clock.Now()}
@@ -153,23 +156,34 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 			return err
 		}
 	}
-	var err error
-	if l.engine.Local(ctx, charges[:], tries[:], &try) {
-		err = l.answer(ctx, charges[:], tries[:], try.Arrived, d)
-		if tries[0].At != 0 {
-			if try.Page == nil {
-				try.Page, try.Receipt = receipts.Issue()
-			}
-			l.issue(d, limit.mark(p.NameHash), try.Page, try.Receipt)
+	if !l.engine.Local(ctx, charges[:], tries[:], &try) {
+		return l.askOne(ctx, limits, p, &try, tries[0].Rechecks, &paid, d)
+	}
+	err := l.answer(ctx, charges[:], tries[:], try.Arrived, d)
+	if tries[0].At != 0 {
+		if try.Page == nil {
+			try.Page, try.Receipt = receipts.Issue()
 		}
-	} else {
-		req := newRequest()
-		defer req.free()
-		req.adopt(p, limit, &try, tries[0].Rechecks)
-		err = l.finish(ctx, req, limits, l.engine.Ask(ctx, &req.Call), d)
+		d.by, d.page, d.receipt = l, try.Page, try.Receipt
+		d.keepOne(limit, &tries[0])
+		if tries[0].Lapses() {
+			l.permits.Keep(p, &tries[0], try.Arrived)
+		}
 	}
 	if err != nil && l.cap != nil {
 		l.cap.giveBack(&paid)
+	}
+	return err
+}
+
+// askOne has the store decide what takeOne could not.
+func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try *decide.Try, rechecks bool, paid *paidCap, d *Decision) error {
+	c, limit := decide.NewCall(), &limits[0]
+	defer c.Free()
+	c.Adopt(p, limit.key.bytes(), limit.cost, limit.max, try, rechecks)
+	err := l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
+	if err != nil && l.cap != nil {
+		l.cap.giveBack(paid)
 	}
 	return err
 }
@@ -188,7 +202,7 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) erro
 		}
 	}
 	err := l.take(ctx, req, limits, d)
-	l.waited(ctx, req, err)
+	req.End(ctx, err == nil)
 	if err != nil && l.cap != nil {
 		l.cap.giveBack(&paid)
 	}
@@ -200,54 +214,60 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) erro
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	*d = Decision{}
 	var began time.Time
-	if req.Waits() {
+	if req.Waits() && !req.tentative {
 		began = time.Now()
 	}
 	waited, err := false, error(nil)
 	if l.permits.Waiting() {
 		req.Begin(ctx, began, clock.Now())
-		waited, err = l.joinLine(ctx, req)
+		waited, err = req.Line(ctx)
 	}
 	for {
 		if waited && err == nil {
-			err = l.renew(ctx, req, limits)
+			err = l.again(ctx, req, limits)
 		}
 		if err != nil || len(req.Charges) == 0 {
-			req.leaveLine(err == nil)
-			d.Allowed = err == nil // nothing is left to decide
+			req.Leave(err == nil)
+			if d.Allowed = err == nil; d.Allowed { // nothing is left to decide
+				d.keep(l, &req.Call.Call, limits)
+				d.keepEach(req, limits)
+			}
 			return err
 		}
 		req.Begin(ctx, began, clock.Now())
-		if !l.engine.Known(ctx, &req.Call) {
-			err = l.engine.Ask(ctx, &req.Call)
+		if !l.engine.Known(ctx, &req.Call.Call) {
+			err = l.engine.Ask(ctx, &req.Call.Call)
 		}
-		if err == nil && !decide.Admitted(req.Tries) {
+		if err == nil && !terms.Admitted(req.Tries) {
+			if req.tentative {
+				return meter.ErrNoRoom
+			}
 			if pause, ok := req.Pause(); ok {
-				waited, err = true, l.pause(ctx, req, limits, pause)
+				waited, err = true, req.Await(ctx, pause, l.standing(limits))
 				continue
 			}
 		}
-		if req.Turn != nil {
-			req.leaveLine(err != nil || req.LeftOver())
-		}
-		if err := l.finish(ctx, req, limits, err, d); err != nil {
+		req.Decided(err != nil)
+		err = l.finish(ctx, &req.Call.Call, limits, err, d)
+		d.keepEach(req, limits)
+		if err != nil || req.Delay() == 0 {
 			return err
 		}
-		if err := l.awaitTurn(ctx, req, limits); err != nil {
+		if err = req.AwaitTurn(ctx, l.standing(limits)); err != nil {
 			d.left = true
-			_ = l.Refund(ctx, *d, limits...)
+			_ = l.Refund(ctx, *d)
 			*d = Decision{}
-			return err
 		}
-		return nil
+		return err
 	}
 }
 
-// finish answers a call that was decided, unless err says that nobody could.
-func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, err error, d *Decision) error {
+// finish answers a call that was decided, unless err says that nobody could. Of a call with
+// several limits the decision does not keep these yet.
+func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
 	if closed, ok := err.(decide.Closed); ok {
 		if l.events.decides() {
-			l.events.decided(ctx, req.Charges, req.Tries, req.Arrived, true)
+			l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
 		}
 		*d = Decision{Source: SourceFailure}
 		return unavailableError{closed.Cause}
@@ -255,19 +275,20 @@ func (l *Limiter) finish(ctx context.Context, req *request, limits []Limit, err 
 	if *d = (Decision{}); err != nil {
 		return err
 	}
-	err = l.answer(ctx, req.Charges, req.Tries, req.Arrived, d)
-	exceed(ctx, req.Charges, req.Tries)
-	if d.isCharged() {
-		page, receipt := req.Page, req.Receipt
-		if page == nil {
-			page, receipt = req.receipts.Issue()
+	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, d)
+	exceed(ctx, c.Charges, c.Tries)
+	charged := false
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		if charged = charged || t.At != 0; t.Lapses() && t.At != 0 {
+			l.permits.Keep(c.Charges[i].By(t), t, c.Arrived)
 		}
-		l.issue(d, l.mark(d, limits), page, receipt)
-		for i := range req.Tries {
-			if c := &req.Tries[i]; c.Algorithm == terms.Permits && c.At != 0 {
-				l.permits.Hold(req.Charges[i].By(c), c)
-			}
-		}
+	}
+	if charged {
+		c.Prove()
+	}
+	if charged || err == nil {
+		d.keep(l, c, limits)
 	}
 	return err
 }
@@ -282,14 +303,19 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 	if l.events.keys && d.Source != SourceProcess {
 		l.keysDenied(ctx, charges, tries)
 	}
-	for i := range tries {
-		if c := &tries[i]; !c.Allowed && c.Shadow {
+	if l.events.shares {
+		for i := range tries {
+			l.thresholds.Look(ctx, charges[i].Plan, &tries[i])
+		}
+	}
+	for i := len(tries) - 1; i >= 0 && tries[i].Shadow; i-- { // which stand behind the others
+		if c := &tries[i]; !c.Allowed {
 			p := charges[i].By(c)
-			l.events.log.shadowDenied(ruleOf(p), charges[i].Cost, &Decision{Source: d.Source, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, arrived)
+			l.events.shadowDenied(ruleOf(p), charges[i].Cost, &Decision{Source: d.Source, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, arrived)
 		}
 	}
 	if !d.Allowed {
-		return l.events.log.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
+		return l.events.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
 	}
 	return nil
 }

@@ -3,55 +3,101 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
+// A limit whose numbers cannot be is an error that says why, whatever the failure policy,
+// and nothing is charged for a call with one.
 func TestInvalidLimit(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 5}
-	limit := func(rule runtime.Rule) runtime.Limit { return rule.Limit(key("k")) }
 	many := make([]runtime.Limit, runtime.MaxLimits+1)
 	for i := range many {
 		many[i] = good.Limit(runtime.NewKey().AddInt(int64(i)))
 	}
+	longer, sliced := *good, *good
+	longer.Window, sliced.Resolution = 2*time.Hour, time.Second
 	tests := map[string][]runtime.Limit{
-		"cost -1 is negative":       {good.Limit(key("k")), good.Limit(key("l")).WithCost(-1)},
-		"max -1 is negative":        {good.Limit(key("k")), good.Limit(key("l")).WithMax(-1)},
-		"the maximum is 8":          many,
-		"same prefix and key":       {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Prefix: "good:", Window: time.Minute, Max: 1})},
-		"no rule":                   {good.Limit(key("k")), {}},
-		"window 1µs":                {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Microsecond, Max: 1})},
-		"window 8785h0m0s":          {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: 8785 * time.Hour, Max: 1})},
-		"unknown algorithm":         {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Algorithm: 99})},
-		"max 1000001 is":            {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1000001})},
-		"maximum of a token-bucket": {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket})},
-		"142 years":                 {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket})},
-		"resolution":                {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Second, Max: 1, Resolution: time.Hour})},
-		"buckets":                   {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)})},
-		"wait -1s":                  {good.Limit(key("k")), limit(runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Wait: -time.Second})},
+		"cost -1 is negative":  {good.Limit(key("k")), good.Limit(key("l")).WithCost(-1)},
+		"max -1 is negative":   {good.Limit(key("k")), good.Limit(key("l")).WithMax(-1)},
+		"the maximum is 8":     many,
+		"same prefix and key":  {good.Limit(key("k")), longer.Limit(key("k"))},
+		"same prefix and key ": {good.Limit(key("k")), sliced.Limit(key("k"))},
+		"no rule":              {good.Limit(key("k")), {}},
+		"give it a Name":       {good.Limit(key("k")), (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)},
+	}
+	for text, rule := range map[string]runtime.Rule{
+		"window 1µs":                        {Window: time.Microsecond},
+		"window 8785h0m0s":                  {Window: 8785 * time.Hour},
+		"unknown algorithm":                 {Algorithm: 99},
+		"max 1000001 is":                    {Max: 1000001},
+		"maximum of a token-bucket":         {Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket},
+		"142 years":                         {Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket},
+		"resolution: 2h0m0s is longer":      {Resolution: 2 * time.Hour},
+		"buckets":                           {Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)},
+		"wait -1s":                          {Wait: -time.Second},
+		"block: -1ns is not between":        {Block: -1},
+		"block: 999.999µs is not between":   {Block: time.Millisecond - time.Nanosecond},
+		"block: 8784h0m0.000000001s is not": {Block: runtime.MaxWindow + 1},
+		"remove block or wait":              {Block: time.Hour, Wait: 1},
+		"so concurrency blocks nobody":      {Block: time.Hour, Algorithm: runtime.Concurrency},
+		"hold: ":                            {Hold: true, Algorithm: runtime.Concurrency},
+		"microseconds from 1ms on":          {Lease: time.Microsecond},
+		"shorter than the window":           {Lease: time.Hour},
+		"a number of microseconds":          {Lease: time.Millisecond + 1},
+		"lease: -1s":                        {Lease: -time.Second},
+		"remove lease or block":             {Lease: time.Second, Block: time.Second},
+		"permits of concurrency come back":  {Lease: time.Second, Algorithm: runtime.Concurrency},
+		"in one line: remove lease or wait": {Lease: time.Second, Algorithm: runtime.LeakyBucket, Wait: time.Second},
+		"leave the window out":              {Algorithm: runtime.FixedWindow, Period: runtime.Month, Window: time.Hour},
+		"is not known here":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Mars/Olympus"},
+		"all replicas know":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Local"},
+		"no day of a month":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Anchor: 32},
+		"no weekday":                        {Algorithm: runtime.FixedWindow, Period: runtime.Week, Anchor: 8},
+		"no date of a year":                 {Algorithm: runtime.FixedWindow, Period: runtime.Year, Anchor: 230},
+		"leave the anchor out":              {Algorithm: runtime.FixedWindow, Period: runtime.Day, Anchor: 1},
+		"set Period":                        {Algorithm: runtime.FixedWindow, Zone: "Europe/Berlin"},
+		"unknown period":                    {Algorithm: runtime.FixedWindow, Period: 9},
+		"write algorithm=fixed-window":      {Period: runtime.Month},
+		"write window=day":                  {Algorithm: runtime.FixedWindow, Keep: 1},
+		"61 is not an integer between":      {Algorithm: runtime.FixedWindow, Period: runtime.Month, Keep: 61},
+		"and no token-bucket":               {Period: runtime.Day, Algorithm: runtime.TokenBucket},
+	} {
+		if rule.Name, rule.Max = "r", max(rule.Max, 1); rule.Window == 0 && rule.Period == runtime.NoPeriod {
+			rule.Window = time.Hour
+		}
+		tests[text] = []runtime.Limit{good.Limit(key("k")), rule.Limit(key("k"))}
 	}
 	for text, limits := range tests {
 		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
-			store := runtime.NewMemoryStore()
-			limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(policy))
-			d, err := limiter.Take(ctx, limits...)
-			if !errors.Is(err, runtime.ErrInvalidLimit) || d.Allowed || !strings.Contains(err.Error(), text) {
+			limiter := inMemory(runtime.WithFailurePolicy(policy))
+			d, err := limiter.Take(t.Context(), limits...)
+			if !errors.Is(err, runtime.ErrInvalidLimit) || d.Allowed || !strings.Contains(err.Error(), strings.TrimSpace(text)) {
 				t.Errorf("%s, %v: got %+v, %v", text, policy, d, err)
 			}
-			if _, err := limiter.Peek(ctx, limits...); !errors.Is(err, runtime.ErrInvalidLimit) {
+			if _, err := limiter.Peek(t.Context(), limits...); !errors.Is(err, runtime.ErrInvalidLimit) {
 				t.Errorf("%s, %v: peek: %v", text, policy, err)
 			}
+			if len(limits) == 2 && !strings.HasPrefix(text, "same") {
+				if o := limiter.TakeEach(t.Context(), limits[1])[0]; !errors.Is(o.Err, runtime.ErrInvalidLimit) {
+					t.Errorf("%s, %v: take each: %v", text, policy, o.Err)
+				}
+			}
 			wantLeft(t, limiter, good.Limit(key("k")), 5)
+		}
+	}
+	for _, nameless := range []runtime.Limit{{}, (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)} {
+		if err := inMemory().Reset(t.Context(), nameless); !errors.Is(err, runtime.ErrInvalidLimit) {
+			t.Errorf("reset: %v", err)
 		}
 	}
 }
@@ -63,32 +109,29 @@ func TestCostZero(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
 	for range 3 {
 		d, err := limiter.Take(context.Background(), rule.Limit(nil).WithCost(0))
-		if diff := cmp.Diff(runtime.Decision{Allowed: true}, d, cmp.AllowUnexported(runtime.Decision{})); err != nil || diff != "" {
-			t.Errorf("got %v, %s", err, diff)
+		if err != nil || !d.Allowed || d.Source != runtime.SourceNone || d.Rule != "" {
+			t.Errorf("got %+v, %v", d, err)
 		}
 	}
 	// Even where nobody is admitted.
 	taken(t, limiter, rule.Limit(nil).WithCost(0).WithMax(0))
-	if n := store.takes.Load(); n != 0 {
-		t.Errorf("the store was asked %d times", n)
-	}
+	equal(t, "times that the store was asked", store.takes.Load(), 0)
 }
 
 func TestCostExceedsLimit(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Message: "too dear", Wait: time.Hour}
 	burst := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5, Burst: 2, Algorithm: runtime.TokenBucket}
 	other := &runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 5}
-	store := runtime.NewMemoryStore()
-	limiter := runtime.New(store, quiet)
+	var out lines
+	limiter := inMemory(out.Logger())
 	for name, limit := range map[string]runtime.Limit{
 		"cost over max":   rule.Limit(nil).WithCost(6),
 		"cost over burst": burst.Limit(nil).WithCost(3),
 		"max 0":           rule.Limit(nil).WithMax(0),
 		"burst and max 0": burst.Limit(nil).WithMax(0),
 	} {
-		d, err := limiter.Take(ctx, other.Limit(nil), limit)
+		d, err := limiter.Take(t.Context(), other.Limit(nil), limit)
 		var limited *runtime.LimitedError
 		if !errors.Is(err, runtime.ErrCostExceedsLimit) || !errors.Is(err, runtime.ErrLimited) || !errors.As(err, &limited) {
 			t.Fatalf("%s: got %+v, %v", name, d, err)
@@ -99,15 +142,18 @@ func TestCostExceedsLimit(t *testing.T) {
 		if strings.HasSuffix(name, "over max") && (limited.Error() != "too dear" || limited.Limit != 5 || limited.Rule != "r") {
 			t.Errorf("%s: got %+v", name, limited)
 		}
-		if d, err := limiter.Peek(ctx, limit); err != nil || d.Allowed || d.RetryAfter != runtime.Never {
+		if d, err := limiter.Peek(t.Context(), limit); err != nil || d.Allowed || d.RetryAfter != runtime.Never {
 			t.Errorf("%s: peek: %+v, %v", name, d, err)
 		}
 	}
 	wantLeft(t, limiter, other.Limit(nil), 5)
+	if !strings.Contains(out.String(), "retry_after=never ") {
+		t.Error(out.String())
+	}
 	// In shadow mode it is only reported.
 	hidden := *rule
 	hidden.Mode = runtime.ModeShadow
-	if d, err := limiter.Take(ctx, hidden.Limit(nil).WithCost(6), other.Limit(nil)); err != nil || d.Remaining != 4 {
+	if d, err := limiter.Take(t.Context(), hidden.Limit(nil).WithCost(6), other.Limit(nil)); err != nil || d.Remaining != 4 {
 		t.Errorf("shadow: got %+v, %v", d, err)
 	}
 }
@@ -135,7 +181,6 @@ func TestKillSwitch(t *testing.T) {
 
 func TestDecision(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	var now atomic.Int64
 	now.Store(century.UnixMicro())
 	store := runtime.NewMemoryStore()
@@ -151,10 +196,8 @@ func TestDecision(t *testing.T) {
 	} {
 		now.Add(int64(i%2) * 100_000)
 		want.Source = runtime.SourceStore
-		d, err := limiter.Take(ctx, limits...)
-		if diff := cmp.Diff(want, d, cmpopts.IgnoreUnexported(runtime.Decision{})); diff != "" {
-			t.Errorf("call %d (-want +got):\n%s", i, diff)
-		}
+		d, err := limiter.Take(t.Context(), limits...)
+		same(t, fmt.Sprintf("call %d", i), want, d, cmpopts.IgnoreUnexported(runtime.Decision{}))
 		if i == 2 && (err == nil || err.Error() != "slowly") {
 			t.Errorf("got error %v", err)
 		}
@@ -163,7 +206,7 @@ func TestDecision(t *testing.T) {
 	now.Add(1_000_000)
 	taken(t, limiter, limits...)
 	now.Add(1)
-	d, err := limiter.Take(ctx, limits[0].WithCost(2), limits[1])
+	d, err := limiter.Take(t.Context(), limits[0].WithCost(2), limits[1])
 	if err == nil || d.Rule != "hour" || err.Error() != runtime.DefaultMessage {
 		t.Errorf("got %+v, %v", d, err)
 	}
@@ -195,13 +238,9 @@ func TestEmptyCalls(t *testing.T) {
 			t.Errorf("%s: reset: %v", name, err)
 		}
 		d, _ := limiter.Take(ctx, rule.Limit(nil))
-		many := make([]runtime.Limit, 2*runtime.MaxLimits)
-		for i := range many {
-			many[i] = rule.Limit(nil)
-		}
-		for _, limits := range [][]runtime.Limit{nil, {{}}, many} { // fewer, and more, than were charged
-			if err := limiter.Refund(ctx, d, limits...); err != nil && !errors.Is(err, runtime.ErrNotCharged) {
-				t.Errorf("%s: refund: %v", name, err)
+		for _, n := range []int{0, 1, 2 * runtime.MaxLimits} { // costs for more limits than there are
+			if err := limiter.Settle(ctx, d, make([]int64, n)...); err != nil && n < 2 {
+				t.Errorf("%s: settle: %v", name, err)
 			}
 		}
 	}
@@ -235,9 +274,7 @@ func TestMessageText(t *testing.T) {
 		{"100% %s {} {retry_after", runtime.Never, "100% %s {} {retry_after"},
 		{"", time.Second, ""},
 	} {
-		if got := runtime.MessageText(c.message, c.after); got != c.want {
-			t.Errorf("%q after %v is %q, want %q", c.message, c.after, got, c.want)
-		}
+		equal(t, fmt.Sprintf("%q after %v", c.message, c.after), runtime.MessageText(c.message, c.after), c.want)
 	}
 	rule := &runtime.Rule{Name: "x", Window: time.Hour, Max: 0, Message: "wait {retry_after}"}
 	if _, err := runtime.New(runtime.NewMemoryStore()).Take(t.Context(), rule.Limit(nil)); err == nil || err.Error() != never {
@@ -245,17 +282,14 @@ func TestMessageText(t *testing.T) {
 	}
 }
 
-// TestLogCost refuses what would be too much work for Redis, and nothing else.
+// TestLogCost refuses what would be too much work for Redis, and nothing else. Package plan
+// has the bound of each way of counting.
 func TestLogCost(t *testing.T) {
 	t.Parallel()
 	const most = runtime.MaxLogCost
-	log := runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10 * most}
-	with := func(change func(*runtime.Rule)) *runtime.Rule {
-		rule := log
-		change(&rule)
-		return &rule
-	}
-	small := with(func(r *runtime.Rule) { r.Max = most })
+	log := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10 * most}
+	shadow, adaptive, bucket := *log, *log, *log
+	shadow.Mode, adaptive.Adaptive, bucket.Algorithm = runtime.ModeShadow, always(0.5), runtime.TokenBucket
 	for name, test := range map[string]struct {
 		limit runtime.Limit
 		want  error
@@ -264,35 +298,24 @@ func TestLogCost(t *testing.T) {
 		"one more":            {log.Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"all of it":           {log.Limit(nil).WithCost(10 * most), runtime.ErrInvalidLimit},
 		"more than all of it": {log.Limit(nil).WithCost(10*most + 1), runtime.ErrCostExceedsLimit},
-		"more than a max":     {small.Limit(nil).WithCost(most + 1), runtime.ErrCostExceedsLimit},
-		"a max of the call's": {small.Limit(nil).WithMax(most + 1).WithCost(most + 1), runtime.ErrInvalidLimit},
+		"a max of the call's": {log.Limit(nil).WithMax(most + 1).WithCost(most + 1), runtime.ErrInvalidLimit},
+		"more than its max":   {log.Limit(nil).WithMax(most).WithCost(most + 1), runtime.ErrCostExceedsLimit},
 		"a max of 0":          {log.Limit(nil).WithMax(0).WithCost(most + 1), runtime.ErrCostExceedsLimit},
-		"packed":              {with(func(r *runtime.Rule) { r.Storage = runtime.StoragePacked }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
-		"slices":              {with(func(r *runtime.Rule) { r.Resolution = time.Second }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
-		// A limit in the shadow is left out, and harms no call.
-		"shadow":          {with(func(r *runtime.Rule) { r.Mode = runtime.ModeShadow }).Limit(nil).WithCost(most + 1), nil},
-		"adaptive":        {with(func(r *runtime.Rule) { r.Adaptive = always(0.5) }).Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
-		"counter":         {with(func(r *runtime.Rule) { r.Algorithm = runtime.SlidingCounter }).Limit(nil).WithCost(10 * most), nil},
-		"layered counter": {with(func(r *runtime.Rule) { r.Algorithm, r.Buckets = runtime.SlidingCounter, runtime.LayeredBuckets(2, 2) }).Limit(nil).WithCost(10 * most), nil},
-		"fixed window":    {with(func(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow }).Limit(nil).WithCost(10 * most), nil},
-		"bucket":          {with(func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket }).Limit(nil).WithCost(10 * most), nil},
-		"queue":           {with(func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second }).Limit(nil).WithCost(10 * most), nil},
+		"shadow":              {shadow.Limit(nil).WithCost(most + 1), nil}, // it is left out, and harms no call
+		"adaptive":            {adaptive.Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
+		"bucket":              {bucket.Limit(nil).WithCost(10 * most), nil},
 	} {
-		limiter := inMemory()
-		if _, err := limiter.Peek(t.Context(), test.limit); !errors.Is(err, test.want) && !errors.Is(test.want, runtime.ErrCostExceedsLimit) && name != "shadow" {
+		if _, err := inMemory().Peek(t.Context(), test.limit); !errors.Is(err, test.want) && !errors.Is(test.want, runtime.ErrCostExceedsLimit) && name != "shadow" {
 			t.Errorf("%s: peek: got %v, want %v", name, err, test.want)
 		}
-		if d, err := limiter.Take(t.Context(), test.limit); !errors.Is(err, test.want) || (err == nil) != d.Allowed {
+		if d, err := inMemory().Take(t.Context(), test.limit); !errors.Is(err, test.want) || (err == nil) != d.Allowed {
 			t.Errorf("%s: got %+v, %v, want %v", name, d, err, test.want)
 		}
-		limiter = inMemory()
-		if o := limiter.TakeEach(t.Context(), test.limit)[0]; !errors.Is(o.Err, test.want) || (o.Err == nil) != o.Allowed {
+		if o := inMemory().TakeEach(t.Context(), test.limit)[0]; !errors.Is(o.Err, test.want) || (o.Err == nil) != o.Allowed {
 			t.Errorf("%s, in a batch: got %+v, want %v", name, o, test.want)
 		}
 	}
-
-	limiter := inMemory()
-	_, err := limiter.Take(t.Context(), log.Limit(nil).WithMax(5000).WithCost(5000))
+	_, err := inMemory().Take(t.Context(), log.Limit(nil).WithMax(5000).WithCost(5000))
 	const want = `invalid rate limit: rule "r": cost 5000 is above 250, the most that one call may charge to a sliding-log: ` +
 		`count with a sliding-counter or a token-bucket, or charge it in several calls`
 	if err == nil || err.Error() != want {

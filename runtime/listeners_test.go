@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // Events of a store reach each limiter on it, but an observer or a logger that
@@ -20,25 +22,25 @@ func TestListeners(t *testing.T) {
 	defer client.Close()
 	store := NewRedisStore(client)
 	var out [2]bytes.Buffer
-	var told [2][]BreakerEvent
+	var seen [2][]BreakerEvent
 	var opts [2][]Option
 	for i := range opts {
 		opts[i] = []Option{
 			WithLogger(slog.New(slog.NewTextHandler(&out[i], nil))),
-			WithObserver(&Observer{Breaker: func(ev BreakerEvent) { told[i] = append(told[i], ev) }}),
+			WithObserver(&Observer{Breaker: func(ev BreakerEvent) { seen[i] = append(seen[i], ev) }}),
 		}
 	}
 	limiters := []*Limiter{New(store, opts[0]...), New(store, opts[1]...), New(store, opts[0]...)}
-	turn := func(open bool, node string) { store.listeners.Load().breaker(node, open) }
+	turn := func(open bool, node string) { store.heard().breaker(node, open) }
 	turn(true, "10.0.0.1:6379")
 	turn(false, "")
-	for i := range told {
-		if diff := cmp.Diff([]BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, told[i]); diff != "" {
+	for i := range seen {
+		if diff := cmp.Diff([]BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i]); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", i, diff)
 		}
 		text := out[i].String()
 		if strings.Count(text, "\n") != 2 ||
-			!strings.Contains(text, `level=WARN msg="rate limit store not responding: circuit breaker open" server="one of several"`) ||
+			!strings.Contains(text, `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server="one of several"`) ||
 			!strings.Contains(text, `level=INFO msg="rate limit store responding again: circuit breaker closed"`+"\n") {
 			t.Errorf("%d: logged\n%s", i, text)
 		}
@@ -51,8 +53,8 @@ func TestListeners(t *testing.T) {
 			}
 		}
 		turn(true, "")
-		if len(told[0]) != step.first || len(told[1]) != step.second {
-			t.Errorf("after closing %d: told %d and %d times, want %d and %d", step.close, len(told[0]), len(told[1]), step.first, step.second)
+		if len(seen[0]) != step.first || len(seen[1]) != step.second {
+			t.Errorf("after closing %d: told %d and %d times, want %d and %d", step.close, len(seen[0]), len(seen[1]), step.first, step.second)
 		}
 	}
 }
@@ -60,8 +62,8 @@ func TestListeners(t *testing.T) {
 // Limiters come and go while events are reported.
 func TestListenersConcurrently(t *testing.T) {
 	t.Parallel()
-	var l listeners
-	if l.Load() != nil {
+	var l report.Group[*events]
+	if l.All(nobody) != nobody {
 		t.Error("events without a limiter")
 	}
 	var wait sync.WaitGroup
@@ -70,17 +72,17 @@ func TestListenersConcurrently(t *testing.T) {
 			for range 200 {
 				e := newEvents(slog.New(slog.DiscardHandler))
 				e.observe(&Observer{Breaker: func(BreakerEvent) {}})
-				l.add(e)
-				l.Load().breaker("", true)
-				l.remove(e)
+				l.Add(e, joined)
+				l.All(nobody).breaker("", true)
+				l.Remove(e, joined)
 			}
 		})
 	}
 	wait.Wait()
-	if joined := l.Load(); len(joined.observers) != 0 || len(joined.log.Loggers) != 0 {
-		t.Errorf("%d observers are left", len(joined.observers))
+	if all := l.All(nobody); len(all.observers) != 0 || len(all.log.Loggers) != 0 {
+		t.Errorf("%d observers are left", len(all.observers))
 	}
-	if !l.add(newEvents(nil)) || l.add(newEvents(nil)) {
+	if !l.Add(newEvents(nil), joined) || l.Add(newEvents(nil), joined) {
 		t.Error("add does not know the first one")
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // logRules holds a rule for every way of keeping a log.
@@ -93,16 +90,6 @@ func (l *log) peek(rule *runtime.Rule, cost int64) terms.Result {
 	return l.decide(peek, rule, cost)
 }
 
-// refund gives back a charge that had a result.
-func (l *log) refund(rule *runtime.Rule, cost int64, r terms.Result) {
-	l.Helper()
-	c := chargeOf(rule, l.key, cost)
-	c.At, c.Mark = r.At, r.Mark
-	for _, store := range []runtime.Store{l.memory, l.subject.Store} {
-		ok(l, rawstore.On(store).Settle(l.Context(), []rawstore.Charge{c}))
-	}
-}
-
 // stored returns how many events the key holds, with those that have left.
 func (l *log) stored(rule *runtime.Rule) int64 {
 	if rule.Storage == runtime.StoragePacked {
@@ -125,14 +112,7 @@ func (l *log) fill(rule *runtime.Rule, n int64) {
 // commands returns how often Redis executed each command during do.
 func (l *log) commands(do func()) map[string]int {
 	l.Helper()
-	l.client.ConfigResetStat(l.Context())
-	do()
-	count := map[string]int{}
-	info := l.client.Info(l.Context(), "commandstats").Val()
-	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(info, -1) {
-		count[m[1]], _ = strconv.Atoi(m[2])
-	}
-	return count
+	return commandsOf(l, l.client, do)
 }
 
 // How a packed log is laid out, see sliding_log_packed.lua.

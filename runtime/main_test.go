@@ -1,33 +1,9 @@
 package runtime_test
 
 import (
-	"context"
-	"flag"
-	goruntime "runtime"
-	"strconv"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
-
-	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 )
 
-func TestMain(m *testing.M) {
-	redis.SetLogger(silence{}) // tests kill servers all the time
-	flag.Parse()
-	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(perProcessor() * goruntime.GOMAXPROCS(0)))
-	}
-	if checks := flag.Lookup("rapid.checks"); !effort.Full() && checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set(strconv.Itoa(effort.Few(12)))
-	}
-	goleak.VerifyTestMain(m,
-		// It dials once a second while a pool's dials fail, and sees only then
-		// that its client is closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
+func TestMain(m *testing.M) { limittest.Main(m) }

@@ -8,6 +8,27 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
+// A Store keeps the counts of limits and decides calls. [RedisStore] shares
+// them between processes, [MemoryStore] keeps them in this one.
+//
+// Only this module makes stores: what a store is asked, and in which terms, may change
+// with every release. A type that embeds one of them is a Store, too.
+type Store interface {
+	Take(ctx context.Context, calls []terms.Call) error
+	Peek(ctx context.Context, calls []terms.Call) error
+	Settle(ctx context.Context, charges []terms.Charge) error
+	Renew(ctx context.Context, calls []terms.Call) error
+	Hold(ctx context.Context, charges []terms.Charge) error
+	Reset(ctx context.Context, charges []terms.Charge) error
+}
+
+// A decider is what a store of this package has decide: its methods are the store's.
+type decider = terms.Store
+
+// A leaser is a store whose limits a process may lease, because other processes
+// share them.
+type leaser interface{ leases() }
+
 // DefaultMaxKeys is how many keys a [MemoryStore] holds by default.
 const DefaultMaxKeys = 131_072
 
@@ -19,6 +40,7 @@ const DefaultMaxKeys = 131_072
 // a new key pushes out one of those that mean least: one that is forgotten
 // anyway, or else the soonest to be of a few.
 type MemoryStore struct {
+	decider
 	states  *memstate.Store
 	maxKeys int
 	clock   func() int64 // in place of the process's, or nil
@@ -53,38 +75,8 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 		opt(s)
 	}
 	s.states = memstate.NewStore(s.maxKeys)
-	s.states.Clock = s.clock
+	s.states.Clock, s.decider = s.clock, s.states
 	return s
-}
-
-// Take implements [Store].
-func (s *MemoryStore) Take(ctx context.Context, calls []terms.Call) error {
-	return s.states.Take(ctx, calls)
-}
-
-// Peek implements [Store].
-func (s *MemoryStore) Peek(ctx context.Context, calls []terms.Call) error {
-	return s.states.Peek(ctx, calls)
-}
-
-// Settle implements [Store].
-func (s *MemoryStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	return s.states.Settle(ctx, charges)
-}
-
-// Renew implements [Store].
-func (s *MemoryStore) Renew(ctx context.Context, calls []terms.Call) error {
-	return s.states.Renew(ctx, calls)
-}
-
-// Hold implements [Store].
-func (s *MemoryStore) Hold(ctx context.Context, charges []terms.Charge) error {
-	return s.states.Hold(ctx, charges)
-}
-
-// Reset implements [Store].
-func (s *MemoryStore) Reset(ctx context.Context, charges []terms.Charge) error {
-	return s.states.Reset(ctx, charges)
 }
 
 // An inMemory store is a MemoryStore, or embeds one.

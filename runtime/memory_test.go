@@ -64,12 +64,6 @@ func TestMemoryStoreMemory(t *testing.T) {
 	store := runtime.NewMemoryStore()
 	limiter := runtime.New(store, quiet)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10_000, Algorithm: runtime.SlidingLog}
-	heap := func() int64 {
-		var m goruntime.MemStats
-		goruntime.GC()
-		goruntime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	limit := rule.Limit(key("k"))
 	before := heap()
 	for range 10_000 {
@@ -83,68 +77,23 @@ func TestMemoryStoreMemory(t *testing.T) {
 	goruntime.KeepAlive(store)
 }
 
-// TestMemoryStoreForgets has a clock step back after an operation found a key
-// forgotten. It stays so, since Redis has dropped it.
-func TestMemoryStoreForgets(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	for name, rule := range modelRules() {
-		charges := func(cost int64) []rawstore.Charge {
-			return []rawstore.Charge{{Rule: rule, Key: []byte("k"), Max: 5, Cost: cost, Wait: rule.Wait}}
-		}
-		peek := func(s runtime.Store) terms.Result {
-			calls := []rawstore.Call{{Charges: charges(1)}}
-			if err := errors.Join(rawstore.On(s).Peek(ctx, calls), calls[0].Err); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			return calls[0].Charges[0].Result
-		}
-		for way, find := range map[string]func(runtime.Store){
-			"peek": func(s runtime.Store) { peek(s) },
-			"refund": func(s runtime.Store) {
-				if err := rawstore.On(s).Settle(ctx, charges(1)); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			},
-		} {
-			now := century.UnixMicro()
-			store := runtime.NewMemoryStore()
-			store.SetClock(func() int64 { return now })
-			whole := peek(store)
-			if err := rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: charges(5)}}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if peek(store) == whole {
-				t.Fatalf("%s: nothing was charged", name)
-			}
-			now += 10 * rule.Window.Microseconds()
-			find(store)
-			now -= 10 * rule.Window.Microseconds()
-			if got := peek(store); got != whole {
-				t.Errorf("%s: after a %s found the key forgotten it is back: %+v, want %+v", name, way, got, whole)
-			}
-		}
-	}
-}
-
 // TestMemoryStoreConflict has two algorithms use one key. The error names the
 // second one's rule, and its call charges nothing.
 func TestMemoryStoreConflict(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	log := &runtime.Rule{Name: "log", Window: time.Hour}
 	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Algorithm: runtime.TokenBucket}
 	charge := func(r *runtime.Rule, key string) rawstore.Charge {
 		return rawstore.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
 	}
 	store := runtime.NewMemoryStore()
-	ok(t, rawstore.On(store).Take(ctx, []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}))
+	ok(t, rawstore.On(store).Take(t.Context(), []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}))
 	calls := []rawstore.Call{
 		{Charges: []rawstore.Charge{charge(bucket, "k")}},
 		{Charges: []rawstore.Charge{charge(log, "other"), charge(bucket, "k")}},
 		{Charges: []rawstore.Charge{charge(log, "k")}},
 	}
-	ok(t, rawstore.On(store).Take(ctx, calls))
+	ok(t, rawstore.On(store).Take(t.Context(), calls))
 	const want = `the key of rule "bucket" holds the state of another algorithm`
 	for i, call := range calls[:2] {
 		if call.Err == nil || call.Err.Error() != want {
@@ -156,32 +105,9 @@ func TestMemoryStoreConflict(t *testing.T) {
 	}
 }
 
-// TestMemoryStoreManyLimits puts more limits on a call than a limiter allows.
-func TestMemoryStoreManyLimits(t *testing.T) {
-	t.Parallel()
-	rule := &runtime.Rule{Window: time.Hour}
-	for _, n := range []int{2, 3, runtime.MaxLimits, runtime.MaxLimits + 1, 100} {
-		store := runtime.NewMemoryStore()
-		charges := make([]rawstore.Charge, n)
-		for i := range charges {
-			charges[i] = rawstore.Charge{Rule: rule, Key: []byte{byte(i)}, Max: 3, Cost: 1}
-		}
-		for left := int64(2); left >= 0; left-- {
-			calls := []rawstore.Call{{Charges: charges}}
-			must(t, store, take, calls)
-			for i, c := range charges {
-				if !c.Allowed || c.Remaining != left {
-					t.Errorf("limit %d of %d: got %+v, want %d left", i, n, c.Result, left)
-				}
-			}
-		}
-	}
-}
-
 // TestMemoryStoreAllocates counts the allocations of calls with as many limits
 // as a limiter allows: none.
 func TestMemoryStoreAllocates(t *testing.T) {
-	ctx := context.Background()
 	for name, rule := range modelRules() {
 		charges := make([]terms.Charge, runtime.MaxLimits)
 		for n := 1; n <= len(charges); n++ {
@@ -193,11 +119,11 @@ func TestMemoryStoreAllocates(t *testing.T) {
 			}
 			calls := []terms.Call{{Charges: charges[:n]}}
 			take := func() {
-				_ = store.Take(ctx, calls)
-				_ = store.Settle(ctx, calls[0].Charges)
+				_ = store.Take(t.Context(), calls)
+				_ = store.Settle(t.Context(), calls[0].Charges)
 			}
 			for range 4 {
-				_ = store.Take(ctx, calls)
+				_ = store.Take(t.Context(), calls)
 			}
 			if allocs := fewestAllocs(take); allocs != 0 || calls[0].Err != nil {
 				t.Errorf("%s, %d limits: %v allocations, error %v", name, n, allocs, calls[0].Err)

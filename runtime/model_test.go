@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,10 +33,17 @@ func modelRules() map[string]*runtime.Rule {
 		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
 		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
 		"fixed":        {Window: window, Algorithm: runtime.FixedWindow},
+		"calendar":     {Period: runtime.Day, Algorithm: runtime.FixedWindow},
+		"keeps":        {Period: runtime.Day, Algorithm: runtime.FixedWindow, Keep: 2},
+		"keeps lent":   {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry, Keep: 3},
 		"token":        {Window: window, Algorithm: runtime.TokenBucket},
 		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
 		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
 		"permits":      {Window: window, Algorithm: runtime.Concurrency},
+		"reserved":     {Window: window, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond},
+		"reserved day": {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtForgive},
+		"carries":      {Window: window, Algorithm: runtime.FixedWindow, Debt: runtime.DebtCarry},
+		"carries day":  {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry},
 		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
 	}
 }
@@ -45,7 +53,7 @@ func modelRules() map[string]*runtime.Rule {
 func blockRules() map[string]*runtime.Rule {
 	rules := make(map[string]*runtime.Rule)
 	for name, rule := range modelRules() {
-		if rule.Wait > 0 || rule.Algorithm == runtime.Concurrency {
+		if rule.Wait > 0 || rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 || rule.Debt != runtime.DebtDefault {
 			continue
 		}
 		short, long := *rule, *rule
@@ -61,6 +69,13 @@ func blockRules() map[string]*runtime.Rule {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rules := modelRules()
+	for name, rule := range modelRules() {
+		if rule.Algorithm != runtime.Concurrency && rule.Reserve == 0 && rule.Debt == runtime.DebtDefault {
+			forgives := *rule
+			forgives.Debt = runtime.DebtForgive
+			rules[name+" forgives"] = &forgives
+		}
+	}
 	maps.Copy(rules, blockRules())
 	testModel(t, rules, shortLogs)
 }
@@ -138,6 +153,16 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	other.Mode = runtime.ModeShadow
 	longer := *base
 	longer.Window = base.Window * 2
+	edge, far := int64(100_000), int64(300_000)
+	if base.Period != runtime.NoPeriod {
+		now -= 1_000_000 // into the last second of the year, of a month and of a day
+		edge = 24 * time.Hour.Microseconds()
+		far = 2 * edge
+		longer.Window, longer.Period, longer.Anchor = 0, runtime.Month, 15
+		if base.Keep > 0 { // or its keys would live longer
+			longer.Period, longer.Anchor, longer.Zone = base.Period, 0, "Asia/Kolkata"
+		}
+	}
 	rules = append(rules, &other, &longer)
 	if base.Block > 0 {
 		another := *base
@@ -150,6 +175,10 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 		rules = append(rules, &coarser)
 	}
 
+	maxima := load.max
+	if base.Debt == runtime.DebtCarry {
+		maxima = maxima[:1] // what is over a lower max than it was charged by may be forgotten
+	}
 	steps := rapid.IntRange(1, 60).Draw(t, "steps")
 	for range steps {
 		usual := rapid.OneOf(
@@ -158,10 +187,10 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			rapid.Int64Range(1, 30_000),
 			rapid.Int64Range(90_000, 110_000),
 			rapid.Int64Range(-20_000, 0),
-			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000}),
+			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000, edge, edge}),
 		)
 		if rapid.IntRange(0, 99).Draw(t, "far") == 99 { // seldom, since all state is lost then
-			now += rapid.SampledFrom([]int64{-100_000, -100_001, -300_000, -3_600_000_000}).Draw(t, "step")
+			now += rapid.SampledFrom([]int64{-100_000, -100_001, -300_000, -3_600_000_000, -far}).Draw(t, "step")
 		} else {
 			now += usual.Draw(t, "step")
 		}
@@ -176,7 +205,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					if rule == &longer && layered(base) {
 						rule = base // the key of a layered counter names its window
 					}
-					limit := rapid.SampledFrom(load.max).Draw(t, "max")
+					limit := rapid.SampledFrom(maxima).Draw(t, "max")
 					most := limit
 					if rule.Burst > 0 {
 						most = rule.Burst
@@ -197,16 +226,8 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				return err
 			}
 			got, want := clone(calls), clone(calls)
-			run := func(s runtime.Store, calls []rawstore.Call) error {
-				if op == "peek" {
-					return rawstore.On(s).Peek(ctx, calls)
-				}
-				return rawstore.On(s).Take(ctx, calls)
-			}
-			if err := run(memory, want); err != nil {
-				return err
-			}
-			if err := run(store, got); err != nil {
+			do := map[string]operation{"peek": peek, "take": take}[op]
+			if err := errors.Join(do(rawstore.On(memory), ctx, want), do(rawstore.On(store), ctx, got)); err != nil {
 				return err
 			}
 			if slices.EqualFunc(want, got, sameAnswer) {
@@ -222,10 +243,11 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				}
 			}
 		case "settle", "renew":
-			if len(charged) == 0 || op == "renew" && base.Algorithm != runtime.Concurrency {
+			if len(charged) == 0 || op == "renew" && base.Algorithm != runtime.Concurrency && base.Reserve == 0 {
 				continue
 			}
 			var charges []rawstore.Charge
+			var renewed [2][]int64
 			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
 				if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
 					return err
@@ -240,7 +262,12 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					).Draw(t, "settled"),
 				})
 			}
-			for _, s := range []runtime.Store{memory, store} {
+			if base.Reserve > 0 {
+				for i := range charges {
+					charges[i].Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
+				}
+			}
+			for which, s := range []runtime.Store{memory, store} {
 				switch {
 				case op == "settle":
 					if err := rawstore.On(s).Settle(ctx, charges); err != nil {
@@ -258,8 +285,15 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 						if calls[i].Err != nil {
 							return calls[i].Err
 						}
+						renewed[which] = append(renewed[which], calls[i].Charges[0].At)
+						if base.Reserve > 0 && calls[i].Charges[0].At != 0 && which == 1 {
+							charged = append(charged, charge{string(charges[i].Key), charges[i].Cost, calls[i].Charges[0].Result, charges[i].Rule, charges[i].Max})
+						}
 					}
 				}
+			}
+			if !slices.Equal(renewed[0], renewed[1]) {
+				return fmt.Errorf("%s at %d: script differs from model: model %v, script %v", op, now, renewed[0], renewed[1])
 			}
 		case "hold":
 			if base.Block == 0 {
@@ -274,10 +308,8 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
 				return err
 			}
-			for _, s := range []runtime.Store{memory, store} {
-				if err := rawstore.On(s).Hold(ctx, charges); err != nil {
-					return err
-				}
+			if err := errors.Join(rawstore.On(memory).Hold(ctx, charges), rawstore.On(store).Hold(ctx, charges)); err != nil {
+				return err
 			}
 		case "reset":
 			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
@@ -285,10 +317,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
 				return err
 			}
-			if err := rawstore.On(memory).Reset(ctx, charges); err != nil {
-				return err
-			}
-			if err := rawstore.On(store).Reset(ctx, charges); err != nil {
+			if err := errors.Join(rawstore.On(memory).Reset(ctx, charges), rawstore.On(store).Reset(ctx, charges)); err != nil {
 				return err
 			}
 		}

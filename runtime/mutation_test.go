@@ -49,7 +49,7 @@ func TestMutations(t *testing.T) {
 	}
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
-	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations)
+	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations)
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)
 		t.Run(m.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestMutations(t *testing.T) {
 			}
 			var script string
 			for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
-				script += lua.Take(set | algorithms)
+				script += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past)
 			}
 			if !strings.Contains(script, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
@@ -94,9 +94,7 @@ func TestMutations(t *testing.T) {
 func runMutated(t *testing.T, m scriptMutation) (string, error) {
 	t.Helper()
 	text, err := json.Marshal([2]string{m.old, m.new})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+m.test, "-test.timeout=50s", "-test.failfast",

@@ -8,6 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/threshold"
 )
 
 // An Observer is a set of functions that a [Limiter] and its store call when
@@ -16,8 +17,9 @@ import (
 //
 // The functions are called from many goroutines. Decision, Failure and Wait are called
 // on the path of the calls that they report, with the call's context, so they
-// must be quick. A panic in a function is contained and reported. Two fields are
-// private: the Key of a [KeyDeniedEvent] and the Node of a [BreakerEvent]. The texts
+// must be quick. A panic in a function is contained and reported. Three fields are
+// private: the Key of a [KeyDeniedEvent], that of a [ThresholdEvent] and the Node of a
+// [BreakerEvent]. The texts
 // of errors in events hold neither a caller's key nor a server's address; their causes,
 // by [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come
 // from the program, the other words from short lists.
@@ -35,6 +37,10 @@ type Observer struct {
 	// call like Decision. Keys are made of what callers send: show them to nobody
 	// who may not see that, and make no labels of them. The process cap has none.
 	KeyDenied func(context.Context, KeyDeniedEvent)
+	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period,
+	// each once a period over all processes, in a goroutine of its own, see
+	// [ThresholdEvent].
+	Threshold func(context.Context, ThresholdEvent)
 	// Failure is called for every limit that the store did not decide, for every
 	// key that could not be built, and for every decision that
 	// [Limiter.SettleLater] could not settle.
@@ -83,7 +89,8 @@ type DecisionEvent struct {
 	// Source is who decided this limit. It is [SourceNone] if the limit was not
 	// looked up, because another one denied the call already.
 	Source Source
-	// Mode, Algorithm and Window are those of the rule with its overrides.
+	// Mode, Algorithm and Window are those of the rule with its overrides. The Window of a
+	// rule with a Period is how long the present one is, by the clock of this process.
 	Mode      Mode
 	Algorithm Algorithm
 	Window    time.Duration
@@ -107,7 +114,7 @@ type DecisionEvent struct {
 	// lack the same part share one limit, so it may say that something is missing.
 	EmptyPart bool
 	// Overridden reports that an override of the rule, or of the key, holds for this call.
-	// An override that takes the limit away leaves no decision to tell of.
+	// An override that removes the limit leaves no decision to report.
 	Overridden bool
 	// Latency is how long deciding the call took, without any waiting for its
 	// turn.
@@ -118,8 +125,9 @@ type DecisionEvent struct {
 func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
 	p := c.By(t)
 	rule := ruleOf(p)
+	window, _ := p.Numbers.Present()
 	return DecisionEvent{
-		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: rule.Window,
+		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
 		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
 		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
 	}
@@ -143,19 +151,33 @@ const (
 
 // String returns the verdict in lower case.
 func (v Verdict) String() string {
-	switch v {
-	case VerdictAdmitted:
-		return "admitted"
-	case VerdictDenied:
-		return "denied"
-	case VerdictShadowDenied:
-		return "shadow_denied"
-	case VerdictNotCharged:
-		return "not_charged"
-	case VerdictUnavailable:
-		return "unavailable"
-	}
-	return "unknown"
+	return spelled("Verdict", uint8(v), "admitted", "denied", "shadow_denied", "not_charged", "unavailable")
+}
+
+// A ThresholdEvent is a key that has used a share of a rule with a Period, be it by its
+// calls or by what they were settled at. A refund repeats nothing, nor does a reset: in a
+// period there is one event for each Percent and Limit, whichever process sees first that
+// the share is used, which is at the next decision of the store at the latest. With a
+// [Rule.Lease] what processes hold counts as used. A call that brings another Zone or
+// Anchor than the one before may repeat an event. That of 100 percent may come before that
+// of 80.
+//
+// There is no event of what the store has not decided. One is lost if the process ends just
+// then, or the store's answer is lost. Rules without a Period have none: what is used of
+// them rises and falls all the time, and a [DecisionEvent] says it.
+type ThresholdEvent struct {
+	// Rule is the rule's name.
+	Rule string
+	// Key is as in a [KeyDeniedEvent], and as private, and may be kept.
+	Key string
+	// Percent is 80 or 100.
+	Percent int
+	// Limit is the max that held, and Used how much of it was used.
+	Limit, Used int64
+	// ResetAfter is the time until the period ends.
+	ResetAfter time.Duration
+	// Shadow reports that the limit counts only.
+	Shadow bool
 }
 
 // A FailureEvent is a limit that the store did not decide: the class of the
@@ -238,10 +260,14 @@ type MemoryEvent struct {
 	Used, Max int64
 	// High reports that Used is above the threshold of the watch.
 	High bool
+	// Evicted is how many keys Redis, or all servers of a cluster, have dropped for want of
+	// memory since the reading before. Some may have been counts of limits: their callers
+	// have their whole limits again.
+	Evicted int64
 }
 
 // A PanicEvent names the kind of function that panicked: observer, recorder, log
-// handler, override source, scaler, kill switch, denied (see [WithDenied]), redis
+// handler, override source, scaler, kill switch, denied (see [WithRefusalError]), redis
 // client or store.
 type PanicEvent struct{ In string }
 
@@ -256,6 +282,17 @@ type KeyDeniedEvent struct {
 	Key []byte
 	// Shadow reports that the limit counts only, and did not deny the call.
 	Shadow bool
+}
+
+// reached reports that a key has used a share.
+func (l *Limiter) reached(ctx context.Context, r threshold.Reached) {
+	ev := ThresholdEvent{
+		Rule: r.Plan.Name, Key: string(r.Plan.Parts(r.Key)), Percent: int(r.Percent), Limit: r.Limit, Used: r.Used,
+		ResetAfter: r.ResetAfter, Shadow: r.Plan.Terms.Shadow,
+	}
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.Threshold, ev)
+	}
 }
 
 // keyTexts holds the bytes of events under way.

@@ -10,25 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
-
-// A slow store takes its time.
-type slow struct {
-	runtime.Store
-	takes time.Duration
-}
-
-func (s *slow) Take(ctx context.Context, calls []terms.Call) error {
-	time.Sleep(s.takes)
-	return s.Store.Take(ctx, calls)
-}
 
 // Every limit of a decided call is told of once, with what became of it.
 func TestObserverDecision(t *testing.T) {
@@ -96,7 +83,7 @@ func TestObserverDecision(t *testing.T) {
 			_, _ = l.Take(ctx, wide.Limit(nil).WithCost(-1))
 			_, _ = l.Take(ctx, wide.Limit(nil).WithCost(0))
 			_, _ = l.Peek(ctx, wide.Limit(nil), hidden.Limit(nil).WithCost(2))
-			_ = l.Refund(ctx, runtime.Decision{}, wide.Limit(nil))
+			_ = l.Refund(ctx, runtime.Decision{})
 			_ = l.Reset(ctx, wide.Limit(nil))
 		}, nil},
 		{"after a wait", false, func(ctx context.Context, l *runtime.Limiter) {
@@ -109,64 +96,18 @@ func TestObserverDecision(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told recorder[event]
-				var store runtime.Store = &slow{runtime.NewMemoryStore(), took}
-				if test.broken {
-					store = &brokenStore{}
-				}
+				var seen recorder[event]
+				store := newFake()
+				store.delay = took
+				store.broken.Store(test.broken)
 				test.take(context.Background(), runtime.New(store, quiet, observing(runtime.Observer{
 					Decision: withContext(func(ev runtime.DecisionEvent) {
-						told.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
+						seen.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
 					}),
 				})))
-				if diff := cmp.Diff(test.want, told.all()); diff != "" {
-					t.Errorf("told (-want +got):\n%s", diff)
-				}
+				same(t, "told", test.want, seen.all())
 			})
 		})
-	}
-}
-
-// The breaker is told of once when it opens and once when it closes.
-func TestObserverBreaker(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	told := make(chan runtime.BreakerEvent, 100)
-	var failures recorder[runtime.FailureEvent]
-	limiter := runtime.New(runtime.NewRedisStore(server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })), quiet,
-		observing(runtime.Observer{Breaker: func(ev runtime.BreakerEvent) { told <- ev }, Failure: withContext(failures.add)}))
-	until := func(open bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; {
-			_, _ = limiter.Take(context.Background(), wide.Limit(nil))
-			select {
-			case ev := <-told:
-				if ev.Open != open {
-					t.Fatalf("told %+v, want open %t", ev, open)
-				}
-				return
-			default:
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("nothing is told, want open %t", open)
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}
-	server.Kill()
-	until(true)
-	_, _ = limiter.Take(context.Background(), wide.Limit(nil))
-	server.Restart()
-	until(false)
-	classes := map[runtime.ErrorClass]bool{}
-	for _, ev := range failures.all() {
-		classes[ev.Class] = true
-		if ev.Rule != "wide" || ev.Policy != runtime.FailOpen {
-			t.Fatalf("told %+v", ev)
-		}
-	}
-	if !classes[runtime.ClassBreakerOpen] || len(classes) < 2 {
-		t.Errorf("told of the classes %v", classes)
 	}
 }
 
@@ -181,7 +122,7 @@ func TestLabels(t *testing.T) {
 		}{
 			{runtime.Verdict(i), i <= int(runtime.VerdictUnavailable)},
 			{runtime.Source(i), i <= int(runtime.SourceProcess)},
-			{runtime.ErrorClass(i), i <= int(runtime.ClassSharded)},
+			{runtime.ErrorClass(i), i <= int(runtime.ErrorClass(failure.Sharded))},
 			{runtime.FailurePolicy(i), i <= int(runtime.FailLocal)},
 		} {
 			if text := test.name.String(); len(text) == 0 || len(text) > 20 || test.known && (!label.MatchString(text) || text == "unknown") {
@@ -235,9 +176,7 @@ func TestRecorder(t *testing.T) {
 			{Rule: "daily", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
 			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("recorded (-want +got):\n%s", diff)
-		}
+		same(t, "recorded", want, got)
 	})
 }
 
@@ -259,12 +198,8 @@ func TestRecordersNest(t *testing.T) {
 	_, _ = limiter.Take(ctx, rule.Limit(nil))
 	_, _ = limiter.Take(context.Background(), rule.Limit(nil))
 	_, _ = limiter.Peek(ctx, rule.Limit(nil))
-	if diff := cmp.Diff([]string{"admitted 1", "admitted 0"}, inner); diff != "" {
-		t.Errorf("the inner one (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"admitted 1", "admitted 0", "denied 0"}, outer); diff != "" {
-		t.Errorf("the outer one (-want +got):\n%s", diff)
-	}
+	same(t, "the inner one", []string{"admitted 1", "admitted 0"}, inner)
+	same(t, "the outer one", []string{"admitted 1", "admitted 0", "denied 0"}, outer)
 }
 
 // Several observers receive the same events, each with the call's context.
@@ -272,18 +207,18 @@ func TestObservers(t *testing.T) {
 	t.Parallel()
 	type name struct{}
 	ctx := context.WithValue(context.Background(), name{}, "value")
-	var told [2]recorder[any]
+	var seen [2]recorder[any]
 	var wrong atomic.Int64
 	opts := []runtime.Option{quiet, runtime.WithObserver(nil)}
-	for i := range told {
+	for i := range seen {
 		opts = append(opts, observing(runtime.Observer{
 			Decision: func(ctx context.Context, ev runtime.DecisionEvent) {
-				if told[i].add(ev); ctx.Value(name{}) != "value" {
+				if seen[i].add(ev); ctx.Value(name{}) != "value" {
 					wrong.Add(1)
 				}
 			},
 			Failure: func(ctx context.Context, ev runtime.FailureEvent) {
-				if told[i].add(ev); ctx.Value(name{}) != "value" {
+				if seen[i].add(ev); ctx.Value(name{}) != "value" {
 					wrong.Add(1)
 				}
 			},
@@ -298,12 +233,10 @@ func TestObservers(t *testing.T) {
 		_, _ = limiter.Take(ctx, fast.Limit(runtime.NewKey().AddInvalid("nil")))
 		limiter.TakeEach(ctx, slow.Limit(nil))
 	}
-	if len(told[0].all()) == 0 || wrong.Load() != 0 {
-		t.Errorf("%d events, %d without the context", len(told[0].all()), wrong.Load())
+	if len(seen[0].all()) == 0 || wrong.Load() != 0 {
+		t.Errorf("%d events, %d without the context", len(seen[0].all()), wrong.Load())
 	}
-	if diff := cmp.Diff(told[0].all(), told[1].all(), cmpopts.EquateComparable(), cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("the second observer (-first +second):\n%s", diff)
-	}
+	same(t, "the second observer", seen[0].all(), seen[1].all(), cmpopts.EquateComparable(), cmpopts.EquateErrors())
 }
 
 // A limit that was not looked up has no source: beside one whose denial is
@@ -319,9 +252,7 @@ func TestSourceOfEachLimit(t *testing.T) {
 	recalling := runtime.New(recalls{}, quiet)
 	_, _ = recalling.Take(ctx, local.Limit(nil), open.Limit(nil))
 	want := []string{"local admitted local", "open admitted failure", "local denied recalled", "open not_charged none"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("recorded (-want +got):\n%s", diff)
-	}
+	same(t, "recorded", want, got)
 }
 
 // recalls is a store that remembers that the first limit of any call is denied.

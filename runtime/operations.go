@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,21 +34,122 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if len(req.Charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	req.Begin(ctx, time.Time{}, clock.Now())
-	d, err := Decision{}, error(nil)
-	if !decide.Unsatisfiable(req.Charges) {
-		err = l.engine.Peek(ctx, &req.Call)
-	} else {
-		l.engine.Known(ctx, &req.Call)
-	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return d, ctx.Err()
-	case err != nil:
-		return d, unavailableError{private.Hide(err)}
+	d := Decision{}
+	if err := l.peek(ctx, req); err != nil {
+		return d, err
 	}
 	d.fill(req.Charges, req.Tries)
 	return d, nil
+}
+
+// peek finds out what the store would decide about each of some calls, if it alone came.
+func (l *Limiter) peek(ctx context.Context, reqs ...*request) error {
+	var open []*decide.Call
+	for _, req := range reqs {
+		// The store is not asked about a call that can never be admitted, unless a limit keeps counts of periods.
+		if req.Begin(ctx, time.Time{}, clock.Now()); !decide.Unsatisfiable(req.Charges) || len(req.Tries) == 1 && req.Tries[0].Keep > 0 {
+			open = append(open, &req.Call.Call)
+		}
+	}
+	if len(open) > 0 {
+		switch err := l.engine.Peek(ctx, open...); {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return unavailableError{private.Hide(err)}
+		}
+	}
+	for _, req := range reqs {
+		if decide.Unsatisfiable(req.Charges) {
+			l.engine.Known(ctx, &req.Call.Call)
+		}
+	}
+	return nil
+}
+
+// A Usage is how much is left of one limit to one caller.
+type Usage struct {
+	// Rule is the rule's name.
+	Rule string
+	// Mode, Algorithm and Period are those of the rule with its overrides.
+	Mode      Mode
+	Algorithm Algorithm
+	Period    Period
+	// Window is the time that Max refers to. Of a rule with a Period it is how long the
+	// present one is, by the clock of this process.
+	Window time.Duration
+	// Limit is the max that holds for the caller, or the burst of a bucket, and Max is how
+	// much is admitted in a Window in the long run.
+	Limit, Max int64
+	// Remaining is how much of Limit is left, and 0 for a caller in debt or blocked. With a
+	// [Rule.Lease] it has what this process holds for all callers of the key.
+	Remaining int64
+	// RetryAfter is the time until a call of cost 1 would be admitted if no other call
+	// arrived: 0 if it would be now, or [Never].
+	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again if no other call arrived, 0 if
+	// it is. Of a rule with a Period it is the time until that ends, by the clock of this
+	// process if nothing is used.
+	ResetAfter time.Duration
+	// Blocked reports that the caller is blocked, see [Rule.Block] and [Rule.Hold].
+	Blocked bool
+	// Past are the last [Rule.Keep] periods, the last one first.
+	Past []PastPeriod
+}
+
+// A PastPeriod is a period of the calendar that is over. What was used of it is final: a
+// charge that is settled or refunded later changes nothing there, and a debt that was
+// carried counts in both periods. It is 0 of one in which nothing was charged, or of which
+// the store has nothing.
+type PastPeriod struct {
+	Start, End time.Time // in the time zone of the caller
+	Used       int64
+}
+
+// Usage returns how much is left of each limit, in their order, without charging anything
+// and in one request to Redis. Costs have no effect. A limit that does not hold now is left
+// out: none holds while the limiter is switched off or for a context of [WithoutLimits], an
+// override may remove one, and one in [ModeShadow] mode may have a max of 0. The errors
+// are those of [Limiter.Peek], and if there is one there are no usages.
+func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
+	if !l.Enabled() || isExempt(ctx) {
+		return nil, nil
+	}
+	reqs := make([]*request, 0, len(limits))
+	for _, limit := range limits {
+		if err := limit.key.invalid(); err != nil {
+			return nil, err
+		}
+		req := newRequest()
+		defer req.free()
+		req.peeking = true
+		if err := req.fill(ctx, l, []Limit{limit.WithCost(1)}); err != nil {
+			return nil, err
+		}
+		if len(req.Charges) > 0 {
+			reqs = append(reqs, req)
+		}
+	}
+	if err := l.peek(ctx, reqs...); err != nil {
+		return nil, err
+	}
+	usages := make([]Usage, len(reqs))
+	for i, req := range reqs {
+		p, c := req.Charges[0].Plan, &req.Tries[0]
+		rule := ruleOf(p)
+		window, left := p.Numbers.Present()
+		usages[i] = Usage{
+			Rule: p.Name, Mode: rule.Mode, Algorithm: rule.Algorithm, Period: rule.Period, Window: window,
+			Limit: p.Capacity, Max: p.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: cmp.Or(c.ResetAfter, left), Blocked: c.Blocked,
+		}
+		if c.Past != nil {
+			period := p.Numbers.Period
+			for _, n := range c.Past.Last(period, int(rule.Keep)) {
+				usages[i].Past = append(usages[i].Past, PastPeriod{period.Time(n.Begin), period.Time(n.End), n.Used})
+			}
+		}
+	}
+	return usages, nil
 }
 
 // An Outcome is the result of one limit of [Limiter.TakeEach]: what
@@ -55,6 +157,14 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 type Outcome struct {
 	Decision
 	Err error
+}
+
+// String says what was decided, and nothing of who called.
+func (o Outcome) String() string {
+	if o.Err == nil {
+		return o.Decision.String()
+	}
+	return o.Decision.String() + ": " + o.Err.Error()
 }
 
 // TakeEach decides each limit as a call of its own, in order, and in one request
@@ -69,14 +179,13 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		return outcomes
 	}
 	defer l.refusedEach(ctx, outcomes)
-	reqs, paid := make([]*request, len(limits)), make([]paidCap, len(limits))
+	paid := make([]paidCap, len(limits))
 	arrived := clock.Now()
 	var open []*decide.Call
 	var asked []int // the limit of each
 	for i := range limits {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
-		reqs[i] = req
 		if out.Err = req.fill(ctx, l, limits[i:i+1]); out.Err != nil {
 			continue
 		}
@@ -89,15 +198,15 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			out.Allowed = true
 			continue
 		}
-		if req.Begin(ctx, time.Time{}, arrived); l.engine.Known(ctx, &req.Call) {
-			out.Err = l.finish(ctx, req, limits[i:i+1], nil, &out.Decision)
+		if req.Begin(ctx, time.Time{}, arrived); l.engine.Known(ctx, &req.Call.Call) {
+			out.Err = l.finish(ctx, &req.Call.Call, limits[i:i+1], nil, &out.Decision)
 		} else {
-			open, asked = append(open, &req.Call), append(asked, i)
+			open, asked = append(open, &req.Call.Call), append(asked, i)
 		}
 	}
 	for k, err := range l.engine.AskEach(ctx, open) {
 		i := asked[k]
-		outcomes[i].Err = l.finish(ctx, reqs[i], limits[i:i+1], err, &outcomes[i].Decision)
+		outcomes[i].Err = l.finish(ctx, open[k], limits[i:i+1], err, &outcomes[i].Decision)
 	}
 	for i := range outcomes {
 		if outcomes[i].Err != nil && l.cap != nil {
@@ -117,7 +226,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 		return err
 	}
 	rule, _, _ := l.overridden(&limit)
-	p := l.plan(rule, rule.Max)
+	p := l.plan(rule, rule.Max, nil)
 	var charges [1]terms.Charge
 	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 1)
 	_ = l.local.Reset(ctx, charges[:]) // never fails
@@ -141,7 +250,7 @@ func (l *Limiter) RedisKey(limit Limit) string {
 		return ""
 	}
 	rule, _, _ := l.overridden(&limit)
-	p := l.plan(rule, rule.Max)
+	p := l.plan(rule, rule.Max, nil)
 	return string(p.AppendKey(nil, limit.key.bytes()))
 }
 

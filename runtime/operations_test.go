@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
 func TestTakeEach(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	limiter := inMemory()
 	a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 2, Wait: time.Hour}
 	b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5}
-	outcomes := limiter.TakeEach(ctx,
+	outcomes := limiter.TakeEach(t.Context(),
 		a.Limit(key("k")),
 		b.Limit(key("k")).WithCost(-1), // fails alone
 		a.Limit(key("k")),
@@ -49,60 +49,13 @@ func TestTakeEach(t *testing.T) {
 		}
 	}
 	want := []string{"a1", "invalid", "a0", "never", "limited", "b1", "a1", "0", "limited", "b0"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
-	}
+	same(t, "outcomes", want, got)
 	// An outcome can be refunded by itself.
-	refunded(t, limiter, outcomes[5].Decision, b.Limit(key("k")).WithCost(4))
+	refunded(t, limiter, outcomes[5].Decision)
 	wantLeft(t, limiter, b.Limit(key("k")), 4)
-	if got := limiter.TakeEach(ctx); len(got) != 0 {
+	if got := limiter.TakeEach(t.Context()); len(got) != 0 {
 		t.Errorf("no limits: got %v", got)
 	}
-}
-
-func TestRefundSeveralLimits(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	limiter := inMemory()
-	rule := func(name string, max int64) *runtime.Rule {
-		return &runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: max}
-	}
-	a, b, hidden := rule("a", 5), rule("b", 9), rule("hidden", 1)
-	hidden.Mode = runtime.ModeShadow
-	limits := []runtime.Limit{
-		a.Limit(key("k")).WithCost(2), a.Limit(key("none")).WithCost(0), hidden.Limit(nil).WithCost(1), b.Limit(key("k")).WithCost(3),
-	}
-	left := func(want ...int64) {
-		t.Helper()
-		for i, rule := range []*runtime.Rule{a, b, hidden} {
-			k := key("k")
-			if rule == hidden {
-				k = nil
-			}
-			wantLeft(t, limiter, rule.Limit(k), want[i])
-		}
-	}
-	first := taken(t, limiter, limits...)
-	left(3, 6, 0)
-	second, err := limiter.Take(ctx, limits...) // the shadow has no room for it
-	if err != nil {
-		t.Fatal(err)
-	}
-	left(1, 3, 0)
-	for _, want := range []error{nil, runtime.ErrSettled} {
-		if err := limiter.Refund(ctx, second, limits...); err != want {
-			t.Fatalf("got %v, want %v", err, want)
-		}
-		left(3, 6, 0) // what was not charged does not come back
-	}
-	denied, err := limiter.Take(ctx, a.Limit(key("k")).WithCost(4), b.Limit(key("k")))
-	if err == nil {
-		t.Fatal("not denied")
-	}
-	refunded(t, limiter, denied, a.Limit(key("k")).WithCost(4), b.Limit(key("k")))
-	left(3, 6, 0)
-	refunded(t, limiter, first, limits...)
-	left(5, 9, 1)
 }
 
 func TestContextCancelledBefore(t *testing.T) {
@@ -127,20 +80,157 @@ func TestContextCancelledBefore(t *testing.T) {
 func admittedOf(t *testing.T, limit runtime.Limit, limiters ...*runtime.Limiter) int64 {
 	t.Helper()
 	var admitted atomic.Int64
-	var wait sync.WaitGroup
-	for i := range 64 {
-		wait.Go(func() {
-			for range 5 {
-				_, err := limiters[i%len(limiters)].Take(context.Background(), limit)
-				switch {
-				case err == nil:
-					admitted.Add(1)
-				case !errors.Is(err, runtime.ErrLimited):
-					t.Error(err)
-				}
+	concurrently(64, func(i int) {
+		for range 5 {
+			_, err := limiters[i%len(limiters)].Take(context.Background(), limit)
+			switch {
+			case err == nil:
+				admitted.Add(1)
+			case !errors.Is(err, runtime.ErrLimited):
+				t.Error(err)
 			}
-		})
-	}
-	wait.Wait()
+		}
+	})
 	return admitted.Load()
+}
+
+// TestUsage wants usages of the limits that hold for a caller now, and of no others.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	on := true
+	limiter := inMemory(runtime.WithEnabled(func() bool { return on }), overridden(runtime.Overrides{Rules: map[string]runtime.Override{
+		"raised":  {Max: new(int64(40))},
+		"removed": {Enabled: new(false)},
+		"off":     {Max: new(int64(0))},
+	}}))
+	defer limiter.Close()
+	rule := func(name string) *runtime.Rule {
+		return &runtime.Rule{Name: name, Window: time.Hour, Max: 10}
+	}
+	shadow, bucket, blocks := rule("shadow"), rule("bucket"), rule("blocks")
+	shadow.Mode = runtime.ModeShadow
+	bucket.Algorithm, bucket.Burst = runtime.TokenBucket, 5
+	blocks.Block, blocks.Max = time.Minute, 1
+	passing(t, limiter, blocks.Limit(key("k")), 2)
+	var limits []runtime.Limit
+	for _, r := range []*runtime.Rule{rule("plain"), rule("raised"), rule("removed"), rule("off"), shadow, bucket, blocks} {
+		limits = append(limits, r.Limit(key("k")))
+	}
+	usages, err := limiter.Usage(context.Background(), limits...)
+	ok(t, err)
+	soon := cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute })
+	want := []runtime.Usage{
+		{Rule: "plain", Window: time.Hour, Limit: 10, Max: 10, Remaining: 10},
+		{Rule: "raised", Window: time.Hour, Limit: 40, Max: 40, Remaining: 40},
+		{Rule: "off", Window: time.Hour, RetryAfter: runtime.Never},
+		{Rule: "shadow", Mode: runtime.ModeShadow, Window: time.Hour, Limit: 10, Max: 10, Remaining: 10},
+		{Rule: "bucket", Algorithm: runtime.TokenBucket, Window: time.Hour, Limit: 5, Max: 10, Remaining: 5},
+		{Rule: "blocks", Window: time.Hour, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour, Blocked: true},
+	}
+	same(t, "usages", want, usages, soon)
+
+	if usages, err := limiter.Usage(runtime.WithoutLimits(context.Background()), limits...); err != nil || len(usages) != 0 {
+		t.Errorf("an exempt context: got %+v, %v", usages, err)
+	}
+	on = false
+	if usages, err := limiter.Usage(context.Background(), limits...); err != nil || len(usages) != 0 {
+		t.Errorf("switched off: got %+v, %v", usages, err)
+	}
+}
+
+// TestUsageFails wants an error where nobody can say what is left.
+func TestUsageFails(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	limit := wide.Limit(key("k"))
+	for _, test := range []struct {
+		limiter *runtime.Limiter
+		ctx     context.Context
+		limit   runtime.Limit
+		want    error
+	}{
+		{inMemory(), context.Background(), wide.Limit(runtime.NewKey().AddInvalid("#user is nil")), runtime.ErrInvalidKey},
+		{inMemory(), context.Background(), limit.WithMax(-1), runtime.ErrInvalidLimit},
+		{inMemory(), ctx, limit, context.Canceled},
+		{runtime.New(nil, quiet), context.Background(), limit, runtime.ErrUnavailable},
+	} {
+		if usages, err := test.limiter.Usage(test.ctx, limit, test.limit); usages != nil || !errors.Is(err, test.want) {
+			t.Errorf("got %+v, %v, want %v", usages, err, test.want)
+		}
+	}
+}
+
+// TestUsageOneTrip wants one request for the usages of many limits.
+func TestUsageOneTrip(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	count := counting(client)
+	limiter := onRedis(client)
+	limits := make([]runtime.Limit, 50)
+	for i := range limits {
+		limits[i] = wide.Limit(runtime.NewKey().AddInt(int64(i)))
+	}
+	usage := func() {
+		usages, err := limiter.Usage(context.Background(), limits...)
+		if ok(t, err); len(usages) != len(limits) {
+			t.Fatalf("%d usages", len(usages))
+		}
+	}
+	usage() // which loads the script
+	count.sent()
+	usage()
+	if sent := count.sent(); len(sent) != 1 {
+		t.Errorf("sent %v, want one script", sent)
+	}
+}
+
+// TestRules registers rules before their first call and reads what holds for
+// them: as declared, under overrides, by an adaptive factor and with limits
+// switched off.
+func TestRules(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		plain := &runtime.Rule{Name: "b", Window: time.Second, Max: 10}
+		twin := &runtime.Rule{Name: "b", Source: "z", Prefix: "twin", Window: time.Second, Max: 10}
+		adaptive := &runtime.Rule{Name: "a", Window: time.Minute, Max: 100, Adaptive: always(0.5)}
+		var attached *runtime.Limiter
+		limiter, board := following(t, time.Second, observing(runtime.Observer{Attach: func(l *runtime.Limiter) { attached = l }}))
+		if attached != limiter {
+			t.Fatal("the observer does not have its limiter")
+		}
+		limiter.Register(plain, nil, adaptive)
+		limiter.Register(twin, plain)
+
+		state := func(r *runtime.Rule, change func(*runtime.RuleState)) runtime.RuleState {
+			s := runtime.RuleState{Rule: r, Enabled: true, Max: r.Max, Window: r.Window, Factor: 1}
+			change(&s)
+			return s
+		}
+		asDeclared := func(*runtime.RuleState) {}
+		halved := func(s *runtime.RuleState) { s.Max, s.Factor = 50, 0.5 }
+		check := func(what string, ofAdaptive, ofOthers func(*runtime.RuleState)) {
+			t.Helper()
+			want := []runtime.RuleState{state(adaptive, ofAdaptive), state(plain, ofOthers), state(twin, ofOthers)}
+			same(t, what, want, limiter.Rules(), cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }))
+		}
+		check("as declared", asDeclared, asDeclared)
+		taken(t, limiter, adaptive.Limit(nil))
+		synctest.Wait()
+		check("with a factor", halved, asDeclared)
+		board.put(runtime.Overrides{Rules: map[string]runtime.Override{
+			"a": {Max: new(int64(40)), Mode: new(runtime.ModeShadow)},
+			"b": {Keys: keys{"x": maximum(1), "y*": {Enabled: new(false)}, "z": maximum(1)}},
+		}})
+		check("overridden", func(s *runtime.RuleState) {
+			s.Factor, s.Max, s.Mode, s.Overridden = 0.5, 20, runtime.ModeShadow, true
+		}, func(s *runtime.RuleState) { s.Keys = 3 })
+		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Enabled: new(false)}}})
+		check("switched off by an override", halved, func(s *runtime.RuleState) { s.Enabled, s.Overridden = false, true })
+		board.put(runtime.Overrides{Enabled: new(false)})
+		check("all limits off", func(s *runtime.RuleState) { halved(s); s.Enabled = false }, func(s *runtime.RuleState) { s.Enabled = false })
+		// An override that fits no registered rule is refused when it is read.
+		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Max: new(int64(7))}}})
+		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"b": {Max: new(int64(runtime.MaxLog + 1))}}})
+		check("after one that does not fit", halved, func(s *runtime.RuleState) { s.Max, s.Overridden = 7, true })
+	})
 }

@@ -3,11 +3,12 @@ package runtime
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"log/slog"
 
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/lease"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -56,7 +57,7 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided
 // by its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, seed: maphash.MakeSeed(), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -78,7 +79,7 @@ func New(store Store, opts ...Option) *Limiter {
 // build puts the engine together.
 func (l *Limiter) build() {
 	stores := [2]terms.Store{l.store, l.local.states}
-	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.notRenewed
+	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.log.NotRenewed
 	l.permits.Panicked = func(value any) { l.events.panicked("store", value) }
 	contain := func() {
 		if value := recover(); value != nil {
@@ -87,10 +88,12 @@ func (l *Limiter) build() {
 	}
 	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
 	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
+	w := &l.thresholds
+	w.Store, w.Bound, w.Contain, w.Tell = l.store, l.detached, contain, l.reached
 	e := &l.engine
 	e.Store, e.Alone = stores[0], l.local.states
 	if s, ok := l.store.(*MemoryStore); ok {
-		e.Memory = s.states
+		e.InProcess = s.states
 	}
 	if s, ok := l.store.(recaller); ok {
 		e.Denials = s.denials()
@@ -100,9 +103,12 @@ func (l *Limiter) build() {
 		l.settler.Leases = e.Leases
 	}
 	e.Failed = func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
-		l.events.failure(ctx, ruleOf(p), policyOf(policy), err)
+		l.events.failure(ctx, ruleOf(p), FailurePolicy(policy), err)
 	}
-	e.Breaks = func(err error) bool { class := ClassOf(err); return class == ClassAuth || class == ClassTryAgain }
+	e.Breaks = func(err error) bool {
+		class := ClassOf(err)
+		return class == ClassAuth || class == ErrorClass(failure.TryAgain)
+	}
 }
 
 // shareClock has the limiter's own counts use the clock of its store, if that was
@@ -111,7 +117,7 @@ func (l *Limiter) shareClock(m *MemoryStore) {
 	if m != nil && m.states.Clock != nil {
 		l.local.states.Clock = m.states.Clock
 		if l.cap != nil {
-			l.cap.counts.Memory.Clock = m.states.Clock
+			l.cap.counts.InProcess.Clock = m.states.Clock
 		}
 	}
 }
@@ -119,7 +125,7 @@ func (l *Limiter) shareClock(m *MemoryStore) {
 // closeTimeout is how long Close waits for what is not settled yet.
 const closeTimeout = 2 * SettleTimeout
 
-// Close settles what [Limiter.SettleLater] has left, gives back what leases hold, and
+// Close settles what [Limiter.SettleLater] has left, refunds leases, and
 // ends the renewal of permits, the polling of the override source and the calls of
 // scalers. It returns when they have ended. Calls that still hold permits may go on:
 // the permits lapse within their window unless they are returned before. Calls are
@@ -134,6 +140,7 @@ func (l *Limiter) Close() error {
 	}
 	err := l.settler.Close(closeTimeout)
 	l.permits.Close()
+	l.thresholds.Close()
 	if s, ok := l.store.(observable); ok {
 		s.detach(l.events)
 	}
@@ -146,8 +153,25 @@ func (l *Limiter) Close() error {
 // processes: each of them admits as much as a rule does.
 func (l *Limiter) checkReplicas() {
 	if _, ok := l.store.(*MemoryStore); ok && l.replicas > 1 {
-		l.events.warn("limits are counted in memory, and this service has several replicas: each admits as much as its rules say",
-			slog.String("code", "memory_store_replicas"),
+		l.events.log.Tell(report.MemoryOfReplicas, 0,
 			slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
 	}
+}
+
+// switchedOn reports whether neither the overrides nor the program's kill switch
+// switch limits off. A kill switch that panics is on.
+func (l *Limiter) switchedOn() (on bool) {
+	if o := l.overrides.Load(); o != nil && o.Off {
+		return false
+	}
+	if l.enabled == nil {
+		return true
+	}
+	defer func() {
+		if value := recover(); value != nil {
+			l.events.panicked("kill switch", value)
+			on = true
+		}
+	}()
+	return l.enabled()
 }

@@ -4,15 +4,32 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"reflect"
-	"slices"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/override"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
+
+// WithOverrides changes rules while the program runs: source is polled at once
+// and then at every interval, 0 standing for [DefaultOverrideInterval]. Its
+// overrides are in force for all later calls. If any of them is invalid, or does
+// not fit a rule that the limiter knows, all are rejected and the last good ones
+// stay. A rule becomes known with its first call; if its override does not fit
+// then, the rule stays as declared. The last good ones stay as well while the source
+// cannot be read. Either is reported once, and again every minute while the error stays
+// the same.
+//
+// [New] waits for the first answer for at most 100 ms. Until there is one, rules
+// are as declared. [Limiter.Close] ends the polling.
+func WithOverrides(source OverrideSource, interval time.Duration) Option {
+	return func(l *Limiter) {
+		if interval <= 0 {
+			interval = DefaultOverrideInterval
+		}
+		l.follow = newFollower(source, interval, l)
+	}
+}
 
 // A follower polls an override source for a limiter.
 type follower struct {
@@ -29,7 +46,9 @@ func newFollower(source OverrideSource, interval time.Duration, l *Limiter) *fol
 			if err := l.override(o, again); err != nil {
 				return stale.Invalid(err)
 			}
-			f.warnUnmet(l)
+			if unmet := l.overrides.Load().Unmet(&f.unmet); len(unmet) > 0 {
+				l.events.log.Tell(report.Unmet, 0, slog.Int("unmet", len(unmet)), slog.Any("rules", override.First(unmet)))
+			}
 			return nil
 		},
 		Failed: l.overridesFailed,
@@ -43,9 +62,9 @@ func newFollower(source OverrideSource, interval time.Duration, l *Limiter) *fol
 // start polls the source in a goroutine of its own. It returns after the first
 // answer, or a tenth of a second.
 func (f *follower) start(l *Limiter) {
-	l.overrides.Store(newOverrideSet(Overrides{}, nil))
+	l.overrides.Store(newOverrideSet(override.Overrides{}, func(err error) { l.overridesFailed(stale.Invalid(err)) }))
 	if l.cap != nil {
-		l.overrides.Load().effective(l, l.cap.rule)
+		l.overrides.Load().Of(l.cap.rule)
 	}
 	f.poll.Start()
 }
@@ -63,27 +82,22 @@ func (f *follower) close() error {
 // it is to report them again.
 func (l *Limiter) override(o Overrides, again bool) error {
 	current := l.overrides.Load()
-	keys, err := current.keysOf(o)
-	if err != nil {
+	numbers, err := o.numbers(&current.Overrides)
+	switch {
+	case err != nil:
 		return err
-	}
-	o = o.clone() // the source may go on to change what it holds
-	if reflect.DeepEqual(current.Overrides, o) && maps.Equal(current.keys, keys) {
+	case current.Equal(&numbers):
 		if again {
 			l.overridesInForce(current)
 		}
 		return nil
 	}
-	if err := o.check(); err != nil {
-		return err
-	}
-	next, err := current.next(o, keys)
+	next, err := current.Next(numbers)
 	if err != nil {
 		return err
 	}
 	l.overrides.Store(next)
-	current.until = clock.Now()
-	close(current.replaced)
+	current.Replace()
 	l.plans.Clear()
 	l.overridesInForce(next)
 	return nil
@@ -92,64 +106,18 @@ func (l *Limiter) override(o Overrides, again bool) error {
 // overridesInForce reports the overrides in force.
 func (l *Limiter) overridesInForce(s *overrideSet) {
 	l.events.log.Write(slog.LevelInfo, "overrides of rate limits are in force", 0,
-		slog.Bool("enabled", s.enabled()), slog.Int("overridden", len(s.Rules)), slog.Any("rules", firstNames(slices.Sorted(maps.Keys(s.Rules)))))
-	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled()})
+		slog.Bool("enabled", !s.Off), slog.Int("overridden", len(s.Rules)), slog.Any("rules", override.First(s.Names())))
+	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off})
 }
 
 // overridesFailed reports why overrides do not come into force: they are rejected, or
 // could not be read.
 func (l *Limiter) overridesFailed(err error) {
-	what := "cannot be read"
+	line := report.Unread
 	if errors.Is(err, ErrInvalidOverrides) {
-		what = "rejected"
+		line = report.Rejected
 	}
-	l.events.warn("overrides of rate limits "+what+", the last good ones stay in force", slog.Any("error", err))
+	l.events.log.Tell(line, 0, slog.Any("error", err))
 	s := l.overrides.Load()
-	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: s.enabled(), Err: err})
-}
-
-// warnUnmet warns of names that are overridden and that no call has used for a while.
-func (f *follower) warnUnmet(l *Limiter) {
-	s := l.overrides.Load()
-	due := f.unmet.Due(slices.Sorted(maps.Keys(s.Rules)))
-	if len(due) == 0 {
-		return
-	}
-	used := make(map[string]bool)
-	s.rules.all(func(declared *Rule, _ *effectiveRule) bool {
-		used[declared.Name] = true
-		return true
-	})
-	if due = slices.DeleteFunc(due, func(name string) bool { return used[name] }); len(due) > 0 {
-		l.events.warn("overrides name rules that no call has used: check the names",
-			slog.Int("unmet", len(due)), slog.Any("rules", firstNames(due)))
-	}
-}
-
-// firstNames returns the beginnings of the first few names, for a line in the log.
-func firstNames(names []string) []string {
-	first := slices.Clone(names[:min(len(names), 10)])
-	for i, name := range first {
-		first[i] = name[:min(len(name), 80)]
-	}
-	return first
-}
-
-// clone returns a copy without the keys that shares nothing with o.
-func (o Overrides) clone() Overrides {
-	c := Overrides{Enabled: cloned(o.Enabled)}
-	if len(o.Rules) > 0 {
-		c.Rules = make(map[string]Override, len(o.Rules))
-	}
-	for name, rule := range o.Rules {
-		c.Rules[name] = Override{Enabled: cloned(rule.Enabled), Max: cloned(rule.Max), Window: cloned(rule.Window), Mode: cloned(rule.Mode)}
-	}
-	return c
-}
-
-func cloned[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
+	l.events.override(OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
 }

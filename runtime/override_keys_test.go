@@ -17,9 +17,8 @@ import (
 // come back, TakeEach, Refund and Reset find it, and metrics have the rule's name.
 func TestOverrideKeysEverywhere(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	var told recorder[runtime.DecisionEvent]
-	limiter := inMemory(observing(runtime.Observer{Decision: withContext(told.add)}), overridden(one(runtime.Override{Keys: keys{
+	var seen recorder[runtime.DecisionEvent]
+	limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}), overridden(one(runtime.Override{Keys: keys{
 		"blocked": maximum(0), "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
 	}})))
 	defer limiter.Close()
@@ -28,25 +27,25 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 		return rule.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
 	}
 	for _, blocked := range []runtime.Limit{rule.Limit(key("blocked")), rule.Limit(key("blocked")).WithMax(9)} {
-		if _, err := limiter.Take(ctx, blocked); !errors.Is(err, runtime.ErrCostExceedsLimit) {
+		if _, err := limiter.Take(t.Context(), blocked); !errors.Is(err, runtime.ErrCostExceedsLimit) {
 			t.Errorf("blocked: %v", err)
 		}
 	}
 	if _, limited := denied(t, limiter, rule.Limit(key("blocked"))); limited.RetryAfter != runtime.Never {
 		t.Errorf("blocked: %+v", limited)
 	}
-	outcomes := limiter.TakeEach(ctx, user("acme", "a"), user("other", "a"), rule.Limit(key("blocked")))
+	outcomes := limiter.TakeEach(t.Context(), user("acme", "a"), user("other", "a"), rule.Limit(key("blocked")))
 	for i, want := range []int64{6, 3, 0} {
 		if outcomes[i].Limit != want || (outcomes[i].Err == nil) != (want > 0) {
 			t.Errorf("outcome %d: %+v, want a limit of %d", i, outcomes[i], want)
 		}
 	}
-	refunded(t, limiter, outcomes[0].Decision, user("acme", "a"))
+	refunded(t, limiter, outcomes[0].Decision)
 	for range 2 {
 		wantPassing(t, limiter, user("acme", "a"), 10, 6)
-		ok(t, limiter.Reset(ctx, user("acme", "a")))
+		ok(t, limiter.Reset(t.Context(), user("acme", "a")))
 	}
-	for _, ev := range told.all() {
+	for _, ev := range seen.all() {
 		if ev.Rule != "r" {
 			t.Errorf("told of the rule %q", ev.Rule)
 		}
@@ -78,13 +77,13 @@ func TestOverrideKeysAreScaled(t *testing.T) {
 		rule := test.rule
 		rule.Name, rule.Window, rule.Max = "r", time.Hour, 10
 		limiter := runtime.New(test.store, quiet, override, runtime.WithReplicas(test.replicas))
+		limiter.Register(&rule)
+		eventually(t, "overrides hold", func() bool { return limiter.Rules()[0].Keys == 3 }) // New waits for a moment only
 		if rule.Adaptive != nil {
 			adapt(t, limiter, &rule, 0.5)
 		}
 		for id, whole := range map[string]int{"big": 40, "bigger": 40, "small": 4, "other": 10, "blocked": 0} {
-			if got := passing(t, limiter, rule.Limit(key(id)), 50); got != whole*test.part/100 {
-				t.Errorf("%s, %s: %d admitted, want %d percent of %d", name, id, got, test.part, whole)
-			}
+			equal(t, fmt.Sprintf("%s, %s: admitted", name, id), passing(t, limiter, rule.Limit(key(id)), 50), whole*test.part/100)
 		}
 		ok(t, limiter.Close())
 	}
@@ -92,21 +91,20 @@ func TestOverrideKeysAreScaled(t *testing.T) {
 
 // Overrides of keys that are as they were are no news, in whatever map they come.
 func TestOverrideKeysUnchanged(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var told recorder[runtime.OverrideEvent]
+	bubble(t, func(t *testing.T) {
+		var seen recorder[runtime.OverrideEvent]
 		n := int64(0)
 		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n++
 			return one(runtime.Override{Keys: keys{
 				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.ModeShadow)},
 			}}), nil
-		}), time.Second), observing(runtime.Observer{Override: told.add}))
+		}), time.Second), observing(runtime.Observer{Override: seen.add}))
 		defer limiter.Close()
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		// The 10th, 20th, 30th and 40th differ, and the 20th and 30th in two ways.
-		if events := told.all(); len(events) != 5 {
+		if events := seen.all(); len(events) != 5 {
 			t.Errorf("told %d times, want 5: %+v", len(events), events)
 		}
 	})
@@ -129,15 +127,15 @@ func TestKeyPattern(t *testing.T) {
 
 // manyKeys returns overrides of n keys.
 func manyKeys(n int) keys {
-	of := make(keys, n)
+	overrides := make(keys, n)
 	for i := range n {
 		pattern := fmt.Sprintf("tenant-%08d", i)
 		if i%2 == 0 {
 			pattern += ":*"
 		}
-		of[pattern] = maximum(int64(i%1000 + 1))
+		overrides[pattern] = maximum(int64(i%1000 + 1))
 	}
-	return of
+	return overrides
 }
 
 // The memory of 100,000 keys is within 32 MiB, with the map of the source that
@@ -148,11 +146,11 @@ func TestOverrideKeysMemory(t *testing.T) {
 	}
 	const n, most = 100_000, 32 << 20
 	worst := func() keys {
-		of := make(keys, n)
+		overrides := make(keys, n)
 		for i := range n {
-			of[fmt.Sprintf("tenant-%08d:*", i)] = runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
+			overrides[fmt.Sprintf("tenant-%08d:*", i)] = runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
 		}
-		return of
+		return overrides
 	}
 	for name, make := range map[string]func() keys{"as usual": func() keys { return manyKeys(n) }, "all different": worst} {
 		before := heap()
@@ -184,4 +182,17 @@ func heap() int64 {
 		least = min(least, int64(m.HeapAlloc))
 	}
 	return least
+}
+
+// A max that no key may have is refused, also for a key that had none of its own before.
+func TestOverrideKeysRefusedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder[runtime.OverrideEvent]
+		_, board := following(t, time.Second, observing(runtime.Observer{Override: seen.add}))
+		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
+		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
+		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
+			t.Errorf("observed %+v, want the second overrides refused", events)
+		}
+	})
 }

@@ -14,8 +14,7 @@ import (
 
 // A source that panics now and then leaves in force what it said in between.
 func TestOverrideSourcePanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var panics, refused, looks atomic.Int64
 		limiter := inMemory(observing(runtime.Observer{
 			Panic: func(ev runtime.PanicEvent) {
@@ -43,19 +42,18 @@ func TestOverrideSourcePanics(t *testing.T) {
 // A source that goes on after its context is told of while it does, and again when it
 // has answered after all.
 func TestOverrideSourceLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var told recorder[runtime.OverrideEvent]
+	bubble(t, func(t *testing.T) {
+		var seen recorder[runtime.OverrideEvent]
 		var first sync.Once
 		source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			first.Do(func() { time.Sleep(10 * time.Second) })
 			return runtime.Overrides{}, nil
 		})
-		limiter := inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: told.add}))
+		limiter := inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: seen.add}))
 		defer limiter.Close()
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if events := told.all(); len(events) != 2 || events[0].Err == nil || errors.Is(events[0].Err, runtime.ErrInvalidOverrides) || events[1].Err != nil {
+		if events := seen.all(); len(events) != 2 || events[0].Err == nil || errors.Is(events[0].Err, runtime.ErrInvalidOverrides) || events[1].Err != nil {
 			t.Errorf("observed %+v, want that it hangs, and that it is over", events)
 		}
 	})
@@ -89,9 +87,7 @@ func TestOverrideSourceHangs(t *testing.T) {
 					t.Errorf("New took %v", took)
 				}
 				time.Sleep(30 * time.Second)
-				if n := refused.Load(); n != 1 {
-					t.Errorf("told %d times, want once", n)
-				}
+				equal(t, "events", refused.Load(), 1)
 				if took := elapsed(func() {
 					if err := limiter.Close(); (err == nil) != heeds {
 						t.Errorf("close: %v", err)
@@ -124,13 +120,9 @@ func TestClose(t *testing.T) {
 		t.Error("New has returned before the first overrides")
 	}
 	for _, limiter := range []*runtime.Limiter{runtime.New(nil), followed, runtime.New(nil, runtime.WithOverrides(nil, 0), quiet)} {
-		var closing sync.WaitGroup
-		for range 3 {
-			closing.Go(func() {
-				ok(t, limiter.Close())
-			})
-		}
-		closing.Wait()
+		concurrently(3, func(int) {
+			ok(t, limiter.Close())
+		})
 	}
 	if followed.Enabled() {
 		t.Error("the overrides are gone with Close")

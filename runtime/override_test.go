@@ -65,7 +65,7 @@ func TestOverrides(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4}
-				limiter, board := following(t)
+				limiter, board := following(t, time.Second)
 				wantPassing(t, limiter, rule.Limit(key("before")), 10, 4)
 				board.put(test.to)
 				for id, want := range test.want {
@@ -93,7 +93,7 @@ func TestOverrideKeepsCounts(t *testing.T) {
 	t.Parallel()
 	steps := []struct {
 		name string
-		of   runtime.KeyOverride
+		to   runtime.KeyOverride
 		want int // of 10 calls, after 2
 	}{
 		{"raised", maximum(5), 3},
@@ -110,19 +110,19 @@ func TestOverrideKeepsCounts(t *testing.T) {
 	forRule := func(k runtime.KeyOverride) runtime.Overrides {
 		return one(runtime.Override{Enabled: k.Enabled, Max: k.Max, Window: k.Window, Mode: k.Mode})
 	}
-	follow := func(t *testing.T, store runtime.Store, denier runtime.Source, of func(runtime.KeyOverride) runtime.Overrides, other runtime.Limit) {
-		board, told := new(board), make(chan error, 100)
+	follow := func(t *testing.T, store runtime.Store, denier runtime.Source, override func(runtime.KeyOverride) runtime.Overrides, other runtime.Limit) {
+		board, seen := new(board), make(chan error, 100)
 		limiter := runtime.New(store, quiet, runtime.WithOverrides(board, 5*time.Millisecond),
-			observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+			observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev.Err }}))
 		defer limiter.Close()
 		limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}).Limit(key("a"))
 		for _, l := range []runtime.Limit{limit, other} {
 			wantPassing(t, limiter, l, 5, 2)
 		}
 		for _, step := range steps {
-			board.set(of(step.of), nil)
+			board.set(override(step.to), nil)
 			select {
-			case err := <-told:
+			case err := <-seen:
 				if err != nil {
 					t.Error(err)
 				}
@@ -146,17 +146,17 @@ func TestOverrideKeepsCounts(t *testing.T) {
 	}
 	otherKey := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}).Limit(key("b"))
 	otherRule := (&runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 2}).Limit(nil)
-	for name, of := range map[string]func(runtime.KeyOverride) runtime.Overrides{"rule": forRule, "key": forKey} {
+	for name, override := range map[string]func(runtime.KeyOverride) runtime.Overrides{"rule": forRule, "key": forKey} {
 		other := otherRule
 		if name == "key" {
 			other = otherKey
 		}
 		t.Run("memory "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { follow(t, runtime.NewMemoryStore(), runtime.SourceStore, of, other) })
+			synctest.Test(t, func(t *testing.T) { follow(t, runtime.NewMemoryStore(), runtime.SourceStore, override, other) })
 		})
 		t.Run("redis "+name, func(t *testing.T) {
 			store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient, runtime.WithDenialMemory(time.Hour))
-			follow(t, store, runtime.SourceRecalled, of, other)
+			follow(t, store, runtime.SourceRecalled, override, other)
 		})
 	}
 }
@@ -174,8 +174,8 @@ func TestOverridesRefused(t *testing.T) {
 		err   error
 		wants string
 	}{
-		{"any", runtime.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 1000000000000`},
-		{"any", runtime.Override{Max: new(int64(runtime.MaxCount + 1))}, nil, `is not between 0 and`},
+		{"any", runtime.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 9007199254740991`},
+		{"any", runtime.Override{Max: new(int64(runtime.MaxAmount + 1))}, nil, `is not between 0 and`},
 		{"any", runtime.Override{Window: new(time.Duration(0))}, nil, `window 0s is not between 1ms and 366 days`},
 		{"any", runtime.Override{Window: new(runtime.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
 		{"any", runtime.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
@@ -194,9 +194,9 @@ func TestOverridesRefused(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out lines
-			var told recorder[runtime.OverrideEvent]
+			var seen recorder[runtime.OverrideEvent]
 			good := runtime.Overrides{Rules: map[string]runtime.Override{"log": {Max: new(int64(2))}}}
-			limiter, board := following(t, out.logger(), observing(runtime.Observer{Override: told.add}))
+			limiter, board := following(t, time.Second, out.Logger(), observing(runtime.Observer{Override: seen.add}))
 			for _, rule := range declared {
 				passing(t, limiter, rule.Limit(nil), 1)
 			}
@@ -213,19 +213,17 @@ func TestOverridesRefused(t *testing.T) {
 			if !rejected {
 				what = "cannot be read"
 			}
-			if n := strings.Count(out.String(), "overrides of rate limits "+what+", the last good ones stay in force"); n != 1 {
-				t.Errorf("%s: reported %d times in half a minute, want once:\n%s", test.wants, n, out.String())
-			}
-			if events := told.all(); len(events) != 2 || events[1].Err == nil || errors.Is(events[1].Err, runtime.ErrInvalidOverrides) != rejected || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
+			equal(t, test.wants+": lines in half a minute", strings.Count(out.String(), "overrides of rate limits "+what+", the last good ones stay in force"), 1)
+			if events := seen.all(); len(events) != 2 || events[1].Err == nil || errors.Is(events[1].Err, runtime.ErrInvalidOverrides) != rejected || !strings.Contains(causes(events[1].Err), test.wants) || events[1].Rules != 1 || !events[1].Enabled {
 				t.Errorf("observed %+v, want an error with %q", events, test.wants)
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if events := told.all(); len(events) != 3 {
+			if events := seen.all(); len(events) != 3 {
 				t.Errorf("%s: %d events after another minute, want 3", test.wants, len(events))
 			}
 			board.put(good)
-			if events := told.all(); len(events) != 4 || events[3] != (runtime.OverrideEvent{Rules: 1, Enabled: true}) {
+			if events := seen.all(); len(events) != 4 || events[3] != (runtime.OverrideEvent{Rules: 1, Enabled: true}) {
 				t.Errorf("%s: nobody is told that all is well: %+v", test.wants, events)
 			}
 		})
@@ -236,20 +234,24 @@ func TestOverridesRefused(t *testing.T) {
 func TestOverridesCheck(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
-	of := func(max int64) runtime.Overrides { return one(runtime.Override{Max: &max}) }
+	month := &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Europe/Berlin", Max: 5}
+	maxOf := func(max int64) runtime.Overrides { return one(runtime.Override{Max: &max}) }
 	for _, test := range []struct {
 		o     runtime.Overrides
 		rules []*runtime.Rule
 		want  string // "": valid
 	}{
 		{runtime.Overrides{}, nil, ""},
-		{of(runtime.MaxLog), []*runtime.Rule{rule}, ""},
-		{of(runtime.MaxLog + 1), nil, ""},
-		{of(runtime.MaxLog + 1), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
+		{maxOf(runtime.MaxLog), []*runtime.Rule{rule}, ""},
+		{maxOf(runtime.MaxLog + 1), nil, ""},
+		{maxOf(runtime.MaxLog + 1), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
 		{one(runtime.Override{Keys: keys{"k": maximum(runtime.MaxLog + 1)}}), []*runtime.Rule{rule}, `override of key "k"`},
-		{of(-1), nil, "max -1 is not between"},
+		{maxOf(-1), nil, "max -1 is not between"},
 		{one(runtime.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
 		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
+		{maxOf(7), []*runtime.Rule{month}, ""},
+		{one(runtime.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
+		{one(runtime.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
 	} {
 		err := test.o.Check(test.rules...)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
@@ -261,10 +263,9 @@ func TestOverridesCheck(t *testing.T) {
 // A rule that is met only later and that its override does not fit stays as it
 // was declared, and that is told once. What is new beside it is taken over all the same.
 func TestOverrideOfRuleMetLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var refused atomic.Int64
-		limiter, board := following(t, observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+		limiter, board := following(t, time.Second, observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) {
 			if ev.Err != nil {
 				refused.Add(1)
 			}
@@ -282,18 +283,15 @@ func TestOverrideOfRuleMetLater(t *testing.T) {
 			wantPassing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10, want)
 		}
 		wantPassing(t, limiter, late.Limit(key("k")), 10, 5)
-		if n := refused.Load(); n != 1 {
-			t.Errorf("told %d times, want once", n)
-		}
+		equal(t, "events", refused.Load(), 1)
 	})
 }
 
 // A name that nobody calls is most likely misspelt, unless its rule is registered.
 func TestOverrideOfUnknownName(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var out lines
-		limiter, board := following(t, out.logger())
+		limiter, board := following(t, time.Second, out.Logger())
 		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {}}})
 		passing(t, limiter, (&runtime.Rule{Name: "met", Window: time.Hour, Max: 5}).Limit(nil), 1)
 		limiter.Register(&runtime.Rule{Name: "registered", Window: time.Hour, Max: 5})
@@ -304,7 +302,7 @@ func TestOverrideOfUnknownName(t *testing.T) {
 		}
 		board.set(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
 		time.Sleep(time.Hour)
-		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`: check the names" unmet=1 rules=[mett]`) {
+		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`: check the names" code=overrides_unmet unmet=1 rules=[mett]`) {
 			t.Errorf("warned %d times, want once:\n%s", n, out.String())
 		}
 	})
@@ -312,10 +310,9 @@ func TestOverrideOfUnknownName(t *testing.T) {
 
 // A line in the log stays short, whatever the names are.
 func TestOverridesLogIsShort(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var out lines
-		_, board := following(t, out.logger())
+		_, board := following(t, time.Second, out.Logger())
 		long := runtime.Overrides{Rules: map[string]runtime.Override{}}
 		for i := range 100 {
 			long.Rules[fmt.Sprint(i, strings.Repeat("x", 10_000))] = runtime.Override{}
@@ -336,7 +333,7 @@ func TestOverridesLogIsShort(t *testing.T) {
 func TestRulesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var out lines
-	limiter := runtime.New(&brokenStore{}, out.logger(), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2),
+	limiter := runtime.New(&brokenStore{}, out.Logger(), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2),
 		overridden(one(runtime.Override{Max: new(int64(2))})))
 	defer limiter.Close()
 	for i := range int64(10_500) {
@@ -348,9 +345,7 @@ func TestRulesWithoutEnd(t *testing.T) {
 			t.Fatalf("rule %d: factor %v", i, f)
 		}
 	}
-	if n := limiter.KnownRules(); n != 10_000 {
-		t.Errorf("%d rules are kept in mind, want 10000", n)
-	}
+	equal(t, "rules are kept in mind", limiter.KnownRules(), 10_000)
 	// Each known rule has its two lines, the others share theirs.
 	if n := strings.Count(out.String(), "\n"); n > 2*10_000+1000 {
 		t.Errorf("%d lines in the log", n)
@@ -359,8 +354,7 @@ func TestRulesWithoutEnd(t *testing.T) {
 
 // A source may change what it has handed out, in its next call.
 func TestOverridesAreCopied(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		most, turn, maxes := new(int64(0)), 0, []int64{2, 3, -5, -6, 4}
 		rules := map[string]runtime.Override{"r": {Max: most}}
 		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
@@ -385,7 +379,7 @@ func TestOverridesAreCopied(t *testing.T) {
 // finds the key that an overridden rule counts under.
 func TestRefundAfterOverride(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]runtime.Override{
+	for name, override := range map[string]runtime.Override{
 		"off":      {Enabled: new(false)},
 		"max 0":    {Max: new(int64(0))},
 		"max 1":    {Max: new(int64(1))},
@@ -396,15 +390,13 @@ func TestRefundAfterOverride(t *testing.T) {
 		for _, algorithm := range algorithms {
 			synctest.Test(t, func(t *testing.T) {
 				rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: algorithm}
-				limiter, board := following(t)
+				limiter, board := following(t, time.Second)
 				limit := rule.Limit(key("k")).WithCost(4)
 				d := taken(t, limiter, limit)
-				board.put(one(of))
-				refunded(t, limiter, d, limit)
+				board.put(one(override))
+				refunded(t, limiter, d)
 				board.put(runtime.Overrides{})
-				if n := left(t, limiter, limit); n != 4 {
-					t.Errorf("%s, %v: %d left", name, algorithm, n)
-				}
+				equal(t, fmt.Sprint(name, ", ", algorithm, ": left"), left(t, limiter, limit), 4)
 			})
 		}
 	}
@@ -419,29 +411,24 @@ func TestRefundAfterOverride(t *testing.T) {
 
 // The lines about one rule stay a line a second, however often it is changed.
 func TestLogOfOverriddenRule(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var out lines
-		board := new(board)
-		limiter := inMemory(out.logger(), runtime.WithOverrides(board, 10*time.Millisecond))
-		defer limiter.Close()
+		limiter, board := following(t, 10*time.Millisecond, out.Logger())
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
 		for i := range int64(100) {
 			board.set(one(runtime.Override{Max: new(1 + i%2)}), nil)
 			passing(t, limiter, rule.Limit(nil), 3)
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := strings.Count(out.String(), "call over its rate limit"); n != 1 {
-			t.Errorf("%d lines about denials in a second, want 1", n)
-		}
+		equal(t, "lines about denials in a second", strings.Count(out.String(), "call over its rate limit"), 1)
 	})
 }
 
 // A decision says whether an override of its rule or of its key holds for it.
 func TestOverriddenDecisions(t *testing.T) {
 	t.Parallel()
-	var told recorder[runtime.DecisionEvent]
-	limiter := inMemory(observing(runtime.Observer{Decision: withContext(told.add)}), overridden(runtime.Overrides{Rules: map[string]runtime.Override{
+	var seen recorder[runtime.DecisionEvent]
+	limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}), overridden(runtime.Overrides{Rules: map[string]runtime.Override{
 		"rule": {Max: new(int64(9))},
 		"keys": {Keys: keys{"a": maximum(9), "b*": {Mode: new(runtime.ModeShadow)}}},
 		"both": {Mode: new(runtime.ModeShadow), Keys: keys{"a": maximum(9)}},
@@ -453,7 +440,7 @@ func TestOverriddenDecisions(t *testing.T) {
 		rule := &runtime.Rule{Name: name, Prefix: name + ":", Max: 5, Window: time.Hour}
 		for k, want := range keys {
 			taken(t, limiter, rule.Limit(key(k)))
-			events := told.all()
+			events := seen.all()
 			if last := events[len(events)-1]; last.Rule != name || last.Overridden != want {
 				t.Errorf("rule %s, key %s: %+v, want overridden %t", name, k, last, want)
 			}
@@ -482,20 +469,16 @@ func TestOverridesRace(t *testing.T) {
 	limiter := inMemory(runtime.WithOverrides(source, time.Millisecond),
 		runtime.WithProcessCap(&runtime.Rule{Name: "r", Window: time.Second, Max: 1000, Algorithm: runtime.FixedWindow}))
 	rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: runtime.TokenBucket, Burst: 5}
-	var calls sync.WaitGroup
-	for range 4 {
-		calls.Go(func() {
-			for i := int64(0); turn.Load() < 100; i++ {
-				limit := rule.Limit(runtime.NewKey().AddInt(i % 7))
-				d, err := limiter.Take(context.Background(), limit)
-				if err != nil && !errors.Is(err, runtime.ErrLimited) {
-					t.Error(err)
-				}
-				limiter.TakeEach(context.Background(), limit, limit)
-				limiter.Refund(context.Background(), d, limit)
+	concurrently(4, func(int) {
+		for i := int64(0); turn.Load() < 100; i++ {
+			limit := rule.Limit(runtime.NewKey().AddInt(i % 7))
+			d, err := limiter.Take(context.Background(), limit)
+			if err != nil && !errors.Is(err, runtime.ErrLimited) {
+				t.Error(err)
 			}
-		})
-	}
-	calls.Wait()
+			limiter.TakeEach(context.Background(), limit, limit)
+			limiter.Refund(context.Background(), d)
+		}
+	})
 	ok(t, limiter.Close())
 }

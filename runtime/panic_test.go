@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -100,9 +98,7 @@ func TestPanicsAreContained(t *testing.T) {
 				t.Errorf("the source was polled %d times only", polls.Load())
 			}
 			want := map[string]bool{"log handler": true, "kill switch": true, "override source": true, "observer": true, "scaler": true, "recorder": true}
-			if diff := cmp.Diff(want, counted(&panics)); diff != "" {
-				t.Errorf("panics (-want +got):\n%s", diff)
-			}
+			same(t, "panics", want, counted(&panics))
 			ok(t, limiter.Close())
 		})
 	}
@@ -128,17 +124,13 @@ func TestPanicsInStoreEvents(t *testing.T) {
 		<-memory
 	}
 	server.Kill()
-	for until := time.Now().Add(time.Minute); len(breaker) == 0 && time.Now().Before(until); {
+	eventually(t, "the breaker opens", func() bool {
 		if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err != nil && !errors.Is(err, runtime.ErrLimited) {
 			t.Fatal(err)
 		}
-	}
-	if len(breaker) == 0 {
-		t.Error("the breaker did not open")
-	}
-	if diff := cmp.Diff(map[string]bool{"observer": true, "log handler": true}, counted(&panics)); diff != "" {
-		t.Errorf("panics (-want +got):\n%s", diff)
-	}
+		return len(breaker) > 0
+	})
+	same(t, "panics", map[string]bool{"observer": true, "log handler": true}, counted(&panics))
 }
 
 // A line about a panic is written where lines still can be: by the log, or by
@@ -166,7 +158,6 @@ func TestPanicOfHandlerIsLogged(t *testing.T) {
 // is well when the hook is.
 func TestPanickingHook(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
 	for name, tuned := range map[string]bool{"alone": true, "shared": false} {
 		options := &redis.Options{Addr: server.Addr}
@@ -176,46 +167,36 @@ func TestPanickingHook(t *testing.T) {
 		client := redis.NewClient(options)
 		t.Cleanup(func() { _ = client.Close() })
 		var armed atomic.Bool
-		client.AddHook(hook(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-			if armed.Load() {
+		client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+			if armed.Load() && !connects(cmds...) {
 				panic("in a hook")
 			}
-			return next(ctx, cmd)
+			return send()
 		}))
-		var told atomic.Int64
+		var seen atomic.Int64
 		observer := &runtime.Observer{Panic: func(ev runtime.PanicEvent) {
 			if ev.In == "redis client" {
-				told.Add(1)
+				seen.Add(1)
 			}
 		}}
 		limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, runtime.WithObserver(observer))
 		rule := &runtime.Rule{Name: name, Prefix: name + ":", Window: time.Hour, Max: 1000}
 		taken(t, limiter, rule.Limit(nil))
 		armed.Store(true)
-		var wait sync.WaitGroup
-		for range 8 {
-			wait.Go(func() {
-				for range 50 { // more than trips may be stuck
-					if _, err := limiter.Take(ctx, rule.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
-						t.Errorf("%s: got %v", name, err)
-					}
+		concurrently(8, func(int) {
+			for range 50 { // more than trips may be stuck
+				if _, err := limiter.Take(t.Context(), rule.Limit(nil)); !errors.Is(err, runtime.ErrUnavailable) {
+					t.Errorf("%s: got %v", name, err)
 				}
-			})
-		}
-		wait.Wait()
-		if err := limiter.Reset(ctx, rule.Limit(key("k"))); err == nil {
+			}
+		})
+		if err := limiter.Reset(t.Context(), rule.Limit(key("k"))); err == nil {
 			t.Errorf("%s: a reset without an answer succeeded", name)
 		}
-		if told.Load() == 0 {
+		if seen.Load() == 0 {
 			t.Errorf("%s: the observer was not told of a panic", name)
 		}
 		armed.Store(false)
-		for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := limiter.Take(ctx, rule.Limit(nil)); err == nil {
-				break
-			} else if time.Now().After(until) {
-				t.Fatalf("%s: got %v, long after all was well", name, err)
-			}
-		}
+		eventually(t, "all is well", func() bool { _, err := limiter.Take(t.Context(), rule.Limit(nil)); return err == nil })
 	}
 }

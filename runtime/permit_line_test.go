@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -30,7 +26,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, max := range []int64{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &scripted{MemoryStore: runtime.NewMemoryStore()}
+			store := newFake()
 			limiter := runtime.New(store, quiet)
 			limit := waitingRule(max, time.Minute).Limit(key("k"))
 			const callers, hold = 60, 7 * time.Millisecond
@@ -45,7 +41,7 @@ func TestLine(t *testing.T) {
 					order = append(order, i)
 					mu.Unlock()
 					time.Sleep(hold)
-					settled(t, limiter, d, limit)
+					settled(t, limiter, d)
 				})
 				synctest.Wait()
 			}
@@ -70,20 +66,19 @@ func TestLine(t *testing.T) {
 
 // Permits that another process returns are found soon.
 func TestLineOfOtherProcess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		store := runtime.NewMemoryStore()
 		here, there := runtime.New(store, quiet), runtime.New(store, quiet)
 		limit := waitingRule(1, time.Minute).Limit(key("k"))
 		for _, hold := range []time.Duration{time.Microsecond, time.Millisecond, 100 * time.Millisecond, time.Second, 59 * time.Second} {
 			d := taken(t, there, limit)
-			time.AfterFunc(hold, func() { _ = there.Settle(context.Background(), d, limit) })
+			time.AfterFunc(hold, func() { _ = there.Settle(context.Background(), d) })
 			var mine runtime.Decision
 			took := elapsed(func() { mine = taken(t, here, limit) })
 			if took < hold || took > hold+65*time.Millisecond {
 				t.Errorf("held for %v: waited %v", hold, took)
 			}
-			settled(t, here, mine, limit)
+			settled(t, here, mine)
 		}
 	})
 }
@@ -91,8 +86,7 @@ func TestLineOfOtherProcess(t *testing.T) {
 // A call waits no longer than its rule and its context let it, and is denied by
 // what the store says then.
 func TestLineEnds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		limit := waitingRule(1, 300*time.Millisecond).Limit(nil)
 		holding := taken(t, limiter, limit)
@@ -117,17 +111,15 @@ func TestLineEnds(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		// Nobody is left in the line: a call asks at once.
-		settled(t, limiter, holding, limit)
-		if took := elapsed(func() { holding = taken(t, limiter, limit) }); took != 0 {
-			t.Errorf("waited %v", took)
-		}
+		equal(t, "lines and calls in them are left", limiter.Lines(), 0)
+		settled(t, limiter, holding)
+		equal(t, "waited", elapsed(func() { holding = taken(t, limiter, limit) }), 0)
 	})
 }
 
 // Who may use more of the limit does not wait behind those who may use less of it.
 func TestLineOfPriorities(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		limit := waitingRule(10, time.Minute).Limit(nil)
 		low := limit.WithMax(8)
@@ -137,14 +129,14 @@ func TestLineOfPriorities(t *testing.T) {
 			go func() {
 				d := taken(t, limiter, low)
 				done.Add(1)
-				settled(t, limiter, d, low)
+				settled(t, limiter, d)
 			}()
 		}
 		synctest.Wait()
 		if took := elapsed(func() { taken(t, limiter, limit); taken(t, limiter, limit) }); took != 0 || done.Load() != 0 {
 			t.Errorf("waited %v, and %d of low priority were admitted", took, done.Load())
 		}
-		settled(t, limiter, eight, low.WithCost(8))
+		settled(t, limiter, eight)
 		synctest.Wait()
 		if done.Load() != 3 {
 			t.Errorf("%d of low priority were admitted when there was room", done.Load())
@@ -154,8 +146,7 @@ func TestLineOfPriorities(t *testing.T) {
 
 // A call that waits for a rate holds up nobody who waits for permits.
 func TestLineBesideRate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		permit := waitingRule(1, time.Minute).Limit(nil)
 		rate := (&runtime.Rule{Name: "rate", Window: 20 * time.Second, Max: 1, Wait: time.Minute}).Limit(nil)
@@ -165,16 +156,16 @@ func TestLineBesideRate(t *testing.T) {
 		go func() {
 			d := taken(t, limiter, rate, permit)
 			first = time.Since(begin)
-			settled(t, limiter, d, rate, permit)
+			settled(t, limiter, d)
 		}()
 		synctest.Wait()
 		go func() {
 			d := taken(t, limiter, permit)
 			second = time.Since(begin)
-			settled(t, limiter, d, permit)
+			settled(t, limiter, d)
 		}()
 		time.Sleep(time.Second)
-		settled(t, limiter, holding, rate, permit)
+		settled(t, limiter, holding)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if first != 20*time.Second || second != time.Second {
@@ -183,75 +174,10 @@ func TestLineBesideRate(t *testing.T) {
 	})
 }
 
-// Whatever callers do there are never more permits than max, and none is lost.
-func TestLineOfAnyCallers(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(effort.Few(20)) {
-		synctest.Test(t, func(t *testing.T) {
-			store := runtime.NewMemoryStore()
-			limiters := []*runtime.Limiter{runtime.New(store, quiet), runtime.New(pass{store}, quiet)}
-			const max = 7
-			var held [2]atomic.Int64 // of each key
-			var wait sync.WaitGroup
-			for caller := range uint64(40) {
-				wait.Go(func() {
-					random := rand.New(rand.NewPCG(seed, caller))
-					for range 12 {
-						limiter := limiters[random.IntN(2)]
-						rule := waitingRule(max, time.Duration(random.IntN(3))*400*time.Millisecond)
-						cost := []int64{1 + random.Int64N(3), 1 + random.Int64N(3)}
-						limits := []runtime.Limit{rule.Limit(key("0")).WithCost(cost[0]), rule.Limit(key("1")).WithCost(cost[1])}
-						from, to := random.IntN(2), 1+random.IntN(2)
-						if from >= to {
-							from = 0
-						}
-						limits, keys := limits[from:to], []int{0, 1}[from:to]
-						ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+random.IntN(2000))*time.Millisecond)
-						d, err := limiter.Take(ctx, limits...)
-						if err == nil {
-							for _, k := range keys {
-								if n := held[k].Add(cost[k]); n > max {
-									t.Errorf("seed %d: %d in flight", seed, n)
-								}
-							}
-							time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond)
-							for _, k := range keys {
-								held[k].Add(-cost[k])
-							}
-							if random.IntN(2) == 0 {
-								settled(t, limiter, d, limits...)
-							} else {
-								limiter.SettleLater(ctx, d, limits...)
-							}
-						} else if !errors.Is(err, runtime.ErrLimited) && !errors.Is(err, context.DeadlineExceeded) {
-							t.Error(err)
-						}
-						cancel()
-					}
-				})
-			}
-			wait.Wait()
-			time.Sleep(time.Second)
-			for i, limiter := range limiters {
-				if diff := cmp.Diff(map[string]int64{"permits": 0}, limiter.InFlight()); diff != "" {
-					t.Errorf("seed %d, limiter %d: in flight (-want +got):\n%s", seed, i, diff)
-				}
-				if n := limiter.Lines(); n != 0 {
-					t.Errorf("seed %d, limiter %d: %d lines", seed, i, n)
-				}
-			}
-			for _, k := range []string{"0", "1"} {
-				wantLeft(t, limiters[0], permitRule(max).Limit(key(k)), max)
-			}
-		})
-	}
-}
-
 // A call that can never be admitted waits for no permits, also where others wait
 // for those of its key.
 func TestLineOfNever(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		limit := waitingRule(3, time.Minute).Limit(key("k"))
 		never := (&runtime.Rule{Name: "never", Window: time.Minute}).Limit(nil)
@@ -267,10 +193,10 @@ func TestLineOfNever(t *testing.T) {
 		}
 		ask()
 		holding := taken(t, limiter, limit.WithCost(3))
-		go func() { settled(t, limiter, taken(t, limiter, limit), limit) }()
+		go func() { settled(t, limiter, taken(t, limiter, limit)) }()
 		synctest.Wait()
 		ask()
-		settled(t, limiter, holding, limit.WithCost(3))
+		settled(t, limiter, holding)
 		synctest.Wait()
 	})
 }
@@ -283,10 +209,8 @@ func TestPermitsOfOddLimits(t *testing.T) {
 		t.Helper()
 		d := taken(t, limiter, limit)
 		between()
-		settled(t, limiter, d, limit)
-		if n := limiter.InFlight()["permits"]; n != 0 {
-			t.Errorf("%d are held", n)
-		}
+		settled(t, limiter, d)
+		equal(t, "are held", limiter.Permits()["permits"], 0)
 	}
 	t.Run("key", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -326,7 +250,7 @@ func TestRefundOfInvalidKey(t *testing.T) {
 	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(runtime.NewKey().AddInvalid("none"))
 	for range 3 {
 		d := taken(t, limiter, limit)
-		refunded(t, limiter, d, limit)
+		refunded(t, limiter, d)
 	}
 }
 
@@ -337,9 +261,9 @@ func TestInFlightIsBounded(t *testing.T) {
 	limiter := inMemory()
 	for i := range 12_000 {
 		limit := (&runtime.Rule{Name: fmt.Sprint(i), Algorithm: runtime.Concurrency, Window: time.Minute, Max: 1}).Limit(nil)
-		settled(t, limiter, taken(t, limiter, limit), limit)
+		settled(t, limiter, taken(t, limiter, limit))
 	}
-	if n := len(limiter.InFlight()); n > 10_001 {
+	if n := len(limiter.Permits()); n > 10_001 {
 		t.Errorf("%d names", n)
 	}
 }
@@ -354,9 +278,8 @@ func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // A deadline that is over is no refusal, though the context has not said so yet.
 func TestLineOfLateContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		limiter := inMemory(runtime.WithDenied(func(_ context.Context, err error) error {
+	bubble(t, func(t *testing.T) {
+		limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
 			t.Errorf("refused by %v", err)
 			return err
 		}))
@@ -366,6 +289,6 @@ func TestLineOfLateContext(t *testing.T) {
 		if _, err := limiter.Take(ctx, limit); err != context.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
-		settled(t, limiter, holding, limit)
+		settled(t, limiter, holding)
 	})
 }

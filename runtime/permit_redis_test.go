@@ -23,7 +23,6 @@ const specials = 3
 // own: each returns as many as it has got.
 func TestPermitsOfSharedTrips(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client)
 	limit := permitRule(400).Limit(key("k"))
@@ -35,32 +34,28 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var calls []call
-		var wait sync.WaitGroup
 		held := int64(0)
-		for i := range 250 {
-			wait.Go(func() {
-				cost := int64(1)
-				if i%10 == 0 {
-					cost = 3
-				}
-				limit := limit.WithCost(cost)
-				d, err := limiter.Take(ctx, limit)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				calls, held = append(calls, call{d, limit, cost}), held+cost
-			})
-		}
-		wait.Wait()
+		concurrently(250, func(i int) {
+			cost := int64(1)
+			if i%10 == 0 {
+				cost = 3
+			}
+			limit := limit.WithCost(cost)
+			d, err := limiter.Take(t.Context(), limit)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			calls, held = append(calls, call{d, limit, cost}), held+cost
+		})
 		rand.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
 		for _, c := range calls {
-			if n := client.ZCard(ctx, "rate_limit:permits:k%permits").Val(); n != held+specials {
+			if n := client.ZCard(t.Context(), "rate_limit:permits:k%permits").Val(); n != held+specials {
 				t.Fatalf("%d members for %d permits", n, held)
 			}
-			settled(t, limiter, c.decision, c.limit)
+			settled(t, limiter, c.decision)
 			held -= c.cost
 		}
 		wantLeft(t, limiter, limit, 400)
@@ -71,7 +66,6 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 // charge or a renewal by a shorter window does not let it go sooner.
 func TestPermitExpiry(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	store := runtime.NewRedisStore(client, patient)
 	longer, shorter := *permitRule(9), *permitRule(9)
@@ -81,18 +75,18 @@ func TestPermitExpiry(t *testing.T) {
 	}
 	lives := func(least, most time.Duration) {
 		t.Helper()
-		if ttl := client.PTTL(ctx, "k").Val(); ttl < least || ttl > most {
+		if ttl := client.PTTL(t.Context(), "k").Val(); ttl < least || ttl > most {
 			t.Errorf("lives for %v, want from %v to %v", ttl, least, most)
 		}
 	}
 	calls := charge(&shorter)
 	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
-		ok(t, do(ctx, calls))
+		ok(t, do(t.Context(), calls))
 		lives(1, 2*time.Second)
 	}
-	ok(t, rawstore.On(store).Take(ctx, charge(&longer)))
+	ok(t, rawstore.On(store).Take(t.Context(), charge(&longer)))
 	for _, do := range []func(context.Context, []rawstore.Call) error{rawstore.On(store).Take, rawstore.On(store).Renew} {
-		ok(t, do(ctx, calls))
+		ok(t, do(t.Context(), calls))
 		lives(time.Hour-time.Minute, time.Hour+time.Second)
 	}
 }
@@ -101,13 +95,12 @@ func TestPermitExpiry(t *testing.T) {
 // one does in another.
 func TestPermitDenials(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	here, there := onRedis(client), onRedis(client)
 	limit := permitRule(1).Limit(key("k"))
 	denied := func(source runtime.Source) {
 		t.Helper()
-		if d, err := here.Take(ctx, limit); !errors.Is(err, runtime.ErrLimited) || source != 0 && d.Source != source {
+		if d, err := here.Take(t.Context(), limit); !errors.Is(err, runtime.ErrLimited) || source != 0 && d.Source != source {
 			t.Fatalf("got %+v, %v", d, err)
 		}
 	}
@@ -115,17 +108,17 @@ func TestPermitDenials(t *testing.T) {
 		d := taken(t, here, limit)
 		denied(runtime.SourceStore)
 		denied(0)
-		settled(t, here, d, limit)
+		settled(t, here, d)
 	}
 	d := taken(t, there, limit)
 	denied(runtime.SourceStore)
-	settled(t, there, d, limit)
+	settled(t, there, d)
 	returned := time.Now()
 	eventually(t, "the return is noticed", func() bool {
 		asked := time.Now()
-		d, err := here.Take(ctx, limit)
+		d, err := here.Take(t.Context(), limit)
 		if err == nil {
-			settled(t, here, d, limit)
+			settled(t, here, d)
 			return true
 		}
 		if d.Source == runtime.SourceRecalled && asked.Sub(returned) > time.Second {
@@ -153,7 +146,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	// Warm the script and the connection.
 	eventually(t, "the proxy is reached", func() bool {
 		d, err := limiter.Take(ctx, limit)
-		return err == nil && limiter.Settle(ctx, d, limit) == nil
+		return err == nil && limiter.Settle(ctx, d) == nil
 	})
 	near.Del(ctx, "rate_limit:permits:k%permits")
 
@@ -167,26 +160,23 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	near.Del(ctx, "rate_limit:permits:k%permits")
 	eventually(t, "redis is reached again", func() bool {
 		d, err := limiter.Take(ctx, limit)
-		return err == nil && limiter.Settle(ctx, d, limit) == nil
+		return err == nil && limiter.Settle(ctx, d) == nil
 	})
 	near.Del(ctx, "rate_limit:permits:k%permits")
 	proxy.Delay(20 * time.Millisecond)
 	given, cancel := context.WithCancel(ctx)
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if d, err := limiter.Take(given, limit); err == nil {
-		settled(t, limiter, d, limit)
+		settled(t, limiter, d)
 	}
 	eventually(t, "permits of a caller who has gone are returned", returns)
-	if got := limiter.InFlight()["permits"]; got != 0 {
-		t.Errorf("%d in flight", got)
-	}
+	equal(t, "in flight", limiter.Permits()["permits"], 0)
 }
 
 // Permits outlast a Redis that does not respond and one that has lost everything,
 // and are returned in the end.
 func TestPermitsThroughFaults(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
 	far := redis.NewClient(&redis.Options{Addr: proxy.Addr})
@@ -198,12 +188,12 @@ func TestPermitsThroughFaults(t *testing.T) {
 	limit := rule.Limit(key("k"))
 	const name = "rate_limit:permits:k%permits"
 	held := func(n int64) func() bool {
-		return func() bool { return near.ZCard(ctx, name).Val() == n+specials }
+		return func() bool { return near.ZCard(t.Context(), name).Val() == n+specials }
 	}
 	var all []runtime.Decision
 	for range 4 {
 		eventually(t, "a call is admitted", func() bool {
-			d, err := limiter.Take(ctx, limit)
+			d, err := limiter.Take(t.Context(), limit)
 			if err == nil {
 				all = append(all, d)
 			}
@@ -211,29 +201,27 @@ func TestPermitsThroughFaults(t *testing.T) {
 		})
 	}
 	for range 2 {
-		near.FlushAll(ctx)
+		near.FlushAll(t.Context())
 		eventually(t, "permits are written again", held(4))
 		proxy.Stall()
 		time.Sleep(rule.Window / 2)
 		proxy.Pass()
-		near.Del(ctx, name)
+		near.Del(t.Context(), name)
 		eventually(t, "permits are written again after a stall", held(4))
 	}
 	proxy.Stall()
 	for _, d := range all[:2] {
-		if err := limiter.Settle(ctx, d, limit); err == nil {
+		if err := limiter.Settle(t.Context(), d); err == nil {
 			t.Error("returned through a proxy that stalls")
 		}
 	}
 	proxy.Pass()
 	eventually(t, "two permits are returned again", held(2))
 	for _, d := range all[2:] {
-		_ = limiter.Settle(ctx, d, limit)
+		_ = limiter.Settle(t.Context(), d)
 	}
 	eventually(t, "all permits are returned", held(0))
-	if got := limiter.InFlight()["permits"]; got != 0 {
-		t.Errorf("%d in flight", got)
-	}
+	equal(t, "in flight", limiter.Permits()["permits"], 0)
 	_ = limiter.Close()
 }
 
@@ -248,9 +236,8 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	holder := onRedis(server.Client(t))
 	defer func() { _ = holder.Close() }()
 	d := taken(t, holder, rule.Limit(nil))
-	var count commands
 	client := server.Client(t)
-	client.AddHook(&count)
+	count := counting(client)
 	most := 0
 	for n := 0; n < tries && most <= int(wait/(60*time.Millisecond)); n++ {
 		other := onRedis(client)
@@ -262,5 +249,5 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	if most <= int(wait/(60*time.Millisecond)) {
 		t.Errorf("a call asked %d times in %v", most, wait)
 	}
-	settled(t, holder, d, rule.Limit(nil))
+	settled(t, holder, d)
 }

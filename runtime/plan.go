@@ -1,9 +1,11 @@
 package runtime
 
 import (
-	"hash/maphash"
+	"cmp"
 	"unsafe"
 
+	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
@@ -27,13 +29,13 @@ func (l *Limiter) planFor(limit *Limit, rule *Rule, max int64) (p *plan.Plan, er
 	if rule == nil {
 		return nil, rule.checkPrefix()
 	}
-	p = l.plan(rule, max)
+	p = l.plan(rule, max, limit.period)
 	if p.Err != nil || limit.cost < 0 {
 		return p, rule.check(max, limit.cost)
 	}
 	if p.Adapts && max > 0 {
 		max = l.scaled(limit.rule, p, max, limit.cost)
-		p = l.plan(rule, max)
+		p = l.plan(rule, max, limit.period)
 	}
 	if limit.cost > p.Most && limit.cost <= p.Capacity {
 		return p, rule.invalid(p.Numbers.CheckCost(max, limit.cost))
@@ -49,29 +51,20 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 	if o == nil || rule == nil {
 		return rule, max, true
 	}
-	e := o.effective(l, rule)
-	if e.keys != nil {
-		e = e.keys.ruleFor(e, &limit.key)
+	e := o.Of(rule)
+	if e.Keys() > 0 {
+		e = e.For(limit.key.bytes())
 	}
-	if e.max != ownMax {
-		max = e.max
+	if e.Max != override.Unset {
+		max = e.Max
 	}
-	return e.rule, max, !e.off
+	return e.Rule, max, !e.Off
 }
 
-// found returns the plan for a rule and a max that nothing changes, or nil if there is none
-// yet, or something may.
-func (l *Limiter) found(rule *Rule, max int64) *plan.Plan {
-	if l.overrides.Load() != nil || rule.Adaptive != nil {
-		return nil
-	}
-	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
-	return l.plans.Find(k, k.Hash())
-}
-
-// plan returns the plan for a rule with its overrides, and one max of it.
-func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
-	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max}
+// plan returns the plan for a rule with its overrides, one max of it, and a period if it is
+// not the rule's.
+func (l *Limiter) plan(rule *Rule, max int64, period *calendar.Period) *plan.Plan {
+	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max, Period: period}
 	p := l.plans.Find(k, k.Hash())
 	if p == nil {
 		p = l.compile(k)
@@ -84,8 +77,14 @@ func (l *Limiter) plan(rule *Rule, max int64) *plan.Plan {
 func (l *Limiter) compile(k plan.Key) *plan.Plan {
 	rule := (*Rule)(k.Rule)
 	p := &plan.Plan{Key: k, Declared: unsafe.Pointer(rule.declaration()), Numbers: rule.numbers(), Err: rule.check(k.Max, 1),
-		Adapts: rule.Adaptive != nil, Fail: l.policy(rule), NameHash: maphash.String(l.seed, rule.Name)}
+		Adapts: rule.Adaptive != nil, Fail: l.policy(rule)}
+	if k.Period != nil {
+		p.Numbers.Period = k.Period
+	}
 	p.Name, p.Start = rule.Name, rule.keyStart(l.namespace)
+	if store, may := l.store.(keeper); may {
+		store.keeps(rule)
+	}
 	return p.Complete(l.replicas)
 }
 
@@ -95,20 +94,9 @@ func ruleOf(p *plan.Plan) *Rule { return (*Rule)(p.Rule) }
 // policy returns the failure policy of a rule. A shadow limit refuses nobody, so
 // it never fails closed.
 func (l *Limiter) policy(r *Rule) plan.Policy {
-	policy := r.Fail
-	if policy == FailDefault {
-		policy = l.fail
+	policy := cmp.Or(r.Fail, l.fail, FailOpen)
+	if policy > FailLocal || policy == FailClosed && !r.Mode.Denies() {
+		policy = FailOpen
 	}
-	switch {
-	case policy == FailLocal:
-		return plan.Local
-	case policy == FailClosed && r.Mode.Denies():
-		return plan.Closed
-	}
-	return plan.Open
-}
-
-// policyOf returns a failure policy by its name for users.
-func policyOf(p plan.Policy) FailurePolicy {
-	return [...]FailurePolicy{plan.Open: FailOpen, plan.Closed: FailClosed, plan.Local: FailLocal}[p]
+	return plan.Policy(policy)
 }

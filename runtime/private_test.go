@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/override"
 )
@@ -41,6 +44,7 @@ type notes struct {
 	texts bytes.Buffer
 	lines int // texts that were noted
 	errs  []error
+	all   bool // every way of counting is used
 }
 
 func (w *notes) Write(p []byte) (int, error) {
@@ -84,25 +88,32 @@ type brokenText struct{}
 func (brokenText) MarshalText() ([]byte, error) { return nil, errors.New("cannot write " + caller) }
 
 // use calls all that a limiter does with limits, twice settling what was admitted
-// before something happened. If the store is one of Redis its keys are surveyed.
+// before something happened. If the store is one of Redis its keys are surveyed. The rules
+// are of three ways of counting, or of every one.
 func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happens func()) {
 	ctx := t.Context()
 	var limits []runtime.Limit
 	var taken []runtime.Decision
 	rules := serverRules(time.Minute, 3)
+	if !w.all {
+		maps.DeleteFunc(rules, func(name string, _ *runtime.Rule) bool {
+			return !slices.Contains([]string{"log zset", "fixed", "permits"}, name)
+		})
+	}
 	for name, rule := range rules {
 		rule.Name, rule.Prefix = name, "{x}"+name+":"
 		limit := rule.Limit(key(caller))
 		d, err := l.Take(ctx, limit)
 		w.note("take before", err)
+		fmt.Fprintf(w, "%+v, %+v\n", d, runtime.Outcome{Decision: d, Err: err})
 		limits, taken = append(limits, limit), append(taken, d)
 	}
 	happens()
 	for i, limit := range limits {
 		if i%2 == 0 {
-			w.note("settle", l.Settle(ctx, taken[i], limit.WithSettled(0)))
+			w.note("settle", l.Settle(ctx, taken[i], 0))
 		} else {
-			l.SettleLater(ctx, taken[i], limit.WithSettled(0))
+			l.SettleLater(ctx, taken[i], 0)
 		}
 		for range 4 {
 			_, err := l.Take(ctx, limit)
@@ -144,53 +155,13 @@ func (w *notes) find(t *testing.T, private ...string) {
 	if w.lines == 0 {
 		t.Error("nothing was noted")
 	}
+	asBytes := strings.Trim(fmt.Sprint([]byte(caller)), "[]") // how package fmt prints what is no text
 	for line := range strings.Lines(w.texts.String()) {
-		for _, p := range append(private, caller, address, "10.20.30.40") {
+		for _, p := range append(private, caller, asBytes, address, "10.20.30.40") {
 			if regexp.MustCompile(regexp.QuoteMeta(p) + `\b`).MatchString(line) {
 				t.Errorf("%q is in: %.600s", p, line)
 			}
 		}
-	}
-}
-
-// A failing hook has commands fail, or panic, once it is armed. A store sends commands in
-// goroutines of its own too.
-type failing struct {
-	err      error
-	panicked bool
-	armed    atomic.Bool
-}
-
-func (f *failing) fail(cmds ...redis.Cmder) error {
-	if !f.armed.Load() {
-		return nil
-	}
-	if f.panicked {
-		panic(f.err.Error())
-	}
-	for _, cmd := range cmds {
-		cmd.SetErr(f.err)
-	}
-	return f.err
-}
-
-func (f *failing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (f *failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if err := f.fail(cmd); err != nil {
-			return err
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (f *failing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if err := f.fail(cmds...); err != nil {
-			return err
-		}
-		return next(ctx, cmds)
 	}
 }
 
@@ -237,22 +208,33 @@ func TestNothingPrivateOfStores(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, panic %v", name, panicked), func(t *testing.T) {
 				t.Parallel()
 				var w notes
-				hook := &failing{err: err, panicked: panicked}
+				var armed atomic.Bool
 				client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: server.Addr}))
 				defer client.Close()
-				client.AddHook(hook)
+				client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+					switch {
+					case !armed.Load():
+						return send()
+					case panicked:
+						panic(err.Error())
+					}
+					return failing(cmds, err)
+				}))
 				redisStore := runtime.NewRedisStore(client)
 				l := w.limiter(redisStore, runtime.WithNamespace(t.Name()), closed)
 				var surveyed runtime.Store = redisStore
 				if panicked {
 					surveyed = nil // that is the caller's own affair
 				}
-				w.use(t, l, surveyed, func() { hook.armed.Store(true) })
+				w.use(t, l, surveyed, func() { armed.Store(true) })
 				w.find(t, "127.0.0.1", port)
 			})
 		}
 	}
+	secured := redistest.Start(t)
+	secured.ServeTLS(t)
 	for name, opts := range map[string]*redis.Options{
+		"distrusted":  {Addr: secured.Addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}},
 		"no host":     {Addr: "no-such-host.invalid:6379"},
 		"no TLS":      {Addr: server.Addr, TLSConfig: &tls.Config{ServerName: "secret.internal"}},
 		"no password": {Addr: server.Addr, Username: "ann", Password: "hunter2"},
@@ -286,7 +268,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	check := func(t *testing.T, client redis.UniversalClient, fails bool, classes ...runtime.ErrorClass) {
-		var w notes
+		w := notes{all: true}
 		store := runtime.NewRedisStore(client, patient, atOnce)
 		w.use(t, w.limiter(store, closed), store, func() {})
 		w.find(t)
@@ -303,7 +285,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 		t.Run("without "+command, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t, "--rename-command", command, "")
-			check(t, server.Client(t), true, runtime.ClassNoScript, runtime.ClassScript)
+			check(t, server.Client(t), true, runtime.ErrorClass(failure.NoScript), runtime.ErrorClass(failure.Script))
 		})
 	}
 	forbidden := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan"}
@@ -353,7 +335,7 @@ func testNothingPrivateOfCluster(t *testing.T, cluster *redistest.Cluster) {
 		w.use(t, l, store, func() {})
 		w.find(t)
 		for _, err := range w.errs {
-			if runtime.ClassOf(err) == runtime.ClassMoved {
+			if runtime.ClassOf(err) == runtime.ErrorClass(failure.Moved) {
 				moved++
 			}
 		}
@@ -402,7 +384,7 @@ func TestNothingPrivateOfFunctions(t *testing.T) {
 			}
 			l := w.limiter(runtime.NewMemoryStore(),
 				runtime.WithEnabled(func() bool { fail(); return false }),
-				runtime.WithDenied(func(context.Context, error) error { fail(); return nil }),
+				runtime.WithRefusalError(func(context.Context, error) error { fail(); return nil }),
 				runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { fail(); return runtime.Overrides{}, nil }), time.Hour),
 				observing(runtime.Observer{
 					KeyDenied: func(context.Context, runtime.KeyDeniedEvent) { fail() },
@@ -423,7 +405,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}
-	of := func(keys keys) runtime.OverrideSource { return fixed(one(runtime.Override{Keys: keys})) }
+	overriding := func(keys keys) runtime.OverrideSource { return fixed(one(runtime.Override{Keys: keys})) }
 	fails := func(err error) runtime.OverrideSource {
 		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return runtime.Overrides{}, err })
 	}
@@ -445,11 +427,11 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 		source runtime.OverrideSource
 		cause  string // is in the cause
 	}{
-		"max":            {of(keys{caller: maximum(-1)}), caller},
-		"pattern":        {of(keys{caller + "*x": {}}), caller},
-		"escape":         {of(keys{caller + "%41": {}}), caller},
-		"twice":          {of(keys{caller + "é": {}, caller + "%C3%A9": {}}), caller},
-		"does not fit":   {of(keys{caller: maximum(runtime.MaxCount)}), caller},
+		"max":            {overriding(keys{caller: maximum(-1)}), caller},
+		"pattern":        {overriding(keys{caller + "*x": {}}), caller},
+		"escape":         {overriding(keys{caller + "%41": {}}), caller},
+		"twice":          {overriding(keys{caller + "é": {}, caller + "%C3%A9": {}}), caller},
+		"does not fit":   {overriding(keys{caller: maximum(runtime.MaxCount)}), caller},
 		"dial":           {fails(&url.Error{Op: "Get", URL: "http://" + address + "/limits?key=" + caller, Err: context.DeadlineExceeded}), address},
 		"own":            {fails(errors.New("no limits of " + caller + " at " + address)), caller},
 		"redis":          {override.Redis(gone, "limits"), "127.0.0.1:1"},
@@ -469,14 +451,14 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var w notes
-			told := make(chan error, 10)
+			seen := make(chan error, 10)
 			l := w.limiter(runtime.NewMemoryStore(), runtime.WithOverrides(c.source, time.Hour),
-				observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev.Err }}))
+				observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev.Err }}))
 			_, err := l.Take(t.Context(), rule.Limit(key(caller)))
 			w.note("take", err)
-			rejected := <-told
+			rejected := <-seen
 			if rejected == nil { // before the rule was known
-				rejected = <-told
+				rejected = <-seen
 			}
 			ok(t, l.Close())
 			w.find(t, "127.0.0.1")

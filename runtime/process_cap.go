@@ -35,7 +35,7 @@ func WithProcessCap(r *Rule) Option {
 			r = &once
 		}
 		l.cap = &processCap{rule: r}
-		l.cap.counts.Memory = memstate.NewStore(1)
+		l.cap.counts.InProcess = memstate.NewStore(1)
 	}
 }
 
@@ -56,6 +56,8 @@ type paidCap struct {
 func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) error {
 	p, on, err := l.planOfCap()
 	switch {
+	case l.cap.rule.Reserve > 0:
+		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out", ErrInvalidLimit, l.cap.rule.Name)
 	case l.cap.rule.Algorithm == Concurrency:
 		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, l.cap.rule.Name, l.cap.rule.Algorithm)
 	case !on:
@@ -87,7 +89,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 
 // planOfCap returns the plan for the cap that is in force, as planOf does.
 func (l *Limiter) planOfCap() (p *plan.Plan, on bool, err error) {
-	if p = l.found(l.cap.rule, l.cap.rule.Max); p == nil || p.Err != nil {
+	if p = l.found(l.cap.rule, l.cap.rule.Max, nil); p == nil || p.Err != nil {
 		limit := l.cap.rule.Limit(nil)
 		return l.planOf(&limit)
 	}
@@ -99,6 +101,6 @@ func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
 		back.At, back.Mark = paid.at, paid.mark
-		c.counts.Memory.Map.Settle(c.counts.Memory.Time(clock.Now()), &back)
+		c.counts.InProcess.Map.Settle(c.counts.InProcess.Time(clock.Now()), &back)
 	}
 }

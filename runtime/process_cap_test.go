@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,9 +128,7 @@ func TestProcessCapCountsEveryCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer test.limiter.Close()
-			if got := passing(t, test.limiter, test.limit, 2); got != 2 {
-				t.Errorf("%d of 2 let through", got)
-			}
+			equal(t, "of 2 let through", passing(t, test.limiter, test.limit, 2), 2)
 			got := 0
 			for _, out := range test.limiter.TakeEach(context.Background(), test.limit, test.limit, test.limit) {
 				if out.Err == nil {
@@ -201,20 +197,18 @@ func TestProcessCapChanged(t *testing.T) {
 // A cap of a queue's rule does not wait, and a refund is of the call's own
 // limits.
 func TestProcessCapOfQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory(runtime.WithProcessCap(&runtime.Rule{
 			Name: "process", Window: time.Minute, Max: 4, Algorithm: runtime.LeakyBucket, Wait: time.Hour,
 		}))
 		begin, got := time.Now(), 0
 		for range 10 {
 			limit := wide.Limit(nil)
-			d, err := limiter.Take(ctx, limit)
+			d, err := limiter.Take(t.Context(), limit)
 			if err == nil {
 				got++
 			}
-			refunded(t, limiter, d, limit)
+			refunded(t, limiter, d)
 		}
 		if took := time.Since(begin); took != 0 || got != 4 {
 			t.Errorf("%d let through after %v, want 4 at once", got, took)
@@ -237,46 +231,11 @@ func TestProcessCapBesideNever(t *testing.T) {
 	}
 }
 
+// Nil is no cap, and permits, which nothing would return, cannot be one.
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
-	limiter := inMemory(runtime.WithProcessCap(nil))
-	wantPassing(t, limiter, wide.Limit(nil), 10, 10)
-}
-
-// No more than the cap are ever let through, and each of them is, however many
-// come and go at a time.
-func TestProcessCapRace(t *testing.T) {
-	t.Parallel()
-	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
-		rule := &runtime.Rule{Name: "process", Window: 24 * time.Hour, Max: 1000, Algorithm: algorithm}
-		limiter := inMemory(runtime.WithProcessCap(rule))
-		var passed atomic.Int64
-		var calls sync.WaitGroup
-		for worker := range int64(8) {
-			calls.Go(func() {
-				for i := range int64(400) {
-					if _, err := limiter.Take(context.Background(), wide.Limit(runtime.NewKey().AddInt(i))); err == nil {
-						passed.Add(1)
-					}
-					limit := narrow.Limit(runtime.NewKey().AddInt(worker))
-					for _, out := range limiter.TakeEach(context.Background(), limit, limit) {
-						if out.Err == nil {
-							passed.Add(1)
-						}
-					}
-				}
-			})
-		}
-		calls.Wait()
-		// A call that was denied elsewhere may have kept one out for a moment,
-		// but its charge is back.
-		for range 1001 - passed.Load() {
-			if _, err := limiter.Take(context.Background(), wide.Limit(nil)); err == nil {
-				passed.Add(1)
-			}
-		}
-		if passed.Load() != 1000 {
-			t.Errorf("%v: %d let through, want 1000", algorithm, passed.Load())
-		}
+	wantPassing(t, inMemory(runtime.WithProcessCap(nil)), wide.Limit(nil), 10, 10)
+	if _, err := inMemory(runtime.WithProcessCap(permitRule(1))).Take(t.Context(), wide.Limit(nil)); !errors.Is(err, runtime.ErrInvalidLimit) {
+		t.Errorf("a cap of permits: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 package runtime
 
 import (
-	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -10,9 +10,11 @@ import (
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/server"
-	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 const (
@@ -30,9 +32,9 @@ const (
 //
 // On a cluster the keys of one call may lie in different slots, which no script
 // can span. Then each part of the call is charged by a script of its own, all at
-// the same time, and given back if another part has no room. Another caller may
-// be denied by a part that is given back a moment later, and a [Rule.Block] then
-// blocks it; and a turn in a line is not given back once somebody is behind it.
+// the same time, and refunded if another part has no room. Another caller may
+// be denied by a part that is refunded a moment later, and a [Rule.Block] then
+// blocks it; and a turn in a line is not refunded once somebody is behind it.
 // Nobody is admitted too much. If the process dies in that moment, or Redis does not
 // answer, the part stays charged until it leaves the window. A hash tag in the prefix,
 // such as {orders}:, puts all keys of a rule in one slot, and so in one script.
@@ -44,7 +46,7 @@ const (
 // its first key, and limits would not hold. So the first batch that several keys
 // share has a store on a client of a single server check that, by some keys of
 // its own that expire within seconds. If it is such a proxy the store decides
-// nothing any more: its errors are of [ClassSharded], and failure policies hold.
+// nothing any more: its errors are of [ErrorClass(failure.Sharded)], and failure policies hold.
 //
 // With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller
 // that is alone may send its call in its own goroutine, which is quicker. It
@@ -52,13 +54,15 @@ const (
 // timeout. Other callers see a deadline in time, and a cancellation within 5 ms
 // of their arrival, or at once later on.
 type RedisStore struct {
-	client    redis.UniversalClient
+	decider
+	client    rediswire.Client
 	cfg       batch.Config
 	router    *route.Router
 	watch     *server.MemoryWatch // nil: nobody watches Redis's memory
 	sharding  *server.Sharding    // nil: there are several servers
+	keeping   server.Keeping
 	failures  [failure.Classes]atomic.Int64
-	listeners listeners // the limiters on the store
+	listeners report.Group[*events] // the limiters on the store
 }
 
 // A RedisOption configures a [RedisStore].
@@ -78,11 +82,11 @@ func WithTimeout(d time.Duration) RedisOption {
 
 // WithDenialMemory sets for how long the store trusts a denial: until its
 // RetryAfter is over, but for no longer than d, the store denies equal calls on
-// the key by itself. Then one call asks Redis again, and the others go by the
-// denial until that is answered. So for d, and one more answer, the store may
+// the key by itself. Then one call asks Redis again, and the others are denied
+// until that is answered. So for d, and one more answer, the store may
 // miss that another process has reset the key or refunded a charge; its own
 // resets and refunds, and a raised max, it sees at once. On a cluster or ring, where
-// what denied a call may be given back in a moment, d is 50 ms at most. While Redis does not
+// what denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not
 // respond a denial holds until its RetryAfter is over, whatever the failure
 // policy. The default is [DefaultDenialMemory]; with 0 Redis is asked about
 // every call.
@@ -98,45 +102,65 @@ func WithDenialMemory(d time.Duration) RedisOption {
 // takes a client that is no [redis.ClusterClient] or [redis.Ring] for one of a
 // single server, so a cluster's must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
+	return NewRedisStoreOver(goredis.New(client), opts...)
+}
+
+// NewRedisStoreOver returns a store on a client that is not go-redis. It is for modules
+// that bring one. Programs call their functions.
+func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
 	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.cfg.Changed = func(node string, open bool) {
-		if e := s.listeners.Load(); e != nil {
-			e.breaker(node, open)
-		}
-	}
-	s.cfg.SteppedBack = func(node string, by time.Duration) {
-		if e := s.listeners.Load(); e != nil {
-			e.steppedBack(node, by)
-		}
-	}
+	s.cfg.Changed = func(node string, open bool) { s.heard().breaker(node, open) }
+	s.cfg.SteppedBack = func(node string, by time.Duration) { s.heard().log.SteppedBack(node, by) }
 	s.cfg.Kept = func(err error) { s.router.Count(err, 1) }
-	s.cfg.Panicked = func(value any) {
-		if e := s.listeners.Load(); e != nil {
-			e.panicked("redis client", value)
-		}
-	}
+	s.cfg.Panicked = func(value any) { s.heard().panicked("redis client", value) }
+	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked
 	if checkSharding {
 		s.sharding = newShardingCheck(s)
 	}
 	s.router = route.New(client, &s.cfg)
-	s.router.Refuses = func() error {
-		if s.sharding.Found() {
-			return server.ErrSharded
-		}
-		return nil
-	}
+	s.decider = s.router
+	s.router.Sharding = s.sharding
 	s.router.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	return s
 }
 
+// checkSharding has new stores check for sharding.
+var checkSharding = true
+
+// shardingAgain is the time after which a check for sharding that was not conclusive is
+// made again.
+const shardingAgain = time.Second
+
+// newShardingCheck returns the check of a store, which begins when a batch is
+// shared; or nil, if the client itself knows several servers.
+func newShardingCheck(s *RedisStore) *server.Sharding {
+	if _, several := s.client.(rediswire.Cluster); several {
+		return nil
+	}
+	check := &server.Sharding{
+		Client:  s.client,
+		Library: &s.cfg.Library,
+		Again:   shardingAgain,
+		Sharded: func() { s.heard().log.Tell(report.Sharded, 0) },
+		Unknown: func(err error) {
+			s.heard().log.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+		},
+		Panicked: func(value any) { s.cfg.Panicked(value) },
+	}
+	s.cfg.Shared = check.Begin
+	return check
+}
+
 // attach makes the store report to e what happens, from then on.
 func (s *RedisStore) attach(e *events) {
-	if s.listeners.add(e) {
-		advise(s.client, e)
+	if s.listeners.Add(e, joined) {
+		if set, now := s.client.Advice(); set != "" {
+			e.log.Tell(report.ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
+		}
 	}
 	if s.watch != nil {
 		s.watch.Begin()
@@ -144,10 +168,13 @@ func (s *RedisStore) attach(e *events) {
 }
 
 // detach ends what attach began.
-func (s *RedisStore) detach(e *events) { s.listeners.remove(e) }
+func (s *RedisStore) detach(e *events) { s.listeners.Remove(e, joined) }
 
-// Close ends what the store has started, the watch of [WithMemoryWatch], a check
-// whether keys are sharded and a look for nodes that have left, and returns when they have ended: at once, or
+// heard returns events that reach the limiters on the store.
+func (s *RedisStore) heard() *events { return s.listeners.All(nobody) }
+
+// Close ends what the store has started, the watch of [WithMemoryWatch], checks
+// whether keys are sharded and counts kept, and a look for nodes that have left, and returns when they have ended: at once, or
 // when they have given up on a Redis that does not respond, which takes a second
 // or two, and longer on a cluster whose client waits longer. Calls are decided as
 // before; the client stays open.
@@ -156,6 +183,7 @@ func (s *RedisStore) Close() error {
 		s.watch.Close()
 	}
 	s.router.Close()
+	s.keeping.Close()
 	if s.sharding != nil {
 		s.sharding.Close()
 	}
@@ -170,38 +198,8 @@ type recaller interface{ denials() *denials.Memory }
 
 func (s *RedisStore) denials() *denials.Memory { return s.cfg.Denials }
 
-// Take implements [Store]. The limiter on the store has asked its memory of denials.
-func (s *RedisStore) Take(ctx context.Context, calls []terms.Call) error {
-	return s.router.Take(ctx, calls)
-}
-
-// Peek implements [Store].
-func (s *RedisStore) Peek(ctx context.Context, calls []terms.Call) error {
-	return s.router.Peek(ctx, calls)
-}
-
-// Settle implements [Store].
-func (s *RedisStore) Settle(ctx context.Context, charges []terms.Charge) error {
-	return s.router.Settle(ctx, charges)
-}
-
-// Renew implements [Store].
-func (s *RedisStore) Renew(ctx context.Context, calls []terms.Call) error {
-	return s.router.Renew(ctx, calls)
-}
-
-// Hold implements [Store].
-func (s *RedisStore) Hold(ctx context.Context, charges []terms.Charge) error {
-	return s.router.Hold(ctx, charges)
-}
-
-// Reset implements [Store].
-func (s *RedisStore) Reset(ctx context.Context, charges []terms.Charge) error {
-	return s.router.Reset(ctx, charges)
-}
-
 // Failures returns how many calls the store has not decided, and how many charges it
-// has not settled or given back, since it was made, by error class. Classes without any
+// has not settled or refunded, since it was made, by error class. Classes without any
 // are left out.
 func (s *RedisStore) Failures() map[ErrorClass]int64 {
 	counts := make(map[ErrorClass]int64)

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,30 +18,25 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// executed returns how often scripts executed each of their commands during do, and
-// how many arguments the scripts had.
-func executed(t *testing.T, client *redis.Client, args *argumentCount, do func()) (calls map[string]int, arguments int) {
+// executed returns how often scripts executed each of their commands during do.
+func executed(t *testing.T, client *redis.Client, do func()) map[string]int {
 	t.Helper()
-	ok(t, client.ConfigResetStat(t.Context()).Err())
-	args.n = 0
-	do()
-	calls, known := map[string]int{}, rights(t) // the client has commands of its own
-	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(client.Info(t.Context(), "commandstats").Val(), -1) {
-		if slices.Contains(known, "+"+m[1]) {
-			calls[m[1]], _ = strconv.Atoi(m[2])
-		}
-	}
-	return calls, args.n
+	known := rights(t)
+	calls := commandsOf(t, client, do)
+	maps.DeleteFunc(calls, func(name string, _ int) bool { return !slices.Contains(known, "+"+name) }) // the client's own
+	return calls
 }
 
-// An argumentCount counts the arguments of what a client sends.
-type argumentCount struct{ n int }
-
-func (c *argumentCount) process(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-	if cmd.Name() == "evalsha" {
-		c.n += len(cmd.Args())
+// commandsOf returns how often Redis executed each command during do.
+func commandsOf(t testing.TB, client *redis.Client, do func()) map[string]int {
+	t.Helper()
+	ok(t, client.ConfigResetStat(t.Context()).Err())
+	do()
+	calls := map[string]int{}
+	for _, m := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(client.Info(t.Context(), "commandstats").Val(), -1) {
+		calls[m[1]], _ = strconv.Atoi(m[2])
 	}
-	return next(ctx, cmd)
+	return calls
 }
 
 // writes are the commands of the scripts that write.
@@ -50,10 +46,14 @@ var writes = []string{"zadd", "zrem", "zremrangebyrank", "append", "set", "setra
 // and to cost callers who are not blocked neither a command nor an argument.
 func TestBlockWrites(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
-	args := new(argumentCount)
-	client.AddHook(hook(args.process))
+	args := 0 // of scripts
+	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+		if cmds[0].Name() == "evalsha" {
+			args += len(cmds[0].Args())
+		}
+		return send()
+	}))
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	limiter := runtime.New(store, quiet, closed)
 	for name, plain := range blockingRules(1000*time.Hour, 10) {
@@ -61,7 +61,7 @@ func TestBlockWrites(t *testing.T) {
 		blocking.Prefix, blocking.Block = "b:"+plain.Prefix, 2000*time.Hour // the key must live longer for it
 		take := func(rule *runtime.Rule, cost int64, admitted bool) func() {
 			return func() {
-				d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost))
+				d, err := limiter.Take(t.Context(), rule.Limit(nil).WithCost(cost))
 				if (err == nil) != admitted || err != nil && d.Blocked != (rule.Block > 0) {
 					t.Errorf("%s: cost %d: got %+v, %v", name, cost, d, err)
 				}
@@ -71,9 +71,12 @@ func TestBlockWrites(t *testing.T) {
 			take(plain, 2, true)()
 			take(&blocking, 2, true)()
 		}
-		without, least := executed(t, client, args, take(plain, 1, true))
-		with, most := executed(t, client, args, take(&blocking, 1, true))
-		if diff := cmp.Diff(comparable(without), comparable(with)); diff != "" || most != least {
+		args = 0
+		without := executed(t, client, take(plain, 1, true))
+		least := args
+		with := executed(t, client, take(&blocking, 1, true))
+		most := args - least
+		if diff := cmp.Diff(withoutStretches(without), withoutStretches(with)); diff != "" || most != least {
 			t.Errorf("%s: %d arguments, %d without a block; commands of an admitted call (-without +with):\n%s", name, most, least, diff)
 		}
 		written := func(calls map[string]int) (names []string) {
@@ -85,28 +88,28 @@ func TestBlockWrites(t *testing.T) {
 			return names
 		}
 		// The write itself, and the expiry.
-		if first, _ := executed(t, client, args, take(&blocking, 6, false)); len(written(first)) != 2 || !slices.Contains(written(first), "pexpire") {
+		if first := executed(t, client, take(&blocking, 6, false)); len(written(first)) != 2 || !slices.Contains(written(first), "pexpire") {
 			t.Errorf("%s: the denial that blocks writes by %v", name, written(first))
 		}
-		state := client.Dump(ctx, onlyKey(t, client, blocking.Prefix)).Val()
+		state := client.Dump(t.Context(), onlyKey(t, client, blocking.Prefix)).Val()
 		for _, cost := range []int64{6, 1, 10} {
-			if next, _ := executed(t, client, args, take(&blocking, cost, false)); len(written(next)) > 0 {
+			if next := executed(t, client, take(&blocking, cost, false)); len(written(next)) > 0 {
 				t.Errorf("%s: a blocked call writes by %v", name, written(next))
 			}
 		}
-		if d, err := limiter.Peek(ctx, blocking.Limit(nil)); err != nil || !d.Blocked {
+		if d, err := limiter.Peek(t.Context(), blocking.Limit(nil)); err != nil || !d.Blocked {
 			t.Errorf("%s: peek: got %+v, %v", name, d, err)
 		}
-		if state == "" || state != client.Dump(ctx, onlyKey(t, client, blocking.Prefix)).Val() {
+		if state == "" || state != client.Dump(t.Context(), onlyKey(t, client, blocking.Prefix)).Val() {
 			t.Errorf("%s: blocked calls have changed the key", name)
 		}
-		client.FlushDB(ctx)
+		client.FlushDB(t.Context())
 	}
 }
 
-// comparable leaves out commands that a log needs at the start of a stretch of time
+// withoutStretches leaves out commands that a log needs at the start of a stretch of time
 // only.
-func comparable(calls map[string]int) map[string]int {
+func withoutStretches(calls map[string]int) map[string]int {
 	for _, name := range []string{"pexpire", "zcard"} {
 		delete(calls, name)
 	}
@@ -116,7 +119,6 @@ func comparable(calls map[string]int) map[string]int {
 // TestBlockExpiry wants a key to live until its block is over, and not for ever.
 func TestBlockExpiry(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client, atOnce)
 	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
@@ -127,19 +129,19 @@ func TestBlockExpiry(t *testing.T) {
 			lives := func(when string) {
 				t.Helper()
 				rest := blockedBy(t, limiter, limit).RetryAfter
-				whole, err := limiter.Peek(ctx, limit)
-				ttl := client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val()
+				whole, err := limiter.Peek(t.Context(), limit)
+				ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val()
 				if err != nil || ttl < rest-time.Second || ttl > max(rest, whole.ResetAfter)+2*time.Second {
 					t.Errorf("%s, %s: expires in %v, want %v or a little more", name, when, ttl, max(rest, whole.ResetAfter))
 				}
 			}
 			lives("begun")
 			lives("tried again")
-			client.Persist(ctx, onlyKey(t, client, rule.Prefix))
+			client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
 			lives("without an expiry")
-			client.Expire(ctx, onlyKey(t, client, rule.Prefix), 30*time.Second)
+			client.Expire(t.Context(), onlyKey(t, client, rule.Prefix), 30*time.Second)
 			lives("with one that is too early")
-			ok(t, limiter.Reset(ctx, limit))
+			ok(t, limiter.Reset(t.Context(), limit))
 		}
 	}
 }
@@ -147,7 +149,6 @@ func TestBlockExpiry(t *testing.T) {
 // TestBlockWithoutMemory wants a Redis that refuses writes to deny all the same.
 func TestBlockWithoutMemory(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client, atOnce)
 	rules := blockingRules(1000*time.Hour, 10)
@@ -160,17 +161,17 @@ func TestBlockWithoutMemory(t *testing.T) {
 		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
 		for name, rule := range rules {
 			for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {other.Limit(nil), rule.Limit(nil)}} {
-				d, err := limiter.Take(ctx, limits...)
+				d, err := limiter.Take(t.Context(), limits...)
 				if !errors.Is(err, runtime.ErrLimited) || d.Blocked != blocked || d.RetryAfter <= 0 || d.Rule != rule.Name {
 					t.Errorf("%s: got %+v, %v, want a denial, blocked %v", name, d, err, blocked)
 				}
 			}
 		}
 	}
-	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
-	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
+	client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
+	ok(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	denied(false)
-	ok(t, client.ConfigSet(ctx, "maxmemory", "0").Err())
+	ok(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	denied(true)
 }
 
@@ -178,7 +179,6 @@ func TestBlockWithoutMemory(t *testing.T) {
 // there is no room for it, and nowhere else: what is charged and given back
 // blocks nobody.
 func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
-	ctx := t.Context()
 	rules := tripleRule(t, cluster, "block:")
 	for _, rule := range rules {
 		rule.Block = time.Hour // the tag at the end changes the slots
@@ -196,13 +196,13 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 		}
 	}
 	for i, blocked := range []bool{false, true, false} {
-		d, err := limiter.Peek(ctx, rules[i].Limit(key("k")))
+		d, err := limiter.Peek(t.Context(), rules[i].Limit(key("k")))
 		if err != nil || d.Blocked != blocked || !blocked && d.Remaining != 10 {
 			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
 		}
 	}
-	ok(t, limiter.Reset(ctx, rules[1].Limit(key("k"))))
-	if _, err := limiter.Take(ctx, all...); err != nil {
+	ok(t, limiter.Reset(t.Context(), rules[1].Limit(key("k"))))
+	if _, err := limiter.Take(t.Context(), all...); err != nil {
 		t.Errorf("after a reset: %v", err)
 	}
 }

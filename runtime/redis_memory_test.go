@@ -25,7 +25,6 @@ func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
 
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client, atOnce)
 	for name, rule := range serverRules(10*time.Second, 1000) {
@@ -43,14 +42,14 @@ func TestExpiry(t *testing.T) {
 		}
 		expires := func(when string) {
 			t.Helper()
-			ttl := client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val()
+			ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val()
 			if ttl <= 0 || ttl > longest {
 				t.Fatalf("%s, %s: expires in %v, want at most %v", name, when, ttl, longest)
 			}
 		}
 		take := func(cost int64, admitted bool) {
 			t.Helper()
-			if _, err := limiter.Take(ctx, limit.WithCost(cost)); (err == nil) != admitted || !admitted && !errors.Is(err, runtime.ErrLimited) {
+			if _, err := limiter.Take(t.Context(), limit.WithCost(cost)); (err == nil) != admitted || !admitted && !errors.Is(err, runtime.ErrLimited) {
 				t.Errorf("%s: cost %d: %v, want admitted %v", name, cost, err, admitted)
 			}
 		}
@@ -60,18 +59,18 @@ func TestExpiry(t *testing.T) {
 		expires("admitted again")
 		take(most, false)
 		expires("denied")
-		client.Persist(ctx, onlyKey(t, client, rule.Prefix))
+		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
 		take(some, true)
 		// A log may leave its expiry alone for up to 0.8 seconds.
 		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) &&
-			client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val() < 0; time.Sleep(20 * time.Millisecond) {
+			client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() < 0; time.Sleep(20 * time.Millisecond) {
 			take(1, true)
 		}
 		expires("healed by an admitted call")
-		client.Persist(ctx, onlyKey(t, client, rule.Prefix))
+		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
 		take(most, false)
 		expires("healed by a denied call")
-		if ttl := client.PTTL(ctx, onlyKey(t, client, rule.Prefix)).Val(); ttl < 2*time.Second {
+		if ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val(); ttl < 2*time.Second {
 			t.Errorf("%s: healed to expire in %v, long before its events have left", name, ttl)
 		}
 	}
@@ -135,7 +134,6 @@ func TestOutOfMemory(t *testing.T) {
 // what the key takes with the first one.
 func TestBytesPerEvent(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client)
 	for _, test := range []struct {
@@ -162,10 +160,8 @@ func TestBytesPerEvent(t *testing.T) {
 		rule.Window, rule.Max, rule.Prefix = time.Hour, int64(test.events)+1, test.name+":"
 		used := func() int64 {
 			// 0: look at every element, not at a sample.
-			n, err := client.MemoryUsage(ctx, onlyKey(t, client, rule.Prefix), 0).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			n, err := client.MemoryUsage(t.Context(), onlyKey(t, client, rule.Prefix), 0).Result()
+			ok(t, err)
 			return n
 		}
 		taken(t, limiter, rule.Limit(nil))
@@ -175,7 +171,7 @@ func TestBytesPerEvent(t *testing.T) {
 			limits[i] = rule.Limit(nil).WithCost(test.cost)
 		}
 		for batch := range slices.Chunk(limits, 100) {
-			for _, o := range limiter.TakeEach(ctx, batch...) {
+			for _, o := range limiter.TakeEach(t.Context(), batch...) {
 				if o.Err != nil {
 					t.Fatal(o.Err)
 				}
@@ -184,7 +180,7 @@ func TestBytesPerEvent(t *testing.T) {
 		events := 1 + len(limits)*int(test.cost)
 		perEvent := float64(used()-empty) / float64(events-1)
 		t.Logf("%-16s %6d events: %6.2f bytes an event, %5d in all, %s", test.name, events, perEvent, used(),
-			client.ObjectEncoding(ctx, onlyKey(t, client, rule.Prefix)).Val())
+			client.ObjectEncoding(t.Context(), onlyKey(t, client, rule.Prefix)).Val())
 		if test.most > 0 && perEvent > test.most {
 			t.Errorf("%s: %.1f bytes an event, want at most %v", test.name, perEvent, test.most)
 		}

@@ -1,12 +1,12 @@
 package runtime
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/server"
 )
 
@@ -27,7 +27,8 @@ const (
 // [DefaultMemoryShare], an interval of 0 for [DefaultMemoryInterval].
 //
 // A Redis that is at its maxmemory refuses calls, [ClassOOM], or drops keys and
-// with them counts, as its maxmemory-policy says.
+// with them counts, as its maxmemory-policy says. The log has a warning when it begins to
+// drop keys, of whichever program.
 func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	if share <= 0 {
 		share = DefaultMemoryShare
@@ -43,90 +44,38 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 
 // A memoryReport tells the limiters on a store of its Redis's memory.
 type memoryReport struct {
-	store       *RedisStore
-	share       float64
-	high, blind bool // as last logged: short of memory, and without a reading
+	store *RedisStore
+	share float64
+	told  report.MemoryLines
 }
 
 // hear reports a reading. Calls report a Redis that does not respond.
-func (r *memoryReport) hear(use server.Memory, err error) {
-	e := r.store.listeners.Load()
+func (r *memoryReport) hear(use server.Reading, err error) {
+	e := r.store.heard()
 	if err != nil {
-		if class := ClassOf(err); !r.blind && (class == ClassAuth || class == ClassOther) {
-			e.warn("redis does not say how much memory it uses", slog.Any("error", private.Hide(err)))
-			r.blind = true
+		if class := ClassOf(err); class == ClassAuth || class == ClassOther {
+			r.told.Unknown(e.log, err)
 		}
 		return
 	}
-	r.blind = false
-	high := use.Share() > r.share
-	if high != r.high {
-		level, msg := slog.LevelInfo, "redis has memory again"
-		if high {
-			level, msg = slog.LevelWarn, "redis is short of memory"
-		}
-		e.log.Write(level, msg, 0, slog.Int64("used", use.Used), slog.Int64("max", use.Limit()))
-		r.high = high
-	}
-	e.memory(MemoryEvent{Used: use.Used, Max: use.Limit(), High: high})
+	ev := MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > r.share, Evicted: use.Evicted}
+	r.told.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
+	e.memory(ev)
 }
 
-// checkSharding has new stores check for sharding.
-var checkSharding = true
+// A keeper is a store that may lose what it counts.
+type keeper interface{ keeps(*Rule) }
 
-// shardingAgain is the time after which a check for sharding that was not conclusive is
-// made again.
-const shardingAgain = time.Second
-
-// newShardingCheck returns the check of a store, which begins when a batch is
-// shared; or nil, if the client itself knows several servers.
-func newShardingCheck(s *RedisStore) *server.Sharding {
-	if !server.Shards(s.client) {
-		return nil
-	}
-	write := func(level slog.Level, msg string, attrs ...slog.Attr) {
-		if e := s.listeners.Load(); e != nil {
-			e.log.Write(level, msg, 0, attrs...)
-		}
-	}
-	check := &server.Sharding{
-		Client:  s.client,
-		Library: &s.cfg.Library,
-		Again:   shardingAgain,
-		Sharded: func() {
-			write(slog.LevelError, "keys are sharded by a proxy: calls of a batch are counted on the wrong server, limits do not hold; "+
-				"connect to the servers directly, or with a redis.Ring or redis.ClusterClient")
-		},
-		Unknown: func(err error) {
-			write(slog.LevelDebug, "it is not known whether a proxy shards keys", slog.Any("error", err))
-		},
-		Panicked: func(value any) { s.cfg.Panicked(value) },
-	}
-	s.cfg.Shared = check.Begin
-	return check
-}
-
-// longestRead is the read timeout above which connections to a Redis that does
-// not answer are held for too long: go-redis's default.
-const longestRead = 5 * time.Second
-
-// advise warns of options of the client with which the store cannot keep its
-// promises: if no read ever ends, a few batches to a Redis that went away without
-// closing its connections keep all others from finding out that it is back.
-func advise(client redis.UniversalClient, e *events) {
-	contexts, read, known := server.Options(client)
-	if !known || contexts || read > 0 && read <= longestRead {
+// keeps has the store look once whether its servers keep counts, and warn if they may not, as
+// soon as it counts for a day or longer.
+func (s *RedisStore) keeps(r *Rule) {
+	if r.Period == NoPeriod && r.Window < 24*time.Hour {
 		return
 	}
-	e.warn("limits may stay off long after Redis was away: the client waits too long for an answer; "+
-		"set its ContextTimeoutEnabled to true, or ReadTimeout to 5s or less, or use runtime.TuneRedis",
-		slog.Duration("read_timeout", max(read, 0)))
+	s.keeping.Begin(func(risk server.Risk) {
+		s.heard().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+	})
 }
-
-// tunedTimeout is what TuneRedis sets the client's own timeouts to. They hold
-// for what does not know of a call's time: a dial that goes on in the
-// background, and a cluster client that asks for the topology.
-const tunedTimeout = 500 * time.Millisecond
 
 // TuneRedis sets the options of a Redis client that a limiter is better off
 // with and returns o, for a client that it has to itself or shares with commands
@@ -151,27 +100,6 @@ const tunedTimeout = 500 * time.Millisecond
 // force again sooner after a fault, and [ClassOf] tells a refused port from a
 // slow answer.
 func TuneRedis[O redis.Options | redis.ClusterOptions | redis.FailoverOptions | redis.UniversalOptions](o *O) *O {
-	switch o := any(o).(type) {
-	case *redis.Options:
-		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
-	case *redis.ClusterOptions:
-		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
-	case *redis.FailoverOptions:
-		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
-	case *redis.UniversalOptions:
-		tune(&o.ContextTimeoutEnabled, &o.DialerRetries, &o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout)
-	}
+	goredis.Tune(o)
 	return o
-}
-
-func tune(contexts *bool, dials *int, timeouts ...*time.Duration) {
-	*contexts = true
-	if *dials == 0 {
-		*dials = 1
-	}
-	for _, timeout := range timeouts {
-		if *timeout == 0 {
-			*timeout = tunedTimeout
-		}
-	}
 }

@@ -24,7 +24,6 @@ import (
 // what is wrong with one must not touch those after it.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range serverRules(time.Hour, 5) {
@@ -38,7 +37,7 @@ func TestRuns(t *testing.T) {
 			one := func(rule *runtime.Rule, key string, cost int64) rawstore.Call {
 				return rawstore.Call{Charges: []rawstore.Charge{charge(rule, key, cost)}}
 			}
-			client.SAdd(ctx, prefix+"foreign", "somebody else's")
+			client.SAdd(t.Context(), prefix+"foreign", "somebody else's")
 			calls := []rawstore.Call{
 				one(rule, "a", 1), one(rule, "b", 1), one(rule, "foreign", 1), one(rule, "c", 1), one(rule, "a", 1),
 				one(&shorter, "d", 1), one(&shorter, "e", 1), one(&shorter, "e", 2),
@@ -46,7 +45,7 @@ func TestRuns(t *testing.T) {
 				one(&shorter, "g", 1), one(rule, "f", 1), one(&shorter, "foreign", 1), one(&shorter, "h", 1),
 			}
 			left := []int64{4, 4, -1, 4, 3, 2, 2, 0, 4, 1, 3, -1, 2}
-			ok(t, rawstore.On(store).Take(ctx, calls))
+			ok(t, rawstore.On(store).Take(t.Context(), calls))
 			for i := range calls {
 				r := &calls[i].Charges[0].Result
 				if left[i] < 0 {
@@ -62,7 +61,7 @@ func TestRuns(t *testing.T) {
 			}
 			for key, longest := range map[string]time.Duration{"b": time.Hour, "d": time.Minute} {
 				longest += longest/7 + time.Second // of a bucket too
-				if ttl := client.PTTL(ctx, prefix+key).Val(); ttl <= longest/2 || ttl > longest {
+				if ttl := client.PTTL(t.Context(), prefix+key).Val(); ttl <= longest/2 || ttl > longest {
 					t.Errorf("%s expires in %v, want about %v", key, ttl, longest)
 				}
 			}
@@ -156,7 +155,6 @@ func TestRaisedWindow(t *testing.T) {
 // expired when the later ones are decided, which are at the same time.
 func TestLongScript(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
 	// The time has to pass after the clock was read.
 	slow := func(text string) string {
@@ -173,7 +171,7 @@ func TestLongScript(t *testing.T) {
 		for i := range calls {
 			calls[i].Charges = []rawstore.Charge{{Rule: rule, Key: []byte("long:" + name), Max: rule.Max, Cost: 1}}
 		}
-		if err := rawstore.On(store).Take(ctx, calls); err != nil {
+		if err := rawstore.On(store).Take(t.Context(), calls); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		admitted := int64(0)
@@ -193,7 +191,6 @@ func TestLongScript(t *testing.T) {
 // down, is one less.
 func TestBucketRounding(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
 	client := redistest.Start(t).Client(t)
 	store := runtime.NewRedisStore(client, patient)
 	const most, unit = runtime.MaxCount, 1_000_000
@@ -203,16 +200,14 @@ func TestBucketRounding(t *testing.T) {
 	}
 	level := int64(float64((most - cost) * unit))
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: most, Algorithm: runtime.TokenBucket}
-	now, err := client.Time(ctx).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	now, err := client.Time(t.Context()).Result()
+	ok(t, err)
 	// The level as it is when the charge is decided: time does not pass before
 	// this moment in the future.
 	at := now.Add(time.Minute).UnixMicro()
-	ok(t, client.Set(ctx, "rounding", packedBucket(at, level), time.Hour).Err())
+	ok(t, client.Set(t.Context(), "rounding", packedBucket(at, level), time.Hour).Err())
 	calls := single(rule, "rounding", cost)
-	ok(t, rawstore.On(store).Take(ctx, calls))
+	ok(t, rawstore.On(store).Take(t.Context(), calls))
 	if r := calls[0].Charges[0].Result; calls[0].Err != nil || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0 {
 		t.Errorf("got %+v, %v; want it admitted with nothing left", r, calls[0].Err)
 	}
@@ -241,9 +236,7 @@ var packed = regexp.MustCompile(`"[^"]*\\x(\\.|[^"\\])*"`)
 func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	const last = "the last command"
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
 		t.Fatal(err)
@@ -275,7 +268,6 @@ func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
 // from Lua.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	server := redistest.Start(t)
 	limiter := onRedis(server.Client(t))
 	stop := monitor(t, server)
@@ -284,21 +276,26 @@ func TestNumbers(t *testing.T) {
 			costs, most := []int64{1, runtime.MaxLogCost, 1}, int64(runtime.MaxLogCost)
 			if !stored(rule) {
 				rule.Max = runtime.MaxCount
-				costs, most = []int64{1, 100_000_000, 900_000_000_000, 1}, rule.Max
+				costs = []int64{1, 100_000_000, 900_000_000_000, 1}
+				if rule.Algorithm == runtime.FixedWindow {
+					rule.Max = runtime.MaxAmount
+					costs = append(costs, 9_000_000_000_000_000)
+				}
+				most = rule.Max
 			}
 			rule.Resolution = min(rule.Resolution, window)
 			rule.Prefix = fmt.Sprintf("%s%d:", rule.Prefix, window)
 			limit := rule.Limit(key("k"))
 			for _, cost := range costs {
-				d, err := limiter.Take(ctx, limit.WithCost(cost))
+				d, err := limiter.Take(t.Context(), limit.WithCost(cost))
 				if err != nil {
 					t.Fatalf("%s, %v, cost %d: %v", name, window, cost, err)
 				}
-				if _, err := limiter.Peek(ctx, limit.WithCost(most)); err != nil {
+				if _, err := limiter.Peek(t.Context(), limit.WithCost(most)); err != nil {
 					t.Fatalf("%s, %v: %v", name, window, err)
 				}
 				if cost < 1_000_000 {
-					refunded(t, limiter, d, limit.WithCost(cost))
+					refunded(t, limiter, d)
 				}
 			}
 		}

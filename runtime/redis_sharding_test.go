@@ -1,12 +1,10 @@
 package runtime_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/internal/testkit/shardproxy"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/failure"
 )
 
 // checked makes a check that is not conclusive again at once.
@@ -42,20 +41,16 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	rule := &runtime.Rule{Name: "r", Prefix: prefix, Window: time.Hour, Max: 10}
 	var n atomic.Int64
 	var err atomic.Pointer[error]
-	var wait sync.WaitGroup
-	for caller := range 60 {
-		wait.Go(func() {
-			for i := range 30 { // callers in step would share batches of one key
-				switch _, e := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
-				case e == nil:
-					n.Add(1)
-				case !errors.Is(e, runtime.ErrLimited):
-					err.Store(&e)
-				}
+	concurrently(60, func(caller int) {
+		for i := range 30 { // callers in step would share batches of one key
+			switch _, e := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
+			case e == nil:
+				n.Add(1)
+			case !errors.Is(e, runtime.ErrLimited):
+				err.Store(&e)
 			}
-		})
-	}
-	wait.Wait()
+		}
+	})
 	if e := err.Load(); e != nil {
 		failed = *e
 	}
@@ -86,7 +81,7 @@ func TestSharded(t *testing.T) {
 				t.Errorf("without a check: %d admitted, %v", admitted, err)
 			}
 
-			var log lockedBuffer
+			var log lines
 			// A check may take too long on a busy machine.
 			store = runtime.NewRedisStore(clientOf(t, proxy.Addr), patient, runtime.CheckSharding(50*time.Millisecond))
 			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -103,16 +98,14 @@ func TestSharded(t *testing.T) {
 			eventually(t, "it is noticed", func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
 			rule := &runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}
 			_, err = limiter.Take(t.Context(), rule.Limit(key("k")))
-			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != runtime.ClassSharded {
+			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != runtime.ErrorClass(failure.Sharded) {
 				t.Errorf("take: got %v, %v", runtime.ClassOf(err), err)
 			}
-			if _, err := limiter.Peek(t.Context(), rule.Limit(key("k"))); runtime.ClassOf(err) != runtime.ClassSharded {
+			if _, err := limiter.Peek(t.Context(), rule.Limit(key("k"))); runtime.ClassOf(err) != runtime.ErrorClass(failure.Sharded) {
 				t.Errorf("peek: got %v", err)
 			}
-			if n := strings.Count(log.String(), "sharded by a proxy: calls"); n != 1 {
-				t.Errorf("told %d times:\n%s", n, log.String())
-			}
-			if store.Failures()[runtime.ClassSharded] == 0 {
+			equal(t, "lines", strings.Count(log.String(), "sharded by a proxy: calls"), 1)
+			if store.Failures()[runtime.ErrorClass(failure.Sharded)] == 0 {
 				t.Error("the failures are not counted")
 			}
 		})
@@ -130,9 +123,7 @@ func TestNotSharded(t *testing.T) {
 	for range 10 {
 		taken(t, limiter, alone.Limit(nil))
 	}
-	if n := store.ShardingChecks(); n != 0 {
-		t.Errorf("%d checks before any batch was shared", n)
-	}
+	equal(t, "checks before any batch was shared", store.ShardingChecks(), 0)
 	a := &runtime.Rule{Name: "a", Prefix: "{x}a:", Window: time.Hour, Max: 100}
 	b := &runtime.Rule{Name: "b", Prefix: "{x}b:", Window: time.Hour, Max: 100}
 	both := func(limits ...runtime.Limit) {
@@ -148,9 +139,7 @@ func TestNotSharded(t *testing.T) {
 	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 2 })
 	ok(t, store.Close())
 	both(a.Limit(nil), b.Limit(nil))
-	if n := store.ShardingChecks(); n != 2 {
-		t.Errorf("%d checks, want 2", n)
-	}
+	equal(t, "checks", store.ShardingChecks(), 2)
 	for _, key := range client.Keys(t.Context(), "*%check*").Val() {
 		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > 6*time.Second {
 			t.Errorf("%s lives for %v", key, ttl)
@@ -181,16 +170,14 @@ func TestShardingUnknown(t *testing.T) {
 			if c.wrap != nil {
 				client = c.wrap(server.Client(t))
 			}
-			var log lockedBuffer
+			var log lines
 			store := runtime.NewRedisStore(client, patient, checked, c.option)
 			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 100}
 			b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 100}
 			taken(t, limiter, a.Limit(nil), b.Limit(nil))
 			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
-			if n := store.ShardingChecks(); n != checks {
-				t.Errorf("%d checks, want %d", n, checks)
-			}
+			equal(t, "checks", store.ShardingChecks(), checks)
 			if _, err := limiter.Take(t.Context(), a.Limit(nil), b.Limit(nil)); err != nil {
 				t.Errorf("the store does not decide any more: %v", err)
 			}
@@ -203,21 +190,3 @@ func TestShardingUnknown(t *testing.T) {
 type panicky struct{ *redis.Client }
 
 func (panicky) Pipeline() redis.Pipeliner { panic("no pipelines") }
-
-// A lockedBuffer is a bytes.Buffer for several goroutines.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

@@ -15,11 +15,14 @@ import (
 // is nil or registered already is passed over, and so are rules beyond 10,000.
 func (l *Limiter) Register(rules ...*Rule) {
 	for _, r := range rules {
-		if r == nil || !l.registered.keep(r, new(struct{})) {
+		if r == nil || !l.registered.Keep(r, new(struct{})) {
 			continue
 		}
+		if store, may := l.store.(keeper); may {
+			store.keeps(r)
+		}
 		if o := l.overrides.Load(); o != nil {
-			o.effective(l, r)
+			o.Of(r)
 		}
 	}
 }
@@ -28,12 +31,13 @@ func (l *Limiter) Register(rules ...*Rule) {
 type RuleState struct {
 	// Rule is the rule as it was declared.
 	Rule *Rule
-	// Enabled is false if the kill switch or an override takes the limit away.
+	// Enabled is false if the kill switch or an override removes the limit.
 	Enabled bool
 	// Max is the rule's max with its override and its factor. Calls that bring a
 	// max of their own, and single keys that are overridden, have another.
 	Max int64
-	// Window and Mode are the rule's with its override.
+	// Window and Mode are the rule's with its override. The Window of a rule with a Period
+	// is how long the present one is, by the clock of this process.
 	Window time.Duration
 	Mode   Mode
 	// Overridden reports that an override changes the rule itself.
@@ -49,11 +53,10 @@ type RuleState struct {
 // [Limiter.Register].
 func (l *Limiter) Rules() []RuleState {
 	enabled := l.Enabled()
-	states := make([]RuleState, 0, l.registered.known.Load())
-	l.registered.all(func(r *Rule, _ *struct{}) bool {
+	states := make([]RuleState, 0, l.registered.Len())
+	for r := range l.registered.All() {
 		states = append(states, l.stateOf(r, enabled))
-		return true
-	})
+	}
 	slices.SortFunc(states, func(a, b RuleState) int {
 		return cmp.Or(cmp.Compare(a.Rule.Name, b.Rule.Name), cmp.Compare(a.Rule.Source, b.Rule.Source))
 	})
@@ -62,19 +65,16 @@ func (l *Limiter) Rules() []RuleState {
 
 // stateOf returns what holds for a rule while limits are enabled or not.
 func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
-	e := &effectiveRule{rule: r, max: ownMax}
-	state := RuleState{Rule: r, Factor: l.Factor(r)}
+	state, rule := RuleState{Rule: r, Enabled: enabled, Factor: l.Factor(r)}, r
 	if o := l.overrides.Load(); o != nil {
-		e = o.effective(l, r)
-		if e.keys != nil {
-			state.Keys = o.keys[r.Name].Len()
-		}
-		state.Overridden = e.rule != r && o.Rules[r.Name].own() != (KeyOverride{})
+		e := o.Of(r)
+		rule, state.Keys, state.Overridden = e.Rule, e.Keys(), e.Rule.overridden
+		state.Enabled = enabled && !e.Off
 	}
-	state.Enabled = enabled && !e.off
-	state.Max, state.Window, state.Mode = e.rule.Max, e.rule.Window, e.rule.Mode
+	n := rule.numbers()
+	state.Max, state.Mode = rule.Max, rule.Mode
+	state.Window, _ = n.Present()
 	if state.Factor != 1 && state.Max > 0 {
-		n := e.rule.numbers()
 		state.Max = n.Scale(state.Max, 1, state.Factor)
 	}
 	return state
@@ -97,10 +97,9 @@ func (l *Limiter) Warm(ctx context.Context) error {
 		return nil
 	}
 	var rules []*Rule
-	l.registered.all(func(r *Rule, _ *struct{}) bool {
+	for r := range l.registered.All() {
 		rules = append(rules, r)
-		return true
-	})
+	}
 	return store.warm(ctx, rules)
 }
 
@@ -120,7 +119,7 @@ func (s *RedisStore) warm(ctx context.Context, rules []*Rule) error {
 
 // Leased returns how many units this process holds of rules with a [Rule.Lease], by the
 // name of the rule: they are charged, and no call has used them yet. What nobody uses
-// before its time is over is given back.
+// before its time is over is refunded.
 func (l *Limiter) Leased() map[string]int64 {
 	if l.engine.Leases == nil {
 		return map[string]int64{}

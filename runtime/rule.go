@@ -21,15 +21,17 @@ const (
 	// nobody else while it stores that many events, which takes it less than a
 	// millisecond.
 	MaxLogCost = spec.MaxLogCost
-	// MaxCount is the largest max and burst of the other algorithms.
+	// MaxCount is the largest max and burst of the other algorithms but a [FixedWindow].
 	MaxCount = spec.MaxCount
+	// MaxAmount is the largest max of a [FixedWindow], 2^53-1: enough for bytes, and for
+	// money in millionths of a cent.
+	MaxAmount = spec.MaxAmount
 
 	// MaxLimits is the largest number of limits on one call.
 	MaxLimits = spec.MaxLimits
+	// MaxKeep is the largest Keep.
+	MaxKeep = spec.MaxKeep
 )
-
-// DefaultMessage is the error text of a rule that has no message of its own.
-const DefaultMessage = spec.DefaultMessage
 
 // A Rule declares one limit: how much of what is admitted in which time.
 // Generated code holds one Rule for every directive; hand-written code may
@@ -51,8 +53,23 @@ type Rule struct {
 	// process that has died frees its own. It should be some seconds at least: a
 	// process that stops for two thirds of it may lose its permits meanwhile.
 	Window time.Duration
-	// Max is how much is admitted in a window, up to [MaxLog] or [MaxCount], or
-	// for a [Concurrency] at a time, up to [MaxLog].
+	// Period, in place of Window, has Max refer to periods of the calendar. The rule is then
+	// a [FixedWindow], and its Window 0.
+	Period Period
+	// Keep is of how many periods, up to [MaxKeep], the counts are kept when they are over, for
+	// [Usage.Past], with a Period. A key then lives for so many periods more, and grows by
+	// about 22 bytes for each, or 50 with a Reserve. It may be changed at any time.
+	Keep uint8
+	// Zone is the time zone of a Period, a name of the IANA zone table such as
+	// Europe/Berlin; empty is UTC. See [Limit.WithPeriod] for callers that have zones of
+	// their own.
+	Zone string
+	// Anchor is where a Period begins: the day of a month; the weekday, from 1 for Monday to
+	// 7 for Sunday; the date in a year, as its month times 100 and its day, 401 for the 1st
+	// of April. 0 is the first day. In a month that has no such day it is the last one.
+	Anchor int
+	// Max is how much is admitted in a window, up to [MaxLog], [MaxCount] or [MaxAmount],
+	// or for a [Concurrency] at a time, up to [MaxLog].
 	// At 0 nobody is admitted.
 	Max int64
 	// Algorithm is how to count; its zero value is [SlidingLog], to which one
@@ -85,11 +102,6 @@ type Rule struct {
 	// limit begins none, and goes on as if there was none. A refund neither ends
 	// a block nor prevents one; [Limiter.Reset] ends it.
 	Block time.Duration
-	// Hold lets [Limiter.Hold] hold back all calls on a key: what a peer asks for that the
-	// calls go to. A rule with a Hold has no Lease, and is no [Concurrency]. A call that
-	// waits for its turn in a queue keeps its turn. Rules with and without a Hold have
-	// different keys.
-	Hold bool
 	// Lease, if above 0, lets a process charge a key ahead for calls to come, as
 	// much as it has lately used in that time, and admit these by itself. It is for
 	// keys that have more calls than one Redis decides. It is whole microseconds,
@@ -106,6 +118,27 @@ type Rule struct {
 	// A rule with a Lease has no Block. It is no [Concurrency], and no
 	// [LeakyBucket] with a Wait.
 	Lease time.Duration
+	// Reserve, if above 0, is when the charge of a call comes back that was neither
+	// settled nor renewed: the limiter renews it while the call runs, until it is
+	// settled, as it does with permits of a [Concurrency]. So a process that dies takes
+	// nothing of the budget with it for longer than Reserve. It is from [MinWindow] to
+	// [MaxWindow], and should be some seconds at least. The rule is a [FixedWindow],
+	// without a Block, a Hold and a Lease. Every decision that has charged it must be
+	// settled, if at its cost, or it is renewed until the limiter is closed.
+	//
+	// A call whose process was cut off for longer is charged again when it is back, or what
+	// it cost when it is settled: once. A charge has counted in its period when that is
+	// over. What could not be settled within Reserve costs nothing. A key has at most 10,000
+	// charges that are not settled; then calls are denied. Rules with and without a Reserve
+	// have different keys.
+	Reserve time.Duration
+	// Hold lets [Limiter.Hold] hold back all calls on a key: what a peer asks for that the
+	// calls go to. A rule with a Hold has no Lease, and is no [Concurrency]. A call that
+	// waits for its turn in a queue keeps its turn. Rules with and without a Hold have
+	// different keys.
+	Hold bool
+	// Debt says what becomes of what calls turn out to cost beyond Max, see [Limiter.Settle].
+	Debt Debt
 	// Mode is whether the limit denies calls; its zero value is [ModeEnforce].
 	Mode Mode
 	// Message is the text of the error of a denied call; empty means
@@ -154,17 +187,7 @@ const (
 func (m Mode) Denies() bool { return m == ModeEnforce }
 
 // String returns the mode as the directive spells it.
-func (m Mode) String() string {
-	switch m {
-	case ModeEnforce:
-		return "enforce"
-	case ModeShadow:
-		return "shadow"
-	case ModeSoft:
-		return "soft"
-	}
-	return fmt.Sprintf("Mode(%d)", uint8(m))
-}
+func (m Mode) String() string { return spelled("Mode", uint8(m), "enforce", "shadow", "soft") }
 
 // A FailurePolicy decides calls that the store does not.
 type FailurePolicy uint8
@@ -185,99 +208,11 @@ const (
 
 // String returns the policy as the directive spells it.
 func (p FailurePolicy) String() string {
-	switch p {
-	case FailDefault:
-		return "default"
-	case FailOpen:
-		return "open"
-	case FailClosed:
-		return "closed"
-	case FailLocal:
-		return "local"
-	}
-	return fmt.Sprintf("FailurePolicy(%d)", uint8(p))
-}
-
-func (r *Rule) message() string {
-	if r.Message == "" {
-		return DefaultMessage
-	}
-	return r.Message
-}
-
-// Limit returns the rule applied to one key, at a cost of 1. A nil key is the
-// Key without parts.
-func (r *Rule) Limit(key *Key) Limit {
-	if r == nil || key == nil {
-		return r.bareLimit(key)
-	}
-	return Limit{rule: r, cost: 1, max: r.Max, key: *key} // in one go, which is quicker
-}
-
-// bareLimit is Limit without a rule or without a key.
-func (r *Rule) bareLimit(key *Key) Limit {
-	l := Limit{rule: r, cost: 1}
-	if r != nil {
-		l.max = r.Max
-	}
-	if key != nil {
-		l.key = *key
-	}
-	return l
-}
-
-// A Limit is a rule applied to one call: to which key, at what cost, with
-// which max. It is a plain value.
-type Limit struct {
-	rule *Rule
-	cost int64
-	max  int64
-
-	settled int64 // see WithSettled; also lets a copy read the key in the pieces it was written in
-	key     Key
-}
-
-// WithCost returns the limit with a cost of n events. A cost of 0 always
-// passes and charges nothing; a negative one is [ErrInvalidLimit], and so is one
-// above [MaxLogCost] that a [SlidingLog] would have to store.
-func (l Limit) WithCost(n int64) Limit {
-	l.cost = n
-	return l
-}
-
-// WithMax returns the limit with a max of n in place of the rule's. At 0
-// nobody is admitted; a negative max is [ErrInvalidLimit].
-func (l Limit) WithMax(n int64) Limit {
-	l.max = n
-	return l
-}
-
-// defaultPrefix starts the keys of rules that have no Prefix.
-const defaultPrefix = "rate_limit:"
-
-// prefix returns the text that starts the rule's keys.
-func (r *Rule) prefix() string {
-	if r.Prefix != "" {
-		return r.Prefix
-	}
-	return string(r.appendDefaultPrefix(nil))
+	return spelled("FailurePolicy", uint8(p), "default", "open", "closed", "local")
 }
 
 // keyStart returns what the rule's keys start with.
-func (r *Rule) keyStart(namespace string) string {
-	if namespace != "" {
-		namespace += ":"
-	}
-	return namespace + r.prefix()
-}
-
-// appendDefaultPrefix appends the prefix of a rule without one.
-func (r *Rule) appendDefaultPrefix(dst []byte) []byte {
-	if r.Name == "" {
-		return dst // check refuses it
-	}
-	return append(spec.AppendEscaped(append(dst, defaultPrefix...), r.Name), ':')
-}
+func (r *Rule) keyStart(namespace string) string { return plan.Start(namespace, r.Prefix, r.Name) }
 
 // checkPrefix returns an [ErrInvalidLimit] if the rule has no keys of its own.
 func (r *Rule) checkPrefix() error {
@@ -293,11 +228,15 @@ func (r *Rule) checkPrefix() error {
 // numbers returns what the rule says about counting.
 func (r *Rule) numbers() plan.Rule {
 	b := r.Buckets.orDefault()
-	return plan.Rule{
+	n := plan.Rule{
 		Way: plan.Way(r.Algorithm), Packed: r.Storage == StoragePacked, Coarse: int64(b.coarse), Fine: int64(b.fine),
-		Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease,
-		Burst: r.Burst, Hold: r.Hold, Shadow: !r.Mode.Denies(),
+		Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Debt: spec.Debt(r.Debt),
+		Burst: r.Burst, Hold: r.Hold, Shadow: !r.Mode.Denies(), Keep: int64(r.Keep),
 	}
+	if p, err := r.period(); p != nil && err == nil {
+		n.Period, n.Window = p, p.Unit.Longest()
+	}
+	return n
 }
 
 // check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost
@@ -309,6 +248,9 @@ func (r *Rule) check(max, cost int64) error {
 	if plan.Way(r.Algorithm) >= plan.Ways || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal {
 		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
 	}
+	if _, err := r.period(); err != nil {
+		return r.invalid(err)
+	}
 	n := r.numbers()
 	return r.invalid(n.Check(max, cost))
 }
@@ -319,12 +261,4 @@ func (r *Rule) invalid(err error) error {
 		return nil
 	}
 	return fmt.Errorf("%w: rule %q: %w", ErrInvalidLimit, r.Name, err)
-}
-
-// fitLease takes away the lease of a rule whose window was overridden by one that
-// is not longer.
-func (r *Rule) fitLease() {
-	if r.Lease >= r.Window {
-		r.Lease = 0
-	}
 }

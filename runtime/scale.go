@@ -2,11 +2,10 @@ package runtime
 
 import (
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/adapt"
+	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
@@ -46,10 +45,7 @@ func WithScaler(s Scaler) Option {
 // Generated code defers it for rules that adapt to latency. A nil Rule, or one
 // that is not adaptive, is passed over.
 func (l *Limiter) Measure(r *Rule, start time.Time) {
-	if r == nil || r.Adaptive == nil {
-		return
-	}
-	if a := l.scaling.stateOf(r); a != nil {
+	if a := l.scaling.of(r); a != nil {
 		a.Measure(time.Since(start))
 	}
 }
@@ -57,10 +53,7 @@ func (l *Limiter) Measure(r *Rule, start time.Time) {
 // Factor returns the factor that multiplies the max of an adaptive rule now, and
 // 1 for any other rule.
 func (l *Limiter) Factor(r *Rule) float64 {
-	if r == nil || r.Adaptive == nil {
-		return 1
-	}
-	if a := l.scaling.stateOf(r); a != nil {
+	if a := l.scaling.of(r); a != nil {
 		return a.Factor()
 	}
 	return 1
@@ -68,18 +61,17 @@ func (l *Limiter) Factor(r *Rule) float64 {
 
 // A scaling is the state of a limiter's adaptive rules.
 type scaling struct {
-	scaler Scaler // in place of the rules' own, or nil
-	rules  ruleTable[adapt.State]
-	calls  adapt.Group // of scalers
+	scaler Scaler                          // in place of the rules' own, or nil
+	rules  bounded.Map[*Rule, adapt.State] // by their declarations
+	calls  adapt.Group                     // of scalers
 }
 
-// stateOf returns the state of an adaptive rule, or nil if there are too many rules.
-func (s *scaling) stateOf(r *Rule) *adapt.State {
-	if found := s.rules.find(r); found != nil {
-		return found
+// of returns the state of a rule, or nil if it does not adapt or there are too many.
+func (s *scaling) of(declared *Rule) *adapt.State {
+	if declared == nil || declared.Adaptive == nil {
+		return nil
 	}
-	s.rules.keep(r, new(adapt.State))
-	return s.rules.find(r)
+	return s.rules.Made(declared)
 }
 
 var errScalerHangs = errors.New("a scaler has not returned for a second since the limiter was closed")
@@ -96,7 +88,7 @@ func (s *scaling) close() error {
 // at least 1, no less than the call's cost if that could be admitted, and within the bounds
 // of the rule's numbers.
 func (l *Limiter) scaled(declared *Rule, p *plan.Plan, limit, cost int64) int64 {
-	a := l.scaling.stateOf(declared)
+	a := l.scaling.of(declared)
 	if a == nil {
 		return limit
 	}
@@ -127,40 +119,4 @@ func (l *Limiter) callScaler(load Load) (factor float64) {
 		scaler = l.scaling.scaler
 	}
 	return scaler.Factor(load)
-}
-
-// maxKnown is how many rules a limiter keeps values for. A program that makes new
-// rules all the time does not fill its memory: rules beyond cost more per call,
-// share their lines in the log and do not adapt.
-const maxKnown = 10_000
-
-// A ruleTable keeps a value for each rule, by its declaration.
-type ruleTable[T any] struct {
-	rules sync.Map // *Rule as declared -> *T
-	known atomic.Int64
-}
-
-// find returns the value of a rule, or nil.
-func (t *ruleTable[T]) find(declared *Rule) *T {
-	found, _ := t.rules.Load(declared)
-	kept, _ := found.(*T)
-	return kept
-}
-
-// keep keeps a value for a rule that has none yet, unless there are too many
-// rules, and reports whether it did.
-func (t *ruleTable[T]) keep(declared *Rule, v *T) bool {
-	if t.known.Load() >= maxKnown {
-		return false
-	}
-	_, known := t.rules.LoadOrStore(declared, v)
-	if !known {
-		t.known.Add(1)
-	}
-	return !known
-}
-
-// all calls visit with every rule until that returns false.
-func (t *ruleTable[T]) all(visit func(declared *Rule, v *T) bool) {
-	t.rules.Range(func(key, value any) bool { return visit(key.(*Rule), value.(*T)) })
 }

@@ -145,8 +145,7 @@ func forbidding(t *testing.T) *redis.Client {
 func TestShadowForbidden(t *testing.T) {
 	t.Parallel()
 	client := forbidding(t)
-	var count commands
-	client.AddHook(&count)
+	count := counting(client)
 	var heard atomic.Int64
 	cases := shadowCases("free:", "forbidden:")
 	for i := range cases {
@@ -177,9 +176,7 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 	guilty.Name, guilty.Prefix, guilty.Mode = "guilty", "forbidden:", runtime.ModeShadow
 	used := func(r *runtime.Rule) int64 {
 		d, err := limiter.Peek(t.Context(), r.Limit(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return r.Max - d.Remaining
 	}
 	var wait sync.WaitGroup
@@ -208,19 +205,24 @@ func TestShadowForbiddenBesideOthers(t *testing.T) {
 	})
 	stop.Store(true)
 	wait.Wait()
-	if got := used(enforced); got != calls.Load() {
-		t.Errorf("%d charges for %d calls", got, calls.Load())
-	}
+	equal(t, "charges", used(enforced), calls.Load())
 }
 
-// testShadowSlots has the master of a shadow limit's slot freeze and die, and wants calls
-// to be decided as before, and no more than a little later.
-func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
+// TestShadowOfLostMaster has the master of a shadow limit's slot freeze, and die, and wants
+// calls to be decided as before, and no more than a little later.
+func TestShadowOfLostMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
+	t.Run("frozen", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Pause) })
+	t.Run("dead", func(t *testing.T) { testShadowSlots(t, cluster, (*redistest.Server).Kill) }) // no replica is left then
+}
+
+func testShadowSlots(t *testing.T, cluster *redistest.Cluster, fail func(*redistest.Server)) {
+	cluster.WaitReady()
 	owner := cluster.Owners()
 	lost := owner(0)
 	const timeout = 3 * time.Second
-	cases := shadowCases("e", "s")
+	cases := shadowCases(t.Name()+"e", t.Name()+"s")
 	limiter := runtime.New(runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(timeout), atOnce), quiet)
 	defer func() { _ = limiter.Close() }()
 	ids := make([]string, len(cases))
@@ -235,6 +237,7 @@ func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
 		taken(t, limiter, cases[i].limits("warm"+ids[i])...)
 	}
 	fail(lost)
+	defer lost.Resume() // which a dead one does not heed
 	var took []time.Duration
 	for i := range cases {
 		took = append(took, cases[i].check(t, limiter, ids[i])...)
@@ -243,16 +246,6 @@ func testShadowSlots(t *testing.T, fail func(*redistest.Server)) {
 	if median, last := took[len(took)/2], took[len(took)-1]; median > 10*time.Millisecond || last > timeout/2 {
 		t.Errorf("calls took %v, and %v at most", median, last)
 	}
-}
-
-func TestShadowOfFrozenMaster(t *testing.T) {
-	t.Parallel()
-	testShadowSlots(t, (*redistest.Server).Pause)
-}
-
-func TestShadowOfDeadMaster(t *testing.T) {
-	t.Parallel()
-	testShadowSlots(t, (*redistest.Server).Kill)
 }
 
 // TestShadowBesideLease has a call that a lease admits, and a shadow limit that only
@@ -291,13 +284,11 @@ func TestShadowOfSameKey(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
 		var out lines
-		limiter := runtime.New(runtime.NewMemoryStore(), out.logger())
+		limiter := runtime.New(runtime.NewMemoryStore(), out.Logger())
 		c := shadowCase{enforced: &runtime.Rule{Name: "enforced", Prefix: "p:", Window: time.Hour, Max: 2}, shadow: shadowRule(), first: first}
 		c.shadow.Prefix = "p:"
 		c.check(t, limiter, "k")
-		if n := strings.Count(out.String(), "shadow mode is not counted"); n != 1 {
-			t.Errorf("first %v: said %d times:\n%s", first, n, out.String())
-		}
+		equal(t, fmt.Sprintf("first %v: lines", first), strings.Count(out.String(), "shadow mode is not counted"), 1)
 		if d, err := limiter.Take(t.Context(), c.shadow.Limit(key("a")), c.shadow.Limit(key("a")), c.enforced.Limit(key("b"))); err != nil || d.Rule != "enforced" {
 			t.Errorf("two shadow limits: got %+v, %v", d, err)
 		}

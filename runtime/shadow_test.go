@@ -12,14 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A frozenStore answers when its caller's context ends.
-type frozenStore struct{ brokenStore }
-
-func (s *frozenStore) Take(ctx context.Context, _ []terms.Call) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // shadowRules returns a rule of each kind that admits one call an hour, in
 // shadow mode.
 func shadowRules() []runtime.Rule {
@@ -42,16 +34,15 @@ func shadowRules() []runtime.Rule {
 
 // A shadow limit neither delays nor refuses a call, whatever its algorithm, its
 // failure policy, its key and its numbers are, and whether or not the store
-// answers. An enforced limit beside it decides as if it was alone.
+// answers. That it changes nothing for the limits beside it package crossing shows.
 func TestShadowNeverHarms(t *testing.T) {
 	t.Parallel()
-	policies := []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal}
 	stores := map[string]func() runtime.Store{
 		"up":   func() runtime.Store { return runtime.NewMemoryStore() },
 		"down": func() runtime.Store { return new(brokenStore) },
 		"none": func() runtime.Store { return nil },
 	}
-	limits := map[string]func(*runtime.Rule) runtime.Limit{
+	shadows := map[string]func(*runtime.Rule) runtime.Limit{
 		"valid":         func(r *runtime.Rule) runtime.Limit { return r.Limit(key("k")) },
 		"invalid key":   func(r *runtime.Rule) runtime.Limit { return r.Limit(runtime.NewKey().AddInvalid("nil")) },
 		"cost above":    func(r *runtime.Rule) runtime.Limit { return r.Limit(key("k")).WithCost(1 << 50) },
@@ -59,58 +50,31 @@ func TestShadowNeverHarms(t *testing.T) {
 		"negative cost": func(r *runtime.Rule) runtime.Limit { return r.Limit(key("k")).WithCost(-1) },
 		"negative max":  func(r *runtime.Rule) runtime.Limit { return r.Limit(key("k")).WithMax(-1) },
 	}
+	enforced := (&runtime.Rule{Name: "enforced", Window: time.Hour, Max: 6, Fail: runtime.FailLocal}).Limit(nil)
 	for _, rule := range shadowRules() {
-		for _, shadowPolicy := range policies {
+		for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
 			for storeName, store := range stores {
-				for limitName, limit := range limits {
-					rule := rule
-					rule.Fail = shadowPolicy
-					name := fmt.Sprintf("%v wait %v, %v, store %s, %s", rule.Algorithm, rule.Wait, rule.Fail, storeName, limitName)
-					synctest.Test(t, func(t *testing.T) { shadowAlone(t, name, store(), limit(&rule)) })
-					for _, policy := range policies {
-						for _, first := range []bool{true, false} {
-							synctest.Test(t, func(t *testing.T) { shadowMixed(t, name, store, limit(&rule), policy, first) })
+				for name, shadow := range shadows {
+					synctest.Test(t, func(t *testing.T) {
+						rule.Fail = policy
+						limiter, start := runtime.New(store(), quiet), time.Now()
+						for range 3 {
+							for _, limits := range [][]runtime.Limit{{shadow(&rule)}, {shadow(&rule), enforced}, {enforced, shadow(&rule)}} {
+								d, err := limiter.Take(t.Context(), limits...)
+								if err != nil || !d.Allowed || len(limits) > 1 && d.Rule != "enforced" {
+									t.Errorf("%v, %s, store %s, one of %d limits: got %+v, %v", policy, name, storeName, len(limits), d, err)
+								}
+							}
+							if o := limiter.TakeEach(t.Context(), shadow(&rule))[0]; o.Err != nil || !o.Allowed {
+								t.Errorf("%v, %s, store %s, each: got %+v", policy, name, storeName, o)
+							}
 						}
-					}
+						denied(t, limiter, shadow(&rule), enforced)
+						equal(t, fmt.Sprint(policy, ", ", name, ", store ", storeName, ": waited"), time.Since(start), 0)
+					})
 				}
 			}
 		}
-	}
-}
-
-func shadowAlone(t *testing.T, name string, store runtime.Store, limit runtime.Limit) {
-	limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailClosed))
-	start := time.Now()
-	for range 3 {
-		if d, err := limiter.Take(context.Background(), limit); err != nil || !d.Allowed {
-			t.Errorf("%s: got %+v, %v", name, d, err)
-		}
-		if o := limiter.TakeEach(context.Background(), limit)[0]; o.Err != nil || !o.Allowed {
-			t.Errorf("%s: each: got %+v", name, o)
-		}
-	}
-	if waited := time.Since(start); waited != 0 {
-		t.Errorf("%s: waited %v", name, waited)
-	}
-}
-
-func shadowMixed(t *testing.T, name string, store func() runtime.Store, shadow runtime.Limit, policy runtime.FailurePolicy, first bool) {
-	enforced := (&runtime.Rule{Name: "enforced", Window: time.Hour, Max: 2, Fail: policy}).Limit(key("k"))
-	mixed, alone := runtime.New(store(), quiet), runtime.New(store(), quiet)
-	start := time.Now()
-	for i := range 3 {
-		want, wantErr := alone.Take(context.Background(), enforced)
-		limits := []runtime.Limit{enforced, shadow}
-		if first {
-			limits = []runtime.Limit{shadow, enforced}
-		}
-		got, err := mixed.Take(context.Background(), limits...)
-		if fmt.Sprint(err) != fmt.Sprint(wantErr) || got.Allowed != want.Allowed || got.Rule != want.Rule || got.Remaining != want.Remaining {
-			t.Errorf("%s, beside %v, call %d: got %+v, %v, want %+v, %v", name, policy, i, got, err, want, wantErr)
-		}
-	}
-	if waited := time.Since(start); waited != 0 {
-		t.Errorf("%s, beside %v: waited %v", name, policy, waited)
 	}
 }
 
@@ -118,18 +82,16 @@ func shadowMixed(t *testing.T, name string, store func() runtime.Store, shadow r
 func TestShadowQueueCounts(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "q", Window: time.Minute, Max: 1, Algorithm: runtime.LeakyBucket, Wait: 2 * time.Minute, Mode: runtime.ModeShadow}
-	var told recorder[runtime.Verdict]
+	var seen recorder[runtime.Verdict]
 	synctest.Test(t, func(t *testing.T) {
 		limiter := inMemory(observing(runtime.Observer{
-			Decision: withContext(func(ev runtime.DecisionEvent) { told.add(ev.Verdict) })}))
+			Decision: withContext(func(ev runtime.DecisionEvent) { seen.add(ev.Verdict) })}))
 		start := time.Now()
 		if got := passing(t, limiter, rule.Limit(nil), 5); got != 5 || time.Since(start) != 0 {
 			t.Errorf("%d passed in %v, want all at once", got, time.Since(start))
 		}
 	})
-	if got := fmt.Sprint(told.all()); got != "[admitted admitted admitted shadow_denied shadow_denied]" {
-		t.Errorf("told %s", got)
-	}
+	equal(t, "verdicts", fmt.Sprint(seen.all()), "[admitted admitted admitted shadow_denied shadow_denied]")
 }
 
 // A caller whose context ends is refused by no shadow limit.
@@ -138,7 +100,12 @@ func TestShadowAndEndedContext(t *testing.T) {
 	shadow := &runtime.Rule{Name: "s", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow, Fail: runtime.FailClosed}
 	enforced := &runtime.Rule{Name: "e", Window: time.Hour, Max: 1}
 	synctest.Test(t, func(t *testing.T) {
-		for _, store := range []runtime.Store{runtime.NewMemoryStore(), new(frozenStore)} {
+		frozen := newFake()
+		frozen.take = func(ctx context.Context, _ []terms.Call) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		for _, store := range []runtime.Store{runtime.NewMemoryStore(), frozen} {
 			limiter := runtime.New(store, quiet)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
@@ -153,4 +120,30 @@ func TestShadowAndEndedContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What calls hold of a limit is not renewed earlier because a shadow limit's is due: denied
+// calls are told the same RetryAfter as without it.
+func TestShadowRenewals(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]*runtime.Rule{"permits": permitRule(1), "reservations": reserveRule(1)} {
+		for _, beside := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", beside a shadow limit: ", beside), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					limiter, shadow := inMemory(), *rule
+					shadow.Name, shadow.Prefix, shadow.Mode = "shadow", "shadow:", runtime.ModeShadow
+					if beside {
+						taken(t, limiter, shadow.Limit(nil)) // renewed after 10 seconds
+					}
+					time.Sleep(2 * time.Second)
+					taken(t, limiter, rule.Limit(nil)) // renewed after 12 seconds
+					time.Sleep(9 * time.Second)
+					if d, _ := denied(t, limiter, rule.Limit(nil)); d.RetryAfter != 21*time.Second {
+						t.Errorf("retry after %v, want 21s", d.RetryAfter)
+					}
+					ok(t, limiter.Close())
+				})
+			})
+		}
+	}
 }

@@ -1,15 +1,10 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"iter"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/server"
 )
 
@@ -36,9 +31,7 @@ type KeyGroup struct {
 	// Healed is how many of those were given one.
 	Healed int64
 
-	tag    string // what the keys end with
-	number bool   // and a number
-	end    string // and this
+	tag server.Tag // what the keys end with
 }
 
 // A FoundKey is a key that [RedisStore.Survey] has found.
@@ -59,62 +52,33 @@ type FoundKey struct {
 // overrides in force, cuts no key's window short; it may empty a bucket early whose
 // max is lower for some calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
-	g := &KeyGroup{Prefix: r.prefix()}
-	if l.namespace != "" {
-		g.Prefix = l.namespace + ":" + g.Prefix
+	g := &KeyGroup{Prefix: r.keyStart(l.namespace)}
+	in := &override.Effective[Rule]{Rule: r, Max: override.Unset}
+	if o := l.overrides.Load(); o != nil && r != nil {
+		in = o.Of(r)
 	}
-	for e := range l.ruleAndKeys(r) {
-		most := e.max
-		if most == ownMax {
+	for e := range in.All() {
+		most := e.Max
+		if most == override.Unset {
 			most = r.Max
 		}
-		n := e.rule.numbers()
+		n := e.Rule.numbers()
 		g.Expiry = max(g.Expiry, n.Longest(most))
-		if tag := n.Tag(); g.tag == "" {
-			g.tag = tag
-		} else if tag != g.tag && !g.number { // they differ by the window
-			if rest, is := strings.CutSuffix(tag, plan.BlockTag); is {
-				tag, g.end = rest, plan.BlockTag
-			}
-			g.tag, g.number = strings.TrimRight(tag, digits), true
-		}
+		g.tag.Add(n.Tag())
 	}
 	return g
-}
-
-const digits = "0123456789"
-
-// ruleAndKeys returns a rule with its override applied, and then with those of
-// its keys.
-func (l *Limiter) ruleAndKeys(r *Rule) iter.Seq[*effectiveRule] {
-	return func(yield func(*effectiveRule) bool) {
-		e := &effectiveRule{rule: r, max: ownMax}
-		if o := l.overrides.Load(); o != nil && r != nil {
-			e = o.effective(l, r)
-		}
-		if !yield(e) || e.keys == nil {
-			return
-		}
-		for i := range e.keys.each {
-			if !yield(&e.keys.each[i]) {
-				return
-			}
-		}
-	}
 }
 
 // Text returns what a key of the group has between its beginning and its end, and
 // false for a key of no such group.
 func (g *KeyGroup) Text(key string) (string, bool) {
-	text, has := strings.CutPrefix(key, g.Prefix)
-	if g.number && has {
-		text, has = strings.CutSuffix(text, g.end)
-		text = strings.TrimRight(text, digits)
-	}
-	if !has {
-		return "", false
-	}
-	return strings.CutSuffix(text, g.tag)
+	of := g.group()
+	return of.Text(key)
+}
+
+// group returns the group as a survey knows it.
+func (g *KeyGroup) group() server.Group {
+	return server.Group{Prefix: g.Prefix, Tag: g.tag, Expiry: g.Expiry, Found: g.add}
 }
 
 // Survey finds the keys of groups, counts them and their bytes, and gives those
@@ -125,41 +89,13 @@ func (g *KeyGroup) Text(key string) (string, bool) {
 // or as soon after as the client gives up on a command; the groups then hold
 // what was found so far, as they do with any error.
 func (s *RedisStore) Survey(ctx context.Context, groups ...*KeyGroup) error {
-	if len(groups) == 0 {
-		return nil
-	}
-	groups = slices.Clone(groups)
-	slices.SortStableFunc(groups, func(a, b *KeyGroup) int {
-		return cmp.Or(cmp.Compare(len(b.Prefix), len(a.Prefix)), cmp.Compare(len(b.tag), len(a.tag)))
-	})
-	start := groups[0].Prefix
-	for _, g := range groups {
-		if g.Prefix == "" && g.Expiry > 0 {
-			return errNoPrefix
-		}
-		for !strings.HasPrefix(g.Prefix, start) {
-			start = start[:len(start)-1]
-		}
-	}
-	for _, g := range groups {
+	each := make([]server.Group, len(groups))
+	for i, g := range groups {
 		g.Keys, g.Bytes, g.Endless, g.Healed = 0, 0, 0, 0
+		each[i] = g.group()
 	}
-	survey := server.Survey{
-		Start:  start,
-		Expiry: func(group int) time.Duration { return groups[group].Expiry },
-		Group: func(key string) int {
-			return slices.IndexFunc(groups, func(g *KeyGroup) bool {
-				_, has := g.Text(key)
-				return has
-			})
-		},
-		Found: func(f server.Found) { groups[f.Group].add(f) },
-	}
-	return survey.Walk(ctx, s.client)
+	return server.Survey(ctx, s.client, each...)
 }
-
-var errNoPrefix = errors.New("without a prefix every key of the database would be given an expiry: " +
-	"name a prefix or a namespace, or leave the expiry out")
 
 // add counts a key.
 func (g *KeyGroup) add(f server.Found) {
@@ -172,7 +108,6 @@ func (g *KeyGroup) add(f server.Found) {
 		g.Healed++
 	}
 	if g.Each != nil {
-		text, _ := g.Text(f.Key)
-		g.Each(FoundKey{f.Key, text, f.Bytes, f.Expiry})
+		g.Each(FoundKey{f.Key, f.Text, f.Bytes, f.Expiry})
 	}
 }

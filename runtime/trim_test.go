@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // TestTrim keeps a limit busy for so long that its key never expires, and
@@ -104,9 +102,7 @@ func TestIdleLog(t *testing.T) {
 		store(t, log.client, log.key, rule, log.subject.Now(), events)
 		log.subject.Advance(rule.Window + 900*time.Millisecond)
 		commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
-		if n := log.stored(rule); n != 3 {
-			t.Errorf("%d events are stored, want 3", n)
-		}
+		equal(t, "events are stored", log.stored(rule), 3)
 		if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
 			t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
 		}
@@ -228,55 +224,6 @@ func TestLooksOfLongLog(t *testing.T) {
 	}
 }
 
-// TestRefundOfLongLog gives back charges at every place of a log that is so long
-// that the script searches for them, also such as there are not any more.
-func TestRefundOfLongLog(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(time.Hour, 10_000) {
-		if rule.Resolution > 0 {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client)
-			left := rule.Max
-			times := []int64{log.subject.Now() - 1}
-			for range 40 {
-				left -= 100
-				times = append(times, log.take(rule, 100, left).At)
-				log.subject.Advance(time.Microsecond)
-			}
-			times = append(times, log.subject.Now()+1)
-			for i, at := range times {
-				log.refund(rule, 30, terms.Result{At: at})
-				if i > 0 && i < len(times)-1 {
-					left += 30
-				}
-				if r := log.peek(rule, 1); r.Remaining != left {
-					t.Fatalf("charge %d: %d left, want %d", i, r.Remaining, left)
-				}
-			}
-			// What is left of each, and more than there is.
-			for _, i := range []int{1, 20, 40, 3, 38} {
-				log.refund(rule, 100, terms.Result{At: times[i]})
-				if left += 70; log.peek(rule, 1).Remaining != left {
-					t.Fatalf("the rest of charge %d: %d left, want %d", i, log.peek(rule, 1).Remaining, left)
-				}
-				log.refund(rule, 100, terms.Result{At: times[i]})
-			}
-			// One after the other, as they leave.
-			log.subject.Advance(rule.Window - time.Duration(log.subject.Now()-times[2])*time.Microsecond)
-			for range 40 {
-				log.peek(rule, 500)
-				log.subject.Advance(time.Microsecond)
-			}
-			if left := log.peek(rule, 1).Remaining; left != rule.Max {
-				t.Errorf("%d left when all have left", left)
-			}
-		})
-	}
-}
-
 // trims is how many events more than it adds a charge removes at most.
 const trims = 128
 
@@ -344,36 +291,6 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestForeignNumbers damages states of numbers, and wants an error and no change.
-func TestForeignNumbers(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	for name, rule := range serverRules(time.Hour, 100) {
-		if rule.Algorithm == runtime.SlidingLog || rule.Algorithm == runtime.Concurrency {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client)
-			pause := time.Second
-			if rule.Algorithm == runtime.SlidingCounter {
-				pause = 20 * time.Minute // several buckets
-			}
-			for range 3 {
-				log.decide(take, rule, 1)
-				log.subject.Advance(pause)
-			}
-			whole := client.Get(t.Context(), log.key).Val()
-			for _, value := range []string{"", "\x01", "\x05" + whole[1:], whole[:20], whole[:len(whole)-1], whole[:len(whole)-7], whole + "\x00"} {
-				client.Set(t.Context(), log.key, value, 0)
-				c, err := try(log.subject.Store, take, single(rule, log.key, 1))
-				if runtime.ClassOf(errors.Unwrap(err)) != runtime.ClassWrongType && runtime.ClassOf(err) != runtime.ClassWrongType || client.Get(t.Context(), log.key).Val() != value {
-					t.Errorf("%x: got %+v, %v", value, c.Result, err)
-				}
-			}
-		})
 	}
 }
 

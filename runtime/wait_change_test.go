@@ -3,7 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,11 +11,6 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 )
-
-// changedRule returns overrides that change the rule "r".
-func changedRule(o runtime.Override) runtime.Overrides {
-	return runtime.Overrides{Rules: map[string]runtime.Override{"r": o}}
-}
 
 // waiters starts calls that wait, and returns when they do. done then waits for them
 // and returns after how long each has ended, and how many were refused.
@@ -36,7 +30,7 @@ func waiters(limiter *runtime.Limiter, n int, hold time.Duration, limit runtime.
 			mu.Unlock()
 			if err == nil {
 				time.Sleep(hold)
-				_ = limiter.Settle(context.Background(), d, limit)
+				_ = limiter.Settle(context.Background(), d)
 			}
 		})
 		time.Sleep(time.Microsecond) // their order
@@ -57,69 +51,49 @@ func TestChangeWhileWaiting(t *testing.T) {
 		{Algorithm: runtime.SlidingLog}, {Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.FixedWindow},
 		{Algorithm: runtime.Concurrency}, {Algorithm: runtime.LeakyBucket},
 	}
-	changes := map[string]runtime.Overrides{
-		"max raised":       changedRule(runtime.Override{Max: new(int64(100_000))}),
-		"switched off":     changedRule(runtime.Override{Enabled: new(false)}),
-		"shadow":           changedRule(runtime.Override{Mode: new(runtime.ModeShadow)}),
-		"all switched off": {Enabled: new(false)},
-		"raised for key":   changedRule(runtime.Override{Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(100_000))}}}),
-		"off for key":      changedRule(runtime.Override{Keys: map[string]runtime.KeyOverride{"k": {Enabled: new(false)}}}),
+	set := func(o runtime.Overrides) func(*board, *atomic.Bool) {
+		return func(b *board, _ *atomic.Bool) { b.set(o, nil) }
+	}
+	changes := map[string]func(*board, *atomic.Bool){
+		"max raised":       set(one(runtime.Override{Max: new(int64(100_000))})),
+		"switched off":     set(one(runtime.Override{Enabled: new(false)})),
+		"shadow":           set(one(runtime.Override{Mode: new(runtime.ModeShadow)})),
+		"all switched off": set(runtime.Overrides{Enabled: new(false)}),
+		"raised for key":   set(one(runtime.Override{Keys: keys{"k": maximum(100_000)}})),
+		"off for key":      set(one(runtime.Override{Keys: keys{"k": {Enabled: new(false)}}})),
+		"kill switch":      func(_ *board, on *atomic.Bool) { on.Store(false) },
 	}
 	for _, rule := range full {
 		rule.Name, rule.Max, rule.Window, rule.Wait = "r", 1, time.Minute, 20*time.Minute
 		for name, change := range changes {
 			synctest.Test(t, func(t *testing.T) {
-				b := new(board)
-				limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
-				defer func() { _ = limiter.Close() }()
+				var on atomic.Bool
+				on.Store(true)
+				limiter, b := following(t, 10*time.Millisecond, runtime.WithEnabled(on.Load))
 				limit := rule.Limit(key("k"))
 				first := taken(t, limiter, limit)
 				done := waiters(limiter, 10, 0, limit)
 				changed := time.Now()
-				b.set(change, nil)
+				change(b, &on)
 				ended, refused := done()
 				if took := time.Since(changed); took > 150*time.Millisecond || refused > 0 {
 					t.Errorf("%v, %s: %d refused, the calls went on after %v", rule.Algorithm, name, refused, ended)
 				}
-				_ = limiter.Settle(t.Context(), first, limit)
+				_ = limiter.Settle(t.Context(), first)
 			})
 		}
-	}
-}
-
-// TestKillSwitchWhileWaiting switches limits off by the program's own switch.
-func TestKillSwitchWhileWaiting(t *testing.T) {
-	t.Parallel()
-	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.LeakyBucket, runtime.Concurrency} {
-		synctest.Test(t, func(t *testing.T) {
-			var on atomic.Bool
-			on.Store(true)
-			limiter := inMemory(runtime.WithEnabled(on.Load))
-			defer func() { _ = limiter.Close() }()
-			limit := (&runtime.Rule{Name: "r", Algorithm: algorithm, Max: 1, Window: time.Minute, Wait: time.Hour}).Limit(nil)
-			taken(t, limiter, limit)
-			done := waiters(limiter, 10, 0, limit)
-			changed := time.Now()
-			on.Store(false)
-			if ended, refused := done(); time.Since(changed) > 150*time.Millisecond || refused > 0 {
-				t.Errorf("%v: %d refused, the calls went on after %v", algorithm, refused, ended)
-			}
-		})
 	}
 }
 
 // TestLowerWhileWaiting lowers a limit of calls at a time: of those that wait no more
 // run than it says from then on.
 func TestLowerWhileWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := new(board)
-		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
-		defer func() { _ = limiter.Close() }()
+	bubble(t, func(t *testing.T) {
+		limiter, b := following(t, 10*time.Millisecond)
 		rule := permitRule(2)
 		rule.Name, rule.Wait = "r", time.Minute
 		done := waiters(limiter, 12, time.Second, rule.Limit(nil))
-		b.set(changedRule(runtime.Override{Max: new(int64(1))}), nil)
+		b.set(one(runtime.Override{Max: new(int64(1))}), nil)
 		ended, refused := done()
 		for i := 3; i < len(ended); i++ {
 			if gap := ended[i] - ended[i-1]; gap < 900*time.Millisecond {
@@ -135,16 +109,13 @@ func TestLowerWhileWaiting(t *testing.T) {
 // TestNewcomersBehindWaiting has calls arrive under a raised max: those that have waited
 // get the permits first.
 func TestNewcomersBehindWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := new(board)
-		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
-		defer func() { _ = limiter.Close() }()
+	bubble(t, func(t *testing.T) {
+		limiter, b := following(t, 10*time.Millisecond)
 		rule := permitRule(2)
 		rule.Name, rule.Wait = "r", 10*time.Second
 		limit := rule.Limit(nil)
 		done := waiters(limiter, 12, 100*time.Millisecond, limit)
-		b.set(changedRule(runtime.Override{Max: new(int64(4))}), nil)
+		b.set(one(runtime.Override{Max: new(int64(4))}), nil)
 		newcomers := 0
 		until := time.Now().Add(time.Second)
 		for time.Now().Before(until) {
@@ -152,7 +123,7 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 			d, err := limiter.Take(ctx, limit)
 			if err == nil {
 				newcomers++
-				time.AfterFunc(100*time.Millisecond, func() { _ = limiter.Settle(context.Background(), d, limit) })
+				time.AfterFunc(100*time.Millisecond, func() { _ = limiter.Settle(context.Background(), d) })
 			}
 			cancel()
 			time.Sleep(5 * time.Millisecond)
@@ -170,12 +141,10 @@ func TestTurnsWhenRaised(t *testing.T) {
 	t.Parallel()
 	for _, max := range []int64{2, 10, 100} {
 		synctest.Test(t, func(t *testing.T) {
-			b := new(board)
-			limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
-			defer func() { _ = limiter.Close() }()
+			limiter, b := following(t, 10*time.Millisecond)
 			limit := (&runtime.Rule{Name: "r", Algorithm: runtime.LeakyBucket, Max: 1, Window: time.Second, Wait: time.Minute}).Limit(nil)
 			done := waiters(limiter, 20, 0, limit)
-			b.set(changedRule(runtime.Override{Max: &max}), nil)
+			b.set(one(runtime.Override{Max: &max}), nil)
 			ended, refused := done()
 			apart := time.Second / time.Duration(max)
 			for i := 2; i < len(ended); i++ {
@@ -192,8 +161,7 @@ func TestTurnsWhenRaised(t *testing.T) {
 
 // TestScaleWhileWaiting has the load scale a limit up while a call waits.
 func TestScaleWhileWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var factor atomic.Int64
 		factor.Store(1)
 		rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour,
@@ -212,11 +180,8 @@ func TestScaleWhileWaiting(t *testing.T) {
 // A change that a rule does not allow, or that makes a waiting call's limit one that
 // never admits it, ends its wait with the error that a new call gets.
 func TestNeverWhileWaiting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := new(board)
-		limiter := inMemory(runtime.WithOverrides(b, 10*time.Millisecond))
-		defer func() { _ = limiter.Close() }()
+	bubble(t, func(t *testing.T) {
+		limiter, b := following(t, 10*time.Millisecond)
 		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour}).Limit(nil)
 		taken(t, limiter, limit)
 		failed := make(chan error, 1)
@@ -225,13 +190,11 @@ func TestNeverWhileWaiting(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		b.set(changedRule(runtime.Override{Max: new(int64(0))}), nil)
+		b.set(one(runtime.Override{Max: new(int64(0))}), nil)
 		start := time.Now()
 		if err := <-failed; !errors.Is(err, runtime.ErrCostExceedsLimit) || time.Since(start) > time.Second {
 			t.Errorf("got %v after %v", err, time.Since(start))
 		}
-		if lines := limiter.Lines(); lines != 0 {
-			t.Error(fmt.Sprint(lines, " lines are left"))
-		}
+		equal(t, "lines and calls in them", limiter.Lines(), 0)
 	})
 }

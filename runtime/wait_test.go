@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -18,24 +16,21 @@ func TestWait(t *testing.T) {
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket} {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx := context.Background()
 				limiter := inMemory()
 				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 2, Algorithm: algorithm, Wait: time.Second}
 				for range 2 {
-					if got := elapsed(func() { limiter.Take(ctx, rule.Limit(nil)) }); got != 0 {
-						t.Errorf("waited %v with room left", got)
-					}
+					equal(t, "waited with room left", elapsed(func() { limiter.Take(t.Context(), rule.Limit(nil)) }), 0)
 				}
 				whole := rule.Limit(nil).WithCost(2)
-				peek, _ := limiter.Peek(ctx, whole)
+				peek, _ := limiter.Peek(t.Context(), whole)
 				var err error
-				if got := elapsed(func() { _, err = limiter.Take(ctx, whole) }); err != nil || got != time.Second || peek.RetryAfter != got {
+				if got := elapsed(func() { _, err = limiter.Take(t.Context(), whole) }); err != nil || got != time.Second || peek.RetryAfter != got {
 					t.Errorf("waited %v, want 1s and as peek said, %v: %v", got, peek.RetryAfter, err)
 				}
 				// It would take longer than the rule lets it wait.
 				impatient := *rule
 				impatient.Wait = time.Second - time.Microsecond
-				if got := elapsed(func() { _, err = limiter.Take(ctx, impatient.Limit(nil).WithCost(2)) }); got != 0 || !errors.Is(err, runtime.ErrLimited) {
+				if got := elapsed(func() { _, err = limiter.Take(t.Context(), impatient.Limit(nil).WithCost(2)) }); got != 0 || !errors.Is(err, runtime.ErrLimited) {
 					t.Errorf("gave up after %v with %v, want at once and ErrLimited", got, err)
 				}
 			})
@@ -109,8 +104,7 @@ func TestWaitDeadline(t *testing.T) {
 // A call that loses its place to another waits on, but not for longer than its
 // rule's Wait in all.
 func TestWaitAmongOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: 3 * time.Second}
 		begin := time.Now()
@@ -133,15 +127,12 @@ func TestWaitAmongOthers(t *testing.T) {
 			got = append(got, d)
 		}
 		want := []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("admitted at (-want +got):\n%s", diff)
-		}
+		same(t, "admitted at", want, got)
 	})
 }
 
 func TestWaitCancelled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Wait: time.Minute}
 		taken(t, limiter, rule.Limit(nil))
@@ -158,8 +149,7 @@ func TestWaitCancelled(t *testing.T) {
 }
 
 func TestQueueSpacesEvenly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limiter := inMemory()
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 5, Burst: 100, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		begin := time.Now()
@@ -190,13 +180,14 @@ func TestQueueSpacesEvenly(t *testing.T) {
 }
 
 func TestQueueCancelledRefunds(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		limiter := inMemory()
+	bubble(t, func(t *testing.T) {
+		store := newFake().whileCalled()
+		limiter := runtime.New(store, quiet)
 		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 10}
-		take := func(ctx context.Context, cost int64) error {
-			_, err := limiter.Take(ctx, rule.Limit(nil).WithCost(cost), other.Limit(nil))
+		var d runtime.Decision
+		take := func(ctx context.Context, cost int64) (err error) {
+			d, err = limiter.Take(ctx, rule.Limit(nil).WithCost(cost), other.Limit(nil))
 			return err
 		}
 		ok(t, take(context.Background(), 4))
@@ -205,6 +196,9 @@ func TestQueueCancelledRefunds(t *testing.T) {
 		var err error
 		if got := elapsed(func() { err = take(ctx, 5) }); got != 100*time.Millisecond || err != context.Canceled {
 			t.Errorf("got %v after %v, want the context's error after 100ms", err, got)
+		}
+		if err := limiter.Refund(ctx, d); err != nil || store.settles.Load() != 1 {
+			t.Errorf("refunded again: %v and %d refunds, want one", err, store.settles.Load())
 		}
 		// 300 ms are left of the first, and nothing of the second.
 		if got := elapsed(func() { err = take(context.Background(), 1) }); got != 300*time.Millisecond || err != nil {
@@ -230,9 +224,9 @@ func TestWaitEvents(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told recorder[runtime.WaitEvent]
+				var seen recorder[runtime.WaitEvent]
 				limiter := inMemory(observing(runtime.Observer{
-					Wait: withContext(told.add),
+					Wait: withContext(seen.add),
 				}))
 				defer limiter.Close()
 				rule := test.rule
@@ -241,8 +235,8 @@ func TestWaitEvents(t *testing.T) {
 				limits := []runtime.Limit{other.Limit(nil), rule.Limit(nil)}
 				ctx, leave := context.WithCancel(context.Background())
 				first, err := limiter.Take(ctx, limits...)
-				if err != nil || len(told.all()) != 0 {
-					t.Fatalf("%v, %+v", err, told.all())
+				if err != nil || len(seen.all()) != 0 {
+					t.Fatalf("%v, %+v", err, seen.all())
 				}
 				var calls sync.WaitGroup
 				calls.Go(func() { // it waits, and goes on
@@ -251,7 +245,7 @@ func TestWaitEvents(t *testing.T) {
 						t.Error(err)
 					}
 					if test.holds > 0 {
-						_ = limiter.Refund(context.Background(), d, limits...)
+						_ = limiter.Refund(context.Background(), d)
 					}
 				})
 				synctest.Wait()
@@ -261,54 +255,25 @@ func TestWaitEvents(t *testing.T) {
 					}
 				})
 				synctest.Wait()
-				for i, ev := range told.all() {
+				for i, ev := range seen.all() {
 					if ev != (runtime.WaitEvent{Rule: "r", Waiting: true}) {
 						t.Errorf("event %d: %+v", i, ev)
 					}
 				}
 				leave()
 				synctest.Wait()
-				if events := told.all(); len(events) != 3 || events[2] != (runtime.WaitEvent{Rule: "r"}) {
+				if events := seen.all(); len(events) != 3 || events[2] != (runtime.WaitEvent{Rule: "r"}) {
 					t.Errorf("after one has left: %+v", events)
 				}
 				if time.Sleep(test.holds); test.holds > 0 {
-					_ = limiter.Refund(context.Background(), first, limits...)
+					_ = limiter.Refund(context.Background(), first)
 				}
 				calls.Wait()
-				if events := told.all(); len(events) != 4 || !events[3].Admitted || events[3].Waiting || events[3].Rule != "r" ||
+				if events := seen.all(); len(events) != 4 || !events[3].Admitted || events[3].Waiting || events[3].Rule != "r" ||
 					events[3].Waited < test.waited || events[3].Waited > test.waited+60*time.Millisecond {
 					t.Errorf("in the end: %+v, want a wait of %v", events, test.waited)
 				}
 			})
 		})
 	}
-}
-
-// The last one in line gives its turn back to whoever comes next.
-func TestLeaveTheEndOfALine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		limiter := inMemory()
-		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
-		start := time.Now()
-		turn := func(ctx context.Context) time.Duration {
-			if _, err := limiter.Take(ctx, rule.Limit(nil)); err != nil {
-				return -1
-			}
-			return time.Since(start)
-		}
-		if at := turn(t.Context()); at != 0 {
-			t.Errorf("the first turn is at %v", at)
-		}
-		for range 3 {
-			cancelled, leave := context.WithCancel(t.Context())
-			time.AfterFunc(50*time.Millisecond, leave)
-			if at := turn(cancelled); at != -1 {
-				t.Errorf("a call that left has its turn at %v", at)
-			}
-		}
-		if at := turn(t.Context()); at != time.Second {
-			t.Errorf("the next turn is at %v, want 1s", at)
-		}
-	})
 }

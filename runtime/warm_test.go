@@ -35,47 +35,40 @@ func warmRules() (rules []*runtime.Rule) {
 	return rules
 }
 
-// TestWarm wants a limiter that was warmed to need no script's text afterwards, whatever
-// its rules are and whether calls come alone or together, on every server.
-func TestWarm(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	cluster.WaitReady()
-	for name, client := range map[string]redis.UniversalClient{
-		"server": redistest.Start(t).Client(t), "cluster": cluster.Client(t),
-	} {
-		t.Run(name, func(t *testing.T) {
-			limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
-			defer limiter.Close()
-			rules := warmRules()
-			for _, warmed := range []bool{true, false} {
-				var texts atomic.Int64
-				onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() })
-				onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ConfigResetStat(ctx).Err() })
-				if limiter.Register(rules...); warmed {
-					ok(t, limiter.Warm(t.Context()))
-				}
-				for _, r := range rules {
-					for key := range 40 {
-						limit := r.Limit(runtime.NewKey().AddString(fmt.Sprint(key)))
-						decision, err := limiter.Take(t.Context(), limit)
-						if err != nil {
-							t.Fatal(r.Name, err)
-						}
-						if err := limiter.Refund(t.Context(), decision, limit); err != nil {
-							t.Fatal(r.Name, err)
-						}
-					}
-				}
-				onEach(t, client, func(ctx context.Context, node *redis.Client) error {
-					info, err := node.Info(ctx, "commandstats").Result()
-					texts.Add(int64(strings.Count(info, "cmdstat_eval:")))
-					return err
-				})
-				if (texts.Load() == 0) != warmed {
-					t.Errorf("warmed %v: %d servers were sent the text of a script", warmed, texts.Load())
-				}
+// TestOnServer has on a server by itself what TestSharedCluster has on a cluster.
+func TestOnServer(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	t.Run("warm", func(t *testing.T) { testWarm(t, server.Client(t)) })
+	t.Run("short scripts", func(t *testing.T) { testShortScripts(t, server.Client(t), []*redistest.Server{server}) })
+}
+
+// testWarm wants a limiter that was warmed to need no script's text afterwards, whatever
+// its rules are and whether calls come alone or together.
+func testWarm(t *testing.T, client redis.UniversalClient) {
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
+	defer limiter.Close()
+	rules := warmRules()
+	for _, warmed := range []bool{true, false} {
+		var texts atomic.Int64
+		onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() })
+		onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ConfigResetStat(ctx).Err() })
+		if limiter.Register(rules...); warmed {
+			ok(t, limiter.Warm(t.Context()))
+		}
+		for _, r := range rules {
+			for key := range 40 {
+				refunded(t, limiter, taken(t, limiter, r.Limit(runtime.NewKey().AddString(fmt.Sprint(key)))))
 			}
+		}
+		onEach(t, client, func(ctx context.Context, node *redis.Client) error {
+			info, err := node.Info(ctx, "commandstats").Result()
+			texts.Add(int64(strings.Count(info, "cmdstat_eval:")))
+			return err
 		})
+		if (texts.Load() == 0) != warmed {
+			t.Errorf("warmed %v: %d servers were sent the text of a script", warmed, texts.Load())
+		}
 	}
 }
 
@@ -109,13 +102,11 @@ func TestWarmNothing(t *testing.T) {
 	}
 }
 
-// TestShortScripts gives a store much work at once, in every way in which it comes. All of
+// testShortScripts gives a store much work at once, in every way in which it comes. All of
 // it is done by many scripts: others use Redis in between. How long one takes is measured in
 // package script.
-func TestShortScripts(t *testing.T) {
-	t.Parallel()
+func testShortScripts(t *testing.T, client redis.UniversalClient, nodes []*redistest.Server) {
 	const calls, cost, scripts = 128, 250, 60
-	server, cluster := redistest.Start(t), redistest.StartCluster(t)
 	settled := &runtime.Rule{Name: "settled", Prefix: "{x}settled:", Window: time.Hour, Max: 100_000}
 	inFlight := &runtime.Rule{Name: "permits", Prefix: "{x}permits:", Window: time.Hour, Max: 100_000, Algorithm: runtime.Concurrency}
 	limits := func(prefix string) (all []runtime.Limit) {
@@ -158,7 +149,7 @@ func TestShortScripts(t *testing.T) {
 				if err != nil {
 					return []error{err}
 				}
-				l.SettleLater(t.Context(), d, limit.WithSettled(2*cost))
+				l.SettleLater(t.Context(), d, 2*cost)
 			}
 			errs := []error{l.Close()}
 			peeked, err := l.Peek(t.Context(), settled.Limit(key(fmt.Sprint(calls-1))))
@@ -168,30 +159,24 @@ func TestShortScripts(t *testing.T) {
 			return append(errs, err)
 		},
 	}
-	for name, way := range ways {
-		for kind, nodes := range map[string][]*redistest.Server{"one server": {server}, "cluster": cluster.Nodes} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				var client redis.UniversalClient = server.Client(t)
-				if kind == "cluster" {
-					client = cluster.Client(t)
-				}
-				executed := func() (n int) {
-					for _, node := range nodes {
-						n += executions(t, node.Client(t))
-					}
-					return n
-				}
-				before := executed()
-				store := runtime.NewRedisStore(client, patient, atOnce)
-				limiter := runtime.New(store, quiet, closed)
-				errs := slices.DeleteFunc(way(limiter, store), func(err error) bool { return err == nil })
-				if len(errs) > 0 {
-					t.Errorf("%d errors, the first: %v", len(errs), errs[0])
-				}
-				if n := executed() - before; n < scripts {
-					t.Errorf("%d scripts, want at least %d", n, scripts)
-				}
-			})
+	executed := func() (n int) {
+		for _, node := range nodes {
+			n += executions(t, node.Client(t))
 		}
+		return n
+	}
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			before := executed()
+			store := runtime.NewRedisStore(client, patient, atOnce)
+			limiter := runtime.New(store, quiet, closed)
+			errs := slices.DeleteFunc(way(limiter, store), func(err error) bool { return err == nil })
+			if len(errs) > 0 {
+				t.Errorf("%d errors, the first: %v", len(errs), errs[0])
+			}
+			if n := executed() - before; n < scripts {
+				t.Errorf("%d scripts, want at least %d", n, scripts)
+			}
+		})
 	}
 }

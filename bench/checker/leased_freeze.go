@@ -10,9 +10,11 @@ import (
 	"time"
 )
 
-// A tormentor stops processes for a while, shorter and longer than leases and
-// windows, and kills one in four.
+// A tormentor stops processes for a while, and kills one in four.
 type tormentor struct {
+	stops   int           // before one is killed, and up to four more
+	longest time.Duration // that one is stopped
+
 	mu     sync.Mutex
 	killed map[*os.Process]bool
 }
@@ -34,7 +36,7 @@ func (t *tormentor) torment(ctx context.Context, commands []*exec.Cmd) {
 	var victims sync.WaitGroup
 	for i, cmd := range commands {
 		victims.Go(func() {
-			last := 3 + rand.IntN(5) // stops before it is killed
+			last := t.stops + rand.IntN(5) // stops before it is killed
 			for stops := 0; ; stops++ {
 				if !pause(ctx, 50*time.Millisecond+rand.N(400*time.Millisecond)) {
 					return
@@ -49,7 +51,7 @@ func (t *tormentor) torment(ctx context.Context, commands []*exec.Cmd) {
 				if cmd.Process.Signal(syscall.SIGSTOP) != nil {
 					return // it has ended
 				}
-				pause(ctx, 5*time.Millisecond+time.Duration(rand.Float64()*rand.Float64()*float64(1200*time.Millisecond)))
+				pause(ctx, 5*time.Millisecond+time.Duration(rand.Float64()*rand.Float64()*float64(t.longest)))
 				_ = cmd.Process.Signal(syscall.SIGCONT)
 			}
 		})

@@ -26,6 +26,8 @@ type algorithm struct {
 	// leased is set in place of these if processes admit calls by leases, while they
 	// are stopped and killed.
 	leased bool
+	// streams is set in place of these if calls are streams, whose processes are killed.
+	streams bool
 }
 
 // order is the order in which the algorithms run.
@@ -35,6 +37,7 @@ var order = []string{
 	"zset shared", "packed shared", "fixed shared",
 	"zset settled", "packed settled", "fixed settled", "bucket settled", "counter settled", "layered settled",
 	"log leased", "counter leased", "bucket leased",
+	"streams",
 }
 
 const controlName = "control"
@@ -74,6 +77,7 @@ var algorithms = map[string]*algorithm{
 		r.Algorithm = runtime.TokenBucket
 		r.Burst = r.Max
 	}, leased: true},
+	"streams":    {set: func(*runtime.Rule) {}, streams: true},
 	unlengthened: {set: counter(runtime.EqualBuckets(1000)), leased: true},
 }
 
@@ -111,8 +115,8 @@ type limit struct {
 }
 
 // newLimits returns the keys of an algorithm.
-func newLimits(name string, n int) []limit {
-	limits := make([]limit, n)
+func newLimits(name string, c config) []limit {
+	limits := make([]limit, c.keys)
 	for i := range limits {
 		shape := shapes[i%len(shapes)]
 		l := &limits[i]
@@ -123,6 +127,9 @@ func newLimits(name string, n int) []limit {
 		if algorithms[name].leased {
 			shape := shapeOf(name, i)
 			l.rule.Window, l.rule.Max, l.rule.Lease = shape.window, shape.max, shape.lease
+		}
+		if algorithms[name].streams {
+			yearly(&l.rule, i, c)
 		}
 		algorithms[name].set(&l.rule)
 		l.key = fmt.Appendf(nil, "%s:%d", name, i)

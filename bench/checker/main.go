@@ -30,6 +30,11 @@
 // stopped for a while, and some are killed. No window may hold more calls that began
 // and ended within it than the limit admits.
 //
+// In the run called streams each process has 125 streams at once, which top up, are
+// cancelled and end, and calls that are settled. Some processes are killed. What is used,
+// but in the last two seconds of those, stays charged; nothing else does, and what they held
+// is back within its reserve and a second; one patient caller can then use all that is left.
+//
 // At the end the first sweep is made over a control: a sliding log that
 // believes the clocks of its clients, which differ. The sweep must find it
 // over its limits, or it would not find anybody. Another control leaves out one

@@ -62,7 +62,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 	if r.notes == nil {
 		r.notes = []string{product}
 	}
-	result, err := judged(ctx, redis, name, newLimits(name, c.keys), files)
+	result, err := judged(ctx, redis, name, newLimits(name, c), files)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,7 +95,7 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 		r.elapsed += elapsed
 	}
 	if result.First != nil {
-		rule := newLimits(name, c.keys)[result.First.Limit].rule
+		rule := newLimits(name, c)[result.First.Limit].rule
 		r.notes = append(r.notes, fmt.Sprintf("%s: faults in %d batches; the first is %+v, of max %d in %v, and the next batch came %v later",
 			name, result.Batches, *result.First, rule.Max, rule.Window, result.Gap))
 	}
@@ -107,6 +107,9 @@ func (r *report) run(ctx context.Context, name string, c config) error {
 
 // judged judges the decisions in files.
 func judged(ctx context.Context, redis *server.Server, name string, limits []limit, files []string) (*judge.Result, error) {
+	if algorithms[name].streams {
+		return judgeStreams(ctx, redis, limits, files)
+	}
 	var records []judge.Record
 	var shared []judge.SharedRecord
 	var err error
@@ -166,8 +169,11 @@ func hammer(ctx context.Context, name string, c config, redis *server.Server) ([
 			break
 		}
 	}
-	var t tormentor
-	if algorithms[name].leased {
+	t := tormentor{stops: 3, longest: 1200 * time.Millisecond}
+	if algorithms[name].streams { // which hold nothing for longer than streamReserve
+		t = tormentor{stops: c.decisions / 20_000, longest: streamReserve / 8}
+	}
+	if algorithms[name].leased || algorithms[name].streams {
 		defer t.start(ctx, commands)()
 	}
 	for _, cmd := range commands {

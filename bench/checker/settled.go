@@ -54,7 +54,7 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 				if rand.IntN(1000) == 0 {
 					cost = rand.Int64N(4 * maxCost)
 				}
-				if err := w.settle(ctx, limiter, d, limit.WithSettled(cost)); err != nil {
+				if err := w.settle(ctx, limiter, d, cost); err != nil {
 					return err
 				}
 				r.Cost = uint8(cost)
@@ -67,14 +67,14 @@ func (w *worker) callSettled(ctx context.Context, limiter *runtime.Limiter, limi
 
 // settle settles a decision twice at once, and returns an error unless that was
 // done once. In the run of the control it is sometimes not done at all.
-func (w *worker) settle(ctx context.Context, limiter *runtime.Limiter, d runtime.Decision, limit runtime.Limit) error {
+func (w *worker) settle(ctx context.Context, limiter *runtime.Limiter, d runtime.Decision, cost int64) error {
 	if w.algorithms == forgetful && rand.IntN(500) == 0 {
 		return nil
 	}
 	var second error
 	var wait sync.WaitGroup
-	wait.Go(func() { second = limiter.Settle(ctx, d, limit) })
-	first := limiter.Settle(ctx, d, limit)
+	wait.Go(func() { second = limiter.Settle(ctx, d, cost) })
+	first := limiter.Settle(ctx, d, cost)
 	wait.Wait()
 	if first == nil && second == runtime.ErrSettled || first == runtime.ErrSettled && second == nil {
 		return nil

@@ -55,7 +55,7 @@ func TestSweepShared(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			limits := newLimits(name, 4)
+			limits := newLimits(name, config{keys: 4})
 			good := simulateShared(t, name, limits)
 			if result := judge.SweepShared(algorithm.history, rulesOf(limits), slices.Clone(good)); !result.OK() || result.Admitted == 0 || result.Admitted == len(good) {
 				t.Fatalf("%+v, the first fault is %+v", result, result.First)

@@ -46,7 +46,7 @@ func TestSweep(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			limits := newLimits(name, len(shapes))
+			limits := newLimits(name, config{keys: len(shapes)})
 			good := simulate(t, name, limits)
 			result, err := judge.Sweep(algorithm.check, rulesOf(limits), slices.Clone(good))
 			if err != nil {
@@ -119,7 +119,7 @@ func TestSweep(t *testing.T) {
 // TestSweepLost wants the sweep to notice that decisions are missing, or were
 // made twice.
 func TestSweepLost(t *testing.T) {
-	limits := newLimits("packed", 2)
+	limits := newLimits("packed", config{keys: 2})
 	good := simulate(t, "packed", limits)
 	// Half way, and not the last call of its batch.
 	half := len(good) / 2

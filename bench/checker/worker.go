@@ -60,14 +60,14 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	defer file.Close()
 	size := 1 << 20
-	if algorithms[w.algorithms].leased {
+	if algorithms[w.algorithms].leased || algorithms[w.algorithms].streams {
 		size = 16 // or a process that is killed would tell little
 	}
 	out := bufio.NewWriterSize(file, size)
 	var left atomic.Int64 // decisions
 	left.Store(int64((w.decisions + w.processes - 1) / w.processes))
 	end := time.Now().Add(w.duration)
-	limits := newLimits(w.algorithms, w.keys)
+	limits := newLimits(w.algorithms, w.config)
 
 	var wait sync.WaitGroup
 	var mu sync.Mutex // guards what follows
@@ -101,6 +101,11 @@ func (w *worker) run(ctx context.Context) error {
 			})
 		}
 		defer limiter.Close()
+	case algorithms[w.algorithms].streams:
+		limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(server.Patience)), quiet)
+		run(func(ctx context.Context, _ taker, limits []limit, left *atomic.Int64, end time.Time, write func([]byte) error) error {
+			return w.callStreams(ctx, limiter, limits, left, end, write)
+		})
 	case algorithms[w.algorithms].settled:
 		limiter := runtime.New(runtime.NewRedisStore(client, options...), quiet)
 		for range callers {

@@ -10,13 +10,13 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// away kills Redis in the midst of work, and returns what arrived later than a window
+// killRedis kills Redis in the midst of work, and returns what arrived later than a window
 // after that, in two windows, and the calls that were not sent.
-func (p part) away(t testing.TB, c config, fail runtime.FailurePolicy) (f finding, late []arrival, undecided int) {
+func (p part) killRedis(t testing.TB, c config, fail runtime.FailurePolicy) (f finding, late []arrival, undecided int) {
 	r := p.newRun(c)
 	server := redistest.Start(t)
 	r.redis = server.Addr
-	jobs := c.jobs(c.each, func(j *job) { j.Fail, j.Timeout = fail, runtime.DefaultTimeout })
+	jobs := c.jobs(c.allCall, func(j *job) { j.Fail, j.Timeout = fail, runtime.DefaultTimeout })
 	r.start(t, jobs)
 	time.Sleep(c.window * 3 / 2)
 	server.Kill()
@@ -35,7 +35,7 @@ func (p part) away(t testing.TB, c config, fail runtime.FailurePolicy) (f findin
 }
 
 func awayClosed(t testing.TB, p part, c config) finding {
-	f, late, undecided := p.away(t, c, runtime.FailClosed)
+	f, late, undecided := p.killRedis(t, c, runtime.FailClosed)
 	f.seen = fmt.Sprintf("%d requests were sent later than a window after that, and %d calls have failed with `ErrUnavailable`", len(late), undecided)
 	if len(late) > 0 || undecided == 0 {
 		t.Errorf("%s: %s", p.name, f.seen)
@@ -44,7 +44,7 @@ func awayClosed(t testing.TB, p part, c config) finding {
 }
 
 func awayOpen(t testing.TB, p part, c config) finding {
-	f, late, undecided := p.away(t, c, runtime.FailOpen)
+	f, late, undecided := p.killRedis(t, c, runtime.FailOpen)
 	refused := 0
 	for _, a := range late {
 		if a.refused {
@@ -59,7 +59,7 @@ func awayOpen(t testing.TB, p part, c config) finding {
 }
 
 func awayLocal(t testing.TB, p part, c config) finding {
-	f, late, undecided := p.away(t, c, runtime.FailLocal)
+	f, late, undecided := p.killRedis(t, c, runtime.FailLocal)
 	refused, sent := 0, make([]int, c.replicas)
 	for _, a := range late {
 		sent[a.replica]++

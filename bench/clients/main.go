@@ -58,12 +58,7 @@ func main() {
 	write(&out, long, findings)
 	writeIncidents(&out, short, happened)
 	ok3 := trial.Run(func(t *trial.Trial) { overhead(t, &out) })
-	if *file != "" {
-		err = page.Insert(*file, out.Bytes())
-	} else {
-		_, err = os.Stdout.Write(out.Bytes())
-	}
-	if err != nil {
+	if err = page.Write(*file, out.Bytes()); err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 	}
 	if err != nil || !ok1 || !ok2 || !ok3 {

@@ -25,7 +25,7 @@ func overhead(t testing.TB, w io.Writer) {
 		limiter := runtime.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
 		t.Cleanup(func() { _ = limiter.Close() })
 		rule := runtime.Rule{Name: "peer", Window: time.Second, Max: 1e6, Fail: runtime.FailClosed}
-		transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "/", Limits: []rateclient.Limit{{Rule: rule}}}})
+		transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: rule}}}})
 		if err != nil {
 			t.Fatalf("a transport: %v", err)
 		}

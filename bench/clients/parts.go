@@ -49,11 +49,11 @@ type steady struct {
 
 // steadies are parts in which nothing happens.
 var steadies = []part{
-	{"rolling window", strictpeer.Rolling, among(config.each)},
-	{"fixed window", strictpeer.Fixed, among(config.each)},
-	{"token bucket", strictpeer.Bucket, among(config.each)},
-	{"rolling window", strictpeer.Rolling, among(config.two)},
-	{"rolling window", strictpeer.Rolling, among(config.one)},
+	{"rolling window", strictpeer.Rolling, among(config.allCall)},
+	{"fixed window", strictpeer.Fixed, among(config.allCall)},
+	{"token bucket", strictpeer.Bucket, among(config.allCall)},
+	{"rolling window", strictpeer.Rolling, among(config.twoCall)},
+	{"rolling window", strictpeer.Rolling, among(config.oneBusy)},
 	{"rolling window, one replica is 20 ms from Redis", strictpeer.Rolling, distant},
 	{"rolling window", strictpeer.Rolling, aloneAll},
 	{"fixed window", strictpeer.Fixed, aloneAll},
@@ -89,18 +89,18 @@ func (c config) jobs(callers func(i int) int, change func(*job)) []job {
 // isShort reports whether a part is a test, on a machine that may have other work.
 func (c config) isShort() bool { return c.margin > 0 }
 
-func (c config) each(int) int { return c.callers }
+func (c config) allCall(int) int { return c.callers }
 
-// two has only two replicas call.
-func (c config) two(i int) int {
+// twoCall has only two replicas call.
+func (c config) twoCall(i int) int {
 	if i < 2 {
 		return c.callers
 	}
 	return 0
 }
 
-// one has a replica with many callers, and others with one each.
-func (c config) one(i int) int {
+// oneBusy has a replica with many callers, and others with one each.
+func (c config) oneBusy(i int) int {
 	if i == 0 {
 		return 6 * c.callers
 	}
@@ -157,7 +157,7 @@ func distant(t testing.TB, p part, c config) finding {
 	proxy := faultproxy.Start(t, r.redis)
 	proxy.Delay(20 * time.Millisecond)
 	r.others = map[int]string{c.replicas - 1: proxy.Addr}
-	return p.steadily(t, c, r, c.jobs(c.each, nil)).keeps(t, c)
+	return p.steadily(t, c, r, c.jobs(c.allCall, nil)).keeps(t, c)
 }
 
 // keeps wants no refusals, the limit used, and nobody to starve.
@@ -180,7 +180,7 @@ func (f finding) keeps(t testing.TB, c config) finding {
 }
 
 func aloneAll(t testing.TB, p part, c config) finding {
-	f := p.steadily(t, c, p.newRun(c), c.jobs(c.each, func(j *job) { j.Alone = true }))
+	f := p.steadily(t, c, p.newRun(c), c.jobs(c.allCall, func(j *job) { j.Alone = true }))
 	if f.refused == 0 {
 		t.Errorf("%s: the control was never refused: the peer is not strict", f.name)
 	}
@@ -188,7 +188,7 @@ func aloneAll(t testing.TB, p part, c config) finding {
 }
 
 func aloneFew(t testing.TB, p part, c config) finding {
-	f := p.steadily(t, c, p.newRun(c), c.jobs(c.two, func(j *job) { j.Alone = true }))
+	f := p.steadily(t, c, p.newRun(c), c.jobs(c.twoCall, func(j *job) { j.Alone = true }))
 	if f.used > 0.5 {
 		t.Errorf("%s: two of the control's replicas have used %.2f %% of the limit", f.name, f.used*100)
 	}
@@ -200,7 +200,7 @@ func held(t testing.TB, p part, c config) finding {
 	const hold = 2 * time.Second
 	r := p.newRun(c)
 	r.redis = redistest.Start(t).Addr
-	jobs := c.jobs(c.each, nil)
+	jobs := c.jobs(c.allCall, nil)
 	r.start(t, jobs)
 	time.Sleep(c.window * 3 / 2)
 	r.refuse.Store(true)
@@ -213,12 +213,12 @@ func held(t testing.TB, p part, c config) finding {
 		t.Errorf("%s: %d requests were refused, want 1", p.name, f.refused)
 		return f
 	}
-	told := seen[i].answer
+	answered := seen[i].answer
 	var straggler time.Duration // the last that was sent before it was known
 	early, inversions, last := 0, 0, map[int]arrival{}
 	parts := make([]int, 30) // tenths of the three windows after the hold
 	for _, a := range seen {
-		after := a.sent.Sub(told)
+		after := a.sent.Sub(answered)
 		switch {
 		case after <= 0:
 		case after < hold/2:
@@ -260,9 +260,9 @@ func held(t testing.TB, p part, c config) finding {
 // halved has the peer admit only half as much, which it tells.
 func halved(t testing.TB, p part, c config) finding {
 	r := p.newRun(c)
-	r.redis, r.tells = redistest.Start(t).Addr, true
+	r.redis, r.announces = redistest.Start(t).Addr, true
 	c.callers = 1 // more of a replica may be under way at that moment
-	jobs := c.jobs(c.each, func(j *job) { j.Least = 1 })
+	jobs := c.jobs(c.allCall, func(j *job) { j.Least = 1 })
 	r.start(t, jobs)
 	time.Sleep(c.window * 3 / 2)
 	half := time.Now()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"golang.org/x/time/rate"
 
 	"github.com/rategen/rategen/runtime"
@@ -64,7 +65,7 @@ func runJob() bool {
 }
 
 func (j *job) run() error {
-	redis.SetLogger(silence{})
+	logging.Disable()
 	client, end, err := j.client()
 	if err != nil {
 		return err
@@ -101,10 +102,6 @@ func (j *job) run() error {
 	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
-
 func (r *report) add(err error, took time.Duration) {
 	r.Longest = max(r.Longest, took)
 	switch {
@@ -140,14 +137,14 @@ func (j *job) client() (*http.Client, func(), error) {
 	connection := redis.NewClient(&redis.Options{Addr: j.Redis, MaxRetries: -1, DialerRetries: 1})
 	store := runtime.NewRedisStore(connection, runtime.WithTimeout(j.Timeout))
 	limiter := runtime.New(store, runtime.WithReplicas(j.Replicas), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	limit := rateclient.Limit{
+	limit := rateclient.PeerLimit{
 		Rule:   runtime.Rule{Name: "peer", Window: j.Window, Max: j.Max, Fail: j.Fail},
 		Margin: j.Margin,
 	}
 	if j.Least > 0 {
 		limit.Least, limit.Most = j.Least, j.Max
 	}
-	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "/", Wait: time.Hour, Limits: []rateclient.Limit{limit}}},
+	transport, err := rateclient.New(limiter, []rateclient.Peer{{Pattern: "/", Wait: time.Hour, Limits: []rateclient.PeerLimit{limit}}},
 		rateclient.WithNext(next), rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 	return &http.Client{Transport: transport}, func() { _, _ = limiter.Close(), connection.Close() }, err
 }

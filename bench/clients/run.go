@@ -21,11 +21,11 @@ import (
 
 // A run is replicas that call a peer, and what the peer has seen of them.
 type run struct {
-	peer   *strictpeer.Peer
-	refuse atomic.Bool // the next request, with Retry-After: 2
-	tells  bool        // its limit, and for how long to hold off
-	redis  string      // the address that replica i has is redis, unless others says so
-	others map[int]string
+	peer      *strictpeer.Peer
+	refuse    atomic.Bool // the next request, with Retry-After: 2
+	announces bool        // its limit, and for how long to hold off
+	redis     string      // the address that replica i has is redis, unless others says so
+	others    map[int]string
 
 	tb       testing.TB
 	server   *httptest.Server
@@ -66,7 +66,7 @@ func (r *run) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		a.arrived, admitted = r.peer.Arrive()
 	}
 	a.refused = !admitted
-	if r.tells {
+	if r.announces {
 		most, wait := r.peer.Limit()
 		w.Header().Set("RateLimit-Policy", fmt.Sprintf(`"peer";q=%d;w=%d`, most, int(r.peer.Window.Seconds())))
 		after = strconv.Itoa(int(wait.Seconds()) + 1)

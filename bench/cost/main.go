@@ -88,11 +88,7 @@ func run(ctx context.Context, file string) error {
 		return err
 	}
 	line.Clear()
-	if file == "" {
-		_, err := os.Stdout.Write(out.Bytes())
-		return err
-	}
-	return page.Insert(file, out.Bytes())
+	return page.Write(file, out.Bytes())
 }
 
 // take decides one call of cost 1 for each rule.

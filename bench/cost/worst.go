@@ -51,7 +51,7 @@ type state struct {
 	write  func(args ...any)
 }
 
-// fillLog stores as many events as a log holds, of charges that cost the most.
+// fillLog stores as many events as a sorted set holds, of charges that cost the most.
 func fillLog(s *state) {
 	const events, each = runtime.MaxLog, runtime.MaxLogCost
 	for i := range int64(events / each) {
@@ -62,14 +62,9 @@ func fillLog(s *state) {
 		if i == events/each*3/4 {
 			s.middle = at
 		}
-		args := []any{"RPUSH", s.key}
-		if s.rule.Storage == runtime.StorageZSET {
-			args[0] = "ZADD"
-		}
+		args := []any{"ZADD", s.key}
 		for j := range int64(each) {
-			if args = append(args, number(at)); s.rule.Storage == runtime.StorageZSET {
-				args = append(args, number(at+j))
-			}
+			args = append(args, number(at), number(at+j))
 		}
 		s.write(args...)
 	}

@@ -20,7 +20,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,7 +29,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/trial"
@@ -51,7 +50,7 @@ func main() {
 			*lasts = time.Second
 		}
 	}
-	redis.SetLogger(silence{}) // it has much to say here
+	logging.Disable() // go-redis logs every failure
 	ok, err := run(*short, *pattern, *file, *lasts, *together)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
@@ -60,10 +59,6 @@ func main() {
 		os.Exit(1)
 	}
 }
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
 
 // A row is a fault and what was seen of it by clients with default options
 // and, unless the round is short, by tuned ones.
@@ -133,9 +128,5 @@ func run(short bool, pattern, file string, lasts time.Duration, together int) (b
 	}
 	var out bytes.Buffer
 	write(&out, product, rows, crowds, distances, stalls, lasts)
-	if file != "" {
-		return ok, page.Insert(file, out.Bytes())
-	}
-	_, err = os.Stdout.Write(out.Bytes())
-	return ok, err
+	return ok, page.Write(file, out.Bytes())
 }

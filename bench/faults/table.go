@@ -44,11 +44,11 @@ func write(w io.Writer, product string, rows []*row, crowds []faults.Crowd, dist
 		for i, s := range r.seen {
 			tuned := ""
 			if i < len(r.tuned) {
-				tuned = after(r.tuned[i].Enforced)
+				tuned = recoveryTime(r.tuned[i].Enforced)
 			}
 			fmt.Fprintf(w, "| %s | `%v` | 100 %% of %d | %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n",
 				name, s.Policy, s.Calls, short(s.P50), short(s.P99), short(s.Max),
-				share(s.Store, s.Calls), sights(s), classes(s.Classes), bound(s), after(s.Back), after(s.Enforced), tuned)
+				share(s.Store, s.Calls), callerResults(s), classes(s.Classes), bound(s), recoveryTime(s.Back), recoveryTime(s.Enforced), tuned)
 			name = ""
 		}
 	}
@@ -116,7 +116,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
-func after(d time.Duration) string {
+func recoveryTime(d time.Duration) string {
 	if d < 0 {
 		return "not"
 	}
@@ -126,8 +126,8 @@ func after(d time.Duration) string {
 	return short(d)
 }
 
-// sights is what callers saw that the store gave no answer.
-func sights(s faults.Seen) string {
+// callerResults is what callers saw that the store gave no answer.
+func callerResults(s faults.Seen) string {
 	return shares(s.Calls-s.Store, []string{"admitted", "denied", "`ErrUnavailable`", "another error"},
 		[]int{s.Admitted, s.Denied, s.Refused, s.Strange})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/override"
 )
 
-// change returns what the flags of override set say.
+// change returns the change that the flags of override set describe.
 func (o *operator) change() (c runtime.KeyOverride, err error) {
 	if o.given["max"] {
 		n, err := strconv.ParseInt(o.maxText, 10, 64)
@@ -48,9 +48,9 @@ func modeNamed(name string) (*runtime.Mode, error) {
 	return nil, usagef("-mode %q: write enforce, soft or shadow", name)
 }
 
-// ends sets when what an edit sets is to end, by the clock of Redis. Without a flag an
-// end that there is stays.
-func (o *operator) ends(ctx context.Context, e *override.Edit) error {
+// setExpiry sets the expiry of an edit, by the clock of Redis. Without a flag an expiry that is set
+// already stays.
+func (o *operator) setExpiry(ctx context.Context, e *override.Edit) error {
 	switch {
 	case o.duration != 0 && o.until != "":
 		return usagef("-for and -until both say when it ends: leave one out")
@@ -74,12 +74,15 @@ func (o *operator) ends(ctx context.Context, e *override.Edit) error {
 	return nil
 }
 
-// edits returns the command that changes the override of a key.
-func edits(e override.Edit) func(context.Context, *operator, []string) error {
-	return func(ctx context.Context, o *operator, args []string) (err error) {
-		if e.Target, err = o.keyTarget(args); err != nil {
+// editCommand returns the command that changes the override of a key.
+func editCommand(e override.Edit) func(context.Context, *operator, []string) error {
+	return func(ctx context.Context, o *operator, args []string) error {
+		target, err := o.keyTarget(args)
+		if err != nil {
 			return err
 		}
+		e := e
+		e.Target = target
 		return o.edit(ctx, e)
 	}
 }

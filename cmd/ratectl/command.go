@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A command is one thing that ratectl does. Help, completion and the manual are
-// made from the list of them.
+// A command is a command of ratectl. Help, completion and the manual are made from the list
+// of commands.
 type command struct {
 	name  string // one or two words
 	args  string // as in a line of usage
@@ -26,14 +26,14 @@ type command struct {
 	text  func(args []string) (string, error) // in place of run: it needs nothing
 }
 
-// A need is what a command cannot do without.
+// A need is what a command requires.
 type need uint8
 
 const (
 	needRedis need = 1 << iota
 	needRules
-	mayRules // it uses them if there are some
-	judges   // by the overrides in force; the others go on if these are broken
+	mayRules // it uses rules if there are some
+	judges   // it needs valid overrides; other commands go on without
 )
 
 // nearShare is the share of its limit from which on a key is near it.
@@ -53,6 +53,8 @@ func (o *options) ownFlags(f *flag.FlagSet, names []string) {
 			f.StringVar(&o.only, name, "", "remove only these `fields`, separated by commas: max, window, mode, enabled, block, allow")
 		case "parts":
 			f.BoolVar(&o.parts, name, false, "the arguments after RULE are the parts of the key, without escapes")
+		case "overwrite":
+			f.BoolVar(&o.overwrite, name, false, "replace counts that are there, though they may be newer")
 		case "max":
 			f.Int64Var(&o.max, name, 0, "use this `number` as the max, for rules whose calls bring their own")
 		case "near":
@@ -119,7 +121,7 @@ func parse(f *flag.FlagSet, args []string) (rest []string, err error) {
 	return rest, nil
 }
 
-// run does what the command line says, and returns the exit code.
+// run executes a command line, and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
 	c, rest, err := find(args)
 	if err == nil && c == nil {
@@ -139,7 +141,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return codeOf(err)
 }
 
-// report prints an error: as JSON if the answer was to be that.
+// report prints an error, as JSON if the output was to be JSON.
 func (p *program) report(err error, args []string) {
 	_, chosen := cut(args)
 	if last := len(chosen) - 1; last < 0 || chosen[last] != "json" {

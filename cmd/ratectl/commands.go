@@ -2,13 +2,11 @@ package main
 
 import "github.com/rategen/rategen/runtime/override"
 
-// commands returns all commands in the order of the manual.
-func commands() []*command { return table }
+// commands are all commands in the order of the manual.
+var commands []*command
 
-var table []*command
-
-func init() { // the commands of help and completion are made from the table itself
-	table = []*command{
+func init() { // the commands help and completion are made from the list itself
+	commands = []*command{
 		{
 			name: "rules", short: "list the rules, with the overrides in force",
 			long:  "Lists the rules of the listing. With -overrides it shows the override of each rule, and how many patterns of keys have one.",
@@ -31,6 +29,11 @@ func init() { // the commands of help and completion are made from the table its
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: inspect,
 		},
 		{
+			name: "usage", args: "RULE [KEY]", short: "show what is left to one caller", flags: []string{"parts", "near", "max"},
+			long:  "Shows the limit, how much of it is used and left, the window or period, and when it is whole again, and what was used of the last periods if the rule keeps that, without charging anything.",
+			needs: needRedis | needRules | judges, min: 1, max: 2, run: usage,
+		},
+		{
 			name: "reset", args: "RULE [KEY]", short: "forget the counts of one caller", flags: []string{"parts", "yes", "n"},
 			long:  "Forgets the counts of one key, and ends its block. Asks for confirmation. A process that has refused the caller may do so for another second, see runtime.WithDenialMemory.",
 			needs: needRedis | needRules | judges, min: 1, max: 2, run: reset,
@@ -43,22 +46,22 @@ func init() { // the commands of help and completion are made from the table its
 		{
 			name: "block", args: "RULE [KEY]", short: "refuse all calls of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
 			long:  "Sets the field block in the override of the key, and keeps the others. The programs must follow the hash, see override.Redis. Asks for confirmation if the rule has no key.",
-			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Block: true}),
+			needs: needRedis | needRules, min: 1, max: 2, run: editCommand(override.Edit{Block: true}),
 		},
 		{
 			name: "unblock", args: "RULE [KEY]", short: "undo block", flags: []string{"parts", "n", "m"},
 			long:  "Removes the field block only. Use reset to end a block of the rule itself.",
-			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Clear: []string{"block"}}),
+			needs: needRedis | needRules, min: 1, max: 2, run: editCommand(override.Edit{Clear: []string{"block"}}),
 		},
 		{
 			name: "allow", args: "RULE [KEY]", short: "remove the limit of one caller", flags: []string{"parts", "for", "yes", "n", "m"},
 			long:  "Sets the field allow in the override of the key, and keeps the others. A block precedes it. Asks for confirmation if the rule has no key.",
-			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Allow: true}),
+			needs: needRedis | needRules, min: 1, max: 2, run: editCommand(override.Edit{Allow: true}),
 		},
 		{
 			name: "unallow", args: "RULE [KEY]", short: "undo allow", flags: []string{"parts", "n", "m"},
 			long:  "Removes the field allow only.",
-			needs: needRedis | needRules, min: 1, max: 2, run: edits(override.Edit{Clear: []string{"allow"}}),
+			needs: needRedis | needRules, min: 1, max: 2, run: editCommand(override.Edit{Clear: []string{"allow"}}),
 		},
 		{
 			name: "shadow", args: "on|off RULE [KEY]", short: "count the calls of a rule, and refuse none", flags: []string{"parts", "for", "yes", "n", "m"},
@@ -100,6 +103,17 @@ func init() { // the commands of help and completion are made from the table its
 			name: "fix-expiry", args: "[PREFIX...]", short: "set an expiry for keys that have none", flags: []string{"expiry", "yes", "n"},
 			long:  "Keys of rules live on for as long as they can have an effect, those of a PREFIX for -expiry: name a prefix that only the limiter uses. Asks for confirmation.",
 			needs: needRedis | mayRules, max: -1, run: fixExpiry,
+		},
+		{
+			name: "export", args: "[RULE...]", short: "print the counts of rules, to keep or to move them",
+			long:  "Prints every key of the rules, or of all, as lines of JSON: what is counted, whether a block is on, and until when. The last line says how many there were. Charges that are made meanwhile may be missing. Walks over the database.",
+			needs: needRedis | needRules | judges, max: -1, run: export,
+		},
+		{
+			name: "import", args: "FILE|-", short: "put exported counts into Redis", flags: []string{"overwrite", "yes", "n"},
+			long: "Puts what export has printed into this Redis, in this namespace. Each key expires when it would have. Keys that are there already stay as they are, unless -overwrite. Import before programs count in the new Redis, then restart them: what they hold of leases and refusals is of the old one. " +
+				"Nothing is imported if a line is no line of an export, or not of a rule that counts alike; the error names the lines. Counts that the scripts do not understand are left out and named. Asks for confirmation.",
+			needs: needRedis | needRules | judges, min: 1, max: 1, run: importCounts,
 		},
 		{
 			name: "doctor", short: "look for what may keep limits from working",

@@ -19,7 +19,7 @@ func completion(args []string) (string, error) {
 	return "", usagef("completion %q: write bash, zsh or fish", args[0])
 }
 
-// words returns the names of all commands, and of the flags of one as -name.
+// flagsOf returns the flags of a command, as -name.
 func flagsOf(c *command) (names []string) {
 	c.flagSet(new(options), func(string) string { return "" }).VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
 	return names
@@ -28,7 +28,7 @@ func flagsOf(c *command) (names []string) {
 // nextWords returns what may follow words: commands by their first words.
 func nextWords() map[string][]string {
 	next := make(map[string][]string)
-	for _, c := range commands() {
+	for _, c := range commands {
 		first, second, two := strings.Cut(c.name, " ")
 		if len(next[""]) == 0 || next[""][len(next[""])-1] != first {
 			next[""] = append(next[""], first)
@@ -48,7 +48,7 @@ func bashScript() string {
 	text.WriteString("_ratectl() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} words=\n\tcase \"${COMP_WORDS[*]:1:COMP_CWORD-1}\" in\n")
 	next := nextWords()
 	fmt.Fprintf(&text, "\t'') words=%s ;;\n", quoted(next[""]))
-	for _, c := range commands() {
+	for _, c := range commands {
 		first, _, two := strings.Cut(c.name, " ")
 		if words := next[first]; len(words) > 0 {
 			fmt.Fprintf(&text, "\t%s) words=%s ;;\n", first, quoted(words))
@@ -69,7 +69,7 @@ func quoted(words []string) string { return "'" + strings.Join(words, " ") + "'"
 func fishScript() string {
 	var text strings.Builder
 	next := nextWords()
-	for _, c := range commands() {
+	for _, c := range commands {
 		first, second, two := strings.Cut(c.name, " ")
 		seen := "__fish_seen_subcommand_from " + first
 		if two {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// confirm asks whether to do something, unless -yes has said so. An interrupt is a
-// no.
+// confirm asks whether to do something, unless -yes is given. An interrupt counts as no.
 func (o *operator) confirm(ctx context.Context, question string, args ...any) error {
 	if o.yes {
 		return nil

@@ -14,7 +14,7 @@ import (
 const noPasswordHere = "-redis has a password, which every user of this machine can read in the list of processes: " +
 	"take it out, and set RATECTL_PASSWORD or name a file with -password-file"
 
-// connect returns a client of the Redis that the options name, which has answered.
+// connect returns a client of the Redis that the options name, after it has answered.
 func (o *options) connect(ctx context.Context) (redis.UniversalClient, error) {
 	u, err := o.clientOptions()
 	if err != nil {
@@ -44,7 +44,7 @@ func (o *options) connect(ctx context.Context) (redis.UniversalClient, error) {
 	return client, nil
 }
 
-// modeOf returns what a server says it is: standalone, cluster or sentinel.
+// modeOf returns the mode of a server: standalone, cluster or sentinel.
 func modeOf(ctx context.Context, client redis.UniversalClient) (string, error) {
 	said, err := client.Do(ctx, "HELLO").Result()
 	switch {
@@ -101,7 +101,7 @@ func (o *options) clientOptions() (*redis.UniversalOptions, error) {
 	return u, o.secure(u)
 }
 
-// fromURL adds what a URL says. Its errors quote no part of it.
+// fromURL adds the options of a URL. Its errors quote no part of the URL.
 func (o *options) fromURL(u *redis.UniversalOptions) error {
 	parsed, err := url.Parse(o.redis)
 	if err != nil {

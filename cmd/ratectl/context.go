@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ var inContext = map[string]string{
 	"tls": "", "tls-ca": "", "tls-cert": "", "tls-key": "", "tls-name": "",
 }
 
-// paths are those of them that name a file, from the directory of the config on.
+// paths are the settings that name a file, relative to the directory of the config.
 var paths = []string{"rules", "password-file", "sentinel-password-file", "tls-ca", "tls-cert", "tls-key"}
 
 // readConfig reads the file with the contexts. Without -context and RATECTL_CONFIG
@@ -75,15 +76,14 @@ func (p *program) readConfig(needed bool) (c config, err error) {
 	return c, nil
 }
 
-// enter sets the flags that the context says and the command line does not. The
-// environment goes before a context that nobody has named in the command line: whoever
-// names one means that and nothing else.
+// enter sets the flags that the context has and the command line does not. A context that the
+// command line names goes before the environment; the current context of the file does not.
 func (p *program) enter(f *flag.FlagSet, named string, given map[string]bool) error {
 	c, err := p.readConfig(named != "")
 	if err != nil {
 		return err
 	}
-	name := or(named, c.Current)
+	name := cmp.Or(named, c.Current)
 	settings, is := c.Contexts[name]
 	if named != "" && !is {
 		return usagef("no context has the name %q%s; ratectl contexts lists them", named, suggest(named, slices.Sorted(maps.Keys(c.Contexts))))
@@ -126,7 +126,7 @@ type contextLine struct {
 }
 
 func (l contextLine) row() []string {
-	return []string{map[bool]string{true: "*", false: "-"}[l.Current], l.Name, or(l.Redis, "-"), or(l.Namespace, "-"), or(l.Overrides, "-"), or(l.Rules, "-")}
+	return []string{map[bool]string{true: "*", false: "-"}[l.Current], l.Name, cmp.Or(l.Redis, "-"), cmp.Or(l.Namespace, "-"), cmp.Or(l.Overrides, "-"), cmp.Or(l.Rules, "-")}
 }
 
 // contexts prints the contexts.
@@ -145,5 +145,5 @@ func contexts(_ context.Context, o *operator, _ []string) error {
 		}
 		lines = append(lines, contextLine{name, name == c.Current, text("redis"), text("namespace"), text("overrides"), text("rules")})
 	}
-	return each(o, "CURRENT NAME REDIS NAMESPACE OVERRIDES RULES", lines, contextLine.row)
+	return printEach(o, "CURRENT NAME REDIS NAMESPACE OVERRIDES RULES", lines, contextLine.row)
 }

@@ -78,7 +78,7 @@ func TestCustomersDay(t *testing.T) {
 		t.Fatalf("the page does not name the customer: %s", said)
 	}
 	does("blocked", "inspect", "login.user", "acme")
-	does("whole again", "reset", "login.user", "acme", "-yes")
+	does("is reset", "reset", "login.user", "acme", "-yes")
 	does(`{"max":1000}`, "override", "set", "login.user", "-keys", "acme", "-max", "1000", "-m", "contract")
 	does(`"max_then":1000`, "override", "set", "login.user", "-keys", "acme", "-max", "2000", "-for", "1h", "-m", "ticket 7")
 	holds("more for an hour", max(2000))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A finding is what the doctor says about one thing.
+// A finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"` // ok, warn, bad or unknown
@@ -24,7 +25,7 @@ type finding struct {
 }
 
 func (f finding) row() []string {
-	return []string{f.Check, f.State, or(f.Where, "-"), f.Says, or(f.Remedy, "-")}
+	return []string{f.Check, f.State, cmp.Or(f.Where, "-"), f.Says, cmp.Or(f.Remedy, "-")}
 }
 
 // The doctor warns of an answer slower, clocks further apart and memory fuller than this.
@@ -49,14 +50,14 @@ func doctor(ctx context.Context, o *operator, _ []string) error {
 		return o.explained(err)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return strings.Compare(a.Where, b.Where) })
-	found = append(found, o.examineRights(ctx))
+	found = append(found, o.examineBudgets(found), o.examineRights(ctx))
 	found = append(found, o.examineOverrides(ctx)...)
 	keys, err := o.examineKeys(ctx)
 	if err != nil {
 		return err
 	}
 	found = append(found, keys...)
-	if err := each(o, "CHECK STATE WHERE SAYS REMEDY", found, finding.row); err != nil {
+	if err := printEach(o, "CHECK STATE WHERE SAYS REMEDY", found, finding.row); err != nil {
 		return err
 	}
 	if bad := len(slices.DeleteFunc(found, func(f finding) bool { return f.State != "bad" })); bad > 0 {
@@ -116,7 +117,7 @@ func examine(ctx context.Context, c *redis.Client) (found []finding) {
 	if most > 0 {
 		share = float64(number("used_memory")) / float64(most)
 	}
-	say("memory", warnIf(share > fullMemory), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", number("used_memory"), or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
+	say("memory", warnIf(share > fullMemory), "see ratectl memory, and docs/operating.md: Redis is full", "%d bytes of %s", number("used_memory"), cmp.Or(strings.TrimPrefix(info["maxmemory"], "0"), "no bound"))
 	switch {
 	case info["rdb_last_bgsave_status"] == "err":
 		say("persistence", "bad", "see the log of Redis: it may refuse writes until a snapshot succeeds (stop-writes-on-bgsave-error)", "the last snapshot failed")
@@ -126,6 +127,24 @@ func examine(ctx context.Context, c *redis.Client) (found []finding) {
 		say("persistence", "warn", "set appendonly yes, or keep the overrides somewhere else too: a restart takes back what was changed since the last snapshot", "snapshots alone, or none")
 	}
 	return found
+}
+
+// examineBudgets judges by the findings about the servers whether they keep the counts of
+// limits of a day or longer.
+func (o *operator) examineBudgets(found []finding) finding {
+	var budgets []string
+	for _, d := range o.known {
+		if d.Period != runtime.NoPeriod || d.Window >= 24*time.Hour {
+			budgets = append(budgets, d.Name)
+		}
+	}
+	says := fmt.Sprintf("%d rules count for a day or longer", len(budgets))
+	for _, f := range found {
+		if (f.Check == "eviction" || f.Check == "persistence") && f.State != "ok" && len(budgets) > 0 {
+			return finding{"budgets", "warn", "", says + ", and a server may lose that: " + strings.Join(budgets, ", "), "noeviction and appendonly yes; docs/guarantees.md says what Redis keeps"}
+		}
+	}
+	return finding{"budgets", "ok", "", says, ""}
 }
 
 // probes is how many answers are timed.
@@ -161,7 +180,7 @@ func versionOf(text string) (major, minor int) {
 	return major, minor
 }
 
-// examineRights tries what programs do to decide a call, without charging anything.
+// examineRights executes the scripts that decide calls, without charging anything.
 func (o *operator) examineRights(ctx context.Context) finding {
 	for _, d := range o.known {
 		if _, err := o.state(ctx, d, runtime.NewKey().AddString("ratectl doctor")); err != nil {
@@ -186,7 +205,7 @@ func (o *operator) examineOverrides(ctx context.Context) []finding {
 		named := e.Rule == "*" || slices.ContainsFunc(o.known, func(d declared) bool { return d.Name == e.Rule })
 		switch {
 		case !named:
-			found = append(found, finding{"overrides", "warn", "", describe(e.Target) + ": no rule of the listing has this name", "take it away with ratectl override rm, or name the listing of that program"})
+			found = append(found, finding{"overrides", "warn", "", describe(e.Target) + ": no rule of the listing has this name", "remove it with ratectl override rm, or name the listing of that program"})
 		case e.At(now) == runtime.KeyOverride{}:
 			found = append(found, finding{"overrides", "warn", "", describe(e.Target) + ": it has ended", "ratectl override rm"})
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,22 @@ func TestDoctor(t *testing.T) {
 	}
 	all := map[string]string{"version": "ok", "role": "ok", "clock": "ok", "eviction": "ok", "memory": "ok", "rights": "ok", "overrides": "ok", "expiry": "ok", "orphans": "ok"}
 	check("a sound Redis", 0, all)
+	if state(b.run("doctor").out, "budgets") != "ok" {
+		t.Error("limits of minutes are no budgets")
+	}
+	listed, err := os.ReadFile(b.env["RATECTL_RULES"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	month := `{"file":"c.go","line":1,"interface":"Plan","key":["#id"],"window":"month","tz":"Europe/Berlin","max":"9","algorithm":"fixed-window","prefix":"rate_limit:plan:","name":"plan.month","mode":"enforce"}`
+	if err := os.WriteFile(b.env["RATECTL_RULES"], append(listed, month...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.run("doctor"); !strings.Contains(a.out, "1 rules count for a day or longer, and a server may lose that: plan.month") {
+		t.Errorf("a month without an append-only file:\n%s", a.out)
+	}
+	b.client.ConfigSet(ctx, "appendonly", "yes")
+	check("a month with one", 0, map[string]string{"budgets": "ok", "persistence": "ok"})
 	if now := b.dump(t); len(now) != len(before) {
 		t.Errorf("%d keys, and there were %d", len(now), len(before))
 	}
@@ -49,7 +66,7 @@ func TestDoctor(t *testing.T) {
 	b.client.Set(ctx, "orders:rate_limit:login:lost%block", "x", 0)
 	b.client.Set(ctx, "orders:rate_limit:gone:lost%block", "x", time.Hour)
 	b.client.HSet(ctx, "orders:limits", "login.usr", `{"max": 7}`, "login.user", `{"max": 7, "until": "2020-01-01T00:00:00Z"}`)
-	check("much that is not", 0, map[string]string{"eviction": "warn", "persistence": "ok", "overrides": "warn", "expiry": "warn", "orphans": "warn"})
+	check("much that is not", 0, map[string]string{"eviction": "warn", "budgets": "warn", "persistence": "ok", "overrides": "warn", "expiry": "warn", "orphans": "warn"})
 	a := b.run("doctor")
 	for _, remedy := range []string{"ratectl fix-expiry", "maxmemory-policy noeviction", "rule login.usr: no rule of the listing", "rule login.user: it has ended", "1 keys start with orders:rate_limit:"} {
 		if !strings.Contains(a.out, remedy) {

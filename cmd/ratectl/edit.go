@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,19 +27,19 @@ func (o *operator) edit(ctx context.Context, e override.Edit) error {
 		return err
 	}
 	if !e.Remove {
-		if err := o.ends(ctx, &e); err != nil {
+		if err := o.setExpiry(ctx, &e); err != nil {
 			return err
 		}
 	}
-	e.Who, e.Why = o.who(), o.why
-	question := o.question(e)
+	e.Who, e.Why = o.author(), o.why
+	question := o.confirmation(e)
 	if e.Try = true; o.dry || question != "" && !o.yes { // what is wrong is not asked about
 		tried, err := editor.Edit(ctx, e)
 		if err != nil {
 			return o.explained(err)
 		}
 		if o.dry {
-			return o.tried(ctx, e, tried)
+			return o.printDryRun(ctx, e, tried)
 		}
 		if err := o.confirm(ctx, "%s", question); err != nil {
 			return err
@@ -52,8 +53,8 @@ func (o *operator) edit(ctx context.Context, e override.Edit) error {
 	return o.printEdited(e, done, edited{ID: done.ID})
 }
 
-// tried prints what an edit would do.
-func (o *operator) tried(ctx context.Context, e override.Edit, would override.Edited) error {
+// printDryRun prints what an edit would do.
+func (o *operator) printDryRun(ctx context.Context, e override.Edit, would override.Edited) error {
 	callers, err := o.callersOf(ctx, e.Target)
 	if err != nil {
 		return err
@@ -61,11 +62,11 @@ func (o *operator) tried(ctx context.Context, e override.Edit, would override.Ed
 	return o.printEdited(e, would, edited{DryRun: true, Callers: &callers})
 }
 
-// printEdited prints an override before and after an edit. That there was nothing to
-// take away is an error.
+// printEdited prints an override before and after an edit. It returns an error if there was
+// nothing to remove.
 func (o *operator) printEdited(e override.Edit, done override.Edited, answer edited) error {
 	if !done.Found && (e.Remove || len(e.Clear) > 0) {
-		return o.notThere(e, done.Before)
+		return o.missingError(e, done.Before)
 	}
 	was, is := "there was none", "gone"
 	if !done.Before.Empty() {
@@ -89,7 +90,7 @@ func (o *operator) printEdited(e override.Edit, done override.Edited, answer edi
 	case e.Remove && done.Before.Empty():
 		was, undo = "it was broken", "it is not written back"
 	case answer.ID > 0:
-		undo = fmt.Sprintf("to take this back: ratectl undo %d", answer.ID)
+		undo = fmt.Sprintf("to undo: ratectl undo %d", answer.ID)
 	}
 	o.printf("%s: the override is %s; %s; %s", of, is, was, undo)
 	if done.After.Block && e.Allow {
@@ -98,8 +99,8 @@ func (o *operator) printEdited(e override.Edit, done override.Edited, answer edi
 	return nil
 }
 
-// notThere says what there is in place of what was to be taken away.
-func (o *operator) notThere(e override.Edit, before override.Change) error {
+// missingError returns the error of an edit that was to remove something that does not exist.
+func (o *operator) missingError(e override.Edit, before override.Change) error {
 	of, what := describe(e.Target), strings.Join(e.Clear, " or ")
 	has := ", and no override"
 	if !before.Empty() {
@@ -114,19 +115,19 @@ func (o *operator) notThere(e override.Edit, before override.Change) error {
 	return nothingf("%s has no %s in %q%s", of, what, o.overrides, has)
 }
 
-// question returns what is to be asked before an edit that touches many callers, or
-// keeps them all out. It is empty if nothing is.
-func (o *operator) question(e override.Edit) string {
+// confirmation returns the question before an edit that concerns many callers, or refuses all of
+// their calls. It is empty if none is needed.
+func (o *operator) confirmation(e override.Edit) string {
 	of, whole := describe(e.Target), !e.Keys || e.Pattern == "" || e.Pattern == "*"
 	switch {
 	case e.Rule == override.All && e.Set.Enabled != nil && !*e.Set.Enabled:
-		return fmt.Sprintf("take all limits away in every program that reads %q", o.overrides)
+		return fmt.Sprintf("remove all limits of every program that reads %q", o.overrides)
 	case e.Set.Max != nil && *e.Set.Max == 0, e.Block && whole:
 		return "refuse all calls of " + of
 	case e.Set.Mode != nil && !e.Set.Mode.Denies():
 		return "refuse no call of " + of
 	case whole && (e.Allow || e.Set.Enabled != nil && !*e.Set.Enabled):
-		return "take the limit away from " + of
+		return "remove the limit of " + of
 	}
 	return ""
 }
@@ -161,5 +162,5 @@ func (o *operator) callersOf(ctx context.Context, t override.Target) (callers in
 	return callers, err
 }
 
-// who returns who makes a change: for the history.
-func (o *operator) who() string { return or(o.getenv("RATECTL_WHO"), o.getenv("USER")) }
+// author returns the author of a change, for the history.
+func (o *operator) author() string { return cmp.Or(o.getenv("RATECTL_WHO"), o.getenv("USER")) }

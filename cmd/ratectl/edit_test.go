@@ -34,7 +34,7 @@ func TestDryRun(t *testing.T) {
 		{"override rm login.user -keys vip-* -n", `would be gone; it was {"max":9}; callers that are counted now: 2`},
 		{"override rm login.user -keys vip-* -only max -n -o json", `{"before":{"rule":"login.user","pattern":"vip-*","max":9,"says":{"max":9}},"after":null,"id":0,"dry_run":true,"callers":2}`},
 		{"undo -n", `vip-* of rule login.user: the override would be gone again; 1, by ada, had made it {"max":9}; nothing is changed`},
-		{"reset login.user user-1 -n", `user-1 of rule login.user would be whole again; it is ok, with 1 used; nothing is changed`},
+		{"reset login.user user-1 -n", `user-1 of rule login.user would be reset; it is ok, with 1 used; nothing is changed`},
 		{"reset login.user user-1 -n -o json", `"dry_run":true`},
 		{"fix-expiry -n", `login.user`},
 	} {
@@ -55,7 +55,7 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 	// A command that can change something has the flag.
-	for _, c := range commands() {
+	for _, c := range commands {
 		f := c.flagSet(new(options), os.Getenv)
 		if changes := f.Lookup("yes") != nil || f.Lookup("m") != nil; changes != (f.Lookup("n") != nil) {
 			t.Errorf("%s: changes something %t, has -n %t", c.name, changes, !changes)

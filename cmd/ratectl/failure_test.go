@@ -2,14 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -211,50 +205,15 @@ func TestTLS(t *testing.T) {
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
 	b.take(t, 6, "login", 0, "user-1")
-	certFile, keyFile, pair := certificate(t)
-	pool := x509.NewCertPool()
-	text, err := os.ReadFile(certFile)
-	if err != nil || !pool.AppendCertsFromPEM(text) {
+	certFile, keyFile, believes := redistest.Certificate(t)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
 		t.Fatal(err)
 	}
-	addr := inFront(t, server.Addr, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+	addr := inFront(t, server.Addr, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: believes.RootCAs})
 	b.run("keys", "login.user", "-redis", addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
 	b.run("keys", "login.user", "-redis", "rediss://"+addr, "-tls-ca", certFile, "-tls-cert", certFile, "-tls-key", keyFile).wants(t, 0, `KEY.*\nuser-1 +blocked.*`, "")
 	b.run("keys", "login.user", "-redis", addr, "-tls", "-timeout", "3s").wants(t, 1, "", `ratectl: .*(certificate|authority).*`)
-}
-
-// certificate makes one for 127.0.0.1 that is its own authority.
-func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, text := range map[string][]byte{certFile: certPEM, keyFile: keyPEM} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		t.Fatal(err)
-	}
-	return certFile, keyFile, pair
 }
 
 // inFront speaks TLS in front of a server, and returns where.

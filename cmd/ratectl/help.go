@@ -16,7 +16,7 @@ func overview() string {
 	var text strings.Builder
 	text.WriteString("ratectl shows and changes the rate limits of running programs.\n\nUsage: ratectl COMMAND [flags] [arguments]\n\n")
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, c := range commands() {
+	for _, c := range commands {
 		fmt.Fprintf(table, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.short)
 	}
 	_ = table.Flush() // a Builder has no errors
@@ -121,14 +121,9 @@ func manual(args []string) (string, error) {
 // markdown returns the commands as a table, as the documentation has them.
 func markdown() string {
 	var text strings.Builder
-	text.WriteString("| command | what it does | its flags |\n|---|---|---|\n")
-	for _, c := range commands() {
-		var names []string
-		own, _ := c.split()
-		for _, f := range own {
-			names = append(names, "`-"+f.Name+"`")
-		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", `\|`), c.short, strings.Join(names, " "))
+	text.WriteString("| command | what it does |\n|---|---|\n")
+	for _, c := range commands {
+		fmt.Fprintf(&text, "| `%s` | %s |\n", strings.ReplaceAll(strings.TrimSpace(c.name+" "+c.args), "|", `\|`), c.short)
 	}
 	return text.String()
 }
@@ -147,7 +142,7 @@ func manPage() string {
 			text.WriteString(".TP\n.B " + roff.Replace(strings.TrimSpace("-"+f.Name+" "+name)+"\n"+usage+defaultOf(f)) + "\n")
 		}
 	}
-	for _, c := range commands() {
+	for _, c := range commands {
 		own, _ := c.split()
 		text.WriteString(".SH " + roff.Replace(strings.ToUpper(c.name)+"\nratectl "+strings.TrimSpace(c.name+" "+c.args)+": "+c.short+".\n\n"+c.long) + "\n")
 		list(own)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,7 +54,7 @@ func (e historyEntry) row() []string {
 		}
 		why = fmt.Sprintf("undo %d%s", e.Undoes, why)
 	}
-	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), or(e.Who, "-"), e.of, dash(e.Before), dash(e.After), or(why, "-")}
+	return []string{strconv.FormatInt(e.ID, 10), e.At.UTC().Format(time.RFC3339), cmp.Or(e.Who, "-"), e.of, dash(e.Before), dash(e.After), cmp.Or(why, "-")}
 }
 
 func dash(text json.RawMessage) string {
@@ -77,7 +78,7 @@ func historyList(ctx context.Context, o *operator, _ []string) error {
 	for i, r := range records {
 		entries[i] = historyEntryOf(r)
 	}
-	return each(o, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
+	return printEach(o, "CHANGE AT WHO OF BEFORE AFTER WHY", entries, historyEntry.row)
 }
 
 // undo takes a change back.
@@ -93,7 +94,7 @@ func undo(ctx context.Context, o *operator, args []string) error {
 	if err != nil {
 		return err
 	}
-	undone, err := editor.Undo(ctx, id, override.Edit{Who: o.who(), Why: o.why, Try: o.dry})
+	undone, err := editor.Undo(ctx, id, override.Edit{Who: o.author(), Why: o.why, Try: o.dry})
 	switch {
 	case errors.Is(err, override.ErrNoRecord):
 		return nothingf("%v; ratectl history lists those that there are", err)
@@ -111,6 +112,6 @@ func undo(ctx context.Context, o *operator, args []string) error {
 	if o.dry {
 		verb, end = "would be", "; nothing is changed"
 	}
-	o.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, or(undone.Before, "gone"), e.ID, or(e.Who, "somebody"), or(undone.After, "go"), end)
+	o.printf("%s: the override %s %s again; %d, by %s, had made it %s%s", e.of, verb, cmp.Or(undone.Before, "gone"), e.ID, cmp.Or(e.Who, "somebody"), cmp.Or(undone.After, "go"), end)
 	return nil
 }

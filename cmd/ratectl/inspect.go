@@ -56,9 +56,9 @@ func inspect(ctx context.Context, o *operator, args []string) error {
 func (s *inspected) print(o *operator, d declared) error {
 	state, row := s.State+s.because(), s.row()
 	if s.Shadow && s.State != "off" {
-		state += ", but the rule is in the shadow and refuses nobody"
+		state += ", but the rule is in shadow mode and refuses nobody"
 	}
-	limit := "the limit is taken away"
+	limit := "the limit is removed"
 	switch {
 	case s.Limit != nil:
 		limit = fmt.Sprintf("%d, %d left", *s.Limit, *s.Remaining)
@@ -73,7 +73,7 @@ func (s *inspected) print(o *operator, d declared) error {
 		}
 	}
 	rows := [][]string{
-		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + shortDuration(d.Window)}, {"key", s.Key}, {"state", state}, {"limit", limit},
+		{"rule", s.Rule + ", " + s.Declared}, {"counts as", d.Algorithm.String() + " over " + d.per()}, {"key", s.Key}, {"state", state}, {"limit", limit},
 		{"used", strconv.FormatInt(s.Used, 10)}, {"retry after", row[3]}, {"reset after", row[4]},
 		{"redis key", s.RedisKey}, {"redis", kept},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -13,45 +12,43 @@ import (
 // peeks is how many keys are looked at at the same time.
 const peeks = 128
 
-// A walk looks at the keys of rules, whichever state they are in.
-type walk struct {
-	*operator
-	found  func(declared, keyState)
-	failed error
-}
+// atOnce is about how many bytes of counts are in memory at a time.
+const atOnce = 16 << 20
 
-// walk calls found with every key of rules. On the way it asks Redis about some
-// hundred keys at a time.
-func (o *operator) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
+// visit calls do with the keys of rules, some at a time: up to peeks keys, or those of about
+// atOnce bytes. It ends with the first error of do.
+func (o *operator) visit(ctx context.Context, rules []declared, do func(ctx context.Context, d declared, prefix string, keys []runtime.FoundKey) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var failed error
 	var rest []func()
-	w := &walk{operator: o, found: found}
 	groups := o.groups(func(d declared, group *runtime.KeyGroup) {
-		if slices.ContainsFunc(rules, func(r declared) bool { return r.Rule == d.Rule }) {
-			var texts []string
-			look := func() {
-				if w.failed == nil {
-					if w.failed = w.look(ctx, d, texts); w.failed != nil {
-						cancel()
-					}
-				}
-				texts = nil
-			}
-			group.Each = func(key runtime.FoundKey) {
-				if texts = append(texts, key.Text); len(texts) == peeks {
-					look()
-				}
-			}
-			rest = append(rest, look)
+		if !slices.ContainsFunc(rules, func(r declared) bool { return r.Rule == d.Rule }) {
+			return
 		}
+		var keys []runtime.FoundKey
+		bytes := int64(0)
+		flush := func() {
+			if failed == nil {
+				if failed = do(ctx, d, group.Prefix, keys); failed != nil {
+					cancel()
+				}
+			}
+			keys, bytes = nil, 0
+		}
+		group.Each = func(key runtime.FoundKey) {
+			if keys, bytes = append(keys, key), bytes+key.Bytes; len(keys) == peeks || bytes > atOnce {
+				flush()
+			}
+		}
+		rest = append(rest, flush)
 	})
 	err := o.surveyed(ctx, groups)
-	for _, look := range rest {
-		look()
+	for _, flush := range rest {
+		flush()
 	}
-	if w.failed != nil {
-		err = o.explained(w.failed)
+	if failed != nil {
+		return o.explained(failed)
 	}
 	return err
 }
@@ -77,33 +74,36 @@ func (o *operator) surveyed(ctx context.Context, groups []*runtime.KeyGroup) err
 	return o.explained(o.store.Survey(ctx, groups...))
 }
 
-// look looks at some keys at the same time, so that they share trips to Redis.
-func (w *walk) look(ctx context.Context, d declared, texts []string) error {
-	states := make([]keyState, len(texts))
-	errs := make([]error, len(texts))
-	var all sync.WaitGroup
-	for i, text := range texts {
-		all.Go(func() {
-			key, err := runtime.ParseKey(text)
-			if err != nil {
-				return // some other key that begins alike
-			}
-			states[i], errs[i] = w.state(ctx, d, key)
-			if runtime.ClassOf(errs[i]) == runtime.ClassWrongType { // of this key alone
-				states[i], errs[i] = keyState{Rule: d.Name, Key: key.Pattern(), State: "broken"}, nil
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return errs[slices.IndexFunc(errs, func(err error) bool { return err != nil })]
-	}
-	for _, s := range states {
-		if s.State != "" {
-			w.found(d, s)
+// walk calls found with the state of every key of rules. It asks Redis about several keys at
+// the same time, so that they share trips.
+func (o *operator) walk(ctx context.Context, rules []declared, found func(declared, keyState)) error {
+	return o.visit(ctx, rules, func(ctx context.Context, d declared, _ string, keys []runtime.FoundKey) error {
+		states := make([]keyState, len(keys))
+		errs := make([]error, len(keys))
+		var all sync.WaitGroup
+		for i, k := range keys {
+			all.Go(func() {
+				key, err := runtime.ParseKey(k.Text)
+				if err != nil {
+					return // some other key that begins alike
+				}
+				states[i], errs[i] = o.state(ctx, d, key)
+				if runtime.ClassOf(errs[i]) == runtime.ClassWrongType { // of this key alone
+					states[i], errs[i] = keyState{Rule: d.Name, Key: key.Pattern(), State: "broken"}, nil
+				}
+			})
 		}
-	}
-	return nil
+		all.Wait()
+		if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+			return errs[i]
+		}
+		for _, s := range states {
+			if s.State != "" {
+				found(d, s)
+			}
+		}
+		return nil
+	})
 }
 
 // keys prints the keys of a rule, the most refused first.
@@ -126,7 +126,7 @@ func keys(ctx context.Context, o *operator, args []string) error {
 	if total == 0 {
 		return o.noKeys(ctx, d)
 	}
-	if err := each(o, keyHead, top, keyState.row); err != nil {
+	if err := printEach(o, keyHead, top, keyState.row); err != nil {
 		return err
 	}
 	if len(top) < matched {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -23,18 +24,28 @@ type declared struct {
 	byCall        string   // the expression that is the max of a call, or empty
 }
 
+// per returns the time that the max refers to.
+func (d declared) per() string {
+	if d.Period != runtime.NoPeriod {
+		return d.Period.String()
+	}
+	return shortDuration(d.Window)
+}
+
 // A listed rule is a line of rategen list -json, or of a page's api/listing.
 type listed struct {
-	File, Package, Interface               string
-	Line                                   int
-	Name, Prefix                           string
-	Key, Adaptive                          []string
-	Window, Resolution, Wait, Block, Lease string
-	Max, Algorithm, Storage, Buckets, Mode string
-	Burst                                  int64
-	Message                                string
-	AnyKey                                 bool `json:"any_key"`
-	Hold                                   any  // the expression of the directive, or true
+	File, Package, Interface                              string
+	Line                                                  int
+	Name, Prefix                                          string
+	Key, Adaptive                                         []string
+	Window, Resolution, Wait, Block, Lease, Reserve, Debt string
+	Max, Algorithm, Storage, Buckets, Mode                string
+	Burst                                                 int64
+	Keep                                                  uint8
+	Message                                               string
+	TZ, Anchor                                            string
+	AnyKey                                                bool `json:"any_key"`
+	Hold                                                  any  // the expression of the directive, or true
 }
 
 // readListing returns the rules of a file, or of standard input.
@@ -85,12 +96,23 @@ func (l *listed) rule() (declared, error) {
 	if l.Name == "" || l.Prefix == "" && !l.AnyKey || l.Window == "" {
 		return declared{}, errors.New("it has no name, prefix or window")
 	}
-	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Hold: l.Hold != nil, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
+	r := &runtime.Rule{Name: l.Name, Prefix: l.Prefix, Burst: l.Burst, Keep: l.Keep, Hold: l.Hold != nil, Message: l.Message, Source: fmt.Sprintf("%s: %s", l.File, l.Interface)}
 	d := declared{Rule: r, place: fmt.Sprintf("%s:%d", l.File, l.Line), parts: l.Key, anyKey: l.AnyKey}
 	if l.AnyKey {
 		d.place, r.Source = l.File, l.File // it names the method
 	}
-	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block, &l.Lease: &r.Lease} {
+	if unit := spec.UnitOf(l.Window); unit != spec.NoUnit {
+		// An expression is left out: it holds for its own calls, and the end of a period that a
+		// key has begun is stored with the key.
+		r.Period, l.Window = runtime.Period(unit), ""
+		if _, err := spec.Zone(l.TZ); err == nil {
+			r.Zone = l.TZ
+		}
+		if n, err := spec.ParseAnchor(l.Anchor); err == nil && spec.CheckAnchor(unit, n) == nil {
+			r.Anchor = n
+		}
+	}
+	for text, to := range map[*string]*time.Duration{&l.Window: &r.Window, &l.Resolution: &r.Resolution, &l.Wait: &r.Wait, &l.Block: &r.Block, &l.Lease: &r.Lease, &l.Reserve: &r.Reserve} {
 		if *text == "" {
 			continue
 		}
@@ -104,6 +126,9 @@ func (l *listed) rule() (declared, error) {
 		return declared{}, err
 	}
 	if r.Storage, err = named[runtime.Storage](l.Storage); err != nil {
+		return declared{}, err
+	}
+	if r.Debt, err = named[runtime.Debt](l.Debt); err != nil {
 		return declared{}, err
 	}
 	mode, err := named[runtime.Mode](l.Mode)

@@ -32,14 +32,14 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rategen/rategen/internal/progress"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	redis.SetLogger(silent{})
+	logging.Disable() // of go-redis: the command has its error
 	p := &program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv,
 		asks: progress.IsTerminal(os.Stdin) && progress.IsTerminal(os.Stderr), shows: progress.IsTerminal(os.Stderr), clears: progress.IsTerminal(os.Stdout),
@@ -62,11 +62,6 @@ type program struct {
 	clears   bool     // standard output is a screen
 	terminal terminal // with a keyboard; nil: there is none
 }
-
-// silent drops the lines that go-redis logs: the command has its error.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
 
 // logger returns a logger of lines on standard error.
 func (p *program) logger() *log.Logger { return log.New(p.err, "ratectl: ", 0) }

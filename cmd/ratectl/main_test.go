@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(silent{})
+	logging.Disable()
 	// A pool whose server is gone goes on to dial it for a second after it is closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
@@ -165,13 +166,13 @@ func story(t *testing.T, b *bench) {
 	b.terminal, b.in = true, "no\n"
 	b.run("reset", "login.user", "user-7").wants(t, 4, "", `.*Forget all .*\? \[y/N\] ratectl: nothing is changed\n`)
 	b.in = "y\n"
-	b.run("reset", "login.user", "user-7").wants(t, 0, "user-7 of rule login.user is whole again; it was blocked, with 5 used\n", `Forget .*\? \[y/N\] `)
+	b.run("reset", "login.user", "user-7").wants(t, 0, "user-7 of rule login.user is reset; it was blocked, with 5 used\n", `Forget .*\? \[y/N\] `)
 	b.terminal, b.in = false, ""
 	b.run("reset", "-yes", "login.user", "user-7").wants(t, 3, "", `ratectl: nothing is counted for user-7 of rule login.user in the namespace "orders".*`)
 	b.take(t, 1, "login", 0, "user-7")
 	b.run("inspect", "login.user", "user-7").wants(t, 0, `.*limit +5, 4 left\n.*`, "")
 
-	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to take this back: ratectl undo 1\n`, "")
+	b.run("block", "login.user", "user-1", "-for", "1h").wants(t, 0, `user-1 of rule login.user: the override is \{"block":true,"until":"[^"]+Z"\}; there was none; to undo: ratectl undo 1\n`, "")
 	b.run("allow", "login.user", "user-14").wants(t, 0, `user-14 .* is \{"allow":true\}; there was none; .*`, "")
 	b.run("shadow", "on", "login.user").wants(t, 4, "", `.*say -yes to refuse no call of rule login.user\n`)
 	b.run("shadow", "on", "login.user", "-yes").wants(t, 0, `rule login.user: .*\{"mode":"shadow"\}; there was none; .*`, "")
@@ -181,12 +182,12 @@ func story(t *testing.T, b *bench) {
 	b.run("override", "ls").wants(t, 0, `RULE +KEYS +OVERRIDE +UNTIL\nlogin.user +- +\{"max":7,"mode":"shadow"\} +-\nlogin.user +user-1 .*Z\nlogin.user +user-14 +\{"allow":true\} +-\nlogin.user +vip-\* +\{"max":100,"window":"1h0m0s"\} +-\n`, "")
 	b.run("rules").wants(t, 0, `RULE.*\nlogin.user +7 per 15m +shadow +sliding-log +\{"max":7,"mode":"shadow"\} +3 +a.go:1\n.*reports +#plan.PerHour per 1h .*`, "")
 	b.run("inspect", "login.user", "user-1").wants(t, 0, `.*state +blocked, by an override: ratectl unblock or undo ends that\nlimit +0, 0 left\n.*retry after +never\n.*override +\{"max":7,"mode":"shadow"\} for the rule\noverride +.*for user-1\n`, "")
-	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in the shadow and refuses nobody\nlimit +100, 100 left\n.*`, "")
-	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is taken away\n.*`, "")
+	b.run("inspect", "login.user", "vip-1").wants(t, 0, `.*state +ok, but the rule is in shadow mode and refuses nobody\nlimit +100, 100 left\n.*`, "")
+	b.run("inspect", "login.user", "user-14").wants(t, 0, `.*state +off\nlimit +the limit is removed\n.*`, "")
 	b.follows(t, map[string]bool{"user-1": false, "user-14": true, "user-23": true}) // 23: only the shadow
 	b.run("override", "set", "login.user", "-max", "8", "-for", "1h").wants(t, 0, `.*is \{"max":8,"max_then":7,"max_until":"[^"]+Z","mode":"shadow"\}; it was .*`, "")
 	b.run("undo", "-m", "a slip").wants(t, 0, `rule login.user: the override is \{"max":7,"mode":"shadow"\} again; 6, by ada, had made it .*`, "")
-	b.run("override", "set", "*", "-enabled", "false").wants(t, 4, "", `.*say -yes to take all limits away.*`)
+	b.run("override", "set", "*", "-enabled", "false").wants(t, 4, "", `.*say -yes to remove all limits.*`)
 	b.run("override", "set", "*", "-enabled", "false", "-yes").wants(t, 0, `all limits: the override is \{"enabled":false\}; there was none; .*`, "")
 	b.run("keys", "login.user", "-limit", "1").wants(t, 0, `KEY.*\n\S+ +off +- .*`, "ratectl: these .*")
 	b.run("override", "rm", "*").wants(t, 0, ".* is gone; .*", "")
@@ -210,7 +211,7 @@ func story(t *testing.T, b *bench) {
 	}
 	b.run("keys", "login.user", "-state", "broken").wants(t, 0, `KEY.*\nlost-0 +broken +- +- +-\n.*`, "")
 	b.client.Set(ctx, "orders:rate_limit:login:lost-9%block", "x", 0)
-	b.run("reset", "login.user", "lost-9", "-yes").wants(t, 0, "lost-9 of rule login.user is whole again; it was broken, with 0 used\n", "")
+	b.run("reset", "login.user", "lost-9", "-yes").wants(t, 0, "lost-9 of rule login.user is reset; it was broken, with 0 used\n", "")
 	b.run("memory", "-o", "json", "other:", "other:1").wants(t, 0, `\{"prefix":"other:","keys":2,"bytes":\d+,"endless":2,"healed":0\}\n\{"prefix":"other:1","keys":1,"bytes":\d+,"endless":1,"healed":0\}\n`, "")
 	b.run("memory").wants(t, 0, `KEYS.*\n3[89] +\d+ +3 +0 +login.user\n.*`, "")
 	b.run("fix-expiry").wants(t, 4, "", ".*say -yes to give 3 keys an expiry\n")
@@ -223,6 +224,9 @@ func story(t *testing.T, b *bench) {
 		t.Errorf("a key of somebody else's lives on for %v", left)
 	}
 	b.run("fix-expiry", "other:", "-expiry", "48h", "-yes").wants(t, 0, `KEYS.*\n3 +\d+ +3 +3 +other:\n`, "")
+	b.in = b.run("export", "model.tokens").out
+	b.run("import", "-yes", "-").wants(t, 0, `RULE.*model.tokens +0 +2 +0 +0\n`, "")
+	b.run("import", "-yes", "-overwrite", "-").wants(t, 0, `RULE.*model.tokens +2 +0 +0 +0\n`, "")
 }
 
 // dump returns all keys and what they hold.

@@ -52,7 +52,7 @@ func TestManual(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	b := &bench{}
-	for _, c := range commands() {
+	for _, c := range commands {
 		for _, args := range [][]string{append(strings.Fields(c.name), "-h"), append([]string{"help"}, strings.Fields(c.name)...)} {
 			a := b.run(args...)
 			if c.name == "help" && args[0] == "help" {
@@ -69,7 +69,7 @@ func TestHelp(t *testing.T) {
 	b.run("-h").wants(t, 0, "ratectl shows.*Exit codes:.*", "")
 	b.run("help", "markdown").wants(t, 0, ".*override set.*", "")
 	page := b.run("help", "man").out
-	for _, c := range commands() {
+	for _, c := range commands {
 		if !strings.Contains(page, "\n.SH "+roff.Replace(strings.ToUpper(c.name))+"\n") {
 			t.Errorf("the page for man lacks %s", c.name)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -20,7 +21,7 @@ type memoryLine struct {
 
 func (l memoryLine) row() []string {
 	n := func(i int64) string { return strconv.FormatInt(i, 10) }
-	return []string{n(l.Keys), n(l.Bytes), n(l.Endless), n(l.Healed), or(l.Rule, printable(l.Prefix))}
+	return []string{n(l.Keys), n(l.Bytes), n(l.Endless), n(l.Healed), cmp.Or(l.Rule, printable(l.Prefix))}
 }
 
 // memory counts the keys of rules, and the memory that they take.
@@ -29,7 +30,7 @@ func memory(ctx context.Context, o *operator, args []string) error {
 	if lines == nil {
 		return err // not one key was looked at
 	}
-	if printed := each(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
+	if printed := printEach(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
 		err = printed
 	}
 	return err
@@ -54,7 +55,7 @@ func fixExpiry(ctx context.Context, o *operator, args []string) error {
 		}
 		lines, err = o.survey(ctx, args, o.expiry, true)
 	}
-	if printed := each(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
+	if printed := printEach(o, "KEYS BYTES ENDLESS HEALED RULE", lines, memoryLine.row); err == nil {
 		err = printed
 	}
 	return err

@@ -37,7 +37,7 @@ func TestOperatingPage(t *testing.T) {
 	b.env["RATECTL_NAMESPACE"], b.env["RATECTL_OVERRIDES"] = "orders", "shop:limits"
 	b.rules["user"] = &runtime.Rule{Name: "login.user", Prefix: "rate_limit:login.Accounts.LogIn:", Window: 15 * time.Minute, Max: 5, Block: time.Hour}
 	b.rules["address"] = &runtime.Rule{Name: "login.address", Prefix: "rate_limit:login.Accounts.LogIn#2:", Window: 15 * time.Minute, Max: 50, Block: time.Hour}
-	b.rules["gateway"] = &runtime.Rule{Name: "gateway.requests", Prefix: "rate_limit:gateway.Model.Complete:", Window: time.Minute, Max: 60}
+	b.rules["gateway"] = &runtime.Rule{Name: "gateway.requests", Prefix: "rate_limit:gateway.Model.Ask#2:", Window: time.Minute, Max: 60}
 	b.take(t, 6, "user", 0, "ada")
 	b.take(t, 4, "user", 0, "bob")
 	b.take(t, 2, "user", 0, "eve")

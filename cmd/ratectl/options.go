@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"strings"
@@ -33,7 +34,7 @@ type options struct {
 	only   string
 
 	// Flags of single commands.
-	parts            bool
+	parts, overwrite bool
 	max              int64
 	near             float64
 	filter           string
@@ -52,7 +53,7 @@ type options struct {
 // redisFlags are those of every command that speaks to Redis.
 func (o *options) redisFlags(f *flag.FlagSet, getenv func(string) string) {
 	f.StringVar(&o.context, "context", "", "`name` of a context, which says what to reach: see ratectl contexts")
-	f.StringVar(&o.redis, "redis", or(getenv("RATECTL_REDIS"), "localhost:6379"), "`address` of Redis: host:port, several separated by commas, or a redis:// or rediss:// URL without a password (RATECTL_REDIS)")
+	f.StringVar(&o.redis, "redis", cmp.Or(getenv("RATECTL_REDIS"), "localhost:6379"), "`address` of Redis: host:port, several separated by commas, or a redis:// or rediss:// URL without a password (RATECTL_REDIS)")
 	f.BoolVar(&o.cluster, "cluster", false, "the addresses are nodes of a cluster; found out by itself if Redis says so")
 	f.StringVar(&o.sentinel, "sentinel", "", "the addresses are Sentinels, which know the master by this `name`")
 	f.IntVar(&o.db, "db", 0, "`number` of the database")
@@ -114,11 +115,4 @@ func (o *options) key(args []string) (*runtime.Key, error) {
 		return runtime.ParseKey(args[0])
 	}
 	return nil, usagef("a KEY is one argument, its parts joined by colons; or give the parts as they are with -parts")
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

@@ -93,7 +93,7 @@ func overrideList(ctx context.Context, o *operator, _ []string) error {
 	for i, e := range entries {
 		shown[i] = entryOf(e.Target, e.Change)
 	}
-	return each(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row)
+	return printEach(o, "RULE KEYS OVERRIDE UNTIL", shown, overrideEntry.row)
 }
 
 // overrideSet changes an override as the flags say.

@@ -52,7 +52,7 @@ func (o *operator) topOfPage(ctx context.Context) error {
 		if err == nil || printed == 0 || o.count > 0 || ctx.Err() != nil {
 			return err
 		}
-		o.again(err)
+		o.reportRetry(err)
 		if !o.pause(ctx) {
 			return nil
 		}

@@ -60,8 +60,8 @@ func (o *operator) printf(format string, args ...any) {
 	}
 }
 
-// each prints values as lines of JSON, or as a table.
-func each[T any](o *operator, head string, values []T, row func(T) []string) error {
+// printEach prints values as lines of JSON, or as a table.
+func printEach[T any](o *operator, head string, values []T, row func(T) []string) error {
 	if o.json() {
 		for _, v := range values {
 			if err := o.printJSON(v); err != nil {

@@ -42,7 +42,7 @@ func reset(ctx context.Context, o *operator, args []string) error {
 		if o.json() {
 			return o.printJSON(answer)
 		}
-		o.printf("%s of rule %s would be whole again; it is %s, with %d used; nothing is changed", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+		o.printf("%s of rule %s would be reset; it is %s, with %d used; nothing is changed", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
 		return nil
 	}
 	err = o.confirm(ctx, "forget all that is counted for %s of rule %s (%s, %d used)", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
@@ -55,7 +55,7 @@ func reset(ctx context.Context, o *operator, args []string) error {
 	if o.json() {
 		return o.printJSON(answer)
 	}
-	o.printf("%s of rule %s is whole again; it was %s, with %d used", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
+	o.printf("%s of rule %s is reset; it was %s, with %d used", printable(answer.Key), d.Name, answer.Before.State, answer.Before.Used)
 	if answer.Before.RetryMS == nil {
 		o.printf("it is still blocked, by an override: see ratectl unblock")
 	}

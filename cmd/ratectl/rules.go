@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -29,13 +30,13 @@ func rules(_ context.Context, o *operator, _ []string) error {
 	for i, d := range o.known {
 		lines[i] = o.ruleLine(d)
 	}
-	return each(o, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
+	return printEach(o, "RULE LIMIT MODE ALGORITHM OVERRIDE KEYS DECLARED", lines, ruleLine.row)
 }
 
 func (o *operator) ruleLine(d declared) ruleLine {
 	l := ruleLine{
 		Name: d.Name, Declared: d.place, Algorithm: d.Algorithm.String(), Key: append([]string{}, d.parts...), Enabled: o.modes.Enabled == nil || *o.modes.Enabled,
-		MaxText: d.byCall, Window: shortDuration(d.Window), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix,
+		MaxText: d.byCall, Window: d.per(), Mode: runtime.ModeEnforce.String(), Prefix: d.Prefix,
 	}
 	if d.shadow {
 		l.Mode = runtime.ModeShadow.String()
@@ -73,5 +74,5 @@ func (l ruleLine) row() []string {
 	if !l.Enabled {
 		limit = "off"
 	}
-	return []string{l.Name, limit, l.Mode, l.Algorithm, or(l.Override, "-"), strconv.Itoa(l.Keys), l.Declared}
+	return []string{l.Name, limit, l.Mode, l.Algorithm, cmp.Or(l.Override, "-"), strconv.Itoa(l.Keys), l.Declared}
 }

@@ -22,7 +22,15 @@ type keyState struct {
 	Window    string  `json:"window"`
 	RetryMS   *int64  `json:"retry_after_ms"` // null: never
 	ResetMS   int64   `json:"reset_after_ms"`
+	Past      []past  `json:"past,omitempty"` // the last periods, the last one first
 	share     float64 // used of the limit
+}
+
+// A past period is one that is over.
+type past struct {
+	Start time.Time `json:"start"`
+	End   time.Time `json:"end"`
+	Used  int64     `json:"used"`
 }
 
 // The states of a key, by how bad they are.
@@ -43,16 +51,21 @@ func (s keyState) because() string {
 
 // state returns what a call of a cost of 1 would find now.
 func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (keyState, error) {
-	found, err := o.limiter.Peek(ctx, o.limitOf(d, key))
+	usages, err := o.limiter.Usage(ctx, o.limitOf(d, key))
 	if err != nil {
 		return keyState{}, o.explained(err)
 	}
-	s := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: o.shadows(d, key), Window: shortDuration(d.Window), ResetMS: found.ResetAfter.Milliseconds()}
-	if off := o.modes.Enabled; found.Rule == "" || off != nil && !*off {
+	s := keyState{Rule: d.Name, Key: key.Pattern(), Shadow: o.shadows(d, key), Window: d.per()}
+	if off := o.modes.Enabled; len(usages) == 0 || off != nil && !*off {
 		s.State, s.RetryMS = "off", new(int64)
 		return s, nil
 	}
+	found := usages[0]
+	s.ResetMS = found.ResetAfter.Milliseconds()
 	s.Used = found.Limit - found.Remaining
+	for _, p := range found.Past {
+		s.Past = append(s.Past, past(p))
+	}
 	unknown := d.byCall != "" && o.max == 0 && found.Limit == runtime.MaxLog
 	if !unknown {
 		s.Limit, s.Remaining = &found.Limit, &found.Remaining
@@ -69,7 +82,7 @@ func (o *operator) state(ctx context.Context, d declared, key *runtime.Key) (key
 		s.State = "held"
 	case found.Blocked || s.RetryMS == nil:
 		s.State = "blocked"
-	case !found.Allowed:
+	case found.RetryAfter > 0:
 		s.State = "refused"
 	case s.share >= o.near:
 		s.State = "near"

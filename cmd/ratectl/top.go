@@ -82,7 +82,7 @@ func (o *operator) topOfRedis(ctx context.Context) error {
 		case n == 1 || ctx.Err() != nil || n == o.count:
 			return err
 		default:
-			o.again(err)
+			o.reportRetry(err)
 		}
 		if n == o.count || !o.pause(ctx) {
 			return nil
@@ -156,11 +156,11 @@ func repeated[T any](o *operator, title, head string, values []T, row func(T) []
 	if o.clears && !o.json() {
 		fmt.Fprintf(o.out, "\033[H\033[2J%s\n", title)
 	}
-	return each(o, head, values, row)
+	return printEach(o, head, values, row)
 }
 
-// again says what keeps the next table away for the time being.
-func (o *operator) again(err error) {
+// reportRetry shows the error because of which there is no new table.
+func (o *operator) reportRetry(err error) {
 	if o.screen != nil {
 		o.screen.show(view{}, err)
 		return

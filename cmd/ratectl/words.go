@@ -35,7 +35,7 @@ func cut(args []string) (words []int, formats []string) {
 // takesValue reports whether the argument after a flag is its value. A flag of one
 // name does in all commands or in none.
 func takesValue(name string) bool {
-	for _, c := range commands() {
+	for _, c := range commands {
 		if f := c.flagSet(new(options), func(string) string { return "" }).Lookup(name); f != nil {
 			boolean, is := f.Value.(interface{ IsBoolFlag() bool })
 			return !is || !boolean.IsBoolFlag()
@@ -70,14 +70,14 @@ func find(args []string) (*command, []string, error) {
 			name = append([]string{args[words[i]]}, name...)
 			rest = slices.Delete(rest, words[i], words[i]+1)
 		}
-		for _, c := range commands() {
+		for _, c := range commands {
 			if c.name == strings.Join(name, " ") {
 				return c, rest, nil
 			}
 		}
 	}
 	var names []string
-	for _, c := range commands() {
+	for _, c := range commands {
 		names = append(names, c.name)
 	}
 	name := args[words[0]]

@@ -14,8 +14,19 @@ analyzer in package generator/analyzer.
 package main
 
 import (
+	"os"
+	"strings"
+
 	"github.com/rategen/rategen/generator/analyzer"
 	"golang.org/x/tools/go/analysis/singlechecker"
 )
 
-func main() { singlechecker.Main(analyzer.Analyzer) }
+func main() {
+	switch last := os.Args[len(os.Args)-1]; {
+	case strings.HasSuffix(last, ".cfg"):
+		redirect(last)
+	case !strings.HasPrefix(last, "-"): // packages, by go/packages
+		mustRead()
+	}
+	singlechecker.Main(analyzer.Analyzer)
+}

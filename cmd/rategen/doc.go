@@ -61,8 +61,8 @@ writes nothing.
 
 Errors and warnings read file:line:column: message. With -json each is an object
 on a line of its own, with the fields file, line, column, endLine, endColumn,
-severity (error, warning or note), message, text (the piece of source in
-question) and, where the remedy is mechanical, fix: its newText replaces the text
+severity (error, warning or note), message, code (of a warning), text (the piece of
+source in question) and, where the remedy is mechanical, fix: its newText replaces the text
 from its line and column to its endLine and endColumn. Columns count bytes from 1.
 
 # Directives
@@ -118,17 +118,27 @@ The options are:
   - key=PART,PART...: Go expressions, separated by commas, of what is counted
     apart: #id is the parameter id, #0 the first (default: one budget for all
     callers)
-  - window=DURATION: the time that max refers to, 1ms to 366d, or a Go constant
-    such as config.Window; for concurrency, when the permits of a dead process
-    are free (default: 60s, for concurrency 30s)
+  - window=DURATION|PERIOD: the time that max refers to, 1ms to 366d, or a Go
+    constant such as config.Window; or a period of the calendar, day, week,
+    month or year, of fixed-window; for concurrency, when the permits of a dead
+    process are free (default: 60s, for concurrency 30s)
+  - keep=INTEGER: how many past periods of the calendar, 1 to 60, keep their
+    counts, for Usage (default: none)
+  - tz=ZONE: time zone of a period of the calendar, an IANA name such as
+    Europe/Berlin, or a Go string expression such as #user.Zone (default: UTC)
+  - anchor=DAY: where a period of the calendar begins: a day of the month such
+    as 15, in a shorter month its last; a weekday such as sunday; the month and
+    day of a year, 04-01; or a Go integer expression such as #plan.BillingDay,
+    see Limit.WithPeriod (default: the 1st, monday, 01-01)
   - max=INTEGER: calls admitted in a window, or in flight: 1 to 1,000,000 for
-    sliding-log and concurrency, to 10¹² for others, or a Go integer expression
-    such as #plan.PerMinute (default: 100)
+    sliding-log and concurrency, 2⁵³-1 for fixed-window, 10¹² for others, or a
+    Go integer expression such as #plan.PerMinute (default: 100)
   - rate=MAX/WINDOW: short for max and window: rate=5/10s is max=5 window=10s,
     rate=100/s is max=100 window=1s (default: max and window)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
-    which counts calls in flight (default: sliding-log)
+    which counts calls in flight (default: sliding-log; fixed-window for a
+    period of the calendar)
   - storage=zset|packed: how Redis stores a sliding-log: zset is readable by
     hand, packed is smallest and fastest (default: zset)
   - resolution=DURATION: times in a sliding-log are rounded down to a multiple
@@ -170,6 +180,15 @@ The options are:
   - settle=INTEGER: real cost of the call: a Go integer expression over
     parameters and results, such as #result.Usage.Total, which replaces cost;
     negative means unknown, and cost stays (default: cost stays)
+  - reserve=DURATION: of fixed-window, with settle, refund or meter: when the
+    charge of a call comes back whose process has died; others renew it while
+    the call runs. Some seconds at least (default: charges stay)
+  - debt=refuse|carry|forgive: what settle finds to have cost more than is
+    left: refuse calls until the window or period ends, carry it to the next,
+    forgive it (default: refuse of fixed-window, carry of others)
+  - meter=INTEGER: for streams: what each message costs, a Go integer
+    expression over parameters and #message, or for a reader #bytes (default:
+    messages cost nothing)
   - hold=DURATION: for calls that go out: a Go expression over parameters and
     results, such as retryAfter(#err), a time.Duration for which all replicas
     refuse calls of this key, or have them wait, from when the call has
@@ -180,6 +199,9 @@ The options are:
     #c.Request().Context(), or #l.ctx with a field of the receiver l of a
     struct's method (default: a parameter that is one, or has a method
     Context())
+  - usage=on|ENDING: on gives the wrapper a method that tells a caller what is
+    left, without a charge: GetByIDUsage for GetByID. Another ending, such as
+    Left, replaces Usage (default: no such method)
   - type=NAME: name of the wrapper, whose constructor is New and this name; one
     line of an interface suffices (default: RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods without this limit
@@ -291,55 +313,55 @@ it imports.
 # Warnings
 
 A warning does not fail a run. It points at a limit that is correct but perhaps
-not meant:
+not meant, and ends in a code:
 
-  - Two rules have the same explicit prefix but differ in window, max, algorithm
-    or storage. Give each its own prefix, or give both the same name if they are
-    one rule.
+  - shared_prefix: Two rules have the same explicit prefix but differ in window, max,
+    algorithm or storage. Give each its own prefix, or give both the same name if they
+    are one rule.
 
-  - A log in a sorted set has more than 128 events. Redis then needs about 130
-    bytes for each, and about 20 for each of up to 128. Write storage=packed,
-    or storage=zset if you mean that.
+  - large_log: A log in a sorted set has more than 128 events. Redis then needs about
+    130 bytes for each, and about 20 for each of up to 128. Write storage=packed, or
+    storage=zset if you mean that.
 
-  - All callers share the limits of a method that has a parameter called id, ip,
-    user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
+  - no_key: All callers share the limits of a method that has a parameter called id,
+    ip, user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
 
-  - A key ends in the remote address of a request or a connection, which has a port:
-    each connection then has a budget of its own. Write a key such as
-    ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
+  - key_with_port: A key ends in the remote address of a request or a connection,
+    which has a port: each connection then has a budget of its own. Write a key such
+    as ratehttp.ClientIP(#r.Context()), or string(#r.RemoteAddr) if you mean that.
 
-  - An interface embeds a limited one, whose limits hold for its own wrapper only.
-    Repeat the methods with the directives that are to hold, or with none if you mean
-    that.
+  - embedded_limits: An interface embeds a limited one, whose limits hold for its own
+    wrapper only. Repeat the methods with the directives that are to hold, or with
+    none if you mean that.
 
-  - A call may wait and has no context, so it waits on after its caller has gone.
-    Give the method a context, or write ctx=context.Background() if you mean that,
-    which needs an import of context.
+  - no_context: A call may wait and has no context, so it waits on after its caller
+    has gone. Give the method a context, or write ctx=context.Background() if you mean
+    that, which needs an import of context.
 
-  - A leaky-bucket has a burst that its wait cannot fill a line of: calls are refused
-    at once although their turn would come within the wait. Leave burst out or raise
-    it, or shorten the wait if you mean that.
+  - short_line: A leaky-bucket has a burst that its wait cannot fill a line of: calls
+    are refused at once although their turn would come within the wait. Leave burst
+    out or raise it, or shorten the wait if you mean that.
 
-  - An interface embeds one of another package that is extended there, as llms.Model is
-    by llms.ReasoningModel. Callers that ask for the extension do not find it in the
-    wrapper. Embed the extension, or ask what Unwrap returns; list the methods in place
-    of embedding the interface if you mean that.
+  - hidden_methods: An interface embeds one of another package that is extended there,
+    as llms.Model is by llms.ReasoningModel. Callers that ask for the extension do not
+    find it in the wrapper. Embed the extension, or ask what Unwrap returns; list the
+    methods in place of embedding the interface if you mean that.
 
-  - A method that has no limit of its own returns what is limited, without the
-    limits, such as WithTx(tx) *Queries. Wrap the result, or write
+  - not_wrapped: A method that has no limit of its own returns what is limited,
+    without the limits, such as WithTx(tx) *Queries. Wrap the result, or write
     //ratelimit:off above the method if you mean that. Where another tool has
     generated the method, limit an interface of your own without it.
 
-  - Nothing uses a policy of a package that has limits. A package of policies alone
-    is there for others; rategen list shows what uses each.
+  - unused_policy: Nothing uses a policy of a package that has limits. A package of
+    policies alone is there for others; rategen list shows what uses each.
 
-  - The flag -out says where wrappers go, and no line of the package does. Write
-    the //go:generate line that the warning names.
+  - unknown_out: The flag -out says where wrappers go, and no line of the package
+    does. Write the //go:generate line that the warning names.
 
-  - A directive stands in a file that another tool has generated, and is lost when
-    that runs again. Write it above an interface of your own that embeds the
-    generated one, or where the file is generated from. There is no warning about
+  - generated_file: A directive stands in a file that another tool has generated, and
+    is lost when that runs again. Write it above an interface of your own that embeds
+    the generated one, or where the file is generated from. There is no warning about
     a file of sqlc, which takes over the comments of queries, and none if the
     directive stands in the file that a line "// source:" names.
 

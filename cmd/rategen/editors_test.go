@@ -2,12 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/rategen/rategen/internal/check/docs"
 )
 
 type task struct {
@@ -15,28 +14,24 @@ type task struct {
 	ProblemMatcher json.RawMessage
 }
 
-// tasks returns the tasks of VS Code in the section about editors.
+// tasks returns the tasks of VS Code that docs/wiring.md links.
 func tasks(t *testing.T) []task {
 	t.Helper()
-	page, err := docs.Read("../../docs/wiring.md")
+	text, err := os.ReadFile("../../examples/wiring/tasks.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file struct{ Tasks []task }
-	for _, b := range page.Blocks {
-		if b.Language == "json" {
-			if err := json.Unmarshal([]byte(b.Text), &file); err != nil {
-				t.Fatal(err)
-			}
-		}
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
 	}
 	if len(file.Tasks) != 2 {
-		t.Fatalf("the page has %d tasks", len(file.Tasks))
+		t.Fatalf("there are %d tasks", len(file.Tasks))
 	}
 	return file.Tasks
 }
 
-// The problem matcher of the page reads errors and warnings as the command prints them.
+// The problem matcher reads errors and warnings as the command prints them.
 func TestProblemMatcher(t *testing.T) {
 	var problems struct {
 		Pattern struct {

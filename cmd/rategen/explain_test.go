@@ -54,29 +54,3 @@ func TestExplain(t *testing.T) {
 		})
 	}
 }
-
-// docs/directive.md shows what the scenario manual holds.
-func TestExplainedInManual(t *testing.T) {
-	archive, err := txtar.ParseFile("../../testdata/explain/manual.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(optionTableFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const start, end = "<!-- explained -->\n\n```text\n", "```\n\n<!-- /explained -->"
-	before, rest, started := strings.Cut(string(page), start)
-	got, after, ended := strings.Cut(rest, end)
-	if !started || !ended {
-		t.Fatalf("%s has no explanation", optionTableFile)
-	}
-	want := string(archive.Files[len(archive.Files)-1].Data)
-	if *update {
-		if err := os.WriteFile(optionTableFile, []byte(before+start+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: run go test ./cmd/rategen -update (-want +got):\n%s", optionTableFile, diff)
-	}
-}

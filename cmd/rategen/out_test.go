@@ -67,7 +67,7 @@ func TestOutIsRecorded(t *testing.T) {
 func TestOutByFlagOnly(t *testing.T) {
 	dir := writeModule(t, module)
 	const warning = "a.go:1:9: warning: no line of package example.com/m says that its wrappers go to x/limits, so other commands, such as rategen -check ./..., do not know it: " +
-		"write //go:generate go tool rategen -out x/limits\n"
+		"write //go:generate go tool rategen -out x/limits [unknown_out]\n"
 	expect(t, dir, 0, "x/limits/a_ratelimit.go: wrote\n"+warning, "-v", "-out", "x/limits")
 	// The package's other runs leave the file alone.
 	expect(t, dir, 0, "a_ratelimit.go: wrote\n", "-v", "./...")

@@ -78,7 +78,7 @@ func TestUnusedPolicy(t *testing.T) {
 		"go.mod": module["go.mod"],
 		"a.go":   module["a.go"] + "\n//ratelimit:policy name=api max=5\n",
 	})
-	expect(t, dir, 0, "a.go:8:25: warning: nothing uses the policy api: remove it, or write use=api in a directive\n")
+	expect(t, dir, 0, "a.go:8:25: warning: nothing uses the policy api: remove it, or write use=api in a directive [unused_policy]\n")
 }
 
 // A package may use a policy of one that imports it: nothing but its directives does.

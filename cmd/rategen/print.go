@@ -26,6 +26,7 @@ type diagnostic struct {
 	EndColumn int    `json:"endColumn,omitempty"`
 	Severity  string `json:"severity"` // error, warning or note
 	Message   string `json:"message"`
+	Code      string `json:"code,omitempty"` // of a warning
 	Text      string `json:"text,omitempty"` // what the message is about
 	Fix       *fix   `json:"fix,omitempty"`
 }
@@ -53,7 +54,7 @@ func (p *printer) diagnostics(ds generator.Diagnostics) {
 	for _, d := range ds {
 		out := diagnostic{
 			File: d.Pos.Filename, Line: d.Pos.Line, Column: d.Pos.Column,
-			Severity: string(d.Severity), Message: d.Message, Text: d.Text,
+			Severity: string(d.Severity), Message: d.Message, Code: d.Code, Text: d.Text,
 		}
 		if d.Text != "" {
 			out.EndLine, out.EndColumn = d.End.Line, d.End.Column

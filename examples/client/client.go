@@ -15,7 +15,7 @@ import (
 func New(limiter *runtime.Limiter, host string) (*http.Client, error) {
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{
 		Pattern: host + "/",
-		Limits: []rateclient.Limit{{
+		Limits: []rateclient.PeerLimit{{
 			Rule: runtime.Rule{Name: "payments", Window: 10 * time.Second, Max: 100},
 			Key:  rateclient.Credential,
 		}},

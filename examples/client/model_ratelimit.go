@@ -70,9 +70,7 @@ func (s *RateLimitedModel) Complete(ctx context.Context, prompt string, maxToken
 		return "", 0, err
 	}
 	text, tokens, err := s.next.Complete(ctx, prompt, maxTokens)
-	if tokens >= 0 {
-		s.limiter.SettleLater(ctx, decision, limit, limit2.WithSettled(int64(tokens)))
-	}
+	s.limiter.SettleLater(ctx, decision, -1, int64(tokens))
 	s.limiter.HoldOff(ctx, limit, retryAfter(err))
 	return text, tokens, err
 }

@@ -3,12 +3,13 @@ package frameworks
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rategen/rategen/internal/check/docs"
 )
 
-// The section about frameworks shows code of this module, and code of every package.
+// The section about frameworks shows code of this module, and shows or links every package.
 func TestDocumentation(t *testing.T) {
 	page, err := docs.Read("../../docs/http.md")
 	if err != nil {
@@ -19,6 +20,11 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := map[string]bool{}
+	for _, l := range page.Links {
+		if path, ok := strings.CutPrefix(l.Target, "../examples/frameworks/"); ok {
+			shown[filepath.Dir(path)] = true
+		}
+	}
 	for _, b := range page.Blocks {
 		if b.Section != "Frameworks" {
 			continue
@@ -33,7 +39,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	for path := range sources {
 		if dir := filepath.Dir(path); !shown[dir] && !slices.Contains(helpers, dir) {
-			t.Errorf("docs/http.md shows no code of %s", dir)
+			t.Errorf("docs/http.md neither shows nor links code of %s", dir)
 			shown[dir] = true
 		}
 	}

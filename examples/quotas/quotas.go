@@ -4,11 +4,13 @@ package quotas
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
 //go:generate go tool rategen
@@ -23,7 +25,7 @@ type Tenant struct {
 type Reports interface {
 	// Export returns a report.
 	//
-	//ratelimit:key=#tenant.ID window=1h max=#tenant.PerHour name=reports.export
+	//ratelimit:key=#tenant.ID window=1h max=#tenant.PerHour name=reports.export usage=on
 	Export(ctx context.Context, tenant Tenant, report string) ([]byte, error)
 }
 
@@ -73,6 +75,14 @@ func (p *Plans) Tenant(ctx context.Context, id string) Tenant {
 	}
 	p.known[id] = plan{tenant, time.Now().Add(p.ttl)}
 	return tenant
+}
+
+// Left returns a handler that tells tenants what is left of their quotas, as JSON and as
+// the fields RateLimit-Policy and RateLimit.
+func Left(reports *RateLimitedReports, tenantOf func(*http.Request) Tenant) http.Handler {
+	return ratehttp.Usage(func(r *http.Request) ([]runtime.Usage, error) {
+		return reports.ExportUsage(r.Context(), tenantOf(r))
+	})
 }
 
 // Exceptions returns a source of overrides for single tenants: load returns how

@@ -54,6 +54,14 @@ func (s *RateLimitedReports) Export(ctx context.Context, tenant Tenant, report s
 	return s.next.Export(ctx, tenant, report)
 }
 
+// ExportUsage tells what is left of the limits of Export, and charges
+// nothing.
+func (s *RateLimitedReports) ExportUsage(ctx context.Context, tenant Tenant) ([]runtime.Usage, error) {
+	key := runtime.NewKey().AddString(tenant.ID)
+	limit := reportsExportLimit.Limit(key).WithMax(tenant.PerHour)
+	return s.limiter.Usage(ctx, limit)
+}
+
 // Unwrap returns the Reports behind the limits.
 func (s *RateLimitedReports) Unwrap() Reports {
 	return s.next

@@ -12,8 +12,8 @@ import (
 )
 
 // Analyzer reports what rategen would report, errors and warnings, with a fix
-// where the remedy is mechanical. The category of a diagnostic is "error" or
-// "warning".
+// where the remedy is mechanical. The category of a diagnostic is "error", or the code of
+// a warning.
 var Analyzer = &analysis.Analyzer{
 	Name: "ratelimit",
 	Doc: `check //ratelimit: directives
@@ -40,6 +40,9 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	for _, d := range generator.Vet(generator.Package{Fset: pass.Fset, Files: pass.Files, Types: pass.Pkg, Info: pass.TypesInfo}) {
 		out := analysis.Diagnostic{Pos: pos(d.Pos), End: pos(d.End), Category: string(d.Severity), Message: d.Message}
+		if d.Code != "" {
+			out.Category, out.URL, out.Message = d.Code, pass.Analyzer.URL+"#hdr-Warnings", d.Message+" ["+d.Code+"]"
+		}
 		if !out.Pos.IsValid() {
 			continue
 		}

@@ -1,4 +1,4 @@
-// Package buildversion knows which version of rategen a command is.
+// Package buildversion returns the version of rategen that a command was built from.
 package buildversion
 
 import "runtime/debug"

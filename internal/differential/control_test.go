@@ -12,8 +12,6 @@ import (
 
 // defects are wrong lowerings.
 var defects = map[string]defect.Edit{
-	"a product with a negative constant is taken for positive": {File: "../../generator/internal/expr/sign.go",
-		Old: "return v.Kind() == constant.Int && constant.Sign(v) < 0", New: "_, _ = constant.Int, v; return false"},
 	"a call on the right of && is made whatever is on its left": {File: "../../generator/internal/expr/lower.go",
 		Old: "if !OnlyTests(right) {", New: "if !OnlyTests(right) { return append(steps, right...)\n}\nif false {"},
 	"an operand is not nil where another one is": {File: "../../generator/internal/expr/facts.go",

@@ -65,10 +65,11 @@ func startApp(t *testing.T) string {
 	search := &runtime.Rule{Name: "shop.Search", Window: time.Second, Max: 100_000, Algorithm: runtime.TokenBucket, Adaptive: half{}}
 	queue := &runtime.Rule{Name: "shop.Mail", Window: time.Second, Max: 10, Algorithm: runtime.LeakyBucket, Wait: time.Second}
 	hot := &runtime.Rule{Name: "shop.Hot", Window: 24 * time.Hour, Max: 900_000, Algorithm: runtime.SlidingCounter, Lease: 10 * time.Second}
+	budget := &runtime.Rule{Name: "shop.Budget", Period: runtime.Month, Max: 10, Algorithm: runtime.FixedWindow}
 	open := &runtime.Rule{Name: "away.Open", Window: time.Second, Max: 5}
 	closed := &runtime.Rule{Name: "away.Closed", Window: time.Second, Max: 5, Fail: runtime.FailClosed}
 	local := &runtime.Rule{Name: "away.Local", Window: time.Second, Max: 5, Fail: runtime.FailLocal}
-	limiter.Register(export, list, search, queue, hot)
+	limiter.Register(export, list, search, queue, hot, budget)
 	away.Register(open, closed, local)
 	service := employee.NewRateLimitedEmployeeService(employee.NewDirectory(), limiter)
 
@@ -81,7 +82,7 @@ func startApp(t *testing.T) string {
 	load.Go(func() {
 		for ctx.Err() == nil {
 			_, _ = service.GetByID(ctx, "1001")
-			for _, rule := range []*runtime.Rule{export, list, search} {
+			for _, rule := range []*runtime.Rule{export, list, search, budget} {
 				_, _ = limiter.Take(ctx, rule.Limit(nil))
 			}
 			for _, rule := range []*runtime.Rule{open, closed, local} {
@@ -120,7 +121,7 @@ func startApp(t *testing.T) string {
 	}))
 	payments, err := rateclient.New(limiter, []rateclient.Peer{{
 		Pattern: "127.0.0.1/", Wait: time.Minute,
-		Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "shop.Payments", Window: time.Second, Max: 100}}},
+		Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "shop.Payments", Window: time.Second, Max: 100}}},
 	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func startApp(t *testing.T) string {
 		load.Wait()
 		refusing.Close()
 		web.Close()
-		_ = limiter.Refund(context.Background(), held, export.Limit(nil).WithCost(2))
+		_ = limiter.Refund(context.Background(), held)
 		_ = limiter.Close()
 		_ = away.Close()
 		_ = store.Close()

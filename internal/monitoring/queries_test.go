@@ -15,7 +15,7 @@ import (
 
 // everything are metrics that a program has only after some event.
 var everything = []string{
-	"rategen_failures_total", "rategen_redis_memory_used_bytes", "rategen_adaptive_factor", "rategen_permits_in_flight",
+	"rategen_failures_total", "rategen_redis_memory_used_bytes", "rategen_adaptive_factor", "rategen_permits_in_flight", "rategen_thresholds_total",
 }
 
 // panelQueries returns the queries of the dashboard for all jobs and rules, by panel,

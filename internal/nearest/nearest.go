@@ -1,4 +1,4 @@
-// Package nearest finds what somebody has meant who has misspelt a name.
+// Package nearest finds the known name that is most like a misspelt one.
 package nearest
 
 import "strings"

@@ -15,10 +15,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 	"github.com/rategen/rategen/runtime/ratepage"
 )
+
+// withHands opens a browser for what operators do one after the other, in a full run: a
+// quick one has TestPage and TestAccessible.
+func withHands(t *testing.T) *browser {
+	if !effort.Full() {
+		t.Skip("in a full run only")
+	}
+	return openBrowser(t)
+}
 
 func (b *browser) visit(url string, rows int) {
 	b.t.Helper()
@@ -30,7 +40,7 @@ func (b *browser) visit(url string, rows int) {
 // TestQuota blocks, unblocks and undoes: a customer's own quota is there all the time,
 // and an edit keeps the end that it does not name.
 func TestQuota(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p := start(t)
 	const field = `["orders.Service.Create","acme"]`
 	says := func(want string) {
@@ -53,7 +63,7 @@ func TestQuota(t *testing.T) {
 	b.fill("#lookup-rule", create.Name)
 	b.fill("#lookup-key", "acme")
 	b.enter()
-	b.wait("the quota", text("#lookup-result")+`.includes("1,000 of 1,000")`)
+	b.wait("the quota", text("#lookup-result")+`.includes("0 of 1,000 in")`)
 	b.fill("#lookup-result input[name=for]", "1h")
 	b.click("Block")
 	says(`{"block":true,"block_until":"`)
@@ -61,7 +71,7 @@ func TestQuota(t *testing.T) {
 	b.wait("its end", text("#entries")+`.includes("block until")`)
 	b.click("Unblock")
 	says(`{"max":1000}`)
-	b.wait("the quota again", text("#lookup-result")+`.includes("1,000 of 1,000")`)
+	b.wait("the quota again", text("#lookup-result")+`.includes("0 of 1,000 in")`)
 	b.quiet("so far")
 	b.click("Unblock")
 	b.wait("that there is no block", text("#notice")+`.includes("nothing to take back")`)
@@ -81,6 +91,7 @@ func TestQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wait("the limit", text("#rules")+`.includes("20 per 1h")`)
+	b.wait("the override", text("#entries")+`.includes("until")`) // which the details take the end from
 	b.click(create.Name)
 	b.wait("its end", text("tr.detail")+`.includes("until")`)
 	b.fill("tr.detail input[name=max]", "12")
@@ -102,7 +113,7 @@ func TestQuota(t *testing.T) {
 // TestTwoLimiters shows the rules of two limiters of one service on one page, while
 // calls are made: somebody who types keeps the focus, also over a lost connection.
 func TestTwoLimiters(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p := start(t)
 	second := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))), runtime.WithObserver(p.page.Observer()))
 	second.Register(rules...)
@@ -140,7 +151,7 @@ func TestTwoLimiters(t *testing.T) {
 
 // TestLoadBalancer reaches the pages of two processes by turns, without an affinity.
 func TestLoadBalancer(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p, q := start(t), start(t)
 	q.limiter.Register(&runtime.Rule{Name: "another", Max: 1, Window: time.Hour})
 	var turns [2]*httputil.ReverseProxy
@@ -182,7 +193,7 @@ func TestLoadBalancer(t *testing.T) {
 
 // TestFullPage shows a viewer over the bound what there is, and why it stands still.
 func TestFullPage(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p := start(t, ratepage.WithViewers(0))
 	b.open(p.url, 1280, 900)
 	b.wait("all rules", fmt.Sprintf(`document.querySelectorAll("#rule-rows > tr").length === %d`, len(rules)))
@@ -193,7 +204,7 @@ func TestFullPage(t *testing.T) {
 // rules say how many of their calls nobody decides, and a
 // filter finds them.
 func TestUndecided(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p := start(t)
 	b.visit(p.url, len(rules))
 	p.call(t)
@@ -221,7 +232,7 @@ func TestUndecided(t *testing.T) {
 // TestHeldBack has a peer hold calls back, which the page says, with the reason and the end
 // of it, and an operator release them.
 func TestHeldBack(t *testing.T) {
-	b := openBrowser(t)
+	b := withHands(t)
 	p := start(t)
 	peer := &runtime.Rule{Name: "payments" + strings.Repeat(".Customers", 12), Source: "api.example.com/", Max: 100, Window: time.Minute, Hold: true, Wait: time.Hour}
 	p.limiter.Register(peer)
@@ -255,7 +266,7 @@ func TestHeldBack(t *testing.T) {
 	b.wait("its row", "!"+text("#rules")+`.includes("held back")`)
 	b.fill("#lookup-rule", create.Name)
 	b.enter()
-	b.wait("another rule", text("#lookup-result")+`.includes("5 of 5")`)
+	b.wait("another rule", text("#lookup-result")+`.includes("0 of 5 in")`)
 	if eval[bool](b, `Boolean(`+buttonOf("Release")+`)`) {
 		t.Error("a rule that holds nothing back has a button for its release")
 	}

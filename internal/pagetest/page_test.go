@@ -45,7 +45,7 @@ func TestPage(t *testing.T) {
 	b.enter()
 	b.wait("a refused key", text("#lookup-result")+`.includes("The next call is refused")`)
 	b.click("Reset")
-	b.wait("a reset key", text("#lookup-result")+`.includes("5 of 5")`)
+	b.wait("a reset key", text("#lookup-result")+`.includes("0 of 5 in")`)
 	if _, err := p.limiter.Take(t.Context(), create.Limit(caller)); err != nil {
 		t.Errorf("after the reset: %v", err)
 	}

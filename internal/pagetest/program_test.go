@@ -110,7 +110,7 @@ func (p *program) call(t *testing.T) {
 		}
 		d, err := p.limiter.Take(ctx, limit)
 		if err == nil && r == upload {
-			_ = p.limiter.Refund(ctx, d, limit)
+			_ = p.limiter.Refund(ctx, d)
 		}
 	}
 	all.Go(func() {

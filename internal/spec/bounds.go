@@ -13,9 +13,11 @@ const (
 
 	MaxLog     = 1_000_000         // the max of an algorithm that stores every event
 	MaxLogCost = 250               // the cost of one call to it
-	MaxCount   = 1_000_000_000_000 // the max, cost and burst of the others
+	MaxCount   = 1_000_000_000_000 // the max, cost and burst of one that multiplies, or adds up buckets
+	MaxAmount  = 1<<53 - 1         // the max and cost of a fixed window: its sums are exact in a float64
 	MaxBuckets = 1000              // of a sliding counter
 	MaxLimits  = 8                 // on one call
+	MaxKeep    = 60                // periods whose counts are kept
 )
 
 // DefaultMessage is the error text of a rule that has no message of its own.
@@ -39,8 +41,11 @@ func isStored(algorithm string) bool { return algorithm == SlidingLog || algorit
 
 // MostOf returns the largest max of an algorithm.
 func MostOf(algorithm string) int64 {
-	if isStored(algorithm) {
+	switch {
+	case isStored(algorithm):
 		return MaxLog
+	case algorithm == FixedWindow:
+		return MaxAmount
 	}
 	return MaxCount
 }
@@ -50,5 +55,5 @@ func MostCost(algorithm string) int64 {
 	if isStored(algorithm) {
 		return MaxLogCost
 	}
-	return MaxCount
+	return MostOf(algorithm)
 }

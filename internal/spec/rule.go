@@ -11,7 +11,11 @@ import (
 type Rule struct {
 	Algorithm                              string
 	Window, Resolution, Wait, Block, Lease time.Duration
+	Reserve                                time.Duration
+	Debt                                   Debt
 	Hold                                   bool
+	Period                                 bool // of the calendar; Window is a time that none is longer than
+	Keep                                   int64
 }
 
 // IsQueue reports whether calls stand in line, and leave it evenly spaced.
@@ -35,8 +39,34 @@ func (r *Rule) Check() error {
 			return fmt.Errorf("lease: %w", err)
 		}
 	}
+	if r.Reserve != 0 {
+		if err := cmp.Or(CheckReserve(r.Reserve), r.FitsReserve()); err != nil {
+			return fmt.Errorf("reserve: %w", err)
+		}
+	}
+	if r.Debt != DebtDefault {
+		if err := r.FitsDebt(); err != nil {
+			return fmt.Errorf("debt: %w", err)
+		}
+	}
+	if err := r.FitsPeriod(); r.Period && err != nil {
+		return fmt.Errorf("period: %w", err)
+	}
+	if r.Keep != 0 {
+		if err := cmp.Or(CheckKeep(r.Keep), r.FitsKeep()); err != nil {
+			return fmt.Errorf("keep: %w", err)
+		}
+	}
 	if err := r.FitsHold(); r.Hold && err != nil {
 		return fmt.Errorf("hold: %w", err)
+	}
+	return nil
+}
+
+// FitsPeriod returns what keeps the rule from counting in periods of the calendar.
+func (r *Rule) FitsPeriod() error {
+	if r.Algorithm != FixedWindow {
+		return fmt.Errorf("a period of the calendar is counted as a fixed-window is, and no %s: write algorithm=fixed-window, or a duration such as window=30d", r.Algorithm)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ end
 -- Decides as many calls as it can. If one fails it ends with the error, and
 -- decides the calls after that one when it is called again.
 local function decide()
-  -- What every algorithm shares.
+  -- Names that every algorithm shares.
   --
   -- Redis makes every function of a script anew for each execution, and each
   -- variable that one shares with another; a call of a function takes as long as
@@ -101,7 +101,7 @@ local function decide()
   -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
   -- A charge then writes the key anew.
   --
-  -- What look keeps in locals of its own, charge may use. A piece neither returns
+  -- A charge may use what its look keeps in locals. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
   -- fails if it is none: tonumber would take twice as long. So what is no number
   -- where one should be shows that a key is somebody else's. Likewise x - x % 1
@@ -124,7 +124,7 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- What one command has read of many keys, by their names. It is read once, and
+  -- Values that one command has read of many keys, by key. Each is read once, and
   -- taken out when a key is decided: what is written then is not in it.
   local states
 
@@ -181,12 +181,12 @@ local function decide()
     local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
     -- Makes the terms hold whose number is which.
     if which ~= used then
+      local i = 3 + (which - 1) * 6
       local t = known and known[which]
       if t then
         algorithm, window, max, param, more, shadow, slack, first = unpack(t)
       else
-        -- Reads the terms whose number is which.
-        local i = 3 + (which - 1) * 6
+        -- Reads the terms that begin at ARGV[i].
         algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
         more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
         slack = ceil(window / 4)

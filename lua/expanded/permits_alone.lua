@@ -1,6 +1,10 @@
 -- Decides one call that has one limit and stands for itself, as most calls are when few
--- come at a time. KEYS, ARGV and the reply are those of take.lua. It does the same as
--- that, without what only more calls need.
+-- come at a time. It does the same as take.lua, without what only more calls need.
+--
+-- KEYS   that of the limit
+-- ARGV   "take", with "check " before it as in take.lua; window max param more mode, which
+--        are those of take.lua; and the cost
+-- REPLY  that of take.lua
 local replies = {}
 -- Redis's own clock, in microseconds. It may step back, and a promoted replica
 -- may be behind: no algorithm lets time run before the newest event of a key.
@@ -20,9 +24,10 @@ if #ARGV[1] > 6 then
   end
 end
 
+local i = 1 -- the terms begin behind it
 
 local function decide()
-  -- What every algorithm shares.
+  -- Names that every algorithm shares.
   --
   -- Redis makes every function of a script anew for each execution, and each
   -- variable that one shares with another; a call of a function takes as long as
@@ -54,7 +59,7 @@ local function decide()
   -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
   -- A charge then writes the key anew.
   --
-  -- What look keeps in locals of its own, charge may use. A piece neither returns
+  -- A charge may use what its look keeps in locals. A piece neither returns
   -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
   -- fails if it is none: tonumber would take twice as long. So what is no number
   -- where one should be shows that a key is somebody else's. Likewise x - x % 1
@@ -77,7 +82,7 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- What one command has read of many keys, by their names. It is read once, and
+  -- Values that one command has read of many keys, by key. Each is read once, and
   -- taken out when a key is decided: what is written then is not in it.
   local states
 
@@ -97,9 +102,8 @@ local function decide()
   local function text(at)
     return format('%010d%06d', at / 1000000, at % 1000000)
   end
-  local which, n, key, cost, charging, times = 1, 1, KEYS[1], ARGV[10] + 0, true, 1
-  -- Reads the terms whose number is which.
-  local i = 3 + (which - 1) * 6
+  local n, key, cost, charging, times = 1, KEYS[1], ARGV[7] + 0, true, 1
+  -- Reads the terms that begin at ARGV[i].
   algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
   more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
   slack = ceil(window / 4)

@@ -1,28 +1,26 @@
 // Package adaptive makes the max of a rate limit follow how busy a process is:
 // more than declared while there is room, less under load.
 //
-// A directive asks for it with an option, adaptive=cpu,latency, and generated
-// code then says
+// A directive has the option adaptive=cpu,latency, and generated code:
 //
 //	Adaptive: adaptive.To(adaptive.CPU, adaptive.Latency),
 //
-// The max that holds is the declared one times a factor, which is 1 as long as
-// every reading is neither low nor high:
+// The max is the declared one times a factor. The factor is 1 while no reading is low or
+// high:
 //
 //	signal   reading                                 highest at  above 1 below  below 1 above  lowest at
 //	CPU      used part of the processors             0.1         0.5            0.8            0.95
 //	Memory   used part of the memory                 0.12        0.6            0.85           0.96
 //	Latency  how long calls take beside their usual  0.15        0.75           2              4
 //
-// Between these readings the factor of a signal runs straight from one end of
-// the [Band], by default 0.5 to 1.5, over 1 to the other: it is 1.25 at 30 % CPU
-// and 0.67 at 90 %. The factors of several signals are multiplied, but what is
-// idle does not make up for what is busy: above 1 fades as another signal goes
-// below 1.
+// Between these readings the factor of a signal is linear, from one end of the [Band],
+// by default 0.5 to 1.5, to 1, and from 1 to the other end: it is 1.25 at 30 % CPU
+// and 0.67 at 90 %. The factors of several signals are multiplied, but an idle
+// signal does not offset a busy one: a factor above 1 fades as another falls below 1.
 //
 // Readings are averaged over some eight seconds. The factor then moves in steps
 // of 0.05, and only when it is more than 0.075 from what the readings ask for, so
-// that it does not go to and fro. Each process adapts by itself: with a
+// that it does not oscillate. Each process adapts by itself: with a
 // shared limit, one that is busy refuses calls at a count at which the others
 // still admit them.
 //
@@ -89,7 +87,7 @@ func (o option) apply(to *scaler) { o(to) }
 // down to under full load, and high, from 1 to 100, what it goes up to when
 // nothing happens. What is beyond these bounds counts as the nearest.
 func Band(low, high float64) Option {
-	return option(func(s *scaler) { s.low, s.high = within(0.01, low, 1), within(1, high, 100) })
+	return option(func(s *scaler) { s.low, s.high = clamp(0.01, low, 1), clamp(1, high, 100) })
 }
 
 // Thresholds sets below which reading of a signal the factor is above 1, and
@@ -102,11 +100,11 @@ func Thresholds(signal Signal, idle, busy float64) Option {
 	return option(func(s *scaler) {
 		switch {
 		case signal == Latency:
-			busy = within(0.01, busy, 1000)
-			s.curves[Latency] = multiple(within(0, idle, busy), busy)
+			busy = clamp(0.01, busy, 1000)
+			s.curves[Latency] = multiple(clamp(0, idle, busy), busy)
 		case signal < signals:
-			busy = within(0.01, busy, 0.99)
-			s.curves[signal] = share(within(0, idle, busy), busy)
+			busy = clamp(0.01, busy, 0.99)
+			s.curves[signal] = share(clamp(0, idle, busy), busy)
 		}
 	})
 }
@@ -193,8 +191,8 @@ func (s *scaler) curve(signal Signal) curve {
 	return multiple(0.75, 2)
 }
 
-// within returns the value from low to high that is nearest to x.
-func within(low, x, high float64) float64 {
+// clamp returns the value from low to high that is nearest to x.
+func clamp(low, x, high float64) float64 {
 	if math.IsNaN(x) {
 		return low
 	}

@@ -44,15 +44,15 @@ const (
 // tremble do not move it to and fro, but comes all the way to 1 and to the ends
 // of the band.
 func settle(before, next, low, high float64) float64 {
-	next = within(low, next, high)
+	next = clamp(low, next, high)
 	at := next * steps
 	switch {
 	case next == 1 || next == low || next == high:
 		return next
 	case at > before*steps+play:
-		return within(low, math.Ceil(at-play)/steps, high)
+		return clamp(low, math.Ceil(at-play)/steps, high)
 	case at < before*steps-play:
-		return within(low, math.Floor(at+play)/steps, high)
+		return clamp(low, math.Floor(at+play)/steps, high)
 	}
 	return before
 }

@@ -62,8 +62,8 @@ func (g *gauge) look(now time.Time) {
 		}
 		g.warned = true
 	case g.began.IsZero():
-		g.began, g.value = now, within(0, x, 1)
+		g.began, g.value = now, clamp(0, x, 1)
 	default:
-		g.value -= math.Expm1(-float64(passed)/float64(smoothing)) * (within(0, x, 1) - g.value)
+		g.value -= math.Expm1(-float64(passed)/float64(smoothing)) * (clamp(0, x, 1) - g.value)
 	}
 }

@@ -14,12 +14,12 @@ func (c call) run(p *process) {
 			p.takeEach(c, number)
 			return
 		}
-		a := p.take(c)
+		a := p.take(c, number)
 		if retry := a.d.RetryAfter; c.Again && a.err != nil && retry > 0 && retry < time.Hour {
 			p.sleep(retry-time.Microsecond, number)
-			if a = p.take(c); a.err != nil {
+			if a = p.take(c, number); a.err != nil {
 				p.sleep(time.Microsecond, number)
-				a = p.take(c)
+				a = p.take(c, number)
 			}
 		}
 		if p.isSettled(a) {
@@ -38,19 +38,18 @@ func (r *running) sleep(d time.Duration, caller int64) {
 
 // ask begins the record of a decision.
 func (p *process) ask(c call, uses []use) *asked {
-	a := &asked{process: p.number, call: c, uses: uses, each: c.Each, told: make([]told, len(uses))}
-	p.history.mu.Lock()
-	defer p.history.mu.Unlock()
-	a.number = len(p.history.asked)
-	p.history.asked = append(p.history.asked, a)
+	a := &asked{process: p.number, call: c, uses: uses, each: c.Each, reported: make([]reported, len(uses))}
+	p.history.add(a)
 	a.start = p.now()
 	return a
 }
 
-// take makes a call, and looks before and after it.
-func (p *process) take(c call) *asked {
+// take makes a call, and looks before and after it. If the call is metered it returns when
+// that is over.
+func (p *process) take(c call, number int64) *asked {
 	a, limits := p.ask(c, c.Uses), p.limits(c.Uses)
-	ctx := context.WithValue(context.Background(), caller{}, []*asked{a})
+	to := &listener{[]*asked{a}}
+	ctx := context.WithValue(context.Background(), caller{}, to)
 	if c.Cancel > 0 {
 		var cancel context.CancelFunc
 		if c.Deadline {
@@ -65,12 +64,15 @@ func (p *process) take(c call) *asked {
 	work := p.work.Add(1)
 	d, err := p.limiter.Take(ctx, limits...)
 	a.alone = p.work.Add(1) == work+1 && p.troubled.Load() == 0
-	a.after = p.peek(limits)
+	a.after, a.past = p.peek(limits), p.past(a)
 	a.end = p.now()
 	if !a.heard {
 		a.at = a.end
 	}
 	a.d, a.err = d, err
+	if err == nil && c.Meter != nil {
+		p.meter(ctx, to, a, number)
+	}
 	return a
 }
 
@@ -83,6 +85,18 @@ func (p *process) peek(limits []runtime.Limit) *peeked {
 	return &peeked{d, err}
 }
 
+// past looks at what is kept of former periods, as peek does.
+func (p *process) past(a *asked) []runtime.PastPeriod {
+	if len(a.uses) != 1 || p.program.Rules[a.uses[0].Rule].Keep == 0 || !p.exact() || p.troubled.Load() > 0 {
+		return nil
+	}
+	usages, err := p.limiter.Usage(context.Background(), p.limits(a.uses)...)
+	if err != nil || len(usages) == 0 {
+		return nil
+	}
+	return usages[0].Past
+}
+
 // others is the rule of limits whose decisions nobody looks at.
 var others = &runtime.Rule{Name: "others", Window: time.Minute, Max: 1000, Algorithm: runtime.FixedWindow}
 
@@ -93,7 +107,7 @@ func (p *process) takeEach(c call, number int64) {
 		all = append(all, p.ask(c, c.Uses[i:i+1]))
 	}
 	p.work.Add(1)
-	ctx := context.WithValue(context.Background(), caller{}, all)
+	ctx := context.WithValue(context.Background(), caller{}, &listener{all})
 	limits := p.limits(c.Uses)
 	for i := range c.Beside {
 		limits = append(limits, others.Limit(runtime.NewKey().AddInt(int64(i))))
@@ -125,10 +139,13 @@ func (x reset) run(p *process) {
 
 // run has overrides in force when it returns.
 func (x change) run(p *process) {
-	h := &happening{from: p.now(), rules: x.Rules}
+	h := &happening{from: p.now(), rules: x.Rules, off: x.Off}
 	o := runtime.Overrides{Rules: map[string]runtime.Override{}}
-	for i, of := range x.Rules {
-		o.Rules[p.program.Rules[i].Name] = of
+	for i, override := range x.Rules {
+		o.Rules[p.program.Rules[i].Name] = override
+	}
+	if x.Off {
+		o.Enabled = new(false)
 	}
 	p.overrides.Store(&o)
 	if p.exact() {

@@ -79,7 +79,7 @@ func (c crowd) come(w *redisWorld) crowded {
 			}
 			done.Add(1)
 			time.Sleep(rand.N(crowdLasts))
-			if limiter.Settle(context.Background(), d, limit.WithSettled(0)) == nil {
+			if limiter.Settle(context.Background(), d, 0) == nil {
 				done.Add(1)
 			}
 		})

@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,12 +13,15 @@ import (
 
 // drawGap draws a time: none, a short one, or one about a turn, a window or its edge.
 func (s *scope) drawGap(t *rapid.T, p *program) time.Duration {
-	r := p.Rules[0]
+	most, window := p.Rules[0].Max, p.Rules[0].Window
+	if window == 0 {
+		window = s.window // none of a period comes again in a program
+	}
 	return rapid.OneOf(
 		rapid.Just(time.Duration(0)),
 		rapid.Just(time.Duration(0)),
 		rapid.Map(rapid.IntRange(1, 40), func(n int) time.Duration { return time.Duration(n) * s.window / 40 }),
-		rapid.SampledFrom([]time.Duration{(r.Window / time.Duration(r.Max)).Truncate(time.Microsecond), r.Window, r.Window - time.Microsecond, 2 * r.Window, time.Microsecond}),
+		rapid.SampledFrom([]time.Duration{(window / time.Duration(most)).Truncate(time.Microsecond), window, window - time.Microsecond, 2 * window, time.Microsecond}),
 	).Draw(t, "time")
 }
 
@@ -61,6 +65,10 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 		c.Cancel = max(time.Microsecond, s.drawGap(t, p))
 		c.Deadline = rapid.Bool().Draw(t, "deadline")
 	}
+	shared := slices.ContainsFunc(c.Uses, func(u use) bool { return beside(p, u.Rule) })
+	if !c.Each && !shared && f.Meters && rapid.IntRange(0, 2).Draw(t, "metered") == 2 {
+		c.Meter = s.drawMeter(t, p, c.Uses)
+	}
 	c.Again = !c.Each && rarely(t, f.Coming, "again")
 	if f.Settling {
 		c.Settle = settling(rapid.IntRange(0, int(settlings)-1).Draw(t, "settle"))
@@ -91,6 +99,11 @@ func beside(p *program, rule int) bool {
 	return rule > 0 && p.Rules[rule].Prefix != "" && p.Rules[rule].Prefix == p.Rules[0].Prefix
 }
 
+// alike reports whether two rules have the same keys.
+func (p *program) alike(i, j int) bool {
+	return i == j || p.Rules[i].Prefix == "shared:" && p.Rules[j].Prefix == "shared:"
+}
+
 func holdsPermits(p *program, uses []use) bool {
 	for _, u := range uses {
 		if p.Rules[u.Rule].Algorithm == runtime.Concurrency {
@@ -102,11 +115,11 @@ func holdsPermits(p *program, uses []use) bool {
 
 // drawChange draws overrides of some rules.
 func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
-	c := change{Rules: map[int]runtime.Override{}}
+	c := change{Rules: map[int]runtime.Override{}, Off: rapid.IntRange(0, 7).Draw(t, "off") == 7}
 	for i := range p.Rules {
 		if rapid.Bool().Draw(t, "rule's") {
-			of := s.drawOverride(t, p.Rules[i])
-			o := runtime.Override{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}
+			drawn := s.drawOverride(t, p.Rules[i])
+			o := runtime.Override{Enabled: drawn.Enabled, Max: drawn.Max, Window: drawn.Window, Mode: drawn.Mode}
 			if rapid.IntRange(0, 2).Draw(t, "key's") == 0 {
 				o.Keys = map[string]runtime.KeyOverride{strconv.Itoa(drawKey(t, f)): s.drawOverride(t, p.Rules[i])}
 			}
@@ -117,7 +130,11 @@ func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
 }
 
 func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o runtime.KeyOverride) {
-	switch kind := rapid.SampledFrom([]string{"max", "max", "window", "mode", "off", "all"}).Draw(t, "override"); kind {
+	kinds := []string{"max", "max", "mode", "off", "window", "all"}
+	if r.Period != runtime.NoPeriod {
+		kinds = kinds[:4]
+	}
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "override"); kind {
 	case "max", "all":
 		o.Max = new(rapid.Int64Range(0, 12).Draw(t, "max"))
 		if kind == "max" {
@@ -128,7 +145,7 @@ func (s *scope) drawOverride(t *rapid.T, r *runtime.Rule) (o runtime.KeyOverride
 		o.Window = new(r.Window * time.Duration(rapid.SampledFrom([]int{1, 3, 4, 8}).Draw(t, "window")) / 2)
 	case "mode":
 		if r.Mode == runtime.ModeEnforce {
-			o.Mode = new(runtime.ModeShadow)
+			o.Mode = new(rapid.SampledFrom([]runtime.Mode{runtime.ModeShadow, runtime.ModeSoft}).Draw(t, "mode"))
 		}
 	case "off":
 		o.Enabled = new(false)

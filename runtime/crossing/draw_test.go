@@ -27,16 +27,17 @@ type scope struct {
 type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
+	Periods, Reserves, Meters                                                  bool
 	Kinds                                                                      []fault // which Faults
 }
 
 // drawFeatures draws which there are.
 func (s *scope) drawFeatures(t *rapid.T) (f features) {
-	for i, of := range []*bool{
+	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
-		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax,
+		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
 	} {
-		*of = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
+		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
 	f.Leases = f.Leases && s.leases && !f.Waits
 	f.Jumps = f.Jumps && s.jumps
@@ -55,16 +56,20 @@ func (s *scope) draw(t *rapid.T) *program {
 		rule := s.drawRule(t, f)
 		rule.Name = "rule" + strconv.Itoa(i)
 		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
-			if rule.Mode, rule.Prefix = runtime.ModeShadow, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
+			mode := rapid.SampledFrom([]runtime.Mode{runtime.ModeShadow, runtime.ModeSoft}).Draw(t, "mode")
+			if rule.Mode, rule.Prefix = mode, "shadow:"+rule.Name+":"; rapid.IntRange(0, 3).Draw(t, "beside") == 0 {
 				// The same limit in shadow mode, under other numbers, which the
 				// one that enforces shares its keys with.
 				most := rule.Max
 				*rule = *p.Rules[0]
-				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, runtime.ModeShadow
+				rule.Name, rule.Max, rule.Mode = "rule"+strconv.Itoa(i), most, mode
 				rule.Prefix, p.Rules[0].Prefix = "shared:", "shared:"
 			}
 		}
 		p.Rules = append(p.Rules, rule)
+		if rule.Period != runtime.NoPeriod && p.Begins.IsZero() && !s.real {
+			p.Begins = s.drawBegin(t, rule)
+		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
 		p.Cap = &runtime.Rule{Name: "cap", Window: s.window, Max: rapid.Int64Range(1, 12).Draw(t, "cap's max")}
@@ -97,6 +102,10 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	}
 	r.Window += time.Duration(rapid.IntRange(0, 1).Draw(t, "uneven")) * 7 * time.Microsecond
 	switch r.Algorithm {
+	case runtime.FixedWindow:
+		if f.Periods && rapid.Bool().Draw(t, "calendar") {
+			s.drawPeriod(t, r)
+		}
 	case runtime.SlidingLog:
 		r.Storage = runtime.Storage(rapid.IntRange(0, int(runtime.StoragePacked)).Draw(t, "storage"))
 		if rapid.IntRange(0, 4).Draw(t, "slices") == 0 {
@@ -114,7 +123,51 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	} else if f.Leases && r.Algorithm != runtime.Concurrency {
 		r.Lease = s.window / 40 * time.Duration(rapid.IntRange(1, 15).Draw(t, "lease"))
 	}
+	if f.Reserves && r.Algorithm != runtime.Concurrency && rapid.Bool().Draw(t, "reserves") {
+		s.drawReserve(t, r)
+	}
 	return r
+}
+
+// drawReserve gives a rule a policy for debts and, if it can have one, a reserve.
+func (s *scope) drawReserve(t *rapid.T, r *runtime.Rule) {
+	debts := []runtime.Debt{runtime.DebtDefault, runtime.DebtForgive}
+	if r.Algorithm == runtime.FixedWindow {
+		debts = []runtime.Debt{runtime.DebtDefault, runtime.DebtRefuse, runtime.DebtCarry, runtime.DebtForgive}
+		r.Reserve = s.window * time.Duration(rapid.IntRange(0, 4).Draw(t, "reserve")) / 4
+		if s.real && r.Reserve > 0 {
+			r.Reserve = 5 * time.Second // a busy machine renews late
+		}
+		r.Lease = 0
+	}
+	r.Debt = rapid.SampledFrom(debts).Draw(t, "debt")
+}
+
+// drawPeriod gives a rule a period in place of its window.
+func (s *scope) drawPeriod(t *rapid.T, r *runtime.Rule) {
+	r.Window = 0
+	r.Period = rapid.SampledFrom([]runtime.Period{runtime.Day, runtime.Week, runtime.Month}).Draw(t, "period")
+	r.Zone = rapid.SampledFrom([]string{"", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia"}).Draw(t, "zone")
+	r.Keep = rapid.SampledFrom([]uint8{0, 0, 1, 3}).Draw(t, "keep")
+	switch r.Period {
+	case runtime.Week:
+		r.Anchor = rapid.IntRange(0, 7).Draw(t, "weekday")
+	case runtime.Month:
+		r.Anchor = rapid.SampledFrom([]int{0, 4, 15, 30, 31}).Draw(t, "day")
+	}
+}
+
+// drawBegin draws when a program begins: so shortly before the end of a rule's period, often
+// in days in which zones change, that some of its calls come after that.
+func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
+	date := rapid.SampledFrom([]string{
+		"2011-12-29", "2018-11-03", "2019-02-16", "2026-03-28", "2026-03-29", "2026-10-03", "2026-10-24", "2026-10-25", "2027-02-27", "2028-02-28",
+	}).Draw(t, "date")
+	at, err := time.Parse(time.DateOnly, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edge(r, at).Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "before the edge")) * s.window / 20)
 }
 
 // drawStep draws what happens next.
@@ -152,12 +205,12 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 // drawTrouble draws a fault. On real servers most come while callers are denied.
 func (s *scope) drawTrouble(t *rapid.T, p *program, f features) trouble {
 	x := trouble{Kind: rapid.SampledFrom(f.Kinds).Draw(t, "fault"), Lasts: s.window/2 + s.drawGap(t, p), Every: s.window / 8}
-	apart := slices.ContainsFunc(indexes(p.Rules), func(i int) bool { return p.Rules[i].Mode == runtime.ModeShadow && !beside(p, i) })
+	apart := slices.ContainsFunc(indexes(p.Rules), func(i int) bool { return !p.Rules[i].Mode.Denies() && !beside(p, i) })
 	if s.real && apart && rapid.Bool().Draw(t, "forbidden") {
 		x.Kind = forbidden
 	}
 	if s.real && rapid.IntRange(0, 3).Draw(t, "busy") > 0 {
-		f.Leaving, f.Coming, f.Settling, f.Mistakes, f.Costs = false, false, false, false, false
+		f.Leaving, f.Coming, f.Settling, f.Mistakes, f.Costs, f.Meters = false, false, false, false, false, false
 		f.Each = rapid.Bool().Draw(t, "busy each")
 		c := s.drawCall(t, p, f)
 		c.Holds = 0

@@ -17,7 +17,9 @@ type history struct {
 	mu      sync.Mutex
 	program *program
 	scope   *scope
-	exact   bool // a decision is made at the time at which it is told, or at once
+	began   time.Time
+	edges   map[*runtime.Rule][]time.Time // of periods of the calendar, oldest first
+	exact   bool                          // a decision is made at the time at which it is told, or at once
 	asked   []*asked
 	resets  []*happening
 	changes []*happening // of overrides, the first is that of none
@@ -25,31 +27,36 @@ type history struct {
 	jumps   []*happening // steps of the store's clock
 	crowds  []crowded    // that shared no trips
 	ended   time.Duration
+	told    []told   // shares of periods
 	left    []string // of keys when all was over
+	odd     []string // what meters did, as text
+	unasked []*asked // messages of meters that were charged to nothing
 }
 
 // asked is one decision that a caller asked for.
 type asked struct {
-	number  int
-	process int
-	call    call
-	uses    []use // of call
-	each    bool
-	start   time.Duration
-	heard   bool
-	at      time.Duration // when the decision was told to observers
-	end     time.Duration // when Take returned: the call's turn
-	d       runtime.Decision
-	err     error
-	told    []told // for each use
-	settled settled
-	before  *peeked // nil: nobody looked
-	after   *peeked
-	alone   bool // nothing else was decided between before and after
+	number   int
+	process  int
+	call     call
+	uses     []use // of call
+	each     bool
+	more     bool // of a call that is metered
+	start    time.Duration
+	heard    bool
+	at       time.Duration // when the decision was told to observers
+	end      time.Duration // when Take returned: the call's turn
+	d        runtime.Decision
+	err      error
+	reported []reported // for each use
+	settled  settled
+	before   *peeked // nil: nobody looked
+	after    *peeked
+	past     []runtime.PastPeriod // of the only use, after the call
+	alone    bool                 // nothing else was decided between before and after
 }
 
-// told is what observers were told about one use.
-type told struct {
+// reported is what observers were told about one use.
+type reported struct {
 	yes     bool // they were
 	verdict runtime.Verdict
 	source  runtime.Source
@@ -83,6 +90,7 @@ type happening struct {
 	rule, key int
 	fault     fault
 	rules     map[int]runtime.Override
+	off       bool          // all limits are
 	by        time.Duration // of a step of the clock
 }
 
@@ -91,10 +99,26 @@ const endless = time.Duration(1<<62 - 1)
 // admitted reports whether the call went on.
 func (a *asked) admitted() bool { return a.err == nil }
 
+// over returns when the last thing was done for the call.
+func (a *asked) over() time.Duration {
+	if a.settled.tried {
+		return a.settled.end
+	}
+	return a.end
+}
+
+// add adds a decision.
+func (h *history) add(a *asked) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a.number = len(h.asked)
+	h.asked = append(h.asked, a)
+}
+
 // charged reports for sure that a use was charged to the store, or to the process if
 // local.
 func (a *asked) charged(i int) bool {
-	t := a.told[i]
+	t := a.reported[i]
 	return a.admitted() && t.yes && t.verdict == runtime.VerdictAdmitted && a.uses[i].Cost > 0 &&
 		(t.source == runtime.SourceStore || t.source == runtime.SourceLease || t.source == runtime.SourceLocal)
 }
@@ -104,7 +128,7 @@ func (a *asked) maybeCharged(i int) bool {
 	if a.uses[i].Cost == 0 {
 		return false
 	}
-	t := a.told[i]
+	t := a.reported[i]
 	return !(t.yes && a.d.Source == runtime.SourceStore && !a.admitted())
 }
 
@@ -138,7 +162,10 @@ func (h *history) account(a *asked, i int) string {
 	if h.program.Rules[u.Rule].Prefix == "shared:" {
 		name = fmt.Sprint("shared/", u.Key)
 	}
-	if a.told[i].source == runtime.SourceLocal {
+	if layered(h.program.Rules[u.Rule]) {
+		name += fmt.Sprint(" in ", a.reported[i].window) // which the key names
+	}
+	if a.reported[i].source == runtime.SourceLocal {
 		name += fmt.Sprint(" in process ", a.process)
 	}
 	return name
@@ -190,8 +217,7 @@ func during(all []*happening, from, to time.Duration) (some []*happening) {
 // forgotten reports whether a key may have been forgotten between two times.
 func (h *history) forgotten(u use, from, to time.Duration) bool {
 	for _, r := range during(h.resets, from, to) {
-		same := r.rule == u.Rule || h.program.Rules[r.rule].Prefix == "shared:" && h.program.Rules[u.Rule].Prefix == "shared:"
-		if same && r.key == u.Key {
+		if h.program.alike(r.rule, u.Rule) && r.key == u.Key {
 			return true
 		}
 	}
@@ -200,13 +226,14 @@ func (h *history) forgotten(u use, from, to time.Duration) bool {
 			return true
 		}
 	}
-	// When a clock has stepped back by more than a window, nothing counts of before.
+	// When a clock has stepped back to more than a window before the newest event, nothing
+	// counts of before.
 	back, window := time.Duration(0), endless
 	for _, j := range during(h.jumps, from, to) {
-		back -= min(0, j.by)
+		back = max(back, h.latest(j.from).Sub(h.clock(j.from)))
 	}
 	for _, t := range h.terms(u, from, to) {
 		window = min(window, time.Duration(t.window)*time.Microsecond)
 	}
-	return back > window-h.program.Rules[u.Rule].Resolution
+	return h.program.Rules[u.Rule].Period == runtime.NoPeriod && back > window-h.program.Rules[u.Rule].Resolution
 }

@@ -23,15 +23,19 @@ func (h *history) String() string {
 			}
 		}
 		var each []string
-		for _, t := range a.told {
+		for _, t := range a.reported {
 			if t.yes {
 				each = append(each, fmt.Sprintf("%v by %v of %d", t.verdict, t.source, t.max))
 			} else {
 				each = append(each, "-")
 			}
 		}
-		lines = append(lines, line{a.start, fmt.Sprintf("#%d process %d %v: decided at %v, over at %v: %s, %v, left %d (%s)",
-			a.number, a.process, a.uses, a.at, a.end, result, a.d.Source, a.d.Remaining, strings.Join(each, ", "))})
+		more := ""
+		if a.more {
+			more = " more,"
+		}
+		lines = append(lines, line{a.start, fmt.Sprintf("#%d process %d%s %v: decided at %v, over at %v: %s, %v, left %d (%s)",
+			a.number, a.process, more, a.uses, a.at, a.end, result, a.d.Source, a.d.Remaining, strings.Join(each, ", "))})
 		if s := a.settled; s.tried {
 			text := fmt.Sprintf("#%d settled at %v until %v: %v", a.number, s.cost, s.end, s.err)
 			if s.end == endless {
@@ -47,7 +51,7 @@ func (h *history) String() string {
 		lines = append(lines, line{r.from, fmt.Sprintf("reset of rule %d key %d until %v", r.rule, r.key, r.to)})
 	}
 	for _, c := range h.changes[1:] {
-		lines = append(lines, line{c.from, fmt.Sprintf("%v, in force at %v", change{c.rules}, c.to)})
+		lines = append(lines, line{c.from, fmt.Sprintf("%v, in force at %v", change{c.rules, c.off}, c.to)})
 	}
 	for _, j := range h.jumps {
 		lines = append(lines, line{j.from, fmt.Sprintf("%v", jump{j.by})})

@@ -14,7 +14,7 @@ func (o *oracle) errors(a *asked) {
 	troubled := o.troubled(a)
 	switch left := errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded); {
 	case a.err == nil, errors.Is(a.err, runtime.ErrLimited):
-		for i, t := range a.told {
+		for i, t := range a.reported {
 			if t.yes && (t.source == runtime.SourceFailure || t.source == runtime.SourceLocal) && !troubled && o.enforces(a, i) {
 				o.wrong("the store decides while it can", "#%d: %v by %v", a.number, a.uses[i], t.source)
 			}
@@ -109,6 +109,9 @@ func (o *oracle) looks(a *asked) {
 	if a.before == nil || a.after == nil || !a.alone || a.start != a.end || a.before.err != nil || a.after.err != nil {
 		return
 	}
+	if o.isOff(a) { // Peek tells what would be without the kill switch
+		return
+	}
 	if a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
 		return
 	}
@@ -118,6 +121,9 @@ func (o *oracle) looks(a *asked) {
 		}
 	}
 	before, after := a.before.d, a.after.d
+	if o.reserves(a) { // a renewal of the same moment may come in between
+		before.RetryAfter, after.RetryAfter = a.d.RetryAfter, a.d.RetryAfter
+	}
 	if before.Allowed != a.admitted() || before.RetryAfter != a.d.RetryAfter {
 		o.wrong("Peek says what Take does", "#%d: %+v, and then %+v", a.number, before, a.d)
 	}

@@ -29,8 +29,12 @@ func (o *oracle) needless(a *asked) {
 		}
 	}
 	for _, c := range o.asked {
-		for _, v := range c.uses {
-			own := v.Rule == u.Rule && v.Max != u.Max && o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}})
+		for j, v := range c.uses {
+			if rule.Debt == runtime.DebtCarry && v.Rule == u.Rule && v.Key == u.Key && c.settled.tried && c.settled.cost[j] > v.Cost {
+				return // it is owed for as long as it takes
+			}
+			this, other := &asked{uses: []use{u}}, &asked{uses: []use{v}}
+			own := o.meet(this, other) && !o.sameTerms(this, other)
 			if own && rule.Algorithm != runtime.Concurrency && rule.Algorithm != runtime.SlidingLog {
 				return // likewise
 			}
@@ -60,7 +64,7 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 			if c == a || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) || !c.maybeCharged(j) || c.start > a.at {
 				continue
 			}
-			at, cost := c.at, float64(c.most(j, a.start-o.lateness()))
+			at, cost := min(c.at, a.at), float64(c.most(j, a.start-o.lateness()))
 			if s := c.settled; s.tried && s.cost[j] > v.Cost || errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded) {
 				at = a.at // it may count as of now
 			}
@@ -74,7 +78,9 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 				rate := float64(now.max) / float64(now.window)
 				level = max(0, level-rate*float64(max(0, at-last).Microseconds())) + cost
 				last = max(last, at)
-			case at > floor-window-o.lateness():
+			case rule.Period != runtime.NoPeriod && !o.edge(rule, o.clock(at)).After(o.clock(floor-o.lateness())):
+				// of a period that was over
+			case at > floor-window-o.lateness() || rule.Period != runtime.NoPeriod:
 				level += cost
 			}
 		}

@@ -15,8 +15,10 @@ func (o *oracle) retry(a *asked) {
 	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore && a.d.Source != runtime.SourceRecalled {
 		return
 	}
+	queue := false // in which TakeEach does not wait
 	for _, u := range a.uses {
-		if r := o.program.Rules[u.Rule]; r.Lease > 0 || r.Algorithm == runtime.Concurrency || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket && a.each {
+		r := o.program.Rules[u.Rule]
+		if queue = queue || r.Wait > 0 && r.Algorithm == runtime.LeakyBucket; r.Lease > 0 || r.Algorithm == runtime.Concurrency || queue && a.each {
 			return
 		}
 	}
@@ -28,7 +30,7 @@ func (o *oracle) retry(a *asked) {
 		}
 	}
 	for _, b := range o.asked[a.number+1:] {
-		if b.start <= a.end || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || a.call.Deadline != b.call.Deadline ||
+		if b.start <= a.end || queue && b.each || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || a.call.Deadline != b.call.Deadline ||
 			len(during(o.changes[1:], a.start, b.at)) > 0 {
 			continue
 		}
@@ -63,12 +65,19 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if s := c.settled; s.tried && s.start <= b.at && s.end >= a.start {
 			given, taken = true, true
 		}
+		if o.reserves(a) && c.start <= b.at && slices.ContainsFunc(indexes(c.uses), c.maybeCharged) {
+			taken = taken || c.admitted() // it is renewed while it runs, up to the end of the window by which it was charged
+			given = given || len(during(o.jumps, c.start, b.at)) > 0 || len(during(o.changes[1:], c.start, b.at)) > 0 || len(during(o.faults, c.start-o.recovery(), b.at)) > 0
+		}
 		left := c != b && c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
 		if left && c.start <= b.at && c.end >= a.start {
 			given, taken = true, true // it may have been charged, and given back
 		}
-		if c.start <= b.at && c.end >= a.start && !sameTerms(a, c) {
+		if c.start <= b.at && c.end >= a.start && !o.sameTerms(a, c) {
 			given = true // a bucket has drained by other terms
+		}
+		if o.carries(a) && (!o.sameTerms(a, c) || len(o.changes) > 1) {
+			given = true // what is over a lower max than it was charged by may be forgotten
 		}
 		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= a.start {
 			taken = true
@@ -81,11 +90,22 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	return given, taken
 }
 
-// sameTerms reports whether two calls bring the same max for the limits they share.
-func sameTerms(a, b *asked) bool {
+// reserves reports whether a limit of a call has reservations.
+func (o *oracle) reserves(a *asked) bool {
+	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Reserve > 0 })
+}
+
+// carries reports whether a limit of a call carries debts.
+func (o *oracle) carries(a *asked) bool {
+	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Debt == runtime.DebtCarry })
+}
+
+// sameTerms reports whether two calls bring the same max for the keys that they share, and no
+// other rule.
+func (o *oracle) sameTerms(a, b *asked) bool {
 	for _, u := range a.uses {
 		for _, v := range b.uses {
-			if u.Rule == v.Rule && u.Max != v.Max {
+			if u.Rule == v.Rule && u.Max != v.Max || u.Rule != v.Rule && o.program.alike(u.Rule, v.Rule) {
 				return false
 			}
 		}
@@ -97,7 +117,7 @@ func sameTerms(a, b *asked) bool {
 func (o *oracle) meet(a, b *asked) bool {
 	for _, u := range a.uses {
 		for _, v := range b.uses {
-			if u.Key == v.Key && (u.Rule == v.Rule || o.program.Rules[u.Rule].Prefix == "shared:" && o.program.Rules[v.Rule].Prefix == "shared:") {
+			if u.Key == v.Key && o.program.alike(u.Rule, v.Rule) {
 				return true
 			}
 		}

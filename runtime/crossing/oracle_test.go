@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,9 +38,14 @@ func judge(h, twin *history) []string {
 		o.settlement(a)
 		o.looks(a)
 		o.retry(a)
+		o.period(a)
 		o.needless(a)
 	}
 	o.caps()
+	o.thresholds()
+	o.past()
+
+	o.meters()
 	o.judgeCrowds()
 	if twin != nil {
 		o.compare(twin)
@@ -62,28 +68,40 @@ type terms struct {
 	mode        runtime.Mode
 }
 
+// inForce returns the overrides that may have been in force at some moment of a time.
+func (h *history) inForce(from, to time.Duration) (all []*happening) {
+	for i, c := range h.changes {
+		if c.from <= to && (i+1 == len(h.changes) || h.changes[i+1].to >= from) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// isOff reports whether all limits may have been switched off when a call came.
+func (h *history) isOff(a *asked) bool {
+	return slices.ContainsFunc(h.inForce(a.start, a.at), func(c *happening) bool { return c.off })
+}
+
 // terms returns all terms that may have been in force for a use at some moment of a time.
 func (h *history) terms(u use, from, to time.Duration) (all []terms) {
-	for i, c := range h.changes {
-		if c.from > to || i+1 < len(h.changes) && h.changes[i+1].to < from {
-			continue
-		}
-		all = append(all, h.program.under(u, c.rules))
+	for _, c := range h.inForce(from, to) {
+		all = append(all, h.program.under(u, c))
 	}
 	return all
 }
 
 // under returns the terms of a use under overrides.
-func (p *program) under(u use, overrides map[int]runtime.Override) terms {
+func (p *program) under(u use, c *happening) terms {
 	r := p.Rules[u.Rule]
-	t := terms{max: r.Max, window: r.Window.Microseconds(), mode: r.Mode}
+	t := terms{off: c.off, max: r.Max, window: r.Window.Microseconds(), mode: r.Mode}
 	if u.Max > 0 {
 		t.max = u.Max
 	}
-	of := overrides[u.Rule]
-	for _, o := range []runtime.KeyOverride{{Enabled: of.Enabled, Max: of.Max, Window: of.Window, Mode: of.Mode}, of.Keys[strconv.Itoa(u.Key)]} {
+	rule := c.rules[u.Rule]
+	for _, o := range []runtime.KeyOverride{{Enabled: rule.Enabled, Max: rule.Max, Window: rule.Window, Mode: rule.Mode}, rule.Keys[strconv.Itoa(u.Key)]} {
 		if o.Enabled != nil {
-			t.off = !*o.Enabled
+			t.off = c.off || !*o.Enabled
 		}
 		if o.Max != nil {
 			t.max = *o.Max
@@ -109,7 +127,7 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 	for _, c := range charges {
 		u := c.uses[c.use]
 		all := o.terms(u, from, to)
-		if t := c.told[c.use]; t.yes {
+		if t := c.reported[c.use]; t.yes {
 			all = append(all, terms{max: t.max, window: t.window.Microseconds()})
 		}
 		for _, t := range all {
@@ -117,6 +135,14 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 			l.burst = max(l.burst, capacity(o.program.Rules[u.Rule], t.max))
 			l.rate = max(l.rate, float64(t.max)/float64(t.window))
 			l.window = min(l.window, time.Duration(t.window)*time.Microsecond)
+		}
+		for i := range o.program.Rules {
+			if i == u.Rule || !o.program.alike(i, u.Rule) {
+				continue
+			}
+			for _, t := range o.terms(use{Rule: i, Key: u.Key}, from, to) { // which forgets what has left it
+				l.window = min(l.window, time.Duration(t.window)*time.Microsecond)
+			}
 		}
 	}
 	return l

@@ -12,6 +12,12 @@ import (
 func (o *oracle) debts(charges []charge, from, to time.Duration) (sum int64) {
 	for _, c := range charges {
 		s := c.settled
+		if o.program.Rules[c.uses[c.use].Rule].Debt == runtime.DebtForgive {
+			continue // it may have had no room
+		}
+		if (c.call.Later || c.call.Meter != nil) && len(during(o.faults, s.start, s.end)) > 0 {
+			continue // nobody has heard that it was in vain
+		}
 		if s.tried && s.err == nil && !s.mistake && s.start >= from && s.end <= to && s.cost[c.use] > c.cost() {
 			sum += s.cost[c.use] - c.cost()
 		}
@@ -19,28 +25,44 @@ func (o *oracle) debts(charges []charge, from, to time.Duration) (sum int64) {
 	return sum
 }
 
+// stretch is for how long after a charge by another window a log may leave its key's expiry
+// as that has set it, see prelude.lua.
+const stretch = 800 * time.Millisecond
+
 // windows holds a log, a counter or a fixed window against its max: when a call is
 // admitted, what of the window is not given back, debts and itself are max at most. Of a
-// fixed window, twice the max across an edge.
+// fixed window, twice the max across an edge. The window of a calendar is its period.
 func (o *oracle) windows(name string, charges []charge) {
 	for k, last := range charges {
 		u := last.uses[last.use]
 		rule := o.program.Rules[u.Rule]
-		fixed := rule.Algorithm == runtime.FixedWindow
+		calendar := rule.Period != runtime.NoPeriod
+		fixed := rule.Algorithm == runtime.FixedWindow && !calendar
+		if calendar && len(o.jumps) > 0 && last.reported[last.use].source == runtime.SourceLocal {
+			return // by a clock that has not jumped
+		}
 		sum, debts, from := int64(0), int64(0), last.from(o.history)
 		var counted []charge
 		for j := k; j >= 0; j-- {
 			c := charges[j]
 			since := c.from(o.history)
-			l := o.loosest([]charge{c, last}, since, last.at)
-			if last.at-since >= l.window-rule.Resolution || o.forgotten(u, since, last.at) || o.elsewhere(rule, u, since, last.at) {
+			before := since
+			if rule.Algorithm == runtime.SlidingLog {
+				before -= stretch
+			}
+			l := o.loosest([]charge{c, last}, before, last.at)
+			over := max(last.at-since, c.at-last.from(o.history)) >= l.window-rule.Resolution
+			if calendar {
+				over = !o.inPeriod(rule, since, last.at)
+			}
+			if j < k && (over || o.forgotten(u, since, last.at) || o.elsewhere(rule, u, since, last.at) || o.lapsed(c, last.at)) {
 				continue
 			}
 			counted = append(counted, c)
 			sum += c.real(c.use, last.at)
 			from = min(from, since)
 		}
-		l := o.loosest(counted, from, last.at)
+		l := o.loosest(append(counted, last), from, last.at)
 		most := l.max + o.strange(charges, u, from, last.at)
 		if fixed {
 			most *= 2
@@ -54,6 +76,16 @@ func (o *oracle) windows(name string, charges []charge) {
 			o.wrong("no window holds more than max", "%s (%s) at #%d: %d admitted since %v and %d owed, the most is %d", name, ruleText(rule), last.number, sum, from, debts, most)
 		}
 	}
+}
+
+// lapsed reports whether a charge may have come back by a time because nobody could renew it, or
+// did beyond the window by which it was charged.
+func (o *oracle) lapsed(c charge, at time.Duration) bool {
+	if s := c.settled; s.tried {
+		at = min(at, s.end)
+	}
+	since := c.from(o.history)
+	return o.program.Rules[c.uses[c.use].Rule].Reserve > 0 && (len(during(o.faults, since-o.recovery(), at)) > 0 || len(during(o.jumps, since, at)) > 0 || len(during(o.changes[1:], since, at)) > 0)
 }
 
 // strange returns how much settlements of charges that were forgotten before may have given
@@ -72,8 +104,10 @@ func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum i
 // elsewhere reports whether the key of a rule, which names the width of layered buckets,
 // may have been another one meanwhile.
 func (o *oracle) elsewhere(r *runtime.Rule, u use, from, to time.Duration) bool {
-	return r.Algorithm == runtime.SlidingCounter && r.Buckets == runtime.LayeredBuckets(4, 5) && len(during(o.changes[1:], from, to)) > 0
+	return layered(r) && len(during(o.changes[1:], from, to)) > 0
 }
+
+func layered(r *runtime.Rule) bool { return r.Buckets == runtime.LayeredBuckets(4, 5) }
 
 // buckets holds a bucket against its burst: in any time, no more is admitted that is not
 // given back than the burst and what drains in that time.
@@ -84,10 +118,10 @@ func (o *oracle) buckets(name string, charges []charge) {
 		if rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket {
 			return // a queue, whose turns bound it
 		}
-		sum, seen := int64(0), []charge{}
+		sum, since, seen := int64(0), last.from(o.history), []charge{}
 		for j := k; j >= 0; j-- {
 			c := charges[j]
-			since := c.from(o.history)
+			since = min(since, c.from(o.history)) // the first one may have been charged last
 			if o.forgotten(u, since, last.at) {
 				break
 			}
@@ -95,8 +129,7 @@ func (o *oracle) buckets(name string, charges []charge) {
 			sum += c.real(c.use, last.at)
 			debts := o.debts(charges, since, last.from(o.history)-1)
 			l := o.loosest(seen, since-rule.Lease, last.at)
-			l.rate = max(l.rate, o.loosest(o.settledIn(charges, since, last.at), since, last.at).rate) // by which it drained then
-			drained := l.rate * float64((last.at - since).Microseconds())
+			drained := max(l.rate, o.drains(u, since, last.at)) * float64((last.at - since).Microseconds())
 			if float64(sum+debts) > float64(l.burst)+drained+1e-6 {
 				o.wrong("a bucket admits its burst and what drains", "%s (%s) from #%d at %v to #%d at %v: %d admitted and %d owed, the most is %.6g", name, ruleText(rule), c.number, since, last.number, last.at, sum, debts, float64(l.burst)+drained)
 				return
@@ -105,14 +138,23 @@ func (o *oracle) buckets(name string, charges []charge) {
 	}
 }
 
-// settledIn returns the charges that were made or settled in a time.
-func (o *oracle) settledIn(charges []charge, from, to time.Duration) (some []charge) {
-	for _, c := range charges {
-		if c.start <= to && c.at >= from || c.settled.tried && c.settled.start <= to && c.settled.end >= from {
-			some = append(some, c)
+// drains returns the highest rate, in events a microsecond, by which a bucket drained for a call
+// that may have been charged or settled in a time, also if nobody has heard of it.
+func (o *oracle) drains(u use, from, to time.Duration) (rate float64) {
+	for _, a := range o.asked {
+		if a.over() < from || a.start > to {
+			continue
+		}
+		for i, v := range a.uses {
+			if v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !a.maybeCharged(i) {
+				continue
+			}
+			for _, t := range o.terms(v, from, to) {
+				rate = max(rate, float64(t.max)/float64(t.window))
+			}
 		}
 	}
-	return some
+	return rate
 }
 
 // turns holds a queue against its rate: after the turn of a call, the next one comes no
@@ -125,7 +167,7 @@ func (o *oracle) turns(name string, charges []charge) {
 			if c == other || other.end < c.end || other.end == c.end && other.number <= c.number || o.forgotten(u, min(c.start, other.start), max(c.at, other.at)) {
 				continue
 			}
-			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || c.told[c.use].mode == runtime.ModeShadow || other.told[other.use].mode == runtime.ModeShadow {
+			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || !c.reported[c.use].mode.Denies() || !other.reported[other.use].mode.Denies() {
 				continue
 			}
 			if len(o.program.Rules) > 1 && (len(c.uses) > 1 || len(other.uses) > 1) {
@@ -143,12 +185,13 @@ func (o *oracle) turns(name string, charges []charge) {
 }
 
 // varies reports whether calls on a key had other terms than each other in a time.
-// Those that have left count too: they have changed what drains.
+// Those that have left count too, and those that are settled then: they have changed what
+// drains.
 func (o *oracle) varies(u use, from, to time.Duration) bool {
 	seen := map[terms]bool{}
 	for _, a := range o.asked {
 		for _, v := range a.uses {
-			if a.end < from || a.start > to || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) {
+			if a.over() < from || a.start > to || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) {
 				continue
 			}
 			for _, t := range o.terms(v, from, to) {
@@ -201,7 +244,10 @@ func (o *oracle) caps() {
 	for _, last := range o.asked {
 		sum := int64(0)
 		for _, a := range o.asked {
-			if a.process == last.process && a.admitted() && last.admitted() && a.number <= last.number && last.start-a.start < o.program.Cap.Window {
+			if o.isOff(a) {
+				continue // the cap as well
+			}
+			if a.process == last.process && !a.more && !last.more && a.admitted() && last.admitted() && a.number <= last.number && last.start-a.start < o.program.Cap.Window {
 				sum++
 			}
 		}

@@ -24,6 +24,7 @@ type program struct {
 	Cap       *runtime.Rule // of each process, or nil
 	Processes int           // limiters on one store
 	Polled    bool          // the limiters follow overrides
+	Begins    time.Time     // at least
 	Hasty     bool          // calls have less time for Redis than a busy machine may need
 	Steps     []step
 }
@@ -60,8 +61,9 @@ type call struct {
 	Again    bool          // denied, it comes just before its RetryAfter is over, and then
 	Holds    time.Duration // how long it lasts
 	Settle   settling
-	Later    bool  // it is settled by SettleLater
-	Wrong    wrong // what is tried besides
+	Later    bool      // it is settled by SettleLater
+	Wrong    wrong     // what is tried besides
+	Meter    *metering // in place of Holds: it is charged while it runs, and then closed; nil: it is not
 }
 
 // A settling says at which cost a call is settled.
@@ -81,8 +83,6 @@ type wrong uint8
 
 const (
 	none    wrong = iota
-	fewer         // the last limit is left out, before
-	swapped       // the limits are in another order, before
 	foreign       // another limiter is asked to, before
 	twice         // it is settled again
 	wrongs
@@ -92,7 +92,10 @@ const (
 type reset struct{ Rule, Key int }
 
 // A change has overrides in force, in place of those before.
-type change struct{ Rules map[int]runtime.Override }
+type change struct {
+	Rules map[int]runtime.Override
+	Off   bool // there are no limits
+}
 
 // A jump sets the clock of the store.
 type jump struct{ By time.Duration }
@@ -131,6 +134,9 @@ func (p *program) String() string {
 	if p.Cap != nil {
 		fmt.Fprintf(&b, ", each with a cap of %s", ruleText(p.Cap))
 	}
+	if !p.Begins.IsZero() {
+		fmt.Fprintf(&b, ", from %v on", p.Begins.UTC())
+	}
 	for i, r := range p.Rules {
 		fmt.Fprintf(&b, "\n  rule %d: %s", i, ruleText(r))
 	}
@@ -148,6 +154,10 @@ func (p *program) String() string {
 func ruleText(r *runtime.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %d in %v", r.Algorithm, r.Max, r.Window)
+	if r.Period != runtime.NoPeriod {
+		b.Reset()
+		fmt.Fprintf(&b, "%v %d in a %v in %q anchor %d", r.Algorithm, r.Max, r.Period, r.Zone, r.Anchor)
+	}
 	if r.Algorithm == runtime.SlidingLog {
 		fmt.Fprintf(&b, " %v", r.Storage)
 	}
@@ -161,7 +171,7 @@ func ruleText(r *runtime.Rule) string {
 	}{
 		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
 		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
-		{"prefix", r.Prefix != "", r.Prefix},
+		{"prefix", r.Prefix != "", r.Prefix}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
 	} {
 		if o.set {
 			fmt.Fprintf(&b, " %s=%v", o.name, o.is)
@@ -202,6 +212,9 @@ func (c call) String() string {
 	if c.Again {
 		b.WriteString("; come again")
 	}
+	if c.Meter != nil {
+		b.WriteString(c.Meter.String())
+	}
 	if c.Settle != not || c.Wrong != none {
 		fmt.Fprintf(&b, "; after %v settle %s", c.Holds, [...]string{"permits", "at the same", "for less", "for more", "at 0"}[c.Settle])
 		if c.Later {
@@ -227,5 +240,8 @@ var unset = regexp.MustCompile(`"\w+":null,?`)
 
 func (c change) String() string {
 	text, _ := json.Marshal(c.Rules) // which it can
+	if c.Off {
+		return "remove all limits"
+	}
 	return "override rules " + unset.ReplaceAllString(string(text), "")
 }

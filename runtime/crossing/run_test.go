@@ -53,7 +53,7 @@ type running struct {
 
 // run runs a program, and returns its history when nothing of it runs any more.
 func run(p *program, s *scope, w world) *history {
-	h := &history{program: p, scope: s, exact: w.exact(), changes: []*happening{{}}}
+	h := &history{program: p, scope: s, exact: w.exact(), began: time.Now(), edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
 	r := &running{world: w, history: h, program: p}
 	r.overrides.Store(&runtime.Overrides{})
 	for i := range p.Processes {
@@ -97,7 +97,7 @@ func (s step) run(r *running) {
 func (r *running) start(number int) *process {
 	p := &process{running: r, number: number}
 	options := append(r.options(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithObserver(&runtime.Observer{Decision: hear(r)}))
+		runtime.WithObserver(&runtime.Observer{Decision: hear(r), Threshold: listen(r)}))
 	if r.program.Cap != nil {
 		options = append(options, runtime.WithProcessCap(r.program.Cap))
 	}
@@ -116,15 +116,23 @@ func (r *running) poll() time.Duration { return r.history.scope.window / 50 }
 
 type caller struct{}
 
+// A listener is told of the decisions of a call.
+type listener struct{ asked []*asked }
+
 // hear has decisions told to the calls that asked for them.
 func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 	return func(ctx context.Context, ev runtime.DecisionEvent) {
-		all, _ := ctx.Value(caller{}).([]*asked)
-		for _, a := range all {
+		to, _ := ctx.Value(caller{}).(*listener)
+		if to == nil {
+			return
+		}
+		for _, a := range to.asked {
 			for i, u := range a.uses {
 				if r.program.Rules[u.Rule].Name == ev.Rule {
-					a.heard, a.at = true, r.now()
-					a.told[i] = told{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, window: ev.Window, mode: ev.Mode}
+					if a.heard, a.at = true, r.now(); a.more {
+						a.uses[i].Cost = ev.Cost
+					}
+					a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, window: ev.Window, mode: ev.Mode}
 				}
 			}
 		}

@@ -13,17 +13,48 @@ import (
 
 // isSettled reports whether a decision is settled when its call is over.
 func (p *process) isSettled(a *asked) bool {
-	return a.err == nil && (a.call.Settle != not || holdsPermits(p.program, a.uses))
+	return a.err == nil && a.call.Meter == nil && (a.call.Settle != not || holdsPermits(p.program, a.uses))
 }
 
 // settle settles a decision as its call says.
 func (p *process) settle(a *asked) {
 	c := a.call
-	limits := p.limits(a.uses)
-	s := settled{tried: true, start: p.now(), end: endless}
+	costs := p.costs(a)
+	s := settled{tried: true, start: p.now(), end: endless, cost: slices.Clone(costs)}
 	for i, u := range a.uses {
+		if p.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
+			s.cost[i] = 0
+		}
+	}
+	a.settled = s
+	p.work.Add(1)
+	ctx := context.Background()
+	if attempt := p.mistake(c.Wrong, costs); attempt != nil {
+		a.settled.mistake, a.settled.mistaken = true, attempt(ctx, a.d)
+	}
+	switch {
+	case a.settled.mistake && a.settled.mistaken == nil:
+		a.settled.end = p.now() // it was settled, if in a strange way
+	case c.Later:
+		p.limiter.SettleLater(ctx, a.d, costs...)
+		if p.exact() && memorized(p.program) {
+			a.settled.end = p.now()
+		}
+	default:
+		a.settled.err = p.limiter.Settle(ctx, a.d, costs...)
+		a.settled.end = p.now()
+		if c.Wrong == twice {
+			a.settled.twice, a.settled.again = true, p.limiter.Settle(ctx, a.d, costs...)
+		}
+	}
+	p.work.Add(1)
+}
+
+// costs returns what a decision is settled at.
+func (p *process) costs(a *asked) (costs []int64) {
+	for _, u := range a.uses {
 		cost := int64(-1)
-		switch c.Settle {
+		switch a.call.Settle {
 		case same:
 			cost = u.Cost
 		case less:
@@ -36,53 +67,21 @@ func (p *process) settle(a *asked) {
 		if u.Cost == 0 {
 			cost = -1
 		}
-		if cost >= 0 {
-			limits[i] = limits[i].WithSettled(cost)
-		}
-		if p.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
-			cost = 0
-		}
-		s.cost = append(s.cost, cost)
+		costs = append(costs, cost)
 	}
-	a.settled = s
-	p.work.Add(1)
-	ctx := context.Background()
-	if attempt := p.mistake(c.Wrong, limits); attempt != nil {
-		a.settled.mistake, a.settled.mistaken = true, attempt(ctx, a.d)
-	}
-	switch {
-	case a.settled.mistake && a.settled.mistaken == nil:
-		a.settled.end = p.now() // it was settled, if in a strange way
-	case c.Later:
-		p.limiter.SettleLater(ctx, a.d, limits...)
-		if p.exact() && memorized(p.program) {
-			a.settled.end = p.now()
-		}
-	default:
-		a.settled.err = p.limiter.Settle(ctx, a.d, limits...)
-		a.settled.end = p.now()
-		if c.Wrong == twice {
-			a.settled.twice, a.settled.again = true, p.limiter.Settle(ctx, a.d, limits...)
-		}
-	}
-	p.work.Add(1)
+	return costs
 }
 
 // mistake returns an attempt to settle in a wrong way, or nil.
-func (p *process) mistake(w wrong, limits []runtime.Limit) func(context.Context, runtime.Decision) error {
-	limiter, n := p.limiter, len(limits)
+func (p *process) mistake(w wrong, costs []int64) func(context.Context, runtime.Decision) error {
+	limiter := p.limiter
 	switch {
-	case w == fewer && n > 1:
-		limits = limits[:n-1]
-	case w == swapped && n > 1:
-		limits = slices.Clone(limits)
-		slices.Reverse(limits)
 	case w == foreign && len(p.processes) > 1:
 		limiter = p.processes[1-p.number].limiter
 	default:
 		return nil
 	}
-	return func(ctx context.Context, d runtime.Decision) error { return limiter.Settle(ctx, d, limits...) }
+	return func(ctx context.Context, d runtime.Decision) error { return limiter.Settle(ctx, d, costs...) }
 }
 
 // memorized reports whether decisions are settled in memory, at once.
@@ -106,7 +105,7 @@ func (r *running) leave() {
 		time.Sleep(h.scope.window / 2) // what is settled later
 	}
 	for _, p := range r.processes {
-		for rule, n := range p.limiter.InFlight() {
+		for rule, n := range p.limiter.Permits() {
 			if n != 0 {
 				complain("process %d holds %d permits of %s", p.number, n, rule)
 			}
@@ -122,7 +121,7 @@ func (r *running) leave() {
 		limits := p.limits([]use{u})
 		look := func() (runtime.Decision, error) { return p.limiter.Peek(context.Background(), limits...) }
 		d, err := look()
-		if h.program.under(u, h.changes[len(h.changes)-1].rules).max == 0 {
+		if h.program.under(u, h.changes[len(h.changes)-1]).max == 0 {
 			continue // nothing is left of what admits nobody
 		}
 		if err != nil || d.Rule == "" {
@@ -135,12 +134,23 @@ func (r *running) leave() {
 		if permits && d.Remaining != d.Limit && len(h.faults) == 0 {
 			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
-		if bound := h.wholeAfter(u); d.ResetAfter > bound && len(h.jumps) == 0 {
+		if calendar := r.program.Rules[u.Rule].Period != runtime.NoPeriod; calendar {
+			if now := h.clock(p.now()); d.ResetAfter > 0 && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
+				complain("rule %d key %d: whole at %v, not at the end of the period", u.Rule, u.Key, now.Add(d.ResetAfter).UTC())
+			}
+			if !r.exact() {
+				continue // nobody waits for that
+			}
+		} else if bound := h.wholeAfter(u); d.ResetAfter > bound && len(h.jumps) == 0 {
 			complain("rule %d key %d: whole after %v, which should take %v at most", u.Rule, u.Key, d.ResetAfter, bound)
 			continue
 		}
 		time.Sleep(d.ResetAfter)
-		if d, err = look(); err == nil && d.Remaining != d.Limit {
+		if d, err = look(); err == nil && r.program.Rules[u.Rule].Debt == runtime.DebtCarry {
+			time.Sleep(d.ResetAfter) // in which what was owed is used
+			d, err = look()
+		}
+		if err == nil && d.Remaining != d.Limit && (!permits || len(h.jumps) == 0) { // those of before a jump may count later
 			complain("rule %d key %d: %d of %d are left when all is over", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
 	}
@@ -168,9 +178,9 @@ func (h *history) wholeAfter(u use) time.Duration {
 	if r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket {
 		total := int64(0)
 		for _, a := range h.asked {
-			for i, of := range a.uses {
-				if of.Key == u.Key {
-					total += max(of.Cost, a.most(i, 0))
+			for i, v := range a.uses {
+				if v.Key == u.Key {
+					total += max(v.Cost, a.most(i, 0))
 				}
 			}
 		}

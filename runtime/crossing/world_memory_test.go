@@ -31,6 +31,7 @@ type inMemory struct {
 var nowhere *redis.Client
 
 func newMemory(p *program) *inMemory {
+	time.Sleep(time.Until(p.Begins))
 	w := &inMemory{began: time.Now(), changed: make(chan struct{}), plain: true}
 	var options []runtime.MemoryOption
 	for _, s := range p.Steps {
@@ -86,7 +87,9 @@ func (w *inMemory) set(f fault, by int) {
 func (w *inMemory) store(int) runtime.Store {
 	switch faulty := (faultyStore{w.memory, w}); {
 	case w.leases:
-		return leasingStore{faulty, leaser{deeper{runtime.NewRedisStore(nowhere)}}}
+		redis := runtime.NewRedisStore(nowhere)
+		_ = redis.Close() // it would look after its servers, by goroutines that no bubble may keep
+		return leasingStore{faulty, leaser{deeper{redis}}}
 	case w.plain:
 		return w.memory
 	default:

@@ -2,7 +2,6 @@ package override
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -28,7 +27,7 @@ type Change struct {
 	// Block refuses all calls with these keys, whatever else is said of them and of
 	// their rule. A rule has no such field.
 	Block bool
-	// Allow takes the limit away from these keys, unless Block is in force. A rule
+	// Allow removes the limit of these keys, unless Block is in force. A rule
 	// has no such field.
 	Allow bool
 	// Until is when every field ends that is not in Ends; zero: never.
@@ -41,9 +40,6 @@ type Change struct {
 	Then runtime.KeyOverride
 }
 
-// The names of fields, in the order in which they are written.
-var fieldNames = []string{"allow", "block", "enabled", "max", "mode", "window"}
-
 // What is added to the name of a field.
 const (
 	untilPart = "_until"
@@ -51,9 +47,14 @@ const (
 )
 
 // names returns the fields that the change has.
-func (c Change) names() []string {
-	has := map[string]bool{"allow": c.Allow, "block": c.Block, "enabled": c.Enabled != nil, "max": c.Max != nil, "mode": c.Mode != nil, "window": c.Window != nil}
-	return slices.DeleteFunc(slices.Clone(fieldNames), func(name string) bool { return !has[name] })
+func (c Change) names() (names []string) {
+	for _, name := range fieldNames {
+		s, is := settings[name]
+		if is && s.has(c.KeyOverride) || name == "allow" && c.Allow || name == "block" && c.Block {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Empty reports whether the change says nothing.
@@ -69,19 +70,12 @@ func (c Change) End(field string) time.Time {
 
 // At returns what is in force of a change at a time, as a limiter has it.
 func (c Change) At(now time.Time) runtime.KeyOverride {
-	over := func(field string) bool { return over(c.End(field), now) }
+	over := func(field string) bool { return expired(c.End(field), now) }
 	k := c.KeyOverride
-	if over("enabled") {
-		k.Enabled = c.Then.Enabled
-	}
-	if over("max") {
-		k.Max = c.Then.Max
-	}
-	if over("mode") {
-		k.Mode = c.Then.Mode
-	}
-	if over("window") {
-		k.Window = c.Then.Window
+	for name, s := range settings {
+		if over(name) {
+			s.take(&k, c.Then)
+		}
 	}
 	switch {
 	case c.Block && !over("block"):
@@ -92,8 +86,8 @@ func (c Change) At(now time.Time) runtime.KeyOverride {
 	return k
 }
 
-// over reports whether an end has come, if there is one.
-func over(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
+// expired reports whether an end has come, if there is one.
+func expired(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
 
 // next returns the first end after a time; zero: there is none.
 func (c Change) next(now time.Time) (first time.Time) {
@@ -148,6 +142,6 @@ func (c Change) ending(ends map[string]time.Time) Change {
 // String returns the change as it is written in the hash.
 func (c Change) String() string {
 	m := make(members)
-	sayingOf(c).put(m)
+	fieldSetOf(c).put(m)
 	return encoded(m)
 }

@@ -18,17 +18,17 @@ type Edit struct {
 	// are set if they are true. The other fields of the override stay as they are.
 	Set          runtime.KeyOverride
 	Block, Allow bool
-	// Clear names fields that are to be taken away, as they are called in the hash:
+	// Clear names fields that are to be removed, as they are called in the hash:
 	// max, window, mode, enabled, block and allow.
 	Clear []string
-	// Remove takes the whole override away, also one that is broken. That of a rule
+	// Remove removes the whole override, also a broken one. That of a rule
 	// leaves those of its keys. A field of the hash that names no target is removed by
 	// its own name as the Rule.
 	Remove bool
-	// Until is when the fields of Set, Block and Allow end. What held of them without
-	// an end before holds again then. If it is zero, fields that have an end keep it.
+	// Until is when the fields of Set, Block and Allow expire. Their permanent values hold
+	// again then. If it is zero, fields that have an expiry keep it.
 	Until time.Time
-	// Endless takes the ends of these fields away.
+	// Endless removes the expiry of these fields.
 	Endless bool
 	// Who and Why are written to the history: who makes the change, and what for.
 	Who, Why string
@@ -39,7 +39,7 @@ type Edit struct {
 // An Edited is what an edit has done.
 type Edited struct {
 	Before, After Change // empty: there was or is none
-	// Found is whether there was what was to be taken away.
+	// Found is whether there was what was to be removed.
 	Found bool
 	// ID is the number of the change in the history. It is 0 if nothing has changed.
 	ID int64
@@ -89,7 +89,7 @@ func (e *Edit) check() error {
 		return errors.New("* is for all limits, and says enabled only: name a rule")
 	case !t.Keys && (e.Block || e.Allow):
 		return errors.New("block and allow are for keys: a rule has max and enabled")
-	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999 || over(e.Until, time.Now())):
+	case !e.Until.IsZero() && (e.Endless || e.Until.Year() > 9999 || expired(e.Until, time.Now())):
 		return private.Errorf("the end, %v, is over or beyond the year 9999, or is to be none", e.Until)
 	}
 	for _, name := range e.Clear {

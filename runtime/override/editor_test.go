@@ -172,10 +172,10 @@ func TestEditorAndSource(t *testing.T) {
 		if _, err := editor.Edit(ctx, Edit{Target: target, Set: c}); err != nil {
 			t.Fatal(err)
 		}
-		of := want.Rules[rule]
-		all := ownOf(of)
+		entry := want.Rules[rule]
+		all := ownOf(entry)
 		if target.Keys {
-			all = of.Keys[pattern]
+			all = entry.Keys[pattern]
 		}
 		for _, f := range []func(){
 			func() {
@@ -202,14 +202,14 @@ func TestEditorAndSource(t *testing.T) {
 			f()
 		}
 		if target.Keys {
-			if of.Keys == nil {
-				of.Keys = map[string]runtime.KeyOverride{}
+			if entry.Keys == nil {
+				entry.Keys = map[string]runtime.KeyOverride{}
 			}
-			of.Keys[pattern] = all
+			entry.Keys[pattern] = all
 		} else {
-			of.Enabled, of.Max, of.Window, of.Mode = all.Enabled, all.Max, all.Window, all.Mode
+			entry.Enabled, entry.Max, entry.Window, entry.Mode = all.Enabled, all.Max, all.Window, all.Mode
 		}
-		want.Rules[rule] = of
+		want.Rules[rule] = entry
 		got, err := source.Overrides(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,8 @@
 package override
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,64 @@ const (
 	ruleFields = "enabled, keys, max, mode, until, window"
 	keyFields  = "allow, block, enabled, max, mode, until, window"
 )
+
+// fieldNames are the fields that have an end, in the order in which they are written.
+var fieldNames = []string{"allow", "block", "enabled", "max", "mode", "window"}
+
+// settings are the fields of [runtime.KeyOverride] by their names.
+var settings = map[string]setting{
+	"enabled": settingOf((*node).boolean, func(k *runtime.KeyOverride) **bool { return &k.Enabled }),
+	"max":     settingOf((*node).integer, func(k *runtime.KeyOverride) **int64 { return &k.Max }),
+	"mode":    settingOf((*node).mode, func(k *runtime.KeyOverride) **runtime.Mode { return &k.Mode }),
+	"window":  settingOf((*node).duration, func(k *runtime.KeyOverride) **time.Duration { return &k.Window }),
+}
+
+// A setting is a field that changes a rule.
+type setting struct {
+	has  func(k runtime.KeyOverride) bool
+	read func(n *node, k *runtime.KeyOverride) error
+	say  func(k runtime.KeyOverride) json.RawMessage // of one that has it
+	take func(k *runtime.KeyOverride, from runtime.KeyOverride)
+}
+
+func settingOf[T any](read func(*node) (*T, error), field func(*runtime.KeyOverride) **T) setting {
+	return setting{
+		has: func(k runtime.KeyOverride) bool { return *field(&k) != nil },
+		read: func(n *node, k *runtime.KeyOverride) (err error) {
+			*field(k), err = read(n)
+			return err
+		},
+		say: func(k runtime.KeyOverride) json.RawMessage {
+			value := any(**field(&k))
+			if named, is := value.(fmt.Stringer); is {
+				value = named.String()
+			}
+			return json.RawMessage(encoded(value))
+		},
+		take: func(k *runtime.KeyOverride, from runtime.KeyOverride) { *field(k) = *field(&from) },
+	}
+}
+
+// values returns the fields of an override in JSON.
+func values(k runtime.KeyOverride) members {
+	m := make(members)
+	for name, s := range settings {
+		if s.has(k) {
+			m[name] = s.say(k)
+		}
+	}
+	return m
+}
+
+// ownOf returns what an override says of the rule, and not of its keys.
+func ownOf(o runtime.Override) runtime.KeyOverride {
+	return runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
+}
+
+// overrideOf returns what is said of a rule, and of its keys.
+func overrideOf(own runtime.KeyOverride, keys map[string]runtime.KeyOverride) runtime.Override {
+	return runtime.Override{Enabled: own.Enabled, Max: own.Max, Window: own.Window, Mode: own.Mode, Keys: keys}
+}
 
 // changeOf returns what is said of all limits, of a rule or of keys, and the end of
 // all that is said. It calls keys with the field of this name.
@@ -35,7 +95,7 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 		case part == untilPart:
 			ends[name], err = f.time()
 		case part == thenPart:
-			err = f.into(name, &c.Then)
+			err = settings[name].read(f, &c.Then)
 		case name == "until":
 			until, err = f.time()
 		case name == "keys":
@@ -45,7 +105,7 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 		case name == "block":
 			c.Block, err = f.flag()
 		default:
-			err = f.into(name, &c.KeyOverride)
+			err = settings[name].read(f, &c.KeyOverride)
 		}
 		if err != nil {
 			return Change{}, until, err
@@ -78,21 +138,6 @@ func hint(known string) string {
 		return ", and max_until, max_then and so on; block and allow are for keys"
 	}
 	return ", and max_until, max_then and so on"
-}
-
-// into reads the value of a field into an override.
-func (n *node) into(field string, k *runtime.KeyOverride) (err error) {
-	switch field {
-	case "enabled":
-		k.Enabled, err = n.boolean()
-	case "max":
-		k.Max, err = n.integer()
-	case "mode":
-		k.Mode, err = n.mode()
-	case "window":
-		k.Window, err = n.duration()
-	}
-	return err
 }
 
 // flag reads a field that is as if it were left out if it is false.

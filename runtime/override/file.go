@@ -32,9 +32,9 @@ func File(path string) runtime.OverrideSource { return &file{path: path} }
 type file struct {
 	path string
 
-	mu   sync.Mutex         // several limiters may share the source
-	last *[sha256.Size]byte // of what was last understood
-	says reading
+	mu      sync.Mutex         // several limiters may share the source
+	last    *[sha256.Size]byte // of what was last understood
+	current reading
 }
 
 // Overrides implements [runtime.OverrideSource].
@@ -46,18 +46,18 @@ func (f *file) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	defer f.mu.Unlock()
 	data, err := f.read()
 	if err != nil {
-		return f.says.despite(err)
+		return f.current.lastGood(err)
 	}
 	sum := sha256.Sum256(data)
 	if f.last != nil && *f.last == sum {
-		return f.says.at(time.Now()), nil
+		return f.current.at(time.Now()), nil
 	}
-	says, err := parseFile(f.path, data)
+	read, err := parseFile(f.path, data)
 	if err != nil {
-		return f.says.despite(stale.Invalid(private.Errorf("%s: %w", f.path, err)))
+		return f.current.lastGood(stale.Invalid(private.Errorf("%s: %w", f.path, err)))
 	}
-	f.last, f.says = &sum, says
-	return f.says.at(time.Now()), nil
+	f.last, f.current = &sum, read
+	return f.current.at(time.Now()), nil
 }
 
 // read returns the content of the file.

@@ -29,7 +29,7 @@ func parseHash(fields map[string]string) (reading, error) {
 	if len(p.rules) > maxRules {
 		return reading{}, private.Errorf("%d rules, the most is %d", len(p.rules), maxRules)
 	}
-	p.says.Rules = p.rules
+	p.overrides.Rules = p.rules
 	return p.reading, nil
 }
 
@@ -51,7 +51,7 @@ func (p *hashParser) field(field, value string) error {
 		if err != nil {
 			return err
 		}
-		p.lasts(timed{target: target, change: c})
+		p.addExpiry(timed{target: target, change: c})
 		return p.add(target.Rule, target.Pattern, c.At(time.Time{}))
 	}
 	n, err := parseJSON([]byte(value))
@@ -60,8 +60,8 @@ func (p *hashParser) field(field, value string) error {
 	}
 	if target.Rule == All {
 		c, err := allOf(n)
-		p.says.Enabled = c.Enabled
-		p.lasts(timed{change: c, all: true})
+		p.overrides.Enabled = c.Enabled
+		p.addExpiry(timed{change: c, all: true})
 		return err
 	}
 	rule := target.Rule

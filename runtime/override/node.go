@@ -1,6 +1,9 @@
 package override
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/rategen/rategen/runtime/internal/private"
 )
 
@@ -58,8 +61,7 @@ func (n *node) want(k kind, what, example string) error {
 // shown returns the name for an error. One that is not that of a field may be a key,
 // which is private.
 func (n *node) shown() any {
-	switch n.name {
-	case "enabled", "keys", "max", "mode", "rules", "until", "window":
+	if n.name == "rules" || slices.Contains(strings.Split(ruleFields, ", "), n.name) {
 		return n.name
 	}
 	return private.Text(n.name)

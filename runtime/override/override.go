@@ -7,7 +7,7 @@
 //
 // A file is JSON or YAML:
 //
-//	enabled: true                   # false takes all limits away
+//	enabled: true                   # false removes all limits
 //	rules:
 //	  orders.Service.Create:        # the rule's name
 //	    max: 10
@@ -15,17 +15,15 @@
 //	  orders.Service.List:
 //	    mode: shadow                # or enforce
 //	  orders.Service.Export:
-//	    enabled: false              # takes this limit away
+//	    enabled: false              # removes this limit
 //
-// Every field may be left out, and leaves the rule as it was declared. The field
-// until, a time of RFC 3339 such as 2026-11-22T15:00:00Z, ends what is said beside
-// it: from then on it has no effect. A field may have an end of its own, and say
-// what holds afterwards: max_until and max_then, window_until and window_then, and
-// so on. Each process goes by its own clock, and looks at it at every interval, also
-// while the file or Redis cannot be read.
+// An omitted field leaves the rule as it was declared. The field until, a time of RFC 3339
+// such as 2026-11-22T15:00:00Z, is when the fields beside it expire. A field may have an
+// expiry of its own, and a value that holds afterwards: max_until and max_then,
+// window_until and window_then, and so on. Each process checks its own clock at every
+// interval, also while the file or Redis cannot be read.
 //
-// The field
-// keys changes a rule for single keys, by the patterns of [runtime.Override]:
+// The field keys changes a rule for single keys, by the patterns of [runtime.Override]:
 //
 //	rules:
 //	  orders.Service.Create:
@@ -35,9 +33,9 @@
 //	      "tenant-7": {allow: true}   # no limit
 //	      "tenant-8": {max: 50, block: true, block_until: 2026-11-22T15:00:00Z}
 //
-// A key has two fields more. While block is true, all its calls are refused, whatever
-// else is said of the key and of its rule; allow takes the limit away. The other
-// fields of the key hold again when these are over.
+// A key has two fields more. While block is true, all its calls are refused, whatever its
+// other fields and its rule say; allow removes the limit. The other fields of the key
+// hold again when these have expired.
 //
 // In Redis a field of the hash is a rule, and its value an object in JSON. A
 // field that is a list in JSON is a rule and a pattern:
@@ -46,8 +44,8 @@
 //	HSET limits '["orders.Service.Create", "premium-*"]' '{"max": 1000}'
 //	HSET limits '*' '{"enabled": false}'
 //
-// The field * is for all limits, and says "enabled" only, with its end. A rule whose name starts
-// with a bracket is written as a list of one.
+// The field * is for all limits, and has only "enabled" and its expiry. A rule whose name
+// starts with a bracket is written as a list of one.
 //
 // A window is written as in a directive: 500ms, 10s, 1h30m or 7d. Both sources
 // are strict: an unknown field, a field that comes twice or a value of another
@@ -79,9 +77,9 @@ func readingOf(n *node) (r reading, err error) {
 	for _, f := range n.fields {
 		switch f.name {
 		case "enabled":
-			r.says.Enabled, err = f.boolean()
+			r.overrides.Enabled, err = f.boolean()
 		case "rules":
-			r.says.Rules, err = r.rules(f)
+			r.overrides.Rules, err = r.rules(f)
 		default:
 			err = f.unknown("enabled, rules")
 		}
@@ -123,9 +121,8 @@ func (r *reading) override(n *node, rule string) (runtime.Override, error) {
 	if err != nil {
 		return runtime.Override{}, err
 	}
-	r.lasts(timed{target: Target{Rule: rule}, change: c})
-	is := c.At(time.Time{})
-	of := runtime.Override{Enabled: is.Enabled, Max: is.Max, Window: is.Window, Mode: is.Mode}
+	r.addExpiry(timed{target: Target{Rule: rule}, change: c})
+	of := overrideOf(c.At(time.Time{}), nil)
 	if keys != nil {
 		of.Keys = make(map[string]runtime.KeyOverride, len(keys))
 	}
@@ -136,7 +133,7 @@ func (r *reading) override(n *node, rule string) (runtime.Override, error) {
 		}
 		c = c.within(until)
 		of.Keys[key] = c.At(time.Time{})
-		r.lasts(timed{target: Target{Rule: rule, Pattern: key, Keys: true}, change: c})
+		r.addExpiry(timed{target: Target{Rule: rule, Pattern: key, Keys: true}, change: c})
 	}
 	return of, nil
 }

@@ -147,7 +147,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // said returns what a file or hash says, whenever that ends.
-func said(r reading, err error) (runtime.Overrides, error) { return r.says, inFull(err) }
+func said(r reading, err error) (runtime.Overrides, error) { return r.overrides, inFull(err) }
 
 // inFull returns an error that says all, names of keys too.
 func inFull(err error) error {

@@ -87,8 +87,8 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 	if whole == nil {
 		whole = make(members)
 	}
-	whole.apart(now)
-	s := sayingOf(c).at(now)
+	whole.separateExpiry(now)
+	s := fieldSetOf(c).at(now)
 	before = s.change(p.target)
 	s.merge(e)
 	after = s.change(p.target)
@@ -117,7 +117,7 @@ func (p place) edit(fields map[string]string, e Edit, now time.Time) (before, af
 }
 
 // change returns what the fields say of a target. Each was valid before.
-func (s saying) change(t Target) Change {
+func (s fieldSet) change(t Target) Change {
 	m := make(members)
 	s.put(m)
 	c, _, _ := changeOfText(m, t.known())
@@ -141,7 +141,7 @@ func (p place) remove(fields map[string]string) bool {
 		if len(keys) == 0 {
 			delete(whole, "keys")
 		}
-	case len(keys) > 0 && !over(end, time.Now()):
+	case len(keys) > 0 && !expired(end, time.Now()):
 		size := len(whole)
 		for _, name := range fieldNames {
 			delete(whole, name)

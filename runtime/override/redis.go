@@ -35,9 +35,9 @@ type hash struct {
 	key     string
 	reading chan struct{} // holds a value while a read is under way
 
-	mu   sync.Mutex        // several limiters may share the source
-	last map[string]string // what was last understood; nil: nothing
-	says reading
+	mu      sync.Mutex        // several limiters may share the source
+	last    map[string]string // what was last understood; nil: nothing
+	current reading
 }
 
 // A reply is what Redis says about the hash.
@@ -53,7 +53,7 @@ func (h *hash) Overrides(ctx context.Context) (runtime.Overrides, error) {
 	if err != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return h.says.despite(err)
+		return h.current.lastGood(err)
 	}
 	return h.parse(fields)
 }
@@ -138,12 +138,12 @@ func (h *hash) parse(fields map[string]string) (runtime.Overrides, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.last != nil && maps.Equal(h.last, fields) {
-		return h.says.at(time.Now()), nil
+		return h.current.at(time.Now()), nil
 	}
-	says, err := parseHash(fields)
+	read, err := parseHash(fields)
 	if err != nil {
-		return h.says.despite(stale.Invalid(private.Errorf("overrides in %q: %w", h.key, err)))
+		return h.current.lastGood(stale.Invalid(private.Errorf("overrides in %q: %w", h.key, err)))
 	}
-	h.last, h.says = fields, says
-	return h.says.at(time.Now()), nil
+	h.last, h.current = fields, read
+	return h.current.at(time.Now()), nil
 }

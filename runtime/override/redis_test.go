@@ -80,15 +80,15 @@ func TestRedisLimiter(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: 2 * time.Second, MaxRetries: -1})
 	defer client.Close()
 	direct.HSet(ctx, "limits", "r", `{"max": 2}`)
-	told := make(chan runtime.OverrideEvent, 100)
+	seen := make(chan runtime.OverrideEvent, 100)
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(Redis(client, "limits"), 5*time.Millisecond),
-		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { told <- ev }}))
+		runtime.WithObserver(&runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev }}))
 	defer limiter.Close()
 	next := func() runtime.OverrideEvent {
 		t.Helper()
 		select {
-		case ev := <-told:
+		case ev := <-seen:
 			return ev
 		case <-time.After(30 * time.Second):
 			t.Fatal("nothing is told")
@@ -167,17 +167,17 @@ func TestRedisPanics(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	client.AddHook(rude{})
-	told := make(chan string, 10)
+	seen := make(chan string, 10)
 	limiter := runtime.New(nil, runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(Redis(client, "limits"), time.Millisecond),
 		runtime.WithObserver(&runtime.Observer{Panic: func(ev runtime.PanicEvent) {
 			select {
-			case told <- ev.In:
+			case seen <- ev.In:
 			default:
 			}
 		}}))
 	for range 3 {
-		if in := <-told; in != "override source" {
+		if in := <-seen; in != "override source" {
 			t.Errorf("told of a panic in %q", in)
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// A reading is what a file or hash says.
+// A reading is the parsed content of a file or hash.
 type reading struct {
-	says  runtime.Overrides // as it is in force
-	timed []timed
-	next  time.Time // when what is in force changes; zero: never
-	some  bool      // some of it had an end
+	overrides runtime.Overrides // as it is in force
+	timed     []timed
+	next      time.Time // when what is in force changes; zero: never
+	some      bool      // some of it had an end
 }
 
 // A timed change has an end that has not come.
@@ -23,11 +23,11 @@ type timed struct {
 	all    bool // it is that of all limits: a file may have a rule named *
 }
 
-// lasts notes that what is said of a target has an end, if it has.
-func (r *reading) lasts(t timed) { r.lastsFrom(t, time.Time{}) }
+// addExpiry notes that what is said of a target has an end, if it has.
+func (r *reading) addExpiry(t timed) { r.addExpiryAfter(t, time.Time{}) }
 
-// lastsFrom is lasts for what has an end after a time.
-func (r *reading) lastsFrom(t timed, now time.Time) {
+// addExpiryAfter is addExpiry for what has an end after a time.
+func (r *reading) addExpiryAfter(t timed, now time.Time) {
 	end := t.change.next(now)
 	if end.IsZero() {
 		return
@@ -41,28 +41,28 @@ func (r *reading) lastsFrom(t timed, now time.Time) {
 // at returns what is in force at a time, and forgets what has ended by then. What
 // it has returned before does not change: a limiter may be reading it.
 func (r *reading) at(now time.Time) runtime.Overrides {
-	if !over(r.next, now) {
-		return r.says
+	if !expired(r.next, now) {
+		return r.overrides
 	}
-	says := r.says
-	says.Rules = maps.Clone(says.Rules)
+	overrides := r.overrides
+	overrides.Rules = maps.Clone(overrides.Rules)
 	copied := make(map[string]bool) // rules whose keys are a copy
 	last := r.timed
 	r.timed, r.next = nil, time.Time{}
 	for _, t := range last {
 		target, is := t.target, t.change.At(now)
 		more := !t.change.next(now).IsZero()
-		r.lastsFrom(t, now)
+		r.addExpiryAfter(t, now)
 		gone := !more && is == runtime.KeyOverride{}
-		of, known := says.Rules[target.Rule]
+		of, known := overrides.Rules[target.Rule]
 		switch {
 		case t.all:
-			says.Enabled = is.Enabled
+			overrides.Enabled = is.Enabled
 			continue
 		case !known && gone:
 			continue // all that was said of it has ended
 		case !target.Keys:
-			of.Enabled, of.Max, of.Window, of.Mode = is.Enabled, is.Max, is.Window, is.Mode
+			of = overrideOf(is, of.Keys)
 		default:
 			if !copied[target.Rule] {
 				of.Keys = maps.Clone(of.Keys)
@@ -72,24 +72,19 @@ func (r *reading) at(now time.Time) runtime.Overrides {
 				delete(of.Keys, target.Pattern)
 			}
 		}
-		if says.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (runtime.KeyOverride{}) {
-			delete(says.Rules, target.Rule)
+		if overrides.Rules[target.Rule] = of; gone && len(of.Keys) == 0 && ownOf(of) == (runtime.KeyOverride{}) {
+			delete(overrides.Rules, target.Rule)
 		}
 	}
-	r.says = says
-	return says
+	r.overrides = overrides
+	return overrides
 }
 
-// despite returns what is to be in force though the source is of no use now: what
+// lastGood returns what is to be in force though the source is of no use now: what
 // holds, or else only the error. A limiter keeps that itself, but not the ends.
-func (r *reading) despite(err error) (runtime.Overrides, error) {
+func (r *reading) lastGood(err error) (runtime.Overrides, error) {
 	if !r.some {
 		return runtime.Overrides{}, err
 	}
 	return r.at(time.Now()), &stale.Error{Err: err}
-}
-
-// ownOf returns what an override says of the rule, and not of its keys.
-func ownOf(o runtime.Override) runtime.KeyOverride {
-	return runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}
 }

@@ -136,15 +136,15 @@ func TestUntilWithoutSource(t *testing.T) {
 }
 
 // A source that never had an end returns nothing beside its error.
-func TestDespite(t *testing.T) {
+func TestLastGood(t *testing.T) {
 	t.Parallel()
-	r := reading{says: runtime.Overrides{Enabled: new(false)}}
-	if o, err := r.despite(os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
+	r := reading{overrides: runtime.Overrides{Enabled: new(false)}}
+	if o, err := r.lastGood(os.ErrClosed); err != os.ErrClosed || o.Enabled != nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	r.lasts(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false})
+	r.addExpiry(timed{Target{Rule: "r"}, Change{Until: time.Now().Add(time.Hour)}, false})
 	var last *stale.Error
-	if o, err := r.despite(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
+	if o, err := r.lastGood(os.ErrClosed); !errors.Is(err, os.ErrClosed) || !errors.As(err, &last) || o.Enabled == nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }

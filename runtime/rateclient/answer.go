@@ -127,7 +127,7 @@ func (r *reader) retryAfter() (wait time.Duration, said bool) {
 		if seconds, ok := number(value); ok {
 			wait, said = max(wait, duration(seconds, time.Second)), true
 		} else if at, err := http.ParseTime(strings.TrimSpace(value)); err == nil {
-			wait, said = max(wait, r.until(at)), true
+			wait, said = max(wait, r.timeUntil(at)), true
 		}
 	}
 	return wait, said
@@ -275,9 +275,9 @@ func (r *reader) reset(value string) time.Duration {
 		case n < 1e9: // seconds from now; as a Unix time it would be before 2001
 			return duration(n, time.Second)
 		case n < 1e11:
-			return r.until(time.UnixMilli(int64(n * 1000)))
+			return r.timeUntil(time.UnixMilli(int64(n * 1000)))
 		case n < 1e14:
-			return r.until(time.UnixMilli(int64(n)))
+			return r.timeUntil(time.UnixMilli(int64(n)))
 		}
 		return 0
 	}
@@ -285,17 +285,17 @@ func (r *reader) reset(value string) time.Duration {
 		return min(max(0, d), maxTime)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return r.until(at)
+		return r.timeUntil(at)
 	}
 	if at, err := time.Parse(time.RFC3339, value); err == nil {
-		return r.until(at)
+		return r.timeUntil(at)
 	}
 	return 0
 }
 
-// until returns the time until a moment by the peer's clock, if the answer has that, and
+// timeUntil returns the time until a moment by the peer's clock, if the answer has that, and
 // 0 if it is over.
-func (r *reader) until(at time.Time) time.Duration {
+func (r *reader) timeUntil(at time.Time) time.Duration {
 	now := r.now
 	if date, err := http.ParseTime(r.first("Date")); err == nil {
 		now = date

@@ -3,7 +3,6 @@ package rateclient
 import (
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -16,15 +15,9 @@ type Call struct {
 	deadline  time.Time // for its turn
 	charged   time.Time // not after that
 	keys      [runtime.MaxLimits - 1]runtime.Key
-	name      string  // of the first key
-	share     float64 // of the limits: the smallest
-	settle    *charge // for Settle; nil if nobody can call it
-}
-
-// A charge is what a request was charged.
-type charge struct {
-	limits   []runtime.Limit // none: nothing
-	decision runtime.Decision
+	name      string            // of the first key
+	share     float64           // of the limits: the smallest
+	settle    *runtime.Decision // for Settle; nil if nobody can call it
 }
 
 type callKey struct{}
@@ -33,7 +26,7 @@ type callKey struct{}
 // [Transport] has admitted it: to [Call.Settle] it. If the request is sent again, it is the
 // last one's.
 func WithCall(ctx context.Context) (context.Context, *Call) {
-	c := &Call{settle: new(charge)}
+	c := &Call{settle: new(runtime.Decision)}
 	return context.WithValue(ctx, callKey{}, c), c
 }
 
@@ -50,17 +43,12 @@ func (c *Call) Answered(ctx context.Context, a Answer) {
 // [runtime.Limiter.SettleLater]. It is for calls of [WithCall], and does nothing if the
 // request was not admitted.
 func (c *Call) Settle(ctx context.Context, costs ...int64) {
-	if c == nil || c.settle == nil || len(c.settle.limits) == 0 {
+	if c == nil || c.settle == nil || c.transport == nil {
 		return
 	}
-	limits := c.settle.limits
-	for i, cost := range costs {
-		if cost >= 0 && i < len(c.peer.limits) {
-			limits[i] = limits[i].WithSettled(cost)
-		}
-	}
-	c.settle.limits = nil
-	c.transport.limiter.SettleLater(ctx, c.settle.decision, limits...)
+	d := *c.settle
+	*c.settle = runtime.Decision{} // which has charged nothing
+	c.transport.limiter.SettleLater(ctx, d, costs[:min(len(costs), len(c.peer.limits))]...)
 }
 
 // take charges the limits of the request once. With s it is known what a peer has said
@@ -84,7 +72,7 @@ func (c *Call) take(r *http.Request, s *keyState) (runtime.Decision, error) {
 	}
 	d, err := c.transport.limiter.Take(r.Context(), limits...)
 	if err == nil && c.settle != nil {
-		*c.settle = charge{slices.Clone(limits), d}
+		*c.settle = d
 	}
 	return d, err
 }

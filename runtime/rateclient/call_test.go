@@ -21,7 +21,7 @@ func TestShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		shares := map[string]float64{"low": 0.8, "high": 1, "none": 0, "nan": math.NaN(), "much": 9, "below": -1}
-		limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 10}, Margin: -1,
+		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 10}, Margin: -1,
 			Share: func(r *http.Request) float64 { return shares[r.URL.RawQuery] }}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
 		start := time.Now()
@@ -68,7 +68,7 @@ func TestSettle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, store := new(service), runtime.NewMemoryStore()
 				tokens := runtime.Rule{Name: "tokens", Window: time.Hour, Max: 100}
-				limits := []rateclient.Limit{
+				limits := []rateclient.PeerLimit{
 					{Rule: runtime.Rule{Name: "requests", Window: time.Hour, Max: 10}, Margin: -1},
 					{Rule: tokens, Margin: -1, Cost: func(*http.Request) int64 { return 80 }},
 				}

@@ -1,10 +1,10 @@
 // Package rateclient keeps calls that go out to limits that somebody else sets: those of a
-// payment service, a map or a language model. All replicas of a program keep to them
-// together, and what a peer answers to one of them holds for all.
+// payment service, a map or a language model. All replicas of a program share
+// them, and a peer's answer to one replica holds for all.
 //
 //	transport, err := rateclient.New(limiter, []rateclient.Peer{{
 //		Pattern: "api.example.com/",
-//		Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "example", Window: time.Minute, Max: 100}}},
+//		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "example", Window: time.Minute, Max: 100}}},
 //		Wait:    10 * time.Second,
 //	}})
 //	client := &http.Client{Transport: transport}
@@ -20,8 +20,8 @@
 //
 // # What a peer cannot do
 //
-// A peer is not trusted. It holds back calls for MaxHold at a time at most. It holds back
-// none but those that share the first key of the request that it has answered, and keys
+// A peer is not trusted. It holds back calls for MaxHold at a time at most. It
+// holds back only calls that share the first key of the request that it answered, and keys
 // are made of requests, never of answers. It changes a limit only if the program lets it,
 // between Least and Most.
 package rateclient

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/clock"
 )
 
 // heed does what an answer asks for, which has arrived at now. It returns when the request
@@ -101,8 +101,8 @@ func (s *keyState) stored(until time.Time) {
 	}
 }
 
-// holds returns for how long this process holds calls back by itself.
-func (s *keyState) holds(now time.Time) time.Duration {
+// holdLeft returns for how long this process holds calls back by itself.
+func (s *keyState) holdLeft(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.until.Sub(now))
@@ -149,17 +149,17 @@ func (l *limit) follow(quotas []Quota, s *keyState, now time.Time) {
 }
 
 // follow takes over a max: at once if it is lower, and else by a tenth for each window.
-func (s *keyState) follow(told int64, l *limit, now time.Time) {
+func (s *keyState) follow(peerMax int64, l *limit, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.max == 0 {
 		s.max, s.raised = min(l.Rule.Max, l.Most), now
 	}
 	switch {
-	case told < s.max:
-		s.max, s.raised = told, now
-	case told > s.max && now.Sub(s.raised) >= l.Rule.Window:
-		s.max, s.raised = min(told, s.max+max(1, s.max/10)), now
+	case peerMax < s.max:
+		s.max, s.raised = peerMax, now
+	case peerMax > s.max && now.Sub(s.raised) >= l.Rule.Window:
+		s.max, s.raised = min(peerMax, s.max+max(1, s.max/10)), now
 	}
 }
 
@@ -169,40 +169,22 @@ func (l *limit) max(key string, share float64, now time.Time) int64 {
 	if l.Most > 0 {
 		all = min(all, l.Most)
 		if s := l.keys.find(key, now); s != nil {
-			all = cmp.Or(s.told(), all)
+			all = cmp.Or(s.maxOfPeer(), all)
 		}
 	}
 	return max(1, int64(share*float64(all)))
 }
 
-// told returns the max that the peer has set, or 0.
-func (s *keyState) told() int64 {
+// maxOfPeer returns the max that the peer has set, or 0.
+func (s *keyState) maxOfPeer() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.max
 }
 
-// A throttle lets one line pass in a second.
-type throttle struct {
-	mu      sync.Mutex
-	last    time.Time
-	skipped int
-}
-
-func (t *throttle) due(now time.Time) (skipped int, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.last) < time.Second {
-		t.skipped++
-		return 0, false
-	}
-	skipped, t.last, t.skipped = t.skipped, now, 0
-	return skipped, true
-}
-
 // report logs that a peer holds calls back, unless there was such a line just before.
 func (c *Call) report(ctx context.Context, a *Answer, hold time.Duration, bounded bool, err error) {
-	skipped, ok := c.peer.log.due(time.Now())
+	skipped, ok := c.peer.log.Due(clock.Now())
 	if !ok {
 		return
 	}
@@ -215,7 +197,7 @@ func (c *Call) report(ctx context.Context, a *Answer, hold time.Duration, bounde
 		text = "a peer has refused a call"
 	}
 	attrs := []slog.Attr{slog.String("peer", c.peer.Pattern), slog.String("rule", c.rule().Name), slog.Int("status", a.Status),
-		slog.Duration("hold", hold), slog.Bool("bounded", bounded), slog.Int("skipped", skipped)}
+		slog.Duration("hold", hold), slog.Bool("bounded", bounded), slog.Int64("skipped", skipped)}
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}

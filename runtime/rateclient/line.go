@@ -88,7 +88,7 @@ func (c *Call) wait(r *http.Request, s *keyState) error {
 	l := c.peer.limits[0]
 	for tries := 0; ; tries++ {
 		now := time.Now()
-		pause := s.holds(now)
+		pause := s.holdLeft(now)
 		if pause == 0 {
 			d, err := c.take(r, s)
 			if err == nil || d.RetryAfter == 0 {

@@ -45,7 +45,7 @@ func TestMarginOfRule(t *testing.T) {
 	t.Parallel()
 	for _, window := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Hour, runtime.MaxWindow} {
 		rule := runtime.Rule{Name: "r", Window: window, Max: 1}
-		l, err := newLimit(&Limit{Rule: rule})
+		l, err := newLimit(&PeerLimit{Rule: rule})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestMarginOfRule(t *testing.T) {
 			t.Errorf("window %v: %d margins", window, len(seen))
 		}
 		for margin, want := range map[time.Duration]time.Duration{-1: 0, window / 2: window / 2} {
-			l, err := newLimit(&Limit{Rule: rule, Margin: margin})
+			l, err := newLimit(&PeerLimit{Rule: rule, Margin: margin})
 			if got := l.rule(maxTime).Window - window; err != nil || got != min(want, runtime.MaxWindow-window) {
 				t.Errorf("window %v, margin %v: %v longer, %v", window, margin, got, err)
 			}

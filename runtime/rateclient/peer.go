@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/report"
 )
 
 // A Peer is a service, or a part of one, with limits of its own.
@@ -22,7 +23,7 @@ type Peer struct {
 	// Limits are charged together: all or none. What the peer answers holds back the key of
 	// the first one, so that should be the peer's key: the credential, say. There are from 1
 	// to [runtime.MaxLimits] - 1.
-	Limits []Limit
+	Limits []PeerLimit
 	// Wait is for how long a request may wait for its turn. 0: it does not.
 	Wait time.Duration
 	// MaxHold is for how long one answer can hold back calls; 0 stands for an hour.
@@ -36,8 +37,8 @@ type Peer struct {
 	Retries int
 }
 
-// A Limit is one limit of a peer.
-type Limit struct {
+// A PeerLimit is one limit of a peer.
+type PeerLimit struct {
 	// Rule counts requests. It has no Wait, see [Peer.Wait], no Block, no Lease, and is no
 	// [runtime.Concurrency]. Only a [runtime.SlidingLog], the default, keeps to whatever the
 	// peer counts by: it is as strict as the strictest.
@@ -92,7 +93,7 @@ type peer struct {
 	Peer
 	limits []*limit
 	spread spread
-	log    throttle
+	log    report.Throttle
 }
 
 // ServeHTTP makes a peer a handler, which [http.ServeMux] finds by patterns.
@@ -120,21 +121,21 @@ func newPeer(p Peer) (*peer, error) {
 	return ready, nil
 }
 
-// A limit is a Limit that is ready for use.
+// A limit is a PeerLimit that is ready for use.
 type limit struct {
-	Limit
+	PeerLimit
 	rules [marginSteps + 1]runtime.Rule // with longer and longer windows
 	pace  runtime.Rule                  // admits the same, but evenly
 	keys  keys
 }
 
-func newLimit(l *Limit) (*limit, error) {
+func newLimit(l *PeerLimit) (*limit, error) {
 	r := &l.Rule
 	switch {
 	case r.Name == "":
 		return nil, fmt.Errorf("a rule has no Name")
-	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Algorithm == runtime.Concurrency:
-		return nil, fmt.Errorf("rule %q: it has a Wait, a Block or a Lease, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
+	case r.Wait != 0 || r.Block != 0 || r.Lease != 0 || r.Reserve != 0 || r.Algorithm == runtime.Concurrency:
+		return nil, fmt.Errorf("rule %q: it has a Wait, a Block, a Lease or a Reserve, or is a %v: leave them out, and say by Peer.Wait how long a request may wait", r.Name, runtime.Concurrency)
 	case r.Max < 1 || r.Window < runtime.MinWindow || r.Window > runtime.MaxWindow:
 		return nil, fmt.Errorf("rule %q: it admits %d in %v: Max must be above 0 and Window between %v and 366 days", r.Name, r.Max, r.Window, runtime.MinWindow)
 	case l.Share != nil && r.Algorithm != runtime.SlidingLog && r.Algorithm != runtime.SlidingCounter && r.Algorithm != runtime.FixedWindow:
@@ -144,7 +145,7 @@ func newLimit(l *Limit) (*limit, error) {
 	case l.Most < 0 || l.Least < 0 || l.Most > 0 && (l.Least < 1 || l.Least > l.Most):
 		return nil, fmt.Errorf("rule %q: the peer may set from %d to %d: Least must be above 0, and not above Most", r.Name, l.Least, l.Most)
 	}
-	ready := &limit{Limit: *l}
+	ready := &limit{PeerLimit: *l}
 	ready.Unit = cmp.Or(l.Unit, requests)
 	ready.keys.lifetime = 2*r.Window + time.Minute
 	for i := range ready.rules {

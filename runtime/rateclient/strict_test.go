@@ -38,7 +38,7 @@ func run(t *testing.T, p *strictpeer.Peer, server *redistest.Server, name string
 		store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(5*time.Second))
 		transport := newTransport(t, s, store, rateclient.Peer{
 			Pattern: "a.test/", Wait: time.Hour,
-			Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: name, Window: p.Window, Max: int64(p.Max), Fail: runtime.FailClosed}, Margin: margin}},
+			Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: name, Window: p.Window, Max: int64(p.Max), Fail: runtime.FailClosed}, Margin: margin}},
 		})
 		for range each {
 			wg.Go(func() {
@@ -66,9 +66,6 @@ func run(t *testing.T, p *strictpeer.Peer, server *redistest.Server, name string
 // any way, and to use nearly all that it admits. Without a margin they are refused. The
 // command bench/clients has processes do so.
 func TestNeverRefused(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some windows")
-	}
 	t.Parallel()
 	server := redistest.Start(t)
 	window, windows := effort.Choose(5*time.Second, 10*time.Second), effort.Choose(2, 9)
@@ -92,9 +89,12 @@ func TestNeverRefused(t *testing.T) {
 	t.Run("without a margin", func(t *testing.T) {
 		t.Parallel()
 		p := &strictpeer.Peer{Max: 100, Window: window, Admits: strictpeer.Rolling}
-		refused, _ := run(t, p, server, "control", -1, windows)
-		if t.Logf("%d requests were refused", refused); refused == 0 {
-			t.Error("no request was refused: the peer is not strict")
+		for range 3 { // a busy machine may be too slow to send requests close together
+			refused, _ := run(t, p, server, "control", -1, windows)
+			if t.Logf("%d requests were refused", refused); refused > 0 {
+				return
+			}
 		}
+		t.Error("no request was refused: the peer is not strict")
 	})
 }

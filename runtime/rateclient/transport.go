@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/outgoing"
 )
 
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
@@ -48,6 +49,8 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 			return nil, err
 		}
 		for _, l := range ready.limits {
+			outgoing.Declare(l.Rule.Name)
+			outgoing.Declare(l.pace.Name)
 			limiter.Register(&l.rules[0])
 		}
 	}
@@ -139,7 +142,7 @@ func (t *Transport) call(r *http.Request) *Call {
 	}
 	*c = Call{transport: t, peer: p, deadline: time.Now().Add(p.Wait), settle: c.settle}
 	if c.settle != nil {
-		c.settle.limits = nil
+		*c.settle = runtime.Decision{}
 	}
 	if deadline, ok := r.Context().Deadline(); ok && deadline.Before(c.deadline) {
 		c.deadline = deadline

@@ -97,8 +97,8 @@ func get(ctx context.Context, rt http.RoundTripper, url string) (int, error) {
 	return response.StatusCode, nil
 }
 
-func perSecond(max int64) []rateclient.Limit {
-	return []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Second, Max: max}, Margin: -1}}
+func perSecond(max int64) []rateclient.PeerLimit {
+	return []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Second, Max: max}, Margin: -1}}
 }
 
 // TestPatterns sends requests to the limits of the most specific pattern, and others as
@@ -107,7 +107,7 @@ func TestPatterns(t *testing.T) {
 	t.Parallel()
 	limiter := runtime.New(runtime.NewMemoryStore())
 	peer := func(pattern string) rateclient.Peer {
-		return rateclient.Peer{Pattern: pattern, Limits: []rateclient.Limit{{
+		return rateclient.Peer{Pattern: pattern, Limits: []rateclient.PeerLimit{{
 			Rule: runtime.Rule{Name: pattern, Window: time.Hour, Max: 1}, Key: func(r *http.Request, k *runtime.Key) {
 				rateclient.Host(r, k)
 				rateclient.Credential(r, k)
@@ -154,7 +154,7 @@ func TestPatterns(t *testing.T) {
 func TestBadPeers(t *testing.T) {
 	t.Parallel()
 	ok := func() rateclient.Peer {
-		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.Limit{{Rule: runtime.Rule{Name: "a", Window: time.Second, Max: 1}}}}
+		return rateclient.Peer{Pattern: "a.test/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "a", Window: time.Second, Max: 1}}}}
 	}
 	for want, change := range map[string]func(*rateclient.Peer){
 		"parsing":             func(p *rateclient.Peer) { p.Pattern = "a.test" },
@@ -232,7 +232,7 @@ func TestWaitsInOrder(t *testing.T) {
 func TestWaitIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
-		limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
+		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
 		transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: 15 * time.Second})
 		post := func(ctx context.Context) error {
 			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://a.test/", s.body("x"))
@@ -287,7 +287,7 @@ func TestWaitIsBounded(t *testing.T) {
 func TestHoldWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, store := new(service), runtime.NewMemoryStore()
-		limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
+		limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 10 * time.Second, Max: 1}, Margin: -1}}
 		transport := newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
 		if _, err := get(t.Context(), transport, "http://a.test/"); err != nil {
 			t.Fatal(err)
@@ -358,7 +358,7 @@ func TestHeld(t *testing.T) {
 						}
 					},
 				}
-				limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: c.margin}}
+				limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: window, Max: max}, Margin: c.margin}}
 				for range 8 {
 					replicas = append(replicas, newTransport(t, s, store, rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour},
 						runtime.WithObserver(observer)))
@@ -421,7 +421,7 @@ func TestHeldInLongWindow(t *testing.T) {
 				}
 				return 200, nil
 			}}
-			limits := []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: 24 * time.Hour, Max: 8640}, Margin: -1}}
+			limits := []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: 24 * time.Hour, Max: 8640}, Margin: -1}}
 			transport := newTransport(t, s, runtime.NewMemoryStore(), rateclient.Peer{Pattern: "a.test/", Limits: limits, Wait: time.Hour})
 			start := time.Now()
 			for range 1000 {

@@ -58,7 +58,7 @@ func TestClientInterceptor(t *testing.T) {
 						Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
 					})), []rateclient.Peer{{
 						Pattern: "127.0.0.1/shop.v1.Orders/",
-						Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: c.max}}},
+						Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: c.max}}},
 					}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 					if err != nil {
 						t.Fatal(err)

@@ -79,7 +79,7 @@ func client(t *testing.T, w way, url, procedure string) *connect.Client[text, te
 	transport.Protocols.SetUnencryptedHTTP2(w.http2)
 	t.Cleanup(transport.CloseIdleConnections)
 	opts := append([]connect.ClientOption{connect.WithInterceptors(rateconnect.NewInterceptor(
-		raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "*", Rule: rule(0)}),
+		raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: "*", Rule: rule(0)}),
 	))}, w.opts...)
 	return connect.NewClient[text, text](&http.Client{Transport: transport}, url+procedure, opts...)
 }
@@ -98,7 +98,7 @@ func rule(max int64) *runtime.Rule {
 
 // limits limits all procedures.
 func limits(t *testing.T, max int64, on raterpc.Event) raterpc.Option {
-	return raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "/shop.v1.Orders/*", Rule: rule(max), On: on})
+	return raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: "/shop.v1.Orders/*", Rule: rule(max), On: on})
 }
 
 // details returns the details of an error by their types' names.

@@ -148,3 +148,47 @@ func TestBidiStream(t *testing.T) {
 		})
 	}
 }
+
+// A stream whose messages a meter charges ends behind the last one that is paid, as one that
+// the interceptor limits.
+func TestMeteredStream(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			l := limiter(t)
+			limit := rule(7).Limit(nil)
+			list := func(ctx context.Context, _ *connect.Request[text], stream *connect.ServerStream[text]) error {
+				decision, err := l.Take(ctx, limit)
+				if err != nil {
+					return err
+				}
+				meter := l.Meter(ctx, decision, 0)
+				defer meter.Close()
+				for range 10 {
+					if err := meter.Charge(1); err != nil {
+						return err
+					}
+					if err := stream.Send(&text{}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			c := client(t, w, serve(t, &orders{list: list}), serverStream)
+			for i, want := range []int{7, 0} {
+				stream, err := c.CallServerStream(t.Context(), connect.NewRequest(&text{}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				for stream.Receive() {
+					n++
+				}
+				found := details(t, stream.Err())
+				if n != want || connect.CodeOf(stream.Err()) != connect.CodeResourceExhausted || found["google.rpc.RetryInfo"] == nil || found["google.rpc.QuotaFailure"] == nil {
+					t.Errorf("stream %d: %d messages, then %v, %v", i, n, stream.Err(), found)
+				}
+				_ = stream.Close()
+			}
+		})
+	}
+}

@@ -21,7 +21,7 @@ import (
 
 // With ratehttp's middleware around the handlers each policy is told once, by either.
 func TestMiddlewareTellsOnce(t *testing.T) {
-	outer := ratehttp.Limit{Limiter: limiter(t), Rule: &runtime.Rule{Name: "outer", Window: time.Hour, Max: 100}}
+	outer := ratehttp.RequestLimit{Limiter: limiter(t), Rule: &runtime.Rule{Name: "outer", Window: time.Hour, Max: 100}}
 	opts := connect.WithInterceptors(rateconnect.NewInterceptor(limits(t, 1, raterpc.OnOpen)))
 	var client string
 	mux := http.NewServeMux()

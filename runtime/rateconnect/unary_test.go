@@ -181,7 +181,7 @@ func TestGRPC(t *testing.T) {
 
 // Limits without a directive, by a key from the message.
 func TestLimits(t *testing.T) {
-	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.Limit{
+	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
 		Method: unary, Rule: rule(1),
 		Key: func(_ context.Context, msg any) *runtime.Key {
 			return runtime.NewKey().AddString(msg.(*text).GetValue())
@@ -276,7 +276,7 @@ func TestClientHasGone(t *testing.T) {
 // A limit on calls in flight gets its permit back when a call ends.
 func TestLimitInFlight(t *testing.T) {
 	flight := &runtime.Rule{Name: "flight", Window: time.Hour, Max: 1, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
-	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.Limit{Method: unary, Rule: flight}))
+	url := serve(t, &orders{get: limitedBy(limiter(t), rule(100))}, raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: unary, Rule: flight}))
 	for _, w := range ways {
 		c := client(t, w, url, unary)
 		for i := range 3 {

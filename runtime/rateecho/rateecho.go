@@ -16,12 +16,15 @@ import (
 )
 
 // Middleware is [ratehttp.Middleware] for echo. It answers the errors of refusals, as
-// [ratehttp.Error] does, and returns others to echo. It belongs before all other
-// middleware that may be refused, and that makes other errors of errors.
+// [ratehttp.Error] does, and returns others to echo. Use it before all other
+// middleware that may be refused or that changes errors.
 func Middleware(opts ...ratehttp.Option) echo.MiddlewareFunc {
 	wrap := echo.WrapMiddleware(ratehttp.Middleware(opts...))
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return wrap(func(c *echo.Context) error {
+			if route := c.Path(); route != "" {
+				c.Request().Pattern = c.Request().Method + " " + route
+			}
 			err := next(c)
 			if err != nil && !committed(c) && ratehttp.Error(c.Response(), c.Request(), err) {
 				return nil
@@ -31,9 +34,9 @@ func Middleware(opts ...ratehttp.Option) echo.MiddlewareFunc {
 	}
 }
 
-// Limit is [ratehttp.Limit.Wrap] for echo. If the limit has a Refund, an error of the
+// Limit is [ratehttp.RequestLimit.Wrap] for echo. If the limit has a Refund, an error of the
 // handler is answered here by the server's HTTPErrorHandler, which knows its status.
-func Limit(l ratehttp.Limit) echo.MiddlewareFunc {
+func Limit(l ratehttp.RequestLimit) echo.MiddlewareFunc {
 	l.Wrap(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
 	wrap := echo.WrapMiddleware(l.Wrap)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

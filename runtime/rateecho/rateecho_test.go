@@ -13,10 +13,17 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-func TestOnTheWire(t *testing.T) {
+func TestOnTheWire(t *testing.T) { wire.Check(t, serve(t, wire.NewService(t))) }
+
+func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
+	service.CheckHidden(t, serve(t, service, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
+}
+
+// serve serves what package wire asks for.
+func serve(t *testing.T, service *wire.Service, opts ...ratehttp.Option) (url string) {
 	e := echo.New()
-	e.Use(rateecho.Middleware(), middleware.CORSWithConfig(middleware.CORSConfig{
+	e.Use(rateecho.Middleware(opts...), middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 	}))
 	show := func(c *echo.Context) error {
@@ -43,7 +50,7 @@ func TestOnTheWire(t *testing.T) {
 	}, rateecho.Limit(service.Login()))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	wire.Check(t, server.URL)
+	return server.URL
 }
 
 // TestUnfit wants a limit that cannot work to panic when the server is built.
@@ -53,5 +60,5 @@ func TestUnfit(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	echo.New().GET("/", func(*echo.Context) error { return nil }, rateecho.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}}))
+	echo.New().GET("/", func(*echo.Context) error { return nil }, rateecho.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}}))
 }

@@ -13,27 +13,32 @@ import (
 )
 
 // Serve passes a request through a middleware of net/http that looks at headers alone:
-// that of [ratehttp.Middleware], or the method Wrap of a [ratehttp.Limit]. parent is
+// that of [ratehttp.Middleware], or the method Wrap of a [ratehttp.RequestLimit]. parent is
 // the context of the request.
 //
-// If the middleware admits the request, next is called with the context to use from
-// there on, and returns the status that the answer has or, with an error, will have. If
-// that error is a refusal it is answered, as by [ratehttp.Error]. Another one is
-// returned.
-func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler, next func(context.Context) (status int, err error)) error {
+// If the middleware admits the request, next is called with a request that has the
+// context to use from there on, and no body. It returns the status that the answer has or,
+// with an error, will have, and may set the request's Pattern to its route, for the log.
+// An error that is a refusal is answered, as by [ratehttp.Error], and so is one that
+// hides a refusal under [ratehttp.WithForcedRefusals]. Another one is returned.
+func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.Handler) http.Handler, next func(*http.Request) (status int, err error)) error {
 	r := new(http.Request)
 	if err := fasthttpadaptor.ConvertRequest(c, r, true); err != nil {
 		return err
 	}
 	var err error
+	answer := &writer{c: c, header: http.Header{}}
 	middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status int
-		if status, err = next(r.Context()); err != nil && ratehttp.Error(w, r, err) {
+		if status, err = next(r); err != nil && ratehttp.Error(w, r, err) {
 			err = nil
 			return
 		}
 		w.WriteHeader(status)
-	})).ServeHTTP(&writer{c: c, header: http.Header{}}, r.WithContext(parent))
+		if answer.status != status { // the middleware has answered in place of next
+			err = nil
+		}
+	})).ServeHTTP(answer, r.WithContext(parent))
 	return err
 }
 
@@ -41,6 +46,7 @@ func Serve(c *fasthttp.RequestCtx, parent context.Context, middleware func(http.
 type writer struct {
 	c       *fasthttp.RequestCtx
 	header  http.Header // what is added
+	status  int         // that was set
 	written bool
 }
 
@@ -49,6 +55,7 @@ func (w *writer) Header() http.Header { return w.header }
 
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {
+	w.status = status
 	w.c.SetStatusCode(status)
 	for name, values := range w.header {
 		w.c.Response.Header.Del(name)

@@ -9,7 +9,6 @@
 package ratefiber
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -20,21 +19,22 @@ import (
 )
 
 // Middleware is [ratehttp.Middleware] for fiber. It answers the errors of refusals, as
-// [ratehttp.Error] does, and returns others to fiber. It belongs before all other
-// middleware that may be refused, and that makes other errors of errors.
+// [ratehttp.Error] does, and returns others to fiber. Use it before all other
+// middleware that may be refused or that changes errors.
 func Middleware(opts ...ratehttp.Option) fiber.Handler { return through(ratehttp.Middleware(opts...)) }
 
-// Limit is [ratehttp.Limit.Wrap] for fiber. Its Refund gets the status that fiber has
+// Limit is [ratehttp.RequestLimit.Wrap] for fiber. Its Refund gets the status that fiber has
 // for the error of a handler: the Code of a [fiber.Error], or 500. The functions of a
 // limit must not keep strings of the request.
-func Limit(l ratehttp.Limit) fiber.Handler { return through(l.Wrap) }
+func Limit(l ratehttp.RequestLimit) fiber.Handler { return through(l.Wrap) }
 
 func through(middleware func(http.Handler) http.Handler) fiber.Handler {
 	middleware(http.NotFoundHandler()) // one that cannot work panics here, and not for each request
 	return func(c fiber.Ctx) error {
-		return ratefasthttp.Serve(c.RequestCtx(), c.Context(), middleware, func(ctx context.Context) (int, error) {
-			c.SetContext(ctx)
+		return ratefasthttp.Serve(c.RequestCtx(), c.Context(), middleware, func(r *http.Request) (int, error) {
+			c.SetContext(r.Context())
 			err := c.Next()
+			r.Pattern = c.Method() + " " + c.Route().Path
 			var failed *fiber.Error
 			switch {
 			case errors.As(err, &failed):

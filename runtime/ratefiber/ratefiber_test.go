@@ -13,10 +13,17 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-func TestOnTheWire(t *testing.T) {
+func TestOnTheWire(t *testing.T) { wire.Check(t, serve(t, newApp(wire.NewService(t)))) }
+
+func TestHidden(t *testing.T) {
 	service := wire.NewService(t)
+	service.CheckHidden(t, serve(t, newApp(service, ratehttp.WithForcedRefusals())), "GET /hidden/:id")
+}
+
+// newApp returns an app that answers what package wire asks for.
+func newApp(service *wire.Service, opts ...ratehttp.Option) *fiber.App {
 	app := fiber.New()
-	app.Use(ratefiber.Middleware(), cors.New(cors.Config{
+	app.Use(ratefiber.Middleware(opts...), cors.New(cors.Config{
 		AllowOrigins: []string{wire.Origin}, ExposeHeaders: []string{"RateLimit", "RateLimit-Policy", "Retry-After"},
 	}))
 	show := func(c fiber.Ctx) error {
@@ -41,7 +48,7 @@ func TestOnTheWire(t *testing.T) {
 		}
 		return nil
 	})
-	wire.Check(t, serve(t, app))
+	return app
 }
 
 // serve serves on a port of this machine.
@@ -70,5 +77,5 @@ func TestUnfit(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	ratefiber.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}})
+	ratefiber.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}})
 }

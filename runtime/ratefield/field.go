@@ -26,7 +26,8 @@ type Member struct {
 	Name string
 	// Unit is that of the quota, the parameter qu. It is empty for requests.
 	Unit string
-	// Quota is the parameter q.
+	// Quota is the parameter q. A number above 999,999,999,999,999, the largest that the
+	// fields can have, is written as that one, here and in Left.
 	Quota int64
 	// Window is the parameter w in seconds. 0 leaves it out.
 	Window int64

@@ -7,8 +7,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A Limit is what a client may know about one limit of a call.
-type Limit struct {
+// A State is what a client may know about one limit of a call.
+type State struct {
 	// Rule is the name of the rule, which is not for clients.
 	Rule string
 	// Quota is what is admitted at most, and Left how much of it is left.
@@ -30,13 +30,13 @@ type Limit struct {
 	since  time.Time // a permit of it is held, or zero
 }
 
-// LimitOf returns what a decision says to a client, and false if that is nothing:
+// StateOf returns what a decision says to a client, and false if that is nothing:
 // about limits in shadow mode, and about what this process can serve at all.
-func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
+func StateOf(ev *runtime.DecisionEvent) (l State, ok bool) {
 	if !ev.Mode.Denies() || ev.Source == runtime.SourceProcess {
 		return l, false
 	}
-	return Limit{
+	return State{
 		Rule: ev.Rule, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter,
 		Denied:  ev.Verdict == runtime.VerdictDenied,
@@ -47,7 +47,7 @@ func LimitOf(ev *runtime.DecisionEvent) (l Limit, ok bool) {
 }
 
 // Member returns what the fields say about the limit, in its public form.
-func (l *Limit) Member(p Policy) Member {
+func (l *State) Member(p Policy) Member {
 	m := Member{
 		Name: p.Name, Unit: p.Unit, Quota: l.Quota, Window: l.policyWindow(),
 		Known: l.Counted, Left: l.Left, Effective: l.effectiveWindow(),
@@ -62,7 +62,7 @@ func (l *Limit) Member(p Policy) Member {
 // 0 if that is not a whole number, since the draft has no fractions, and for calls in
 // flight, which are not counted by time. The quota of a bucket
 // is its burst, which is admitted again in the time that the bucket needs to fill.
-func (l *Limit) policyWindow() int64 {
+func (l *State) policyWindow() int64 {
 	if l.flight {
 		return 0
 	}
@@ -86,7 +86,7 @@ func (l *Limit) policyWindow() int64 {
 // time in which the rule admits as much as is left, or the rest of a fixed window if
 // that is longer. So what is left is never spread over a shorter time than the
 // policy spreads its quota over, which section 8.5 of the draft warns of.
-func (l *Limit) effectiveWindow() int64 {
+func (l *State) effectiveWindow() int64 {
 	if l.Denied {
 		if l.RetryAfter == runtime.Never {
 			return 0

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rategen/rategen/runtime/internal/outgoing"
 )
 
 // An Audience is who is told about a limit.
@@ -24,7 +26,8 @@ const (
 	Internal
 	// Outgoing limits are on calls that the service makes itself, to another service
 	// say. Clients are not told of them. A refusal by one is no client's fault: it is
-	// answered with 503 or UNAVAILABLE.
+	// answered with 503 or UNAVAILABLE. The limits of package rateclient are outgoing
+	// unless a policy for their very name says otherwise.
 	Outgoing
 )
 
@@ -173,6 +176,9 @@ func (p *Policies) form(rule string) Policy {
 				policy = p.matching[prefix]
 				break
 			}
+		}
+		if outgoing.Declared(rule) {
+			policy.Audience = Outgoing
 		}
 	}
 	if policy.Name == "" {

@@ -23,8 +23,8 @@ type Record struct {
 	Holds *Holds
 
 	mu       sync.Mutex
-	limits   []Limit
-	room     [2]Limit // of limits, at first
+	limits   []State
+	room     [2]State // of limits, at first
 	refusals []runtime.Refusal
 	one      [1]runtime.Refusal // of refusals, at first
 	paused   bool
@@ -32,7 +32,7 @@ type Record struct {
 
 // Begin returns a context under which limiters report to the record.
 func (r *Record) Begin(ctx context.Context) context.Context {
-	return runtime.WithRefusals(runtime.WithRecorder(ctx, r.Decided), r.refused)
+	return runtime.WithRefusalRecorder(runtime.WithRecorder(ctx, r.Decided), r.refused)
 }
 
 // Pause ends the record: what is decided later is left to another one, so that no limit
@@ -60,7 +60,7 @@ func (r *Record) End() {
 
 // Decided records a decision about one limit.
 func (r *Record) Decided(ev runtime.DecisionEvent) {
-	l, ok := LimitOf(&ev)
+	l, ok := StateOf(&ev)
 	if !ok {
 		return
 	}
@@ -98,7 +98,7 @@ func (r *Record) Decided(ev runtime.DecisionEvent) {
 
 // tighter reports whether l says more about the next call than o, an earlier decision
 // about the same rule, does.
-func tighter(l, o *Limit) bool {
+func tighter(l, o *State) bool {
 	if l.Counted != o.Counted {
 		return l.Counted || l.Denied
 	}
@@ -122,7 +122,7 @@ func (r *Record) refused(refusal runtime.Refusal) {
 }
 
 // Limits appends the limits that the call has met, each once, in their order.
-func (r *Record) Limits(to []Limit) []Limit {
+func (r *Record) Limits(to []State) []State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append(to, r.limits...)
@@ -143,18 +143,23 @@ func (r *Record) Cause(err error) (own error) {
 	return nil
 }
 
-// Denial returns the latest denial of the call by a limit on its clients, if there was
-// one.
-func (r *Record) Denial(policies *Policies) (denial runtime.Refusal, ok bool) {
+// Refusal returns the latest denial of the call by a limit on its clients or, if there was
+// none, the latest refusal of what no limiter could decide.
+func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := len(r.refusals) - 1; i >= 0; i-- {
 		var limited *runtime.LimitedError
-		if errors.As(r.refusals[i].Err, &limited) && policies.Lookup(limited.Rule).Audience != Outgoing {
-			return r.refusals[i], true
+		switch err := r.refusals[i].Err; {
+		case errors.As(err, &limited):
+			if policies.Lookup(limited.Rule).Audience != Outgoing {
+				return r.refusals[i], true
+			}
+		case !ok && (errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrInvalidKey)):
+			refusal, ok = r.refusals[i], true
 		}
 	}
-	return denial, false
+	return refusal, ok
 }
 
 // RetryAfter returns the time to tell the client of a denied call: that of the error

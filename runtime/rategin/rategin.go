@@ -18,8 +18,8 @@ import (
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
 
-// Middleware is [ratehttp.Middleware] for gin. It belongs before all other middleware
-// that may be refused. After the handlers it answers a refusal among the errors of the
+// Middleware is [ratehttp.Middleware] for gin. Use it before all other middleware that
+// may be refused. After the handlers it answers a refusal among the errors of the
 // context, as [ratehttp.Error] does, if no part of the body was written: the status of
 // c.AbortWithError then has no effect.
 func Middleware(opts ...ratehttp.Option) gin.HandlerFunc {
@@ -35,9 +35,9 @@ func Middleware(opts ...ratehttp.Option) gin.HandlerFunc {
 	})
 }
 
-// Limit is [ratehttp.Limit.Wrap] for gin. Its Refund gets the status of the answer,
+// Limit is [ratehttp.RequestLimit.Wrap] for gin. Its Refund gets the status of the answer,
 // also of one that has no body.
-func Limit(l ratehttp.Limit) gin.HandlerFunc {
+func Limit(l ratehttp.RequestLimit) gin.HandlerFunc {
 	return through(l.Wrap, func(*gin.Context, *writer) {})
 }
 
@@ -62,6 +62,9 @@ func through(middleware func(http.Handler) http.Handler, done func(*gin.Context,
 		defer func() { c.Writer = outer }()
 		middleware(http.HandlerFunc(func(inner http.ResponseWriter, r *http.Request) {
 			passed = true
+			if route := c.FullPath(); route != "" {
+				r.Pattern = r.Method + " " + route
+			}
 			w := &writer{ResponseWriter: outer, inner: inner, status: outer.Status()}
 			c.Writer, c.Request = w, r
 			c.Next()

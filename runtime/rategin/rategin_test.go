@@ -26,34 +26,40 @@ func TestOnTheWire(t *testing.T) {
 		"rategin.Deny and c.JSON": func(c *gin.Context, err error) { rategin.Deny(c, err); c.JSON(500, gin.H{"error": "x"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			wire.Check(t, serve(t, wire.NewService(t), fail))
 			service := wire.NewService(t)
-			engine := gin.New()
-			engine.Use(gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, rategin.Middleware())
-			show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
-				return func(c *gin.Context) {
-					order, err := service.Show(c.Request.Context(), c.Param("id"))
-					if err != nil {
-						fail(c, err)
-						return
-					}
-					c.String(200, order)
-				}
-			}
-			engine.GET("/orders/:id", show(fail))
-			engine.GET("/hidden/:id", show(func(c *gin.Context, err error) { c.JSON(500, gin.H{"error": "internal"}) }))
-			engine.GET("/down", func(c *gin.Context) { fail(c, service.Down(c.Request.Context())) })
-			engine.GET("/client", func(c *gin.Context) { c.String(200, ratehttp.ClientIP(c.Request.Context())) })
-			engine.GET("/missing", func(c *gin.Context) { _ = c.AbortWithError(404, errors.New("no such order")) })
-			engine.POST("/login", rategin.Limit(service.Login()), func(c *gin.Context) {
-				if c.Query("password") != "right" {
-					c.AbortWithStatus(401)
-				}
-			})
-			server := httptest.NewServer(engine)
-			t.Cleanup(server.Close)
-			wire.Check(t, server.URL)
+			service.CheckHidden(t, serve(t, service, fail, ratehttp.WithForcedRefusals()), "GET /hidden/:id")
 		})
 	}
+}
+
+// serve serves what package wire asks for, and fails by a function.
+func serve(t *testing.T, service *wire.Service, fail func(*gin.Context, error), opts ...ratehttp.Option) (url string) {
+	engine := gin.New()
+	engine.Use(gin.CustomRecovery(func(*gin.Context, any) { t.Error("a panic") }), cors, rategin.Middleware(opts...))
+	show := func(fail func(*gin.Context, error)) gin.HandlerFunc {
+		return func(c *gin.Context) {
+			order, err := service.Show(c.Request.Context(), c.Param("id"))
+			if err != nil {
+				fail(c, err)
+				return
+			}
+			c.String(200, order)
+		}
+	}
+	engine.GET("/orders/:id", show(fail))
+	engine.GET("/hidden/:id", show(func(c *gin.Context, err error) { c.JSON(500, gin.H{"error": "internal"}) }))
+	engine.GET("/down", func(c *gin.Context) { fail(c, service.Down(c.Request.Context())) })
+	engine.GET("/client", func(c *gin.Context) { c.String(200, ratehttp.ClientIP(c.Request.Context())) })
+	engine.GET("/missing", func(c *gin.Context) { _ = c.AbortWithError(404, errors.New("no such order")) })
+	engine.POST("/login", rategin.Limit(service.Login()), func(c *gin.Context) {
+		if c.Query("password") != "right" {
+			c.AbortWithStatus(401)
+		}
+	})
+	server := httptest.NewServer(engine)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // cors is what middleware for CORS does.
@@ -132,5 +138,5 @@ func TestUnfit(t *testing.T) {
 			t.Error("no panic")
 		}
 	}()
-	rategin.Limit(ratehttp.Limit{Rule: &runtime.Rule{Name: "x"}})
+	rategin.Limit(ratehttp.RequestLimit{Rule: &runtime.Rule{Name: "x"}})
 }

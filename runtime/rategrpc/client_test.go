@@ -30,7 +30,7 @@ func outgoing(t *testing.T, pattern string, max int64) ([]grpc.DialOption, *atom
 		Hold: func(_ context.Context, ev runtime.HoldEvent) { held.Store(int64(ev.For)) },
 	})), []rateclient.Peer{{
 		Pattern: pattern,
-		Limits:  []rateclient.Limit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
+		Limits:  []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "peer", Window: time.Hour, Max: max}, Key: rateclient.Credential}},
 	}}, rateclient.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)

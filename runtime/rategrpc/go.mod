@@ -3,7 +3,7 @@ module github.com/rategen/rategen/runtime/rategrpc
 go 1.26.0
 
 require (
-	github.com/google/go-cmp v0.7.0
+	github.com/google/go-cmp v0.6.0
 	github.com/rategen/rategen v0.0.0
 	github.com/rategen/rategen/runtime/raterpc v0.0.0
 	go.uber.org/goleak v1.3.0
@@ -18,7 +18,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/net v0.18.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/text v0.14.0 // indirect
 )
 

@@ -91,6 +91,23 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
+// An option has a handler's error that hides what was not decided be UNAVAILABLE. It is
+// no denial, so nothing is reported as hidden.
+func TestHiddenOutage(t *testing.T) {
+	l := limiter(t, runtime.WithObserver(&runtime.Observer{Hidden: func(context.Context, runtime.HiddenEvent) { t.Error("reported") }}))
+	closed := &runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}
+	hide := func(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		_, err := l.Take(ctx, closed.Limit(runtime.NewKey().AddInvalid("no id")))
+		return nil, status.Errorf(codes.Internal, "secret: %v", err)
+	}
+	for want, opts := range map[codes.Code][]raterpc.Option{codes.Internal: nil, codes.Unavailable: {raterpc.WithForcedRefusals()}} {
+		got := call(t, dial(t, &service{unary: hide}, options(opts...)))
+		if got.status.Code() != want || strings.Contains(got.status.Message(), "secret") != (want == codes.Internal) {
+			t.Errorf("want %v: %v", want, got.status)
+		}
+	}
+}
+
 // What fails without a refusal has the fields of the limits that it has met.
 func TestFieldsOfOtherErrors(t *testing.T) {
 	l := limiter(t)
@@ -115,7 +132,7 @@ func TestClientIP(t *testing.T) {
 		seen = ratehttp.ClientIP(ctx)
 		return &pb.SimpleResponse{}, nil
 	}}
-	perClient := raterpc.WithLimits(limiter(t), raterpc.Limit{
+	perClient := raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
 		Method: "*", Rule: rule(1, time.Hour),
 		Key: func(ctx context.Context, _ any) *runtime.Key {
 			return runtime.NewKey().AddString(ratehttp.ClientIP(ctx))

@@ -112,7 +112,7 @@ func (c coded) Unwrap() error            { return c.error }
 // An application that replaces the errors of refusals does not hide them.
 func TestReplacedError(t *testing.T) {
 	l := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithDenied(func(context.Context, error) error { return errors.New("shop: busy") }))
+		runtime.WithRefusalError(func(context.Context, error) error { return errors.New("shop: busy") }))
 	defer func() { _ = l.Close() }()
 	client := dial(t, &service{unary: limitedBy(l, rule(1, time.Hour))}, options())
 	call(t, client)
@@ -134,7 +134,7 @@ func TestLimits(t *testing.T) {
 			calls++
 			return &pb.SimpleResponse{}, nil
 		}},
-		options(raterpc.WithLimits(limiter(t), raterpc.Limit{
+		options(raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
 			Method: pb.TestService_UnaryCall_FullMethodName,
 			Rule:   &runtime.Rule{Name: "per-tenant", Window: time.Hour, Max: 10, Fail: runtime.FailClosed},
 			Key:    tenant,
@@ -246,7 +246,7 @@ func TestLimitInFlight(t *testing.T) {
 	rule := &runtime.Rule{Name: "flight", Window: time.Hour, Max: 1, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
 	client := dial(t,
 		&service{unary: func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return &pb.SimpleResponse{}, nil }},
-		options(raterpc.WithLimits(limiter(t), raterpc.Limit{Method: "*", Rule: rule})))
+		options(raterpc.WithLimits(limiter(t), raterpc.MethodLimit{Method: "*", Rule: rule})))
 	for i := range 3 {
 		if _, err := client.UnaryCall(t.Context(), &pb.SimpleRequest{}); err != nil {
 			t.Fatalf("call %d: %v", i, err)

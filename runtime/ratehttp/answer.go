@@ -117,7 +117,11 @@ func newProblem(a Answer) problem {
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
 	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != runtime.SourceProcess {
-		m := ratefield.Member{Name: standard.policies.Lookup(limited.Rule).Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
+		policy := standard.policies.Lookup(limited.Rule)
+		if policy.Audience != ratefield.Public {
+			return
+		}
+		m := ratefield.Member{Name: policy.Name, Known: true, Left: limited.Remaining, Effective: a.RetryAfter}
 		add(h, limitField, []string{string(ratefield.AppendLimits(nil, []ratefield.Member{m}))})
 	}
 }

@@ -21,7 +21,7 @@ import (
 // A client gets the form that it accepts.
 func TestAccept(t *testing.T) {
 	const document, text = "application/problem+json", "text/plain; charset=utf-8"
-	h := ratehttp.Limit{Limiter: newLimiter(), Rule: nobody}.Wrap(http.NotFoundHandler())
+	h := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: nobody}.Wrap(http.NotFoundHandler())
 	for value, want := range map[string]string{
 		"":                             document,
 		"*/*":                          document,
@@ -49,7 +49,7 @@ func TestAccept(t *testing.T) {
 		}
 	}
 	rule := &runtime.Rule{Name: "x", Window: time.Minute, Message: "tea \xff\n"}
-	resp := answerOf(ratehttp.Limit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler()), accept("text/plain"))
+	resp := answerOf(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler()), accept("text/plain"))
 	if body := bodyOf(t, resp); body != "tea \uFFFD\n\n" {
 		t.Errorf("%q", body)
 	}
@@ -169,7 +169,7 @@ func compressed(next http.Handler) http.Handler {
 // handler has prepared for its own answer is not that of the refusal.
 func TestRefusalIsCompressed(t *testing.T) {
 	middleware := ratehttp.Middleware()
-	limit := ratehttp.Limit{Limiter: runtime.New(runtime.NewMemoryStore()), Rule: nobody}.Wrap(http.NotFoundHandler())
+	limit := ratehttp.RequestLimit{Limiter: runtime.New(runtime.NewMemoryStore()), Rule: nobody}.Wrap(http.NotFoundHandler())
 	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ratehttp.Deny(w, r, &runtime.LimitedError{Rule: "x", RetryAfter: time.Second})
 	})

@@ -40,7 +40,7 @@ var findings = [numChecks]finding{
 		"return what tells callers apart, such as ratehttp.ClientIP(r.Context()), where a caller has no name"},
 	limitedTwice: {"limited_twice",
 		"a request has passed the same limit twice, and was charged twice",
-		"put each ratehttp.Limit into the chain once"},
+		"put each ratehttp.RequestLimit into the chain once"},
 	middlewareTwice: {"middleware_twice",
 		"a request has passed ratehttp.Middleware twice: the inner one and its options have no effect",
 		"put ratehttp.Middleware around the server's handler once"},
@@ -52,7 +52,7 @@ var findings = [numChecks]finding{
 		"return an empty string for requests without one"},
 	corsInside: {"cors_inside",
 		"a request of another origin was refused without Access-Control-Allow-Origin: its script sees a network error, and neither the status nor Retry-After",
-		"put the CORS middleware around ratehttp.Limit and all handlers that are limited"},
+		"put the CORS middleware around ratehttp.RequestLimit and all handlers that are limited"},
 }
 
 // checks reports each check once, and never what a client has sent.

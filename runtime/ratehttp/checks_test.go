@@ -29,7 +29,7 @@ func TestChecks(t *testing.T) {
 	const mark = "hxqzj"
 	client := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ratehttp.ClientIP(r.Context()) })
 	twice := &runtime.Rule{Name: "x", Window: time.Minute, Max: 100}
-	limit := ratehttp.Limit{Limiter: newLimiter(), Rule: twice, Key: func(*http.Request) string { return "all" }}
+	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: twice, Key: func(*http.Request) string { return "all" }}
 	empty := limit
 	empty.Key = func(r *http.Request) string { return "" }
 	forwarded := func(name string) func(*http.Request) {
@@ -51,8 +51,8 @@ func TestChecks(t *testing.T) {
 		{"", client, []ratehttp.Option{ratehttp.WithTrustedUnixSocket()}, from("@", "")},
 		{"empty_key", empty.Wrap(client), nil, from("203.0.113.7:1", "")},
 		{"limited_twice", limit.Wrap(limit.Wrap(client)), nil, from("203.0.113.7:1", "")},
-		{"", limit.Wrap(ratehttp.Limit{Limiter: newLimiter(), Rule: hourly}.Wrap(client)), nil, from("203.0.113.7:1", "")},
-		{"", limit.Wrap(ratehttp.Limit{Limiter: newLimiter(), Rule: twice}.Wrap(client)), nil, from("203.0.113.7:1", "")}, // another key
+		{"", limit.Wrap(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: hourly}.Wrap(client)), nil, from("203.0.113.7:1", "")},
+		{"", limit.Wrap(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: twice}.Wrap(client)), nil, from("203.0.113.7:1", "")}, // another key
 		{"partition_key_panic", limit.Wrap(client), []ratehttp.Option{
 			ratehttp.WithPartitionKey([]byte("s"), func(*http.Request, string) string { panic(mark) })}, from("203.0.113.7:1", "")},
 		{"same_policy_name", taking(newLimiter(), (&runtime.Rule{Name: "a.S.Get", Window: time.Hour, Max: 100}).Limit(nil),

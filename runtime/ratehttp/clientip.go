@@ -16,7 +16,7 @@ type clientKey struct{}
 
 // ClientIP returns the client of a call as a part of a key: its IPv4 address, or the
 // network that its IPv6 address is in, which has 56 bits unless [WithIPv6Prefix] says
-// otherwise. ctx is the context of a request that has passed [Middleware] or a [Limit],
+// otherwise. ctx is the context of a request that has passed [Middleware] or a [RequestLimit],
 // or of a call of gRPC or Connect that has passed the interceptors of this library; in a
 // directive it is written key=ratehttp.ClientIP(#ctx).
 //
@@ -86,7 +86,7 @@ func (c *Clients) Begin(ctx context.Context, peer Peer) (context.Context, error)
 	return ctx, nil
 }
 
-// Claim ends what [Middleware] and [Limit] tell about the limits of a request: an
+// Claim ends what [Middleware] and [RequestLimit] tell about the limits of a request: an
 // interceptor that tells about those to come calls it, so that each is told once.
 func Claim(ctx context.Context) {
 	if e := exchangeOf(ctx); e != nil {

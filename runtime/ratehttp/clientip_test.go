@@ -212,9 +212,9 @@ func TestBadOptionsPanic(t *testing.T) {
 		"a unit":            func() { ratehttp.WithPolicy("x", ratefield.Policy{Unit: "apples"}) },
 		"a rate":            func() { ratehttp.WithMaxRate(0) },
 		"no handler":        func() { ratehttp.Middleware()(nil) },
-		"no limiter":        func() { ratehttp.Limit{Rule: nobody}.Wrap(http.NotFoundHandler()) },
-		"no rule":           func() { ratehttp.Limit{Limiter: newLimiter()}.Wrap(http.NotFoundHandler()) },
-		"nothing to limit":  func() { ratehttp.Limit{Limiter: newLimiter(), Rule: nobody}.Wrap(nil) },
+		"no limiter":        func() { ratehttp.RequestLimit{Rule: nobody}.Wrap(http.NotFoundHandler()) },
+		"no rule":           func() { ratehttp.RequestLimit{Limiter: newLimiter()}.Wrap(http.NotFoundHandler()) },
+		"nothing to limit":  func() { ratehttp.RequestLimit{Limiter: newLimiter(), Rule: nobody}.Wrap(nil) },
 	} {
 		func() {
 			defer func() {

@@ -32,7 +32,7 @@ func curl(t *testing.T, args ...string) []byte {
 // What curl receives is an answer by the standards.
 func TestCurl(t *testing.T) {
 	rule := &runtime.Rule{Name: "shop.Orders.List", Window: time.Hour, Max: 1}
-	server := httptest.NewServer(ratehttp.Middleware()(ratehttp.Limit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler())))
+	server := httptest.NewServer(ratehttp.Middleware()(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: rule}.Wrap(http.NotFoundHandler())))
 	defer server.Close()
 	for i, want := range []int{404, 429, 429} {
 		args := []string{"--include", server.URL, "--header", "X-Forwarded-For: 198.51.100.1"}
@@ -59,7 +59,7 @@ func TestCurl(t *testing.T) {
 // curl waits as long as it is told to, and then gets its answer.
 func TestCurlRetries(t *testing.T) {
 	rule := &runtime.Rule{Name: "x", Window: 2 * time.Second, Max: 1}
-	server := httptest.NewServer(ratehttp.Limit{Limiter: newLimiter(), Rule: rule}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	server := httptest.NewServer(ratehttp.RequestLimit{Limiter: newLimiter(), Rule: rule}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer server.Close()
 	curl(t, server.URL)
 	start := time.Now()

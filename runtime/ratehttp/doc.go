@@ -6,7 +6,7 @@
 //     the client's address, see [ClientIP].
 //   - [Error] answers a request whose call was refused. [Deny] does the same in
 //     generated code.
-//   - A [Limit] limits a handler by itself.
+//   - A [RequestLimit] limits a handler by itself.
 //
 // Nothing here is needed for a limit to hold. A middleware that is missing, or that
 // finds a header it cannot read, makes an answer poorer and admits nobody.

@@ -26,7 +26,7 @@ type exchange struct {
 	returned bool // the handler has, without a panic
 
 	mu      sync.Mutex
-	charged []charged // by a [Limit]
+	charged []charged // by a [RequestLimit]
 	one     [1]charged
 }
 
@@ -75,38 +75,38 @@ func (c *config) begin(w http.ResponseWriter, r *http.Request) (*exchange, http.
 func (e *exchange) end() {
 	e.record.End()
 	status := e.writer.status // 0: nothing was written
-	if denial, hidden := e.hides(status); hidden {
-		denial.Hidden(e, e.request.Pattern)
+	if refusal, hidden := e.hides(status); hidden {
+		refusal.Hidden(e, e.request.Pattern)
 		if e.config.force && e.returned && !e.writer.started {
-			e.overrule(denial)
+			e.overrule(refusal)
 		}
 	}
 	e.writer.start(http.StatusOK)
 }
 
-// hides reports whether an answer with a status hides a denial of the request, and
+// hides reports whether an answer with a status hides a refusal of the request, and
 // which. Status 0 is an answer that the handler has not written. A success may be what
 // a handler has in place of what was refused, and a client that gets 503 comes back. The
 // status of a procedure call says nothing.
-func (e *exchange) hides(status int) (denial runtime.Refusal, hidden bool) {
+func (e *exchange) hides(status int) (refusal runtime.Refusal, hidden bool) {
 	switch {
 	case e.answered, status > 0 && status < 400, status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		return denial, false
+		return refusal, false
 	}
-	if denial, hidden = e.record.Denial(e.config.policies); hidden && protocolOf(e.request) != nil {
-		return denial, false
+	if refusal, hidden = e.record.Refusal(e.config.policies); hidden && protocolOf(e.request) != nil {
+		return refusal, false
 	}
-	return denial, hidden
+	return refusal, hidden
 }
 
-// overrule answers the request with a denial.
-func (e *exchange) overrule(denial runtime.Refusal) {
-	respond(&e.writer, e.request, e, answerTo(e, e.request, denial.Err))
+// overrule answers the request with a refusal.
+func (e *exchange) overrule(refusal runtime.Refusal) {
+	respond(&e.writer, e.request, e, answerTo(e, e.request, refusal.Err))
 }
 
 // violated returns the public names of the policies that have refused the request.
 func (e *exchange) violated() (names []string) {
-	var room [inlineMembers]ratefield.Limit
+	var room [inlineMembers]ratefield.State
 	for _, l := range e.record.Limits(room[:0]) {
 		if p := e.config.policies.Lookup(l.Rule); l.Denied && p.Audience == ratefield.Public {
 			names = append(names, p.Name)
@@ -115,13 +115,13 @@ func (e *exchange) violated() (names []string) {
 	return names
 }
 
-// A charged is what a [Limit] has charged.
+// A charged is what a [RequestLimit] has charged.
 type charged struct {
 	rule *runtime.Rule
 	key  string
 }
 
-// charge records that a [Limit] charges a key of its rule, and reports whether one
+// charge records that a [RequestLimit] charges a key of its rule, and reports whether one
 // has before.
 func (e *exchange) charge(rule *runtime.Rule, key string) (again bool) {
 	e.mu.Lock()

@@ -26,7 +26,7 @@ func (e *exchange) writeFields(h http.Header, status int) {
 	if e.config.cors {
 		e.config.expose(h, e.request)
 	}
-	var limitRoom [inlineMembers]ratefield.Limit
+	var limitRoom [inlineMembers]ratefield.State
 	limits := e.record.Limits(limitRoom[:0])
 	if len(limits) == 0 {
 		return
@@ -71,7 +71,7 @@ func add(h http.Header, name string, value []string) {
 // members appends what the fields say about each limit of the request. If one of
 // them has refused it, RateLimit is about those alone: the others are of no concern
 // before Retry-After is over.
-func (e *exchange) members(limits []ratefield.Limit, to []ratefield.Member) []ratefield.Member {
+func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ratefield.Member {
 	refused := false
 	for i := range limits {
 		refused = refused || limits[i].Denied && e.config.policies.Lookup(limits[i].Rule).Audience == ratefield.Public
@@ -112,8 +112,8 @@ func (e *exchange) partitionKey(rule string) (key string) {
 }
 
 // writeLegacy writes the older fields, about the limit that is closest to its end.
-func (c *config) writeLegacy(h http.Header, limits []ratefield.Limit) {
-	var closest *ratefield.Limit
+func (c *config) writeLegacy(h http.Header, limits []ratefield.State) {
+	var closest *ratefield.State
 	for i := range limits {
 		l := &limits[i]
 		if !l.Counted || c.policies.Lookup(l.Rule).Audience != ratefield.Public {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rateclient"
 	"github.com/rategen/rategen/runtime/ratefield"
 	"github.com/rategen/rategen/runtime/ratehttp"
 )
@@ -142,22 +143,60 @@ func TestHiddenRefusals(t *testing.T) {
 	}
 }
 
-// A failure of the store, a limit on calls that go out, and an error without a refusal are
-// no hidden refusals.
-func TestNotHidden(t *testing.T) {
+// A limit on calls that go out, an error without a refusal, and an invalid limit hide
+// nothing. A failure of the store, or a key that is none, is told where it is forced, and
+// is not reported as hidden: it is in the log already.
+func TestNotReported(t *testing.T) {
 	hidden := func(context.Context, runtime.HiddenEvent) { t.Error("reported") }
 	observer := runtime.WithObserver(&runtime.Observer{Hidden: hidden})
-	closed := &runtime.Rule{Name: "x", Window: time.Hour, Max: 0, Fail: runtime.FailClosed}
-	for _, limiter := range []*runtime.Limiter{
-		newLimiter(observer), runtime.New(failing{}, runtime.WithLogger(silent), observer),
+	outgoing := ratehttp.WithPolicy("outgoing", ratefield.Policy{Audience: ratefield.Outgoing})
+	for _, c := range []struct {
+		name    string
+		limiter *runtime.Limiter
+		limit   runtime.Limit
+		forced  int
+	}{
+		{"outgoing", newLimiter(observer), (&runtime.Rule{Name: "outgoing", Window: time.Hour, Max: 0}).Limit(nil), 500},
+		{"admitted", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
+		{"negative cost", newLimiter(observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil).WithCost(-1), 500},
+		{"unavailable", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil), 503},
+		{"open", runtime.New(failing{}, runtime.WithLogger(silent), observer), (&runtime.Rule{Name: "x", Window: time.Hour, Max: 9}).Limit(nil), 500},
 	} {
-		h := ratehttp.Middleware(ratehttp.WithForcedRefusals(), ratehttp.WithPolicy("x", ratefield.Policy{Audience: ratefield.Outgoing}))(
-			http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				limiter.Take(r.Context(), closed.Limit(nil))
+		for _, force := range []bool{false, true} {
+			opts, want := []ratehttp.Option{outgoing}, 500
+			if force {
+				opts, want = append(opts, ratehttp.WithForcedRefusals()), c.forced
+			}
+			resp := answerOf(ratehttp.Middleware(opts...)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = c.limiter.Take(r.Context(), c.limit)
 				http.Error(w, "internal error", 500)
-			}))
-		if resp := answerOf(h); resp.StatusCode != 500 {
-			t.Errorf("status %d", resp.StatusCode)
+			})))
+			if resp.StatusCode != want {
+				t.Errorf("%s, forced %t: status %d, want %d", c.name, force, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
+// Of a request that was denied and, by another limit, not decided, the client is told of
+// the denial, which says when to come back.
+func TestDenialBeforeOutage(t *testing.T) {
+	full := (&runtime.Rule{Name: "full", Window: time.Hour, Max: 0}).Limit(nil)
+	closed := (&runtime.Rule{Name: "closed", Window: time.Hour, Max: 9, Fail: runtime.FailClosed}).Limit(nil)
+	denying, broken := newLimiter(), runtime.New(failing{}, runtime.WithLogger(silent))
+	for _, first := range []bool{false, true} {
+		resp := answerOf(ratehttp.Middleware(ratehttp.WithForcedRefusals())(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if first {
+				_, _ = denying.Take(r.Context(), full)
+			}
+			_, _ = broken.Take(r.Context(), closed)
+			if !first {
+				_, _ = denying.Take(r.Context(), full)
+			}
+			http.Error(w, "internal error", 500)
+		})))
+		if resp.StatusCode != 429 {
+			t.Errorf("denied first %t: status %d", first, resp.StatusCode)
 		}
 	}
 }
@@ -185,6 +224,51 @@ func TestAudience(t *testing.T) {
 			t.Errorf("%v: %d %v %v", audience, resp.StatusCode, resp.Header, doc)
 		}
 	}
+}
+
+// The limits of a client that calls a peer are outgoing without a word, whatever holds for
+// all other limits, and with the middleware or without; a policy for one's name counts.
+func TestClientOfAPeer(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts   []ratehttp.Option
+		bare   bool
+		want   int
+		fields bool
+	}{
+		"middleware":        {want: 503},
+		"no middleware":     {bare: true, want: 503},
+		"all others hidden": {opts: []ratehttp.Option{ratehttp.WithPolicy("*", ratefield.Policy{Audience: ratefield.Internal})}, want: 503},
+		"named":             {opts: []ratehttp.Option{ratehttp.WithPolicy("bank.api", ratefield.Policy{})}, want: 429, fields: true},
+	} {
+		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "bank.api", Window: time.Minute, Max: 1}}}}},
+			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out, _ := http.NewRequestWithContext(r.Context(), "GET", "http://bank.example/", nil)
+			if _, err := transport.RoundTrip(out); err != nil && !ratehttp.Error(w, r, err) {
+				t.Error(err)
+			}
+		})
+		if !c.bare {
+			h = ratehttp.Middleware(c.opts...)(h)
+		}
+		for _, want := range []int{200, c.want} {
+			resp := answerOf(h)
+			text := fmt.Sprint(resp.Header, bodyOf(t, resp))
+			if resp.StatusCode != want || strings.Contains(text, "bank") != c.fields || want != 200 && resp.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %d %s", name, resp.StatusCode, text)
+			}
+		}
+	}
+}
+
+// A peer answers with a status.
+type peer func(*http.Request) int
+
+func (p peer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: p(r), Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
 // The cap of the process is nobody's quota, with the middleware and without.
@@ -218,7 +302,7 @@ func TestRetryAfterInFlight(t *testing.T) {
 					return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(d) })
 				}
 				m := ratehttp.Middleware()
-				limit := ratehttp.Limit{Limiter: limiter, Rule: rule, Key: func(*http.Request) string { return "all" }}
+				limit := ratehttp.RequestLimit{Limiter: limiter, Rule: rule, Key: func(*http.Request) string { return "all" }}
 				wrap := func(h http.Handler) http.Handler { return m(limit.Wrap(h)) }
 				if c.held > 0 {
 					answerOf(wrap(busy(c.held)))
@@ -315,7 +399,7 @@ func TestCORS(t *testing.T) {
 	for _, place := range []string{"outside", "between", "inside", "none"} {
 		var log bytes.Buffer
 		m := ratehttp.Middleware(ratehttp.WithCORS(), ratehttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		limit := ratehttp.Limit{Limiter: newLimiter(), Rule: rule, Key: func(*http.Request) string { return "all" }}.Wrap
+		limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: rule, Key: func(*http.Request) string { return "all" }}.Wrap
 		ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 		h := map[string]http.Handler{
 			"outside": cors(m(limit(ok))), "between": m(cors(limit(ok))), "inside": m(limit(cors(ok))), "none": m(limit(ok)),

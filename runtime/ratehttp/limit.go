@@ -6,14 +6,14 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A Limit limits a handler that has no directive. Its method [Limit.Wrap] is a
+// A RequestLimit limits a handler that has no directive. Its method [RequestLimit.Wrap] is a
 // middleware for every router that speaks net/http:
 //
-//	mux.Handle("POST /login", ratehttp.Limit{Limiter: limiter, Rule: logins}.Wrap(login))
+//	mux.Handle("POST /login", ratehttp.RequestLimit{Limiter: limiter, Rule: logins}.Wrap(login))
 //
 // A refused request is answered as [Deny] does, and does not reach the handler. A
-// Limit works below a [Middleware], with its options, and by itself.
-type Limit struct {
+// RequestLimit works below a [Middleware], with its options, and by itself.
+type RequestLimit struct {
 	// Limiter decides. It must not be nil.
 	Limiter *runtime.Limiter
 	// Rule is the limit, whose Name gives the policy its public name. It must not
@@ -39,14 +39,14 @@ type Limit struct {
 
 // Wrap returns next behind the limit. It panics if the limit has no limiter or no
 // rule, or if next is nil: the handler would have no limit.
-func (l Limit) Wrap(next http.Handler) http.Handler {
+func (l RequestLimit) Wrap(next http.Handler) http.Handler {
 	switch {
 	case l.Limiter == nil:
-		panic("ratehttp: the Limiter of a Limit is nil")
+		panic("ratehttp: the Limiter of a RequestLimit is nil")
 	case l.Rule == nil:
-		panic("ratehttp: the Rule of a Limit is nil")
+		panic("ratehttp: the Rule of a RequestLimit is nil")
 	case next == nil:
-		panic("ratehttp: the handler below a Limit is nil")
+		panic("ratehttp: the handler below a RequestLimit is nil")
 	}
 	if l.Key == nil {
 		l.Key = func(r *http.Request) string { return ClientIP(r.Context()) }
@@ -55,7 +55,7 @@ func (l Limit) Wrap(next http.Handler) http.Handler {
 }
 
 type limited struct {
-	Limit
+	RequestLimit
 	next http.Handler
 }
 
@@ -79,11 +79,11 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Deny(w, r, err)
 		return
 	}
-	if l.Refund == nil && l.Rule.Algorithm != runtime.Concurrency {
+	if l.Refund == nil && l.Rule.Algorithm != runtime.Concurrency && l.Rule.Reserve == 0 {
 		l.next.ServeHTTP(w, r)
 		return
 	}
-	l.serveAndSettle(w, r, decision, limit)
+	l.serveAndSettle(w, r, decision)
 }
 
 // limit returns the limit of a request.
@@ -103,8 +103,8 @@ func (l *limited) limit(e *exchange, r *http.Request) runtime.Limit {
 }
 
 // serveAndSettle serves a request, and gives its charge back if its status says so.
-// A permit always comes back.
-func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runtime.Decision, limit runtime.Limit) {
+// A permit always comes back, and a reservation is settled.
+func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runtime.Decision) {
 	seen := writerOf(w)
 	if seen == nil { // a middleware between has a writer of its own
 		seen = &writer{inner: w, encodes: isEncoder(w)}
@@ -112,9 +112,10 @@ func (l *limited) serveAndSettle(w http.ResponseWriter, r *http.Request, d runti
 	}
 	status := http.StatusInternalServerError
 	defer func() {
-		defer func() { l.Limiter.SettleLater(r.Context(), d, limit) }()
+		cost := int64(-1) // it stays
+		defer func() { l.Limiter.SettleLater(r.Context(), d, cost) }()
 		if l.Refund != nil && l.Refund(status) {
-			limit = limit.WithSettled(0)
+			cost = 0
 		}
 	}()
 	l.next.ServeHTTP(w, r)

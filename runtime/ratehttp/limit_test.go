@@ -58,7 +58,7 @@ func checkStatuses(t *testing.T, got []int, want ...int) {
 // does not reach the handler.
 func TestLimit(t *testing.T) {
 	calls := 0
-	h := ratehttp.Limit{Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 2}}.Wrap(
+	h := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 2}}.Wrap(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
 	one, other := from("203.0.113.7:1", ""), from("203.0.113.8:1", "")
 	checkStatuses(t, statuses(h, one, one, one, other, one), 200, 200, 429, 200, 429)
@@ -72,7 +72,7 @@ func TestLimit(t *testing.T) {
 }
 
 func TestLimitKeyCostSkip(t *testing.T) {
-	h := ratehttp.Middleware(ratehttp.WithLogger(silent))(ratehttp.Limit{
+	h := ratehttp.Middleware(ratehttp.WithLogger(silent))(ratehttp.RequestLimit{
 		Limiter: newLimiter(),
 		Rule:    &runtime.Rule{Name: "x", Window: time.Minute, Max: 10},
 		Key:     func(r *http.Request) string { return r.URL.Query().Get("user") },
@@ -93,16 +93,16 @@ func TestLimitKeyCostSkip(t *testing.T) {
 // A refund by status gives the charge back, whatever writer is between the limit and
 // the server, and also when the handler panics.
 func TestLimitRefund(t *testing.T) {
-	limits := map[string]func(ratehttp.Limit, http.Handler) http.Handler{
-		"alone":      func(l ratehttp.Limit, h http.Handler) http.Handler { return l.Wrap(h) },
-		"middleware": func(l ratehttp.Limit, h http.Handler) http.Handler { return ratehttp.Middleware()(l.Wrap(h)) },
-		"buffer": func(l ratehttp.Limit, h http.Handler) http.Handler {
+	limits := map[string]func(ratehttp.RequestLimit, http.Handler) http.Handler{
+		"alone":      func(l ratehttp.RequestLimit, h http.Handler) http.Handler { return l.Wrap(h) },
+		"middleware": func(l ratehttp.RequestLimit, h http.Handler) http.Handler { return ratehttp.Middleware()(l.Wrap(h)) },
+		"buffer": func(l ratehttp.RequestLimit, h http.Handler) http.Handler {
 			return http.TimeoutHandler(l.Wrap(h), time.Hour, "")
 		},
-		"buffer below": func(l ratehttp.Limit, h http.Handler) http.Handler {
+		"buffer below": func(l ratehttp.RequestLimit, h http.Handler) http.Handler {
 			return l.Wrap(http.TimeoutHandler(h, time.Hour, ""))
 		},
-		"buffer, both": func(l ratehttp.Limit, h http.Handler) http.Handler {
+		"buffer, both": func(l ratehttp.RequestLimit, h http.Handler) http.Handler {
 			return ratehttp.Middleware()(http.TimeoutHandler(l.Wrap(h), time.Hour, ""))
 		},
 	}
@@ -110,7 +110,7 @@ func TestLimitRefund(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// Only failed log-ins count.
-				h := wrap(ratehttp.Limit{
+				h := wrap(ratehttp.RequestLimit{
 					Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 2},
 					Refund: func(status int) bool { return status != 401 && status != 500 },
 				}, status)
@@ -124,8 +124,8 @@ func TestLimitRefund(t *testing.T) {
 
 // A limiter that is switched off, or cannot decide and fails open, lets requests pass.
 func TestLimitOff(t *testing.T) {
-	off := ratehttp.Limit{Limiter: newLimiter(runtime.WithEnabled(func() bool { return false })), Rule: nobody}.Wrap(status)
-	open := ratehttp.Limit{Limiter: runtime.New(failing{}, runtime.WithLogger(silent)), Rule: hourly}.Wrap(status)
+	off := ratehttp.RequestLimit{Limiter: newLimiter(runtime.WithEnabled(func() bool { return false })), Rule: nobody}.Wrap(status)
+	open := ratehttp.RequestLimit{Limiter: runtime.New(failing{}, runtime.WithLogger(silent)), Rule: hourly}.Wrap(status)
 	for _, h := range []http.Handler{off, open} {
 		resp := answerOf(h)
 		if resp.StatusCode != 200 || len(parse(t, resp.Header, "RateLimit")) != 0 {
@@ -138,7 +138,7 @@ func TestLimitOff(t *testing.T) {
 func TestLimitInFlight(t *testing.T) {
 	var h http.Handler
 	inner := 0
-	limit := ratehttp.Limit{Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}}
+	limit := ratehttp.RequestLimit{Limiter: newLimiter(), Rule: &runtime.Rule{Name: "x", Window: time.Minute, Max: 1, Algorithm: runtime.Concurrency}}
 	h = limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inner = answerOf(h, from(r.RemoteAddr, "")).StatusCode
 		status(w, r)

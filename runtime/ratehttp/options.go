@@ -194,10 +194,11 @@ func WithTrustedUnixSocket() ClientOption { return func(c *clients) { c.unix = t
 // by the address that [ClientIP] finds. The networks may change while the server runs.
 func WithNetworks(n *Networks) ClientOption { return func(c *clients) { c.networks = n } }
 
-// WithForcedRefusals answers a request that a limit has refused with 429 all the same if
-// its handler answers with another error, or with nothing, and nothing was written yet.
-// The handler's own answer is dropped. Without the option the limiter reports such a
-// refusal by a WARN for each route, and by [runtime.Observer.Hidden].
+// WithForcedRefusals answers a request that a limit has refused with 429, and one that no
+// limiter could decide with 503, all the same if its handler answers with another error,
+// or with nothing, and nothing was written yet. The handler's own answer is dropped. With
+// and without the option the limiter reports such a denial by a WARN for each route, and
+// by [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal. Its clients are told to come back, at the worst.
@@ -205,7 +206,7 @@ func WithForcedRefusals() Option { return option(func(c *config) { c.force = tru
 
 // WithCORS is for servers that scripts of other origins call. The fields and
 // Retry-After are exposed to them, by Access-Control-Expose-Headers. A preflight passes
-// each [Limit] without a charge, so the handlers below must not act on OPTIONS. All else
+// each [RequestLimit] without a charge, so the handlers below must not act on OPTIONS. All else
 // is left to CORS middleware, which should stand outside of every Limit: a warning says
 // when a refusal has no Access-Control-Allow-Origin, so that a script sees none.
 func WithCORS() Option { return option(func(c *config) { c.cors = true }) }

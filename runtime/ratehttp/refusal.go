@@ -52,13 +52,13 @@ type Answer struct {
 // Retry-After, Cache-Control: no-store, and a problem document of RFC 9457 with the
 // draft's types or, if the client prefers it, a line of text. Requests in gRPC,
 // gRPC-Web and the Connect protocol get an error of theirs. Error knows the refusal
-// also if [runtime.WithDenied] has given it another form, provided that the request
-// has passed [Middleware] or a [Limit].
+// also if [runtime.WithRefusalError] has given it another form, provided that the request
+// has passed [Middleware] or a [RequestLimit].
 //
 // The error of a context is no refusal. If the header of the answer was sent before,
 // Error writes nothing. What a handler writes after the answer is dropped. A
 // Content-Encoding stays if a middleware has set it, which then encodes the answer; so
-// it does where [Middleware] and [Limit] cannot tell who has.
+// it does where [Middleware] and [RequestLimit] cannot tell who has.
 func Error(w http.ResponseWriter, r *http.Request, err error) bool {
 	r = orEmpty(r)
 	e := exchangeOf(r.Context())
@@ -75,7 +75,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) bool {
 // error to return. It needs no middleware.
 //
 // A context that has ended is answered with 503. Another error is one that
-// [runtime.WithDenied] has made where no middleware can tell of what: it is answered
+// [runtime.WithRefusalError] has made where no middleware can tell of what: it is answered
 // with the status that its method StatusCode() int returns, or 429.
 func Deny(w http.ResponseWriter, r *http.Request, err error) {
 	r = orEmpty(r)

@@ -91,8 +91,8 @@ func TestError(t *testing.T) {
 			"type": "about:blank", "title": "Internal Server Error", "status": 500.,
 			"detail": "The limits of the request are invalid."}},
 	}
-	hide := runtime.WithDenied(func(context.Context, error) error { return errors.New("domain error") })
-	wrap := runtime.WithDenied(func(_ context.Context, err error) error { return fmt.Errorf("domain: %w", err) })
+	hide := runtime.WithRefusalError(func(context.Context, error) error { return errors.New("domain error") })
+	wrap := runtime.WithRefusalError(func(_ context.Context, err error) error { return fmt.Errorf("domain: %w", err) })
 	for _, c := range cases {
 		for _, way := range []string{"alone", "alone, wrapped", "middleware", "middleware, hidden", "middleware, wrapped"} {
 			t.Run(c.name+" "+way, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestError(t *testing.T) {
 // An error that is no refusal is left to the program, also after a refusal that the
 // program has dealt with itself.
 func TestErrorIsNoRefusal(t *testing.T) {
-	limiter := newLimiter(runtime.WithDenied(func(context.Context, error) error { return errors.New("domain error") }))
+	limiter := newLimiter(runtime.WithRefusalError(func(context.Context, error) error { return errors.New("domain error") }))
 	h := ratehttp.Middleware()(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = limiter.Take(r.Context(), nobody.Limit(nil))
 		for _, err := range []error{nil, errors.New("domain error"), context.Canceled, context.DeadlineExceeded, io.EOF} {

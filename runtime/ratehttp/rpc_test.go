@@ -23,7 +23,7 @@ func refused(t *testing.T, unavailable bool, change func(*http.Request)) *http.R
 	if unavailable {
 		limiter = runtime.New(failing{}, runtime.WithLogger(silent), runtime.WithFailurePolicy(runtime.FailClosed))
 	}
-	h := ratehttp.Limit{Limiter: limiter, Rule: minute}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := ratehttp.RequestLimit{Limiter: limiter, Rule: minute}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	answerOf(h)
 	return answerOf(h, change)
 }
@@ -163,7 +163,7 @@ func TestNothingIsEchoed(t *testing.T) {
 	limiter := newLimiter()
 	chain := ratehttp.Middleware(ratehttp.WithLegacyFields(), proxies(ratehttp.XForwardedFor),
 		ratehttp.WithPartitionKey([]byte("secret"), func(r *http.Request, _ string) string { return r.Header.Get("X-Api-Key") }),
-	)(ratehttp.Limit{Limiter: limiter, Rule: minute, Key: func(r *http.Request) string { return "all" }}.Wrap(
+	)(ratehttp.RequestLimit{Limiter: limiter, Rule: minute, Key: func(r *http.Request) string { return "all" }}.Wrap(
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	answerOf(chain)
 	for _, media := range []string{mark, "application/grpc+" + mark, "application/grpc;" + mark, "application/connect+" + mark, "application/json;" + mark} {

@@ -48,9 +48,9 @@ func (w *writer) WriteHeader(status int) {
 		return
 	}
 	if e := w.exchange; e != nil && e.config.force && !w.started {
-		if denial, hidden := e.hides(status); hidden {
-			denial.Hidden(e, e.request.Pattern)
-			e.overrule(denial)
+		if refusal, hidden := e.hides(status); hidden {
+			refusal.Hidden(e, e.request.Pattern)
+			e.overrule(refusal)
 			return
 		}
 	}

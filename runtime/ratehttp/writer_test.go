@@ -129,7 +129,7 @@ func TestReadFromFailsAtOnce(t *testing.T) {
 		"another error": errors.New("broken"),
 	} {
 		var refundStatus int
-		limit := ratehttp.Limit{
+		limit := ratehttp.RequestLimit{
 			Limiter: runtime.New(runtime.NewMemoryStore()), Rule: hourly,
 			Refund: func(status int) bool { refundStatus = status; return false },
 		}

@@ -7,16 +7,18 @@
 // reason is RATE_LIMIT_EXCEEDED, over HTTP as over gRPC. A call that no limiter could
 // decide has the code 503 and the reason RATE_LIMITER_UNAVAILABLE. The time to come back
 // is in Retry-After over HTTP and in a RetryInfo over gRPC. Do not give refusals the
-// form of an error of Kratos in the program, by runtime.WithDenied say: such an error
+// form of an error of Kratos in the program, by runtime.WithRefusalError say: such an error
 // has a status of its own, which takes the place of the RetryInfo.
 package ratekratos
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/go-kratos/kratos/v2/errors"
+	"github.com/go-kratos/kratos/v2/transport"
 	kgrpc "github.com/go-kratos/kratos/v2/transport/grpc"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -41,16 +43,43 @@ func Filter(opts ...ratehttp.Option) khttp.FilterFunc {
 	body := ratehttp.WithAnswer(func(w http.ResponseWriter, r *http.Request, a ratehttp.Answer) {
 		khttp.DefaultErrorEncoder(w, r, errorOf(r, a))
 	})
-	return ratehttp.Middleware(append([]ratehttp.Option{body}, opts...)...)
+	middleware := ratehttp.Middleware(append([]ratehttp.Option{body}, opts...)...)
+	return func(next http.Handler) http.Handler {
+		return middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), outerKey{}, r)))
+		}))
+	}
 }
 
+// outerKey is that of the request as the filter has it, before it has a route.
+type outerKey struct{}
+
 // ErrorEncoder returns an encoder that answers refusals, and leaves other errors to next.
+// The log names the operation of a handler that hides a refusal or, without one, the route.
 func ErrorEncoder(next khttp.EncodeErrorFunc) khttp.EncodeErrorFunc {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
-		if !ratehttp.Error(w, r, err) {
-			next(w, r, err)
+		if ratehttp.Error(w, r, err) {
+			return
 		}
+		if outer, ok := r.Context().Value(outerKey{}).(*http.Request); ok {
+			outer.Pattern = routeOf(r)
+		}
+		next(w, r, err)
 	}
+}
+
+// routeOf returns the operation of a request, "/shop.Orders/Show" say, which generated code
+// sets, or else its route, "GET /orders/{id}".
+func routeOf(r *http.Request) string {
+	t, ok := transport.FromServerContext(r.Context())
+	if !ok {
+		return ""
+	}
+	route := t.Operation()
+	if t, ok := t.(khttp.Transporter); ok && t.PathTemplate() == route {
+		route = r.Method + " " + route
+	}
+	return route
 }
 
 // GRPC returns the options of a gRPC server, which has the interceptors of package

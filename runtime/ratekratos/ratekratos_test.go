@@ -23,8 +23,8 @@ import (
 )
 
 // newHTTP returns a server with the routes that package wire asks for.
-func newHTTP(service *wire.Service) *khttp.Server {
-	server := khttp.NewServer(append(ratekratos.HTTP(), khttp.Filter(cors, ratekratos.Filter()))...)
+func newHTTP(service *wire.Service, opts ...ratehttp.Option) *khttp.Server {
+	server := khttp.NewServer(append(ratekratos.HTTP(), khttp.Filter(cors, ratekratos.Filter(opts...)))...)
 	route := server.Route("/")
 	show := func(c khttp.Context) error {
 		order, err := service.Show(c.Request().Context(), c.Vars().Get("id"))
@@ -35,6 +35,13 @@ func newHTTP(service *wire.Service) *khttp.Server {
 	}
 	route.GET("/orders/{id}", show)
 	route.GET("/hidden/{id}", func(c khttp.Context) error {
+		if show(c) != nil {
+			return errors.InternalServer("INTERNAL", "internal")
+		}
+		return nil
+	})
+	route.GET("/operation/{id}", func(c khttp.Context) error {
+		khttp.SetOperation(c, "/shop.Orders/Show") // as generated code does
 		if show(c) != nil {
 			return errors.InternalServer("INTERNAL", "internal")
 		}
@@ -56,6 +63,18 @@ func TestHTTPOnTheWire(t *testing.T) {
 	server := httptest.NewServer(newHTTP(wire.NewService(t)))
 	t.Cleanup(server.Close)
 	wire.Check(t, server.URL)
+}
+
+// TestHidden wants the log to name what hides a refusal.
+func TestHidden(t *testing.T) {
+	service := wire.NewService(t)
+	server := httptest.NewServer(newHTTP(service, ratehttp.WithForcedRefusals()))
+	t.Cleanup(server.Close)
+	service.CheckHidden(t, server.URL, "GET /hidden/{id}")
+	if resp, err := http.Get(server.URL + "/operation/5"); err != nil || resp.Body.Close() != nil || resp.StatusCode != 429 {
+		t.Error(resp, err)
+	}
+	service.CheckLogged(t, "/shop.Orders/Show")
 }
 
 // cors is what a filter for CORS does.

@@ -101,14 +101,14 @@ func TestMetrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = l.Refund(context.Background(), d, export.Limit(nil).WithCost(3)) }()
+			defer func() { _ = l.Refund(context.Background(), d) }()
 		}
 		o.Failure(t.Context(), runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOOM, Policy: runtime.FailOpen})
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
 		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
 		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waiting: true})
 		o.Wait(t.Context(), runtime.WaitEvent{Rule: "orders.Mail", Waited: 1500 * time.Millisecond, Admitted: true})
-		o.Memory(runtime.MemoryEvent{Used: 800, Max: 1000})
+		o.Memory(runtime.MemoryEvent{Used: 800, Max: 1000, Evicted: 7})
 		o.Scale(runtime.ScaleEvent{Rule: "orders.Search", Factor: 0.25})
 		o.Override(runtime.OverrideEvent{Rules: 2, Err: fmt.Errorf("bad: %w", runtime.ErrInvalidOverrides)})
 		o.Panic(runtime.PanicEvent{In: "scaler"})
@@ -126,6 +126,7 @@ func TestMetrics(t *testing.T) {
 			"rategen.breaker.open{node=10.0.0.1:6379}":                                 "1",
 			"rategen.redis.memory.used{}":                                              "800",
 			"rategen.redis.memory.max{}":                                               "1000",
+			"rategen.redis.evicted{}":                                                  "7",
 			"rategen.adaptive.factor{rule=orders.Search}":                              "0.25",
 			"rategen.overrides{}":                                                      "2",
 			"rategen.overrides.rejected{}":                                             "1",
@@ -146,7 +147,7 @@ func TestMetrics(t *testing.T) {
 			"rategen.near_limit": "counter {decision} true", "rategen.hidden_refusals": "counter {refusal} true", "rategen.failures": "counter {failure} true",
 			"rategen.breaker.open": "gauge ", "rategen.overrides": "gauge {rule}", "rategen.overrides.rejected": "counter {rejection} true", "rategen.overrides.unread": "gauge ", "rategen.overrides.used": "counter {decision} true",
 			"rategen.waiting": "gauge {call}", "rategen.waits": "counter {call} true", "rategen.wait.time": "counter s true",
-			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By",
+			"rategen.adaptive.factor": "gauge ", "rategen.redis.memory.used": "gauge By", "rategen.redis.memory.max": "gauge By", "rategen.redis.evicted": "counter {key} true",
 			"rategen.panics": "counter {panic} true", "rategen.rule.info": "gauge ", "rategen.rule.enforced": "gauge ",
 			"rategen.rule.limit": "gauge ", "rategen.rule.window": "gauge s", "rategen.permits.in_flight": "gauge {permit}",
 			"rategen.decision.duration": "histogram s",
@@ -175,5 +176,26 @@ func TestAllocates(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, func() { o.Decision(ctx, ev) }); n != 0 {
 			t.Errorf("%v: %v allocations", ev.Source, n)
 		}
+	}
+}
+
+// TestThresholds wants the keys counted that have used a share of their period.
+func TestThresholds(t *testing.T) {
+	reader := sdk.NewManualReader()
+	o, err := rateotel.Observer(sdk.NewMeterProvider(sdk.WithReader(reader)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o))
+	month := &runtime.Rule{Name: "month", Period: runtime.Month, Max: 9, Algorithm: runtime.FixedWindow}
+	if _, err := limiter.Take(t.Context(), month.Limit(nil).WithCost(8)); err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Close(); err != nil { // which waits for what is told
+		t.Fatal(err)
+	}
+	values, instruments := collect(t, reader)
+	if instruments["rategen.thresholds"] != "counter {key} true" || values["rategen.thresholds{percent=80,rule=month}"] != "1" {
+		t.Errorf("got %v, %v", instruments, values)
 	}
 }

@@ -22,8 +22,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // scope is the name of the instrumentation.
@@ -44,7 +44,7 @@ func Observer(provider metric.MeterProvider) (*runtime.Observer, error) {
 	if provider == nil {
 		return nil, errors.New("rateotel: no meter provider: pass one, such as otel.GetMeterProvider()")
 	}
-	e := &exporter{tally: tally.New()}
+	e := &exporter{tally: ratetally.New()}
 	if err := e.instrument(provider.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("rateotel: %w", err)
 	}
@@ -56,8 +56,8 @@ func Observer(provider metric.MeterProvider) (*runtime.Observer, error) {
 // An exporter feeds instruments. Counting a decision in a tally, which is read when
 // metrics are collected, takes a tenth of the time that adding to an instrument does.
 type exporter struct {
-	tally       *tally.Tally
-	instruments map[*tally.Family]instrument
+	tally       *ratetally.Tally
+	instruments map[*ratetally.Family]instrument
 	durations   metric.Float64Histogram
 	sources     [maxSources][]metric.RecordOption
 }
@@ -74,12 +74,12 @@ type instrument struct {
 
 // instrument makes the instruments, and has them observed when metrics are collected.
 func (e *exporter) instrument(meter metric.Meter) (err error) {
-	e.instruments = map[*tally.Family]instrument{}
+	e.instruments = map[*ratetally.Family]instrument{}
 	var all []metric.Observable
-	for _, f := range tally.Families {
+	for _, f := range ratetally.Families {
 		made := instrument{keys: f.Labels}
 		switch {
-		case f.Kind != tally.Counter:
+		case f.Kind != ratetally.Counter:
 			made.real, err = meter.Float64ObservableGauge(f.Name, metric.WithDescription(f.Help), metric.WithUnit(f.Unit))
 			all = append(all, made.real)
 		case f.Unit == "s":
@@ -94,9 +94,9 @@ func (e *exporter) instrument(meter metric.Meter) (err error) {
 		}
 		e.instruments[f] = made
 	}
-	d := tally.Duration
+	d := ratetally.Duration
 	e.durations, err = meter.Float64Histogram(d.Name, metric.WithDescription(d.Help), metric.WithUnit(d.Unit),
-		metric.WithExplicitBucketBoundaries(tally.DurationBounds...))
+		metric.WithExplicitBucketBoundaries(ratetally.DurationBounds...))
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (e *exporter) instrument(meter metric.Meter) (err error) {
 
 // collect observes everything that was counted.
 func (e *exporter) collect(_ context.Context, o metric.Observer) error {
-	e.tally.Collect(func(f *tally.Family, value float64, labels ...string) {
+	e.tally.Collect(func(f *ratetally.Family, value float64, labels ...string) {
 		made := e.instruments[f]
 		attributes := make([]attribute.KeyValue, len(labels))
 		for i, label := range labels {
@@ -128,7 +128,7 @@ func (e *exporter) collect(_ context.Context, o metric.Observer) error {
 
 func (e *exporter) decided(ctx context.Context, ev runtime.DecisionEvent) {
 	e.tally.Decided(&ev)
-	if tally.Waited(&ev) {
+	if ratetally.Waited(&ev) {
 		e.durations.Record(ctx, ev.Latency.Seconds(), e.sources[ev.Source%maxSources]...)
 	}
 	if ev.Verdict == runtime.VerdictDenied {

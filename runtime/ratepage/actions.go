@@ -27,18 +27,18 @@ const (
 	// Block refuses all calls of a key, whatever else is said of it. What its override
 	// says besides holds again when the block is over.
 	Block Kind = "block"
-	// Unblock takes a Block back, and nothing else. A key that the rule itself blocks
+	// Unblock undoes a Block, and nothing else. A key that the rule itself blocks
 	// needs a Reset.
 	Unblock Kind = "unblock"
-	// Allow takes the limit away from a key, unless it is blocked.
+	// Allow removes the limit of a key, unless it is blocked.
 	Allow Kind = "allow"
-	// Unallow takes an Allow back, and nothing else.
+	// Unallow undoes an Allow, and nothing else.
 	Unallow Kind = "unallow"
 	// ShadowOn makes a rule count and deny nobody.
 	ShadowOn Kind = "shadow_on"
 	// ShadowOff makes a rule deny calls.
 	ShadowOff Kind = "shadow_off"
-	// Undo takes a change in the history of the overrides back.
+	// Undo undoes a change in the history of the overrides.
 	Undo Kind = "undo"
 )
 
@@ -68,8 +68,8 @@ type Action struct {
 	// Max and Window are those of Change. One that is nil stays as it is.
 	Max    *int64
 	Window *time.Duration
-	// For is how long what the action sets is to hold. At 0 an end that is there stays,
-	// and Endless takes it away.
+	// For is how long what the action sets is to hold. At 0 an expiry stays, and Endless
+	// removes it.
 	For     time.Duration
 	Endless bool
 	// Change is the number of the change that is to be undone.
@@ -141,7 +141,7 @@ func (a *actions) do(ctx context.Context, act Action, key *runtime.Key, who stri
 		}
 		return nil
 	}
-	defer a.page.says.forget()
+	defer a.page.overridesCache.forget()
 	by := override.Edit{Who: who, Why: act.Why}
 	if act.Kind == Undo {
 		return a.undo(ctx, act, by)

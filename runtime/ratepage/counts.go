@@ -1,8 +1,8 @@
 package ratepage
 
 import (
-	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // The columns of a rule's counts.
@@ -33,11 +33,11 @@ func column(verdict runtime.Verdict, source runtime.Source) (int, bool) {
 // counts are those of all rules, since the program started. One goroutine at a time
 // takes samples.
 type counts struct {
-	tally *tally.Tally
-	last  map[tally.Rule][columns]uint64 // of the last sample
+	tally *ratetally.Tally
+	last  map[ratetally.Rule][columns]uint64 // of the last sample
 }
 
-func newCounts() counts { return counts{tally.New(), make(map[tally.Rule][columns]uint64)} }
+func newCounts() counts { return counts{ratetally.New(), make(map[ratetally.Rule][columns]uint64)} }
 
 // sample returns the calls of each rule since the last sample, and those of all
 // since the program started.

@@ -72,7 +72,7 @@ func TestHistory(t *testing.T) {
 		check("all off", func(o *runtime.Overrides) { o.Enabled = new(false) }, "r02 overridden by what is declared >", "> all limits are switched off")
 		check("on again", func(*runtime.Overrides) {}, "> no rule is overridden")
 		check("a max that does not fit", func(o *runtime.Overrides) { o.Rules["r01"] = runtime.Override{Max: new(int64(-1))} },
-			`> override of rule "r01": max -1 is not between 0 and 1000000000000`)
+			`> override of rule "r01": max -1 is not between 0 and 9007199254740991`)
 		failure.Store(new(error(&fs.PathError{Op: "stat", Path: "<b>limits</b>", Err: fs.ErrNotExist})))
 		check("a source that fails", func(*runtime.Overrides) {}, "> unread: stat <b>limits</b>: file does not exist")
 		failure.Store(nil)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -22,11 +23,16 @@ type listed struct {
 	Algorithm  string `json:"algorithm"`
 	Storage    string `json:"storage,omitempty"`
 	Resolution string `json:"resolution,omitempty"`
+	Zone       string `json:"tz,omitempty"`
+	Anchor     string `json:"anchor,omitempty"`
+	Keep       uint8  `json:"keep,omitempty"`
 	Buckets    string `json:"buckets,omitempty"`
 	Burst      int64  `json:"burst,omitempty"`
 	Wait       string `json:"wait,omitempty"`
 	Block      string `json:"block,omitempty"`
 	Lease      string `json:"lease,omitempty"`
+	Reserve    string `json:"reserve,omitempty"`
+	Debt       string `json:"debt,omitempty"`
 	Hold       bool   `json:"hold,omitempty"`
 	Mode       string `json:"mode"`
 	Message    string `json:"message,omitempty"`
@@ -36,11 +42,17 @@ func listedOf(r *runtime.Rule) listed {
 	l := listed{
 		File: r.Source, Name: r.Name, Prefix: r.Prefix, AnyKey: true,
 		Window: r.Window.String(), Max: strconv.FormatInt(r.Max, 10), Algorithm: r.Algorithm.String(),
-		Resolution: duration(r.Resolution), Burst: r.Burst, Wait: duration(r.Wait), Block: duration(r.Block), Lease: duration(r.Lease),
-		Hold: r.Hold, Mode: r.Mode.String(), Message: r.Message,
+		Resolution: duration(r.Resolution), Burst: r.Burst, Wait: duration(r.Wait), Block: duration(r.Block), Lease: duration(r.Lease), Reserve: duration(r.Reserve),
+		Hold: r.Hold, Keep: r.Keep, Mode: r.Mode.String(), Message: r.Message,
+	}
+	if r.Period != runtime.NoPeriod {
+		l.Window, l.Zone, l.Anchor = r.Period.String(), r.Zone, spec.AnchorText(spec.Unit(r.Period), r.Anchor)
 	}
 	if byCall(r) {
 		l.Max = "by call"
+	}
+	if r.Debt != runtime.DebtDefault {
+		l.Debt = r.Debt.String()
 	}
 	switch r.Algorithm {
 	case runtime.SlidingLog:

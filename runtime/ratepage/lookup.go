@@ -50,7 +50,14 @@ type limitView struct {
 	By        string `json:"blocked_by,omitempty"`
 	Shadow    bool   `json:"shadow"`
 	Limit     int64  `json:"limit"`
+	Used      int64  `json:"used"`
 	Remaining int64  `json:"remaining"`
+	// WindowMS is the time that the max refers to. Period is its name if it is one of the
+	// calendar.
+	WindowMS float64 `json:"window_ms"`
+	Period   string  `json:"period,omitempty"`
+	// Past is what was used of the last periods, the last one first.
+	Past []int64 `json:"past,omitempty"`
 	// RetryMS and ResetMS are the times until the next call is admitted and until
 	// the limit is whole again. RetryMS is null if no call ever is.
 	RetryMS *float64 `json:"retry_after_ms"`
@@ -92,34 +99,47 @@ func (p *Page) serveKey(w http.ResponseWriter, r *http.Request) {
 			}
 			limit, asked = limit.WithMax(n), n
 		}
-		d, err := f.limiter.Peek(r.Context(), limit)
+		usages, err := f.limiter.Usage(r.Context(), limit)
 		if err != nil {
 			writeFailure(w, err)
 			return
 		}
-		v.Limits = append(v.Limits, limitViewOf(&f, asked, &d))
+		v.Limits = append(v.Limits, limitViewOf(&f, asked, usages))
 	}
 	writeJSON(w, http.StatusOK, encode(v))
 }
 
-// limitViewOf shows a decision about a key whose calls ask for a max.
-func limitViewOf(f *namedRule, asked int64, d *runtime.Decision) limitView {
-	if d.Rule == "" {
+// limitViewOf shows what is left for a key whose calls ask for a max. Without a usage it has
+// no limit.
+func limitViewOf(f *namedRule, asked int64, usages []runtime.Usage) limitView {
+	if len(usages) == 0 {
 		return limitView{Source: f.Rule.Source, Allowed: true, RetryMS: new(0.0)}
 	}
+	u := &usages[0]
 	v := limitView{
-		Source: f.Rule.Source, Counted: true, Allowed: d.Allowed, Blocked: d.Blocked, Shadow: !f.Mode.Denies(),
-		Limit: d.Limit, Remaining: d.Remaining, ResetMS: milliseconds(d.ResetAfter),
+		Source: f.Rule.Source, Counted: true, Allowed: u.RetryAfter == 0 || !u.Mode.Denies(), Shadow: !u.Mode.Denies(),
+		Limit: u.Limit, Used: u.Limit - u.Remaining, Remaining: u.Remaining, WindowMS: milliseconds(u.Window), ResetMS: milliseconds(u.ResetAfter),
 	}
-	if d.RetryAfter != runtime.Never {
-		v.RetryMS = new(milliseconds(d.RetryAfter))
+	if u.Period != runtime.NoPeriod {
+		v.Period = u.Period.String()
+	}
+	for _, p := range u.Past {
+		v.Past = append(v.Past, p.Used)
+	}
+	if v.Allowed {
+		v.RetryMS = new(0.0)
+		return v
+	}
+	v.Blocked = u.Blocked
+	if u.RetryAfter != runtime.Never {
+		v.RetryMS = new(milliseconds(u.RetryAfter))
 	}
 	switch {
-	case d.RetryAfter == runtime.Never && d.Limit == 0 && asked > 0:
+	case u.RetryAfter == runtime.Never && u.Limit == 0 && asked > 0:
 		v.By = "override"
-	case d.Blocked && f.Rule.Hold:
+	case u.Blocked && f.Rule.Hold:
 		v.By = "peer"
-	case d.Blocked:
+	case u.Blocked:
 		v.By = "rule"
 	}
 	return v

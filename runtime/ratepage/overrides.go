@@ -15,10 +15,10 @@ const (
 	maxEntries = 200
 	// maxRecords is how many changes it shows.
 	maxRecords = 50
-	// saysAge is for how long what the editor has said serves all viewers.
-	saysAge = time.Second
-	// saysLimit is how long the editor may take.
-	saysLimit = 5 * time.Second
+	// overridesAge is for how long what the editor has said serves all viewers.
+	overridesAge = time.Second
+	// overridesTimeout is how long the editor may take.
+	overridesTimeout = 5 * time.Second
 )
 
 // An overridesView is what the editor knows: the overrides, and their last changes.
@@ -52,8 +52,8 @@ type recordView struct {
 	Undoes int64     `json:"undoes,omitempty"`
 }
 
-// says is what the editor has said last, for all viewers together.
-type says struct {
+// An overridesCache is what the editor has returned last, for all viewers together.
+type overridesCache struct {
 	mu   sync.Mutex
 	at   time.Time
 	json []byte
@@ -61,7 +61,7 @@ type says struct {
 }
 
 // forget has the editor be asked anew: something has changed.
-func (s *says) forget() {
+func (s *overridesCache) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = time.Time{}
@@ -69,12 +69,12 @@ func (s *says) forget() {
 
 // serveOverrides answers with the overrides and their history.
 func (p *Page) serveOverrides(w http.ResponseWriter, r *http.Request) {
-	s := &p.says
+	s := &p.overridesCache
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.at) >= saysAge || now.Before(s.at) {
+	if now := time.Now(); now.Sub(s.at) >= overridesAge || now.Before(s.at) {
 		// Whoever asks first may leave before the others.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), saysLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), overridesTimeout)
 		defer cancel()
 		s.json, s.err = p.overrides(ctx, now)
 		s.at = time.Now()

@@ -25,13 +25,13 @@ type Page struct {
 
 	crossSite *http.CrossOriginProtection
 
-	observer  *runtime.Observer
-	counts    counts
-	latencies latencies
-	redis     redisWatch
-	history   history
-	says      says         // what the editor has said
-	changed   atomic.Int64 // how often what holds for rules may have changed
+	observer       *runtime.Observer
+	counts         counts
+	latencies      latencies
+	redis          redisWatch
+	history        history
+	overridesCache overridesCache // what the editor has said
+	changed        atomic.Int64   // how often what holds for rules may have changed
 
 	attached sync.Mutex
 	limiters []*runtime.Limiter

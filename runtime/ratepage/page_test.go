@@ -202,7 +202,8 @@ func TestLookUp(t *testing.T) {
 	twin := &runtime.Rule{Name: "orders.Create", Source: "twin", Prefix: "t:", Max: 7, Window: time.Hour}
 	bycall := &runtime.Rule{Name: "bycall", Window: time.Hour}
 	peer := &runtime.Rule{Name: "peer", Max: 2, Window: time.Hour, Hold: true}
-	limiter := newLimiter(t, page, rule, twin, bycall, peer)
+	year := &runtime.Rule{Name: "year", Max: 9, Period: runtime.Year, Algorithm: runtime.FixedWindow}
+	limiter := newLimiter(t, page, rule, twin, bycall, peer, year)
 	key := runtime.NewKey().AddString("a:b").AddString("*é")
 	look := func(query string) keyView { return decoded[keyView](t, ask(page, "GET", "/api/keys?"+query, "")) }
 	const query = "rule=orders.Create&key=a%253Ab:*%C3%A9"
@@ -216,6 +217,16 @@ func TestLookUp(t *testing.T) {
 	}
 	if got := look(query).Limits[0]; !got.Blocked || got.By != "rule" || got.Allowed || !got.Counted || got.Limit != 2 || got.RetryMS == nil || *got.RetryMS < 3.5e6 {
 		t.Errorf("a blocked key: %+v", got)
+	}
+	_, _ = limiter.Take(t.Context(), year.Limit(key).WithCost(4))
+	for _, key := range []string{"a%253Ab:*%C3%A9", "other"} {
+		used := int64(4)
+		if key == "other" {
+			used = 0
+		}
+		if got := look("rule=year&key=" + key).Limits[0]; got.Used != used || got.Remaining != 9-used || got.Period != "year" || got.ResetMS <= 0 || got.WindowMS < got.ResetMS {
+			t.Errorf("a year of %s: %+v", key, got)
+		}
 	}
 	if err := limiter.Hold(t.Context(), peer.Limit(nil), time.Minute); err != nil {
 		t.Fatal(err)

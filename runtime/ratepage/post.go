@@ -191,7 +191,7 @@ func (a *actions) fits(r *runtime.Rule, act Action) error {
 func (a *Action) note() string {
 	note := map[Kind]string{
 		Reset: "a key was reset", Release: "the hold of a key was released", Block: "a key was blocked", Unblock: "the block of a key was removed",
-		Allow: "the limit was taken away from a key", Unallow: "a key has its limit again", Restore: "the override was removed",
+		Allow: "the limit was removed from a key", Unallow: "a key has its limit again", Restore: "the override was removed",
 		ShadowOn: "shadow mode was switched on", ShadowOff: "shadow mode was switched off",
 	}[a.Kind]
 	switch a.Kind {
@@ -211,7 +211,7 @@ func (a *Action) note() string {
 	case a.For > 0:
 		note += ", for " + shortDuration(a.For)
 	case a.Endless:
-		note += ", without an end"
+		note += ", without an expiry"
 	}
 	return note
 }
@@ -222,7 +222,7 @@ func (a *Action) absent() string {
 	case Unblock:
 		return "the key is not blocked by an override of its own; a block by the rule itself ends with a reset"
 	case Unallow:
-		return "the limit was not taken away from the key"
+		return "the limit was not removed from the key"
 	}
 	return "the rule has no override of its own"
 }

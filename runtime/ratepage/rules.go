@@ -20,6 +20,7 @@ type ruleView struct {
 	Mode      string  `json:"mode"`
 	Max       int64   `json:"max"` // with its override and its factor
 	WindowMS  float64 `json:"window_ms"`
+	Period    string  `json:"period,omitempty"` // of the calendar: the window is how long the present one is
 	Burst     int64   `json:"burst,omitempty"`
 	BlockMS   float64 `json:"block_ms,omitempty"`
 	WaitMS    float64 `json:"wait_ms,omitempty"`
@@ -51,10 +52,13 @@ func viewOf(s *runtime.RuleState) ruleView {
 		Overridden: s.Overridden, Keys: s.Keys, Factor: s.Factor,
 		Declared: terms{r.Max, milliseconds(r.Window), r.Mode.String()},
 	}
+	if r.Period != runtime.NoPeriod {
+		v.Period, v.Declared.WindowMS = r.Period.String(), v.WindowMS
+	}
 	switch {
 	case s.Factor != 1:
 		v.Origin = "adaptive"
-	case s.Overridden && !(byCall(r) && s.Max == 0 && v.otherwise()):
+	case s.Overridden && !(byCall(r) && s.Max == 0 && v.changesMore()):
 		v.Origin = "override"
 	case byCall(r):
 		v.Origin = "call"
@@ -64,10 +68,10 @@ func viewOf(s *runtime.RuleState) ruleView {
 	return v
 }
 
-// otherwise reports whether the override changes something beside the max. One of a
+// changesMore reports whether the override changes something beside the max. One of a
 // rule whose calls bring their max then has no max of its own: a max of 0 with
 // another change is rare.
-func (v *ruleView) otherwise() bool {
+func (v *ruleView) changesMore() bool {
 	return !v.Enabled || v.Mode != v.Declared.Mode || v.WindowMS != v.Declared.WindowMS
 }
 

@@ -7,19 +7,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // A collector turns a tally into metrics when it is scraped.
 type collector struct {
-	tally     *tally.Tally
+	tally     *ratetally.Tally
 	created   time.Time
 	durations [maxSources]durations
 	exemplars exemplars
 	observer  *runtime.Observer
 
-	descs    map[*tally.Family]*prometheus.Desc
+	descs    map[*ratetally.Family]*prometheus.Desc
 	duration *prometheus.Desc
 }
 
@@ -27,8 +27,8 @@ type collector struct {
 const maxSources = 8
 
 func newCollector(opts []Option) *collector {
-	c := &collector{tally: tally.New(), created: time.Now(), descs: map[*tally.Family]*prometheus.Desc{}, duration: descOf(tally.Duration)}
-	for _, f := range tally.Families {
+	c := &collector{tally: ratetally.New(), created: time.Now(), descs: map[*ratetally.Family]*prometheus.Desc{}, duration: descOf(ratetally.Duration)}
+	for _, f := range ratetally.Families {
 		c.descs[f] = descOf(f)
 	}
 	for _, opt := range opts {
@@ -40,7 +40,7 @@ func newCollector(opts []Option) *collector {
 }
 
 // descOf describes a family.
-func descOf(f *tally.Family) *prometheus.Desc {
+func descOf(f *ratetally.Family) *prometheus.Desc {
 	name := strings.ReplaceAll(f.Name, ".", "_")
 	switch f.Unit {
 	case "s":
@@ -48,7 +48,7 @@ func descOf(f *tally.Family) *prometheus.Desc {
 	case "By":
 		name += "_bytes"
 	}
-	if f.Kind == tally.Counter {
+	if f.Kind == ratetally.Counter {
 		name += "_total"
 	}
 	return prometheus.NewDesc(name, f.Help, f.Labels, nil)
@@ -56,7 +56,7 @@ func descOf(f *tally.Family) *prometheus.Desc {
 
 func (c *collector) decided(ctx context.Context, ev runtime.DecisionEvent) {
 	rule := c.tally.Decided(&ev)
-	if tally.Waited(&ev) {
+	if ratetally.Waited(&ev) {
 		c.durations[ev.Source%maxSources].add(ev.Latency)
 	}
 	if c.exemplars.labels != nil {
@@ -66,7 +66,7 @@ func (c *collector) decided(ctx context.Context, ev runtime.DecisionEvent) {
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
-	for _, f := range tally.Families {
+	for _, f := range ratetally.Families {
 		descs <- c.descs[f]
 	}
 	descs <- c.duration
@@ -74,20 +74,20 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(metrics chan<- prometheus.Metric) {
-	c.tally.Collect(func(f *tally.Family, value float64, labels ...string) {
+	c.tally.Collect(func(f *ratetally.Family, value float64, labels ...string) {
 		kind := prometheus.GaugeValue
-		if f.Kind == tally.Counter {
+		if f.Kind == ratetally.Counter {
 			kind = prometheus.CounterValue
 		}
 		metric, err := prometheus.NewConstMetric(c.descs[f], kind, value, labels...)
 		if err != nil {
 			metric = prometheus.NewInvalidMetric(c.descs[f], err)
-		} else if f == tally.Decisions {
+		} else if f == ratetally.Decisions {
 			metric = c.exemplars.onCount(metric, labels)
 		}
 		metrics <- metric
 	})
-	for _, source := range tally.Waits {
+	for _, source := range ratetally.Waits {
 		metric, err := c.durations[source].metric(c.duration, c.created, source.String())
 		if err != nil {
 			metric = prometheus.NewInvalidMetric(c.duration, err)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rategen/rategen/internal/tally"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // The buckets of a native histogram: 8 in each power of two, so each is 9 % wide.
@@ -34,12 +34,12 @@ var cells = func() (all []cell) {
 	for key := nativeLowest; key <= nativeHighest; key++ {
 		bounds = append(bounds, time.Duration(math.Exp2(float64(key)/(1<<nativeSchema))*1e9))
 	}
-	for _, bound := range tally.DurationBounds {
+	for _, bound := range ratetally.DurationBounds {
 		bounds = append(bounds, inTime(bound))
 	}
 	slices.Sort(bounds)
 	for _, bound := range append(bounds, math.MaxInt64) {
-		classic, _ := slices.BinarySearchFunc(tally.DurationBounds, bound, func(b float64, d time.Duration) int { return cmp.Compare(inTime(b), d) })
+		classic, _ := slices.BinarySearchFunc(ratetally.DurationBounds, bound, func(b float64, d time.Duration) int { return cmp.Compare(inTime(b), d) })
 		native := int(math.Ceil(math.Log2((bound - 1).Seconds()) * (1 << nativeSchema)))
 		all = append(all, cell{bound, min(max(native, nativeLowest), nativeHighest), classic})
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/rategen/rategen/internal/tally"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // exemplars are the last decisions whose calls have a trace, one for each count of
@@ -33,7 +33,7 @@ func (x *exemplars) decided(ctx context.Context, rule string, ev *runtime.Decisi
 	}
 	now := time.Now()
 	x.counts.Store(countOf{rule, ev.Verdict.String(), ev.Source.String()}, &prometheus.Exemplar{Value: 1, Labels: labels, Timestamp: now})
-	if tally.Waited(ev) {
+	if ratetally.Waited(ev) {
 		bucket := cells[cellOf(ev.Latency)].classic
 		x.durations[ev.Source%maxSources][bucket%maxBuckets].Store(&prometheus.Exemplar{Value: ev.Latency.Seconds(), Labels: labels, Timestamp: now})
 	}
@@ -45,7 +45,7 @@ func (x *exemplars) onCount(metric prometheus.Metric, labels []string) prometheu
 		return metric
 	}
 	if e, ok := x.counts.Load(countOf(labels)); ok {
-		return with(metric, e.(*prometheus.Exemplar))
+		return withExemplar(metric, e.(*prometheus.Exemplar))
 	}
 	return metric
 }
@@ -54,14 +54,14 @@ func (x *exemplars) onCount(metric prometheus.Metric, labels []string) prometheu
 func (x *exemplars) onDurations(metric prometheus.Metric, source runtime.Source) prometheus.Metric {
 	for i := range x.durations[source%maxSources] {
 		if e := x.durations[source%maxSources][i].Load(); e != nil {
-			metric = with(metric, e)
+			metric = withExemplar(metric, e)
 		}
 	}
 	return metric
 }
 
-// with returns a metric with an exemplar, or without it if its labels are invalid.
-func with(metric prometheus.Metric, e *prometheus.Exemplar) prometheus.Metric {
+// withExemplar returns a metric with an exemplar, or without it if its labels are invalid.
+func withExemplar(metric prometheus.Metric, e *prometheus.Exemplar) prometheus.Metric {
 	if m, err := prometheus.NewMetricWithExemplars(metric, *e); err == nil {
 		return m
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/rategen/rategen/internal/tally"
+	"github.com/rategen/rategen/runtime/ratetally"
 )
 
 // metric returns the durations as a metric that is a classic histogram and a native
@@ -16,8 +16,8 @@ func (h *durations) metric(desc *prometheus.Desc, created time.Time, labels ...s
 	var count, zero uint64
 	for i, c := range cells {
 		n := h.counts[i].Load()
-		for j := c.classic; j < len(tally.DurationBounds); j++ {
-			buckets[tally.DurationBounds[j]] += n
+		for j := c.classic; j < len(ratetally.DurationBounds); j++ {
+			buckets[ratetally.DurationBounds[j]] += n
 		}
 		switch {
 		case c.native == nativeLowest:

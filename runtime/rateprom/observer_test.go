@@ -52,13 +52,13 @@ func TestOverrideMakesNoSeries(t *testing.T) {
 
 // values returns the values of a scrape by their series.
 func values(text string) map[string]string {
-	of := map[string]string{}
+	labels := map[string]string{}
 	for line := range strings.Lines(text) {
 		if i := strings.LastIndexByte(line, ' '); i > 0 && line[0] != '#' {
-			of[line[:i]] = strings.TrimSpace(line[i:])
+			labels[line[:i]] = strings.TrimSpace(line[i:])
 		}
 	}
-	return of
+	return labels
 }
 
 // TestSecondObserver wants limiters on one registerer to share its metrics, and those
@@ -83,7 +83,7 @@ func TestSecondObserver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = l.Refund(context.Background(), d, rule.Limit(nil)) }()
+		defer func() { _ = l.Refund(context.Background(), d) }()
 	}
 	got := values(scrape(t, registry, text))
 	for series, want := range map[string]string{
@@ -149,4 +149,26 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("%s is %q, want %s", series, got[series], want)
 		}
 	}
+}
+
+// TestThresholds wants the keys counted that have used a share of their period, from none on.
+func TestThresholds(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	limiter := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithObserver(observer(t, registry)))
+	month := &runtime.Rule{Name: "month", Period: runtime.Month, Max: 9, Algorithm: runtime.FixedWindow}
+	limiter.Register(month)
+	wants := func(eighty string) {
+		t.Helper()
+		if got := values(scrape(t, registry, text)); got[`rategen_thresholds_total{percent="80",rule="month"}`] != eighty {
+			t.Errorf("got %v", got)
+		}
+	}
+	wants("0")
+	if _, err := limiter.Take(t.Context(), month.Limit(nil).WithCost(8)); err != nil {
+		t.Fatal(err)
+	}
+	if err := limiter.Close(); err != nil { // which waits for what is told
+		t.Fatal(err)
+	}
+	wants("1")
 }

@@ -60,12 +60,12 @@ func TestScrape(t *testing.T) {
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.1:6379"})
 		o.Breaker(runtime.BreakerEvent{Open: true, Node: "10.0.0.2:6379"})
 		o.Breaker(runtime.BreakerEvent{Open: false, Node: "10.0.0.2:6379"})
-		o.Memory(runtime.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true})
+		o.Memory(runtime.MemoryEvent{Used: 800 << 20, Max: 1 << 30, High: true, Evicted: 3})
 		o.Panic(runtime.PanicEvent{In: "override source"})
 		o.Failure(ctx, runtime.FailureEvent{Rule: "orders.Create", Class: runtime.ClassOther, Settling: true})
 		o.Decision(ctx, runtime.DecisionEvent{Rule: "orders.Create", Verdict: runtime.VerdictDenied, Source: runtime.SourceRecalled, Cost: 1, Limit: 5, Latency: time.Second})
 		golden(t, "after.txt", scrape(t, registry, text))
-		if err := limiter.Refund(ctx, d, export.Limit(nil).WithCost(2)); err != nil {
+		if err := limiter.Refund(ctx, d); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,7 +3,6 @@ package raterpc
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +39,7 @@ func NewServer(opts ...Option) *Server {
 	}
 	s.policies = ratefield.NewPolicies(s.declared, func(rule, other string) {
 		slog.Warn("two rules have the same public name: clients cannot tell them apart by it", "rule", rule, "other", other,
-			"help", "name them with raterpc.WithPolicy")
+			"code", "same_policy_name", "help", "name them with raterpc.WithPolicy")
 	})
 	return s
 }
@@ -61,7 +60,6 @@ type Call struct {
 type held struct {
 	limiter  *runtime.Limiter
 	decision runtime.Decision
-	limits   []runtime.Limit
 }
 
 // Begin begins a call of a method, "/package.Service/Method". The call learns what
@@ -99,7 +97,7 @@ func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error
 	for i := range by.limits {
 		if l := &by.limits[i]; l.charges(on) && l.matches(c.method) {
 			limits = append(limits, l.applied(ctx, msg))
-			permits = permits || l.Rule.Algorithm == runtime.Concurrency
+			permits = permits || l.Rule.Algorithm == runtime.Concurrency || l.Rule.Reserve > 0
 		}
 	}
 	if len(limits) == 0 {
@@ -109,13 +107,13 @@ func (c *Call) charge(ctx context.Context, by *limited, on Event, msg any) error
 	if permits && err == nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.held = append(c.held, held{by.limiter, decision, slices.Clone(limits)})
+		c.held = append(c.held, held{by.limiter, decision})
 	}
 	return err
 }
 
-// End gives back the permits that the call holds of limits on calls in flight. It
-// is to be called when the handler has returned or panicked.
+// End returns the permits that the call holds of limits on calls in flight. Call it
+// when the handler has returned or panicked.
 func (c *Call) End(ctx context.Context) {
 	c.seen.End()
 	c.mu.Lock()
@@ -123,7 +121,7 @@ func (c *Call) End(ctx context.Context) {
 	c.held = nil
 	c.mu.Unlock()
 	for i := range all {
-		all[i].limiter.SettleLater(ctx, all[i].decision, all[i].limits...)
+		all[i].limiter.SettleLater(ctx, all[i].decision)
 	}
 }
 
@@ -135,7 +133,7 @@ func (c *Call) Fields() (limit, policy string) {
 	if c.server.silent {
 		return "", ""
 	}
-	var room [4]ratefield.Limit
+	var room [4]ratefield.State
 	var few [4]ratefield.Member
 	members := few[:0]
 	for _, l := range c.seen.Limits(room[:0]) {

@@ -50,9 +50,9 @@ func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.
 }
 
 // denied returns the limits that deny, the longest RetryAfter first.
-func (c *Call) denied() []ratefield.Limit {
-	limits := slices.DeleteFunc(c.seen.Limits(nil), func(l ratefield.Limit) bool { return !l.Denied })
-	slices.SortStableFunc(limits, func(a, b ratefield.Limit) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
+func (c *Call) denied() []ratefield.State {
+	limits := slices.DeleteFunc(c.seen.Limits(nil), func(l ratefield.State) bool { return !l.Denied })
+	slices.SortStableFunc(limits, func(a, b ratefield.State) int { return cmp.Compare(b.RetryAfter, a.RetryAfter) })
 	return limits
 }
 

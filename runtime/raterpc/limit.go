@@ -8,8 +8,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A Limit is a limit on the calls of methods.
-type Limit struct {
+// A MethodLimit is a limit on the calls of methods.
+type MethodLimit struct {
 	// Method is "/package.Service/Method" for one method, "/package.Service/*"
 	// for all of a service, or "*" for all of the server.
 	Method string
@@ -46,16 +46,18 @@ const (
 // limited are limits that one limiter decides together.
 type limited struct {
 	limiter *runtime.Limiter
-	limits  []Limit
+	limits  []MethodLimit
 }
 
 // check panics if the limit is malformed.
-func (l *Limit) check() {
+func (l *MethodLimit) check() {
 	switch service, method, ok := splitMethod(l.Method); {
 	case l.Method != "*" && (!ok || service == "" || method == ""):
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: want %q, %q or %q", l.Method, "/package.Service/Method", "/package.Service/*", "*"))
 	case l.Rule == nil:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: the rule is nil", l.Method))
+	case l.Rule.Reserve > 0 && l.On > OnOpen:
+		panic(fmt.Sprintf("raterpc.WithLimits: method %q: what a rule with a Reserve charges is held while the call runs, and so is charged when it begins, and not for messages", l.Method))
 	case l.Rule.Algorithm == runtime.Concurrency && l.On > OnOpen:
 		panic(fmt.Sprintf("raterpc.WithLimits: method %q: a limit on calls in flight is charged when a call begins, and not for messages", l.Method))
 	case l.On > OnOpen|OnReceive|OnSend:
@@ -64,7 +66,7 @@ func (l *Limit) check() {
 }
 
 // checkCount panics if a method has more limits than a call may have.
-func checkCount(limits []Limit) {
+func checkCount(limits []MethodLimit) {
 	for i := range limits {
 		n := 0
 		for j := range limits {
@@ -79,7 +81,7 @@ func checkCount(limits []Limit) {
 }
 
 // matches reports whether the limit applies to a method.
-func (l *Limit) matches(method string) bool {
+func (l *MethodLimit) matches(method string) bool {
 	if l.Method == "*" || l.Method == method {
 		return true
 	}
@@ -88,7 +90,7 @@ func (l *Limit) matches(method string) bool {
 }
 
 // charges reports whether the limit charges one of several events.
-func (l *Limit) charges(on Event) bool {
+func (l *MethodLimit) charges(on Event) bool {
 	if l.On == 0 {
 		return on&OnOpen != 0
 	}
@@ -97,7 +99,7 @@ func (l *Limit) charges(on Event) bool {
 
 // applied returns the limit for an event with a message. A panic in a function of the
 // program makes its key invalid.
-func (l *Limit) applied(ctx context.Context, msg any) (limit runtime.Limit) {
+func (l *MethodLimit) applied(ctx context.Context, msg any) (limit runtime.Limit) {
 	defer func() {
 		if recover() != nil {
 			limit = l.Rule.Limit(runtime.NewKey().AddInvalid("the Key or Cost function for " + l.Method + " panicked"))

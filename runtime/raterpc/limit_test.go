@@ -25,37 +25,37 @@ func TestLimits(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		limit  raterpc.Limit
+		limit  raterpc.MethodLimit
 		events []event
 	}{
-		{"one method", raterpc.Limit{Method: "/a.S/Get"}, []event{
+		{"one method", raterpc.MethodLimit{Method: "/a.S/Get"}, []event{
 			{"/a.S/Get", open, nil, nil}, {"/a.S/Get", open, nil, runtime.ErrLimited}, {"/a.S/GetAll", open, nil, nil}, {"/a.S/Ge", open, nil, nil},
 		}},
-		{"a service", raterpc.Limit{Method: "/a.S/*"}, []event{
+		{"a service", raterpc.MethodLimit{Method: "/a.S/*"}, []event{
 			{"/a.S/Get", open, nil, nil}, {"/a.S/Put", open, nil, runtime.ErrLimited}, {"/a.S2/Get", open, nil, nil}, {"/b.S/Get", open, nil, nil},
 		}},
-		{"all", raterpc.Limit{Method: "*"}, []event{
+		{"all", raterpc.MethodLimit{Method: "*"}, []event{
 			{"/a.S/Get", open, nil, nil}, {"/b/Put", open, nil, runtime.ErrLimited}, {"garbage", open, nil, runtime.ErrLimited},
 		}},
-		{"by key", raterpc.Limit{Method: "*", Key: byMsg}, []event{
+		{"by key", raterpc.MethodLimit{Method: "*", Key: byMsg}, []event{
 			{"/a/b", open, "x", nil}, {"/a/b", open, "y", nil}, {"/a/b", open, "x", runtime.ErrLimited},
 		}},
-		{"key panics", raterpc.Limit{Method: "*", Key: byMsg}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
-		{"cost panics", raterpc.Limit{Method: "*", Cost: func(context.Context, any) int64 { panic("no") }}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
-		{"nil key", raterpc.Limit{Method: "*", Key: func(context.Context, any) *runtime.Key { return nil }}, []event{
+		{"key panics", raterpc.MethodLimit{Method: "*", Key: byMsg}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
+		{"cost panics", raterpc.MethodLimit{Method: "*", Cost: func(context.Context, any) int64 { panic("no") }}, []event{{"/a/b", open, nil, runtime.ErrInvalidKey}}},
+		{"nil key", raterpc.MethodLimit{Method: "*", Key: func(context.Context, any) *runtime.Key { return nil }}, []event{
 			{"/a/b", open, nil, nil}, {"/a/b", open, nil, runtime.ErrLimited},
 		}},
-		{"cost", raterpc.Limit{Method: "*", Cost: func(_ context.Context, msg any) int64 { return int64(len(msg.(string))) }}, []event{
+		{"cost", raterpc.MethodLimit{Method: "*", Cost: func(_ context.Context, msg any) int64 { return int64(len(msg.(string))) }}, []event{
 			{"/a/b", open, "", nil}, {"/a/b", open, "ab", runtime.ErrCostExceedsLimit}, {"/a/b", open, "a", nil}, {"/a/b", open, "", nil}, {"/a/b", open, "a", runtime.ErrLimited},
 		}},
-		{"messages received", raterpc.Limit{Method: "*", On: receive}, []event{
+		{"messages received", raterpc.MethodLimit{Method: "*", On: receive}, []event{
 			{"/a/b", open, nil, nil}, {"/a/b", open, nil, nil}, {"/a/b", receive, "", nil}, {"/a/b", send, "", nil}, {"/a/b", receive, "", runtime.ErrLimited},
 			{"/a/b", open | receive, "", runtime.ErrLimited},
 		}},
-		{"messages sent", raterpc.Limit{Method: "*", On: send}, []event{
+		{"messages sent", raterpc.MethodLimit{Method: "*", On: send}, []event{
 			{"/a/b", open | receive, "", nil}, {"/a/b", send, "", nil}, {"/a/b", send, "", runtime.ErrLimited},
 		}},
-		{"all of a stream", raterpc.Limit{Method: "*", On: open | receive | send}, []event{
+		{"all of a stream", raterpc.MethodLimit{Method: "*", On: open | receive | send}, []event{
 			{"/a/b", open, nil, nil}, {"/a/b", receive, "", runtime.ErrLimited}, {"/a/b", send, "", runtime.ErrLimited},
 		}},
 	} {
@@ -76,8 +76,8 @@ func TestLimits(t *testing.T) {
 // The limits of one WithLimits are charged together, and several options in turn.
 func TestLimitsTogether(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore())
-	narrow := raterpc.Limit{Method: "/a.S/Get", Rule: &runtime.Rule{Name: "narrow", Window: time.Hour, Max: 1}}
-	wide := raterpc.Limit{Method: "*", Rule: &runtime.Rule{Name: "wide", Window: time.Hour, Max: 2}}
+	narrow := raterpc.MethodLimit{Method: "/a.S/Get", Rule: &runtime.Rule{Name: "narrow", Window: time.Hour, Max: 1}}
+	wide := raterpc.MethodLimit{Method: "*", Rule: &runtime.Rule{Name: "wide", Window: time.Hour, Max: 2}}
 	server := raterpc.NewServer(raterpc.WithLimits(limiter, wide, narrow))
 	var denied []string
 	for _, method := range []string{"/a.S/Get", "/a.S/Get", "/a.S/Put", "/a.S/Put"} {
@@ -95,19 +95,19 @@ func TestLimitsTogether(t *testing.T) {
 func TestMalformedLimits(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore())
 	rule := &runtime.Rule{Name: "x", Window: time.Hour, Max: 1}
-	nine := make([]raterpc.Limit, 9)
+	nine := make([]raterpc.MethodLimit, 9)
 	for i := range nine {
-		nine[i] = raterpc.Limit{Method: "*", Rule: rule}
+		nine[i] = raterpc.MethodLimit{Method: "*", Rule: rule}
 	}
 	nine[8].Method = "/a.S/Get"
 	for want, try := range map[string]func(){
 		"raterpc.WithLimits: the limiter is nil, so nothing would be limited":                               func() { raterpc.WithLimits(nil) },
-		`raterpc.WithLimits: method "/a.S/Get": the rule is nil`:                                            func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "/a.S/Get"}) },
-		`raterpc.WithLimits: method "*": unknown event 8`:                                                   func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule, On: 8}) },
+		`raterpc.WithLimits: method "/a.S/Get": the rule is nil`:                                            func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/Get"}) },
+		`raterpc.WithLimits: method "*": unknown event 8`:                                                   func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "*", Rule: rule, On: 8}) },
 		`raterpc.WithLimits: method "/a.S/Get" has 9 limits, the maximum is 8`:                              func() { raterpc.WithLimits(limiter, nine...) },
-		`raterpc.WithLimits: method "Get": want "/package.Service/Method", "/package.Service/*" or "*"`:     func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "Get", Rule: rule}) },
-		`raterpc.WithLimits: method "a.S/Get": want "/package.Service/Method", "/package.Service/*" or "*"`: func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "a.S/Get", Rule: rule}) },
-		`raterpc.WithLimits: method "/a.S/": want "/package.Service/Method", "/package.Service/*" or "*"`:   func() { raterpc.WithLimits(limiter, raterpc.Limit{Method: "/a.S/", Rule: rule}) },
+		`raterpc.WithLimits: method "Get": want "/package.Service/Method", "/package.Service/*" or "*"`:     func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "Get", Rule: rule}) },
+		`raterpc.WithLimits: method "a.S/Get": want "/package.Service/Method", "/package.Service/*" or "*"`: func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "a.S/Get", Rule: rule}) },
+		`raterpc.WithLimits: method "/a.S/": want "/package.Service/Method", "/package.Service/*" or "*"`:   func() { raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "/a.S/", Rule: rule}) },
 	} {
 		func() {
 			defer func() {
@@ -125,7 +125,7 @@ func TestLimitInFlight(t *testing.T) {
 	limiter := runtime.New(runtime.NewMemoryStore())
 	rule := &runtime.Rule{Name: "flight", Window: time.Minute, Max: 2, Algorithm: runtime.Concurrency, Fail: runtime.FailClosed}
 	rate := &runtime.Rule{Name: "rate", Window: time.Hour, Max: 5, Fail: runtime.FailClosed}
-	server := raterpc.NewServer(raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule}, raterpc.Limit{Method: "*", Rule: rate}))
+	server := raterpc.NewServer(raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "*", Rule: rule}, raterpc.MethodLimit{Method: "*", Rule: rate}))
 	begin := func() (*raterpc.Call, error) {
 		ctx, call := server.Begin(t.Context(), "/a/b", nobody{})
 		return call, call.Charge(ctx, raterpc.OnOpen, nil)
@@ -149,5 +149,5 @@ func TestLimitInFlight(t *testing.T) {
 			t.Error("a limit on calls in flight may be charged for messages")
 		}
 	}()
-	raterpc.WithLimits(limiter, raterpc.Limit{Method: "*", Rule: rule, On: raterpc.OnReceive})(server)
+	raterpc.WithLimits(limiter, raterpc.MethodLimit{Method: "*", Rule: rule, On: raterpc.OnReceive})(server)
 }

@@ -41,9 +41,10 @@ func WithMessages(messages ratefield.Messages) Option {
 	return func(s *Server) { s.messages = messages }
 }
 
-// WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED all the
-// same if its handler ends it with another error. Without the option such a refusal is
-// reported: a WARN for each method, and [runtime.Observer.Hidden].
+// WithForcedRefusals ends a call that a limit has refused with RESOURCE_EXHAUSTED, and one
+// that no limiter could decide with UNAVAILABLE, all the same if its handler ends it with
+// another error. With and without the option such a denial is reported: a WARN for each
+// method, and [runtime.Observer.Hidden].
 //
 // An error that has another reason than the refusal is overruled as well, of a handler
 // that goes on after a refusal.
@@ -81,8 +82,8 @@ func WithoutFields() Option {
 // WithLimits applies limits to methods by their names, with no directive. Of the
 // limits that one WithLimits has for a call, all are charged or none. The option may
 // be given several times; they then decide in their order, and the first refusal
-// counts. It panics if the limiter is nil or a limit is malformed, see [Limit].
-func WithLimits(limiter *runtime.Limiter, limits ...Limit) Option {
+// counts. It panics if the limiter is nil or a limit is malformed, see [MethodLimit].
+func WithLimits(limiter *runtime.Limiter, limits ...MethodLimit) Option {
 	if limiter == nil {
 		panic("raterpc.WithLimits: the limiter is nil, so nothing would be limited")
 	}

@@ -60,7 +60,7 @@ const (
 // if the error is no refusal.
 //
 // A refusal is an error that is or wraps one of package runtime, or one that
-// [runtime.WithDenied] has made of it. The text of the latter is then the Message, unless
+// [runtime.WithRefusalError] has made of it. The text of the latter is then the Message, unless
 // [WithMessages] has one. The caller must not ask about an error that has a status
 // already, see [Call.Hidden].
 func (c *Call) Refusal(err error) *Refusal {
@@ -77,15 +77,15 @@ func (c *Call) Refusal(err error) *Refusal {
 }
 
 // Hidden is called for a call that ended with an error which is no refusal, or has a
-// status of its own. If a limit has refused the call, and the client does not learn by
-// the code that it may come back, the refusal is reported as hidden. It is returned if
+// status of its own. If the call was refused, and the client does not learn by the code
+// that it may come back, a denial is reported as hidden. The refusal is returned if
 // [WithForcedRefusals] has it told all the same.
 func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
 	switch code {
 	case codeCanceled, codeDeadlineExceeded, CodeResourceExhausted, CodeUnavailable:
 		return nil
 	}
-	denial, ok := c.seen.Denial(c.server.policies)
+	refusal, ok := c.seen.Refusal(c.server.policies)
 	if !ok {
 		return nil
 	}
@@ -93,11 +93,11 @@ func (c *Call) Hidden(ctx context.Context, code uint32) *Refusal {
 	if c.service() != "" {
 		route = c.method
 	}
-	denial.Hidden(ctx, route)
+	refusal.Hidden(ctx, route)
 	if !c.server.force {
 		return nil
 	}
-	return c.refusalOf(denial.Err, "")
+	return c.refusalOf(refusal.Err, "")
 }
 
 // refusalOf returns the refusal that an error of package runtime is, with a message in

@@ -92,7 +92,7 @@ func TestRefusal(t *testing.T) {
 // What an application makes of a refusal tells clients as much as the limiter's own
 // error, in the application's words.
 func TestReplacedError(t *testing.T) {
-	denied := runtime.WithDenied(func(_ context.Context, err error) error {
+	denied := runtime.WithRefusalError(func(_ context.Context, err error) error {
 		if errors.Is(err, runtime.ErrUnavailable) {
 			return errAway
 		}
@@ -129,7 +129,7 @@ func TestReplacedError(t *testing.T) {
 		t.Errorf("unavailable: %+v", r)
 	}
 
-	bad := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithDenied(func(context.Context, error) error { return errors.New("\xff") }))
+	bad := runtime.New(runtime.NewMemoryStore(), quiet, runtime.WithRefusalError(func(context.Context, error) error { return errors.New("\xff") }))
 	for range 2 {
 		_, err = bad.Take(ctx, rule.Limit(nil))
 	}

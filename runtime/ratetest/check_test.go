@@ -106,19 +106,19 @@ func TestChecks(t *testing.T) {
 		{name: "refunded", do: func(t testing.TB, l *ratetest.Limiter) {
 			limit := reports.Limit(key("ann")).WithCost(4)
 			d, _ := take(t, l, limit)
-			_ = l.Refund(context(t), d, limit)
+			_ = l.Refund(context(t), d)
 			l.Check("reports").Admitted(1).Cost(4)
 		}, want: []string{"the calls cost 0, want 4 … settled … cost 0 instead of 4"}},
 		{name: "settled in the background", do: func(t testing.TB, l *ratetest.Limiter) {
 			limit := reports.Limit(key("ann")).WithCost(4)
 			d, _ := take(t, l, limit)
-			l.SettleLater(context(t), d, limit.WithSettled(7))
+			l.SettleLater(context(t), d, 7)
 			l.Check("reports").Cost(7)
 		}},
 		{name: "permits", do: func(t testing.TB, l *ratetest.Limiter) {
 			d, _ := take(t, l, jobs.Limit(nil))
 			l.Check("jobs").Cost(1)
-			_ = l.Settle(context(t), d, jobs.Limit(nil))
+			_ = l.Settle(context(t), d)
 			l.Check("jobs").Cost(0)
 		}},
 		{name: "reset and moved", do: func(t testing.TB, l *ratetest.Limiter) {

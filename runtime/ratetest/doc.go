@@ -21,7 +21,7 @@
 //
 // # Time
 //
-// In a bubble of testing/synctest the limiter goes by the clock of the bubble.
+// In a bubble of testing/synctest the limiter uses the clock of the bubble.
 // Advance then sleeps in the bubble, and calls that wait for their turn take no real
 // time:
 //
@@ -44,7 +44,7 @@
 //   - A decision that was made by another clock, and is settled or refunded here, fails
 //     it. This is so in a bubble too.
 //
-// Scalers, the polling of overrides and the deadlines of contexts go by the clock of
+// Scalers, the polling of overrides and the deadlines of contexts use the clock of
 // the machine there, and by that of the bubble within one.
 //
 // A permit of a concurrency limit does not lapse while its call runs, however far

@@ -83,7 +83,7 @@ func run(t *testing.T, steps []step, rule *runtime.Rule, l *runtime.Limiter, adv
 		}
 		d, _ := l.Take(t.Context(), limit)
 		if s.settled >= 0 {
-			if err := l.Settle(t.Context(), d, limit.WithSettled(s.settled)); err != nil {
+			if err := l.Settle(t.Context(), d, s.settled); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,13 +159,13 @@ func TestWaitInBubble(t *testing.T) {
 				t.Error(err)
 			}
 			waited = time.Since(begin)
-			_ = l.Settle(t.Context(), d, permit.Limit(nil))
+			_ = l.Settle(t.Context(), d)
 		}()
 		l.Advance(30 * time.Minute) // 30 windows: the permit is renewed
 		if waited != 0 {
 			t.Errorf("the call waited %v only", waited)
 		}
-		_ = l.Settle(t.Context(), d, permit.Limit(nil))
+		_ = l.Settle(t.Context(), d)
 		l.Advance(0)
 		if waited != 30*time.Minute {
 			t.Errorf("the call waited %v", waited)
@@ -238,7 +238,7 @@ func TestPermitsAndAdvance(t *testing.T) {
 				t.Errorf("after %v: %v", by, err)
 			}
 		}
-		if err := l.Settle(t.Context(), d, jobs.Limit(nil)); err != nil {
+		if err := l.Settle(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := take(t, l, jobs.Limit(nil)); err != nil {
@@ -288,7 +288,7 @@ func TestOtherLimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ratetest.New(t).Refund(context(t), d, reports.Limit(nil)); !errors.Is(err, runtime.ErrNotCharged) {
+	if err := ratetest.New(t).Refund(context(t), d); !errors.Is(err, runtime.ErrOtherLimiter) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -322,7 +322,7 @@ func TestUnlimited(t *testing.T) {
 			if err != nil || !d.Allowed {
 				t.Errorf("%+v, %v", d, err)
 			}
-			if err := l.Settle(t.Context(), d, limit); err != nil {
+			if err := l.Settle(t.Context(), d); err != nil {
 				t.Error(err)
 			}
 		}

@@ -108,7 +108,11 @@ type reply struct {
 // true.
 func (s *store) reply(call *terms.Call, use bool) (r reply) {
 	for i := range call.Charges {
-		of := s.scripts[call.Charges[i].Label.Name]
+		label := call.Charges[i].Label
+		if label == nil {
+			continue // a limiter asks for itself
+		}
+		of := s.scripts[label.Name]
 		if of == nil {
 			continue
 		}

@@ -131,10 +131,10 @@ func (s *store) refuse(ctx context.Context, call *terms.Call, refused []time.Dur
 	return nil
 }
 
-// hold notes the permits that a call was given.
+// hold notes what a call holds.
 func (s *store) hold(call *terms.Call) {
 	for i := range call.Charges {
-		if c := call.Charges[i]; c.Algorithm == terms.Permits && c.At != 0 {
+		if c := call.Charges[i]; c.Lapses() && c.At != 0 {
 			id := permit{string(c.Key), c.At}
 			c.Key = []byte(id.key) // the call's own is used again
 			s.held[id] = c
@@ -152,6 +152,9 @@ func (s *store) Settle(ctx context.Context, charges []terms.Charge) error {
 		id := permit{string(c.Key), c.At}
 		_, held := s.held[id]
 		delete(s.held, id)
+		if c.Reserve > 0 && c.Mark == 0 {
+			c.Mark = terms.Lasted // no process is cut off, and the limiter does not know of advance
+		}
 		if held || c.Algorithm != terms.Permits {
 			s.settled(s.since(), c)
 		}
@@ -182,10 +185,13 @@ func (s *store) renew(ctx context.Context, calls []terms.Call) error {
 	return err
 }
 
-// renewHeld renews the permits of the calls that run.
-func (s *store) renewHeld() {
+// renewHeld renews what the calls hold that run, reservations for a time more.
+func (s *store) renewHeld(more time.Duration) {
 	var calls []terms.Call
 	for _, c := range s.held {
+		if c.Reserve > 0 {
+			c.Reserve += more.Microseconds()
+		}
 		calls = append(calls, terms.Call{Charges: []terms.Charge{c}})
 	}
 	_ = s.renew(context.Background(), calls) // memory does not fail
@@ -203,9 +209,9 @@ func (s *store) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.bubble {
-		s.renewHeld()
+		s.renewHeld(d)
 		s.moved.Add(int64(d))
-		s.renewHeld()
+		s.renewHeld(0)
 	}
 	s.note(s.since(), "", "", "the clock was moved", "by "+period(d))
 }

@@ -45,17 +45,17 @@ type Result = terms.Result
 
 // Take decides calls.
 func (s Store) Take(ctx context.Context, calls []Call) error {
-	return told(calls, func(c []terms.Call) error { return s.Store.Take(ctx, c) })
+	return execute(calls, func(c []terms.Call) error { return s.Store.Take(ctx, c) })
 }
 
 // Peek says what Take would decide.
 func (s Store) Peek(ctx context.Context, calls []Call) error {
-	return told(calls, func(c []terms.Call) error { return s.Store.Peek(ctx, c) })
+	return execute(calls, func(c []terms.Call) error { return s.Store.Peek(ctx, c) })
 }
 
 // Renew renews permits.
 func (s Store) Renew(ctx context.Context, calls []Call) error {
-	return told(calls, func(c []terms.Call) error { return s.Store.Renew(ctx, c) })
+	return execute(calls, func(c []terms.Call) error { return s.Store.Renew(ctx, c) })
 }
 
 // Settle settles charges. The error is also that of any of them.
@@ -93,8 +93,8 @@ func (s Store) Reset(ctx context.Context, charges []Charge) error {
 	return s.Store.Reset(ctx, plain)
 }
 
-// told has do do something with calls, and tells what it found.
-func told(calls []Call, do func([]terms.Call) error) error {
+// execute calls do with calls of the engine, and copies the results.
+func execute(calls []Call, do func([]terms.Call) error) error {
 	plain := make([]terms.Call, len(calls))
 	for i := range calls {
 		plain[i].Err = calls[i].Err

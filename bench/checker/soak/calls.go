@@ -54,7 +54,7 @@ func (p *process) call(ctx context.Context, e *entry) {
 		if e.Kept = 0; k.settle {
 			e.Kept = 1
 		}
-		if limiter.Settle(ctx, d, limits[0].WithSettled(int64(e.Kept))) == nil {
+		if limiter.Settle(ctx, d, int64(e.Kept)) == nil {
 			e.Settled = time.Now().UnixMicro()
 		}
 	}
@@ -131,7 +131,7 @@ func (p *process) hold(ctx context.Context, round uint32, end time.Time) {
 		if e.Fate == admitted {
 			sleepUntil(ctx, time.Now().Add(last))
 			e.At = time.Now().UnixMicro()
-			if limiter.Settle(ctx, d, limit) == nil {
+			if limiter.Settle(ctx, d) == nil {
 				e.Settled = time.Now().UnixMicro()
 			}
 		}

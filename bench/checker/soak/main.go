@@ -41,7 +41,7 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/trial"
 	"github.com/rategen/rategen/internal/progress"
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // config is what the flags say.
@@ -78,16 +78,12 @@ func main() {
 	}
 }
 
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
-
 func soak(ctx context.Context, c config, file string) error {
 	if flag.NArg() > 0 || c.lasts < c.round || c.round < 2*time.Second || c.rate <= 0 {
 		return errors.New("flags out of range, or arguments that are not flags; see -help")
 	}
 	c.rounds = uint32(c.lasts / c.round)
-	redis.SetLogger(silence{})
+	logging.Disable()
 	line := progress.New(os.Stderr)
 	d := &director{config: c, line: line}
 	var table *table

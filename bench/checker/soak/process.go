@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -71,7 +72,7 @@ func serve(ctx context.Context, text string, out io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &p.orders); err != nil {
 		return err
 	}
-	redis.SetLogger(silence{})
+	logging.Disable()
 	if p.Profiles != "" {
 		goruntime.MemProfileRate = 1
 	}

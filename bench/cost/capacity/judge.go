@@ -103,8 +103,8 @@ type verdict struct {
 	needless int // calls that were refused while the window had room
 }
 
-// of judges the keys that count.
-func (j *judge) of(counts func(key int) bool) (v verdict) {
+// verdictOf judges the keys that count.
+func (j *judge) verdictOf(counts func(key int) bool) (v verdict) {
 	for key, passed := range j.passed {
 		if !counts(key) {
 			continue

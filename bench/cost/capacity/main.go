@@ -6,6 +6,7 @@
 //	go run ./cost/capacity [-write results/capacity.md]
 //	go run ./cost/capacity -simulate [-processes 1000] [-shards 6] [-lease 50ms] …
 //	go run ./cost/capacity -compare [-for 10s]
+//	go run ./cost/capacity -fleet -shards 16 [-write results/fleet.md]
 //
 // Without a mode it measures, for every algorithm, the processor time and the bytes
 // that a decision costs a Redis, and prints how many decisions a second that is.
@@ -16,6 +17,10 @@
 //
 // With -compare eight real processes make such calls to a real Redis, and the figures
 // stand beside those of a simulation of the same calls.
+//
+// With -fleet it starts a cluster, measures what one process asks of it besides decisions
+// (connections, the topology, overrides), and prints what many processes do then, beside
+// the simulation of their calls.
 package main
 
 import (
@@ -35,6 +40,7 @@ func main() {
 		write    = flag.String("write", "", "file to write the measured table into")
 		simulate = flag.Bool("simulate", false, "simulate processes and a cluster")
 		compare  = flag.Bool("compare", false, "compare a simulation with real processes and a real Redis")
+		many     = flag.Bool("fleet", false, "measure what processes ask of a cluster besides decisions")
 		worker   = flag.String("worker", "", "be one of the real processes, on the Redis at this socket")
 	)
 	flag.IntVar(&t.Keys, "keys", t.Keys, "number of keys")
@@ -60,6 +66,8 @@ func main() {
 		err = work(ctx, *worker, t, p)
 	case *compare:
 		err = compareReal(ctx, os.Stdout, t, p)
+	case *many:
+		err = measureFleet(ctx, *write, t, p)
 	case *simulate:
 		err = simulateOnly(ctx, os.Stdout, t, p)
 	default:

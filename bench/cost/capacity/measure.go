@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,11 +95,7 @@ func measureAll(ctx context.Context, file string) error {
 		fmt.Fprintf(&out, "| %s | %.1f | %s | %.1f | %s | %.0f + %.0f | %d |\n", w.directive, alone.micros, thousands(1e6/alone.micros),
 			together.micros, thousands(1e6/together.micros), together.in, together.out, size)
 	}
-	if file == "" {
-		_, err = os.Stdout.Write(out.Bytes())
-		return err
-	}
-	return page.Insert(file, out.Bytes())
+	return page.Write(file, out.Bytes())
 }
 
 // thousands returns a number rounded to thousands.

@@ -40,7 +40,7 @@ func (s *simulation) report(out io.Writer) {
 		if !group.there {
 			continue
 		}
-		v := s.judge.of(group.of)
+		v := s.judge.verdictOf(group.of)
 		fmt.Fprintf(out, "| %s | %d | %+.1f %% | %.2f %% of %d |\n", group.name, v.most,
 			100*float64(max(0, v.most-s.Max))/float64(s.Max), 100*float64(v.needless)/float64(max(1, v.refused)), v.refused)
 	}

@@ -31,7 +31,7 @@ func all(int) bool { return true }
 // window, and none to be refused while there is room.
 func TestExact(t *testing.T) {
 	s := simulated(t, smallTraffic, small)
-	v := s.judge.of(all)
+	v := s.judge.verdictOf(all)
 	if v.most != small.Max || v.needless > 0 || v.refused == 0 || s.judge.results[undecided] > 0 {
 		t.Errorf("%+v, %d undecided: want windows of exactly %d calls", v, s.judge.results[undecided], small.Max)
 	}
@@ -46,10 +46,10 @@ func TestStoppedShard(t *testing.T) {
 	p := small
 	p.Fails = 1
 	s := simulated(t, smallTraffic, p)
-	if v := s.judge.of(func(key int) bool { return s.shardOf(key) != 1 }); v.most != p.Max || v.needless > 0 {
+	if v := s.judge.verdictOf(func(key int) bool { return s.shardOf(key) != 1 }); v.most != p.Max || v.needless > 0 {
 		t.Errorf("keys of the shard that answers: %+v", v)
 	}
-	if v := s.judge.of(func(key int) bool { return s.shardOf(key) == 1 }); v.most <= p.Max {
+	if v := s.judge.verdictOf(func(key int) bool { return s.shardOf(key) == 1 }); v.most <= p.Max {
 		t.Errorf("keys of the shard that stops: %+v, want more than %d in some window", v, p.Max)
 	}
 	if p50 := s.judge.quantile(0.5); p50 > 5*time.Millisecond {
@@ -77,7 +77,7 @@ func TestLeases(t *testing.T) {
 	}
 	p.Max = 2_000 // less than is asked for
 	tight := simulated(t, load, p)
-	v := tight.judge.of(all)
+	v := tight.judge.verdictOf(all)
 	least := int64(float64(p.Max) * (1 - 2*p.Lease.Seconds()/p.Window.Seconds()))
 	if v.most > p.Max || v.most < least {
 		t.Errorf("up to %d calls in a window, want %d to %d", v.most, least, p.Max)
@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 	j.lost(0, 1600*time.Millisecond)
 	j.refused(0, 950*time.Millisecond, 0)  // three were in the window
 	j.refused(0, 2450*time.Millisecond, 0) // one was
-	v := j.of(all)
+	v := j.verdictOf(all)
 	if v != (verdict{most: 3, refused: 2, needless: 1}) {
 		t.Errorf("got %+v", v)
 	}

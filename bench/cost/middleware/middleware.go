@@ -22,7 +22,7 @@ func handlers(max int) map[string]http.Handler {
 	rule := &runtime.Rule{Name: "bench", Window: time.Hour, Max: int64(max), Algorithm: runtime.SlidingCounter}
 	limit := func(h http.Handler) http.Handler {
 		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-		return ratehttp.Limit{Limiter: limiter, Rule: rule}.Wrap(h)
+		return ratehttp.RequestLimit{Limiter: limiter, Rule: rule}.Wrap(h)
 	}
 	return map[string]http.Handler{
 		"none":                    ok,

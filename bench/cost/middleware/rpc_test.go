@@ -27,7 +27,7 @@ const procedure = "/test.Service/Call"
 // but one call in a minute.
 func refusing(t *testing.T, max int64) *httptest.Server {
 	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	limit := ratehttp.Limit{Limiter: limiter, Rule: &runtime.Rule{Name: "calls", Window: time.Minute, Max: max, Message: "100% 茶"}}
+	limit := ratehttp.RequestLimit{Limiter: limiter, Rule: &runtime.Rule{Name: "calls", Window: time.Minute, Max: max, Message: "100% 茶"}}
 	h := limit.Wrap(connect.NewUnaryHandler(procedure, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
 		return connect.NewResponse(new(emptypb.Empty)), nil
 	}))

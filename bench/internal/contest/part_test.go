@@ -23,7 +23,7 @@ func TestPart(t *testing.T) {
 	for _, l := range part.local(limiters.Locals(limiters.Server{})) {
 		local = append(local, l.Name)
 	}
-	if want := []string{limiters.RategenPacked, limiters.Base, limiters.ScriptFloor, limiters.Floor}; !slices.Equal(shared, want) {
+	if want := []string{limiters.RategenPacked, limiters.Base, limiters.OwnScript, limiters.ScriptFloor, limiters.Floor}; !slices.Equal(shared, want) {
 		t.Errorf("over Redis: got %q, want %q", shared, want)
 	}
 	if want := []string{limiters.LocalRecalled, limiters.LocalBase}; !slices.Equal(local, want) {

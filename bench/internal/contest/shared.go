@@ -3,6 +3,7 @@ package contest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Clie
 			continue
 		}
 		line.Steps(i, len(p.Callers), heading)
-		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(append(limiters.Rategen(), limiters.Peers()...)))
+		table, err := short.sharedCase(ctx, client, server, c, p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())))
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", c, err)
 		}

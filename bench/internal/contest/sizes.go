@@ -3,6 +3,7 @@ package contest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -39,7 +40,7 @@ func (p Plan) Sizes(ctx context.Context, client *redis.Client, server limiters.S
 		sizes []Size
 		takes [][]load.Take // for each of Fillings
 	)
-	for _, l := range p.Part.shared(append(limiters.Rategen(), limiters.Peers()...)) {
+	for _, l := range p.Part.shared(slices.Concat(limiters.Rategen(), limiters.Budgets(), limiters.Peers())) {
 		if l.Floor {
 			continue
 		}

@@ -1,5 +1,5 @@
-// Package judge judges decisions by what they have in common: it computes anew what
-// each limit held, and believes nothing that a limiter says of itself.
+// Package judge checks recorded decisions: it computes anew what each limit held, and trusts
+// nothing that a limiter says about itself.
 package judge
 
 import (

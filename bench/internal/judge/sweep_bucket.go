@@ -57,7 +57,7 @@ func (c *bucketCheck) next(r *Record) Fault {
 		switch {
 		case excess+rounded < 0:
 			return Spurious
-		case r.Wait == 0 || !between(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))):
+		case r.Wait == 0 || !inRange(int64(r.Wait)-lag, max(1, c.drain(excess)), max(1, c.drain(excess+rounded))):
 			return Wrong
 		}
 		return 0
@@ -70,9 +70,9 @@ func (c *bucketCheck) next(r *Record) Fault {
 	right := r.At == t
 	if c.wait >= 0 {
 		low, high = c.drain(level), c.drain(level+rounded)
-		right = between(r.At-t, c.drain(level+cost), c.drain(level+cost+rounded)) // the end of its turn
+		right = inRange(r.At-t, c.drain(level+cost), c.drain(level+cost+rounded)) // the end of its turn
 	}
-	if !right || !between(int64(r.Wait)-lag, low, high) {
+	if !right || !inRange(int64(r.Wait)-lag, low, high) {
 		f |= Wrong
 	}
 	c.level, c.since = level+cost, t
@@ -83,5 +83,5 @@ func (c *bucketCheck) next(r *Record) Fault {
 // drain returns how long some parts take to drain, rounded up.
 func (c *bucketCheck) drain(parts int64) int64 { return (parts + c.max - 1) / c.max }
 
-// between reports whether a time is within bounds, give or take a microsecond.
-func between(n, low, high int64) bool { return n >= low-1 && n <= high+1 }
+// inRange reports whether a time is within bounds, give or take a microsecond.
+func inRange(n, low, high int64) bool { return n >= low-1 && n <= high+1 }

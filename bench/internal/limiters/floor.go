@@ -24,12 +24,12 @@ func newScriptFloor(s Server, limits Limits) (load.Take, error) {
 	}
 	window := limits.Level.Window.Milliseconds()
 	return func(ctx context.Context, key string) load.Answer {
-		return told(true, s.Client.EvalSha(ctx, sha, []string{"floor:" + key}, time.Now().UnixMicro(), window).Err())
+		return answerOf(true, s.Client.EvalSha(ctx, sha, []string{"floor:" + key}, time.Now().UnixMicro(), window).Err())
 	}, nil
 }
 
 func newPing(s Server, _ Limits) (load.Take, error) {
 	return func(ctx context.Context, _ string) load.Answer {
-		return told(true, s.Client.Ping(ctx).Err())
+		return answerOf(true, s.Client.Ping(ctx).Err())
 	}, nil
 }

@@ -20,6 +20,7 @@ func TestFloors(t *testing.T) {
 	}{
 		{Floor, []string{"ping"}},
 		{ScriptFloor, []string{"evalsha", "time", "get", "set"}},
+		{OwnScript, []string{"evalsha", "time", "get"}},
 	} {
 		var take load.Take
 		for _, l := range Peers() {

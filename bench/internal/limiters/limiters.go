@@ -1,5 +1,5 @@
-// Package limiters puts rategen and what others have made before the same
-// calls, each as its own manual says.
+// Package limiters has rategen and other limiters decide the same calls, each configured as
+// its own manual says.
 package limiters
 
 import (
@@ -88,5 +88,5 @@ type Local struct {
 	New        func(limits Limits, keys int) (take load.Take, stop func(), err error)
 }
 
-// none is what there is to stop in most limiters.
-func none() {}
+// noStop is the stop function of limiters that need none.
+func noStop() {}

@@ -38,7 +38,7 @@ func start(t *testing.T) Server {
 // admit calls that have room, and as many as it should of those that have not.
 func TestShared(t *testing.T) {
 	s := start(t)
-	for _, l := range append(Rategen(), Peers()...) {
+	for _, l := range slices.Concat(Rategen(), Budgets(), Peers()) {
 		if l.Floor {
 			continue
 		}

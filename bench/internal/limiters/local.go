@@ -39,7 +39,7 @@ func Locals(s Server) []Local {
 			name = LocalLog
 		}
 		all = append(all, Local{Name: name, Note: w.note, Own: true, New: func(l Limits, keys int) (load.Take, func(), error) {
-			return w.ask(quiet(newMemoryStore(keys)), l), none, nil
+			return w.ask(quiet(newMemoryStore(keys)), l), noStop, nil
 		}})
 	}
 	return append(all,
@@ -47,7 +47,7 @@ func Locals(s Server) []Local {
 		Local{Name: LocalRecalled, Note: "any", Own: true, MaxKeys: 10_000, OnlyDenies: true,
 			New: func(l Limits, _ int) (load.Take, func(), error) {
 				store := runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))
-				return ask(quiet(store), way{name: "recalled"}.at(l)), none, nil
+				return ask(quiet(store), way{name: "recalled"}.ruleFor(l)), noStop, nil
 			}},
 		Local{Name: LocalBase, Note: "token bucket", New: newSethvargoMemory},
 		Local{Name: "throttled memstore", Note: "GCRA", New: func(l Limits, _ int) (load.Take, func(), error) {
@@ -56,10 +56,10 @@ func Locals(s Server) []Local {
 				return nil, nil, err
 			}
 			take, err := throttle(store, l.Level)
-			return take, none, err
+			return take, noStop, err
 		}},
 		Local{Name: "ulule/limiter memory", Note: "fixed window", New: func(l Limits, _ int) (load.Take, func(), error) {
-			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), none, nil
+			return count(memory.NewStoreWithOptions(ulule.StoreOptions{Prefix: "ulule", CleanUpInterval: time.Minute}), l.Level), noStop, nil
 		}},
 		Local{Name: "x/time/rate in a sync.Map", Note: "token bucket", New: newRateMap},
 		Local{Name: "x/time/rate, one for all keys", Note: "token bucket", New: func(l Limits, _ int) (load.Take, func(), error) {
@@ -67,7 +67,7 @@ func Locals(s Server) []Local {
 				l = HotRoom
 			}
 			limiter := newRate(l.Level)
-			return func(context.Context, string) load.Answer { return told(limiter.Allow(), nil) }, none, nil
+			return func(context.Context, string) load.Answer { return answerOf(limiter.Allow(), nil) }, noStop, nil
 		}},
 	)
 }
@@ -84,12 +84,12 @@ func newGenerated(l Limits, keys int) (load.Take, func(), error) {
 	service := guarded.NewRateLimitedService(guarded.Plain{}, quiet(newMemoryStore(keys)))
 	if l == NoRoom {
 		return func(ctx context.Context, key string) load.Answer {
-			return told(service.NoRoom(ctx, key) == nil, nil)
-		}, none, nil
+			return answerOf(service.NoRoom(ctx, key) == nil, nil)
+		}, noStop, nil
 	}
 	return func(ctx context.Context, key string) load.Answer {
-		return told(service.Room(ctx, key) == nil, nil)
-	}, none, nil
+		return answerOf(service.Room(ctx, key) == nil, nil)
+	}, noStop, nil
 }
 
 func newSethvargoMemory(limits Limits, keys int) (load.Take, func(), error) {
@@ -114,6 +114,6 @@ func newRateMap(l Limits, _ int) (load.Take, func(), error) {
 		if !ok {
 			limiter, _ = limiters.LoadOrStore(key, newRate(l.Level))
 		}
-		return told(limiter.(*rate.Limiter).Allow(), nil)
-	}, none, nil
+		return answerOf(limiter.(*rate.Limiter).Allow(), nil)
+	}, noStop, nil
 }

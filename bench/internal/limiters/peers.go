@@ -16,11 +16,13 @@ import (
 )
 
 // The names of what others are compared with: the limiter, the trip to Redis
-// without one, and the trip with the least that a limiter can do there.
+// without one, the trip with the least that a limiter can do there, and rategen's own
+// script sent by go-redis, a trip a call.
 const (
 	Base        = "redis_rate"
 	Floor       = "PING"
 	ScriptFloor = "EVALSHA of TIME, GET and SET"
+	OwnScript   = "EVALSHA of rategen fixed-window"
 )
 
 // Peers returns limiters over Redis that others have made.
@@ -33,13 +35,14 @@ func Peers() []Shared {
 		{Name: "ulule/limiter", Note: "fixed window", New: newUlule},
 		{Name: "sethvargo/go-redisstore", Note: "token bucket", New: newSethvargo},
 		{Name: "plain ZSET script", Note: "sliding log", New: newPlain},
+		{Name: OwnScript, Note: "answers not read", Floor: true, New: newOwnScript},
 		{Name: ScriptFloor, Note: "no limit", Floor: true, New: newScriptFloor},
 		{Name: Floor, Note: "no limit", Floor: true, New: newPing},
 	}
 }
 
-// told returns what a limiter's yes or no amounts to.
-func told(allowed bool, err error) load.Answer {
+// answerOf returns the answer of a limiter that admits or denies a call.
+func answerOf(allowed bool, err error) load.Answer {
 	switch {
 	case err != nil:
 		return load.Failed
@@ -67,7 +70,7 @@ func allow(limiter *redis_rate.Limiter, l Limit) load.Take {
 	limit := redis_rate.Limit{Rate: int(l.Max), Burst: int(l.Max), Period: l.Window}
 	return func(ctx context.Context, key string) load.Answer {
 		result, err := limiter.Allow(ctx, key, limit)
-		return told(err == nil && result.Allowed > 0, err)
+		return answerOf(err == nil && result.Allowed > 0, err)
 	}
 }
 
@@ -88,7 +91,7 @@ func throttle(store throttled.GCRAStoreCtx, l Limit) (load.Take, error) {
 	})
 	return func(ctx context.Context, key string) load.Answer {
 		limited, _, err := limiter.RateLimitCtx(ctx, key, 1)
-		return told(!limited, err)
+		return answerOf(!limited, err)
 	}, err
 }
 
@@ -105,7 +108,7 @@ func count(store ulule.Store, l Limit) load.Take {
 	limiter := ulule.New(store, ulule.Rate{Period: l.Window, Limit: l.Max})
 	return func(ctx context.Context, key string) load.Answer {
 		state, err := limiter.Get(ctx, key)
-		return told(!state.Reached, err)
+		return answerOf(!state.Reached, err)
 	}
 }
 
@@ -129,6 +132,6 @@ func newSethvargo(s Server, limits Limits) (load.Take, error) {
 func takeFrom(store limiter.Store) load.Take {
 	return func(ctx context.Context, key string) load.Answer {
 		_, _, _, ok, err := store.Take(ctx, key)
-		return told(ok, err)
+		return answerOf(ok, err)
 	}
 }

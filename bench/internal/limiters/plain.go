@@ -31,6 +31,6 @@ func newPlain(s Server, limits Limits) (load.Take, error) {
 		now := time.Now().UnixMilli()
 		member := strconv.FormatInt(now, 10) + "-" + strconv.FormatInt(calls.Add(1), 10)
 		allowed, err := plain.Run(ctx, s.Client, []string{"plain:" + key}, now, window, limit, member).Int()
-		return told(allowed == 1, err)
+		return answerOf(allowed == 1, err)
 	}, nil
 }

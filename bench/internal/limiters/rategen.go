@@ -1,18 +1,20 @@
 package limiters
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
 
 	"github.com/rategen/rategen/bench/internal/load"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/raterueidis"
 )
 
 // A way is one way of rategen's to count.
 type way struct {
 	name, note string
-	rule       runtime.Rule
+	rule       runtime.Rule // its prefix is rategen's, if it has none
 }
 
 var ways = []way{
@@ -51,7 +53,46 @@ func Rategen() []Shared {
 			},
 		})
 	}
+	for _, w := range ways {
+		if w.rule.Algorithm != runtime.TokenBucket && w.rule.Algorithm != runtime.FixedWindow {
+			continue
+		}
+		w.name += " over rueidis"
+		w.rule.Prefix = "rueidis:"
+		all = append(all, Shared{
+			Name: "rategen " + w.name, Note: w.note, Own: true, Recalls: true,
+			New: func(s Server, l Limits) (load.Take, error) {
+				store, err := raterueidis.NewStore(s.Rueidis, rueidisOption(s.Addr), runtime.WithTimeout(s.Timeout))
+				if err != nil {
+					return nil, err
+				}
+				return w.ask(quiet(store), l), nil
+			},
+		})
+	}
 	return all
+}
+
+// Budgets returns rategen's fixed windows that are budgets, for many keys that have room: a
+// period of the calendar, and what is reserved while calls run, which are settled.
+func Budgets() []Shared {
+	of := func(name, note string, set func(*runtime.Rule)) Shared {
+		return Shared{Name: RategenFixed + " " + name, Note: note, Own: true, New: func(s Server, l Limits) (load.Take, error) {
+			rule := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
+			set(rule)
+			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), rule}
+			if rule.Reserve > 0 {
+				return a.takeAndReturn, nil
+			}
+			return a.take, nil
+		}}
+	}
+	return []Shared{
+		of("window=month", "counter", func(r *runtime.Rule) {
+			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, runtime.Month, "Europe/Berlin"
+		}),
+		of("reserve=1m, settled", "reservations", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
+	}
 }
 
 // Leased returns rategen's limiters for one key that has all calls.
@@ -67,7 +108,7 @@ func Leased() []Shared {
 // leased returns the rule of the limiter that leases. Its max is that of the
 // limits.
 func leased(l Limits) *runtime.Rule {
-	rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.at(l)
+	rule := way{name: "lease", rule: runtime.Rule{Algorithm: runtime.TokenBucket}}.ruleFor(l)
 	rule.Window, rule.Lease = LeaseWindow, 50*time.Millisecond
 	return rule
 }
@@ -75,15 +116,15 @@ func leased(l Limits) *runtime.Rule {
 // ask asks about calls on one of the limits. Permits come back where there is
 // room, unless a key is to be filled: nobody would ask for so many at a time.
 func (w way) ask(limiter *runtime.Limiter, l Limits) load.Take {
-	rule := w.at(l)
+	rule := w.ruleFor(l)
 	if rule.Algorithm == runtime.Concurrency && l != NoRoom && l != Long && l != Tight {
 		return (&asker{limiter, rule}).takeAndReturn
 	}
 	return ask(limiter, rule)
 }
 
-// at returns the way's rule for one of the limits.
-func (w way) at(l Limits) *runtime.Rule {
+// ruleFor returns the way's rule for one of the limits.
+func (w way) ruleFor(l Limits) *runtime.Rule {
 	limit := l.Level
 	if w.rule.Algorithm == runtime.SlidingLog || w.rule.Algorithm == runtime.SlidingCounter {
 		limit = l.Log
@@ -92,7 +133,7 @@ func (w way) at(l Limits) *runtime.Rule {
 		limit.Max = runtime.MaxLog
 	}
 	rule := w.rule
-	rule.Name, rule.Prefix, rule.Window, rule.Max = w.name, "rategen:", limit.Window, limit.Max
+	rule.Name, rule.Prefix, rule.Window, rule.Max = w.name, cmp.Or(rule.Prefix, "rategen:"), limit.Window, limit.Max
 	return &rule
 }
 
@@ -115,7 +156,7 @@ type asker struct {
 func (a *asker) takeAndReturn(ctx context.Context, key string) load.Answer {
 	limit := a.rule.Limit(runtime.NewKey().AddString(key))
 	decision, err := a.limiter.Take(ctx, limit)
-	a.limiter.SettleLater(ctx, decision, limit)
+	a.limiter.SettleLater(ctx, decision)
 	return answer(decision, err)
 }
 

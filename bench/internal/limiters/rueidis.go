@@ -31,12 +31,16 @@ func newRueidis(s Server, limits Limits) (load.Take, error) {
 		now := time.Now().UnixMilli()
 		counts, err := fixedWindow.Exec(ctx, s.Rueidis, []string{"rueidis:{" + key + "}", "rueidis:{" + key + "}:ex"},
 			[]string{strconv.FormatInt(now, 10), strconv.FormatInt(now+window, 10)}).AsIntSlice()
-		return told(err == nil && counts[0] <= limit, err)
+		return answerOf(err == nil && counts[0] <= limit, err)
 	}, nil
 }
 
 // NewRueidis returns a client of rueidis with its default options, but for the cache
 // that limiters do not use.
 func NewRueidis(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	return rueidis.NewClient(rueidisOption(addr))
+}
+
+func rueidisOption(addr string) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}
 }

@@ -7,6 +7,15 @@ import (
 	"os"
 )
 
+// Write inserts a text into a file, or prints it if the file's name is empty.
+func Write(file string, text []byte) error {
+	if file != "" {
+		return Insert(file, text)
+	}
+	_, err := os.Stdout.Write(text)
+	return err
+}
+
 // Insert replaces what stands between the lines "<!-- measured -->" and
 // "<!-- /measured -->" of a file.
 func Insert(file string, text []byte) error {

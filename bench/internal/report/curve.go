@@ -27,21 +27,22 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 	heading(w, style, "Curve of callers, 1,000 keys admitted")
 	for _, part := range []struct {
 		title string
-		cell  func(row, floor *contest.Row) string
+		cell  func(*contest.Table, *contest.Row) string
 	}{
-		{"decisions per second", func(row, _ *contest.Row) string {
+		{"decisions per second", func(_ *contest.Table, row *contest.Row) string {
 			if row.GaveUp > 0 {
 				return fmt.Sprintf("%s (%s %% gave up)", count(row.Value(contest.Rate)), significant(100*row.GaveUp))
 			}
 			return count(row.Value(contest.Rate))
 		}},
-		{"decisions per second, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.Rate)},
-		{"p50", func(row, _ *contest.Row) string { return span(row.Value(contest.P50)) }},
-		{"p50, " + overFloor + ", and the middle half of the rounds", besideFloor(contest.P50)},
-		{"trips a decision", func(row, _ *contest.Row) string { return few(row.Value(contest.Scripts)) }},
-		{"Redis CPU a decision", func(row, _ *contest.Row) string { return span(row.Value(contest.ServerCPU)) }},
-		{"client CPU a decision", func(row, _ *contest.Row) string { return span(row.Value(contest.ClientCPU)) }},
-		{"allocations a decision", func(row, _ *contest.Row) string { return few(row.Value(contest.Allocs)) }},
+		{"decisions per second, " + overOwn + ", and the middle half of the rounds", besideRow(limiters.OwnScript, contest.Rate)},
+		{"p50", func(_ *contest.Table, row *contest.Row) string { return span(row.Value(contest.P50)) }},
+		{"p50, " + overOwn + ", and the middle half of the rounds", besideRow(limiters.OwnScript, contest.P50)},
+		{"trips a decision", func(_ *contest.Table, row *contest.Row) string { return few(row.Value(contest.Scripts)) }},
+		{"Redis CPU a decision", func(_ *contest.Table, row *contest.Row) string { return span(row.Value(contest.ServerCPU)) }},
+		{"Redis CPU a decision, × " + limiters.RategenFixed + ", and the middle half of the rounds", besideRow(limiters.RategenFixed, contest.ServerCPU)},
+		{"client CPU a decision", func(_ *contest.Table, row *contest.Row) string { return span(row.Value(contest.ClientCPU)) }},
+		{"allocations a decision", func(_ *contest.Table, row *contest.Row) string { return few(row.Value(contest.Allocs)) }},
 	} {
 		g := &grid{title: part.title, head: []string{"callers"}}
 		for i := range tables {
@@ -50,7 +51,7 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 		for i := range tables[0].Rows {
 			cells := []string{tables[0].Rows[i].Name}
 			for j := range tables {
-				cells = append(cells, part.cell(&tables[j].Rows[i], tables[j].Row(limiters.ScriptFloor)))
+				cells = append(cells, part.cell(&tables[j], &tables[j].Rows[i]))
 			}
 			g.add(cells...)
 		}
@@ -58,10 +59,15 @@ func Curve(w io.Writer, style Style, tables []contest.Table) {
 	}
 }
 
-// besideFloor returns what writes a metric as a multiple of the floor's.
-func besideFloor(m contest.Metric) func(row, floor *contest.Row) string {
-	return func(row, floor *contest.Row) string {
-		median, low, high := row.Beside(floor, m)
+// besideRow returns what writes a metric as a multiple of that of another row, if that was
+// measured.
+func besideRow(name string, m contest.Metric) func(*contest.Table, *contest.Row) string {
+	return func(table *contest.Table, row *contest.Row) string {
+		base := table.Row(name)
+		if base == nil {
+			return ""
+		}
+		median, low, high := row.Beside(base, m)
 		if median == 0 {
 			return ""
 		}

@@ -32,6 +32,7 @@ var (
 const (
 	overBase  = "× " + limiters.Base
 	overFloor = "× " + limiters.ScriptFloor
+	overOwn   = "× " + limiters.OwnScript
 	overLocal = "× " + limiters.LocalBase
 )
 
@@ -45,17 +46,17 @@ var goals = []target{
 	{"decisions/s, 256 callers, hot key, token-bucket lease=50ms window=1s", true, 150, overBase, ratio(hot, limiters.RategenLease, contest.Rate)},
 	{"p50, 256 callers, hot key, token-bucket lease=50ms window=1s", false, 1, "µs", microseconds(hot, limiters.RategenLease, contest.P50)},
 	{"decisions/s, 256 callers, all denied, the slowest of rategen but concurrency", true, 200, overBase, slowest(full, limiters.RategenConcurrency)},
-	{"p50, 1 caller, 1,000 keys, sliding-log packed", false, 1.2, overFloor, beside(alone, limiters.RategenPacked, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, token-bucket", false, 1.2, overFloor, beside(alone, limiters.RategenBucket, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, fixed-window", false, 1.2, overFloor, beside(alone, limiters.RategenFixed, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, sliding-log zset", false, 1.4, overFloor, beside(alone, limiters.RategenZSET, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, sliding-counter", false, 1.4, overFloor, beside(alone, limiters.RategenCounter, limiters.ScriptFloor, contest.P50)},
-	{"p50, 1 caller, 1,000 keys, to take a permit of concurrency", false, 1.4, overFloor, beside(alone, limiters.RategenConcurrency, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-log packed", false, 1.2, overFloor, compareWith(alone, limiters.RategenPacked, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, token-bucket", false, 1.2, overFloor, compareWith(alone, limiters.RategenBucket, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, fixed-window", false, 1.2, overFloor, compareWith(alone, limiters.RategenFixed, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-log zset", false, 1.4, overFloor, compareWith(alone, limiters.RategenZSET, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, sliding-counter", false, 1.4, overFloor, compareWith(alone, limiters.RategenCounter, limiters.ScriptFloor, contest.P50)},
+	{"p50, 1 caller, 1,000 keys, to take a permit of concurrency", false, 1.4, overFloor, compareWith(alone, limiters.RategenConcurrency, limiters.ScriptFloor, contest.P50)},
 	{"p99, 256 callers, 1,000 keys, sliding-log packed", false, 0.5, overBase, ratio(distinct, limiters.RategenPacked, contest.P99)},
 	{"p99, 256 callers, 1,000 keys, sliding-log zset", false, 0.5, overBase, ratio(distinct, limiters.RategenZSET, contest.P99)},
 	{"p99, 256 callers, 1,000 keys, token-bucket", false, 0.5, overBase, ratio(distinct, limiters.RategenBucket, contest.P99)},
 	{"p99, 256 callers, 1,000 keys, sliding-counter", false, 0.5, overBase, ratio(distinct, limiters.RategenCounter, contest.P99)},
-	{"allocs, 64 callers, 1,000 keys, the most of rategen", false, 4, "", most(some, contest.Allocs)},
+	{"allocs, 64 callers, 1,000 keys, the most of rategen", false, 4, "", largestOf(some, contest.Allocs)},
 	{"bytes an event, sliding-log packed, 10,000 events, max=10,000", false, 8.5, "", eventSize(limiters.RategenPacked, contest.Filling{Events: 10_000, Limits: limiters.Tight})},
 	{"bytes an event, sliding-log packed, 10,000 events, max=20,000", false, 8.5, "", eventSize(limiters.RategenPacked, contest.Filling{Events: 10_000, Limits: limiters.Long})},
 	{"in memory, the worst of all cases admitted, token-bucket", false, 1, overLocal, worstLocal(limiters.LocalBucket, contest.Distinct)},

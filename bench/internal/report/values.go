@@ -13,11 +13,11 @@ type value func(*contest.Result) (float64, bool)
 
 // ratio returns how a metric of a limiter over Redis compares with the base.
 func ratio(c contest.Case, name string, m contest.Metric) value {
-	return beside(c, name, limiters.Base, m)
+	return compareWith(c, name, limiters.Base, m)
 }
 
-// beside returns how it compares with another row of the case.
-func beside(c contest.Case, name, other string, m contest.Metric) value {
+// compareWith returns how it compares with another row of the case.
+func compareWith(c contest.Case, name, other string, m contest.Metric) value {
 	return func(result *contest.Result) (float64, bool) {
 		return compare(contest.Find(result.Shared, c, name), contest.Find(result.Shared, c, other), m)
 	}
@@ -61,8 +61,8 @@ func slowest(c contest.Case, but string) value {
 	}
 }
 
-// most returns the largest value of a metric of rategen's limiters.
-func most(c contest.Case, m contest.Metric) value {
+// largestOf returns the largest value of a metric of rategen's limiters.
+func largestOf(c contest.Case, m contest.Metric) value {
 	return func(result *contest.Result) (largest float64, ok bool) {
 		for _, l := range limiters.Rategen() {
 			row := contest.Find(result.Shared, c, l.Name)

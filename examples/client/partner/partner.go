@@ -18,7 +18,7 @@ func New(limiter *runtime.Limiter, host string) (*http.Client, error) {
 	second := runtime.Rule{Name: "partner.second", Window: time.Second, Max: 10}
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{
 		Pattern: host + "/",
-		Limits: []rateclient.Limit{
+		Limits: []rateclient.PeerLimit{
 			{Rule: day, Share: share, Least: 100, Most: 10_000},
 			{Rule: second, Margin: 200 * time.Millisecond},
 		},

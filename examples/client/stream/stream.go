@@ -35,7 +35,7 @@ func New(limiter *runtime.Limiter, host, url string) (*Model, error) {
 	tokens := runtime.Rule{Name: "model.tokens", Window: time.Minute, Max: 200_000, Algorithm: runtime.TokenBucket}
 	transport, err := rateclient.New(limiter, []rateclient.Peer{{
 		Pattern: "POST " + host + "/",
-		Limits: []rateclient.Limit{
+		Limits: []rateclient.PeerLimit{
 			{Rule: requests, Key: rateclient.Credential},
 			{Rule: tokens, Key: rateclient.Credential, Cost: reserved},
 		},

@@ -24,7 +24,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestLimitWithoutDirective(t *testing.T) {
-	limit := ratehttp.Limit{
+	limit := ratehttp.RequestLimit{
 		Limiter: refused.Limiter(t),
 		Rule:    &runtime.Rule{Name: "orders", Window: time.Hour, Max: 1},
 		Key:     func(r *http.Request) string { return r.URL.Path },

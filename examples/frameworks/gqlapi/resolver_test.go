@@ -20,7 +20,7 @@ func (resolver) Order(_ context.Context, id string) (*Order, error) { return &Or
 
 // gqlgen writes a [gqlerror.Error] that it finds in an error as JSON.
 func TestRefused(t *testing.T) {
-	orders := NewRateLimitedQueryResolver(resolver{}, refused.Limiter(t, runtime.WithDenied(asGraphQL)))
+	orders := NewRateLimitedQueryResolver(resolver{}, refused.Limiter(t, runtime.WithRefusalError(asGraphQL)))
 	if _, err := orders.Order(t.Context(), "1"); err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,6 @@ package mcpapi
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -28,22 +25,8 @@ type Found struct {
 type Tools interface {
 	// Search finds orders.
 	//
-	//ratelimit:key=#in.Text window=1h max=1 message="one search an hour for a text"
+	//ratelimit:key=#in.Text window=1h max=1 message="one search an hour for a text, try again in {retry_after}"
 	Search(ctx context.Context, request *mcp.CallToolRequest, in Query) (*mcp.CallToolResult, Found, error)
-}
-
-// forModel puts the time to come back into the text of a refusal: a model sees nothing
-// else of it.
-func forModel(_ context.Context, err error) error {
-	limited, ok := errors.AsType[*runtime.LimitedError](err)
-	switch {
-	case !ok:
-		return errors.New("the tool is not available now, try again later")
-	case limited.RetryAfter == runtime.Never:
-		return limited
-	}
-	wait := limited.RetryAfter.Truncate(time.Second) + time.Second
-	return fmt.Errorf("%w: try again in %v", limited, wait)
 }
 
 // newServer returns a server whose tools are behind their limits.

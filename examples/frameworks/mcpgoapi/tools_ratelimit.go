@@ -20,7 +20,7 @@ var toolsSearchLimit = &runtime.Rule{
 	Prefix:  "rate_limit:mcpgoapi.Tools.Search:",
 	Window:  time.Hour,
 	Max:     1,
-	Message: "one search an hour for a text",
+	Message: "one search an hour for a text, try again in {retry_after}",
 }
 
 // RateLimitedTools is a Tools that admits calls within the limits declared

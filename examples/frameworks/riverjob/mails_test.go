@@ -22,7 +22,7 @@ func (m *mails) Work(_ context.Context, job *river.Job[Mail]) error {
 // Of two mails to one person the second is snoozed for an hour. What river does with
 // that is tested by river: it needs a Postgres.
 func TestRefused(t *testing.T) {
-	limiter := refused.Limiter(t, runtime.WithDenied(snooze))
+	limiter := refused.Limiter(t, runtime.WithRefusalError(snooze))
 	sent := new(mails)
 	if err := addWorker(river.NewWorkers(), sent, limiter); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func newEnvironment(mails Mails, limiter *runtime.Limiter) *testsuite.TestActivi
 // told. What it does with that is tested by Temporal: it needs a server.
 func TestRefused(t *testing.T) {
 	sent := new(mails)
-	env := newEnvironment(sent, refused.Limiter(t, runtime.WithDenied(retryLater)))
+	env := newEnvironment(sent, refused.Limiter(t, runtime.WithRefusalError(retryLater)))
 	for _, to := range []string{"Ada", "Lin"} {
 		if _, err := env.ExecuteActivity("Send", to, "hello"); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestRefused(t *testing.T) {
 
 // A mail that could not be decided has failed, and is retried as other failures are.
 func TestUnavailable(t *testing.T) {
-	env := newEnvironment(new(mails), refused.Down(t, runtime.WithDenied(retryLater)))
+	env := newEnvironment(new(mails), refused.Down(t, runtime.WithRefusalError(retryLater)))
 	_, err := env.ExecuteActivity("Send", "Ada", "hello")
 	told, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok || told.NonRetryable() || told.NextRetryDelay() != 0 {

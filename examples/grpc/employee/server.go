@@ -16,7 +16,7 @@ var listed = &runtime.Rule{Name: "listed-employees", Window: time.Minute, Max: 4
 
 // Limits are the limits without a directive.
 func Limits(limiter *runtime.Limiter) raterpc.Option {
-	return raterpc.WithLimits(limiter, raterpc.Limit{
+	return raterpc.WithLimits(limiter, raterpc.MethodLimit{
 		Method: pb.EmployeeService_ListEmployees_FullMethodName,
 		Rule:   listed,
 		On:     raterpc.OnSend,

@@ -24,7 +24,7 @@ func clientIP(r *http.Request) (string, error) {
 
 // After limits the same requests for all processes.
 func After(list http.Handler, limiter *runtime.Limiter) http.Handler {
-	limit := ratehttp.Limit{
+	limit := ratehttp.RequestLimit{
 		Limiter: limiter,
 		Rule:    &runtime.Rule{Name: "orders.list", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter},
 	}

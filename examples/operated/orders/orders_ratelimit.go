@@ -93,12 +93,11 @@ func (s *RateLimitedService) Search(ctx context.Context, customer, text string) 
 func (s *RateLimitedService) Export(ctx context.Context, customer string) error {
 	if s.limiter.Enabled() {
 		key := runtime.NewKey().AddString("all")
-		limit := serviceExportLimit.Limit(key)
-		decision, err := s.limiter.Take(ctx, limit)
+		decision, err := s.limiter.Take(ctx, serviceExportLimit.Limit(key))
 		if err != nil {
 			return err
 		}
-		defer s.limiter.SettleLater(ctx, decision, limit)
+		defer s.limiter.SettleLater(ctx, decision)
 	}
 	return s.next.Export(ctx, customer)
 }

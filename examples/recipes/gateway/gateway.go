@@ -1,52 +1,47 @@
-// Package gateway limits the use of a language model by requests and by tokens, for
-// each tenant and for all of them.
+// Package gateway limits the use of a language model that answers in streams: by requests,
+// tokens and money, for each user and for each tenant. A stream ends at the last token that
+// is paid.
 package gateway
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 //go:generate go tool rategen
 
-// A Request is what a tenant asks.
-type Request struct {
-	Tenant    string
-	Prompt    string
-	MaxTokens int64 // of the answer; 0: as many as the gateway allows
+// A Caller is who asks, as the authentication has found out.
+type Caller struct {
+	Tenant, User string
+	Budget       int64 // of the tenant for a month, in micro-cents
+	Share        int64 // which part of it the user may use
 }
 
-// A Response is what the model answers.
-type Response struct {
-	Text  string
-	Usage struct{ TotalTokens int64 }
+// A Chunk is a piece of an answer.
+type Chunk struct {
+	Text   string
+	Tokens int64
 }
 
 // Model is the service.
 type Model interface {
-	// Complete has the model answer.
+	// Ask has the model answer. An error ends the answer.
 	//
-	//ratelimit:key=#req.Tenant max=60 name=gateway.requests
-	//ratelimit:key=#req.Tenant max=100_000 algorithm=token-bucket cost=reserve(#req) settle=used(#resp) refund="#err != nil" name=gateway.tokens
-	//ratelimit:max=1000 algorithm=sliding-counter name=gateway.requests.all
-	//ratelimit:max=1_000_000 algorithm=token-bucket cost=reserve(#req) settle=used(#resp) refund="#err != nil" name=gateway.tokens.all
-	Complete(ctx context.Context, req Request) (resp *Response, err error)
+	//ratelimit:key=#c.Tenant,#c.User max=20 name=gateway.requests.user
+	//ratelimit:key=#c.Tenant max=60 name=gateway.requests
+	//ratelimit:key=#c.Tenant max=100_000 algorithm=token-bucket wait=30s cost=tokens(#prompt) meter=#message.Tokens name=gateway.tokens
+	//ratelimit:key=#c.Tenant,#c.User window=month max=#c.Share cost=in*tokens(#prompt) meter=out*#message.Tokens reserve=5s fail=local name=gateway.money.user
+	//ratelimit:key=#c.Tenant window=month max=#c.Budget cost=in*tokens(#prompt) meter=out*#message.Tokens reserve=5s fail=local name=gateway.money
+	Ask(ctx context.Context, c Caller, prompt string) iter.Seq2[Chunk, error]
 }
 
-// reserve returns how many tokens a request may take: those of its prompt, about one
-// for four bytes, and those of the answer. A caller's MaxTokens is not believed to be
-// above 0: a cost of 0 would pass every limit.
-func reserve(req Request) int64 {
-	const most = 8192
-	answer := req.MaxTokens
-	if answer <= 0 || answer > most {
-		answer = most
-	}
-	return int64(len(req.Prompt)/4) + answer
-}
+// The provider's prices of a token, in micro-cents: 3 dollars for a million of prompts, and
+// 15 of answers.
+const (
+	in  = 300
+	out = 1500
+)
 
-// used returns how many tokens a call has used. A model that does not say counts as it
-// has reserved.
-func used(resp *Response) int64 {
-	if resp == nil || resp.Usage.TotalTokens == 0 {
-		return -1
-	}
-	return resp.Usage.TotalTokens
-}
+// tokens returns how many tokens a prompt has, about: one for four bytes. It is at least 1,
+// since a cost of 0 would pass every limit.
+func tokens(prompt string) int64 { return 1 + int64(len(prompt)/4) }

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -14,36 +15,46 @@ const _ = runtime.IsAtLeastVersion0_1_0
 
 // The limits of Model.
 var (
-	modelCompleteLimit = &runtime.Rule{
+	modelAskLimit = &runtime.Rule{
+		Name:   "gateway.requests.user",
+		Source: "gateway.go: Model.Ask",
+		Prefix: "rate_limit:gateway.Model.Ask:",
+		Window: time.Minute,
+		Max:    20,
+	}
+	modelAskLimit2 = &runtime.Rule{
 		Name:   "gateway.requests",
-		Source: "gateway.go: Model.Complete",
-		Prefix: "rate_limit:gateway.Model.Complete:",
+		Source: "gateway.go: Model.Ask",
+		Prefix: "rate_limit:gateway.Model.Ask#2:",
 		Window: time.Minute,
 		Max:    60,
 	}
-	modelCompleteLimit2 = &runtime.Rule{
+	modelAskLimit3 = &runtime.Rule{
 		Name:      "gateway.tokens",
-		Source:    "gateway.go: Model.Complete",
-		Prefix:    "rate_limit:gateway.Model.Complete#2:",
+		Source:    "gateway.go: Model.Ask",
+		Prefix:    "rate_limit:gateway.Model.Ask#3:",
 		Window:    time.Minute,
 		Max:       100000,
 		Algorithm: runtime.TokenBucket,
+		Wait:      30 * time.Second,
 	}
-	modelCompleteLimit3 = &runtime.Rule{
-		Name:      "gateway.requests.all",
-		Source:    "gateway.go: Model.Complete",
-		Prefix:    "rate_limit:gateway.Model.Complete#3:",
-		Window:    time.Minute,
-		Max:       1000,
-		Algorithm: runtime.SlidingCounter,
+	modelAskLimit4 = &runtime.Rule{
+		Name:      "gateway.money.user",
+		Source:    "gateway.go: Model.Ask",
+		Prefix:    "rate_limit:gateway.Model.Ask#4:",
+		Period:    runtime.Month,
+		Algorithm: runtime.FixedWindow,
+		Reserve:   5 * time.Second,
+		Fail:      runtime.FailLocal,
 	}
-	modelCompleteLimit4 = &runtime.Rule{
-		Name:      "gateway.tokens.all",
-		Source:    "gateway.go: Model.Complete",
-		Prefix:    "rate_limit:gateway.Model.Complete#4:",
-		Window:    time.Minute,
-		Max:       1000000,
-		Algorithm: runtime.TokenBucket,
+	modelAskLimit5 = &runtime.Rule{
+		Name:      "gateway.money",
+		Source:    "gateway.go: Model.Ask",
+		Prefix:    "rate_limit:gateway.Model.Ask#5:",
+		Period:    runtime.Month,
+		Algorithm: runtime.FixedWindow,
+		Reserve:   5 * time.Second,
+		Fail:      runtime.FailLocal,
 	}
 )
 
@@ -66,45 +77,56 @@ func NewRateLimitedModel(next Model, limiter *runtime.Limiter) *RateLimitedModel
 		panic("NewRateLimitedModel: limiter is nil: make one with runtime.New")
 	}
 	limiter.Register(
-		modelCompleteLimit,
-		modelCompleteLimit2,
-		modelCompleteLimit3,
-		modelCompleteLimit4,
+		modelAskLimit,
+		modelAskLimit2,
+		modelAskLimit3,
+		modelAskLimit4,
+		modelAskLimit5,
 	)
 	return &RateLimitedModel{next: next, limiter: limiter}
 }
 
-// Complete is limited to 60 per 1m for each #req.Tenant, 100_000 per 1m for
-// each #req.Tenant (refunded if #err != nil, else settled at used(#resp)),
-// 1000 per 1m and to 1_000_000 per 1m (refunded if #err != nil, else settled
-// at used(#resp)).
-func (s *RateLimitedModel) Complete(ctx context.Context, req Request) (*Response, error) {
-	if !s.limiter.Enabled() {
-		return s.next.Complete(ctx, req)
+// Ask is limited to 20 per 1m for each #c.Tenant, #c.User, 60 per 1m for
+// each #c.Tenant, 100_000 per 1m for each #c.Tenant (each message costs
+// #message.Tokens), #c.Share per month for each #c.Tenant, #c.User (each
+// message costs out*#message.Tokens, reserved for 5s) and to #c.Budget per
+// month for each #c.Tenant (each message costs out*#message.Tokens, reserved
+// for 5s).
+func (s *RateLimitedModel) Ask(ctx context.Context, c Caller, prompt string) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		if !s.limiter.Enabled() {
+			s.next.Ask(ctx, c, prompt)(yield)
+			return
+		}
+		key := runtime.NewKey().AddString(c.Tenant).AddString(c.User)
+		limit := modelAskLimit.Limit(key)
+		key2 := runtime.NewKey().AddString(c.Tenant)
+		limit2 := modelAskLimit2.Limit(key2)
+		key3 := runtime.NewKey().AddString(c.Tenant)
+		limit3 := modelAskLimit3.Limit(key3).WithCost(tokens(prompt))
+		key4 := runtime.NewKey().AddString(c.Tenant).AddString(c.User)
+		limit4 := modelAskLimit4.Limit(key4).WithMax(c.Share).WithCost(in * tokens(prompt))
+		key5 := runtime.NewKey().AddString(c.Tenant)
+		limit5 := modelAskLimit5.Limit(key5).WithMax(c.Budget).WithCost(in * tokens(prompt))
+		decision, err := s.limiter.Take(ctx, limit, limit2, limit3, limit4, limit5)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		meter := s.limiter.Meter(ctx, decision)
+		defer meter.Close()
+		for message, err := range s.next.Ask(ctx, c, prompt) {
+			if err == nil {
+				if err := meter.Charge(0, 0, message.Tokens, out*message.Tokens, out*message.Tokens); err != nil {
+					yield(Chunk{}, err)
+					return
+				}
+			}
+			if !yield(message, err) {
+				return
+			}
+		}
 	}
-	key := runtime.NewKey().AddString(req.Tenant)
-	limit := modelCompleteLimit.Limit(key)
-	key2 := runtime.NewKey().AddString(req.Tenant)
-	limit2 := modelCompleteLimit2.Limit(key2).WithCost(reserve(req))
-	limit3 := modelCompleteLimit3.Limit(nil)
-	limit4 := modelCompleteLimit4.Limit(nil).WithCost(reserve(req))
-	decision, err := s.limiter.Take(ctx, limit, limit2, limit3, limit4)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := s.next.Complete(ctx, req)
-	if err != nil {
-		limit2 = limit2.WithSettled(0)
-	} else if cost := used(resp); cost >= 0 {
-		limit2 = limit2.WithSettled(cost)
-	}
-	if err != nil {
-		limit4 = limit4.WithSettled(0)
-	} else if cost2 := used(resp); cost2 >= 0 {
-		limit4 = limit4.WithSettled(cost2)
-	}
-	s.limiter.SettleLater(ctx, decision, limit, limit2, limit3, limit4)
-	return resp, err
 }
 
 // Unwrap returns the Model behind the limits.

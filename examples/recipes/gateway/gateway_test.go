@@ -3,223 +3,164 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
+	"iter"
+	"log/slog"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/rategen/rategen/examples/recipes/internal/replica"
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
-// A question begins calls, has those that have begun return, or asks only what is left.
-type question struct {
-	Request Request
-	Calls   int
-	Return  bool
-	Used    int64 // tokens, of each call that returns
-	Fail    bool
-}
-
-type answer struct {
-	Admitted         int
-	Refused          map[string]int // by rule
-	RetryAfter       time.Duration
-	Strange          string
-	Tokens, Requests int64 // what is left to the tenant
-	All              int64 // what tokens are left to all
-}
-
-// A model answers its calls when it is told how.
-type model struct {
-	begun chan struct{}
-	how   chan question
+// An endless model answers with chunks of one token, until it is stopped.
+type endless struct {
+	pause time.Duration // before each chunk
+	fails int           // after so many chunks, if above 0
+	made  *int          // chunks
 }
 
 var errModel = errors.New("the model is overloaded")
 
-func (m model) Complete(context.Context, Request) (*Response, error) {
-	m.begun <- struct{}{}
-	q := <-m.how
-	if q.Fail {
-		return nil, errModel
+func (m endless) Ask(context.Context, Caller, string) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		for n := 1; ; n++ {
+			time.Sleep(m.pause)
+			if n-1 == m.fails && m.fails > 0 {
+				yield(Chunk{}, errModel)
+				return
+			}
+			*m.made++
+			if !yield(Chunk{Text: "word ", Tokens: 1}, nil) {
+				return
+			}
+		}
 	}
-	resp := &Response{Text: "42"}
-	resp.Usage.TotalTokens = q.Used
-	return resp, nil
 }
 
-func serve(client *redis.Client) (func(question) answer, *runtime.Limiter) {
-	limiter := replica.Limiter(client, replica.Windows(replica.Year,
-		"gateway.requests", "gateway.tokens", "gateway.requests.all", "gateway.tokens.all"))
-	plain := model{make(chan struct{}), make(chan question)}
-	service := NewRateLimitedModel(plain, limiter)
-	refused := make(chan error)
-	var calls sync.WaitGroup
-	running := 0
-	return func(q question) answer {
-		ctx, a := context.Background(), answer{Refused: map[string]int{}}
-		for range q.Calls { // one after another up to the model, which holds them all
-			calls.Go(func() {
-				_, err := service.Complete(ctx, q.Request)
-				if err != nil && !errors.Is(err, errModel) {
-					refused <- err
-				}
-			})
-			select {
-			case <-plain.begun:
-				a.Admitted++
-			case err := <-refused:
-				if limited := (*runtime.LimitedError)(nil); errors.As(err, &limited) {
-					a.Refused[limited.Rule]++
-					a.RetryAfter = limited.RetryAfter
-				} else {
-					a.Strange = err.Error()
-				}
-			}
+// read reads an answer of at most so many chunks, and returns how many it had, and its error.
+func read(ctx context.Context, model Model, c Caller, prompt string, most int) (n int, err error) {
+	for chunk, err := range model.Ask(ctx, c, prompt) {
+		if err != nil {
+			return n, err
 		}
-		running += a.Admitted
-		if q.Return {
-			for ; running > 0; running-- {
-				plain.how <- q
-			}
-			calls.Wait()
+		if n += int(chunk.Tokens); n == most {
+			break
 		}
-		key := runtime.NewKey().AddString(q.Request.Tenant)
-		for limit, left := range map[*int64]runtime.Limit{
-			&a.Requests: modelCompleteLimit.Limit(key),
-			&a.Tokens:   modelCompleteLimit2.Limit(key),
-			&a.All:      modelCompleteLimit4.Limit(nil),
-		} {
-			d, err := limiter.Peek(ctx, left)
-			if *limit = d.Remaining; err != nil {
-				*limit = -1
-			}
-		}
-		return a
-	}, limiter
+	}
+	return n, nil
 }
 
-func TestMain(m *testing.M) { replica.Main(m, serve) }
-
-type processes []*replica.Process[question, answer]
-
-func start(t *testing.T) processes {
-	return replica.Start[question, answer](t, redistest.Start(t).Addr, 2)
-}
-
-// settled waits until so much is left. Charges are corrected in the background.
-func (p processes) settled(t *testing.T, tenant string, tokens, requests, all int64) {
+// refusal returns the rule that has ended an answer, and for how long.
+func refusal(t *testing.T, err error) (string, time.Duration) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		a := p[0].Ask(question{Request: Request{Tenant: tenant}})
-		if a.Tokens == tokens && a.Requests == requests && a.All == all {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %d tokens and %d requests left, and %d tokens to all, want %d, %d and %d",
-				tenant, a.Tokens, a.Requests, a.All, tokens, requests, all)
-		}
+	var limited *runtime.LimitedError
+	if !errors.As(err, &limited) {
+		t.Fatalf("the answer ends with %v, want a refusal", err)
+	}
+	return limited.Rule, limited.RetryAfter
+}
+
+// inMemory returns a model whose limits count without Redis.
+func inMemory(plain Model) (Model, *runtime.Limiter) {
+	limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	return NewRateLimitedModel(plain, limiter), limiter
+}
+
+// left returns what a caller may still spend, and its tenant.
+func left(t *testing.T, limiter *runtime.Limiter, c Caller) (user, tenant int64) {
+	t.Helper()
+	u := modelAskLimit4.Limit(runtime.NewKey().AddString(c.Tenant).AddString(c.User)).WithMax(c.Share)
+	all := modelAskLimit5.Limit(runtime.NewKey().AddString(c.Tenant)).WithMax(c.Budget)
+	usage, err := limiter.Usage(context.Background(), u, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return usage[0].Remaining, usage[1].Remaining
+}
+
+// An answer ends at the last token that is paid, by whichever budget is used up first, and
+// both have paid the same. The model is stopped, and the next month goes on.
+func TestLastToken(t *testing.T) {
+	for _, test := range []struct {
+		share, budget int64
+		prompt        string
+		want          int
+		rule          string
+	}{
+		{share: 300 + 1000*out, budget: 1e9, want: 1000, rule: "gateway.money.user"},
+		{share: 1e9, budget: 300 + 1000*out, want: 1000, rule: "gateway.money"},
+		{share: 300 + 1000*out - 1, budget: 1e9, want: 999, rule: "gateway.money.user"},
+		{share: 300 + out, budget: 1e9, want: 1, rule: "gateway.money.user"},
+		{share: 300 + out - 1, budget: 1e9, want: 0, rule: "gateway.money.user"},
+		{share: 101 * 300, budget: 1e9, prompt: strings.Repeat("word", 100), want: 0, rule: "gateway.money.user"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			made := 0
+			model, limiter := inMemory(endless{pause: 10 * time.Millisecond, made: &made})
+			c := Caller{Tenant: "acme", User: "ann", Budget: test.budget, Share: test.share}
+			n, err := read(t.Context(), model, c, test.prompt, 0)
+			rule, wait := refusal(t, err)
+			if n != test.want || made != n+1 || rule != test.rule {
+				t.Errorf("%+v: %d tokens of %d made, then %v by %s", test, n, made, err, rule)
+			}
+			cost := in*tokens(test.prompt) + int64(n)*out
+			if user, tenant := left(t, limiter, c); user != test.share-cost || tenant != test.budget-cost {
+				t.Errorf("%+v: %d and %d are left, want %d and %d", test, user, tenant, test.share-cost, test.budget-cost)
+			}
+			next := time.Date(2000, time.February, 1, 0, 0, 0, 0, time.UTC)
+			if wait != time.Until(next) {
+				t.Errorf("%+v: it ends for %v, want the rest of the month, %v", test, wait, time.Until(next))
+			}
+			time.Sleep(time.Until(next))
+			if user, tenant := left(t, limiter, c); user != test.share || tenant != test.budget {
+				t.Errorf("%+v: %d and %d are left of the next month", test, user, tenant)
+			}
+		})
 	}
 }
 
-// Calls reserve what they may use and are charged what they have used.
-func TestTokens(t *testing.T) {
-	p := start(t)
-	ask := question{Request: Request{Tenant: "acme", MaxTokens: 8000}, Calls: 10}
-	admitted, refused := 0, 0
-	for _, a := range replica.All(p, ask) {
-		admitted += a.Admitted
-		refused += a.Refused["gateway.tokens"]
-	}
-	if admitted != 12 || refused != 8 {
-		t.Errorf("%d calls run and %d are refused, want 12 and 8", admitted, refused)
-	}
-	p.settled(t, "acme", 100_000-12*8000, 60-12, 1_000_000-12*8000)
-	replica.All(p, question{Return: true, Used: 1000})
-	p.settled(t, "acme", 100_000-12*1000, 60-12, 1_000_000-12*1000)
-
-	// A call that fails costs a request and no tokens.
-	replica.All(p, question{Request: ask.Request, Calls: 1, Return: true, Fail: true})
-	p.settled(t, "acme", 100_000-12*1000, 60-14, 1_000_000-12*1000)
-
-	// A prompt counts, and a MaxTokens that is missing or absurd is the largest.
-	for i, tokens := range []int64{0, -5, math.MinInt64, math.MaxInt64} {
-		tenant := string(rune('a' + i))
-		req := Request{Tenant: tenant, Prompt: string(make([]byte, 400)), MaxTokens: tokens}
-		if a := p[1].Ask(question{Request: req, Calls: 1}); a.Admitted != 1 || a.Tokens != 100_000-8192-100 {
-			t.Errorf("%d tokens: %+v", tokens, a)
+// A minute's tokens slow answers down, and end none.
+func TestSlowsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		model, _ := inMemory(endless{made: &made})
+		c := Caller{Tenant: "acme", User: "ann", Budget: 1e12, Share: 1e12}
+		begin := time.Now()
+		if n, err := read(t.Context(), model, c, "", 150_000); n != 150_000 || err != nil {
+			t.Errorf("%d tokens, then %v", n, err)
 		}
-		p[1].Ask(question{Return: true})
-	}
-	large := Request{Tenant: "large", Prompt: strings.Repeat("word", 100_000), MaxTokens: 1}
-	a := p[1].Ask(question{Request: large, Calls: 1})
-	if a.RetryAfter != runtime.Never || a.Refused["gateway.tokens"] != 1 || a.Tokens != 100_000 || a.Requests != 60 {
-		t.Errorf("a prompt that never fits: %+v", a)
-	}
+		if took := time.Since(begin); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("150,000 tokens at 100,000 a minute, which the bucket holds, take %v", took)
+		}
+	})
 }
 
-// Who has used more than was reserved waits until that is paid, on all replicas, and
-// if it was too much for all then everybody does.
-func TestDebt(t *testing.T) {
-	p := start(t)
-	one := question{Request: Request{Tenant: "acme", MaxTokens: 8000}, Calls: 1}
-	first := one
-	first.Return, first.Used = true, 150_000
-	if a := p[0].Ask(first); a.Admitted != 1 {
-		t.Fatalf("%+v", a)
-	}
-	p.settled(t, "acme", 0, 59, 1_000_000-150_000)
-	// The level is 150,000 and has to fall to 92,000.
-	want := replica.Year / 100 * 58
-	for _, q := range p {
-		a := q.Ask(one)
-		if a.Refused["gateway.tokens"] != 1 || a.RetryAfter > want || a.RetryAfter < want-time.Hour {
-			t.Errorf("in debt: %+v, want to come back in %v", a, want)
+// An answer that fails, or whose reader goes away, costs what it had until then; one that
+// never began costs no money.
+func TestCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		model, limiter := inMemory(endless{fails: 7, made: &made})
+		c := Caller{Tenant: "acme", User: "ann", Budget: 1e9, Share: 1e9}
+		if n, err := read(t.Context(), model, c, "", 0); n != 7 || err != errModel {
+			t.Errorf("%d tokens, then %v", n, err)
 		}
-	}
-	big := question{Request: Request{Tenant: "big", MaxTokens: 1}, Calls: 1, Return: true, Used: 850_000}
-	if a := p[1].Ask(big); a.Admitted != 1 {
-		t.Fatalf("%+v", a)
-	}
-	p.settled(t, "other", 100_000, 60, 0)
-	one.Request.Tenant = "other"
-	for _, a := range replica.All(p, one) {
-		if a.Refused["gateway.tokens.all"] != 1 {
-			t.Errorf("another tenant: %+v, want a refusal by the limit of all", a)
+		if n, err := read(t.Context(), model, c, "", 3); n != 3 || err != nil {
+			t.Errorf("%d tokens, then %v", n, err)
 		}
-	}
-}
-
-// Small calls are limited by their number, for each tenant and for all.
-func TestRequests(t *testing.T) {
-	p := start(t)
-	admitted, refused := 0, 0
-	for _, a := range replica.All(p, question{Request: Request{Tenant: "acme", MaxTokens: 1}, Calls: 50, Return: true, Used: 1}) {
-		admitted += a.Admitted
-		refused += a.Refused["gateway.requests"]
-	}
-	if admitted != 60 || refused != 40 {
-		t.Errorf("%d calls admitted and %d refused, want 60 and 40", admitted, refused)
-	}
-	p.settled(t, "acme", 100_000-60, 0, 1_000_000-60)
-	for i := range 8 {
-		for j, q := range p {
-			q.Send(question{Request: Request{Tenant: fmt.Sprint(i, j), MaxTokens: 1}, Calls: 60, Return: true, Used: 1})
+		for range 18 {
+			if _, err := read(t.Context(), model, c, "", 1); err != nil {
+				t.Fatal(err)
+			}
 		}
-		for _, q := range p {
-			a := q.Receive()
-			admitted += a.Admitted
-			refused += a.Refused["gateway.requests.all"]
+		_, err := read(t.Context(), model, c, "", 1)
+		if rule, _ := refusal(t, err); rule != "gateway.requests.user" {
+			t.Errorf("the 21st request is refused by %s", rule)
 		}
-	}
-	if admitted != 1000 || refused != 40+20 {
-		t.Errorf("%d calls of all admitted and %d refused, want 1000 and 60", admitted, refused)
-	}
-	p.settled(t, "globex", 100_000, 60, 1_000_000-1000)
+		want := int64(1e9 - 20*in - (7+3+18)*out)
+		if user, tenant := left(t, limiter, c); user != want || tenant != want {
+			t.Errorf("%d and %d are left, want %d", user, tenant, want)
+		}
+	})
 }

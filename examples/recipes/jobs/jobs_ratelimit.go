@@ -68,7 +68,7 @@ func (s *RateLimitedWorker) Run(ctx context.Context, job Job) error {
 		if err != nil {
 			return err
 		}
-		defer s.limiter.SettleLater(ctx, decision, limit, limit2)
+		defer s.limiter.SettleLater(ctx, decision)
 	}
 	return s.next.Run(ctx, job)
 }

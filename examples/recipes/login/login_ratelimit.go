@@ -75,7 +75,7 @@ func (s *RateLimitedAccounts) LogIn(ctx context.Context, user, password string) 
 	}
 	token, err := s.next.LogIn(ctx, user, password)
 	if !wrong(err) {
-		s.limiter.SettleLater(ctx, decision, limit.WithSettled(0), limit2.WithSettled(0))
+		s.limiter.SettleLater(ctx, decision, 0, 0)
 	}
 	return token, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// New returns the service behind its decorators. The outermost comes first: it logs
+// New returns the service behind its wrappers. The outermost comes first: it logs
 // refusals too, a price from the cache counts as a call, and tries of one call count once.
 func New(exchange *quotes.Exchange, limiter *runtime.Limiter, log *slog.Logger) quotes.Quotes {
 	var service quotes.Quotes = exchange

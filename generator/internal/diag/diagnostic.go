@@ -6,7 +6,7 @@ import "go/token"
 
 // A Diagnostic is one error in the input, or a warning about it.
 type Diagnostic struct {
-	Warning bool // else an error
+	Code    Code // of a warning; an error has none
 	Pos     token.Position
 	End     token.Position // behind the text that it is about, or Pos
 	Text    string         // what it is about, or empty

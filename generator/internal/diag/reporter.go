@@ -38,8 +38,8 @@ func (r *Reporter) At(pos token.Pos, format string, args ...any) *Diagnostic {
 }
 
 // Warn reports a warning at a place in a source file.
-func (r *Reporter) Warn(pos token.Pos, format string, args ...any) *Diagnostic {
-	return r.add(&Diagnostic{Warning: true, Pos: r.Position(pos), Message: fmt.Sprintf(format, args...), pos: pos, end: pos})
+func (r *Reporter) Warn(code Code, pos token.Pos, format string, args ...any) *Diagnostic {
+	return r.add(&Diagnostic{Code: code, Pos: r.Position(pos), Message: fmt.Sprintf(format, args...), pos: pos, end: pos})
 }
 
 // AtPosition reports an error at a place that has no token.Pos; the zero
@@ -52,7 +52,7 @@ func (r *Reporter) add(d *Diagnostic) *Diagnostic {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.found = append(r.found, d)
-	r.failed = r.failed || !d.Warning
+	r.failed = r.failed || d.Code == ""
 	return d
 }
 

@@ -64,6 +64,8 @@ func bucketsCode(v any) any {
 
 func failCode(v any) any { return Name{naming.RuntimePath, "Fail" + naming.UpperFirst(v.(string))} }
 
+func debtCode(v any) any { return Name{naming.RuntimePath, "Debt" + naming.UpperFirst(v.(string))} }
+
 func adaptiveCode(v any) any {
 	call := Call{Fun: Name{naming.AdaptivePath, "To"}}
 	for _, signal := range v.([]string) {

@@ -126,8 +126,8 @@ func (s *Settings) SetConstants(known map[Constant]int64, report diag.Func) {
 	}
 }
 
-// constantsSay tells which numbers have a name.
-func (s *Settings) constantsSay() string {
+// explainConstants tells which numbers have a name.
+func (s *Settings) explainConstants() string {
 	var all []string
 	for _, c := range s.named {
 		all = append(all, "its "+c.Option+" is "+c.Value.Text)

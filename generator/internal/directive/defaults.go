@@ -44,8 +44,8 @@ func (s *Settings) fits() bool {
 	return true
 }
 
-// defaultsSay tells what the package's defaults give to a directive.
-func (s *Settings) defaultsSay() string {
+// explainDefaults tells what the package's defaults give to a directive.
+func (s *Settings) explainDefaults() string {
 	if len(s.byDefault) == 0 {
 		return ""
 	}

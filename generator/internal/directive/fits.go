@@ -14,13 +14,15 @@ import (
 func (s *Settings) rule() *spec.Rule {
 	return &spec.Rule{
 		Algorithm: s.Algorithm(), Window: s.Window(), Resolution: get[time.Duration](s, "resolution"),
-		Wait: s.Wait(), Block: s.Block(), Lease: s.Lease(),
+		Wait: s.Wait(), Block: s.Block(), Lease: s.Lease(), Period: s.Period() != spec.NoUnit,
+		Reserve: s.Reserve(), Debt: s.Debt(), Hold: s.Expr("hold") != nil, Keep: s.Keep(),
 	}
 }
 
-func resolutionFits(s *Settings) error { return s.rule().FitsResolution() }
-
-func leaseFits(s *Settings) error { return s.rule().FitsLease() }
+// ruleFits makes a column of a check that the runtime makes, too.
+func ruleFits(check func(*spec.Rule) error) func(*Settings) error {
+	return func(s *Settings) error { return check(s.rule()) }
+}
 
 func blockFits(s *Settings) error {
 	if !s.Refuses() {
@@ -40,6 +42,18 @@ func holdFits(s *Settings) error {
 func onlyFits(s *Settings) error {
 	if s.written["except"] {
 		return errors.New("only says which methods the limit applies to, so except has no meaning: remove one of the two")
+	}
+	return nil
+}
+
+func meterFits(s *Settings) error {
+	for _, other := range []string{"refund", "settle", "hold"} {
+		if s.written[other] {
+			return fmt.Errorf("it charges what a call costs while that runs, so %s has no meaning beside it: remove one of the two, or write a second limit", other)
+		}
+	}
+	if s.Algorithm() == spec.Concurrency {
+		return errors.New("messages take no permits: remove the option, or write it on a second limit, of the rate")
 	}
 	return nil
 }

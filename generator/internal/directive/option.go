@@ -39,6 +39,10 @@ type Option struct {
 	parse func(Value) (any, error)
 	// constant reads the value in place of parse, if it may be a Go constant.
 	constant *constants
+	// words are values that stand for themselves, and are no constants.
+	words func(text string) (any, bool)
+	// perCall says that the value may be an expression that depends on the call.
+	perCall bool
 	// fits returns an error if the value contradicts other options of the
 	// directive. It is nil where that cannot be.
 	fits func(*Settings) error
@@ -58,13 +62,18 @@ type Option struct {
 	// brief is what rategen list says of a limit beside its max, or "". It is nil for an
 	// option that it does not tell, or shows in a column.
 	brief func(*Settings) string
-	// says is what rategen explain says. It is nil for an option that other rows speak
+	// explain is what rategen explain says. It is nil for an option that other rows speak
 	// of, or that names something.
-	says says
+	explain explanations
 }
 
 // read reads a value, by parse or as a constant.
 func (o *Option) read(v Value) (any, error) {
+	if o.words != nil {
+		if value, ok := o.words(v.Text); ok {
+			return value, nil
+		}
+	}
 	if o.parse == nil {
 		return o.constant.parse(v)
 	}
@@ -92,6 +101,9 @@ func (s *Settings) Fields() []Field {
 	for i := range Options {
 		o := &Options[i]
 		code := s.values[o.Name]
+		if o.Name == "algorithm" && code == nil && s.Period() != spec.NoUnit {
+			code = s.Algorithm()
+		}
 		if o.field == "" || code == nil {
 			continue
 		}
@@ -133,10 +145,16 @@ func (s *Settings) Shown() []Shown {
 			v = texts(x)
 		case buckets:
 			v = x.String()
+		case spec.Unit:
+			v = x.String()
+		case anchor:
+			v = x.text
 		case time.Duration:
 			v = x.String()
 		case func(*Settings) time.Duration:
 			v = x(s).String()
+		case func(*Settings) string:
+			v = x(s)
 		}
 		all = append(all, Shown{o.Name, v})
 	}
@@ -145,7 +163,7 @@ func (s *Settings) Shown() []Shown {
 
 // Brief says in a few words how many calls are admitted, and how.
 func (s *Settings) Brief() string {
-	all := []string{s.MaxText() + " per " + ShortDuration(s.Window())}
+	all := []string{s.MaxText() + " per " + s.Per()}
 	if s.Algorithm() == spec.Concurrency {
 		all[0] = s.MaxText() + " in flight"
 	}

@@ -59,7 +59,7 @@ func (d *Directive) readShared(report diag.Func) {
 		switch {
 		case row != nil && row.ownOnly:
 			report(a.pos, "option %q belongs to the directives of methods and interfaces: write it there", a.name).Over(a.name)
-		case row != nil && row.parse != nil && row.constant != nil && strings.Contains(a.value.Text, "#"):
+		case row != nil && row.perCall && strings.Contains(a.value.Text, "#"):
 			report(a.value.Pos, "%s: %s depends on the call, and this line is for all calls: write a constant", a.name, a.value.Text).Over(a.value.Tail(0))
 		case d.defaults && (a.name == "name" || a.name == "prefix"):
 			report(a.pos, "option %q is different for each limit: write it in directives, or declare a policy", a.name).Over(a.name)
@@ -213,7 +213,7 @@ func (s *Settings) Adopt() {
 	s.named = append(s.named, from.named...)
 }
 
-func useSays(s *Settings) string {
+func explainUse(s *Settings) string {
 	if s.policy == nil {
 		return ""
 	}

@@ -38,5 +38,5 @@ func rateFits(s *Settings) error {
 			return errors.New("rate stands for max and window: remove rate, or " + name)
 		}
 	}
-	return nil
+	return periodFits(s)
 }

@@ -207,6 +207,19 @@ func (s *Settings) Block() time.Duration { return get[time.Duration](s, "block")
 // ahead, or 0.
 func (s *Settings) Lease() time.Duration { return get[time.Duration](s, "lease") }
 
+// Reserve returns when the charge of a call lapses that is not renewed, or 0.
+func (s *Settings) Reserve() time.Duration { return get[time.Duration](s, "reserve") }
+
+// Debt returns what becomes of what calls cost beyond the max.
+func (s *Settings) Debt() spec.Debt {
+	for d := spec.DebtRefuse; d <= spec.DebtForgive; d++ {
+		if get[string](s, "debt") == d.String() {
+			return d
+		}
+	}
+	return spec.DebtDefault
+}
+
 // Mode returns whether calls are refused.
 func (s *Settings) Mode() string { return cmp.Or(get[string](s, "mode"), "enforce") }
 
@@ -219,8 +232,12 @@ func (s *Settings) IsSoft() bool { return s.Mode() == "soft" }
 // Adaptive returns the signals that the max adapts to.
 func (s *Settings) Adaptive() []string { return get[[]string](s, "adaptive") }
 
-// Window returns the time that the max refers to.
+// Window returns the time that the max refers to, or one that no period of the calendar is
+// longer than.
 func (s *Settings) Window() time.Duration {
+	if unit := s.Period(); unit != spec.NoUnit {
+		return unit.Longest()
+	}
 	byDefault := defaultWindow
 	if s.Algorithm() == spec.Concurrency {
 		byDefault = defaultHeld
@@ -238,7 +255,13 @@ func (s *Settings) IsQueue() bool { return s.rule().IsQueue() }
 func (s *Settings) Waits() bool { return s.Wait() > 0 }
 
 // Algorithm returns how calls are counted.
-func (s *Settings) Algorithm() string { return cmp.Or(get[string](s, "algorithm"), spec.SlidingLog) }
+func (s *Settings) Algorithm() string {
+	byDefault := spec.SlidingLog
+	if s.Period() != spec.NoUnit {
+		byDefault = spec.FixedWindow
+	}
+	return cmp.Or(get[string](s, "algorithm"), byDefault)
+}
 
 // Measured reports whether the wrapper has to measure how long calls take.
 func (s *Settings) Measured() bool { return slices.Contains(s.Adaptive(), latency) }

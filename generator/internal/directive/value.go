@@ -9,13 +9,13 @@ import (
 
 // These functions return the parse column of a row of Options.
 
-// as makes a column of a function that reads values.
-func as[T any](read func(Value) (T, error)) func(Value) (any, error) {
+// parseValue makes a column of a function that reads values.
+func parseValue[T any](read func(Value) (T, error)) func(Value) (any, error) {
 	return func(v Value) (any, error) { return read(v) }
 }
 
-// text is like as for a function that needs the text of a value only.
-func text[T any](read func(string) (T, error)) func(Value) (any, error) {
+// parseText is parseValue for a function that needs the text of a value only.
+func parseText[T any](read func(string) (T, error)) func(Value) (any, error) {
 	return func(v Value) (any, error) { return read(v.Text) }
 }
 

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -21,12 +22,17 @@ type admission struct {
 	code     []jen.Code
 	ctx      *jen.Statement // the context of the call
 	decision string         // the variable, once the limits are taken
+	costs    string         // the variable, if there is one
+	meter    string         // the variable, if there is one
+	yield    string         // the function that a sequence calls
+	typeArgs *jen.Statement // of the wrapper
 }
 
 // A limit is one of the method's limits, as the body writes it.
 type limit struct {
 	*model.Limit
 	place   string // where it is kept, if it is not a mere argument
+	index   string // which of the call's limits it is
 	when    when
 	applies string // the variable that says whether it applies, if there is one
 }
@@ -42,6 +48,9 @@ func (e *emitter) newAdmission(m *model.Method, names *nameSet, limiter string, 
 // body writes the method: its limits are built and taken all at once before the
 // call, and those that adapt to its latency measure it.
 func (a *admission) body() []jen.Code {
+	if a.method.Stream != nil {
+		return a.meteredBody()
+	}
 	if a.method.HasEnd() {
 		return a.endedBody()
 	}
@@ -78,8 +87,9 @@ func (a *admission) arguments() []jen.Code {
 		return []jen.Code{jen.Id(a.slice()).Op("...")}
 	}
 	var args []jen.Code
-	named := a.only() == nil || a.method.HasEnd() || a.method.HasPermit()
-	for _, l := range a.limits {
+	named := a.only() == nil || a.only().Hold != nil
+	for i, l := range a.limits {
+		l.index = strconv.Itoa(i)
 		args = append(args, a.limit(l, named))
 	}
 	return args
@@ -94,7 +104,7 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	take := a.limiter.Clone().Dot("Take").Call(append([]jen.Code{a.ctx}, limits...)...)
 	decision := "_"
-	if m.Settles() || m.HasPermit() || m.AnswersDiffer() {
+	if m.Settles() || m.Holds() || m.AnswersDiffer() || m.Stream != nil {
 		decision = a.names.pick("decision")
 		a.decision = decision
 	}
@@ -103,14 +113,14 @@ func (a *admission) take(limits []jen.Code) {
 	}
 	err := a.names.params[m.Refusal]
 	taken := jen.List(jen.Id(decision), jen.Id(err)).Op(":=").Add(take)
-	if !m.HasEnd() && !m.HasPermit() {
+	if !m.HasEnd() && !m.Holds() {
 		a.add(jen.If(taken, jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	} else {
 		a.add(taken)
 		a.add(jen.If(jen.Id(err).Op("!=").Nil()).Block(a.refused()...))
 	}
-	if m.HasPermit() {
-		a.add(a.giveBack(limits))
+	if m.Holds() && m.Stream == nil {
+		a.giveBack()
 	}
 	a.add(a.measures()...)
 }
@@ -160,12 +170,12 @@ func (a *admission) variable(l *limit) []header {
 // is to be named or is long.
 func (a *admission) limit(l *limit, named bool) jen.Code {
 	key := ""
-	if len(l.Parts) > 0 || len(l.when.reasons) > 0 || a.canFail(l.Cost) || a.canFail(l.Max) {
+	if len(l.Parts) > 0 || len(l.when.reasons) > 0 || a.canFail(l.Cost) || a.canFail(l.Max) || a.canFail(l.Zone) || a.canFail(l.Anchor) {
 		key = a.names.pick("key")
 		a.key(l, key)
 	}
 	built := a.numbers(l, key)
-	if !named && l.Cost == nil && l.Max == nil {
+	if !named && l.Cost == nil && l.Max == nil && l.Zone == nil && l.Anchor == nil {
 		return built
 	}
 	name := a.names.pick("limit")

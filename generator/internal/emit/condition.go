@@ -24,11 +24,11 @@ func (c condition) isZero() bool { return len(c.parts) == 0 && c.text == "" }
 
 func plain(text string) condition { return condition{text: text, not: "!" + text} }
 
-// both returns the condition that all of some conditions hold.
-func both(all ...condition) condition { return join(token.LAND, all) }
+// allOf returns the condition that all of some conditions hold.
+func allOf(all ...condition) condition { return join(token.LAND, all) }
 
-// either returns the condition that one of some conditions holds.
-func either(all ...condition) condition { return join(token.LOR, all) }
+// anyOf returns the condition that one of some conditions holds.
+func anyOf(all ...condition) condition { return join(token.LOR, all) }
 
 func join(op token.Token, all []condition) condition {
 	var parts []condition
@@ -62,16 +62,16 @@ func (c condition) negated() condition {
 	return condition{op: token.LAND + token.LOR - c.op, parts: parts}
 }
 
-func (c condition) String() string { return c.in(token.ILLEGAL) }
+func (c condition) String() string { return c.operandOf(token.ILLEGAL) }
 
-// in writes a condition as an operand.
-func (c condition) in(op token.Token) string {
+// operandOf writes a condition as an operand.
+func (c condition) operandOf(op token.Token) string {
 	text, own := c.text, c.opOf
 	if len(c.parts) > 0 {
 		own = c.op
 		var parts []string
 		for _, p := range c.parts {
-			parts = append(parts, p.in(c.op))
+			parts = append(parts, p.operandOf(c.op))
 		}
 		text = strings.Join(parts, " "+c.op.String()+" ")
 	}
@@ -81,8 +81,8 @@ func (c condition) in(op token.Token) string {
 	return text
 }
 
-// holds returns the condition that an expression, or a part of it, is.
-func (a *admission) holds(x *expr.Expr, n ast.Expr) condition {
+// conditionOf returns the condition that an expression, or a part of it, is.
+func (a *admission) conditionOf(x *expr.Expr, n ast.Expr) condition {
 	c := condition{text: a.headerText(x, n, a.names)}
 	t := x.Info.Types[n].Type
 	if t == nil { // operands that were not joined like this
@@ -124,7 +124,7 @@ func (a *admission) branch(x *expr.Expr, n ast.Expr, is bool) condition {
 			}
 			return c
 		case token.EQL, token.NEQ:
-			c := a.holds(x, n)
+			c := a.conditionOf(x, n)
 			other := *n
 			other.Op = token.EQL + token.NEQ - n.Op
 			c.not = a.headerText(x, &other, a.names)
@@ -134,7 +134,7 @@ func (a *admission) branch(x *expr.Expr, n ast.Expr, is bool) condition {
 			return c
 		}
 	}
-	c := a.holds(x, n)
+	c := a.conditionOf(x, n)
 	if !is {
 		c = c.negated()
 	}
@@ -150,12 +150,12 @@ func (a *admission) fails(x *expr.Expr, t *expr.Test) condition {
 	subject := a.headerText(x, t.Subject, a.names)
 	if t.Index != "" {
 		subject = "len(" + subject + ")"
-		return both(append(path, condition{text: subject + " <= " + t.Index, not: subject + " > " + t.Index})...)
+		return allOf(append(path, condition{text: subject + " <= " + t.Index, not: subject + " > " + t.Index})...)
 	}
 	if expr.NeedsAny(t.Type) {
 		subject = "any(" + subject + ")"
 	}
-	return both(append(path, condition{text: subject + " == nil", not: subject + " != nil"})...)
+	return allOf(append(path, condition{text: subject + " == nil", not: subject + " != nil"})...)
 }
 
 // anyFails returns the condition that one of some tests is not passed.
@@ -164,7 +164,7 @@ func (a *admission) anyFails(x *expr.Expr, tests []*expr.Test) condition {
 	for _, t := range tests {
 		all = append(all, a.fails(x, t))
 	}
-	return either(all...)
+	return anyOf(all...)
 }
 
 // isNested reports whether headers hold statements, and not conditions alone.

@@ -49,7 +49,7 @@ func methodDoc(m *model.Method) string {
 }
 
 func limitDoc(l *model.Limit) string {
-	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), directive.ShortDuration(l.Rule.Window()))
+	text := fmt.Sprintf("%s per %s", l.Rule.MaxText(), l.Rule.Per())
 	if l.IsPermit() {
 		text = l.Rule.MaxText() + " in flight"
 	}
@@ -71,11 +71,17 @@ func limitDoc(l *model.Limit) string {
 	case l.Settle != nil:
 		notes = append(notes, "settled at "+l.Settle.Source.Text)
 	}
+	if l.Meter != nil {
+		notes = append(notes, "each message costs "+l.Meter.Source.Text)
+	}
 	if l.Hold != nil {
 		notes = append(notes, "held back for "+l.Hold.Source.Text)
 	}
 	if block := l.Rule.Block(); block > 0 {
 		notes = append(notes, "a denial blocks for "+directive.ShortDuration(block))
+	}
+	if reserve := l.Rule.Reserve(); reserve > 0 {
+		notes = append(notes, "reserved for "+directive.ShortDuration(reserve))
 	}
 	if lease := l.Rule.Lease(); lease > 0 {
 		notes = append(notes, "leased for "+directive.ShortDuration(lease))

@@ -13,6 +13,7 @@ import (
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/naming"
 	"github.com/rategen/rategen/generator/internal/output"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // An emitter writes one generated file.
@@ -112,6 +113,11 @@ func (e *emitter) wrapper(f *jen.File, w *model.Wrapper) {
 	for _, m := range w.Methods {
 		f.Line()
 		e.method(f, w, m, receiver, self())
+		e.stream(f, m, params, args)
+		if a := m.Accessor(); a != nil {
+			f.Line()
+			e.accessor(f, w, m, a, receiver, self())
+		}
 	}
 	if w.Unwraps() {
 		f.Line()
@@ -130,7 +136,9 @@ func (e *emitter) ruleFields(r *model.Rule) []jen.Code {
 	field("Name", jen.Lit(r.Name))
 	field("Source", jen.Lit(r.Source))
 	field("Prefix", jen.Lit(r.Prefix))
-	field("Window", e.duration(r.Window()))
+	if r.Period() == spec.NoUnit {
+		field("Window", e.duration(r.Window()))
+	}
 	switch {
 	case r.Dynamic:
 		// The max comes with each call.
@@ -150,31 +158,36 @@ func (e *emitter) method(f *jen.File, w *model.Wrapper, m *model.Method, receive
 	zeros := e.zeros(m)
 	names := e.methodNames(w, m, receiver, zeros)
 	comment(f.Group, methodDoc(m))
-	var params, args []jen.Code
-	for i, p := range m.Params {
-		if m.Type.Variadic() && i == len(m.Params)-1 {
-			elem := p.Type
-			if s, ok := p.Type.Underlying().(*types.Slice); ok {
-				elem = s.Elem()
-			}
-			params = append(params, jen.Id(names.params[p]).Op("...").Add(e.imports.typeCode(elem)))
-			args = append(args, jen.Id(names.params[p]).Op("..."))
-			continue
-		}
-		args = append(args, jen.Id(names.params[p]))
-		// a, b int rather than a int, b int
-		if last := i + 1; last < len(m.Params) && !(m.Type.Variadic() && last == len(m.Params)-1) && types.Identical(p.Type, m.Params[last].Type) {
-			params = append(params, jen.Id(names.params[p]))
-			continue
-		}
-		params = append(params, jen.Id(names.params[p]).Add(e.imports.typeCode(p.Type)))
-	}
+	params, args := e.params(m, names)
 	a := e.newAdmission(m, names, receiver+"."+w.LimiterField(), jen.Id(receiver).Dot(w.NextField()).Dot(m.Name).Call(args...), zeros)
+	_, a.typeArgs = e.typeParams(w)
 	body := a.passOn
 	if len(m.Limits) > 0 {
 		body = a.body
 	}
 	f.Func().Params(jen.Id(receiver).Op("*").Add(self)).Id(m.Name).Params(params...).Add(e.results(m)).Block(body()...)
+}
+
+// params returns the parameters of a method as declared and as arguments.
+func (e *emitter) params(m *model.Method, names *nameSet) (params, args []jen.Code) {
+	for i, p := range m.Params {
+		name := func() *jen.Statement { return jen.Id(names.params[p]) }
+		switch next := i + 1; {
+		case m.IsVariadic(p):
+			elem := p.Type
+			if s, ok := p.Type.Underlying().(*types.Slice); ok {
+				elem = s.Elem()
+			}
+			params, args = append(params, name().Op("...").Add(e.imports.typeCode(elem))), append(args, name().Op("..."))
+			continue
+		case next < len(m.Params) && !m.IsVariadic(m.Params[next]) && types.Identical(p.Type, m.Params[next].Type):
+			params = append(params, name()) // a, b int rather than a int, b int
+		default:
+			params = append(params, name().Add(e.imports.typeCode(p.Type)))
+		}
+		args = append(args, name())
+	}
+	return params, args
 }
 
 func (e *emitter) runtime(name string) *jen.Statement {

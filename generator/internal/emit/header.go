@@ -24,9 +24,9 @@ func nested(headers []header, code []jen.Code) []jen.Code {
 	return code
 }
 
-// within adds a condition to the last of some headers, where it stands in the
+// addCondition adds a condition to the last of some headers, where it stands in the
 // same if.
-func within(headers []header, c condition) []header {
+func addCondition(headers []header, c condition) []header {
 	if c.isZero() {
 		return headers
 	}
@@ -34,7 +34,7 @@ func within(headers []header, c condition) []header {
 		return []header{{condition: c}}
 	}
 	last := &headers[len(headers)-1]
-	last.condition = both(last.condition, c)
+	last.condition = allOf(last.condition, c)
 	return headers
 }
 
@@ -44,7 +44,7 @@ func chain(headers, more []header) []header {
 		if len(h.before) > 0 || len(h.init) > 0 {
 			headers = append(headers, h)
 		} else {
-			headers = within(headers, h.condition)
+			headers = addCondition(headers, h.condition)
 		}
 	}
 	return headers

@@ -14,7 +14,7 @@ func (a *admission) holdOff() {
 		}
 		var applies []header
 		if l.applies != "" {
-			applies = within(nil, plain(l.applies))
+			applies = addCondition(nil, plain(l.applies))
 		}
 		a.add(a.evaluable(l.Hold.Lower(expr.Facts{}), applies, func() []jen.Code {
 			return []jen.Code{a.limiter.Clone().Dot("HoldOff").Call(a.ctx, jen.Op(l.place), jen.Op(a.text(l.Hold, a.names)))}

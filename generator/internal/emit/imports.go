@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/model"
 	"github.com/rategen/rategen/generator/internal/naming"
+	"github.com/rategen/rategen/internal/spec"
 )
 
 // An importSet chooses the names under which a generated file imports
@@ -68,7 +70,9 @@ func (e *emitter) collectImports() {
 			useType(obj.Type())
 		}
 		for _, r := range w.Rules {
-			s.use("time", "time")
+			if r.Period() == spec.NoUnit || r.Measured() {
+				s.use("time", "time")
+			}
 			taken[r.VarName] = true
 			for _, field := range r.Fields() {
 				s.useCode(field.Code)
@@ -77,10 +81,16 @@ func (e *emitter) collectImports() {
 				s.useExpr(r.Max)
 			}
 		}
+		if w.Informs() {
+			s.use("context", "context")
+		}
 		for _, m := range w.Methods {
 			useType(m.Type)
 			if len(m.Limits) == 0 {
 				continue
+			}
+			if m.Stream != nil {
+				useType(m.Message.Type)
 			}
 			if m.NeedsBackground() {
 				s.use("context", "context")
@@ -199,6 +209,8 @@ func (s *importSet) useExpr(e *expr.Expr) {
 // useCode adds the packages that the value of a [directive.Field] names.
 func (s *importSet) useCode(v any) {
 	switch v := v.(type) {
+	case time.Duration:
+		s.use("time", "time")
 	case directive.Name:
 		s.use(v.PkgPath, path.Base(v.PkgPath))
 	case directive.Call:

@@ -133,6 +133,9 @@ func (e *emitter) needed(m *model.Method, zeros []string) map[string]bool {
 	for _, l := range m.Limits {
 		names[l.Rule.VarName] = true
 	}
+	if m.Stream != nil {
+		names[m.Stream.TypeName] = true
+	}
 	m.EachExpr(func(x *expr.Expr) {
 		x.EachOutside(func(id *ast.Ident, obj types.Object) { names[id.Name] = true })
 	})

@@ -1,9 +1,12 @@
 package emit
 
 import (
+	"cmp"
+	"fmt"
 	"go/types"
 
 	"github.com/dave/jennifer/jen"
+
 	"github.com/rategen/rategen/generator/internal/expr"
 )
 
@@ -25,7 +28,47 @@ func (a *admission) numbers(l *limit, key string) *jen.Statement {
 	if cost != nil {
 		built.Dot("WithCost").Call(cost)
 	}
+	if zone, anchor := a.period(l, facts, key); anchor != nil {
+		built.Dot("WithPeriod").Call(zone, anchor)
+	}
 	return built
+}
+
+// period returns the time zone and the anchor of a limit of which a call brings one, and of
+// another one nothing.
+func (a *admission) period(l *limit, facts expr.Facts, key string) (zone, anchor jen.Code) {
+	if l.Zone == nil && l.Anchor == nil {
+		return nil, nil
+	}
+	zone = jen.Lit(l.Rule.Zone())
+	if l.Zone != nil {
+		zone = a.string(l.Zone, facts, key, "zone")
+	}
+	if anchor = a.number(l.Anchor, facts, key, "anchor", "0"); anchor == nil {
+		anchor = jen.Op(fmt.Sprint(cmp.Or(l.Rule.Anchor(), int64(l.Rule.Period().First()))))
+	}
+	return zone, anchor
+}
+
+// string returns a text as number returns a cost.
+func (a *admission) string(x *expr.Expr, facts expr.Facts, key, name string) jen.Code {
+	lowered := x.Lower(facts)
+	value := func() *jen.Statement {
+		text := jen.Op(a.text(x, a.names))
+		if b, ok := types.Unalias(x.Type).(*types.Basic); !ok || b.Kind() != types.String {
+			text = jen.Id("string").Call(text)
+		}
+		return text
+	}
+	if len(lowered.Steps) == 0 {
+		return value()
+	}
+	local := a.names.pick(name)
+	a.add(jen.Id(local).Op(":=").Lit(""))
+	a.add(a.guarded(lowered, a.invalid(x, key), func() []jen.Code {
+		return []jen.Code{jen.Id(local).Op("=").Add(value())}
+	})...)
+	return jen.Id(local)
 }
 
 // number returns a cost or max as an int64. One that needs steps is put into a

@@ -18,20 +18,20 @@ func (a *admission) refund(x *expr.Expr, headers []header) []header {
 func (a *admission) whereTrue(x *expr.Expr, c *expr.Condition, headers []header) []header {
 	switch {
 	case c.OnlyTests():
-		return within(headers, a.isTrue(x, c))
+		return addCondition(headers, a.isTrue(x, c))
 	case c.Op == token.LAND:
 		return a.whereTrue(x, c.Y, a.whereTrue(x, c.X, headers))
 	case c.Op == token.LOR:
 		return a.oneTrue(x, c, headers)
 	case expr.HasShort(c.Steps):
 		body := a.statements(x, c.Steps, func(*expr.Test) []jen.Code { return []jen.Code{jen.Return(jen.False())} })
-		body = append(body, jen.Return(jen.Op(a.holds(x, c.Node).String())))
+		body = append(body, jen.Return(jen.Op(a.conditionOf(x, c.Node).String())))
 		holds := a.names.pick("refunded")
 		call := jen.Id(holds).Op(":=").Func().Params().Bool().Block(body...).Call()
 		return append(headers, header{before: []jen.Code{call}, condition: plain(holds)})
 	}
 	headers = chain(headers, a.headers(x, c.Steps))
-	return within(headers, a.holds(x, c.Node))
+	return addCondition(headers, a.conditionOf(x, c.Node))
 }
 
 // isTrue returns a condition that needs no variable, with the tests of its
@@ -39,11 +39,11 @@ func (a *admission) whereTrue(x *expr.Expr, c *expr.Condition, headers []header)
 func (a *admission) isTrue(x *expr.Expr, c *expr.Condition) condition {
 	switch c.Op {
 	case token.LAND:
-		return both(a.isTrue(x, c.X), a.isTrue(x, c.Y))
+		return allOf(a.isTrue(x, c.X), a.isTrue(x, c.Y))
 	case token.LOR:
-		return either(a.isTrue(x, c.X), a.isTrue(x, c.Y))
+		return anyOf(a.isTrue(x, c.X), a.isTrue(x, c.Y))
 	}
-	return both(a.anyFails(x, expr.Tests(c.Steps)).negated(), a.holds(x, c.Node))
+	return allOf(a.anyFails(x, expr.Tests(c.Steps)).negated(), a.conditionOf(x, c.Node))
 }
 
 // oneTrue adds a variable that is true once one of the operands of || is.
@@ -64,21 +64,21 @@ func (a *admission) oneTrue(x *expr.Expr, c *expr.Condition, headers []header) [
 		case len(before) == 0:
 			before = append(before, jen.Id(holds).Op(":=").Op(inline.String()))
 		case !inline.isZero():
-			before = append(before, jen.Id(holds).Op("=").Op(either(found, inline).String()))
+			before = append(before, jen.Id(holds).Op("=").Op(anyOf(found, inline).String()))
 		}
 		inline = condition{}
 	}
 	for i, o := range operands {
 		if o.OnlyTests() {
-			inline = either(inline, a.isTrue(x, o))
+			inline = anyOf(inline, a.isTrue(x, o))
 			continue
 		}
 		flush()
 		var untried []header
 		if i > 0 {
-			untried = within(nil, found.negated())
+			untried = addCondition(nil, found.negated())
 		}
 		before = append(before, nested(a.whereTrue(x, o, untried), []jen.Code{jen.Id(holds).Op("=").True()})...)
 	}
-	return append(headers, header{before: before, condition: either(found, inline)})
+	return append(headers, header{before: before, condition: anyOf(found, inline)})
 }

@@ -12,6 +12,9 @@ import (
 // because the store is away for instance, returns what the last of the answers says:
 // the error, if that is one of them, or what the first limit gives.
 func (a *admission) refused() []jen.Code {
+	if a.yield != "" {
+		return a.yieldError()
+	}
 	last := a.method.Limits[0]
 	for _, l := range a.method.Limits {
 		if l.Deny == nil {

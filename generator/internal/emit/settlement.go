@@ -1,9 +1,7 @@
 package emit
 
 import (
-	"fmt"
-	"go/ast"
-	"slices"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -16,6 +14,31 @@ func (a *admission) endedBody() []jen.Code {
 	if len(a.method.Results) == 0 {
 		pass = append(pass, jen.Return())
 	}
+	code := a.unlimited(pass)
+	limits := a.arguments()
+	a.take(limits)
+	a.callAndEnd()
+	return append(code, a.code...)
+}
+
+// callAndEnd adds the call and what is to be done when it is over.
+func (a *admission) callAndEnd() {
+	a.call()
+	if n := len(a.method.Results); a.method.Stream != nil && a.method.ReturnsError() { // which may say it in other words
+		stopped := jen.Id(a.names.pick("stopped"))
+		a.add(jen.If(stopped.Clone().Op(":=").Id(a.meter).Dot("Err").Call(), stopped.Clone().Op("!=").Nil()).Block(
+			jen.Id(a.names.params[a.method.Results[n-1]]).Op("=").Add(stopped),
+		))
+	}
+	if a.method.Settles() {
+		a.settle()
+	}
+	a.holdOff()
+	a.returnResults()
+}
+
+// unlimited returns what passes a call on that the limiter is not to be asked about.
+func (a *admission) unlimited(pass []jen.Code) []jen.Code {
 	off := condition{text: "!" + a.enabled}
 	var code []jen.Code
 	if only := a.only(); only != nil && only.When != nil {
@@ -25,31 +48,17 @@ func (a *admission) endedBody() []jen.Code {
 			code = append([]jen.Code{jen.If(jen.Op(off.String())).Block(pass...)}, h.before...)
 			off = condition{}
 		}
-		off = either(off, h.negated())
+		off = anyOf(off, h.negated())
 	}
-	code = append(code, jen.If(jen.Op(off.String())).Block(pass...))
-	limits := a.arguments()
-	a.take(limits)
-	a.call()
-	if a.method.Settles() {
-		a.settle(limits)
-	}
-	a.holdOff()
-	a.returnResults()
-	return append(code, a.code...)
+	return append(code, jen.If(jen.Op(off.String())).Block(pass...))
 }
 
-// giveBack returns the deferred call that gives permits back. Limits that are
-// settled by then are so in one go.
-func (a *admission) giveBack(limits []jen.Code) jen.Code {
-	if a.method.Settles() {
-		return jen.Defer().Func().Params().Block(a.settleLater(limits)).Call()
+// settleLater returns the call that settles the decision at some costs.
+func (a *admission) settleLater(costs ...jen.Code) *jen.Statement {
+	if a.meter != "" {
+		return jen.Id(a.meter).Dot("Close").Call(costs...)
 	}
-	return jen.Defer().Add(a.settleLater(limits))
-}
-
-func (a *admission) settleLater(limits []jen.Code) jen.Code {
-	return a.limiter.Clone().Dot("SettleLater").Call(append([]jen.Code{a.ctx, jen.Id(a.decision)}, limits...)...)
+	return a.limiter.Clone().Dot("SettleLater").Call(append([]jen.Code{a.ctx, jen.Id(a.decision)}, costs...)...)
 }
 
 // call adds the call of the wrapped method, its results put into variables.
@@ -80,53 +89,98 @@ func (a *admission) returnResults() {
 	}
 }
 
-// index settles where the i-th limit is in the slice that is being built; sure
+// index settles which of the limits that are being built, in a slice, the i-th is; sure
 // says that all before it are in the slice.
 func (a *admission) index(l *limit, limits string, i int, sure bool) {
-	index := fmt.Sprint(i)
+	l.index = strconv.Itoa(i)
 	if !sure {
-		index = a.names.pick("index")
-		a.add(jen.Id(index).Op(":=").Id("len").Call(jen.Id(limits)))
+		l.index = a.names.pick("index")
+		a.add(jen.Id(l.index).Op(":=").Id("len").Call(jen.Id(limits)))
 	}
-	l.place = limits + "[" + index + "]"
+	l.place = limits + "[" + l.index + "]"
 }
 
-// settle adds what corrects the charges of the call that is over.
-func (a *admission) settle(limits []jen.Code) {
+// settle adds what corrects the charges of the call that is over. Where there is more than
+// one case the costs are found out in an array.
+func (a *admission) settle() {
 	groups := a.groups()
-	atOnce := len(groups) == 1 && !a.method.HasPermit()
+	if len(groups) == 1 && a.costs == "" {
+		if costs := a.costsOf(groups[0]); costs != nil {
+			a.add(a.settled(groups[0][0], func(value jen.Code) []jen.Code { return []jen.Code{a.settleLater(costs(value)...)} })...)
+			return
+		}
+	}
+	permit := a.costs != ""
+	if !permit {
+		a.declareCosts()
+	}
 	for _, group := range groups {
 		a.add(a.settled(group[0], func(value jen.Code) []jen.Code {
-			if atOnce && len(limits) == len(a.limits) {
-				return []jen.Code{a.settleLater(a.withSettled(group, value))}
-			}
 			var code []jen.Code
 			for _, l := range group {
-				code = append(code, jen.Op(l.place).Op("=").Op(l.place).Dot("WithSettled").Call(value))
-			}
-			if atOnce {
-				code = append(code, a.settleLater(limits))
+				code = append(code, jen.Id(a.costs).Index(jen.Op(l.index)).Op("=").Add(value))
 			}
 			return code
 		})...)
 	}
-	if !atOnce && !a.method.HasPermit() {
-		a.add(a.settleLater(limits))
+	if !permit {
+		a.add(a.settleLater(a.allCosts()))
 	}
 }
 
-// withSettled returns the method's limits as arguments, those of a group with
-// their settled cost.
-func (a *admission) withSettled(group []*limit, value jen.Code) []jen.Code {
-	var args []jen.Code
-	for _, l := range a.limits {
-		arg := jen.Op(l.place)
-		if slices.Contains(group, l) {
-			arg.Dot("WithSettled").Call(value)
+// costsOf returns the costs of a call of which only a group is settled, or nil if it is
+// not known before the call which limits they are.
+func (a *admission) costsOf(group []*limit) func(value jen.Code) []jen.Code {
+	settled := map[int]bool{}
+	last := 0
+	for _, l := range group {
+		i, err := strconv.Atoi(l.index)
+		if err != nil {
+			return nil
 		}
-		args = append(args, arg)
+		settled[i], last = true, i
 	}
-	return args
+	return func(value jen.Code) []jen.Code {
+		var costs []jen.Code
+		for i := range last + 1 {
+			if settled[i] {
+				costs = append(costs, value)
+			} else {
+				costs = append(costs, jen.Op(charged))
+			}
+		}
+		return costs
+	}
+}
+
+// charged is the cost at which a limit keeps its charge.
+const charged = "-1"
+
+// declareCosts adds the costs of the limits up to the last that is settled.
+func (a *admission) declareCosts() {
+	var costs []jen.Code
+	for i, l := range a.limits {
+		if l.Settles() {
+			costs = costs[:len(costs):len(costs)]
+			for len(costs) <= i {
+				costs = append(costs, jen.Op(charged))
+			}
+		}
+	}
+	a.costs = a.names.pick("costs")
+	a.add(jen.Id(a.costs).Op(":=").Index(jen.Op("...")).Int64().Values(costs...))
+}
+
+func (a *admission) allCosts() jen.Code { return jen.Id(a.costs).Index(jen.Op(":")).Op("...") }
+
+// giveBack adds the deferred call that gives permits back, and settles all other limits.
+func (a *admission) giveBack() {
+	if !a.method.Settles() {
+		a.add(jen.Defer().Add(a.settleLater()))
+		return
+	}
+	a.declareCosts()
+	a.add(jen.Defer().Add(a.settleLater(a.allCosts())))
 }
 
 // groups returns the limits that are settled. Those that are refunded on the
@@ -156,7 +210,7 @@ func (a *admission) groups() [][]*limit {
 func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []jen.Code {
 	var applies []header
 	if l.applies != "" {
-		applies = within(nil, plain(l.applies))
+		applies = addCondition(nil, plain(l.applies))
 	}
 	switch {
 	case l.Settle == nil:
@@ -168,50 +222,15 @@ func (a *admission) settled(l *limit, with func(value jen.Code) []jen.Code) []je
 	return nested(applies, a.refundedOrSettled(l, with))
 }
 
-// settledAt has a charge settled where its cost can be evaluated and is not negative.
-// It also reports whether the code is one if statement.
+// settledAt has a charge settled where its cost can be evaluated. It also reports whether
+// the code is one if statement.
 func (a *admission) settledAt(x *expr.Expr, headers []header, with func(value jen.Code) []jen.Code) ([]jen.Code, bool) {
 	lowered := x.Lower(expr.Facts{})
 	if expr.HasShort(lowered.Steps) {
-		return a.evaluable(lowered, headers, func() []jen.Code {
-			known, value := a.known(x)
-			return nested(known, with(value))
-		}), false
+		return a.evaluable(lowered, headers, func() []jen.Code { return with(a.int64(x)) }), false
 	}
 	headers = chain(headers, a.headers(x, lowered.Steps))
-	known, value := a.known(x)
-	headers = chain(headers, known)
-	return nested(headers, with(value)), len(headers) > 0 && len(headers[0].before) == 0 && !headers[0].isZero()
-}
-
-// known returns the if within which a settled cost is known, and the cost. A negative
-// one says that it is not.
-func (a *admission) known(x *expr.Expr) ([]header, jen.Code) {
-	switch {
-	case !x.MayBeNegative():
-		return nil, a.int64(x)
-	case a.calls(x):
-		value := a.int64(x)
-		cost := a.names.pick("cost")
-		return []header{{init: []jen.Code{jen.Id(cost).Op(":=").Add(value)}, condition: condition{text: cost + " >= 0"}}}, jen.Id(cost)
-	}
-	return []header{{condition: condition{text: a.headerText(x, x.Node, a.names) + " >= 0"}}}, a.int64(x)
-}
-
-// calls reports whether an expression calls something that is in no variable.
-func (a *admission) calls(x *expr.Expr) bool {
-	found := false
-	ast.Inspect(x.Node, func(n ast.Node) bool {
-		if e, ok := n.(ast.Expr); ok && a.names.bind(e) != "" {
-			return false
-		}
-		if call, ok := n.(*ast.CallExpr); ok {
-			f := x.Info.Types[call.Fun]
-			found = found || f.IsValue() && !f.IsBuiltin()
-		}
-		return !found
-	})
-	return found
+	return nested(headers, with(a.int64(x))), len(headers) > 0 && len(headers[0].before) == 0 && !headers[0].isZero()
 }
 
 // refundedOrSettled settles what is not refunded.
@@ -225,7 +244,7 @@ func (a *admission) refundedOrSettled(l *limit, with func(value jen.Code) []jen.
 		refunded := a.names.pick("refunded")
 		code = append(code, jen.Id(refunded).Op(":=").False())
 		code = append(code, nested(refund, []jen.Code{jen.Id(refunded).Op("=").True()})...)
-		refund = within(nil, plain(refunded))
+		refund = addCondition(nil, plain(refunded))
 	}
 	otherwise, isIf := a.settledAt(l.Settle, nil, with)
 	head := jen.If(jen.Op(refund[0].String())).Block(with(jen.Lit(0))...).Else()

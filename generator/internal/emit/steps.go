@@ -78,7 +78,7 @@ func (a *admission) headers(x *expr.Expr, steps []expr.Step) []header {
 	for i, s := range steps {
 		switch s := s.(type) {
 		case *expr.Test:
-			headers = within(headers, a.fails(x, s).negated())
+			headers = addCondition(headers, a.fails(x, s).negated())
 		case *expr.Bind:
 			if declare := a.bind(x, s.Node, "v"); tested(steps[i:]) != nil {
 				headers = append(headers, header{init: []jen.Code{declare}})

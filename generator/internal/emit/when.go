@@ -59,13 +59,13 @@ func (a *admission) unlessFalse(x *expr.Expr, c *expr.Condition) condition {
 	switch c.Op {
 	case token.LAND:
 		if c.X.CannotFail() {
-			return both(a.holds(x, c.X.Node), a.unlessFalse(x, c.Y))
+			return allOf(a.conditionOf(x, c.X.Node), a.unlessFalse(x, c.Y))
 		}
-		return either(a.cannot(x, c.X), both(a.holds(x, c.X.Node), a.unlessFalse(x, c.Y)))
+		return anyOf(a.cannot(x, c.X), allOf(a.conditionOf(x, c.X.Node), a.unlessFalse(x, c.Y)))
 	case token.LOR:
-		return either(a.unlessFalse(x, c.X), a.unlessFalse(x, c.Y))
+		return anyOf(a.unlessFalse(x, c.X), a.unlessFalse(x, c.Y))
 	}
-	return either(a.anyFails(x, expr.Tests(c.Steps)), a.holds(x, c.Node))
+	return anyOf(a.anyFails(x, expr.Tests(c.Steps)), a.conditionOf(x, c.Node))
 }
 
 // cannot returns the condition that another one cannot be evaluated.
@@ -76,7 +76,7 @@ func (a *admission) cannot(x *expr.Expr, c *expr.Condition) condition {
 	if c.Y.CannotFail() {
 		return a.cannot(x, c.X)
 	}
-	return either(a.cannot(x, c.X), both(a.branch(x, c.X.Node, c.Op == token.LAND), a.cannot(x, c.Y)))
+	return anyOf(a.cannot(x, c.X), allOf(a.branch(x, c.X.Node, c.Op == token.LAND), a.cannot(x, c.Y)))
 }
 
 // reasonsOf returns why a condition cannot be evaluated. With applies, it is
@@ -93,7 +93,7 @@ func (a *admission) reasonsOf(x *expr.Expr, c *expr.Condition, applies bool) []r
 	reasons = a.reasonsOf(x, c.X, known)
 	for _, r := range a.reasonsOf(x, c.Y, known) {
 		if !known {
-			r.condition = both(a.branch(x, c.X.Node, c.Op == token.LAND), r.condition)
+			r.condition = allOf(a.branch(x, c.X.Node, c.Op == token.LAND), r.condition)
 		}
 		reasons = append(reasons, r)
 	}
@@ -106,7 +106,7 @@ func (a *admission) reasonsOf(x *expr.Expr, c *expr.Condition, applies bool) []r
 func (a *admission) nestedWhen(x *expr.Expr, c *expr.Condition) when {
 	var first condition
 	for c.Op == token.LAND && c.X.CannotFail() && c.X.OnlyTests() {
-		first = both(first, a.holds(x, c.X.Node))
+		first = allOf(first, a.conditionOf(x, c.X.Node))
 		c = c.Y
 	}
 	rest := *c
@@ -161,7 +161,7 @@ func (a *admission) conditionBody(x *expr.Expr, fail func(*expr.Test) []jen.Code
 	var code []jen.Code
 	for _, s := range x.InTurn() {
 		code = append(code, a.statements(x, s.Steps, fail)...)
-		switch value := a.holds(x, s.Node); s.Op {
+		switch value := a.conditionOf(x, s.Node); s.Op {
 		case token.LAND:
 			code = append(code, jen.If(jen.Op(a.branch(x, s.Node, false).String())).Block(result(jen.False())))
 		case token.LOR:

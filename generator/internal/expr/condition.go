@@ -69,7 +69,7 @@ func (c *cutter) assume(f *Facts, cond *Condition, is bool) {
 	if first := cond.first(); !c.lenient || is && cond == first || first.CannotFail() {
 		for _, s := range first.Steps {
 			if t, ok := s.(*Test); ok && len(t.Path) == 0 {
-				f.know(c.key(t.Subject), t)
+				f.addTest(c.key(t.Subject), t)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ type Signature struct {
 	Params  []*Param
 	Results []*Param
 	Refusal *Param // the error of a refused call, which deny= calls #err
+	Message *Param // what a stream carries, which meter= calls by its name, or nil
 	// Receiver is the value of a concrete type that the method is called on, or nil. It
 	// is a pointer, or expressions cannot use it.
 	Receiver *Param
@@ -74,6 +75,10 @@ func NewScope(f *load.File, home *types.Package, r *diag.Reporter) *Scope {
 		name := spec.Name
 		if name == "" {
 			name = p.Types.Name()
+		}
+		if known, ok := s.names.Lookup(name).(*types.PkgName); ok && known.Imported().Path() == spec.Path {
+			r.At(spec.Pos, "ratelimit:import: the file imports %q already: remove this line", spec.Path)
+			continue
 		}
 		if s.names.Lookup(name) != nil || f.Pkg.Types.Scope().Lookup(name) != nil {
 			r.At(spec.Pos, "ratelimit:import: the file knows the name %s already: write %simport %s2 %q", name, directive.Prefix, name, spec.Path)
@@ -224,6 +229,19 @@ func (s *Scope) Integer(option string, v directive.Value, m *Signature) *Expr {
 		return nil
 	case e.Const == nil && (b.Kind() == types.Uint || b.Kind() == types.Uint64 || b.Kind() == types.Uintptr):
 		s.report.At(e.Source.Pos, "%s: %s is of type %s, which may not fit an int64: convert it, as in int64(%s)", e.Option, e.Source.Text, e.typeName(), e.Source.Text).Over(e.Source.Text)
+		return nil
+	}
+	return e
+}
+
+// Text checks an expression that must give a string.
+func (s *Scope) Text(option string, v directive.Value, m *Signature) *Expr {
+	e := s.check(option, v, m)
+	if e == nil {
+		return nil
+	}
+	if b, ok := e.Type.Underlying().(*types.Basic); !ok || b.Info()&types.IsString == 0 {
+		s.report.At(e.Source.Pos, "%s: %s is of type %s, not a string", e.Option, e.Source.Text, e.typeName()).Over(e.Source.Text)
 		return nil
 	}
 	return e

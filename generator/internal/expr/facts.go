@@ -26,8 +26,8 @@ func (f Facts) ofParameters() Facts {
 	return f
 }
 
-// know adds that a test has been passed.
-func (f *Facts) know(key string, t *Test) {
+// addTest adds that a test has been passed.
+func (f *Facts) addTest(key string, t *Test) {
 	if t.Index == "" {
 		f.setNotNil(key)
 		return
@@ -37,8 +37,8 @@ func (f *Facts) know(key string, t *Test) {
 	}
 }
 
-// has reports whether a test is passed for certain.
-func (f Facts) has(key string, t *Test) bool {
+// implies reports whether a test is passed for certain.
+func (f Facts) implies(key string, t *Test) bool {
 	if t.Index == "" {
 		return f.notNil[key]
 	}

@@ -112,14 +112,14 @@ func (l *lowerer) test(x ast.Expr, held *Facts, t Test) []Step {
 		steps = append(steps, l.bind(x))
 	}
 	key := l.key(x)
-	if held.has(key, &t) {
+	if held.implies(key, &t) {
 		return nil
 	}
 	t.Subject = x
 	if t.Type == nil {
 		t.Type = l.Info.Types[ast.Unparen(x)].Type
 	}
-	held.know(key, &t)
+	held.addTest(key, &t)
 	return append(steps, &t)
 }
 

@@ -18,6 +18,7 @@ const (
 	beforeCall moment = iota // nothing
 	afterCall                // the results
 	onRefusal                // the error of the refusal
+	onMessage                // what a stream carries
 )
 
 // After returns the method as an expression sees it when the call is over: with
@@ -26,6 +27,9 @@ func (m Signature) After() *Signature { m.moment = afterCall; return &m }
 
 // Refused returns the method as an expression sees it when a call is refused.
 func (m Signature) Refused() *Signature { m.moment = onRefusal; return &m }
+
+// Streaming returns the method as an expression sees it for each message of a stream.
+func (m Signature) Streaming() *Signature { m.moment = onMessage; return &m }
 
 // lookup returns what #name means. If that is nothing, or not one thing, it
 // returns nil, the error and, if there is one, the name to write instead.
@@ -47,17 +51,19 @@ func (m *Signature) lookup(name string) (p *Param, unknown, near string) {
 	if m.moment == afterCall {
 		what = "parameter or result"
 	}
-	near = nearest.Name("#"+name, known)
+	names := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return isDigits(k[1:]) })
+	near = nearest.Name("#"+name, names)
 	hint := ""
 	switch {
 	case near != "" && !isDigits(name):
 		hint = fmt.Sprintf(" (did you mean %q?)", near)
-	case len(m.Params) == 0 && len(known) == 0:
-		near, hint = "", ": it has none"
 	case len(known) == 0:
-		near, hint = "", ": its parameters have no names, write #0 for the first"
+		near, hint = "", ": it has none"
 	default:
 		near, hint = "", ": it has "+strings.Join(known, ", ")
+		if len(names) < len(known) {
+			hint += "; #0 is the first parameter"
+		}
 	}
 	return nil, fmt.Sprintf("method %s has no %s #%s%s", m.Name, what, name, hint), near
 }
@@ -87,6 +93,10 @@ func (m *Signature) meant(name string) []*Param {
 	case onRefusal:
 		if name == "err" {
 			add(m.Refusal)
+		}
+	case onMessage:
+		if m.Message != nil && name == m.Message.Source {
+			add(m.Message)
 		}
 	case afterCall:
 		for _, p := range m.Results {
@@ -125,12 +135,15 @@ func (m *Signature) failure() *Param {
 // IsError reports whether a type is error.
 func IsError(t types.Type) bool { return types.Identical(t, types.Universe.Lookup("error").Type()) }
 
-// known returns the names of what an expression may use, as it writes them.
+// known returns what an expression may use, as it writes it: names, and the numbers of
+// parameters without one.
 func (m *Signature) known() []string {
 	var known []string
-	for _, p := range m.Params {
+	for i, p := range m.Params {
 		if p.Source != "" && p.Source != "_" {
 			known = append(known, "#"+p.Source)
+		} else {
+			known = append(known, "#"+strconv.Itoa(i))
 		}
 	}
 	if m.Receiver != nil && isPointer(m.Receiver.Type) {
@@ -139,6 +152,8 @@ func (m *Signature) known() []string {
 	switch {
 	case m.moment == onRefusal && m.Refusal != nil:
 		known = append(known, "#err")
+	case m.moment == onMessage && m.Message != nil:
+		known = append(known, "#"+m.Message.Source)
 	case m.moment == afterCall:
 		for _, p := range m.Results {
 			if name := m.spelled(p, ""); name != "" {
@@ -178,6 +193,8 @@ func (m *Signature) ambiguous(name string, found []*Param) string {
 		switch {
 		case p == m.Refusal:
 			things[i] = "the error of the refusal"
+		case p == m.Message:
+			things[i] = "what the stream carries"
 		case slices.Contains(m.Params, p):
 			things[i] = "the parameter"
 		case p == m.failure():
@@ -202,6 +219,9 @@ func (m *Signature) ambiguous(name string, found []*Param) string {
 func (m *Signature) tooEarly(name string) string {
 	if m.moment == onRefusal {
 		return fmt.Sprintf("#%s is a result of %s, and a refused call has none: use the parameters, or #err, the error of the refusal", name, m.Name)
+	}
+	if m.moment == onMessage {
+		return fmt.Sprintf("#%s is a result of %s, and meter is for each message: use the parameters, or #%s", name, m.Name, m.Message.Source)
 	}
 	return fmt.Sprintf("#%s is a result of %s, not known before the call: only refund, settle and hold can use results", name, m.Name)
 }

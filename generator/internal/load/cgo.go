@@ -5,9 +5,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/gcexportdata"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -46,6 +48,9 @@ func (p *Program) typeCheckCgo(annotated []*dir) ([]*packages.Package, error) {
 			return parser.ParseFile(fset, path, content, parser.SkipObjectResolution|parser.AllErrors)
 		},
 	}
+	if !p.list.packagesReadExports() {
+		config.Mode |= packages.NeedDeps // which reads all of them from source
+	}
 	if !imports {
 		pkgs, err := packages.Load(config, paths...)
 		if err == nil && !slices.ContainsFunc(pkgs, isBroken) {
@@ -55,6 +60,23 @@ func (p *Program) typeCheckCgo(annotated []*dir) ([]*packages.Package, error) {
 	config.Overlay = contents
 	pkgs, err := packages.Load(config, paths...)
 	return inOrder(pkgs), err
+}
+
+// packagesReadExports reports whether go/packages can read export data. A
+// golang.org/x/tools that is older than the go command may not, and go/packages then ends
+// the program.
+func (l *goList) packagesReadExports() bool {
+	file, err := l.openExport("internal/goarch")
+	if err != nil {
+		return true // nothing is compiled yet, and it says itself what it cannot read
+	}
+	defer file.Close()
+	// Up to Go 1.27 the go command gives archives, which Read does not take.
+	data, err := gcexportdata.NewReader(file)
+	if err == nil {
+		_, err = gcexportdata.Read(data, token.NewFileSet(), map[string]*types.Package{}, "internal/goarch")
+	}
+	return err == nil
 }
 
 // inOrder sorts packages; the plain one comes before the same one compiled for

@@ -61,12 +61,12 @@ func (p *Program) filesOf(d *dir, pkgs []*packages.Package) []*File {
 		}
 		pkg, syntax := findFile(p.fset, pkgs, src)
 		if pkg == nil {
-			if !errs.inDirectory(pkgs) {
+			if !errs.reportDirectory(pkgs) {
 				p.report.At(src.Syntax.Package, "this file is not part of package %s as the go command sees it", d.path)
 			}
 			continue
 		}
-		if errs.inPackage(pkg) {
+		if errs.reportPackage(pkg) {
 			continue
 		}
 		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place, Policies: d.policies})
@@ -104,13 +104,9 @@ func (p *Program) typeCheck(annotated []*dir) ([]*packages.Package, error) {
 		importsOf(d.plain, paths)
 		importsOf(d.inside, paths)
 		importsOf(d.outside, paths)
-		for _, src := range d.sources {
-			for _, spec := range src.Imports {
-				paths[spec.Path] = true
-			}
-		}
+		d.directiveImports(paths)
 	}
-	p.list.need(paths)
+	p.list.addMissing(paths)
 	if slices.ContainsFunc(annotated, func(d *dir) bool { return p.list.needsCgo(d.path) }) {
 		return p.typeCheckCgo(annotated)
 	}

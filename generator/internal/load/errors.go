@@ -16,13 +16,13 @@ type loadErrors struct {
 	dir *dir
 }
 
-// inDirectory reports the errors of every package in the directory, and whether
+// reportDirectory reports the errors of every package in the directory, and whether
 // there were any.
-func (e loadErrors) inDirectory(pkgs []*packages.Package) bool {
+func (e loadErrors) reportDirectory(pkgs []*packages.Package) bool {
 	found := false
 	for _, p := range pkgs {
 		if p.PkgPath == e.dir.path || p.ForTest == e.dir.path {
-			found = e.inPackage(p) || found
+			found = e.reportPackage(p) || found
 		}
 	}
 	return found
@@ -30,10 +30,10 @@ func (e loadErrors) inDirectory(pkgs []*packages.Package) bool {
 
 var unresolved = regexp.MustCompile(`(?s)^could not import (\S+) \((.*)\)$`)
 
-// inPackage reports the go command's and the compiler's errors in a package
+// reportPackage reports the go command's and the compiler's errors in a package
 // if they reach what is to be generated. Those that do not are the compiler's
 // to tell.
-func (e loadErrors) inPackage(p *packages.Package) bool {
+func (e loadErrors) reportPackage(p *packages.Package) bool {
 	d, report := e.dir, e.report
 	affected := p.Types == nil || isAffected(p, d, e.fset)
 	found := d.taken
@@ -47,7 +47,7 @@ func (e loadErrors) inPackage(p *packages.Package) bool {
 			if decl.Concrete != nil && strings.Contains(msg, StubPrefix) {
 				continue // the go command has rewritten the method's file for cgo
 			}
-			e.atStub(decl, msg)
+			e.reportStub(decl, msg)
 			found = true
 			continue
 		}
@@ -66,14 +66,14 @@ func (e loadErrors) inPackage(p *packages.Package) bool {
 		found = true
 	}
 	if affected && !found {
-		e.atTypes()
+		e.reportTypes()
 	}
 	return found || affected
 }
 
-// atTypes reports a package whose interfaces need types that another
+// reportTypes reports a package whose interfaces need types that another
 // package was to declare, and did not.
-func (e loadErrors) atTypes() {
+func (e loadErrors) reportTypes() {
 	for _, src := range e.dir.sources {
 		for _, decl := range src.Decls {
 			e.report.At(decl.Spec.Name.Pos(), "%s needs a type of a package that does not compile: go build %s says more", decl.Spec.Name.Name, e.dir.path)
@@ -91,9 +91,9 @@ func (d *dir) stubbedAt(pos token.Position) *directive.Decl {
 	return nil
 }
 
-// atStub reports an error in code that only the checker sees as one of
+// reportStub reports an error in code that only the checker sees as one of
 // the interface it was made for.
-func (e loadErrors) atStub(decl *directive.Decl, msg string) {
+func (e loadErrors) reportStub(decl *directive.Decl, msg string) {
 	name := decl.Spec.Name
 	if strings.Contains(msg, "outside a type constraint") {
 		e.report.At(name.Pos(), "interface %s is a type constraint, of which there are no values to wrap: remove the directive", name.Name)

@@ -105,9 +105,9 @@ func (l *goList) list(patterns []string) ([]*listed, error) {
 	return named, nil
 }
 
-// need adds packages that no listed one imports: those of test files, and of
+// addMissing adds packages that no listed one imports: those of test files, and of
 // files that the go command could not read.
-func (l *goList) need(paths map[string]bool) {
+func (l *goList) addMissing(paths map[string]bool) {
 	var missing []string
 	for path := range paths {
 		if path != "C" && path != "unsafe" && l.pkgs[path] == nil && l.pkgs["vendor/"+path] == nil {
@@ -120,9 +120,9 @@ func (l *goList) need(paths map[string]bool) {
 	}
 }
 
-// why asks the go command why patterns name no packages: go list gives neither
+// explainNoPackages asks the go command why patterns name no packages: go list gives neither
 // packages nor an error when go.mod needs an update, for instance.
-func (l *goList) why(patterns []string) string {
+func (l *goList) explainNoPackages(patterns []string) string {
 	names := strings.Join(patterns, " ")
 	cmd := exec.Command("go", slices.Concat([]string{"list"}, l.flags, []string{"--"}, patterns)...)
 	cmd.Dir = l.dir
@@ -154,6 +154,15 @@ func (l *goList) arch() string {
 		}
 	}
 	return cmp.Or(os.Getenv("GOARCH"), goruntime.GOARCH)
+}
+
+// openExport opens the export data of a package.
+func (l *goList) openExport(path string) (io.ReadCloser, error) {
+	p := l.pkgs[path]
+	if p == nil || p.Export == "" {
+		return nil, errors.New("the build cache has no export data of it")
+	}
+	return os.Open(p.Export)
 }
 
 // position returns where the go command places a package's error.

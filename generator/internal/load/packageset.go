@@ -3,19 +3,18 @@ package load
 import (
 	"fmt"
 	"go/ast"
+	"go/importer"
 	"go/token"
 	"go/types"
-	"os"
 	"slices"
 
-	"golang.org/x/tools/go/gcexportdata"
 	"golang.org/x/tools/go/packages"
 )
 
 // A packageSet is a set of packages that agree on every type. A package with
 // directives is checked from source, with stubs. Another one comes from its
-// export data if the build cache has it and nothing that it imports is checked
-// from source, else from its source without function bodies.
+// export data if the build cache has it, this program can read it, and nothing that
+// it imports is checked from source, else from its source without function bodies.
 //
 // A package with its test files is another package of the same path, and so is
 // every package between it and its external test. These make a packageSet of
@@ -28,7 +27,7 @@ type packageSet struct {
 	tested string // the package that has its test files here
 
 	reader  *reader
-	exports map[string]*types.Package // filled by gcexportdata
+	exports types.Importer // of export data
 	loaded  map[string]*loading
 	checked map[string]*packages.Package // the annotated ones
 	source  map[string]bool              // whether a package is checked from source
@@ -43,7 +42,7 @@ type loading struct {
 func newPackageSet(fset *token.FileSet, list *goList, dirs []*dir) *packageSet {
 	s := &packageSet{
 		fset: fset, list: list, dirs: map[string]*dir{},
-		exports: map[string]*types.Package{}, loaded: map[string]*loading{}, checked: map[string]*packages.Package{}, source: map[string]bool{},
+		exports: importer.ForCompiler(fset, "gc", list.openExport), loaded: map[string]*loading{}, checked: map[string]*packages.Package{}, source: map[string]bool{},
 		sizes: types.SizesFor("gc", list.arch()),
 	}
 	for _, d := range dirs {
@@ -67,6 +66,7 @@ func (s *packageSet) withTests(d *dir) *packageSet {
 // prepare decides for every package whether it is checked from source, so that
 // the reader can ask at any time.
 func (s *packageSet) prepare() {
+	readable := s.readsExports()
 	var decide func(path string) bool
 	decide = func(path string) bool {
 		if source, known := s.source[path]; known {
@@ -77,7 +77,7 @@ func (s *packageSet) prepare() {
 			return false
 		}
 		s.source[path] = false // an import cycle is an error elsewhere
-		source := p.Export == "" || s.dirs[path] != nil
+		source := p.Export == "" || s.dirs[path] != nil || !readable
 		for _, i := range p.Imports {
 			source = decide(i) || source
 		}
@@ -87,6 +87,22 @@ func (s *packageSet) prepare() {
 	for path := range s.list.pkgs {
 		decide(path)
 	}
+}
+
+// readsExports reports whether export data is of a kind that this program knows. What a
+// newer Go compiles than the one that has built this program may be unknown to it.
+func (s *packageSet) readsExports() (ok bool) {
+	// Every program has this package, and it is small.
+	if p := s.list.pkgs["internal/goarch"]; p == nil || p.Export == "" {
+		return true
+	}
+	defer func() {
+		if recover() != nil { // how package importer tells of a version that it does not know
+			ok = false
+		}
+	}()
+	_, err := s.exports.Import("internal/goarch")
+	return err == nil
 }
 
 func (s *packageSet) fromSource(path string) bool { return s.source[path] }
@@ -132,28 +148,9 @@ func (s *packageSet) read(path string) (*types.Package, error) {
 	case p.Error != nil && len(p.GoFiles)+len(p.CgoFiles) == 0:
 		return nil, fmt.Errorf("%s", p.Error.Err)
 	case !s.fromSource(path):
-		if pkg, err := s.readExport(p); err == nil {
-			return pkg, nil
-		}
+		return s.exports.Import(path)
 	}
 	return s.readSource(p)
-}
-
-func (s *packageSet) readExport(p *listed) (*types.Package, error) {
-	if pkg := s.exports[p.ImportPath]; pkg != nil && pkg.Complete() {
-		return pkg, nil
-	}
-	file, err := os.Open(p.Export)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	//lint:ignore SA1019 up to Go 1.27 the go command gives archives, which Read does not take
-	data, err := gcexportdata.NewReader(file)
-	if err != nil {
-		return nil, err
-	}
-	return gcexportdata.Read(data, s.fset, s.exports, p.ImportPath)
 }
 
 func (s *packageSet) readSource(p *listed) (*types.Package, error) {
@@ -203,6 +200,15 @@ func importsOf(files []*ast.File, paths map[string]bool) {
 			if path := (&listed{}).resolve(s); path != "" {
 				paths[path] = true
 			}
+		}
+	}
+}
+
+// directiveImports adds the paths that the directives of a package import.
+func (d *dir) directiveImports(paths map[string]bool) {
+	for _, src := range d.sources {
+		for _, i := range src.Imports {
+			paths[i.Path] = true
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 )
 
@@ -163,7 +164,7 @@ func (p *Program) WarnPlaces() {
 			if d.place.Name != "" {
 				flags += " -pkg " + d.place.Name
 			}
-			p.report.Warn(d.sources[i].Syntax.Name.Pos(), "no line of package %s says that its wrappers go to %s, so other commands, such as rategen -check ./..., do not know it: write %sgo tool rategen %s",
+			p.report.Warn(diag.UnknownOut, d.sources[i].Syntax.Name.Pos(), "no line of package %s says that its wrappers go to %s, so other commands, such as rategen -check ./..., do not know it: write %sgo tool rategen %s",
 				d.path, p.report.Short(d.place.Dir), generatePrefix, flags)
 		}
 	}

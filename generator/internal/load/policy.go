@@ -56,7 +56,7 @@ func (p *Program) importNamed(d *dir, src *directive.File, name string) string {
 	for _, i := range src.Imports {
 		paths[i.Path] = true
 	}
-	p.list.need(paths)
+	p.list.addMissing(paths)
 	is := func(given, path string) bool {
 		if given != "" {
 			return given == name
@@ -101,16 +101,12 @@ func (p *Program) PolicyPackages() map[*directive.File]*packages.Package {
 	for _, d := range p.foreign {
 		d.read(p.fset)
 		importsOf(d.plain, paths)
-		for _, src := range d.sources {
-			for _, i := range src.Imports {
-				paths[i.Path] = true
-			}
-		}
+		d.directiveImports(paths)
 	}
 	if len(p.foreign) == 0 {
 		return found
 	}
-	p.list.need(paths)
+	p.list.addMissing(paths)
 	// Their types need not be those of the run: constants are all that is taken from
 	// them.
 	set := newPackageSet(p.fset, p.list, p.foreign)

@@ -72,7 +72,7 @@ func List(cfg Config, report *diag.Reporter) *Program {
 	}
 	pkgs, err := p.list.list(cfg.Patterns)
 	if err != nil {
-		report.AtPosition(token.Position{}, "%s", p.list.why(cfg.Patterns))
+		report.AtPosition(token.Position{}, "%s", p.list.explainNoPackages(cfg.Patterns))
 		return p
 	}
 	foreign := 0
@@ -110,15 +110,6 @@ func newPackageDir(p *listed) *dir {
 		}
 	}
 	return d
-}
-
-// PackagePaths returns the import paths of the packages.
-func (p *Program) PackagePaths() []string {
-	var paths []string
-	for _, d := range p.dirs {
-		paths = append(paths, d.path)
-	}
-	return paths
 }
 
 // Orphans returns the generated files that no source file asks for any more.
@@ -187,11 +178,7 @@ func (p *Program) reached() map[string]bool {
 		paths := map[string]bool{}
 		importsOf(d.inside, paths)
 		importsOf(d.outside, paths)
-		for _, src := range d.sources {
-			for _, spec := range src.Imports {
-				paths[spec.Path] = true
-			}
-		}
+		d.directiveImports(paths)
 		for path := range paths {
 			reach(path)
 		}

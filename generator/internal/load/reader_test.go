@@ -83,7 +83,7 @@ func TestReadAhead(t *testing.T) {
 	}
 	r := newReader(token.NewFileSet(), list, func(string) bool { return false })
 	for i, path := range all {
-		r.ahead(all)
+		r.prefetch(all)
 		r.mu.Lock()
 		kept := len(r.begun)
 		r.mu.Unlock()

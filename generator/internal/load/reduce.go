@@ -69,13 +69,13 @@ func (r *reader) start(path string, now bool) *reading {
 			}
 		}()
 		in.reduced = r.read(r.list.pkgs[path])
-		r.ahead(in.imports)
+		r.prefetch(in.imports)
 	}()
 	return in
 }
 
-// ahead begins to read what a package imports.
-func (r *reader) ahead(imports []string) {
+// prefetch begins to read what a package imports.
+func (r *reader) prefetch(imports []string) {
 	for _, path := range imports {
 		if r.list.pkgs[path] != nil && !r.stops(path) {
 			r.start(path, false)
@@ -95,7 +95,7 @@ func (r *reader) take(path string) reduced {
 	delete(r.begun, path)
 	r.taken[path] = true
 	r.mu.Unlock()
-	r.ahead(in.imports)
+	r.prefetch(in.imports)
 	return in.reduced
 }
 

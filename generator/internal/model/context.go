@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/gotypes"
@@ -83,7 +84,7 @@ func (b *Builder) warnWait(f *File, w *Wrapper) {
 				continue
 			}
 			warned[l.Rule] = true
-			b.Report.Warn(l.Rule.Place("wait"), "wait: a call of %s has no context, so it waits on after its caller has gone: "+
+			b.Report.Warn(diag.NoContext, l.Rule.Place("wait"), "wait: a call of %s has no context, so it waits on after its caller has gone: "+
 				"give the method a context.Context, or name it with ctx=, or write %s if that is meant", m.Name, background(sourceOf(f, w, l.Rule.Pos)))
 		}
 	}

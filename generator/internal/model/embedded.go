@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/naming"
@@ -41,7 +42,7 @@ func (b *Builder) warnEmbedded(f *File, w *Wrapper) {
 		if obj.Pkg() != f.Pkg.Types {
 			name = obj.Pkg().Name() + "." + name
 		}
-		b.Report.Warn(w.Decl.Spec.Name.Pos(), "the limits of %s, which %s embeds, hold for its own wrapper and not for %s: repeat %s in %s, with the directives that are to hold, or with none if that is meant",
+		b.Report.Warn(diag.EmbeddedLimits, w.Decl.Spec.Name.Pos(), "the limits of %s, which %s embeds, hold for its own wrapper and not for %s: repeat %s in %s, with the directives that are to hold, or with none if that is meant",
 			name, w.Name, w.TypeName, strings.Join(dropped[obj], ", "), w.Name)
 	}
 }
@@ -87,7 +88,7 @@ func (b *Builder) warnRemoteAddr(f *File, w *Wrapper) {
 						remedy += ", with a line " + directive.Prefix + `import "` + naming.HTTPPath + `" in the file`
 					}
 				}
-				b.Report.Warn(p.Expr.Source.Pos, "key: %s has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant",
+				b.Report.Warn(diag.KeyWithPort, p.Expr.Source.Pos, "key: %s has the port of a connection in it, so each connection has a budget of its own: %s, or string(%s) if that is meant",
 					text, remedy, text).Over(text)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 )
 
@@ -25,7 +26,7 @@ func (b *Builder) warnGenerated(f *File, w *Wrapper, warned map[*directive.File]
 		if w.Decl.Concrete != nil {
 			remedy = "write it above the methods of an interface of your own"
 		}
-		b.Report.Warn(r.Pos, "this file is generated, and the directive is lost when it is generated anew: %s, or where the file is generated from", remedy).
+		b.Report.Warn(diag.GeneratedFile, r.Pos, "this file is generated, and the directive is lost when it is generated anew: %s, or where the file is generated from", remedy).
 			Over(directive.Prefix)
 	}
 }

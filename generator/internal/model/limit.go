@@ -17,9 +17,14 @@ type Limit struct {
 	Max   *expr.Expr // nil unless it depends on the call
 	When  *expr.Expr // nil: always
 
+	// Zone and Anchor are those of a period of the calendar. Nil: the rule's.
+	Zone, Anchor *expr.Expr
+
 	// Refund and Settle change the charge when the call is over.
 	Refund *expr.Expr // gives it back if true; nil: never
 	Settle *expr.Expr // is the real cost; nil: Cost
+
+	Meter *expr.Expr // what each message of a stream costs; nil: nothing
 
 	Hold *expr.Expr // for how long nobody is to call once the call is over; nil: not at all
 
@@ -30,17 +35,21 @@ type Limit struct {
 func (l *Limit) Settles() bool { return l.Refund != nil || l.Settle != nil }
 
 // HasEnd reports whether something is evaluated when the call is over.
-func (l *Limit) HasEnd() bool { return l.Settles() || l.Hold != nil }
+func (l *Limit) HasEnd() bool { return l.Settles() || l.Hold != nil || l.Meter != nil }
 
 // IsPermit reports whether a permit is to be given back when the call is over.
 func (l *Limit) IsPermit() bool { return l.Rule.Algorithm() == spec.Concurrency }
+
+// IsHeld reports whether what the call is charged is renewed while it runs, and so is to be
+// given back or settled when it is over.
+func (l *Limit) IsHeld() bool { return l.IsPermit() || l.Rule.Reserve() > 0 }
 
 // EachExpr visits the expressions of a limit that depend on the call.
 func (l *Limit) EachExpr(visit func(*expr.Expr)) {
 	for _, p := range l.Parts {
 		visit(p.Expr)
 	}
-	for _, e := range []*expr.Expr{l.Cost, l.Max, l.When, l.Refund, l.Settle, l.Hold, l.Deny} {
+	for _, e := range []*expr.Expr{l.Cost, l.Max, l.Zone, l.Anchor, l.When, l.Refund, l.Settle, l.Meter, l.Hold, l.Deny} {
 		if e != nil {
 			visit(e)
 		}
@@ -62,6 +71,12 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 	}
 	most = b.applyLease(l, most)
 	b.applyCost(l, m, scope, most)
+	if v := r.Expr("tz"); v != nil {
+		l.Zone = scope.Text("tz", *v, &m.Signature)
+	}
+	if v := r.Expr("anchor"); v != nil {
+		l.Anchor = scope.Integer("anchor", *v, &m.Signature)
+	}
 	if v := r.Expr("when"); v != nil {
 		l.When = scope.Boolean("when", *v, &m.Signature)
 	}
@@ -69,6 +84,15 @@ func (b *Builder) newLimit(m *Method, r *Rule, scope *expr.Scope) *Limit {
 		l.Refund = scope.Boolean("refund", *v, m.After())
 	}
 	b.applySettle(l, m, scope)
+	if r.Reserve() > 0 && r.Algorithm() == spec.FixedWindow && r.Expr("settle") == nil && r.Expr("refund") == nil && r.Expr("meter") == nil {
+		b.Report.At(r.Place("reserve"), "reserve: what a call is charged is final, so nothing of it is a reservation: remove the option, or write settle=, refund= or meter=")
+	}
+	if r.Debt() != spec.DebtDefault && r.Algorithm() != spec.Concurrency && r.Expr("settle") == nil {
+		b.Report.At(r.Place("debt"), "debt: no call costs more than it was charged before: remove the option, or write settle=")
+	}
+	if v := r.Expr("meter"); v != nil && m.Stream != nil {
+		b.applyMeter(l, *v, m, scope)
+	}
 	if v := r.Expr("hold"); v != nil {
 		l.Hold = scope.Duration("hold", *v, m.After())
 	}
@@ -142,24 +166,25 @@ func (b *Builder) applySettle(l *Limit, m *Method, scope *expr.Scope) {
 	algorithm := l.Rule.Algorithm()
 	bound := spec.MostCost(algorithm)
 	if algorithm == spec.SlidingLog {
-		bound += reserved(l, bound) // that much on top
+		bound += constantCost(l, bound) // that much on top
 	}
+	largest := max(bound, spec.MaxCount)
 	switch n, exact := int64Of(l.Settle.Const); {
 	case constant.Sign(l.Settle.Const) < 0:
 		b.Report.At(v.Pos, "settle: a cost of %s is negative: write what the call cost, 0 to give all back", l.Settle.Const)
 	case constant.Sign(l.Settle.Const) == 0:
 		b.Report.At(v.Pos, "settle: 0 gives every charge back: remove the limit, or write algorithm=%s for a limit on calls in flight", spec.Concurrency)
-	case !exact || n > spec.MostCost(""):
-		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, spec.MostCost(""))
+	case !exact || n > largest:
+		b.Report.At(v.Pos, "settle: %s is above %d, the largest cost", l.Settle.Const, largest)
 	case n > bound:
 		b.Report.At(v.Pos, "settle: %d is above %d, the most that one call may charge to a %s: use algorithm=sliding-counter or algorithm=token-bucket", n, bound, algorithm)
-	case reserved(l, 0) == n:
+	case constantCost(l, 0) == n:
 		b.Report.At(v.Pos, "settle: %d is the cost already: remove the option", n)
 	}
 }
 
-// reserved returns the constant cost of a limit, or else another.
-func reserved(l *Limit, other int64) int64 {
+// constantCost returns the constant cost of a limit, or else another.
+func constantCost(l *Limit, other int64) int64 {
 	if l.Cost == nil {
 		return 1
 	}

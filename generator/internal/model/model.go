@@ -106,7 +106,7 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 			if w == nil {
 				return
 			}
-			b.applyLimits(w, scopes, func(base string) string {
+			b.applyLimits(f, w, scopes, func(base string) string {
 				name := naming.Free(base, vars)
 				vars[name] = true
 				return name
@@ -119,14 +119,14 @@ func (b *Builder) buildFile(f *File, vars map[string]bool) {
 
 // applyLimits makes the rules of an interface and the limits on its methods:
 // those of the whole interface first, then the method's own.
-func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.Scope, newVar func(string) string) {
+func (b *Builder) applyLimits(f *File, w *Wrapper, scopes func(*Wrapper, *Method) *expr.Scope, newVar func(string) string) {
 	base := w.pkgName + "." + w.Name
 	varBase := naming.LowerFirst(cmp.Or(w.Decl.TypeName, w.Name))
 	shared := settingsIn(w.Decl.Own)
 	for i, s := range shared {
 		b.complete(s, scopes(w, &Method{}))
 		r := b.newRule(s, base, i)
-		r.VarName = newVar(varBase + "Limit" + number(i))
+		r.VarName = newVar(varBase + "Limit" + nameSuffix(i))
 		w.Rules = append(w.Rules, r)
 		b.checkMethods(w, s)
 	}
@@ -141,15 +141,16 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		if m.explicit {
 			own = w.Decl.Methods[m.Name]
 		}
+		found := b.findStream(f, m, own, w, newVar)
 		rules := b.sharedBy(w, m, own, sharedRules)
 		applied := len(rules)
 		for i, s := range settingsIn(own) {
-			if !m.canRefuse(own, rules) {
+			if found && !m.canRefuse(own, rules) {
 				b.Report.At(s.Pos, "%s has no error result to refuse a call with: add one as its last result, or write deny=CALL, a call that gives what it returns then", m.Name)
 			}
 			b.complete(s, scopes(w, m))
 			r := b.newRule(s, base+"."+m.Name, i)
-			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + number(i))
+			r.VarName = newVar(varBase + naming.UpperFirst(m.Name) + "Limit" + nameSuffix(i))
 			w.Rules = append(w.Rules, r)
 			rules = append(rules, r)
 		}
@@ -162,7 +163,9 @@ func (b *Builder) applyLimits(w *Wrapper, scopes func(*Wrapper, *Method) *expr.S
 		}
 		b.applyContext(m, rules[:applied], rules[applied:], scopes(w, m))
 		b.applyDeny(w, m, scopes(w, m))
+		b.checkStream(m)
 	}
+	b.applyUsage(w)
 }
 
 // sharedBy returns the rules of the whole interface that apply to a method with
@@ -178,7 +181,7 @@ func (b *Builder) sharedBy(w *Wrapper, m *Method, own []*directive.Directive, sh
 	var rules []*Rule
 	gone := b.replaced(w, m, own, shared)
 	for _, r := range shared {
-		if off >= 0 || r.excepts(m) || gone[r] {
+		if off >= 0 || r.LeavesOut(m.Name) || gone[r] {
 			continue
 		}
 		if !m.canRefuse(own, shared) {
@@ -198,7 +201,7 @@ func (b *Builder) newRule(s *directive.Settings, name string, i int) *Rule {
 	_, declared, _ := strings.Cut(name, ".")
 	file := filepath.Base(b.Report.Fset.PositionFor(s.Pos, false).Filename)
 	if i > 0 {
-		name += "#" + number(i)
+		name += "#" + nameSuffix(i)
 	}
 	if p := s.Policy(); p != nil {
 		name = p.File.Syntax.Name.Name + "." + p.Name
@@ -213,8 +216,8 @@ func (b *Builder) newRule(s *directive.Settings, name string, i int) *Rule {
 	return r
 }
 
-// number is what the names of the second and further limits end in.
-func number(i int) string {
+// nameSuffix is what the names of the second and further limits end in.
+func nameSuffix(i int) string {
 	if i == 0 {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/generator/internal/load"
@@ -64,7 +65,7 @@ func (b *Builder) warnUnused(files []*File) {
 			seen[src] = true
 			for _, p := range src.Policies {
 				if p.Users == 0 {
-					b.Report.Warn(p.Settings.Place("name"), "nothing uses the policy %s: remove it, or write use=%s in a directive", p.Name, p.Name).Over(p.Name)
+					b.Report.Warn(diag.UnusedPolicy, p.Settings.Place("name"), "nothing uses the policy %s: remove it, or write use=%s in a directive", p.Name, p.Name).Over(p.Name)
 				}
 			}
 		}

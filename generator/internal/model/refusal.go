@@ -39,7 +39,7 @@ func isNamed(t types.Type, pkgPath, name string) bool {
 // a deny.
 func (m *Method) answers() bool {
 	w, _ := m.Handler()
-	return w != nil || m.ReturnsError()
+	return w != nil || m.ReturnsError() || m.Stream != nil && m.Stream.Kind == Sequence
 }
 
 // canRefuse reports whether a method with these directives and these rules of
@@ -50,7 +50,7 @@ func (m *Method) canRefuse(own []*directive.Directive, shared []*Rule) bool {
 	}
 	denies := func(s *directive.Settings) bool { return s.Expr("deny") != nil }
 	return slices.ContainsFunc(settingsIn(own), denies) ||
-		slices.ContainsFunc(shared, func(r *Rule) bool { return denies(r.Settings) && !r.excepts(m) })
+		slices.ContainsFunc(shared, func(r *Rule) bool { return denies(r.Settings) && !r.LeavesOut(m.Name) })
 }
 
 // applyDeny finds what each limit of a method has a refused call return. That of a whole

@@ -32,9 +32,6 @@ func (r *Rule) KeyText() string {
 	return strings.Join(parts, ", ")
 }
 
-// excepts reports whether the rule of a whole interface leaves a method out.
-func (r *Rule) excepts(m *Method) bool { return r.LeavesOut(m.Name) }
-
 // checkMethods reports methods that a limit of a whole interface names and that the
 // interface does not have.
 func (b *Builder) checkMethods(w *Wrapper, s *directive.Settings) {
@@ -74,7 +71,7 @@ func (b *Builder) replaced(w *Wrapper, m *Method, own []*directive.Directive, sh
 		var names []string
 		found := false
 		for _, r := range shared {
-			if r.excepts(m) {
+			if r.LeavesOut(m.Name) {
 				continue
 			}
 			names = append(names, r.Name)

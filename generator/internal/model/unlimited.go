@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
 )
@@ -73,7 +74,7 @@ func (b *Builder) warnUnlimited(f *File, w *Wrapper) {
 		if len(m.Results) > 1 {
 			wrapped = w.Constructor + "(…, limiter)" // a call with several results is no argument
 		}
-		d := b.Report.Warn(pos, "%s returns a %s without limits: wrap it, as in %s, or %s", m.Name, m.unlimited, wrapped, remedy)
+		d := b.Report.Warn(diag.NotWrapped, pos, "%s returns a %s without limits: wrap it, as in %s, or %s", m.Name, m.unlimited, wrapped, remedy)
 		if pos == m.pos {
 			d.Over(m.Name)
 		}

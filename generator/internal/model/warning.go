@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/expr"
 	"github.com/rategen/rategen/internal/spec"
@@ -66,7 +67,7 @@ func (b *Builder) warnPrefix(r *Rule, seen map[string]*Rule) {
 	const remedy = "give each its own prefix, or both one name if that is meant"
 	other := b.Report.Position(before.Pos)
 	warn := func(consequence, what, here, there string) {
-		b.Report.Warn(r.Place("prefix"), "prefix %q is also that of %s:%d, %s: its %s is %s, this one's is %s; %s",
+		b.Report.Warn(diag.SharedPrefix, r.Place("prefix"), "prefix %q is also that of %s:%d, %s: its %s is %s, this one's is %s; %s",
 			given, other.Filename, other.Line, consequence, what, there, here, remedy).Over(given)
 	}
 	storage := func(r *Rule) string { return cmp.Or(r.Storage(), "zset") }
@@ -75,8 +76,10 @@ func (b *Builder) warnPrefix(r *Rule, seen map[string]*Rule) {
 		warn("yet they count apart", "algorithm", r.Algorithm(), before.Algorithm())
 	case storage(r) != storage(before):
 		warn("yet they count apart", "storage", storage(r), storage(before))
-	case r.Window() != before.Window():
-		warn("so they count together", "window", directive.ShortDuration(r.Window()), directive.ShortDuration(before.Window()))
+	case (r.Period() == spec.NoUnit) != (before.Period() == spec.NoUnit):
+		warn("yet they count apart", "window", r.Per(), before.Per())
+	case r.Per() != before.Per():
+		warn("so they count together", "window", r.Per(), before.Per())
 	case r.MaxText() != before.MaxText():
 		warn("so they count together", "max", r.MaxText(), before.MaxText())
 	}
@@ -95,7 +98,7 @@ func (b *Builder) warnLog(r *Rule) {
 		return
 	}
 	v := r.Expr("max")
-	b.Report.Warn(v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
+	b.Report.Warn(diag.LargeLog, v.Pos, "max: a log of %d events takes about %s of Redis memory for each key, %d bytes an event where up to %d events take %d: add storage=packed, or storage=zset if that is meant",
 		n, byteSize(n*largeZSetEvent), largeZSetEvent, smallZSet, smallZSetEvent).
 		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
 }
@@ -120,7 +123,7 @@ func (b *Builder) warnLine(r *Rule) {
 	if r.Burst() == 1 {
 		waits, meant = "no call waits", "remove wait"
 	}
-	b.Report.Warn(r.Place("wait"), "wait: %s: the line is full with burst=%d, and who finds it full is refused at once: leave burst out, or raise it to %d for a line of %s, or %s if that is meant",
+	b.Report.Warn(diag.ShortLine, r.Place("wait"), "wait: %s: the line is full with burst=%d, and who finds it full is refused at once: leave burst out, or raise it to %d for a line of %s, or %s if that is meant",
 		waits, r.Burst(), int64(float64(r.Wait())/turn)+1, directive.ShortDuration(r.Wait()), meant)
 }
 
@@ -145,7 +148,7 @@ func (b *Builder) warnShared(w *Wrapper) {
 			if !w.allHave(l.Rule, p) {
 				remedy = "write key=#" + p.Source + " above each method that has it, or a key that all methods of the limit have"
 			}
-			b.Report.Warn(l.Rule.Pos, "all callers share this limit, its key is the same for each, though %s has the parameter %s: %s, or key=`\"all\"` if that is meant",
+			b.Report.Warn(diag.NoKey, l.Rule.Pos, "all callers share this limit, its key is the same for each, though %s has the parameter %s: %s, or key=`\"all\"` if that is meant",
 				m.Name, p.Source, remedy).Over(directive.Prefix)
 		}
 	}

@@ -33,12 +33,15 @@ type Wrapper struct {
 type Method struct {
 	expr.Signature
 	Type     *types.Signature
-	explicit bool // declared by the interface itself, not embedded
+	all      []*expr.Param // of Type
+	explicit bool          // declared by the interface itself, not embedded
 	// declaredBy is the interface that declares it, or nil if that has no name.
 	declaredBy *types.TypeName
 	pos        token.Pos
 	unlimited  string   // the type that it hands out without limits, or ""
+	usage      string   // the name of its [Method.Accessor], or ""
 	Limits     []*Limit // that a call must pass
+	Stream     *Stream  // that meter charges, or nil
 	// Ctx gives the context of a limited call. It is nil if that is the parameter
 	// [Method.Context], or if there is none.
 	Ctx *expr.Expr
@@ -65,8 +68,9 @@ func (m *Method) Settles() bool { return slices.ContainsFunc(m.Limits, (*Limit).
 // HasEnd reports whether something is evaluated when the call is over.
 func (m *Method) HasEnd() bool { return slices.ContainsFunc(m.Limits, (*Limit).HasEnd) }
 
-// HasPermit reports whether a permit is to be given back when the call is over.
-func (m *Method) HasPermit() bool { return slices.ContainsFunc(m.Limits, (*Limit).IsPermit) }
+// Holds reports whether something is to be given back or settled when the call is over,
+// however it ends.
+func (m *Method) Holds() bool { return slices.ContainsFunc(m.Limits, (*Limit).IsHeld) }
 
 // NextField returns the name of the field for the wrapped value. It is next
 // unless a method has that name.
@@ -185,6 +189,7 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 	for p := range sig.Params().Variables() {
 		m.Params = append(m.Params, &expr.Param{Source: p.Name(), Type: p.Type()})
 	}
+	m.all = m.Params
 	for p := range sig.Results().Variables() {
 		m.Results = append(m.Results, &expr.Param{Source: p.Name(), Type: p.Type()})
 	}

@@ -4,34 +4,64 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/rategen/rategen/internal/check/workspace"
 )
 
-// load returns the public packages of the module in a directory, in order.
-func load(dir string) ([]*packages.Package, error) {
-	all, err := packages.Load(&packages.Config{
-		Dir:  dir,
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports,
-		Env:  append(os.Environ(), "GOWORK=off"),
-	}, "./...")
+// load returns the public packages of a checkout, in order, those of nested modules too
+// unless only those of the root are wanted. Their types are loaded alone, since that
+// compiles what they are of.
+func load(checkout string, onlyRoot bool) ([]*packages.Package, error) {
+	config := &packages.Config{Dir: checkout, Mode: packages.NeedName, Env: append(os.Environ(), "GOWORK=off")}
+	patterns := []string{"./..."}
+	if !onlyRoot {
+		modules, err := workspace.Modules(checkout)
+		if err != nil {
+			return nil, err
+		}
+		scratch, err := os.MkdirTemp("", "api")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(scratch)
+		path := filepath.Join(scratch, "go.work")
+		if err := workspace.Write(path, checkout, modules); err != nil {
+			return nil, err
+		}
+		config.Env = append(os.Environ(), "GOWORK="+path)
+		// Gin needs other packages for msgpack, whose types are in no list.
+		config.BuildFlags = []string{"-tags=nomsgpack"}
+		patterns = nil
+		for _, dir := range modules {
+			if isPublic(module + "/" + dir) {
+				patterns = append(patterns, "./"+dir+"/...")
+			}
+		}
+	}
+	all, err := packages.Load(config, patterns...)
 	if err != nil {
 		return nil, err
 	}
-	var public []*packages.Package
+	var paths []string
 	for _, p := range all {
-		if p.Name == "main" || !isPublic(p.PkgPath) {
-			continue
+		if p.Name != "main" && isPublic(p.PkgPath) {
+			paths = append(paths, p.PkgPath)
 		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s has no public packages", checkout)
+	}
+	config.Mode |= packages.NeedTypes | packages.NeedImports
+	public, err := packages.Load(config, paths...)
+	for _, p := range public {
 		for _, e := range p.Errors {
 			err = errors.Join(err, e)
 		}
-		public = append(public, p)
-	}
-	if err == nil && len(public) == 0 {
-		err = fmt.Errorf("%s has no public packages", dir)
 	}
 	slices.SortFunc(public, func(a, b *packages.Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	return public, err
@@ -42,7 +72,7 @@ const module = "github.com/rategen/rategen"
 // isPublic reports whether others may import a package and are meant to.
 func isPublic(path string) bool {
 	elements := strings.Split(strings.TrimPrefix(path, module+"/"), "/")
-	return elements[0] != "examples" && !slices.Contains(elements, "internal")
+	return elements[0] != "bench" && elements[0] != "examples" && !slices.Contains(elements, "internal")
 }
 
 // filename returns the name of a package's list.

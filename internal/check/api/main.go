@@ -35,44 +35,26 @@ func main() {
 
 // run compares the lists of a checkout with its code, or writes them.
 func run(checkout string, onlyRoot, write bool) error {
-	modules := []string{"."}
-	if !onlyRoot {
-		nested, err := filepath.Glob(filepath.Join(checkout, "*", "*", "go.mod"))
-		if err != nil {
-			return err
-		}
-		for _, path := range nested {
-			dir, err := filepath.Rel(checkout, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			if isPublic(module + "/" + filepath.ToSlash(dir)) {
-				modules = append(modules, dir)
-			}
-		}
+	all, err := load(checkout, onlyRoot)
+	if err != nil {
+		return err
 	}
 	var changed []string
 	listed := map[string]bool{}
-	for _, dir := range modules {
-		packages, err := load(filepath.Join(checkout, dir))
+	for _, p := range all {
+		name := filename(p.PkgPath)
+		listed[name] = true
+		path, lines := filepath.Join(checkout, "api", name), api(p.Types)
+		if write {
+			err = os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+		} else {
+			var difference string
+			if difference, err = compare(path, lines); difference != "" {
+				changed = append(changed, difference)
+			}
+		}
 		if err != nil {
 			return err
-		}
-		for _, p := range packages {
-			name := filename(p.PkgPath)
-			listed[name] = true
-			path, lines := filepath.Join(checkout, "api", name), api(p.Types)
-			if write {
-				err = os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
-			} else {
-				var difference string
-				if difference, err = compare(path, lines); difference != "" {
-					changed = append(changed, difference)
-				}
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
 	old, err := filepath.Glob(filepath.Join(checkout, "api", "*.txt"))

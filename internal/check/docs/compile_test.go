@@ -6,6 +6,7 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,22 +15,23 @@ import (
 
 	"github.com/rategen/rategen/generator"
 	"github.com/rategen/rategen/internal/check/docs"
+	"github.com/rategen/rategen/internal/check/workspace"
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/scratch"
+	"github.com/rategen/rategen/internal/testkit/typecheck"
 )
 
 // imports are the packages that fragments of code use without an import.
 var imports = map[string]string{
 	"adaptive":    "github.com/rategen/rategen/runtime/adaptive",
-	"cmp":         "cmp",
 	"connect":     "connectrpc.com/connect",
 	"context":     "context",
-	"errdetails":  "google.golang.org/genproto/googleapis/rpc/errdetails",
+	"io":          "io",
+	"iter":        "iter",
 	"errors":      "errors",
-	"expvar":      "expvar",
 	"fmt":         "fmt",
 	"grpc":        "google.golang.org/grpc",
 	"http":        "net/http",
-	"metadata":    "google.golang.org/grpc/metadata",
 	"netip":       "net/netip",
 	"override":    "github.com/rategen/rategen/runtime/override",
 	"otel":        "go.opentelemetry.io/otel",
@@ -45,12 +47,12 @@ var imports = map[string]string{
 	"rateprom":    "github.com/rategen/rategen/runtime/rateprom",
 	"ratepage":    "github.com/rategen/rategen/runtime/ratepage",
 	"raterpc":     "github.com/rategen/rategen/runtime/raterpc",
+	"raterueidis": "github.com/rategen/rategen/runtime/raterueidis",
 	"ratetest":    "github.com/rategen/rategen/runtime/ratetest",
 	"redis":       "github.com/redis/go-redis/v9",
+	"rueidis":     "github.com/redis/rueidis",
 	"runtime":     "github.com/rategen/rategen/runtime",
 	"slog":        "log/slog",
-	"status":      "google.golang.org/grpc/status",
-	"strings":     "strings",
 	"time":        "time",
 	"trace":       "go.opentelemetry.io/otel/trace",
 }
@@ -69,11 +71,8 @@ import (
 type (
 	Employee struct{}
 	Result   struct{}
-	Queue    struct{}
 	settings struct{}
 )
-
-func (*Queue) Len() int { return 0 }
 
 func (settings) Int(context.Context, string) (int64, error) { return 0, nil }
 
@@ -85,7 +84,6 @@ var (
 	limiter               *runtime.Limiter
 	orderRule, exportRule *runtime.Rule
 	store                 *runtime.RedisStore
-	userID                string
 )
 `
 
@@ -102,15 +100,30 @@ var plain EmployeeService
 
 // Go code in the documentation is formatted, its directives are valid, and it
 // compiles. A named block is a file: those of the tutorial make one package,
-// and those of all other pages one with README.md. Others are fragments, in packages of their own: files,
-// declarations, methods of an interface, or statements.
+// and those of all other pages one with README.md. Others are fragments, in packages of
+// their own: files, declarations, methods of an interface, or statements. A quick run
+// type-checks them, and leaves out packages that need other modules, since it would have to
+// compile these.
 func TestGoCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles")
 	}
 	module := scratch.Module(t, root)
 	scratch.Write(t, filepath.Join(module, "tool.go"), "package x\n")
-	t.Setenv("GOWORK", workspace(t, module))
+	modules, err := workspace.Modules(root)
+	if err != nil || len(modules) < 10 {
+		t.Fatal("no modules", modules, err)
+	}
+	nested := slices.DeleteFunc(slices.Clone(modules), func(dir string) bool { return dir == "." })
+	t.Setenv("GOWORK", "off")
+	if effort.Full() {
+		path := filepath.Join(module, "go.work")
+		if err := workspace.Write(path, root, modules, "."); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("GOWORK", path)
+	}
+	dirs := map[string]bool{} // those that need no other module
 	for path, p := range pages(t) {
 		if path == "README.zh-CN.md" {
 			continue // its blocks are those of README.md
@@ -140,7 +153,21 @@ func TestGoCode(t *testing.T) {
 				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), given)
 			}
 			scratch.Write(t, filepath.Join(module, dir, name), file)
+			alone, known := dirs[dir]
+			dirs[dir] = (alone || !known) && !needsMore(file, nested)
 		}
+	}
+	left := len(dirs)
+	for dir, alone := range dirs {
+		if !alone && !effort.Full() {
+			left--
+			if err := os.RemoveAll(filepath.Join(module, dir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if left < 20 {
+		t.Errorf("%d packages of %d are compiled", left, len(dirs))
 	}
 	result, err := generator.Run(generator.Config{Dir: module, Patterns: []string{"./..."}})
 	if err != nil {
@@ -152,34 +179,28 @@ func TestGoCode(t *testing.T) {
 	for _, w := range result.Warnings {
 		t.Errorf("an example is warned of: %v", w)
 	}
-	vet := exec.Command("go", "vet", "./...")
-	vet.Dir = module
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("go vet: %v\n%s", err, out)
+	if !effort.Full() {
+		typecheck.Test(t, module, "./...")
+		return
+	}
+	compile := exec.Command("go", "vet", "./...")
+	compile.Dir = module
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Errorf("%v: %v\n%s", compile, err, out)
 	}
 }
 
-// workspace writes a go.work with a module and those that are nested in rategen's, so
-// that code may import them. It returns the path.
-func workspace(t *testing.T, module string) string {
-	t.Helper()
-	text := "go 1.26.0\n\nuse .\n"
-	for _, pattern := range []string{"runtime/*/go.mod", "examples/*/go.mod"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil || len(found) == 0 {
-			t.Fatal("no modules", pattern, err)
+// needsMore reports whether a file imports packages of other modules than rategen's, which
+// the runtime does not need anyway.
+func needsMore(file string, nested []string) bool {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", file, parser.ImportsOnly)
+	return err != nil || slices.ContainsFunc(parsed.Imports, func(i *ast.ImportSpec) bool {
+		path := strings.Trim(i.Path.Value, `"`)
+		if own, ok := strings.CutPrefix(path, "github.com/rategen/rategen/"); ok {
+			return slices.ContainsFunc(nested, func(dir string) bool { return strings.HasPrefix(own+"/", dir+"/") })
 		}
-		for _, path := range found {
-			dir, err := filepath.Abs(filepath.Dir(path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text += fmt.Sprintf("use %q\n", dir)
-		}
-	}
-	path := filepath.Join(module, "go.work")
-	scratch.Write(t, path, text)
-	return path
+		return strings.Contains(path, ".") && !strings.HasPrefix(path, "github.com/redis/go-redis/")
+	})
 }
 
 // complete returns a block of code as a file of package x.

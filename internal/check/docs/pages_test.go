@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,6 +69,29 @@ func TestReadmeIsShort(t *testing.T) {
 		if n := len(strings.Fields(part.text)); n > part.most {
 			t.Errorf("README.md has %d words, and should have at most %d: move some to a page of docs", n, part.most)
 		}
+	}
+}
+
+// The documentation has at most 18 pages and, with README.md, 24,000 words: what has a
+// letter or a digit, code included.
+func TestDocumentationIsShort(t *testing.T) {
+	count, words := 0, 0
+	for path := range pages(t) {
+		name, ok := strings.CutPrefix(path, "docs/")
+		if path != "README.md" && (!ok || strings.Contains(name, "/")) {
+			continue
+		}
+		if ok && name != "README.md" {
+			count++
+		}
+		for word := range strings.FieldsSeq(content(t, path)) {
+			if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+				words++
+			}
+		}
+	}
+	if count > 18 || words > 24_000 {
+		t.Errorf("docs has %d pages and %d words, and should have at most 18 and 24,000: tell each fact once", count, words)
 	}
 }
 

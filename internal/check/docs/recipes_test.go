@@ -6,12 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rategen/rategen/internal/check/docs"
 )
+
+// recipes shows code of the examples.
+const recipes = "docs/recipes.md"
 
 // docs/recipes.md shows the code that the examples hold and test: every block is in a
 // recipe's file, and every directive of a recipe is on the page.
 func TestRecipes(t *testing.T) {
-	const from = "docs/recipes.md"
 	files := map[string]string{}
 	for _, file := range []string{"examples/quotas/quotas.go", "examples/client/client.go", "examples/client/model.go"} {
 		files[file] = content(t, file)
@@ -31,13 +35,13 @@ func TestRecipes(t *testing.T) {
 			t.Errorf("%s has no test: %v", file, err)
 		}
 	}
-	text, directives := content(t, from), 0
+	text, directives := content(t, recipes), 0
 	for file, code := range files {
 		for line := range strings.Lines(code) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//ratelimit:") {
 				directives++
 				if !strings.Contains(text, line) {
-					t.Errorf("%s lacks a line of %s: %s", from, file, line)
+					t.Errorf("%s lacks a line of %s: %s", recipes, file, line)
 				}
 			}
 		}
@@ -45,13 +49,13 @@ func TestRecipes(t *testing.T) {
 	if directives < 10 {
 		t.Errorf("the recipes have %d directives", directives)
 	}
-	for _, b := range page(t, from).Blocks {
-		shown := b.Language != "go"
-		for _, code := range files {
-			shown = shown || strings.Contains(code, b.Text)
-		}
-		if !shown {
-			t.Errorf("%s:%d: no recipe holds this code", from, b.Line)
+	sources, err := docs.ReadSources(filepath.Join(root, "examples"), ".go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range page(t, recipes).Blocks {
+		if strings.HasPrefix(b.Language, "go") && len(sources.With(b.Text)) == 0 {
+			t.Errorf("%s:%d: no recipe holds this code", recipes, b.Line)
 		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"strings"
 )
 
-// The modules that go get is tried in: an empty one, and one that uses gRPC at the
-// oldest version that package rategrpc works with.
+// The modules that go get is tried in: an empty one, one that uses gRPC at the oldest
+// version that package rategrpc works with, and one that uses an old golang.org/x/tools,
+// which the generator needs.
 const (
 	emptyProgram = "package main\n\nfunc main() {}\n"
 	grpcProgram  = "package main\n\nimport \"google.golang.org/grpc\"\n\nfunc main() { grpc.NewServer() }\n"
+	toolsProgram = "package main\n\nimport _ \"golang.org/x/tools/go/packages\"\n\nfunc main() {}\n"
 	grpcRequired = `require (
 	github.com/golang/protobuf v1.5.3 // indirect
 	golang.org/x/net v0.18.0 // indirect
@@ -22,6 +24,12 @@ const (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20231106174013-bbf56f31fb17 // indirect
 	google.golang.org/grpc v1.61.0
 	google.golang.org/protobuf v1.31.0 // indirect
+)
+`
+	toolsRequired = `require (
+	golang.org/x/mod v0.23.0 // indirect
+	golang.org/x/sync v0.11.0 // indirect
+	golang.org/x/tools v0.30.0
 )
 `
 )
@@ -58,7 +66,7 @@ func got(checkout string) (string, error) {
 	}
 	slices.Sort(names)
 	var out strings.Builder
-	out.WriteString("| `go get` of | lines in an empty `go.mod` | lines added beside grpc 1.61 | versions changed there |\n|---|---:|---:|---|\n")
+	out.WriteString("| `go get` of | lines in an empty `go.mod` | lines added beside grpc 1.61 | versions changed there | beside x/tools 0.30 |\n|---|---:|---:|---|---|\n")
 	for _, name := range names {
 		lines, _, err := get(name, replaces.String(), "", emptyProgram)
 		if err != nil {
@@ -68,7 +76,11 @@ func got(checkout string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&out, "| `%s` | %d | %d | %s |\n", name, lines, more, strings.Join(changed, ", "))
+		_, moved, err := get(name, replaces.String(), toolsRequired, toolsProgram)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "| `%s` | %d | %d | %s | %s |\n", name, lines, more, strings.Join(changed, ", "), strings.Join(moved, ", "))
 	}
 	return out.String(), nil
 }

@@ -27,3 +27,12 @@ func Few(n int) int {
 	}
 	return n
 }
+
+// PerProcessor is how many tests run for each processor. Most of them wait for most of
+// their time. In a full run more of them compute, and under the race detector most do.
+func PerProcessor() int {
+	if raced {
+		return 2
+	}
+	return Choose(6, 2)
+}

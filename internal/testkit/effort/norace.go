@@ -2,4 +2,10 @@
 
 package effort
 
+import "time"
+
 const raced = false
+
+// Slack is what a busy machine may add to a bound in time. The race detector makes
+// everything several times as slow, and bounds are held to more strictly without it.
+const Slack = time.Second

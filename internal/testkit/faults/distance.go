@@ -57,7 +57,7 @@ func distance(tb testing.TB, server *redistest.Server, d Distance, lasts time.Du
 	defer proxy.Close()
 	proxy.Delay(d.Delay)
 	options := &redis.Options{Addr: proxy.Addr}
-	clients{d.Tuned}.tune(options)
+	clients{tuned: d.Tuned}.tune(options)
 	client := redis.NewClient(options)
 	defer client.Close()
 	var openings atomic.Int64
@@ -139,7 +139,7 @@ func Stalls(tb testing.TB, short bool) []Stall {
 func stall(tb testing.TB, server *redistest.Server, s Stall) Stall {
 	tb.Helper()
 	options := &redis.Options{Addr: server.Addr}
-	clients{s.Tuned}.tune(options)
+	clients{tuned: s.Tuned}.tune(options)
 	client := redis.NewClient(options)
 	defer client.Close()
 	var openings atomic.Int64

@@ -33,9 +33,30 @@ type Fault struct {
 	set func(testing.TB, clients) *site
 }
 
-// clients is how clients of a Redis are made: with the default options, or as
-// [runtime.TuneRedis] has them.
-type clients struct{ tuned bool }
+// clients is how stores on a Redis are made: by go-redis with the default options or as
+// [runtime.TuneRedis] has them, or by another client.
+type clients struct {
+	tuned bool
+	open  Open // nil: by go-redis
+}
+
+// Open makes a store on what go-redis would reach with some options, by another client,
+// which the cleanup closes.
+type Open func(tb testing.TB, o *redis.UniversalOptions, opts ...runtime.RedisOption) *runtime.RedisStore
+
+// A connect makes a store as a user would make one.
+type connect func(opts ...runtime.RedisOption) *runtime.RedisStore
+
+// store returns what makes stores by a client of go-redis, or in its place by another with
+// the same options.
+func (c clients) store(tb testing.TB, client func() redis.UniversalClient, o *redis.UniversalOptions) connect {
+	return func(opts ...runtime.RedisOption) *runtime.RedisStore {
+		if c.open != nil {
+			return c.open(tb, o, opts...)
+		}
+		return runtime.NewRedisStore(client(), opts...)
+	}
+}
 
 func (c clients) tune(o *redis.Options) {
 	if c.tuned {
@@ -68,7 +89,7 @@ func Product(tb testing.TB) string { return redistest.Start(tb).Product() }
 
 // A site is a Redis and what is going to happen to it.
 type site struct {
-	connect func() redis.UniversalClient // a client of it, as a user would make one
+	connect connect
 	// tags are the hash tags of the keys. On a cluster they lie on different
 	// masters.
 	tags  []string

@@ -30,6 +30,6 @@ func proxied(name string, quick bool, fault func(*faultproxy.Proxy), classes ...
 			tb.Cleanup(func() { _ = client.Close() })
 			return client
 		}
-		return &site{connect: connect, begin: func() { fault(proxy) }, end: proxy.Pass}
+		return &site{connect: c.store(tb, connect, &redis.UniversalOptions{Addrs: []string{proxy.Addr}}), begin: func() { fault(proxy) }, end: proxy.Pass}
 	}}
 }

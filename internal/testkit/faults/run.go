@@ -49,7 +49,18 @@ var policies = []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, run
 // [runtime.TuneRedis]. It fails the test if a call is not answered at all.
 func Run(tb testing.TB, fault Fault, lasts time.Duration, tuned bool) []Seen {
 	tb.Helper()
-	site := fault.set(tb, clients{tuned})
+	return run(tb, fault, lasts, clients{tuned: tuned})
+}
+
+// RunOn is Run by another client than go-redis.
+func RunOn(tb testing.TB, fault Fault, lasts time.Duration, open Open) []Seen {
+	tb.Helper()
+	return run(tb, fault, lasts, clients{open: open})
+}
+
+func run(tb testing.TB, fault Fault, lasts time.Duration, c clients) []Seen {
+	tb.Helper()
+	site := fault.set(tb, c)
 	if len(site.tags) == 0 {
 		site.tags = []string{"x"}
 	}

@@ -93,7 +93,7 @@ func (v *view) seen(fault Fault, t times) Seen {
 
 	slices.SortFunc(v.records, func(a, b record) int { return int(a.end - b.end) })
 	back := v.back(t)
-	s.Back, s.Enforced = since(back, t.over), since(v.enforced(back), t.over)
+	s.Back, s.Enforced = durationFrom(back, t.over), durationFrom(v.enforced(back), t.over)
 	until := t.end
 	if fault.Heals && back < 0 {
 		until = t.stop
@@ -170,7 +170,7 @@ func (v *view) enforced(back time.Duration) time.Duration {
 	return -1
 }
 
-func since(at, from time.Duration) time.Duration {
+func durationFrom(at, from time.Duration) time.Duration {
 	if at < 0 {
 		return -1
 	}

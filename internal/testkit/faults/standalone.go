@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
 )
 
 // A machine is a standalone server, and a connection to it over which faults
@@ -31,12 +32,17 @@ func newMachine(tb testing.TB, args ...string) *machine {
 	return &machine{server, tb, admin}
 }
 
-// clients returns what makes clients of the machine, each with the options of c
-// and others on top.
-func (m *machine) clients(c clients, options ...func(*redis.Options)) func() redis.UniversalClient {
-	return func() redis.UniversalClient {
+// clients returns what makes stores on the machine, each with the options of c and others
+// on top.
+func (m *machine) clients(c clients, options ...func(*redis.Options)) connect {
+	var set redis.Options
+	for _, option := range options {
+		option(&set)
+	}
+	client := func() redis.UniversalClient {
 		return m.Client(m.tb, append([]func(*redis.Options){c.tune}, options...)...)
 	}
+	return c.store(m.tb, client, &redis.UniversalOptions{Addrs: []string{m.Addr}, Username: set.Username, Password: set.Password})
 }
 
 // do executes a command over the connection of the machine.
@@ -130,8 +136,8 @@ var standalone = []Fault{
 
 // crowded has somebody hold the one connection of every client.
 func crowded(tb testing.TB, c clients) *site {
-	connect := newMachine(tb).clients(c, func(o *redis.Options) { o.PoolSize = 1 })
-	var made []redis.UniversalClient
+	m := newMachine(tb)
+	var made []*redis.Client
 	var held []*redis.Conn
 	hold := func(client *redis.Client) {
 		for range 100 {
@@ -145,13 +151,14 @@ func crowded(tb testing.TB, c clients) *site {
 		tb.Errorf("the connection of a client cannot be had")
 	}
 	return &site{
-		connect: func() redis.UniversalClient {
-			made = append(made, connect())
-			return made[len(made)-1]
+		connect: func(opts ...runtime.RedisOption) *runtime.RedisStore {
+			client := m.Client(tb, c.tune, func(o *redis.Options) { o.PoolSize = 1 })
+			made = append(made, client)
+			return runtime.NewRedisStore(client, opts...)
 		},
 		begin: func() {
 			for _, client := range made {
-				hold(client.(*redis.Client))
+				hold(client)
 			}
 		},
 		end: func() {

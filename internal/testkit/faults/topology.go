@@ -66,13 +66,13 @@ func onCluster(name string, classes []string, heals, quick bool, set func(testin
 		}
 		s := set(tb, cluster, cluster.Nodes[0])
 		s.tags = tags
-		s.connect = func() redis.UniversalClient {
+		s.connect = c.store(tb, func() redis.UniversalClient {
 			return cluster.Client(tb, func(o *redis.ClusterOptions) {
 				if c.tuned {
 					runtime.TuneRedis(o)
 				}
 			})
-		}
+		}, &redis.UniversalOptions{Addrs: cluster.Addrs()})
 		return &s
 	}}
 }
@@ -85,12 +85,14 @@ var sentinels = []Fault{
 func onSentinel(name string, classes []string, fault func(*redistest.Server)) Fault {
 	return Fault{Name: name, Where: Sentinel, Failovers: 1, Heals: true, Classes: classes, set: func(tb testing.TB, c clients) *site {
 		sentinel := redistest.StartSentinel(tb)
-		return &site{connect: func() redis.UniversalClient {
+		client := func() redis.UniversalClient {
 			return sentinel.Client(tb, func(o *redis.FailoverOptions) {
 				if c.tuned {
 					runtime.TuneRedis(o)
 				}
 			})
-		}, begin: func() { fault(sentinel.Nodes[0]) }}
+		}
+		options := &redis.UniversalOptions{Addrs: sentinel.Addrs(), MasterName: sentinel.MasterName}
+		return &site{connect: c.store(tb, client, options), begin: func() { fault(sentinel.Nodes[0]) }}
 	}}
 }

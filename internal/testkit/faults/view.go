@@ -28,7 +28,7 @@ func newView(site *site, policy runtime.FailurePolicy, start time.Time) *view {
 	v := &view{policy: policy, start: start, classes: map[string]int{}}
 	for range processes {
 		// Every call is to need Redis, also one that was denied a moment ago.
-		store := runtime.NewRedisStore(site.connect(), runtime.WithDenialMemory(0))
+		store := site.connect(runtime.WithDenialMemory(0))
 		v.stores = append(v.stores, store)
 		v.limiters = append(v.limiters, runtime.New(store,
 			runtime.WithNamespace(policy.String()),

@@ -20,7 +20,10 @@ import (
 )
 
 // A Service has limits inside of it. A server offers it as [Check] says.
-type Service struct{ counted, down *runtime.Limiter }
+type Service struct {
+	counted, down *runtime.Limiter
+	log           strings.Builder // of counted
+}
 
 // The limits of a Service.
 var (
@@ -34,15 +37,19 @@ var (
 func NewService(t *testing.T) *Service {
 	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}))
 	quiet := runtime.WithLogger(slog.New(slog.DiscardHandler))
-	s := &Service{runtime.New(runtime.NewMemoryStore(), quiet), runtime.New(runtime.NewRedisStore(client), quiet)}
+	s := &Service{down: runtime.New(runtime.NewRedisStore(client), quiet)}
+	s.counted = runtime.New(runtime.NewMemoryStore(), runtime.WithLogger(slog.New(slog.NewTextHandler(&s.log, nil))))
 	t.Cleanup(func() {
 		_, _, _ = s.counted.Close(), s.down.Close(), client.Close()
 	})
 	return s
 }
 
-// Show admits one call an hour for each id.
+// Show admits one call an hour for each id, and for the id "down" what Down does.
 func (s *Service) Show(ctx context.Context, id string) (string, error) {
+	if id == "down" {
+		return "", fmt.Errorf("orders: %w", s.Down(ctx))
+	}
 	if _, err := s.counted.Take(ctx, show.Limit(runtime.NewKey().AddString(id))); err != nil {
 		return "", fmt.Errorf("orders: %w", err)
 	}
@@ -56,8 +63,8 @@ func (s *Service) Down(ctx context.Context) error {
 }
 
 // Login returns a limit of one failed log-in an hour.
-func (s *Service) Login() ratehttp.Limit {
-	return ratehttp.Limit{
+func (s *Service) Login() ratehttp.RequestLimit {
+	return ratehttp.RequestLimit{
 		Limiter: s.counted,
 		Rule:    try,
 		Key:     func(r *http.Request) string { return r.URL.Path },
@@ -133,6 +140,29 @@ func Check(t *testing.T, url string) {
 			}
 		}
 	})
+}
+
+// CheckHidden wants a server as [Check] does, but with ratehttp.WithForcedRefusals, to
+// answer GET /hidden/{id} with the refusal that it hides, and the log to have the route of
+// a denial.
+func (s *Service) CheckHidden(t *testing.T, url, route string) {
+	wantStatus(t, 200, ask(t, "GET", url+"/hidden/5"))
+	a := wantStatus(t, 429, ask(t, "GET", url+"/hidden/5")).hasField(true).wants("one look an hour")
+	if strings.Contains(a.body, "internal") || a.header.Get("Retry-After") == "" {
+		t.Errorf("the client is told %s, with Retry-After %q", a.body, a.header.Get("Retry-After"))
+	}
+	s.CheckLogged(t, route)
+	if a := wantStatus(t, 503, ask(t, "GET", url+"/hidden/down")); strings.Contains(a.body, "127.0.0.1") || strings.Contains(a.body, "internal") {
+		t.Errorf("the client of what was not decided is told %s", a.body)
+	}
+}
+
+// CheckLogged wants the log to have a route.
+func (s *Service) CheckLogged(t *testing.T, route string) {
+	log := s.log.String()
+	if !strings.Contains(log, fmt.Sprintf("route=%q ", route)) && !strings.Contains(log, "route="+route+" ") {
+		t.Errorf("the log has no route %q:\n%s", route, log)
+	}
 }
 
 // An answer is what a client has got.

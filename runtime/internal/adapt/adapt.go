@@ -76,8 +76,8 @@ func (g *Group) Go(f func()) {
 	}
 }
 
-// Close ends the group, and reports false if a function still runs after a limit.
-func (g *Group) Close(limit time.Duration) bool {
+// Close ends the group, and reports false if a function still runs after a time.
+func (g *Group) Close(within time.Duration) bool {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
@@ -86,5 +86,5 @@ func (g *Group) Close(limit time.Duration) bool {
 		g.running.Wait()
 		close(done)
 	}()
-	return clock.Await(done, limit)
+	return clock.Await(done, within)
 }

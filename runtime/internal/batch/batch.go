@@ -1,7 +1,10 @@
 package batch
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"time"
@@ -22,12 +25,16 @@ type batch struct {
 	// The batcher guards these while the batch is under way.
 	waiters []*Waiter
 	sent    time.Duration // when it was sent; 0: it was not yet
-	clock   int64         // the server's latest time that was known then
-	overdue bool          // it has had no answer within the timeout
-	yielded bool          // others do not wait for it to return
-	gathers bool          // see Batcher.gather
+	until   time.Duration // when its time for an answer is over
+	end     context.CancelCauseFunc
+	clock   int64 // the server's latest time that was known then
+	now     int64 // what its clock is expected to show, in microseconds
+	overdue bool  // it has had no answer within the timeout
+	yielded bool  // others do not wait for it to return
+	gathers bool  // see Batcher.gather
 
-	denied []*Waiter // see dropDenied
+	ctx    context.Context // from when it is sent until it is over
+	denied []*Waiter       // see dropDenied
 
 	permission breaker.Permission // the newest of the waiters'
 	room       int64              // for more work
@@ -39,6 +46,22 @@ type batch struct {
 	last       index
 }
 
+// A budget is the context of a batch. The batcher ends it when the batch's time is over: a
+// timer of its own would take as long as the rest of what a caller does who is alone.
+type budget struct {
+	context.Context
+	until time.Duration
+}
+
+// Deadline returns when the batcher ends the context.
+func (b *budget) Deadline() (time.Time, bool) { return clock.Time(b.until), true }
+
+// begin makes the context of a batch that is about to be sent.
+func (b *batch) begin() {
+	ctx, end := context.WithCancelCause(context.Background())
+	b.ctx, b.end = &budget{ctx, b.until}, end
+}
+
 var batches = sync.Pool{New: func() any { return &batch{at: make(map[groupKey]*group)} }}
 
 // load makes groups of the waiters from the front and returns how many fit: a batch
@@ -47,9 +70,12 @@ var batches = sync.Pool{New: func() any { return &batch{at: make(map[groupKey]*g
 // that did not wait for the one finds room for the other.
 func (b *batch) load() int {
 	b.unload()
-	taken := len(b.waiters)
+	taken, last := len(b.waiters), &b.last
+	if taken == 1 {
+		last = nil // there is nobody to be merged with
+	}
 	for i, w := range b.waiters {
-		if w.state.Load() == pending && !b.take(w) {
+		if w.state.Load() == pending && !b.take(w, last) {
 			taken = i
 			break
 		}
@@ -58,13 +84,13 @@ func (b *batch) load() int {
 		slices.SortStableFunc(b.groups, func(x, y *group) int { return cmp.Compare(order[x.op], order[y.op]) })
 	}
 	for _, g := range b.groups {
-		g.fill()
+		g.fill(b.now)
 		b.send = append(b.send, g.executions[0])
 	}
 	return taken
 }
 
-func (b *batch) take(w *Waiter) bool {
+func (b *batch) take(w *Waiter, last *index) bool {
 	room := b.room
 	if len(b.groups) == 0 {
 		room = w.work
@@ -79,7 +105,7 @@ func (b *batch) take(w *Waiter) bool {
 		}
 		g = b.newGroup(w)
 	}
-	work, ok := g.add(w, &b.last, room)
+	work, ok := g.add(w, last, room)
 	if ok {
 		b.room -= work
 		b.permission = max(b.permission, w.permission)
@@ -87,7 +113,7 @@ func (b *batch) take(w *Waiter) bool {
 	return ok
 }
 
-// groupFor returns the group that a waiter belongs to, or nil.
+// groupFor returns the group that a waiter belongs to, or nil. Most batches have one.
 func (b *batch) groupFor(w *Waiter) *group {
 	if len(b.groups) == 1 && b.groups[0].groupKey == w.groupKey {
 		return b.groups[0]
@@ -105,7 +131,12 @@ func (b *batch) newGroup(w *Waiter) *group {
 	g.groupKey = w.groupKey
 	b.mixed = b.mixed || len(b.groups) > 0 && g.op != b.groups[0].op
 	b.groups = append(b.groups, g)
-	b.at[g.groupKey] = g
+	if len(b.groups) == 2 {
+		b.at[b.groups[0].groupKey] = b.groups[0]
+	}
+	if len(b.groups) > 1 {
+		b.at[g.groupKey] = g
+	}
 	return g
 }
 
@@ -126,7 +157,9 @@ func (b *batch) unload() {
 	}
 	b.spare = append(b.spare, b.groups...)
 	clear(b.groups)
-	clear(b.at)
+	if len(b.at) > 0 {
+		clear(b.at)
+	}
 	clear(b.send)
 	b.last.clear()
 	b.groups, b.send, b.room, b.mixed, b.permission = b.groups[:0], b.send[:0], terms.MaxWork, false, 0
@@ -140,3 +173,71 @@ func (b *batch) free() {
 
 // age returns how long ago the batch was sent.
 func (b *batch) age() time.Duration { return clock.Now() - b.sent }
+
+// An index finds the last call of a batch that takes from a key. Clearing it takes constant
+// time.
+type index struct {
+	entries []indexEntry // a power of two of them
+	round   uint32       // entries of other rounds are empty
+	used    int
+}
+
+type indexEntry struct {
+	charge *terms.Charge // whose key it is
+	hash   uint64
+	round  uint32
+	call   int32 // its place in the group
+}
+
+// indexSize is enough for all charges of most batches.
+const indexSize = 512
+
+var indexSeed = maphash.MakeSeed()
+
+func (x *index) clear() {
+	if x.round++; x.round == 0 {
+		clear(x.entries)
+		x.round = 1
+	}
+	x.used = 0
+}
+
+// entry returns the entry of a charge's key, or the one to make for it, whose
+// round is another; nil if there is no index or it is full, which does no harm.
+func (x *index) entry(c *terms.Charge) *indexEntry {
+	if x == nil {
+		return nil
+	}
+	if x.entries == nil {
+		x.entries = make([]indexEntry, indexSize)
+	}
+	hash := maphash.Bytes(indexSeed, c.Key)
+	for i := hash % indexSize; ; i = (i + 1) % indexSize {
+		e := &x.entries[i]
+		if e.round != x.round {
+			if x.used >= indexSize*3/4 {
+				return nil
+			}
+			e.hash = hash
+			return e
+		}
+		if e.hash == hash && bytes.Equal(e.charge.Key, c.Key) {
+			return e
+		}
+	}
+}
+
+// holds reports whether the entry is of this round.
+func (x *index) holds(e *indexEntry) bool { return e != nil && e.round == x.round }
+
+// set notes that a call is the last one on the entry's key.
+func (x *index) set(e *indexEntry, c *terms.Charge, call int) {
+	if e == nil {
+		return
+	}
+	if !x.holds(e) {
+		e.round = x.round
+		x.used++
+	}
+	e.charge, e.call = c, int32(call)
+}

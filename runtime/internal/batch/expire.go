@@ -17,20 +17,6 @@ func (w *Waiter) next(linger time.Duration) time.Duration {
 	return w.due
 }
 
-// schedule sees to it that expire is called at an instant, or before. There is
-// one timer for all waiters, which is hardly ever touched as long as it runs.
-func (b *Batcher) schedule(next, now time.Duration) {
-	if b.next != 0 && b.next <= next {
-		return
-	}
-	b.next = next
-	if b.timer == nil {
-		b.timer = time.AfterFunc(next-now, b.expire)
-	} else {
-		b.timer.Reset(next - now)
-	}
-}
-
 // expire does what is due by time. It tells the callers whose budgets are over;
 // those that still wait will not be sent. It lets lingering callers watch their
 // contexts, and has one more batch sent for them. Batches that have had no
@@ -55,7 +41,7 @@ type evidence struct {
 	sent       time.Duration
 }
 
-// expired returns the batches that are overdue since, and the permits of the
+// expired returns the batches that are overdue since, and the permissions of the
 // waiters whose time was over before they were sent.
 func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permission) {
 	b.mu.Lock()
@@ -98,6 +84,11 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			}
 			b.yield(own)
 		}
+		if own.until > now {
+			soonest(own.until)
+		} else {
+			own.end(late)
+		}
 	}
 	b.waiting = slices.DeleteFunc(b.waiting, func(w *Waiter) bool {
 		permission := w.permission
@@ -114,4 +105,16 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 		b.schedule(next, now)
 	}
 	return failed, canceled
+}
+
+// yield lets another flush loop take the place of a batch's, unless too many
+// have.
+func (b *Batcher) yield(own *batch) {
+	if own.yielded || b.yielded == maxOverdue {
+		return
+	}
+	own.yielded = true
+	b.yielded++
+	b.inFlight--
+	b.startBase()
 }

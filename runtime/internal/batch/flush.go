@@ -2,25 +2,21 @@ package batch
 
 import (
 	"context"
-	"time"
-
-	"github.com/redis/go-redis/v9"
+	"errors"
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // flush sends batches until nobody waits, or until another flush loop has taken
 // its place.
 func (b *Batcher) flush(own *batch) {
-	for b.collect(own) {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), max(b.cfg.Timeout, minBatchTime), LateError(b.cfg.Timeout))
-		b.send(ctx, b.Client, own.send)
-		kept := b.finish(ctx, own)
-		cancel()
-		if !kept {
+	for b.collect(own, max(b.cfg.Timeout, minBatchTime)) {
+		b.send(own.ctx, b.Server, own.send)
+		if !b.finish(own, b.resend(own.ctx, own)) {
 			break
 		}
 	}
@@ -31,7 +27,7 @@ func (b *Batcher) flush(own *batch) {
 // sent again another goroutine does that.
 func (b *Batcher) flushInline(own *batch) {
 	if own.gathers {
-		if !b.collect(own) {
+		if !b.collect(own, b.cfg.Timeout) {
 			own.free()
 			return
 		}
@@ -40,13 +36,10 @@ func (b *Batcher) flushInline(own *batch) {
 		b.handOver(own, kept)
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), b.cfg.Timeout, LateError(b.cfg.Timeout))
-	b.send(ctx, b.Client, own.send)
+	b.send(own.ctx, b.Server, own.send)
 	if how, _ := b.remedy(own); how != none {
 		go func() {
-			kept := b.finish(ctx, own)
-			cancel()
-			if kept {
+			if b.finish(own, b.resend(own.ctx, own)) {
 				b.flush(own)
 			} else {
 				own.free()
@@ -54,9 +47,7 @@ func (b *Batcher) flushInline(own *batch) {
 		}()
 		return
 	}
-	kept := b.finish(ctx, own)
-	cancel()
-	b.handOver(own, kept)
+	b.handOver(own, b.finish(own, false))
 }
 
 // handOver ends the batch of a caller that has sent it inline, or lets a flush
@@ -75,24 +66,23 @@ func (b *Batcher) handOver(own *batch, kept bool) {
 	own.free()
 }
 
-// send has a client execute scripts, which look whether the server can count as long as
+// send has a server execute scripts, which look whether the server can count as long as
 // that is not known.
-func (b *Batcher) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
+func (b *Batcher) send(ctx context.Context, server rediswire.Server, executions []*script.Execution) {
 	if !b.fit.Load() {
 		for _, e := range executions {
 			e.Check = true
 		}
 	}
-	if panicked := b.cfg.Library.Send(ctx, client, executions); panicked != nil {
+	if panicked := b.cfg.Library.Send(ctx, server, executions); panicked != nil {
 		b.cfg.Panicked(panicked)
 	}
 }
 
-// finish sees a batch that was sent to its end, and tells its callers what became
-// of their calls. It returns false if another flush loop has taken the place of
-// this one.
-func (b *Batcher) finish(ctx context.Context, own *batch) bool {
-	redirected := b.resend(ctx, own)
+// finish tells the callers of a batch that was sent what became of their calls, and
+// the circuit breaker what became of the batch. It returns false if another flush loop
+// has taken the place of this one.
+func (b *Batcher) finish(own *batch, redirected bool) bool {
 	permission, sent, took, err := own.permission, own.sent, own.age(), own.err()
 	how := failed
 	switch {
@@ -105,6 +95,7 @@ func (b *Batcher) finish(ctx context.Context, own *batch) bool {
 		}
 	}
 	kept, overdue := b.release(own, how, took)
+	own.end(nil)
 	if err != nil {
 		b.moved(own)
 	} else {
@@ -150,12 +141,12 @@ func (b *Batcher) tell(own *batch, g *group) {
 	}
 }
 
-// giveBack returns permits of callers who have given up: nobody else would, and
-// they would count until they lapse. If that fails they do.
-func (b *Batcher) giveBack(slot int, permits []terms.Call) {
+// giveBack returns what callers hold who have given up: nobody else would, and
+// it would count until it lapses. If that fails it does.
+func (b *Batcher) giveBack(slot int, unwanted []terms.Call) {
 	w := NewWaiter(script.Settle, clock.Now())
-	for i := range permits {
-		held, c := &permits[i].Charges[0], w.Charge()
+	for i := range unwanted {
+		held, c := &unwanted[i].Charges[0], w.Charge()
 		*c = *held
 		c.GiveBack()
 		w.SetKey(held.Key)
@@ -166,79 +157,55 @@ func (b *Batcher) giveBack(slot int, permits []terms.Call) {
 	_ = b.Start(context.Background(), w, false)
 }
 
-// dropDenied takes those out of a batch that is about to be sent whose calls are
-// denied by what was learned since they arrived, and tells them. Redis need not
-// say so again. It returns how many they are.
-func (b *Batcher) dropDenied(own *batch) int {
-	m := b.cfg.Denials
-	if m == nil || m.Empty() {
-		return 0
-	}
-	own.denied = own.denied[:0]
-	for _, w := range own.waiters {
-		if w.op == script.Take && w.state.Load() == pending && m.DeniedSince(w.Calls, w.arrived) {
-			own.denied = append(own.denied, w)
+// A remedy is how to send a script again that certainly no server has executed.
+type remedy uint8
+
+const (
+	none     remedy = iota
+	atOnce          // by the same client: with its text, in pieces, or for another time
+	redirect        // to another server
+	later           // by the same client, after a pause
+)
+
+// remedy returns how to send scripts of a batch again, and the error of one of
+// them.
+func (b *Batcher) remedy(own *batch) (how remedy, err error) {
+	for _, g := range own.groups {
+		for _, e := range g.executions {
+			if one := remedyFor(e.Err, e.Calls(), e.Shadows(), b.routed(e)); one != none && (how == none || one < how) {
+				how, err = one, e.Err
+			}
 		}
 	}
-	if len(own.denied) == 0 {
-		return 0
-	}
-	b.unregister(own, own.denied)
-	for i, w := range own.denied {
-		permission := w.permission // the waiter is its caller's once that is told
-		if w.finish(nil, false) {
-			b.Breaker.Cancel(permission)
-		}
-		own.denied[i] = nil
-	}
-	return len(own.denied)
+	return how, err
 }
 
-// unregister takes waiters out of a batch, which are in the order that they have
-// there. Only then may their callers be told, who use them again.
-func (b *Batcher) unregister(own *batch, gone []*Waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	stay := own.waiters[:0]
-	for _, w := range own.waiters {
-		if len(gone) > 0 && w == gone[0] {
-			gone = gone[1:]
-			continue
-		}
-		stay = append(stay, w)
+// remedyFor returns how to send a script again that was for so many calls, and for limits
+// in shadow mode beside others.
+func remedyFor(err error, calls int, shadows, routed bool) remedy {
+	if err == nil {
+		return none
 	}
-	clear(own.waiters[len(stay):])
-	own.waiters = stay
+	_, elsewhen := script.Elsewhen(err)
+	switch {
+	case script.Unknown(err), elsewhen, refused(err) && (calls > 1 || shadows):
+		return atOnce
+	case !routed && (script.Moved(err) || errors.Is(err, rediswire.ErrClosed)):
+		return redirect
+	case script.NotNow(err), script.NotSent(err):
+		if routed {
+			return later
+		}
+		return redirect
+	}
+	return none
 }
 
-// warm makes connections ahead of need when Redis is far away, which a few slow
-// batches in a row show: to make one takes several round trips, longer than a
-// caller waits, and as many are needed as batches are sent while one is under
-// way.
-func (b *Batcher) warm(took time.Duration) {
-	if took <= b.linger || b.node == nil {
-		if b.slow.Load() != 0 {
-			b.slow.Store(0)
-		}
-		return
-	}
-	if b.slow.Add(1) < farAfter {
-		return
-	}
-	need := min(b.limit, baseInFlight+int(took/b.linger)+1)
-	if int(b.node.PoolStats().TotalConns) >= need {
-		return
-	}
-	now, last := int64(clock.Now()), b.warming.Load()
-	if now-last < int64(time.Second) || !b.warming.CompareAndSwap(last, now) {
-		return
-	}
-	for range need {
-		go func() {
-			defer func() { _ = recover() }() // a hook's, which the next batch reports
-			ctx, cancel := context.WithTimeout(context.Background(), minBatchTime)
-			defer cancel()
-			_ = b.node.Ping(ctx).Err()
-		}()
-	}
+// refused reports whether a server has refused a whole script because of one of its keys.
+func refused(err error) bool { return script.Forbidden(err) || script.TryAgain(err) }
+
+// routed reports whether an execution was sent by a client that reaches all
+// servers.
+func (b *Batcher) routed(e *script.Execution) bool {
+	return b.cfg.Router == nil || e.Server == b.cfg.Router
 }

@@ -109,15 +109,15 @@ func equal(call *terms.Call, c *terms.Charge) bool {
 		return false
 	}
 	x := &call.Charges[0]
-	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm != terms.Queue && bytes.Equal(x.Key, c.Key)
+	return x.Terms == c.Terms && x.Cost == c.Cost && x.Algorithm != terms.Queue && x.Reserve == 0 && bytes.Equal(x.Key, c.Key)
 }
 
-// fill prepares one script for all calls.
-func (g *group) fill() {
+// fill prepares one script for all calls, for a server whose clock shows now.
+func (g *group) fill(now int64) {
 	for len(g.found) < len(g.calls) {
 		g.found = append(g.found, script.Outcome{})
 	}
-	g.execution().Fill(g.op, g.calls, g.times, g.found[:len(g.calls)])
+	g.execution().Fill(g.op, g.calls, g.times, g.found[:len(g.calls)], now)
 }
 
 // execution adds an execution.
@@ -169,7 +169,7 @@ func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
 }
 
 // finish tells everybody in the group what became of their calls. It returns the
-// permits of those who have given up.
+// what those hold who have given up.
 func (g *group) finish() (unwanted []terms.Call) {
 	origin, err := g.origin, g.err()
 	for _, w := range g.waiters {
@@ -178,7 +178,7 @@ func (g *group) finish() (unwanted []terms.Call) {
 		}
 		origin = origin[len(w.Calls):]
 		if !w.finish(err, false) && err == nil {
-			unwanted = w.permits(unwanted)
+			unwanted = w.held(unwanted)
 		}
 	}
 	return unwanted

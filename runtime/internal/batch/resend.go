@@ -2,23 +2,10 @@ package batch
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/script"
-)
-
-// A remedy is how to send a script again that certainly no server has executed.
-type remedy uint8
-
-const (
-	none     remedy = iota
-	atOnce          // by the same client: with its text, or in pieces
-	redirect        // to another server
-	later           // by the same client, after a pause
 )
 
 // resend sends again what certainly no server has executed, until the callers'
@@ -50,53 +37,13 @@ func (b *Batcher) resend(ctx context.Context, own *batch) (redirected bool) {
 	}
 }
 
-// remedy returns how to send scripts of a batch again, and the error of one of
-// them.
-func (b *Batcher) remedy(own *batch) (how remedy, err error) {
-	for _, g := range own.groups {
-		for _, e := range g.executions {
-			if one := remedyFor(e.Err, e.Calls(), e.Shadows(), b.routed(e)); one != none && (how == none || one < how) {
-				how, err = one, e.Err
-			}
-		}
-	}
-	return how, err
-}
-
-// routed reports whether an execution was sent by a client that reaches all
-// servers.
-func (b *Batcher) routed(e *script.Execution) bool {
-	return b.cfg.Router == nil || e.Client == b.cfg.Router
-}
-
-// refused reports whether a server has refused a whole script because of one of its keys.
-func refused(err error) bool { return script.Forbidden(err) || script.TryAgain(err) }
-
-// remedyFor returns how to send a script again that was for so many calls, and for limits
-// in shadow mode beside others.
-func remedyFor(err error, calls int, shadows, routed bool) remedy {
-	switch {
-	case err == nil:
-		return none
-	case script.Unknown(err), refused(err) && (calls > 1 || shadows):
-		return atOnce
-	case !routed && (script.Moved(err) || errors.Is(err, redis.ErrClosed)):
-		return redirect
-	case script.NotNow(err), script.NotSent(err):
-		if routed {
-			return later
-		}
-		return redirect
-	}
-	return none
-}
-
 // prepare collects the scripts to send again, and reports whether one of them
 // goes to another server. The first of those that a server does not know brings its
 // text along. One that names a key which is forbidden, or keys on two servers, goes
 // without the limits in shadow mode that stand beside others: it may be for one of
 // them. If it was not it is bisected, for the calls that name no forbidden key, or
-// split into single calls, for each of which there is one server.
+// split into single calls, for each of which there is one server. One that was filled in for
+// periods of a calendar that are not the server's is filled in again.
 func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 	own.send = own.send[:0]
 	for _, g := range own.groups {
@@ -107,7 +54,10 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 				continue
 			}
 			e.WithText = script.Unknown(err) && !slices.ContainsFunc(own.send, e.Told)
+			clock, elsewhen := script.Elsewhen(err)
 			switch {
+			case elsewhen:
+				e.Refill(clock)
 			case how == redirect:
 				elsewhere = true
 				b.direct(ctx, e)
@@ -131,27 +81,27 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 func (b *Batcher) direct(ctx context.Context, e *script.Execution) {
 	if address, ask := script.Redirection(e.Err); address != "" {
 		if server := b.cfg.Server(ctx, address); server != nil {
-			e.Client, e.Asking, e.Check = server, ask, true
+			e.Server, e.Asking, e.Check = server, ask, true
 			return
 		}
 	}
 	e.Route(b.cfg.Router)
 }
 
-// sendAll sends executions, each by its client.
+// sendAll sends executions, each to its server.
 func (b *Batcher) sendAll(ctx context.Context, executions []*script.Execution) {
 	for rest := executions; len(rest) > 0; {
-		client, n := rest[0].Client, 1
-		for i := n; i < len(rest); i++ { // those of the same client to the front
-			if rest[i].Client == client {
+		server, n := rest[0].Server, 1
+		for i := n; i < len(rest); i++ { // those of the same server to the front
+			if rest[i].Server == server {
 				rest[i], rest[n] = rest[n], rest[i]
 				n++
 			}
 		}
-		if client == nil {
-			client = b.Client
+		if server == nil {
+			server = b.Server
 		}
-		b.send(ctx, client, rest[:n])
+		b.send(ctx, server, rest[:n])
 		rest = rest[n:]
 	}
 }

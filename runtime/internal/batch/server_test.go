@@ -14,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -151,7 +152,7 @@ func newSubject(tb testing.TB, s *server) *subject {
 		},
 		Panicked: func(value any) { tb.Errorf("panic: %v", value) },
 	}
-	b.Batcher = New(b.cfg, s.client(tb))
+	b.Batcher = New(b.cfg, goredis.New(s.client(tb)))
 	return b
 }
 

@@ -121,12 +121,12 @@ func (w *Waiter) finish(err error, late bool) bool {
 	return true
 }
 
-// permits appends copies of the permits that were charged for a caller who has
-// given up, each as a call.
-func (w *Waiter) permits(calls []terms.Call) []terms.Call {
+// held appends copies of what was charged for a caller who has given up, and would have
+// held it, each as a call.
+func (w *Waiter) held(calls []terms.Call) []terms.Call {
 	for i := range w.Calls {
 		for j := range w.Calls[i].Charges {
-			if c := &w.Calls[i].Charges[j]; c.Algorithm == terms.Permits && c.At != 0 && w.Calls[i].Err == nil {
+			if c := &w.Calls[i].Charges[j]; c.Lapses() && c.At != 0 && w.Calls[i].Err == nil {
 				calls = append(calls, terms.Call{Charges: []terms.Charge{*c}})
 			}
 		}

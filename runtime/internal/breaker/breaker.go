@@ -37,7 +37,7 @@ const (
 var ErrOpen = private.New("circuit breaker open: redis has not responded lately")
 
 // A Breaker is a circuit breaker for one server. Evidence counts only as long as
-// the breaker is in the state in which it permitted the call: later evidence
+// the breaker is in the state in which it let the call pass: later evidence
 // says nothing about Redis as it is now. It is safe for concurrent use.
 type Breaker struct {
 	timeout time.Duration
@@ -67,7 +67,7 @@ func New(timeout time.Duration, changed func(open bool)) *Breaker {
 // Open reports whether the breaker is open.
 func (b *Breaker) Open() bool { return b.state.Load()%2 == 1 }
 
-// A Permission is the state of a breaker when it permitted a call.
+// A Permission is the state of a breaker when it let a call pass.
 type Permission uint64
 
 // Probe reports whether the call is a probe.

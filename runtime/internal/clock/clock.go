@@ -6,7 +6,7 @@ package clock
 import "time"
 
 // origin lies long ago, so that instants are above 0 also in a bubble of
-// testing/synctest, where it is the year 2000.
+// testing/synctest, whose clock begins in the year 2000.
 var origin = time.Now().Add(-50 * 365 * 24 * time.Hour)
 
 // Now returns the time since a fixed moment, by the monotonic clock: it goes on
@@ -17,9 +17,12 @@ func Now() time.Duration { return time.Since(origin) }
 // At returns the instant of a time, such as the deadline of a context.
 func At(t time.Time) time.Duration { return t.Sub(origin) }
 
-// Await waits until done is closed, and reports false if that takes longer than a limit.
-func Await(done <-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
+// Time returns the time of an instant.
+func Time(at time.Duration) time.Time { return origin.Add(at) }
+
+// Await waits until done is closed, and reports false if that is not within a time.
+func Await(done <-chan struct{}, within time.Duration) bool {
+	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -7,32 +7,33 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// ErrNoStore is why nothing is decided without a store.
+// ErrNoStore is the error of a limiter without a store.
 var ErrNoStore = private.New("the limiter has no store")
 
-// A Closed error is that of a call which nobody could decide, and of which a rule fails
+// A Closed error is the error of a call that was not decided and has a rule that fails
 // closed.
 type Closed struct{ Cause error }
 
 func (c Closed) Error() string { return c.Cause.Error() }
 
-// Known is [Engine.Local] for a call in memory of its own.
+// Known is [Engine.Local] for a [Call].
 func (e *Engine) Known(ctx context.Context, c *Call) bool {
 	known := e.Local(ctx, c.Charges, c.Tries, &c.Try)
-	if known && !Admitted(c.Tries) {
+	if known && !terms.Admitted(c.Tries) {
 		e.deny(c)
 	}
 	return known
 }
 
-// deny takes back what leases have admitted of a call that is denied otherwise, or that
-// nobody could decide.
+// deny gives units back that leases have admitted a call by, when the call is denied or was
+// not decided.
 func (e *Engine) deny(c *Call) {
 	for i := range c.Tries {
 		if t := &c.Tries[i]; t.Source == terms.ByLease && t.At != 0 {
@@ -41,8 +42,8 @@ func (e *Engine) deny(c *Call) {
 	}
 }
 
-// Ask has the store decide what a call has left open. The error is nil if the call was
-// decided, by whomever; it is the context's if that has ended first, or [Closed].
+// Ask has the store decide the open charges of a call. The error is nil if the call was
+// decided, by the store or by failure policies. Otherwise it is the context's, or [Closed].
 func (e *Engine) Ask(ctx context.Context, c *Call) error {
 	open := c.Open()
 	if !enforces(open.Charges) && len(open.Charges) < len(c.Tries) && enforces(c.Tries) {
@@ -51,7 +52,7 @@ func (e *Engine) Ask(ctx context.Context, c *Call) error {
 	return e.answered(ctx, c, e.ask(ctx, c.open[:]))
 }
 
-// Open returns what the store is to be asked about a call.
+// Open returns the call that the store is asked about: the charges that are still open.
 func (c *Call) Open() *terms.Call {
 	charges := c.Tries
 	for i := range c.Tries {
@@ -70,8 +71,7 @@ func (c *Call) Open() *terms.Call {
 	return &c.open[0]
 }
 
-// AskEach is Ask for several calls, which the store is asked about together. It returns
-// the error of each.
+// AskEach is Ask for several calls in one request to the store. It returns the error of each.
 func (e *Engine) AskEach(ctx context.Context, each []*Call) []error {
 	if len(each) == 0 {
 		return nil
@@ -88,25 +88,31 @@ func (e *Engine) AskEach(ctx context.Context, each []*Call) []error {
 	return errs
 }
 
-// Peek says what the store would decide about a call now.
-func (e *Engine) Peek(ctx context.Context, c *Call) error {
+// Peek finds how the store would decide each of some calls, if each came alone now.
+func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	if e.Store == nil {
 		return ErrNoStore
 	}
-	call := c.Open()
-	if err := cmp.Or(e.Store.Peek(ctx, c.open[:]), call.Err); err != nil {
+	calls := make([]terms.Call, len(each))
+	for i, c := range each {
+		calls[i] = *c.Open()
+	}
+	err := e.Store.Peek(ctx, calls)
+	for i := range calls {
+		err = cmp.Or(err, calls[i].Err)
+	}
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for i := range c.Tries {
-		p, t := c.Charges[i].Plan, &c.Tries[i]
-		if t.Source = terms.ByStore; t.Err != nil {
-			t.Result, t.Err = terms.Result{Allowed: true, Remaining: p.Capacity}, nil
-		}
-		if e.Leases != nil {
-			e.Leases.Peek(p, t)
+	for _, c := range each {
+		for i := range c.Tries {
+			p, t := c.Charges[i].Plan, &c.Tries[i]
+			if t.Source = terms.ByStore; t.Err != nil {
+				t.Result, t.Err = terms.Result{Allowed: true, Remaining: p.Capacity}, nil
+			}
+			if e.Leases != nil {
+				e.Leases.Peek(p, t)
+			}
 		}
 	}
 	return nil
@@ -140,14 +146,16 @@ func (e *Engine) askBeside(ctx context.Context, c *Call) error {
 	return e.answered(ctx, c, nil)
 }
 
-// answered notes what the store has answered to [Call.Open]. Err says why it has decided
-// no call at all.
+// answered applies the store's answer to [Call.Open]. Err is why it has decided no call at
+// all, or nil.
 func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 	call := &c.open[0]
 	if call.Err = cmp.Or(err, call.Err); e.Denials != nil {
 		e.Denials.Release(call)
 		if call.Err != nil && ctx.Err() == nil {
-			e.unanswered(call, clock.Now())
+			// A call that was denied before is denied until that time is over: a store
+			// without an answer admits nobody sooner.
+			e.Denials.Call(call, clock.Now(), denials.Unanswered)
 		}
 	}
 	if err = call.Err; err != nil && ctx.Err() != nil && enforces(call.Charges) {
@@ -179,13 +187,13 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 		}
 	}
 	failed := e.fail(ctx, c, err)
-	if failed != nil || !Admitted(c.Tries) {
+	if failed != nil || !terms.Admitted(c.Tries) {
 		e.deny(c)
 	}
 	return failed
 }
 
-// fillIn puts what was found about the charges that were left open in their places.
+// fillIn copies the results of the open charges to their places in the call.
 func (c *Call) fillIn() {
 	n := 0
 	for i := range c.Tries {
@@ -196,10 +204,10 @@ func (c *Call) fillIn() {
 	}
 }
 
-// fail applies the failure policies to the charges that were not decided. Cause is why
-// the call was not; without one, charges in shadow mode alone were not, which admits them.
+// fail applies the failure policies to the charges that were not decided. Cause is why the
+// call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
 func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
-	gone := ctx.Err() != nil // which is no failure of the store
+	gone := ctx.Err() != nil // no failure of the store
 	var closed error
 	alone := 0
 	for i := range c.Tries {
@@ -241,8 +249,8 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 	return closed
 }
 
-// decideAlone decides charges by this process's share of their limits. What leases have
-// admitted is not of the store that it charges, and cannot be given back.
+// decideAlone decides charges by this process's share of their limits. It charges another
+// store than leases do, so that the units of leases are not given back.
 func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	var asked []terms.Charge
 	for i := range c.Tries {
@@ -260,7 +268,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
 		return Closed{err}
 	}
-	admitted := calls[0].Admitted()
+	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {
 		switch t := &c.Tries[i]; {
 		case t.Source == terms.ByLocal:
@@ -273,4 +281,6 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 }
 
 // Resting returns why a plan's limit in shadow mode is left out of calls now, or nil.
-func (e *Engine) Resting(p *plan.Plan, now time.Duration) error { return e.rests.why(p.Declared, now) }
+func (e *Engine) Resting(p *plan.Plan, now time.Duration) error {
+	return e.rests.cause(p.Declared, now)
+}

@@ -2,11 +2,10 @@
 // then an equal call on the same key cannot be admitted, unless somebody gives
 // back what was charged, so Redis need not be asked.
 //
-// A denial answers calls of the same cost and terms, so that the RetryAfter that
-// it gives is exact. It is fresh for at most as long as the memory is told to
-// trust it. Then it is stale: one call rechecks it, which means that it asks Redis,
-// and the others still go by it until that is answered. Times count from before
-// Redis was asked, and so are never later than Redis's own.
+// A denial answers calls of the same cost and terms, so that its RetryAfter is exact. It is
+// fresh for at most the time that the memory trusts denials. Then it is stale: one call
+// rechecks it by asking Redis, and other calls are still denied by it until the answer comes.
+// Times count from before Redis was asked, and so are never later than Redis's own.
 package denials
 
 import (
@@ -51,17 +50,13 @@ type denial struct {
 }
 
 // New returns an empty memory that trusts a denial for at most trust.
-func New(trust time.Duration) *Memory { return NewSeeded(trust, maphash.MakeSeed()) }
-
-// NewSeeded is New with a given seed: memories of the same seed forget the same
-// denials when they are full.
-func NewSeeded(trust time.Duration, seed maphash.Seed) *Memory {
-	return &Memory{trust: trust, table: table{seed: seed}}
+func New(trust time.Duration) *Memory {
+	return &Memory{trust: trust, table: table{seed: maphash.MakeSeed()}}
 }
 
-// Parts says that calls may be charged in parts. What denies a call may then be a part,
-// by any process, that is given back in a moment, so a denial is trusted for a moment only.
-// A block is not given back. It must be called before the memory is used.
+// Parts says that calls may be charged in parts. A call may then be denied because of a part
+// that another process gives back in a moment, so denials are trusted for a moment only. It
+// must be called before the memory is used.
 func (m *Memory) Parts() { m.parts = true }
 
 // A Lookup says which denials may answer a charge.
@@ -142,9 +137,9 @@ func (n *denial) implies(c *terms.Charge) bool {
 	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param
 }
 
-// Call reports whether a call is known to be denied, and then fills in its
-// results. A limit of which nothing is known is left as not looked at. One that is decided
-// already is passed over.
+// Call reports whether a call is known to be denied, and then fills in its results. A charge
+// without a denial gets the result of one that has room. A charge that is decided already
+// keeps its result.
 func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
 	known := m.known(call.Charges, now, lookup)
 	if known {
@@ -200,10 +195,9 @@ func (m *Memory) release(charges []terms.Charge) {
 	}
 }
 
-// Learn remembers what Redis, asked at an instant, has denied a call, and
-// forgets denials that no longer hold. It reports whether a denial is new; then
-// Publish is due. The time that a queue takes depends on who waits, so queues
-// are not remembered.
+// Learn remembers the denials of a call that Redis was asked about at an instant, and forgets
+// denials that no longer hold. It reports whether there is a denial; the caller then calls
+// Publish. Denials of queues are not remembered, since their times depend on who waits.
 func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
@@ -272,5 +266,5 @@ func (m *Memory) DeniedSince(calls []terms.Call, arrived time.Duration) bool {
 	return len(calls) > 0
 }
 
-// Forget removes what is known of a key, and what is on its way from Redis.
+// Forget removes the denials of a key, and those that Redis is about to answer.
 func (m *Memory) Forget(key []byte) { m.table.forget(key, clock.Now()) }

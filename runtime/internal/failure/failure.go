@@ -6,6 +6,7 @@ package failure
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // A Class is one reason. Package runtime says what each means.
@@ -73,7 +75,7 @@ func ClassOf(err error) Class {
 	case breaker.ErrOpen:
 		return BreakerOpen
 	}
-	var reply redis.Error
+	var reply rediswire.ReplyError
 	if errors.As(err, &reply) {
 		return classOfReply(reply)
 	}
@@ -90,9 +92,9 @@ func ClassOf(err error) Class {
 		return Script
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
 		return Pool
-	case errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, redis.ErrClosed), errors.Is(err, rediswire.ErrClosed):
 		return Closed
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case errors.As(err, &dial) && dial.Op == "dial", errors.Is(err, rediswire.ErrNotSent), distrusted(err):
 		return Dial
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
@@ -101,6 +103,14 @@ func ClassOf(err error) Class {
 		return Connection
 	}
 	return Other
+}
+
+// distrusted reports whether err is that of a server which could not show by TLS that it
+// is the one meant.
+func distrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError // it speaks something else
+	return errors.As(err, &certificate) || errors.As(err, &record)
 }
 
 // brokeOff reports whether err is that of a connection which ended.
@@ -128,7 +138,7 @@ var place = regexp.MustCompile(`^(Error running script \(call to \w+\): )?(@user
 // classOfReply returns the class of an error that Redis replied. A command that
 // the user may not call is told of with NOPERM, and in a script with other words:
 // one sentence before Redis 7.2, another from then on and in Valkey.
-func classOfReply(err redis.Error) Class {
+func classOfReply(err rediswire.ReplyError) Class {
 	text := strings.TrimPrefix(err.Error(), "ERR ")
 	cause := strings.TrimPrefix(text[len(place.FindString(text)):], "ERR ")
 	word, _, _ := strings.Cut(cause, " ")

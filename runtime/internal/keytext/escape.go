@@ -12,31 +12,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-
-	"github.com/rategen/rategen/internal/spec"
 )
 
 // Hashed starts the hash that stands for parts which are too long. No part reads like
 // this: a % is escaped.
 const Hashed = "%sha256-"
-
-// Longer returns how many bytes longer a part is once it is escaped.
-func Longer[T string | []byte](part T) (bytes int) {
-	for i := 0; i < len(part); i++ {
-		bytes += int(longer[part[i]])
-	}
-	return bytes
-}
-
-// longer holds how many bytes longer each byte of a part is in a key.
-var longer = func() (longer [256]uint8) {
-	for c := range longer {
-		if spec.IsEscaped(byte(c)) {
-			longer[c] = 2
-		}
-	}
-	return longer
-}()
 
 // AppendHash appends what stands for parts that are too long.
 func AppendHash(dst, parts []byte) []byte {

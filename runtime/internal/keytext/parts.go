@@ -34,11 +34,11 @@ var emptyPart = &rare{empty: true}
 func (p *Parts) AddString(s string) {
 	p.separate()
 	// Less 1, an empty string is longer than any.
-	if p.rare != nil || uint(len(s)-1) >= uint(Inline-int(p.n)) || Longer(s) != 0 {
+	if p.rare != nil || uint(len(s)-1) >= uint(Inline-int(p.n)) || !ordinary(s) && Longer(s) != 0 {
 		addEscaped(p, s)
 		return
 	}
-	p.n += uint8(copy(p.inline[p.n:], s))
+	p.n = uint8(len(append(p.inline[:p.n], s...)))
 }
 
 // AddBytes is AddString for bytes.
@@ -76,6 +76,9 @@ func ParsedParts(text string) (p Parts) {
 	p.count = 1
 	return p
 }
+
+// Fail makes parts that were read again ones that could not be built.
+func (p *Parts) Fail(err error) { p.rare = &rare{err, p.spill(), p.HasEmpty()} }
 
 // Err returns why the parts cannot be built, or nil.
 func (p *Parts) Err() error {
@@ -149,3 +152,61 @@ func addEscaped[T string | []byte](p *Parts, s T) {
 		p.n += uint8(len(spec.AppendEscaped(p.inline[p.n:p.n], s)))
 	}
 }
+
+// ordinary reports that nothing in a part is escaped. It looks at eight bytes at a time,
+// and may be false for a part all the same.
+func ordinary(s string) bool {
+	found := uint64(0)
+	for len(s) > 8 {
+		found |= special(eight(s))
+		s = s[8:]
+	}
+	switch {
+	case len(s) == 8:
+		found |= special(eight(s))
+	case len(s) >= 4:
+		found |= special(uint64(four(s)) | uint64(four(s[len(s)-4:]))<<32)
+	default:
+		for i := range len(s) {
+			found |= uint64(longer[s[i]])
+		}
+	}
+	return found == 0
+}
+
+// special returns 0 if none of eight bytes is below '&', is ':' or is above 'z'. Those
+// are all that are escaped, and some more. See Warren, Hacker's Delight, 6-1, for the sums.
+func special(w uint64) uint64 {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	colons := w ^ ':'*each
+	return ((w-'&'*each)&^w | (colons-each)&^colons | (w + (0x7f-'z')*each) | w) & high
+}
+
+func four(s string) uint32 {
+	_ = s[3] // one check of bounds for all
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+}
+
+func eight(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// Longer returns how many bytes longer a part is once it is escaped.
+func Longer[T string | []byte](part T) (bytes int) {
+	for i := 0; i < len(part); i++ {
+		bytes += int(longer[part[i]])
+	}
+	return bytes
+}
+
+// longer holds how many bytes longer each byte of a part is in a key.
+var longer = func() (longer [256]uint8) {
+	for c := range longer {
+		if spec.IsEscaped(byte(c)) {
+			longer[c] = 2
+		}
+	}
+	return longer
+}()

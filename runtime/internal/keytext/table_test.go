@@ -205,3 +205,23 @@ func FuzzTable(f *testing.F) {
 		checkTable(t, patterns, []string{key})
 	})
 }
+
+// TestOrdinary wants a part to be ordinary only if nothing in it is escaped, wherever the
+// byte stands, and the parts that most callers have to be ordinary.
+func TestOrdinary(t *testing.T) {
+	for size := 1; size <= 40; size++ {
+		for at := range size {
+			for c := range 256 {
+				part := strings.Repeat("a", at) + string([]byte{byte(c)}) + strings.Repeat("Z", size-at-1)
+				if ordinary(part) && Longer(part) != 0 {
+					t.Fatalf("%q is ordinary", part)
+				}
+			}
+		}
+	}
+	for _, part := range []string{"1001", "user-1001", "203.0.113.7", "9b2f7c1e-5d0a-4c3b-8f6e-2a1d0c9b8e7f", "ada@example.com", "Team_7-b"} {
+		if !ordinary(part) {
+			t.Errorf("%q is not ordinary", part)
+		}
+	}
+}

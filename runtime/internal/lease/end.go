@@ -85,9 +85,9 @@ func (t *Leases) Drop(key []byte) {
 	})
 }
 
-// Close ends all leases, and waits for requests under way as long as a limit says.
+// Close ends all leases, and waits for requests under way for no longer than a time.
 // Calls are then decided by the store.
-func (t *Leases) Close(limit time.Duration) {
+func (t *Leases) Close(within time.Duration) {
 	t.mu.Lock()
 	t.closed.Store(true)
 	if t.timer != nil {
@@ -99,12 +99,7 @@ func (t *Leases) Close(limit time.Duration) {
 		t.running.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	clock.Await(done, within)
 	t.cancel()
 	<-done
 	t.mu.Lock()

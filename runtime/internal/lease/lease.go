@@ -1,8 +1,8 @@
-// Package lease holds what a process has charged ahead of keys that have more calls than
-// one Redis decides, and admits calls by that.
+// Package lease holds units that a process has charged ahead for keys with more calls than
+// one Redis decides, and admits calls by these units.
 //
-// It is handed charges of rules with a lease, and what the store has found about others
-// of these. It promises that no call is admitted by units that the store has not charged,
+// It is handed charges of rules with a lease, and the store's results for such charges. It
+// promises that no call is admitted by units that the store has not charged,
 // nor after their time: a store that charges units at a time t lets a process use them
 // before t+Lease, and counts them for that much longer. It never denies a call, and never
 // has one wait for the store.
@@ -26,9 +26,9 @@ type lease struct {
 	key  string
 	plan *plan.Plan
 
-	current atomic.Pointer[grant]
-	pause   atomic.Int64 // instant before which no grant is asked for
-	asking  atomic.Bool  // a grant is on its way
+	current   atomic.Pointer[grant]
+	notBefore atomic.Int64 // instant before which no grant is asked for
+	asking    atomic.Bool  // a grant is on its way
 
 	mu      sync.Mutex // held to write current, and to use what follows
 	usage   usage
@@ -59,18 +59,6 @@ type grant struct {
 // closed is far below what a grant has left otherwise.
 const closed = math.MinInt64 / 2
 
-// take takes units at an instant, and reports whether there were enough.
-func (g *grant) take(cost int64, now time.Duration) (left int64, ok bool) {
-	if now >= g.end || g.left.Load() < cost {
-		return 0, false
-	}
-	if left = g.left.Add(-cost); left >= 0 {
-		return left, true
-	}
-	g.left.Add(cost)
-	return 0, false
-}
-
 // put puts units back, and reports whether they can still be used.
 func (g *grant) put(units int64, now time.Duration) bool {
 	return now < g.end && g.left.Add(units) > closed/2
@@ -79,23 +67,6 @@ func (g *grant) put(units int64, now time.Duration) bool {
 // close ends the grant, and returns how many units it has left. If a call is just
 // finding too few they seem to be less, and never more.
 func (g *grant) close() int64 { return max(0, g.left.Swap(closed)) }
-
-// take takes units at an instant. It returns the grant that they are of, or nil,
-// and how many it has left. It has the next grant asked for in time.
-func (e *lease) take(t *Leases, cost int64, now time.Duration) (*grant, int64) {
-	for g := e.current.Load(); g != nil; g = e.current.Load() {
-		if left, ok := g.take(cost, now); ok {
-			if (left <= g.low || now >= g.ahead) && g.next.Load() == nil && int64(now) >= e.pause.Load() {
-				e.ask(t, cost, now)
-			}
-			return g, left
-		}
-		if g.next.Load() == nil || !e.advance(t, g) {
-			return nil, 0
-		}
-	}
-	return nil, 0
-}
 
 // units returns how many units the lease has left at an instant.
 func (e *lease) units(now time.Duration) (n int64) {

@@ -87,7 +87,7 @@ func (t *Leases) Learn(p *plan.Plan, c *terms.Charge) {
 		e.usage.add(c.Cost, now, p.Lease)
 	}
 	e.mu.Unlock()
-	if g := e.current.Load(); int64(now) >= e.pause.Load() && (g == nil || g.next.Load() == nil) {
+	if g := e.current.Load(); int64(now) >= e.notBefore.Load() && (g == nil || g.next.Load() == nil) {
 		e.ask(t, c.Cost, now)
 	}
 }
@@ -100,7 +100,7 @@ func (e *lease) ask(t *Leases, cost int64, now time.Duration) {
 	}
 	n := e.wanted(cost, now)
 	if n == 0 || !t.begin() {
-		e.pause.Store(int64(now + shortPause))
+		e.notBefore.Store(int64(now + shortPause))
 		e.asking.Store(false)
 		return
 	}
@@ -135,7 +135,7 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 	defer t.running.Done()
 	defer e.asking.Store(false)
 	defer t.contain()
-	e.pause.Store(int64(clock.Now() + max(e.plan.Lease, failPause))) // if it fails
+	e.notBefore.Store(int64(clock.Now() + max(e.plan.Lease, failPause))) // if it fails
 	for range tries {
 		asked := clock.Now()
 		charges := make([]terms.Charge, 1)
@@ -151,9 +151,9 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 			e.keep(t, c, asked, now)
 			e.mu.Unlock()
 			if trip := now - asked; trip >= e.plan.Lease {
-				e.pause.Store(int64(now + late*trip))
+				e.notBefore.Store(int64(now + late*trip))
 			} else {
-				e.pause.Store(0)
+				e.notBefore.Store(0)
 			}
 			return
 		}
@@ -163,7 +163,7 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 			break
 		}
 	}
-	e.pause.Store(int64(clock.Now() + shortPause))
+	e.notBefore.Store(int64(clock.Now() + shortPause))
 }
 
 // keep keeps the units of a charge that the store was asked for at an instant. Their
@@ -171,7 +171,7 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 // mu.
 func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 	length := e.plan.Lease
-	if e.plan.Terms.Algorithm == terms.FixedWindow {
+	if a := e.plan.Terms.Algorithm; a == terms.FixedWindow || a == terms.Calendar {
 		length = min(length, c.ResetAfter) // they are of this window
 	}
 	lead := min(length/2, max(length/share, 2*(now-asked)))

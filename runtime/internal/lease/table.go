@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
@@ -26,23 +27,6 @@ type table struct {
 }
 
 type bucket [ways]atomic.Pointer[lease]
-
-// find returns the lease of a key under a plan, or nil.
-func (t *table) find(key []byte, p *plan.Plan) *lease {
-	sets := t.sets.Load()
-	if sets == nil {
-		return nil
-	}
-	hash := maphash.Bytes(t.seed, key)
-	set := &sets[hash%setCount]
-	for i := range set {
-		e := set[i].Load()
-		if e != nil && e.hash == hash && e.plan.Key == p.Key && e.key == string(key) {
-			return e
-		}
-	}
-	return nil
-}
 
 // enter returns the lease of a key under a plan. If it is new it takes the
 // place of the one that was longest not used in its set, of those that hold nothing.
@@ -111,4 +95,44 @@ func (t *table) remove(e *lease) {
 	for i := range set {
 		set[i].CompareAndSwap(e, nil)
 	}
+}
+
+// Count returns for how many keys there is or was a lease, and how many units these have
+// left.
+func (t *Leases) Count() (keys int, units int64) {
+	sets := t.table.sets.Load()
+	if sets == nil {
+		return 0, 0
+	}
+	for i := range sets {
+		for j := range sets[i] {
+			if e := sets[i][j].Load(); e != nil {
+				keys++
+				for g := e.current.Load(); g != nil; g = g.next.Load() {
+					units += max(0, g.left.Load())
+				}
+			}
+		}
+	}
+	return keys, units
+}
+
+// Units returns how many units there are that can be used, by the name of the rule.
+func (t *Leases) Units() map[string]int64 {
+	units := map[string]int64{}
+	sets, now := t.table.sets.Load(), clock.Now()
+	for s := 0; sets != nil && s < len(sets); s++ {
+		for i := range sets[s] {
+			e := sets[s][i].Load()
+			if e == nil {
+				continue
+			}
+			for g := e.current.Load(); g != nil; g = g.next.Load() {
+				if now < g.end {
+					units[e.plan.Name] += max(0, g.left.Load())
+				}
+			}
+		}
+	}
+	return units
 }

@@ -2,17 +2,17 @@ package memstate
 
 import "github.com/rategen/rategen/runtime/internal/terms"
 
-// until returns when the block of a key ends, or 0 if there is none. A block that
+// blockEnd returns when the block of a key ends, or 0 if there is none. A block that
 // has ended stays until the next charge. See block.lua.
-func (e *entry) until() int64 {
+func (e *entry) blockEnd() int64 {
 	if e == nil || e.rare == nil {
 		return 0
 	}
 	return e.rare.until
 }
 
-// setUntil sets when the block ends; at 0 there is none.
-func (e *entry) setUntil(until int64) {
+// setBlockEnd sets when the block ends; at 0 there is none.
+func (e *entry) setBlockEnd(until int64) {
 	if e.rare == nil {
 		if until == 0 {
 			return
@@ -25,44 +25,45 @@ func (e *entry) setUntil(until int64) {
 // clear forgets everything but the key.
 func (e *entry) clear() {
 	e.state.clear()
-	e.setUntil(0)
+	e.setBlockEnd(0)
+	e.forget()
 }
 
-// see has a block deny a charge that was looked at.
-func (e *entry) see(clock int64, c *terms.Charge, v *view) {
-	if until := e.until(); until > v.at && !c.Shadow {
+// applyBlock denies a charge that was looked at, if a block is on.
+func (e *entry) applyBlock(clock int64, c *terms.Charge, v *view) {
+	if until := e.blockEnd(); until > v.at && !c.Shadow {
 		v.blockedUntil(clock, until)
 	}
 }
 
-// leave does what is due where a charge is not made. If the limit has a block, and
-// the charge is the first that it denies, the block begins.
-func (e *entry) leave(clock int64, c *terms.Charge, v *view) {
+// updateDenied updates the entry of a charge that is not made. If the limit has a block and denies
+// this charge first, the block begins.
+func (e *entry) updateDenied(clock int64, c *terms.Charge, v *view) {
 	if !c.Allowed && !v.blocked && c.Block > 0 && !c.Shadow {
 		until := v.at + c.Block
-		e.setUntil(until)
+		e.setBlockEnd(until)
 		e.outlive(clock, c.Window, until)
 		v.blockedUntil(clock, until)
-		v.tell(&c.Result)
+		v.fillResult(&c.Result)
 	}
 	e.heal(clock, c.Window, v)
 }
 
-// lift ends a block that is over when a charge is made. One that goes on, since
-// the limit is in shadow mode by now or a call is settled, outlives the charge.
-func (e *entry) lift(clock, at int64, c *terms.Charge) {
-	if until := e.until(); until > at {
+// endBlock ends a block that is over when a charge is made. A block that is still on, because the
+// limit is in shadow mode now or a call is settled, keeps the key until it ends.
+func (e *entry) endBlock(clock, at int64, c *terms.Charge) {
+	if until := e.blockEnd(); until > at {
 		e.outlive(clock, c.Window, until)
 	} else {
-		e.setUntil(0)
+		e.setBlockEnd(0)
 	}
 }
 
-// stay keeps a block through a refund, before which the key was kept for so long.
-func (e *entry) stay(clock, kept int64, c *terms.Charge) {
-	if until := e.until(); until != 0 {
+// keepBlock keeps a block through a refund. The key was kept until kept before the refund.
+func (e *entry) keepBlock(clock, kept int64, c *terms.Charge) {
+	if until := e.blockEnd(); until != 0 {
 		if e.kept == 0 {
-			e.kept = kept // in Redis the block alone holds it
+			e.kept = kept // in Redis the block alone keeps the key
 		}
 		e.outlive(clock, c.Window, until)
 	}
@@ -70,7 +71,7 @@ func (e *entry) stay(clock, kept int64, c *terms.Charge) {
 
 // outlive keeps the key from being dropped before a time.
 func (s *state) outlive(clock, window, until int64) {
-	if s.dies()*1000-clock < until-clock {
+	if s.expiry()*1000-clock < until-clock {
 		s.kept = until + slack(window)
 	}
 }

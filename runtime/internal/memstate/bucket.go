@@ -63,7 +63,7 @@ func (b *bucket) charge(clock int64, c *terms.Charge, v *view) {
 	v.reset, v.delay = stop-clock, 0
 	if c.Algorithm == terms.Queue {
 		v.delay = max(v.stop, v.at) - clock
-		v.at, v.mark = stop, 0
+		v.at, v.mark = stop, v.at
 	}
 }
 
@@ -87,8 +87,8 @@ func (b *bucket) undrained(c *terms.Charge, v *view) float64 {
 	case v.level == 0:
 		return 0
 	case c.Algorithm == terms.Queue:
-		// Not if somebody is behind it in line, see bucket.lua.
-		if behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
+		// Not if somebody is behind it in line, or it is of before a reset, see bucket.lua.
+		if c.Mark < v.from || behind < 0 || float64(float64(behind*2)*float64(c.Max)) > float64(c.Window) {
 			return 0
 		}
 	case c.At < v.from || c.At > b.at || c.Mark > v.mark:

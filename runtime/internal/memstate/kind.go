@@ -11,12 +11,14 @@ import (
 type kind uint8
 
 const (
-	_ kind = iota // a state without charges; no algorithm is of this kind
+	_ kind = iota * steps // a state without charges; no algorithm is of this kind
 	logKind
 	counterKind
 	windowKind
+	periodKind
 	bucketKind
 	permitKind
+	reservedKind
 )
 
 // kinds holds the kind of each algorithm. A new algorithm needs a row here, and
@@ -27,74 +29,82 @@ var kinds = [terms.Algorithms]kind{
 	terms.Counter:        counterKind,
 	terms.LayeredCounter: counterKind,
 	terms.FixedWindow:    windowKind,
+	terms.Calendar:       periodKind,
 	terms.TokenBucket:    bucketKind,
 	terms.LeakyBucket:    bucketKind,
 	terms.Queue:          bucketKind,
 	terms.Permits:        permitKind,
+	terms.Reserved:       reservedKind,
+	terms.ReservedPeriod: reservedKind,
 }
 
-// A step is a part of a decision.
-type step uint8
+// A step is a part of a decision. Added to a kind it makes one number.
+type step = kind
 
 const (
 	look   step = iota // fills in the view and changes nothing
 	charge             // charges c.Cost to what look has just seen, also if it does not fit
 	refund             // takes back up to c.Cost of what was charged at c.At
-	renew              // keeps what was charged at c.At from lapsing; only permits lapse
+	renew              // keeps what was charged at c.At from lapsing, of what calls hold
+	settle             // makes c.Charged, which was charged at c.At, c.Cost more; only of reservations
+	steps
 )
 
 // do does one step with a state, in the way of the charge's kind. No other place
 // tells the kinds apart. It is a switch and not a table of functions, since
-// pointer arguments of an indirect call escape to the heap.
+// pointer arguments of an indirect call escape to the heap. It is one switch and not
+// one for each kind, since the compiler makes a table of jumps of that.
 func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
-	switch kinds[c.Algorithm] {
-	case logKind:
-		switch l := (*log)(s); step {
-		case look:
-			l.look(clock, c, v)
-		case charge:
-			l.charge(clock, c, v)
-		case refund:
-			l.refund(c)
-		}
-	case counterKind:
-		switch m := (*counter)(s); step {
-		case look:
-			m.look(clock, c, v)
-		case charge:
-			m.charge(clock, c, v)
-		case refund:
-			m.refund(c)
-		}
-	case windowKind:
-		switch w := (*window)(s); step {
-		case look:
-			w.look(clock, c, v)
-		case charge:
-			w.charge(clock, c, v)
-		case refund:
-			w.refund(clock, c)
-		}
-	case bucketKind:
-		switch b := (*bucket)(s); step {
-		case look:
-			b.look(clock, c, v)
-		case charge:
-			b.charge(clock, c, v)
-		case refund:
-			b.refund(clock, c)
-		}
-	case permitKind:
-		switch p := (*permits)(s); step {
-		case look:
-			p.look(clock, c, v)
-		case charge:
-			p.charge(clock, c, v)
-		case refund:
-			p.refund(clock, c)
-		case renew:
-			p.renew(clock, c)
-		}
+	switch kinds[c.Algorithm] + step {
+	case logKind + look:
+		(*log)(s).look(clock, c, v)
+	case logKind + charge:
+		(*log)(s).charge(clock, c, v)
+	case logKind + refund:
+		(*log)(s).refund(c)
+	case counterKind + look:
+		(*counter)(s).look(clock, c, v)
+	case counterKind + charge:
+		(*counter)(s).charge(clock, c, v)
+	case counterKind + refund:
+		(*counter)(s).refund(c)
+	case windowKind + look:
+		(*window)(s).look(clock, c, v)
+	case windowKind + charge:
+		(*window)(s).charge(clock, c, v)
+	case windowKind + refund:
+		(*window)(s).refund(clock, c)
+	case periodKind + look:
+		(*period)(s).look(clock, c, v)
+	case periodKind + charge:
+		(*period)(s).charge(clock, c, v)
+	case periodKind + refund:
+		(*period)(s).refund(clock, c)
+	case bucketKind + look:
+		(*bucket)(s).look(clock, c, v)
+	case bucketKind + charge:
+		(*bucket)(s).charge(clock, c, v)
+	case bucketKind + refund:
+		(*bucket)(s).refund(clock, c)
+	case permitKind + look:
+		(*permits)(s).look(clock, c, v)
+	case permitKind + charge:
+		(*permits)(s).charge(clock, c, v)
+	case permitKind + refund:
+		(*permits)(s).refund(clock, c)
+	case permitKind + renew:
+		(*permits)(s).renew(clock, c)
+	case reservedKind + look:
+		(*reserved)(s).look(clock, c, v)
+	case reservedKind + charge:
+		(*reserved)(s).charge(clock, c, v)
+	case reservedKind + refund:
+		c.Cost = -c.Cost
+		(*reserved)(s).settle(clock, c)
+	case reservedKind + renew:
+		(*reserved)(s).renew(clock, c)
+	case reservedKind + settle:
+		(*reserved)(s).settle(clock, c)
 	}
 }
 
@@ -106,13 +116,16 @@ func init() {
 	}
 }
 
-// check has an algorithm count one event and take it back. It returns an error
-// if a step does nothing, as it does without a row in kinds or a case in do.
+// check counts one event by an algorithm and refunds it. It returns an error if a step does
+// nothing, as without a row in kinds or a case in do.
 func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view)) error {
 	const clock, max = 1_000_000, 3
 	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1, Charged: 1}
-	if a.Bucket() {
+	switch {
+	case a.Drains():
 		c.Param = max
+	case a == terms.Calendar || a == terms.ReservedPeriod:
+		c.Param, c.More = clock+1000, clock+2000
 	}
 	var s state
 	var v view
@@ -125,7 +138,7 @@ func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms
 		return fmt.Errorf("memstate: algorithm %d has no state", a)
 	}
 	do(&s, charge, clock, &c, &v)
-	if c.At = v.at; room() != max-1 {
+	if c.At, c.Mark = v.at, v.mark; room() != max-1 {
 		return fmt.Errorf("memstate: algorithm %d charges nothing", a)
 	}
 	if do(&s, refund, clock, &c, &v); room() != max {

@@ -52,30 +52,28 @@ func New(maxKeys int) *Map {
 	return &Map{seed: maphash.MakeSeed(), max: max(1, (maxKeys+shardCount-1)/shardCount)}
 }
 
-// Decide decides a call with one charge and fills in its result. It makes the
-// charge if there is room for it and commit is true. It returns false, and has
-// changed nothing, if the key holds the state of an algorithm that counts in
-// another way.
+// Take decides a call with one charge and fills in its result. It makes the charge if
+// there is room for it and commit is true, and gives it a receipt. It returns false, and has
+// changed nothing, if the key holds the state of an algorithm that counts in another way.
 //
-// Decide keeps neither the charge nor its key: both may be on the caller's
-// stack.
-func (m *Map) Decide(clock int64, c *terms.Charge, commit bool) bool {
+// Take keeps neither the charge nor its key: both may be on the caller's stack. The book of
+// receipts is behind the lock that the charge takes anyway.
+func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Page, receipt uint16, ok bool) {
+	var v view
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
-	ok := s.decide(clock, hash, c, commit, m.max)
-	s.mu.Unlock() // A deferred unlock would take as long as the lock.
-	return ok
-}
-
-// Take is Decide for a charge that is to be made, and gives it a receipt if it was. The
-// book of receipts is behind the lock that the charge takes anyway.
-func (m *Map) Take(clock int64, c *terms.Charge) (page *receipts.Page, receipt uint16, ok bool) {
-	s, hash := m.shard(c.Key)
-	s.mu.Lock()
-	if ok = s.decide(clock, hash, c, true, m.max); c.At != 0 {
+	e, ok := s.look(clock, hash, c, &v)
+	switch {
+	case ok && !commit:
+		e.recall(clock, c)
+	case !ok:
+	case c.Allowed:
+		s.charge(clock, hash, c, &v, e, m.max)
 		page, receipt = s.receipts.Issue()
+	case e != nil:
+		e.updateDenied(clock, c, &v)
 	}
-	s.mu.Unlock()
+	s.mu.Unlock() // A deferred unlock would take as long as the lock.
 	return page, receipt, ok
 }
 
@@ -114,6 +112,11 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		}
 	}
 	if !commit {
+		for i, hash := range hashes {
+			if c := &charges[i]; c.Err == nil && c.Keep > 0 {
+				m.shards[hash%shardCount].find(hash, c.Key, clock).recall(clock, c)
+			}
+		}
 		return -1
 	}
 	for i, hash := range hashes {
@@ -130,7 +133,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case admitted && c.Allowed:
 			s.charge(clock, hash, c, &v, e, m.max)
 		case e != nil:
-			e.leave(clock, c, &v)
+			e.updateDenied(clock, c, &v)
 		}
 	}
 	return -1
@@ -145,6 +148,9 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if kinds[c.Algorithm] == reservedKind {
+		return s.settleReserved(clock, hash, &c, m.max)
+	}
 	if c.Cost <= 0 {
 		c.Cost = -c.Cost
 		e := s.find(hash, c.Key, clock)
@@ -155,16 +161,18 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 			return false
 		}
 		kept := e.kept
-		e.do(refund, clock, &c, nil)
-		e.stay(clock, kept, &c)
+		e.write(refund, clock, &c, nil)
+		e.keepBlock(clock, kept, &c)
 		return true
 	}
 	var v view
 	owed := c.Cost
 	c.Cost = 0
 	e, ok := s.look(clock, hash, &c, &v)
-	if ok {
-		c.Cost = owed
+	if c.Cost = owed; c.Debt == terms.Forgives {
+		c.Cost = min(owed, max(0, v.room))
+	}
+	if ok && c.Cost > 0 {
 		s.charge(clock, hash, &c, &v, e, m.max)
 	}
 	return ok
@@ -178,6 +186,7 @@ func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	if e == nil {
 		s.evict(clock, m.max)
@@ -186,7 +195,10 @@ func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	if !e.become(c.Algorithm) {
 		return false
 	}
-	e.do(renew, clock, c, nil)
+	if e.ahead(clock, c.Window) {
+		e.clear()
+	}
+	e.write(renew, clock, c, nil)
 	return true
 }
 
@@ -208,7 +220,7 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 		return false
 	case c.At == 0:
 		if e != nil {
-			e.setUntil(0)
+			e.setBlockEnd(0)
 		}
 	default:
 		if e == nil {
@@ -216,8 +228,8 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 			e = s.keys.add(hash, c.Key)
 			e.become(c.Algorithm)
 		}
-		if e.until() < until {
-			e.setUntil(until)
+		if e.blockEnd() < until {
+			e.setBlockEnd(until)
 			e.outlive(clock, c.Window, until)
 		}
 	}

@@ -15,25 +15,11 @@ type shard struct {
 	_        [64]byte // keeps the cache lines of two shards apart
 }
 
-// decide decides a call with one charge, see take.lua.
-func (s *shard) decide(clock int64, hash uint64, c *terms.Charge, commit bool, limit int) bool {
-	var v view
-	e, ok := s.look(clock, hash, c, &v)
-	switch {
-	case !ok || !commit:
-		return ok
-	case c.Allowed:
-		s.charge(clock, hash, c, &v, e, limit)
-	case e != nil:
-		e.leave(clock, c, &v)
-	}
-	return true
-}
-
 // look fills in the view and the result of a charge that is not made. It returns
 // the entry of the key, nil if there is none, and false if the entry holds the
 // state of another kind.
 func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry, bool) {
+	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	state := &empty
 	if e != nil {
@@ -46,14 +32,14 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 	}
 	state.do(look, clock, c, v)
 	if v.blocked = false; c.Blocks() && state != &empty {
-		e.see(clock, c, v)
+		e.applyBlock(clock, c, v)
 	}
-	v.tell(&c.Result)
+	v.fillResult(&c.Result)
 	return e, true
 }
 
-// tell fills in the result of a charge that is not made.
-func (v *view) tell(r *terms.Result) {
+// fillResult fills in the result of a charge that is not made.
+func (v *view) fillResult(r *terms.Result) {
 	r.Allowed = v.retry == 0
 	r.Remaining = max(0, v.room)
 	r.RetryAfter, r.ResetAfter = terms.Micros(v.retry), terms.Micros(v.reset)
@@ -72,12 +58,33 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 		e.clear()
 	}
 	at := v.at
-	e.do(charge, clock, c, v)
+	e.write(charge, clock, c, v)
 	if c.Blocks() {
-		e.lift(clock, at, c)
+		e.endBlock(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
 	c.At, c.Mark, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.reset), terms.Micros(v.delay)
+}
+
+// settleReserved settles a reservation. It returns false if the key holds the state of
+// another kind.
+func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit int) bool {
+	c.Terms.SetClock(clock)
+	e := s.find(hash, c.Key, clock)
+	switch nothing := e == nil || e.ahead(clock, c.Window); {
+	case e != nil && !e.become(c.Algorithm):
+		return false
+	case nothing && gone(c) == 0:
+		return true
+	case e == nil:
+		s.evict(clock, limit)
+		e = s.keys.add(hash, c.Key)
+		e.become(c.Algorithm)
+	case nothing:
+		e.clear()
+	}
+	e.write(settle, clock, c, nil)
+	return true
 }
 
 // find returns the entry of a key, or nil if there is none. It clears a state

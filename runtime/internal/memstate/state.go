@@ -44,8 +44,8 @@ type view struct {
 	level             float64
 }
 
-// become reports whether the state is of the algorithm's kind. A state that
-// keeps nothing becomes of that kind.
+// become reports whether the state is of the algorithm's kind. An empty state changes to that
+// kind.
 func (s *state) become(a terms.Algorithm) bool {
 	kind := kinds[a]
 	if s.kind != kind && s.kept == 0 {
@@ -54,18 +54,17 @@ func (s *state) become(a terms.Algorithm) bool {
 	return s.kind == kind
 }
 
-// heal keeps a key to which nothing is charged from being dropped before the
-// limit is whole again, as it would be if a shorter window charged it. See
-// take.lua.
+// heal keeps a key to which nothing is charged until the limit is whole again. The key would
+// be dropped before if a shorter window had charged it. See take.lua.
 func (s *state) heal(clock, window int64, v *view) {
 	if v.reset > 0 {
 		s.outlive(clock, window, clock+v.reset)
 	}
 }
 
-// ahead reports whether the state is of a time that lies more than a window ahead of the
-// clock, which must have stepped back since. It then counts no more, as if Redis had lost
-// the key: otherwise nothing would leave it for as long as the clock has stepped back.
+// ahead reports whether the state's time is more than a window ahead of the clock, which must
+// have stepped back. Such a state no longer counts, as if Redis had lost the key: otherwise
+// its events would stay for as long as the clock has stepped back.
 func (s *state) ahead(clock, window int64) bool {
 	switch s.kind {
 	case logKind:
@@ -78,12 +77,12 @@ func (s *state) ahead(clock, window int64) bool {
 
 // forgotten reports whether Redis would have dropped the key by now.
 func (s *state) forgotten(clock int64) bool {
-	return s.kept <= clock && s.dies() <= clock/1000 // the first is quicker to find out
+	return s.kept <= clock && s.expiry() <= clock/1000 // the first is quicker to find out
 }
 
-// dies returns when Redis drops the key, in milliseconds: rounded up and 100 of
+// expiry returns when Redis drops the key, in milliseconds: rounded up and 100 of
 // them later than needed. See lifetime in prelude.lua.
-func (s *state) dies() int64 { return (s.kept+999)/1000 + 100 }
+func (s *state) expiry() int64 { return (s.kept+999)/1000 + 100 }
 
 // clear forgets everything. A short list keeps its memory, so that a caller who
 // comes back after the window costs no allocation.

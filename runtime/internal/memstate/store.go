@@ -50,7 +50,7 @@ func (s *Store) decide(calls []terms.Call, commit bool) {
 		conflict := -1
 		if call.Err = nil; len(call.Charges) != 1 {
 			conflict = s.DecideAll(now, call.Charges, commit)
-		} else if !s.Decide(now, &call.Charges[0], commit) {
+		} else if _, _, ok := s.Map.Take(now, &call.Charges[0], commit); !ok {
 			conflict = 0
 		}
 		if conflict >= 0 {
@@ -103,7 +103,7 @@ func (s *Store) Reset(_ context.Context, charges []terms.Charge) error {
 	now := s.Time(clock.Now())
 	for i := range charges {
 		c := charges[i]
-		if c.Algorithm == terms.Permits {
+		if c.Lapses() {
 			if c.Cost = 0; s.Map.Renew(now, &c) {
 				continue
 			}

@@ -1,5 +1,7 @@
 package memstate
 
+import "github.com/rategen/rategen/runtime/internal/terms"
+
 // A table maps keys to their states. It is an open hash table with linear
 // probing, by hashes that its user has already computed (Knuth, The Art of
 // Computer Programming 3, 6.4, algorithms L and R).
@@ -31,6 +33,7 @@ type entry struct {
 type rare struct {
 	key   string // that does not fit bytes, or empty
 	until int64  // when a block ends, or 0
+	past  *terms.Past
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The
@@ -47,7 +50,7 @@ func (t *table) find(hash uint64, key []byte) int {
 		if slot.entry == nil {
 			return -1
 		}
-		if slot.hash == hash && slot.entry.is(key) {
+		if slot.hash == hash && slot.entry.matches(key) {
 			return i
 		}
 	}
@@ -112,8 +115,8 @@ func newEntry(key []byte) *entry {
 	return e
 }
 
-// is reports whether a key is the entry's.
-func (e *entry) is(key []byte) bool {
+// matches reports whether a key is the entry's.
+func (e *entry) matches(key []byte) bool {
 	if e.rare != nil && e.rare.key != "" {
 		return e.rare.key == string(key)
 	}

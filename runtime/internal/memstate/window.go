@@ -1,6 +1,9 @@
 package memstate
 
-import "github.com/rategen/rategen/runtime/internal/terms"
+import (
+	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
 
 // A window is a state that keeps one count, from the first event on until the
 // window is over. See fixed_window.lua.
@@ -22,7 +25,7 @@ func (w *window) look(clock int64, c *terms.Charge, v *view) {
 }
 
 func (w *window) charge(clock int64, c *terms.Charge, v *view) {
-	w.at, w.count = v.from, v.count+c.Cost
+	w.at, w.count = v.from, min(v.count+c.Cost, spec.MaxAmount)
 	w.kept = w.at + c.Window
 	v.reset, v.delay = w.kept-clock, 0
 }

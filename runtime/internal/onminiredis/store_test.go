@@ -29,6 +29,7 @@ func TestStore(t *testing.T) {
 			Store: runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
 			Now:   func() int64 { return now.UnixMicro() },
 			Exact: true,
+			Slow:  true, // the interpreter of Lua is written in Go, and compiles the script for each call
 			Advance: func(d time.Duration) {
 				now = now.Add(d)
 				server.SetTime(now)

@@ -21,17 +21,17 @@ const (
 	grace = time.Second
 	// again is how often one and the same error is reported again.
 	again = time.Minute
-	// unmetAfter is how long a name may be overridden without a call before it is told.
+	// unmetAfter is how long a name may be overridden without a call before it is reported.
 	unmetAfter = time.Minute
 )
 
 var errHangs = private.New("the override source goes on after its context has ended")
 
-// A Follower asks a source again and again. Its functions are called by one goroutine,
-// but for Failed, which is safe for concurrent use.
+// A Follower polls a source. Its functions are called by one goroutine, but for Failed, which
+// is safe for concurrent use.
 type Follower[T any] struct {
 	Interval time.Duration
-	// Read asks the source. An error that is a [stale.Error] comes with a value.
+	// Read reads the source. An error that is a [stale.Error] comes with a value.
 	Read func(ctx context.Context) (T, error)
 	// Apply puts a value in force. After Failed it is to report it even if it is
 	// in force already.
@@ -49,7 +49,7 @@ type Follower[T any] struct {
 	reported time.Time
 }
 
-// Start begins to ask, in a goroutine of its own. It returns after the first answer, or
+// Start begins to poll, in a goroutine of its own. It returns after the first answer, or
 // a tenth of a second.
 func (f *Follower[T]) Start() {
 	var ctx context.Context
@@ -74,7 +74,7 @@ func (f *Follower[T]) Start() {
 	clock.Await(answered, first)
 }
 
-// poll asks the source once, and puts its value in force.
+// poll reads the source once, and puts its value in force.
 func (f *Follower[T]) poll(ctx context.Context) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -87,12 +87,12 @@ func (f *Follower[T]) poll(ctx context.Context) {
 	late := time.AfterFunc(allowed+grace, func() { f.Failed(errHangs) })
 	value, err := f.read(asking)
 	err = private.Hide(err)
-	told := !late.Stop() || f.failed != nil
+	reported := !late.Stop() || f.failed != nil
 	if ctx.Err() != nil {
 		return // closed meanwhile
 	}
 	if last := (*stale.Error)(nil); err == nil || errors.As(err, &last) {
-		err = cmp.Or(f.Apply(value, err == nil && told), err)
+		err = cmp.Or(f.Apply(value, err == nil && reported), err)
 	}
 	if err == nil {
 		f.failed = nil
@@ -112,7 +112,7 @@ func (f *Follower[T]) read(ctx context.Context) (value T, err error) {
 	return f.Read(ctx)
 }
 
-// Close ends the asking. It returns an error if the source goes on for a second.
+// Close ends the polling. It returns an error if the source goes on for a second.
 func (f *Follower[T]) Close() error {
 	f.stop()
 	if !clock.Await(f.done, grace) {
@@ -121,10 +121,10 @@ func (f *Follower[T]) Close() error {
 	return nil
 }
 
-// Unmet knows since when names are overridden, to tell once of each that no call has
-// used. A misspelt name changes nothing, and only being told shows it.
+// Unmet records since when names are overridden, to report each name that no call has used
+// once. A misspelt name has no effect that would show it.
 type Unmet struct {
-	since map[string]time.Time // zero: told
+	since map[string]time.Time // zero: reported
 }
 
 // Due returns those of the overridden names that have been so for a minute, each once.
@@ -146,4 +146,13 @@ func (u *Unmet) Due(names []string) (due []string) {
 		}
 	}
 	return due
+}
+
+// First returns the beginnings of the first few names, for a line in the log.
+func First(names []string) []string {
+	first := slices.Clone(names[:min(len(names), 10)])
+	for i, name := range first {
+		first[i] = name[:min(len(name), 80)]
+	}
+	return first
 }

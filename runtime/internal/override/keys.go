@@ -1,11 +1,12 @@
-// Package override keeps up with overrides that change while a program runs.
+// Package override keeps up with overrides that change while a program runs, and applies
+// them to rules.
 //
-// It is handed a source and two functions: one that reads it and one that puts what was
-// read in force. It promises that the source is asked at every interval by one goroutine
-// at a time, that a source which hangs or panics is reported and stops nothing, that one
-// and the same error is reported once a minute, and that a rule's many keys take little
-// more memory than their patterns. It never decides what an override means for a rule,
-// and never puts anything in force after Close.
+// It is handed a source, and functions that change and check a rule. It promises that the
+// source is asked at every interval by one goroutine at a time, that a source which hangs or
+// panics is reported and stops nothing, that one and the same error is reported once a
+// minute, that overrides are applied to each rule once, and that a rule's many keys take
+// little more memory than their patterns. It never looks into a rule, and never puts anything
+// in force after Close.
 package override
 
 import (
@@ -31,6 +32,9 @@ type Change struct {
 	Mode    int8          // or Unset
 	Enabled int8          // 1 and 0 are on and off, or Unset
 }
+
+// Nothing is the change that leaves all as it is.
+var Nothing = Change{Max: Unset, Mode: Unset, Enabled: Unset}
 
 // Keys are the changes for the keys of one rule. They do not change, and hold as much
 // memory as the patterns do and little more: patterns that change the same share it.

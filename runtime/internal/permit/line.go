@@ -14,11 +14,10 @@ const (
 	longPause  = 50 * time.Millisecond
 )
 
-// A line is where calls of this process wait for permits of one key under one
-// max of their own, in the order of their arrival. What they are decided by may change
-// while they wait. Only the first of them asks the store: at once when this process
-// returns a permit, and else now and then. Once it is admitted and something is left the
-// next one asks at once.
+// A line is where calls of this process wait for permits of one key under one max, in the
+// order of their arrival. The rule may change while they wait. Only the first call asks the
+// store: at once when this process returns a permit, and otherwise after pauses. Once it is
+// admitted and permits are left, the next call asks at once.
 type line struct {
 	key   string
 	own   int64 // the max before overrides and load have changed it
@@ -29,9 +28,9 @@ type line struct {
 type Turn struct {
 	permits *Permits
 	line    *line
-	ask     bool          // it is to ask at once
-	changed chan struct{} // receives a value when ask or its place has changed
-	pause   time.Duration // before it asks again, the longer the more often it has
+	ask     bool          // the call is to ask at once
+	changed chan struct{} // receives a value when ask or the turn's place has changed
+	pause   time.Duration // before the call asks again; it grows with each time
 }
 
 func (t *Turn) first() bool { return t.line.turns[0] == t }
@@ -39,15 +38,7 @@ func (t *Turn) first() bool { return t.line.turns[0] == t }
 func (t *Turn) change() {
 	select {
 	case t.changed <- struct{}{}:
-	default: // it is about to look
-	}
-}
-
-// wake has the first call of each line of a key ask the store.
-func (p *Permits) wake(key string) {
-	for _, line := range p.lines[key] {
-		line.turns[0].ask = true
-		line.turns[0].change()
+	default: // a value is there already
 	}
 }
 
@@ -69,23 +60,23 @@ func (p *Permits) Lines() (lines, calls int) {
 }
 
 // For reports whether a turn, which may be nil, is in the line for a key and a max.
-func (t *Turn) For(key []byte, own int64) bool { return t != nil && t.line.is(key, own) }
+func (t *Turn) For(key []byte, own int64) bool { return t != nil && t.line.matches(key, own) }
 
-func (n *line) is(key []byte, own int64) bool { return n.own == own && n.key == string(key) }
+func (n *line) matches(key []byte, own int64) bool { return n.own == own && n.key == string(key) }
 
-// Join gives a call a turn in the line for a key and a max, if the turn that it has, or
-// nil, is not there: that one it leaves. If behind is true the call joins only a line that
-// is there, and keeps no turn else.
+// Join returns a call's turn in the line for a key and a max. The turn that the call has, or
+// nil, is kept if it is in that line, and otherwise leaves its own. If behind is true the call
+// joins only a line that exists, and Join returns nil if there is none.
 func (p *Permits) Join(had *Turn, key []byte, own int64, behind bool) *Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if had != nil {
-		if had.line.is(key, own) {
+		if had.line.matches(key, own) {
 			return had
 		}
 		had.leave(true)
 	}
-	i := slices.IndexFunc(p.lines[string(key)], func(n *line) bool { return n.is(key, own) })
+	i := slices.IndexFunc(p.lines[string(key)], func(n *line) bool { return n.matches(key, own) })
 	if i < 0 && behind {
 		return nil
 	}
@@ -104,8 +95,8 @@ func (p *Permits) Join(had *Turn, key []byte, own int64, behind bool) *Turn {
 	return t
 }
 
-// Await waits until the turn is to ask the store, or for as long as told. It calls begin
-// before it waits. The error is the context's.
+// Await waits until the call is to ask the store, for wait at most. It calls begin before it
+// waits. The error is the context's.
 func (t *Turn) Await(ctx context.Context, wait time.Duration, begin func()) error {
 	p := t.permits
 	end := time.NewTimer(wait)
@@ -151,11 +142,11 @@ func (t *Turn) Leave(ask bool) {
 	}
 }
 
-// leave takes a turn out of its line.
+// leave is Leave for callers that hold mu.
 func (t *Turn) leave(ask bool) {
 	n, p := t.line, t.permits
 	first := t.first()
-	ask = ask || t.ask // what it was told before it left
+	ask = ask || t.ask // the call had not asked yet
 	n.turns = slices.DeleteFunc(n.turns, func(o *Turn) bool { return o == t })
 	p.waiting.Add(-1)
 	switch {

@@ -1,10 +1,11 @@
-// Package permit keeps what calls of a process hold while they run, and has calls wait
-// for it in lines.
+// Package permit keeps the permits and reservations that calls of a process hold while they
+// run, and has calls wait for permits in lines.
 //
-// It is handed charges that a store has made, and those that are about to be given back.
-// It promises that permits are renewed until they are given back, and that a return of
-// which it is not certain is made again. It never decides a call: a call in a line asks
-// its store when its turn has come.
+// It is handed charges that a store has made, and charges that are about to be given back or
+// settled. It promises that permits are renewed until they are given back, and that a return
+// is repeated until the store has certainly executed it. Comments on permits hold for
+// reservations too, unless they say otherwise. The package never decides a call: a call in a
+// line asks its store when its turn has come.
 package permit
 
 import (
@@ -22,18 +23,18 @@ import (
 // maxNames is how many names of rules without permits are remembered.
 const maxNames = 10_000
 
-// Permits are those of a limiter. They are renewed while they are held, and returned
-// again as long as it is not certain that the store has them back. The goroutine is that
-// of a timer, which is set only while there is something to do.
+// Permits are the permits of a limiter. They are renewed while they are held. A return is
+// repeated until the store has certainly executed it. A timer does both, and is set only
+// while there is something to do.
 type Permits struct {
 	// Stores have made the charges: the limiter's, and the one by which this process
 	// alone counts.
 	Stores [2]terms.Store
 	// Bound returns a context that bounds how long a store may take.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
-	// Panicked is told of a panic of a store.
+	// Panicked is called with the value of a store's panic.
 	Panicked func(value any)
-	// NotRenewed is told of a rule whose permits were not renewed.
+	// NotRenewed is called for a rule whose permits were not renewed.
 	NotRenewed func(rule string, err error)
 
 	mu       sync.Mutex
@@ -67,21 +68,46 @@ type permit struct {
 	crossed  bool          // it was when its return was sent
 	doubt    time.Duration // the instant of a renewal without an answer, which may still happen
 	until    time.Duration // when it is given up to return it again
+
+	number int64         // of a reservation: what the store knows it by, at unless it was charged again
+	more   int64         // of a reservation that is settled: by how much
+	lapses time.Duration // of a reservation: the instant until which it is known to last
+	over   time.Duration // of a reservation: the instant at which its period is over
 }
 
 // window returns for how long the permit lasts.
-func (m *permit) window() time.Duration { return terms.Micros(m.plan.Terms.Window) }
+func (m *permit) window() time.Duration { return m.plan.Terms.Lasts() }
+
+// reserved reports whether it is a reservation.
+func (m *permit) reserved() bool { return m.plan.Terms.Reserve > 0 }
 
 // renewal returns the charge by which the permit is renewed.
 func (m *permit) renewal() (c terms.Charge) {
 	m.plan.Charge(&c, []byte(m.key), m.cost)
-	c.At = m.at
+	c.At = m.number
 	return c
 }
 
-// back returns the charge by which the permit is given back.
-func (m *permit) back() terms.Charge {
-	return m.plan.Units([]byte(m.key), m.cost, m.cost, m.at, 0)
+// returnCharge returns the charge by which the permit is given back, or the reservation settled. It is
+// handed the key.
+func (m *permit) returnCharge(key []byte) terms.Charge {
+	if !m.reserved() {
+		return m.plan.Units(key, m.cost, m.cost, m.at, 0)
+	}
+	mark := int64(0)
+	if m.lapses >= m.over {
+		mark = terms.Lasted
+	}
+	return m.plan.Units(key, m.cost, -m.more, m.number, mark)
+}
+
+// repeatedReturn is returnCharge for a return that the store may have executed before.
+func (m *permit) repeatedReturn() terms.Charge {
+	c := m.returnCharge([]byte(m.key))
+	if m.reserved() {
+		c.Mark = terms.Again
+	}
+	return c
 }
 
 // InFlight returns how many permits are held, by the name of the rule.
@@ -91,19 +117,40 @@ func (p *Permits) InFlight() map[string]int64 {
 	return maps.Clone(p.inFlight)
 }
 
-// Hold notes that a call by a plan has got permits. It keeps a copy of the key.
-func (p *Permits) Hold(by *plan.Plan, c *terms.Charge) {
+// Keep records the permits of a call by a plan, which asked the store at an instant. It keeps a
+// copy of the key.
+func (p *Permits) Keep(by *plan.Plan, c *terms.Charge, asked time.Duration) {
 	local := c.Source == terms.ByLocal
-	m := &permit{id: id{string(c.Key), c.At, local}, plan: by, cost: min(c.Cost, c.Max)}
-	m.due = clock.Now() + m.interval()
+	m := &permit{id: id{string(c.Key), c.At, local}, plan: by, cost: min(c.Cost, c.Max), number: c.At}
+	now := clock.Now()
+	m.due, m.lapses, m.over = now+m.interval(), asked+m.window(), now+c.ResetAfter
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held == nil {
 		p.held, p.leaving, p.inFlight = map[id]*permit{}, map[id]*permit{}, map[string]int64{}
 	}
 	p.held[m.id] = m
-	p.inFlight[by.Name] += m.cost
+	if !m.reserved() {
+		p.inFlight[by.Name] += m.cost
+	}
 	p.schedule(m.due)
+}
+
+// interval returns the time between two renewals of the permit.
+func (m *permit) interval() time.Duration { return m.window() / renewals }
+
+// schedule makes a round begin at an instant, or before.
+func (p *Permits) schedule(due time.Duration) {
+	if p.closed || p.working || p.next != 0 && p.next <= due {
+		return
+	}
+	p.next = due
+	wait := max(0, due-clock.Now())
+	if p.timer == nil {
+		p.timer = time.AfterFunc(wait, p.round)
+	} else {
+		p.timer.Reset(wait)
+	}
 }
 
 // A Withdrawal is a permit on its way back.
@@ -114,25 +161,27 @@ type Withdrawal struct {
 
 // Withdraw ends the renewal of the permits among charges that are about to be
 // settled, which then are as they were made: an override may have changed the limit,
-// or the process's share of it, meanwhile.
-func (p *Permits) Withdraw(charges []terms.Charge, plans []*plan.Plan, local bool) (back []Withdrawal) {
+// or the process's share of it, meanwhile. It appends them to back.
+func (p *Permits) Withdraw(back []Withdrawal, charges []terms.Charge, plans []*plan.Plan, local bool) []Withdrawal {
 	for i := range charges {
 		c := &charges[i]
-		if c.Algorithm != terms.Permits {
+		if !c.Lapses() {
 			continue
 		}
-		id := id{string(c.Key), c.At, local}
 		p.mu.Lock()
-		m := p.held[id]
+		m := p.held[id{string(c.Key), c.At, local}] // without a copy of the key
 		if m != nil {
-			delete(p.held, id)
-			if p.inFlight[m.plan.Name] -= m.cost; p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
+			delete(p.held, m.id)
+			if !m.reserved() {
+				p.inFlight[m.plan.Name] -= m.cost
+			}
+			if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
 				delete(p.inFlight, m.plan.Name)
 			}
-			m.crossed = m.renewing
-			*c = m.back()
+			m.crossed, m.more = m.renewing, c.Charged+c.Cost-m.cost
+			*c = m.returnCharge(c.Key)
 		} else { // they were reset since
-			m = &permit{id: id, plan: plans[i], cost: c.Charged}
+			m = &permit{id: id{string(c.Key), c.At, local}, plan: plans[i], cost: c.Charged, number: c.At, more: c.Cost}
 		}
 		p.mu.Unlock()
 		back = append(back, Withdrawal{m, i})
@@ -140,9 +189,9 @@ func (p *Permits) Withdraw(charges []terms.Charge, plans []*plan.Plan, local boo
 	return back
 }
 
-// Returned notes what became of permits on their way back. If the store has them back one
-// waiting call of each key looks whether they are enough. A return that may have been in
-// vain is made again: one that had no answer, and one that a renewal may have overtaken.
+// Returned records the results of returns. If the store has executed one, the first waiting
+// call of each line of the key asks the store. A return is repeated if it had no answer, or if
+// a renewal may have overtaken it.
 func (p *Permits) Returned(back []Withdrawal, charges []terms.Charge) {
 	if len(back) == 0 {
 		return
@@ -152,7 +201,8 @@ func (p *Permits) Returned(back []Withdrawal, charges []terms.Charge) {
 	now := clock.Now()
 	for _, w := range back {
 		m, err := w.permit, charges[w.charge].Err
-		if !p.closed && p.leaving != nil && (err != nil || m.crossed || m.doubt != 0) {
+		// A later renewal may charge a reservation again: that charge lapses, or is given back by itself.
+		if !p.closed && p.leaving != nil && (err != nil || (m.crossed || m.doubt != 0) && !m.reserved()) {
 			p.leaving[m.id] = m
 			m.due, m.until = now+m.retry(), now+m.window()
 			if err == nil && !m.renewing {
@@ -163,6 +213,14 @@ func (p *Permits) Returned(back []Withdrawal, charges []terms.Charge) {
 		if err == nil {
 			p.wake(m.key)
 		}
+	}
+}
+
+// wake has the first call of each line of a key ask the store.
+func (p *Permits) wake(key string) {
+	for _, line := range p.lines[key] {
+		line.turns[0].ask = true
+		line.turns[0].change()
 	}
 }
 

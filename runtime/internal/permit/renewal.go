@@ -21,28 +21,11 @@ const (
 	slack      = 4 // renewed with others are those due within this part of the interval
 )
 
-// interval returns the time between two renewals of the permit.
-func (m *permit) interval() time.Duration { return m.window() / renewals }
-
 // retry returns the time until something that failed is done again, somewhat at
 // random: other processes have failed at the same time.
 func (m *permit) retry() time.Duration {
 	pause := max(shortRetry, min(longRetry, m.window()/retries))
 	return pause*3/4 + rand.N(pause/2)
-}
-
-// schedule sees to it that a round begins at an instant, or before.
-func (p *Permits) schedule(due time.Duration) {
-	if p.closed || p.working || p.next != 0 && p.next <= due {
-		return
-	}
-	p.next = due
-	wait := max(0, due-clock.Now())
-	if p.timer == nil {
-		p.timer = time.AfterFunc(wait, p.round)
-	} else {
-		p.timer.Reset(wait)
-	}
 }
 
 // round renews the permits that are due, and returns those again whose return
@@ -59,8 +42,14 @@ func (p *Permits) round() {
 	defer p.rounds.Done()
 	start := clock.Now()
 	var renewing, leaving [2][]*permit // in the store and in the limiter's own
+	enforced := p.isDue(start)
 	for _, m := range p.held {
-		if m.due-m.interval()/slack <= start {
+		switch {
+		case m.due-m.interval()/slack > start:
+		case m.due > start && !enforced && !m.plan.Terms.Shadow: // a shadow limit alone has begun the round
+		case m.reserved() && start >= m.over:
+			m.due = math.MaxInt64 // its key is gone, as if lost: a renewal would charge the next period
+		default:
 			m.renewing = true
 			renewing[m.store()] = append(renewing[m.store()], m)
 		}
@@ -78,12 +67,12 @@ func (p *Permits) round() {
 
 	for i, members := range renewing {
 		if len(members) > 0 {
-			p.renew(i == 1, members, start)
+			p.renew(p.Stores[i], members, start)
 		}
 	}
 	for i, members := range leaving {
 		if len(members) > 0 {
-			p.returnAgain(i == 1, members)
+			p.returnAgain(p.Stores[i], members)
 		}
 	}
 
@@ -101,6 +90,18 @@ func (p *Permits) round() {
 	}
 }
 
+// isDue reports whether a permit of a limit that enforces is to be renewed at an instant. When
+// permits of limits in shadow mode alone are, no other is renewed with them: its calls'
+// RetryAfter would change.
+func (p *Permits) isDue(at time.Duration) bool {
+	for _, m := range p.held {
+		if m.due <= at && !m.plan.Terms.Shadow {
+			return true
+		}
+	}
+	return false
+}
+
 // store returns the place of the permit's store: 1 is the limiter's own.
 func (m *permit) store() int {
 	if m.local {
@@ -110,13 +111,13 @@ func (m *permit) store() int {
 }
 
 // renew renews permits in a round that began at an instant.
-func (p *Permits) renew(local bool, members []*permit, start time.Duration) {
+func (p *Permits) renew(store terms.Store, members []*permit, start time.Duration) {
 	calls, charges := make([]terms.Call, len(members)), make([]terms.Charge, len(members))
 	for i, m := range members {
 		charges[i] = m.renewal()
 		calls[i].Charges = charges[i : i+1]
 	}
-	failed := p.do(local, func(ctx context.Context, s terms.Store) error { return s.Renew(ctx, calls) })
+	failed := p.do(store, func(ctx context.Context, s terms.Store) error { return s.Renew(ctx, calls) })
 	last, rule := failed, ""
 	now := clock.Now()
 	p.mu.Lock()
@@ -126,7 +127,10 @@ func (p *Permits) renew(local bool, members []*permit, start time.Duration) {
 			last, rule = err, m.plan.Name
 			m.due, m.doubt = now+m.retry(), start
 		} else if m.due = start + m.interval(); charges[i].At == 0 {
-			m.due = math.MaxInt64 // it was reset
+			m.due = math.MaxInt64 // it was reset, or its period is over
+			m.lapses = max(m.lapses, m.over)
+		} else if m.lapses = start + m.window(); m.reserved() && charges[i].At != m.number {
+			p.chargedAgain(m, charges[i].At, now)
 		}
 		if p.leaving[m.id] == m {
 			m.due = now // the renewal may have come after the return
@@ -138,19 +142,32 @@ func (p *Permits) renew(local bool, members []*permit, start time.Duration) {
 	}
 }
 
+// chargedAgain notes that a reservation was charged again by a number. A call that is over by
+// now has settled the one before, so that this one is to be given back.
+func (p *Permits) chargedAgain(m *permit, number int64, now time.Duration) {
+	if p.held[m.id] == m {
+		m.number = number
+		return
+	}
+	again := *m
+	again.at, again.number, again.more = number, number, -m.cost
+	again.due, again.until = now, now+m.window()
+	p.leaving[again.id] = &again
+}
+
 // returnAgain returns permits whose return may have been in vain.
-func (p *Permits) returnAgain(local bool, members []*permit) {
+func (p *Permits) returnAgain(store terms.Store, members []*permit) {
 	charges := make([]terms.Charge, len(members))
 	for i, m := range members {
-		charges[i] = m.back()
+		charges[i] = m.repeatedReturn()
 	}
-	err := p.do(local, func(ctx context.Context, s terms.Store) error { return s.Settle(ctx, charges) })
+	err := p.do(store, func(ctx context.Context, s terms.Store) error { return s.Settle(ctx, charges) })
 	now := clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, m := range members {
 		err := cmp.Or(err, charges[i].Err)
-		if err == nil && (m.doubt == 0 || now >= m.doubt+m.window()) {
+		if err == nil && (m.doubt == 0 || m.reserved() || now >= m.doubt+m.window()) {
 			delete(p.leaving, m.id)
 		} else {
 			m.due = now + m.retry()
@@ -164,7 +181,7 @@ func (p *Permits) returnAgain(local bool, members []*permit) {
 var errStorePanicked = private.New("the store panicked")
 
 // do has a store do something, whose panics and whose time are bounded.
-func (p *Permits) do(local bool, do func(context.Context, terms.Store) error) (err error) {
+func (p *Permits) do(store terms.Store, do func(context.Context, terms.Store) error) (err error) {
 	ctx, cancel := p.Bound(context.Background())
 	defer cancel()
 	defer func() {
@@ -173,13 +190,5 @@ func (p *Permits) do(local bool, do func(context.Context, terms.Store) error) (e
 			err = errStorePanicked
 		}
 	}()
-	return do(ctx, p.storeOf(local))
-}
-
-// storeOf returns the store that has made a charge.
-func (p *Permits) storeOf(local bool) terms.Store {
-	if local {
-		return p.Stores[1]
-	}
-	return p.Stores[0]
+	return do(ctx, store)
 }

@@ -48,7 +48,7 @@ type counting struct {
 	// meets the old state during a rolling deploy. See [terms.Label.AppendKey] for why a
 	// caller cannot imitate it.
 	tag string
-	// max is the largest max and burst.
+	// max is the largest max.
 	max int64
 	// cost is the largest cost of one call: a store's work grows with it if every
 	// event is stored.
@@ -63,11 +63,14 @@ var countings = [terms.Algorithms]counting{
 	terms.LogPacked:      {"%packed", spec.MaxLog, spec.MaxLogCost},
 	terms.Counter:        {"%counter", spec.MaxCount, spec.MaxCount},
 	terms.LayeredCounter: {"%layered", spec.MaxCount, spec.MaxCount},
-	terms.FixedWindow:    {"%window", spec.MaxCount, spec.MaxCount},
+	terms.FixedWindow:    {"%window", spec.MaxAmount, spec.MaxAmount},
+	terms.Calendar:       {"%calendar", spec.MaxAmount, spec.MaxAmount},
 	terms.TokenBucket:    {"%token", spec.MaxCount, spec.MaxCount},
 	terms.LeakyBucket:    {"%leaky", spec.MaxCount, spec.MaxCount},
 	terms.Queue:          {"%queue", spec.MaxCount, spec.MaxCount},
 	terms.Permits:        {"%permits", spec.MaxLog, spec.MaxLogCost},
+	terms.Reserved:       {"%reserved", spec.MaxAmount, spec.MaxAmount},
+	terms.ReservedPeriod: {"%reserved-period", spec.MaxAmount, spec.MaxAmount},
 }
 
 func init() {
@@ -92,7 +95,7 @@ func (r *Rule) numbers(max int64) (param, more int64) {
 		return r.width(), r.Fine
 	case a == terms.Queue:
 		return r.line(max), 0
-	case a.Bucket():
+	case a.Drains():
 		burst := r.burst(max)
 		if r.Lease > 0 {
 			burst = r.leasedBurst(burst, max)

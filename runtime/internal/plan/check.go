@@ -14,7 +14,7 @@ func (r *Rule) Check(max, cost int64) error {
 		return fmt.Errorf("cost %d is negative", cost)
 	case max < 0:
 		return fmt.Errorf("max %d is negative", max)
-	case r.Window < spec.MinWindow || r.Window > spec.MaxWindow:
+	case r.Period == nil && (r.Window < spec.MinWindow || r.Window > spec.MaxWindow):
 		return fmt.Errorf("window %v is not between %v and 366 days", r.Window, spec.MinWindow)
 	case max > r.row().max:
 		return fmt.Errorf("max %d is above %d, the maximum of a %v", max, r.row().max, r.Way)
@@ -26,10 +26,10 @@ func (r *Rule) Check(max, cost int64) error {
 		return fmt.Errorf("a burst of %d would take more than 142 years to drain at %d in %v", r.Burst, max, r.Window)
 	case r.Coarse < 0:
 		return fmt.Errorf("buckets are not between 1 and %d", spec.MaxBuckets)
-	case r.Resolution|r.Block|r.Lease == 0 && !r.Hold:
+	case r.Resolution|r.Block|r.Lease|r.Reserve == 0 && r.Keep == 0 && r.Debt == spec.DebtDefault && !r.Hold && r.Period == nil:
 		return nil
 	}
-	fit := spec.Rule{Algorithm: r.Way.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Hold: r.Hold}
+	fit := spec.Rule{Algorithm: r.Way.String(), Window: r.Window, Resolution: r.Resolution, Wait: r.Wait, Block: r.Block, Lease: r.Lease, Reserve: r.Reserve, Debt: r.Debt, Hold: r.Hold, Period: r.Period != nil, Keep: r.Keep}
 	return fit.Check()
 }
 
@@ -46,18 +46,4 @@ func (r *Rule) CheckCost(max, cost int64) error {
 	}
 	return fmt.Errorf("cost %d is above %d, the most that one call may charge to a %v: count with a %v or a %v, or charge it in several calls",
 		cost, most, r.Way, SlidingCounter, TokenBucket)
-}
-
-// CheckSettled returns an error if a cost that was reserved cannot be settled at another.
-func (r *Rule) CheckSettled(reserved, settled int64) error {
-	switch most := r.MostCost(); {
-	case settled < 0:
-		return fmt.Errorf("settled cost %d is negative", settled)
-	case settled > spec.MaxCount:
-		return fmt.Errorf("settled cost is above %d", int64(spec.MaxCount))
-	case settled-reserved > most:
-		return fmt.Errorf("settled cost %d is more than %d above the %d that were reserved, the most that a call may owe to a %v: reserve more, or count with a %v or a %v",
-			settled, most, reserved, r.Way, TokenBucket, SlidingCounter)
-	}
-	return nil
 }

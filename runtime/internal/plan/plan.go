@@ -1,25 +1,30 @@
-// Package plan holds what a rule means for calls with one max: plain numbers, found out
+// Package plan holds what a rule means for calls with one max: plain numbers, computed
 // once. A [Plan] never changes. When an override, the load or the kill switch changes a
 // rule, other plans are in force.
 //
-// It is handed numbers that were checked, and it promises that nobody behind it has to
-// read a rule. It never decides anything.
+// It is handed numbers that were checked. It promises that no package after it has to read
+// a rule. It never decides anything.
 package plan
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A Policy says what becomes of a charge that no store decides.
+// A Policy says what becomes of a charge that no store decides. The numbers are those of
+// package runtime.
 type Policy uint8
 
 const (
-	Open   Policy = iota // it is as if it had room
-	Closed               // its call is refused
-	Local                // this process decides alone
+	Open   Policy = iota + 1 // it is as if it had room
+	Closed                   // its call is refused
+	Local                    // this process decides alone
 )
 
 // A Key is what a plan is found by.
@@ -28,6 +33,8 @@ type Key struct {
 	Rule unsafe.Pointer
 	// Max is that of the calls.
 	Max int64
+	// Period is that of the calls, or nil if it is the rule's.
+	Period *calendar.Period
 }
 
 // A Plan is what a rule means for calls with one max.
@@ -56,11 +63,10 @@ type Plan struct {
 	Share *Plan
 	// Adapts reports that the load scales the max.
 	Adapts bool
-	// Plain reports that calls have no wait, hold nothing and are denied if there is no
-	// room.
-	Plain bool
-	// NameHash is a hash of the name.
-	NameHash uint64
+	// Plain is up to how long the parts of a key may be of a call that is decided on its
+	// caller's stack: one that does not wait and is denied if there is no room. It is -1 if
+	// there are no such calls.
+	Plain int
 
 	// Whole is the key of calls without parts.
 	Whole []byte
@@ -73,6 +79,17 @@ func (p *Plan) Unsatisfiable(cost int64) bool { return p.Terms.Max == 0 || cost 
 
 // Queues reports whether calls wait in a line that they leave evenly spaced.
 func (p *Plan) Queues() bool { return p.Terms.Algorithm == terms.Queue }
+
+// KeyIn returns the key of a call whose parts are no longer than Plain. The array may be
+// on its caller's stack. It takes half the time of AppendKey.
+//
+//go:noinline
+func (p *Plan) KeyIn(array *[terms.ShortKey]byte, parts []byte) []byte {
+	if len(parts) == 0 {
+		return p.Whole
+	}
+	return append(append(append(array[:0], p.Start...), parts...), p.Tag...)
+}
 
 // Charge fills in what a store is asked about a call with a key and a cost. The charge
 // is new, and set in place: a copy would wait for what was just written.
@@ -88,12 +105,11 @@ func (p *Plan) Units(key []byte, charged, units, at, mark int64) (c terms.Charge
 	return c
 }
 
-// Complete finds out what a plan's numbers mean for one of so many processes that share
-// its limit. Known is all that is said before Terms, the policy, and why there can be no
-// calls.
+// Complete computes the other fields of a plan from its numbers, for one of so many processes
+// that share its limit. Its caller has set the fields before Terms, and Fail, Adapts and Err.
 func (p *Plan) Complete(replicas int64) *Plan {
 	n := &p.Numbers
-	p.Share, p.Wait, p.Terms.Shadow = p, n.Wait, n.Shadow
+	p.Share, p.Wait, p.Terms.Shadow, p.Plain = p, n.Wait, n.Shadow, -1
 	if n.Way < Ways { // all that a reset needs
 		p.Tag, p.Terms.Algorithm, p.Terms.Window = n.Tag(), n.Counted(), n.Window.Microseconds()
 	}
@@ -103,7 +119,9 @@ func (p *Plan) Complete(replicas int64) *Plan {
 	}
 	p.Terms, p.Capacity = n.Terms(p.Max), n.Capacity(p.Max)
 	p.Most = min(p.Capacity, n.MostCost())
-	p.Plain = n.Wait == 0 && !n.Shadow && p.Terms.Algorithm != terms.Permits
+	if n.Wait == 0 && !n.Shadow {
+		p.Plain = max(-1, terms.ShortKey-len(p.Start)-len(p.Tag))
+	}
 	if n.Leases(p.Max) {
 		p.Lease = n.Lease
 	}
@@ -119,7 +137,114 @@ func (p *Plan) Complete(replicas int64) *Plan {
 
 // AtMax returns the plan of one process for calls with another max.
 func (p *Plan) AtMax(max int64) *Plan {
-	q := &Plan{Key: Key{p.Rule, max}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers, Adapts: p.Adapts, Fail: p.Fail, NameHash: p.NameHash}
+	q := &Plan{Key: Key{p.Rule, max, p.Period}, Label: p.Label, Declared: p.Declared, Numbers: p.Numbers, Adapts: p.Adapts, Fail: p.Fail}
 	q.Err = q.Numbers.Check(max, 1)
 	return q.Complete(1)
+}
+
+const (
+	minPlans = 64
+	maxPlans = 4096
+	places   = 4           // in how many slots a plan may be
+	stays    = time.Second // for how long a plan stays in a full table
+)
+
+// A Table holds plans. Finding one takes no lock. In a full table a new plan takes
+// the place of an old one, but not so often that it matters what a plan costs: a
+// program may have any number of rules and maxima. The zero Table is empty.
+type Table struct {
+	slots atomic.Pointer[[]slot] // their number is a power of two
+	mu    sync.Mutex             // held to write
+}
+
+type slot = atomic.Pointer[Plan]
+
+// Hash returns a hash of which the low bits differ for most rules, maxima and periods. It is
+// good enough for a table that may forget a plan, and takes a tenth of the time.
+func (k Key) Hash() uint64 {
+	const golden = 0x9E3779B97F4A7C15 // see Knuth, The Art of Computer Programming 3, 6.4
+	return (uint64(uintptr(k.Rule)) + uint64(k.Max)<<32 + uint64(uintptr(unsafe.Pointer(k.Period)))<<8) * golden >> 40
+}
+
+// Find returns the plan of a key, of which it is told the hash, or nil.
+func (t *Table) Find(k Key, hash uint64) *Plan {
+	slots := t.slots.Load()
+	if slots == nil {
+		return nil
+	}
+	for i := range uint64(places) {
+		if p := place(*slots, hash, i).Load(); p == nil || p.Key == k {
+			return p
+		}
+	}
+	return nil
+}
+
+// place returns the ith slot of a hash.
+func place(slots []slot, hash, i uint64) *slot {
+	return &slots[(hash+i)&uint64(len(slots)-1)]
+}
+
+// Add adds a plan that Find did not find, unless there is no place for it now.
+func (t *Table) Add(p *Plan) {
+	if !t.mu.TryLock() {
+		return // in a moment
+	}
+	defer t.mu.Unlock()
+	if t.Find(p.Key, p.Key.Hash()) != nil {
+		return
+	}
+	if t.slots.Load() == nil {
+		t.grow(minPlans)
+	}
+	p.made = clock.Now()
+	slot := t.place(p.Key.Hash(), p.made)
+	for slot == nil && len(*t.slots.Load()) < maxPlans {
+		t.grow(2 * len(*t.slots.Load()))
+		slot = t.place(p.Key.Hash(), p.made)
+	}
+	if slot != nil {
+		slot.Store(p)
+	}
+}
+
+// Clear forgets all plans. Rules that are no longer in force are then let go.
+func (t *Table) Clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots.Store(nil)
+}
+
+// place returns the slot that a plan may have: a free one, or in a full table that of
+// the oldest plan, if it has stayed for long enough.
+func (t *Table) place(hash uint64, now time.Duration) (oldest *slot) {
+	slots, made := *t.slots.Load(), now-stays
+	for i := range uint64(places) {
+		slot := place(slots, hash, i)
+		p := slot.Load()
+		if p == nil {
+			return slot
+		}
+		if len(slots) == maxPlans && p.made <= made {
+			oldest, made = slot, p.made
+		}
+	}
+	return oldest
+}
+
+// grow replaces the slots by more.
+func (t *Table) grow(size int) {
+	old := t.slots.Load()
+	slots := make([]slot, size)
+	t.slots.Store(&slots)
+	if old == nil {
+		return
+	}
+	for i := range *old {
+		if p := (*old)[i].Load(); p != nil {
+			if slot := t.place(p.Key.Hash(), p.made); slot != nil {
+				slot.Store(p) // else it is made again
+			}
+		}
+	}
 }

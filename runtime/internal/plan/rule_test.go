@@ -30,7 +30,7 @@ func TestRule(t *testing.T) {
 		"adaptive counter":           {Rule{Way: SlidingCounter}, 0, terms.Counter, 10 * s, 0, 0, 100, spec.MaxCount, "%counter", false},
 		"layers, leased":             {Rule{Way: SlidingCounter, Coarse: 6, Fine: 10, Lease: 2 * time.Second}, 0, terms.LayeredCounter, 12 * s, 200000, 10, 100, spec.MaxCount, "%layered-6x10-12000000", true},
 		"layers with a hold":         {Rule{Way: SlidingCounter, Coarse: 6, Fine: 10, Hold: true}, 0, terms.LayeredCounter, 10 * s, 166667, 10, 100, spec.MaxCount, "%layered-6x10-10000000%block", false},
-		"fixed window, leased":       {Rule{Way: FixedWindow, Lease: time.Second}, 0, terms.FixedWindow, 10 * s, 0, 0, 100, spec.MaxCount, "%window", true},
+		"fixed window, leased":       {Rule{Way: FixedWindow, Lease: time.Second}, 0, terms.FixedWindow, 10 * s, 0, 0, 100, spec.MaxAmount, "%window", true},
 		"bucket":                     {Rule{Way: TokenBucket}, 0, terms.TokenBucket, 10 * s, 100, -1, 100, spec.MaxCount, "%token", false},
 		"bucket with a burst":        {Rule{Way: TokenBucket, Burst: 7}, 0, terms.TokenBucket, 10 * s, 7, -1, 7, spec.MaxCount, "%token", false},
 		"leased bucket":              {Rule{Way: TokenBucket, Lease: time.Second}, 0, terms.TokenBucket, 10 * s, 90, -1, 90, spec.MaxCount, "%token", true},
@@ -71,6 +71,9 @@ func TestRuleCheck(t *testing.T) {
 		{Rule{}, 0, 0, ""},
 		{Rule{}, spec.MaxLog, spec.MaxCount, ""},
 		{Rule{}, spec.MaxLog + 1, 1, "above 1000000, the maximum of a sliding-log"},
+		{Rule{Way: FixedWindow}, spec.MaxAmount, spec.MaxAmount, ""},
+		{Rule{Way: FixedWindow}, spec.MaxAmount + 1, 1, "above 9007199254740991, the maximum of a fixed-window"},
+		{Rule{Way: SlidingCounter}, spec.MaxCount + 1, 1, "above 1000000000000, the maximum of a sliding-counter"},
 		{Rule{}, -1, 1, "max -1 is negative"},
 		{Rule{}, 1, -1, "cost -1 is negative"},
 		{Rule{Window: -10*time.Second + spec.MinWindow}, 1, 1, ""},
@@ -94,6 +97,7 @@ func TestRuleCheck(t *testing.T) {
 		}
 	}
 	log, counter, permits := Rule{Window: time.Second}, Rule{Way: SlidingCounter, Window: time.Second}, Rule{Way: Concurrency, Window: time.Second}
+	window := Rule{Way: FixedWindow, Window: time.Second}
 	for name, ok := range map[string]bool{
 		"a log takes 250":           log.CheckCost(1000, 250) == nil,
 		"a log takes no 251":        log.CheckCost(1000, 251) != nil,
@@ -102,8 +106,10 @@ func TestRuleCheck(t *testing.T) {
 		"nor do permits take 251":   permits.CheckCost(1000, 251) != nil,
 		"a log owes 250":            log.CheckSettled(3, 253) == nil,
 		"a log owes no 251":         log.CheckSettled(3, 254) != nil,
-		"nobody gives 1 more back":  log.CheckSettled(3, -1) != nil,
 		"nobody owes all":           counter.CheckSettled(spec.MaxCount, spec.MaxCount+1) != nil,
+		"a window owes all":         window.CheckSettled(1, spec.MaxAmount) == nil,
+		"but no more":               window.CheckSettled(1, spec.MaxAmount+1) != nil,
+		"1 is no rounding":          window.Scale(spec.MaxAmount, 1, 1) == spec.MaxAmount,
 		"modes count alike":         log.CountsAs(&Rule{Window: time.Second, Shadow: true, Wait: 1}),
 		"storages do not":           !log.CountsAs(&Rule{Window: time.Second, Packed: true}),
 		"a queue is no bucket":      !(&Rule{Way: LeakyBucket}).CountsAs(&Rule{Way: LeakyBucket, Wait: 1}),

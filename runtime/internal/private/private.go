@@ -1,11 +1,11 @@
 // Package private keeps callers' keys and servers' addresses out of the texts of
-// errors. Texts end up in logs, in traces and in answers to clients, where others read
-// them. The cause of an error may say all; [errors.Unwrap] leads to it.
+// errors. These texts end up in logs, in traces and in answers to clients. The cause of an
+// error may hold keys and addresses; [errors.Unwrap] returns it.
 package private
 
 import "fmt"
 
-// An Error is an error whose text says nothing private. Its cause may.
+// An Error is an error whose text holds nothing private. Its cause may hold more.
 type Error struct {
 	text  string
 	cause error
@@ -14,17 +14,17 @@ type Error struct {
 // Error returns the text.
 func (e *Error) Error() string { return e.text }
 
-// Unwrap returns the cause, or nil if the text says all.
+// Unwrap returns the cause, or nil if the text is complete.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Full returns the cause, for commands whose user may read everything. They find it by
 // [errors.As].
 func (e *Error) Full() error { return e.cause }
 
-// New returns an error of a text that says nothing private.
+// New returns an error with a text that holds nothing private.
 func New(text string) error { return &Error{text: text} }
 
-// Because returns an error of a text that says nothing private, with a cause that may.
+// Because returns an error with a text that holds nothing private, and with a cause that may.
 func Because(text string, cause error) error { return &Error{text, cause} }
 
 // A Text is one that is private, such as a key.
@@ -33,9 +33,9 @@ type Text string
 // hidden stands for a private text.
 const hidden = "…"
 
-// Errorf is [fmt.Errorf] for an error that is about private texts: its text hides them,
-// and those of the errors among args, and its cause says them. The caller vouches for
-// all other args.
+// Errorf is [fmt.Errorf] for errors about private texts. The error's text hides each [Text]
+// among args, and the causes of each [Error] among them. The error's cause shows all of
+// these. The caller guarantees that no other argument is private.
 func Errorf(format string, args ...any) error {
 	shown, full := make([]any, len(args)), make([]any, len(args))
 	for i, arg := range args {
@@ -52,8 +52,9 @@ func Errorf(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, shown...).Error(), fmt.Errorf(format, full...)}
 }
 
-// Hide returns err with a text that says nothing private: what is known of it without
-// its own text, unless that is known to be harmless. Its cause is err.
+// Hide returns an error with a text that holds nothing private, and with err as its cause.
+// The text is made of the parts of err that are known to be harmless. Hide returns err itself
+// if all of err is.
 func Hide(err error) error {
 	switch err.(type) {
 	case nil, *Error:

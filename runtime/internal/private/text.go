@@ -16,25 +16,27 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // fixed are errors whose texts are always the same.
 var fixed = []error{
 	context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded,
 	io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, fs.ErrNotExist, fs.ErrPermission,
-	redis.Nil, redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
+	rediswire.ErrClosed, rediswire.ErrNotSent, redis.Nil, redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
 }
 
 func harmless(err error) bool {
 	return slices.ContainsFunc(fixed, func(known error) bool { return err == known })
 }
 
-// textOf returns what can be said of an error.
+// textOf returns the harmless part of an error's text.
 func textOf(err error) string {
 	switch e := err.(type) {
 	case *Error:
 		return e.text
-	case redis.Error:
+	case rediswire.ReplyError:
 		return textOfReply(e.Error())
 	case *net.OpError:
 		return e.Op + ": " + textOf(e.Err)
@@ -50,8 +52,10 @@ func textOf(err error) string {
 		return e.Syscall + ": " + textOf(e.Err)
 	case *fs.PathError:
 		return e.Op + " " + e.Path + ": " + textOf(e.Err)
-	case syscall.Errno, tls.AlertError, tls.RecordHeaderError, x509.UnknownAuthorityError:
+	case syscall.Errno, tls.AlertError, tls.RecordHeaderError:
 		return err.Error()
+	case x509.UnknownAuthorityError: // which may quote a certificate's name
+		return x509.UnknownAuthorityError{}.Error()
 	case x509.HostnameError:
 		return "x509: the certificate is for another server name"
 	case x509.CertificateInvalidError:
@@ -71,7 +75,7 @@ func textOf(err error) string {
 	return fmt.Sprintf("an error of type %T, whose text may be private", err)
 }
 
-// textOfAll returns what can be said of several errors, each thing once.
+// textOfAll returns the harmless parts of the texts of several errors, each part once.
 func textOfAll(errs []error) string {
 	var texts []string
 	for _, err := range errs {
@@ -89,7 +93,7 @@ func textOfAll(errs []error) string {
 // MOVED, ASK and REDIRECT name a server.
 var codes = []string{
 	"OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE",
-	"NOSCRIPT", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "CROSSSLOT", "EXECABORT",
+	"NOSCRIPT", "PERIOD", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "CROSSSLOT", "EXECABORT",
 }
 
 // sentences begin errors about scripts and clients that quote no more than the name of
@@ -100,8 +104,7 @@ var sentences = []string{
 	"max number of clients", "max client", "This Redis command is not allowed from script", "unauthenticated",
 }
 
-// textOfReply returns what can be said of an error that Redis, or a proxy before it, has
-// replied.
+// textOfReply returns the harmless part of an error reply of Redis, or of a proxy before it.
 func textOfReply(text string) string {
 	// A server quotes the arguments of a command that it does not know.
 	for _, quote := range []string{", with args", " with args"} {
@@ -121,8 +124,8 @@ func textOfReply(text string) string {
 	return "an error that the server replied"
 }
 
-// TextOfPanic returns what can be said of a value that a function has panicked with:
-// what Go itself says of a mistake, or else its type. The stack shows the place.
+// TextOfPanic returns the harmless part of the text of a panic's value: the text of a
+// [runtime.Error], or else the value's type. The stack shows where the panic happened.
 func TextOfPanic(value any) string {
 	switch value := value.(type) {
 	case runtime.Error:

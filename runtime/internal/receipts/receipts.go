@@ -1,5 +1,4 @@
-// Package receipts tells whether a decision was settled before, for an eighth of a
-// byte each.
+// Package receipts records which decisions were settled, with one bit for each decision.
 package receipts
 
 import (
@@ -10,10 +9,7 @@ import (
 // pageSize is how many receipts a page has. A page takes 512 bytes.
 const pageSize = 4096
 
-// Mask covers the bits that a receipt may have.
-const Mask = pageSize - 1
-
-// A Page knows which of its receipts were used. Every charged decision, and each copy
+// A Page records which of its receipts were used. Every charged decision, and each copy
 // of it, refers to one receipt. A page lives as long as any of its decisions.
 type Page struct {
 	used [pageSize / 64]atomic.Uint64

@@ -1,6 +1,10 @@
 package receipts
 
-import "testing"
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
 
 // A page of receipts is shared by that many decisions, and each has one bit.
 func TestBook(t *testing.T) {
@@ -17,5 +21,26 @@ func TestBook(t *testing.T) {
 		if n != pageSize {
 			t.Errorf("%d decisions of a page", n)
 		}
+	}
+}
+
+// However many use a receipt at once, one of them was the first.
+func TestUse(t *testing.T) {
+	t.Parallel()
+	var page Page
+	var first atomic.Int64
+	var users sync.WaitGroup
+	for range 8 {
+		users.Go(func() {
+			for receipt := range uint16(pageSize) {
+				if page.Use(receipt) {
+					first.Add(1)
+				}
+			}
+		})
+	}
+	users.Wait()
+	if first.Load() != pageSize {
+		t.Errorf("%d of %d receipts had a first use", first.Load(), pageSize)
 	}
 }

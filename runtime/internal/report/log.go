@@ -1,9 +1,8 @@
-// Package report writes to the log what happens beside the calls.
+// Package report writes the log lines of limiters and stores.
 //
 // It is handed loggers and lines. It promises that a flood of events is not also a flood
 // of lines, and that a handler which panics keeps a line from no other logger and ends
-// nothing. It never says what a line is about, so its caller sees to it that a line holds
-// neither a key, which is made of what callers send, nor a server's address.
+// no call. Callers must keep keys and servers' addresses out of lines.
 package report
 
 import (
@@ -21,10 +20,16 @@ import (
 type Log struct {
 	// Loggers are written to; nil is slog.Default as it is at the time of a line.
 	Loggers []*slog.Logger
-	// Panicked, if not nil, hears the kind of function of each panic that is told.
+	// Panicked, if not nil, is called with the kind of function of each panic.
 	Panicked func(in string)
 
 	panics sync.Map // kind of function -> *Throttle
+}
+
+// Tell writes a line that somebody must act on, with its code, to every logger. Skipped is
+// how many lines like it were left out.
+func (l *Log) Tell(line Line, skipped int64, attrs ...slog.Attr) {
+	l.Write(line.level, line.text, skipped, append([]slog.Attr{slog.String("code", line.code)}, attrs...)...)
 }
 
 // Write writes a line to every logger. Skipped is how many lines like it were left out.
@@ -59,31 +64,30 @@ func orDefault(logger *slog.Logger) *slog.Logger {
 	return logger
 }
 
-const panicLine = "panic in a function that the rate limiter was given"
-
-// Panic tells of a panic in a kind of function: by a line, once a second for each kind.
+// Panic logs a panic in a kind of function, at most once a second for each kind, and calls
+// Panicked.
 func (l *Log) Panic(in string, value any) {
 	if skipped, ok := l.panicDue(in); ok {
-		l.Write(slog.LevelError, panicLine, skipped, panicAttrs(in, value)...)
+		l.Tell(Panicked, skipped, panicAttrs(in, value)...)
 	}
-	l.panicTold(in)
+	l.notifyPanic(in)
 }
 
-// handlerPanicked tells the other loggers of a panic of a logger's handler. The default
-// logger is always one of them.
+// handlerPanicked logs a panic of a logger's handler to the other loggers, of which the
+// default logger is always one.
 func (l *Log) handlerPanicked(broken *slog.Logger, value any) {
 	const in = "log handler"
 	if skipped, ok := l.panicDue(in); ok {
 		attrs := withSkipped(panicAttrs(in, value), skipped)
-		told := []*slog.Logger{broken}
+		written := []*slog.Logger{broken}
 		for _, logger := range append([]*slog.Logger{nil}, l.Loggers...) {
-			if logger = orDefault(logger); !slices.Contains(told, logger) {
-				_ = write(logger, slog.LevelError, panicLine, attrs) // a second panic is not told
-				told = append(told, logger)
+			if logger = orDefault(logger); !slices.Contains(written, logger) {
+				_ = write(logger, Panicked.level, Panicked.text, attrs) // a second panic is not logged
+				written = append(written, logger)
 			}
 		}
 	}
-	l.panicTold(in)
+	l.notifyPanic(in)
 }
 
 func panicAttrs(in string, value any) []slog.Attr {
@@ -96,7 +100,7 @@ func (l *Log) panicDue(in string) (skipped int64, ok bool) {
 	return line.(*Throttle).Due(clock.Now())
 }
 
-func (l *Log) panicTold(in string) {
+func (l *Log) notifyPanic(in string) {
 	if l.Panicked != nil {
 		l.Panicked(in)
 	}

@@ -5,9 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // Whether a server that does not respond still has keys is looked up after a while, and
@@ -32,7 +31,7 @@ func (r *Router) watchLeaving() {
 	defer r.mu.Unlock()
 	if w := &r.leaving; w.timer == nil && !w.closed {
 		w.pause = leavingAfter
-		w.timer = time.AfterFunc(w.pause, r.lookForLeft)
+		w.timer = time.AfterFunc(w.pause, r.forgetWithoutKeys)
 	}
 }
 
@@ -47,9 +46,9 @@ func (r *Router) Close() {
 	w.running.Wait()
 }
 
-// lookForLeft forgets the servers without keys among those that do not respond. While
+// forgetWithoutKeys forgets the servers without keys among those that do not respond. While
 // others do not it looks again.
-func (r *Router) lookForLeft() {
+func (r *Router) forgetWithoutKeys() {
 	w := &r.leaving
 	r.mu.Lock()
 	if w.closed {
@@ -61,12 +60,12 @@ func (r *Router) lookForLeft() {
 	defer w.running.Done()
 
 	r.mu.Lock()
-	silent := r.silent()
+	silent := r.unresponsive()
 	r.mu.Unlock()
 	if len(silent) > 0 {
 		if serving, err := r.serving(); err == nil {
 			for _, b := range silent {
-				if client, ok := b.Client.(*redis.Client); ok && !serving[client] {
+				if !serving[b.Server] {
 					r.forget(b)
 				}
 			}
@@ -74,14 +73,14 @@ func (r *Router) lookForLeft() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w.timer = nil; len(r.silent()) > 0 && !w.closed {
+	if w.timer = nil; len(r.unresponsive()) > 0 && !w.closed {
 		w.pause = min(2*w.pause, leavingAtMost)
-		w.timer = time.AfterFunc(w.pause, r.lookForLeft)
+		w.timer = time.AfterFunc(w.pause, r.forgetWithoutKeys)
 	}
 }
 
-// silent returns the batchers of the servers that do not respond. The caller holds mu.
-func (r *Router) silent() (silent []*batch.Batcher) {
+// unresponsive returns the batchers of the servers that do not respond. The caller holds mu.
+func (r *Router) unresponsive() (silent []*batch.Batcher) {
 	for _, b := range r.byServer {
 		if b.Breaker.Open() {
 			silent = append(silent, b)
@@ -91,22 +90,16 @@ func (r *Router) silent() (silent []*batch.Batcher) {
 }
 
 // serving returns the servers that have keys, by the newest that the client can learn.
-func (r *Router) serving() (map[*redis.Client]bool, error) {
-	serving := make(map[*redis.Client]bool)
-	var mu sync.Mutex
-	add := func(_ context.Context, client *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		serving[client] = true
-		return nil
-	}
+func (r *Router) serving() (map[rediswire.Server]bool, error) {
 	ctx, cancel := r.limited(context.Background())
 	defer cancel()
+	serving := make(map[rediswire.Server]bool)
 	err := r.guard(func() error {
-		if ring, ok := r.client.(*redis.Ring); ok {
-			return ring.ForEachShard(ctx, add)
+		masters, err := r.several.Masters(ctx)
+		for _, server := range masters {
+			serving[server] = true
 		}
-		return r.cluster.ForEachMaster(ctx, add)
+		return err
 	})
 	return serving, err
 }
@@ -115,9 +108,9 @@ func (r *Router) serving() (map[*redis.Client]bool, error) {
 func (r *Router) forget(batchers ...*batch.Batcher) {
 	for _, b := range batchers {
 		r.mu.Lock()
-		for client, other := range r.byServer {
+		for server, other := range r.byServer {
 			if other == b {
-				delete(r.byServer, client)
+				delete(r.byServer, server)
 			}
 		}
 		r.mu.Unlock()

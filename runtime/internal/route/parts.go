@@ -10,6 +10,26 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
+// Do has a sealed waiter's calls executed, as [batch.Batcher.Do] does. It returns
+// false, and has done nothing, if their keys lie in several slots.
+func (r *Router) Do(ctx context.Context, w *batch.Waiter) (done bool, err error) {
+	if r.only != nil {
+		return true, r.only.Do(ctx, w)
+	}
+	if !r.together(w.Calls) {
+		return false, nil
+	}
+	key := w.Calls[0].Charges[0].Key
+	slot := r.slot(key)
+	b, err := r.batcher(ctx, key, slot)
+	if err != nil {
+		w.Free()
+		return true, err
+	}
+	w.SetSlot(r.groupOf(slot))
+	return true, b.Do(ctx, w)
+}
+
 // A part is the share of some calls whose keys lie in one slot.
 type part struct {
 	place
@@ -148,7 +168,7 @@ func (r *Router) giveBack(ctx context.Context, calls []terms.Call) {
 	var settled []terms.Call
 	var parts []*terms.Charge
 	for i := range calls {
-		if calls[i].Err == nil && calls[i].Admitted() {
+		if calls[i].Err == nil && terms.Admitted(calls[i].Charges) {
 			continue
 		}
 		for j := range calls[i].Charges {

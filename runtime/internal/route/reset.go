@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // resetKey removes a key. A server that does not respond keeps no other's keys from
@@ -32,8 +32,8 @@ func (r *Router) resetKey(ctx context.Context, key []byte) error {
 	if !ok {
 		return breaker.ErrOpen
 	}
-	err = r.within(ctx, b, func(ctx context.Context) error {
-		err := unlink(ctx, b.Client, key)
+	err = r.withTimeout(ctx, b, func(ctx context.Context) error {
+		err := unlink(ctx, b.Server, key)
 		if script.Moved(err) && r.cluster != nil {
 			err = unlink(ctx, r.client, key)
 		}
@@ -49,12 +49,14 @@ func (r *Router) resetKey(ctx context.Context, key []byte) error {
 // unlink removes a key. The client of a cluster finds the server itself, but asks one
 // at random about commands before its first, and that one may not respond for long:
 // the client of the key's server is to be preferred.
-func unlink(ctx context.Context, client redis.UniversalClient, key []byte) error {
-	return script.Clean(client.Unlink(ctx, string(key)).Err())
+func unlink(ctx context.Context, server rediswire.Server, key []byte) error {
+	command := []rediswire.Command{{Args: []string{"unlink", string(key)}, Key: 1}}
+	server.Do(ctx, command)
+	return private.Hide(rediswire.First(command))
 }
 
-// settle tells a breaker what became of a command that was sent at an instant
-// for a caller with a context.
+// settle reports the result of a command to a breaker. The command was sent at an instant, for a
+// caller with a context.
 func settle(ctx context.Context, b *breaker.Breaker, permission breaker.Permission, sent time.Duration, err error) {
 	switch {
 	case script.Answered(err):
@@ -66,15 +68,15 @@ func settle(ctx context.Context, b *breaker.Breaker, permission breaker.Permissi
 	}
 }
 
-// within runs do, which asks the server of a batcher, and gives up when the context or
+// withTimeout runs do, which asks the server of a batcher, and gives up when the context or
 // the timeout ends, which go-redis by default does not. Then do may still be running.
-func (r *Router) within(ctx context.Context, b *batch.Batcher, do func(context.Context) error) error {
+func (r *Router) withTimeout(ctx context.Context, b *batch.Batcher, do func(context.Context) error) error {
 	ctx, cancel := r.limited(ctx)
 	select {
 	case b.Aside <- struct{}{}:
 	case <-ctx.Done():
 		defer cancel()
-		return ended(ctx)
+		return contextError(ctx)
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -84,31 +86,31 @@ func (r *Router) within(ctx context.Context, b *batch.Batcher, do func(context.C
 	defer cancel()
 	select {
 	case err := <-done:
-		if contextual(err) && ctx.Err() != nil {
-			return ended(ctx)
+		if isContextError(err) && ctx.Err() != nil {
+			return contextError(ctx)
 		}
 		return err
 	case <-ctx.Done():
-		return ended(ctx)
+		return contextError(ctx)
 	}
 }
 
-// limited returns a context that ends with the timeout. Its cause tells that
-// from the end of ctx, which is no failure of Redis's.
+// limited returns a context that ends with the timeout. Its cause distinguishes the timeout
+// from the end of ctx, which is no failure of Redis.
 func (r *Router) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, r.cfg.Timeout, batch.LateError(r.cfg.Timeout))
 }
 
-// ended returns why a context of limited has ended: a LateError, or its parent's
+// contextError returns why a context of limited has ended: a LateError, or its parent's
 // error, whatever the parent's cause.
-func ended(ctx context.Context) error {
+func contextError(ctx context.Context) error {
 	if late, ok := context.Cause(ctx).(batch.LateError); ok {
 		return late
 	}
 	return ctx.Err()
 }
 
-// contextual reports whether err is that of a context.
-func contextual(err error) bool {
+// isContextError reports whether err is that of a context.
+func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -7,88 +7,92 @@ package route
 
 import (
 	"context"
-	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
-	"github.com/rategen/rategen/runtime/internal/slots"
+	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // A Router is the way to all servers of a client. It is safe for concurrent use.
 type Router struct {
-	// Refuses says why no call may be decided now, or nil.
-	Refuses func() error
-	// Undecided is told of calls that were not decided, but not of those whose caller
+	// Sharding finds out whether no call may be decided, since keys are sharded; or nil.
+	Sharding *server.Sharding
+	// Undecided is called for calls that were not decided, but not for those whose caller
 	// gave up.
 	Undecided func(err error, calls int)
 
 	cfg    *batch.Config
-	client redis.UniversalClient
+	client rediswire.Client
 	only   *batch.Batcher       // of the only server; nil: there are several
 	slot   func(key []byte) int // nil: one script can span all keys
-	find   func(ctx context.Context, key string) (*redis.Client, error)
 
 	// bySlot are the batchers of a cluster's slots as far as they are known; nil
 	// for a ring, whose servers know no slots.
 	bySlot []atomic.Pointer[batch.Batcher]
-	ready  atomic.Bool      // find answers at once
+	ready  atomic.Bool      // the client finds servers at once
 	asking *breaker.Breaker // of the search for servers
 
 	mu       sync.Mutex
-	byServer map[*redis.Client]*batch.Batcher
+	byServer map[rediswire.Server]*batch.Batcher
 	search   *search // under way
 	leaving  leaving
 
-	cluster  *redis.ClusterClient // nil: the client is of no cluster
-	reloadAt atomic.Int64         // from when on the topology may be loaded again
+	several  rediswire.Cluster // the client, if it is of several servers
+	cluster  rediswire.Cluster // the client, if these redirect by slots
+	reloadAt atomic.Int64      // from when on the topology may be loaded again
 }
 
-// New returns a router for a client. It takes one that is no
-// [redis.ClusterClient] or [redis.Ring] for one of a single server. It completes
-// cfg, which must not be used otherwise.
-func New(client redis.UniversalClient, cfg *batch.Config) *Router {
-	r := &Router{cfg: cfg, client: client}
-	cfg.Doubt, cfg.Moved, cfg.Server = r.Doubt, r.moved, r.server
-	r.asking = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed("", open) })
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		r.cluster, cfg.Router = c, c
-		r.slot, r.find = slots.Of, c.MasterForKey
-		r.bySlot = make([]atomic.Pointer[batch.Batcher], slots.Count)
-	case *redis.Ring:
-		seed := maphash.MakeSeed()
-		cfg.Router = c
-		r.slot = func(key []byte) int { return int(maphash.Bytes(seed, slots.HashTag(key))) }
-		r.find = func(_ context.Context, key string) (*redis.Client, error) { return c.GetShardClientForKey(key) }
-		r.ready.Store(true)
-	default:
-		r.only = batch.New(cfg, client)
-		return r
-	}
-	if cfg.Denials != nil {
-		cfg.Denials.Parts()
-	}
-	r.byServer = make(map[*redis.Client]*batch.Batcher)
-	changed := cfg.Changed
-	cfg.Changed = func(node string, open bool) {
-		if changed(node, open); open {
-			r.watchLeaving()
-		}
-	}
-	return r
+// Take implements [terms.Store]. The memory of denials was asked before.
+func (r *Router) Take(ctx context.Context, calls []terms.Call) error {
+	return r.decideAll(ctx, script.Take, calls)
 }
 
-// Decide has calls of a caller that arrived at an instant executed, and fills in
-// their results. The error is non-nil if none was executed. To settle also makes
-// the denial memory forget the keys.
+// Peek implements [terms.Store].
+func (r *Router) Peek(ctx context.Context, calls []terms.Call) error {
+	return r.decideAll(ctx, script.Peek, calls)
+}
+
+// Settle implements [terms.Store].
+func (r *Router) Settle(ctx context.Context, charges []terms.Charge) error {
+	return r.decideEach(ctx, script.Settle, charges)
+}
+
+// decideEach executes an operation for charges, each as a call of its own, and sets the error
+// of each.
+func (r *Router) decideEach(ctx context.Context, op script.Operation, charges []terms.Charge) error {
+	calls := make([]terms.Call, len(charges))
+	for i := range charges {
+		calls[i].Charges = charges[i : i+1]
+	}
+	err := r.decideAll(ctx, op, calls)
+	for i := range charges {
+		charges[i].Err = calls[i].Err
+	}
+	return err
+}
+
+// decideAll executes an operation for calls, unless the keys are sharded. Calls without charges are admitted.
+func (r *Router) decideAll(ctx context.Context, op script.Operation, calls []terms.Call) error {
+	if slices.ContainsFunc(calls, isEmpty) {
+		return r.decideOthers(ctx, op, calls)
+	}
+	if r.Sharding != nil && r.Sharding.Found.Load() {
+		return r.count(server.ErrSharded, calls)
+	}
+	return r.count(r.Decide(ctx, op, calls, terms.ArrivalOf(calls)), calls)
+}
+
+// Decide executes calls of a caller that arrived at an instant, and fills in their results.
+// The error is non-nil if none was executed. A settlement also makes the denial memory forget
+// the keys.
 func (r *Router) Decide(ctx context.Context, op script.Operation, calls []terms.Call, arrived time.Duration) error {
 	if m := r.cfg.Denials; m != nil && op == script.Settle {
 		defer func() {
@@ -116,9 +120,9 @@ func (r *Router) Decide(ctx context.Context, op script.Operation, calls []terms.
 	return r.retryHalfMoved(ctx, op, calls, r.share(ctx, b, op, r.groupOf(slot), calls, arrived))
 }
 
-// share has calls executed in batches that other callers share, as many at a time as
-// are a batch's work, so that Redis is free for others in between. Once the caller has
-// gone, or has waited in vain, Redis is not asked about the rest.
+// share executes calls in batches that other callers share, as many at a time as are a batch's
+// work, so that Redis is free for others in between. Once the caller's context or timeout is
+// over, Redis is not asked about the rest.
 func (r *Router) share(ctx context.Context, b *batch.Batcher, op script.Operation, slot int, calls []terms.Call, arrived time.Duration) error {
 	n, _ := terms.Fit(calls)
 	if n == len(calls) {
@@ -153,27 +157,7 @@ func (r *Router) share(ctx context.Context, b *batch.Batcher, op script.Operatio
 	return last
 }
 
-// Do has a sealed waiter's calls executed, as [batch.Batcher.Do] does. It returns
-// false, and has done nothing, if their keys lie in several slots.
-func (r *Router) Do(ctx context.Context, w *batch.Waiter) (done bool, err error) {
-	if r.only != nil {
-		return true, r.only.Do(ctx, w)
-	}
-	if !r.together(w.Calls) {
-		return false, nil
-	}
-	key := w.Calls[0].Charges[0].Key
-	slot := r.slot(key)
-	b, err := r.batcher(ctx, key, slot)
-	if err != nil {
-		w.Free()
-		return true, err
-	}
-	w.SetSlot(r.groupOf(slot))
-	return true, b.Do(ctx, w)
-}
-
-// do has calls executed together.
+// do executes calls together.
 func do(ctx context.Context, b *batch.Batcher, op script.Operation, slot int, calls []terms.Call, arrived time.Duration) error {
 	w := newWaiter(op, slot, calls, arrived)
 	if err := b.Do(ctx, w); err != nil {
@@ -197,7 +181,7 @@ func newWaiter(op script.Operation, slot int, calls []terms.Call, arrived time.D
 	return w
 }
 
-// copyResults copies what a waiter was told, and frees it.
+// copyResults copies the results of a waiter, and frees it.
 func copyResults(calls []terms.Call, w *batch.Waiter) {
 	for i := range calls {
 		calls[i].Copy(&w.Calls[i])
@@ -218,4 +202,30 @@ func (r *Router) together(calls []terms.Call) bool {
 		}
 	}
 	return true
+}
+
+func isEmpty(c terms.Call) bool { return len(c.Charges) == 0 }
+
+// count reports calls that were not decided. It returns err, which is why none of them was.
+// Cancelled calls are not counted.
+func (r *Router) count(err error, calls []terms.Call) error {
+	if err != nil {
+		r.Count(err, max(1, len(calls)))
+		return err
+	}
+	for i := range calls {
+		if calls[i].Err != nil {
+			r.Count(calls[i].Err, 1)
+		}
+	}
+	return nil
+}
+
+// Count reports calls that were not decided for one reason.
+func (r *Router) Count(err error, calls int) {
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		return
+	}
+	r.Undecided(err, calls)
+	r.Doubt(err)
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // maxBatchers is how many batchers there may be before those of servers that
@@ -48,11 +47,11 @@ func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batch.Batc
 			return nil, err
 		}
 	}
-	client, err := r.find(ctx, string(key))
+	server, err := r.several.Find(ctx, string(key))
 	if err != nil {
 		return nil, err
 	}
-	b := r.batcherOf(client)
+	b := r.batcherOf(server)
 	if r.bySlot != nil && b != known {
 		r.bySlot[slot].CompareAndSwap(known, b)
 	}
@@ -60,45 +59,44 @@ func (r *Router) batcher(ctx context.Context, key []byte, slot int) (*batch.Batc
 }
 
 // batcherOf returns the batcher of a server.
-func (r *Router) batcherOf(client *redis.Client) *batch.Batcher {
+func (r *Router) batcherOf(server rediswire.Server) *batch.Batcher {
 	var unused []*batch.Batcher
 	r.mu.Lock()
-	b := r.byServer[client]
+	b := r.byServer[server]
 	if b == nil {
 		if len(r.byServer) >= maxBatchers {
 			unused = r.unused()
 		}
-		b = batch.New(r.cfg, client)
-		r.byServer[client] = b
+		b = batch.New(r.cfg, server)
+		r.byServer[server] = b
 	}
 	r.mu.Unlock()
 	r.forget(unused...)
 	return b
 }
 
-// server returns the client of a cluster's server, or nil if the cluster's client
-// does not know it.
-func (r *Router) server(ctx context.Context, address string) *redis.Client {
+// server returns a cluster's server, or nil if the client does not know it.
+func (r *Router) server(ctx context.Context, address string) rediswire.Server {
 	if r.cluster == nil {
 		return nil
 	}
-	if client := r.known(address); client != nil {
-		return client
+	if server := r.known(address); server != nil {
+		return server
 	}
-	_ = r.cluster.ForEachMaster(ctx, func(_ context.Context, client *redis.Client) error {
-		r.batcherOf(client)
-		return nil
-	})
+	masters, _ := r.cluster.Masters(ctx)
+	for _, server := range masters {
+		r.batcherOf(server)
+	}
 	return r.known(address)
 }
 
-// known returns the client of a server that calls have gone to.
-func (r *Router) known(address string) *redis.Client {
+// known returns a server that calls have gone to.
+func (r *Router) known(address string) rediswire.Server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for client := range r.byServer {
-		if client.Options().Addr == address {
-			return client
+	for server := range r.byServer {
+		if server.About().Address == address {
+			return server
 		}
 	}
 	return nil
@@ -137,19 +135,19 @@ func (r *Router) unused() (unused []*batch.Batcher) {
 	return unused
 }
 
-// moved makes the next calls on a slot look where it is, after an error of a
-// batcher's server.
+// moved makes the next calls on a slot look its server up again, after an error of a batcher's
+// server.
 func (r *Router) moved(b *batch.Batcher, slot int, err error) {
 	if r.bySlot != nil {
 		r.bySlot[slot].CompareAndSwap(b, nil)
 	}
-	if errors.Is(err, redis.ErrClosed) {
+	if errors.Is(err, rediswire.ErrClosed) {
 		r.forget(b)
 	}
 }
 
-// learn has the client ask which servers there are. All callers wait for one
-// answer, each for no longer than the timeout.
+// learn has the client load which servers there are. All callers wait for one answer, each for
+// no longer than the timeout.
 func (r *Router) learn(ctx context.Context, key string) error {
 	arrived := clock.Now()
 	permission, ok := r.asking.Allow(arrived)
@@ -170,7 +168,7 @@ func (r *Router) learn(ctx context.Context, key string) error {
 	case <-search.done:
 		err = search.err
 	case <-limited.Done():
-		err = ended(limited)
+		err = contextError(limited)
 	}
 	settle(ctx, r.asking, permission, arrived, err)
 	return err
@@ -184,13 +182,13 @@ func (r *Router) begin(key string) *search {
 		ctx, cancel := r.limited(context.Background())
 		defer cancel()
 		s.err = r.guard(func() error {
-			_, err := r.find(ctx, key)
+			_, err := r.several.Find(ctx, key)
 			return err
 		})
 		if s.err == nil {
 			r.ready.Store(true)
-		} else if contextual(s.err) && ctx.Err() != nil {
-			s.err = ended(ctx)
+		} else if isContextError(s.err) && ctx.Err() != nil {
+			s.err = contextError(ctx)
 		}
 		r.mu.Lock()
 		r.search = nil
@@ -200,7 +198,7 @@ func (r *Router) begin(key string) *search {
 	return s
 }
 
-// guard makes an error of a panic in do, which uses the client.
+// guard returns an error for a panic in do, which uses the client.
 func (r *Router) guard(do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

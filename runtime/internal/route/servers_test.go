@@ -6,6 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // TestReplacedServers keeps no memory of all servers that a cluster ever had,
@@ -13,11 +15,12 @@ import (
 func TestReplacedServers(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer cluster.Close()
-	r := New(cluster, &batch.Config{Timeout: 1e6})
-	var last *redis.Client
+	r := New(goredis.New(cluster), &batch.Config{Timeout: 1e6})
+	var last rediswire.Server
 	for range 2000 {
-		last = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-		defer last.Close()
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		defer client.Close()
+		last = goredis.New(client)
 		r.bySlot[0].Store(r.batcherOf(last))
 	}
 	if n := len(r.byServer); n > 300 {

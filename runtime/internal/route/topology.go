@@ -1,17 +1,54 @@
 package route
 
 import (
-	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/slots"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
+
+// New returns a router for a client. It completes cfg, which must not be used otherwise.
+func New(client rediswire.Client, cfg *batch.Config) *Router {
+	r := &Router{cfg: cfg, client: client}
+	cfg.Doubt, cfg.Moved, cfg.Server = r.Doubt, r.moved, r.server
+	r.asking = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed("", open) })
+	several, is := client.(rediswire.Cluster)
+	if !is {
+		r.only = batch.New(cfg, client)
+		return r
+	}
+	r.several, cfg.Router = several, several
+	if several.Slots() {
+		r.cluster = several
+		r.slot = slots.Slot
+		r.bySlot = make([]atomic.Pointer[batch.Batcher], slots.Count)
+	} else {
+		seed := maphash.MakeSeed()
+		r.slot = func(key []byte) int { return int(maphash.Bytes(seed, slots.HashTag(key))) }
+		r.ready.Store(true)
+	}
+	if cfg.Denials != nil {
+		cfg.Denials.Parts()
+	}
+	r.byServer = make(map[rediswire.Server]*batch.Batcher)
+	changed := cfg.Changed
+	cfg.Changed = func(node string, open bool) {
+		if changed(node, open); open {
+			r.watchLeaving()
+		}
+	}
+	return r
+}
 
 // reloadInterval is the least time between two reloads of a cluster's topology.
 const reloadInterval = 100 * time.Millisecond
@@ -26,7 +63,7 @@ func (r *Router) Doubt(err error) {
 	}
 	now, next := int64(clock.Now()), r.reloadAt.Load()
 	if now >= next && r.reloadAt.CompareAndSwap(next, now+int64(reloadInterval)) {
-		r.cluster.ReloadState(context.Background())
+		r.cluster.Reload()
 	}
 }
 

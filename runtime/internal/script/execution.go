@@ -6,12 +6,17 @@ package script
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
+	"math/bits"
+	"sync"
+	"sync/atomic"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // An Outcome is what the script found about equal calls: how many had room, and
@@ -25,8 +30,8 @@ type Outcome struct {
 // again by the next one that is filled in, so it must not be filled before the
 // last one is done.
 type Execution struct {
-	// Client is the client to send by, if it is not the usual one.
-	Client redis.UniversalClient
+	// Server is the server to send to, if it is not the usual one, or the client of all.
+	Server rediswire.Server
 	// Asking sends ASKING before, for a server that is about to take over the
 	// slot.
 	Asking bool
@@ -36,46 +41,37 @@ type Execution struct {
 	// Check has the script look first whether the server can count. If it cannot, that is
 	// the error, and nothing was charged.
 	Check bool
+	// Now is what the server's clock is expected to show, in microseconds. If it shows
+	// another period of a calendar the error is [Elsewhen].
+	Now int64
 	// Err says why none of the calls was decided, or is nil.
 	Err error
 	// Clock is the server's time in microseconds when it executed the script; 0: it is
 	// not known.
 	Clock int64
 
-	routed  bool // the client finds the server by the first key
 	op      Operation
 	calls   []terms.Call
 	times   []int64
 	found   []Outcome
 	request request
-	cmd     redis.IntSliceCmd // one less to allocate
+	script  rediswire.Script
+	sent    []*rediswire.Script // what goes together with this one, which is the first
 }
 
 // Fill prepares an execution for calls, of which the i-th stands for times[i]
 // equal ones. The i-th outcome will be stored to found[i], the results of all
 // charges in calls.
-func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome) {
-	e.Client, e.Asking, e.routed = nil, false, false
-	e.op = op
+func (e *Execution) Fill(op Operation, calls []terms.Call, times []int64, found []Outcome, now int64) {
+	e.Server, e.Asking = nil, false
+	e.op, e.Now = op, now
 	e.fill(calls, times, found)
 }
 
 func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
-	e.WithText, e.Check, e.Err, e.cmd = false, false, nil, redis.IntSliceCmd{}
+	e.WithText, e.Check, e.Err = false, false, nil
 	e.calls, e.times, e.found = calls, times, found
-	e.request.fill(e.op, calls, times, e.routed)
-}
-
-// Route sends the execution by a client that finds the server by the key.
-func (e *Execution) Route(client redis.UniversalClient) {
-	e.Client, e.Asking, e.routed = client, false, true
-	e.request.fill(e.op, e.calls, e.times, true)
-}
-
-// Told reports whether another execution, sent before, brings the text that this one
-// needs.
-func (e *Execution) Told(other *Execution) bool {
-	return other.WithText && other.request.set == e.request.set && other.Client == e.Client
+	e.request.fill(e.op, calls, times, e.Now)
 }
 
 // Calls returns how many calls the execution is for.
@@ -91,54 +87,21 @@ func (e *Execution) Shadows() bool {
 	return false
 }
 
-// DropShadows takes the limits in shadow mode that stand behind others out of their
-// calls, with an error of their own. The execution may then be sent again.
-func (e *Execution) DropShadows(err error) {
-	for i := range e.calls {
-		call := &e.calls[i]
-		if n := call.Enforced(); n > 0 {
-			for j := n; j < len(call.Charges); j++ {
-				call.Charges[j].Err = err
-			}
-			call.Charges = call.Charges[:n]
-		}
-	}
-	e.fill(e.calls, e.times, e.found)
-}
-
-// Split prepares part for the calls from the i-th on and leaves the execution
-// those before. Both may then be sent again, as the execution was.
-func (e *Execution) Split(part *Execution, i int) {
-	part.Client, part.Asking, part.routed, part.op = e.Client, e.Asking, e.routed, e.op
-	part.fill(e.calls[i:], e.times[i:], e.found[i:])
-	e.fill(e.calls[:i], e.times[:i], e.found[:i])
-}
-
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
-	e.Client, e.calls, e.times, e.found, e.Err, e.cmd = nil, nil, nil, nil, nil, redis.IntSliceCmd{}
+	e.Server, e.calls, e.times, e.found, e.Err = nil, nil, nil, nil, nil
+	e.script.Numbers, e.script.Err = nil, nil
 }
-
-// A command is a Redis command that go-redis runs at most once: it retries
-// timeouts by default, and a script that ran before the reply was lost would
-// charge twice.
-type command struct{ *redis.IntSliceCmd }
-
-// NoRetry overrides the method of redis.IntSliceCmd.
-func (command) NoRetry() bool { return true }
-
-// A go-redis that asks no command (before 9.19) would send scripts again and charge
-// twice. It does not compile.
-var _ interface{ NoRetry() bool } = redis.Cmder(nil)
 
 // ErrPanicked is the error of calls whose client has panicked.
 var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
-// Send has a client execute scripts, each at most once, and decodes the replies.
-// Several are sent as a pipeline. It returns the value of a panic in the client,
-// which may have hooks of the program's: callers who share a batch are not to
-// share its panic.
-func (l *Library) Send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
+// Send has a server execute scripts, each at most once, and decodes the replies. It
+// returns the value of a panic in the client, which may have hooks of the program's:
+// callers who share a batch are not to share its panic.
+func (l *Library) Send(ctx context.Context, server rediswire.Server, executions []*Execution) (panicked any) {
+	first := executions[0]
+	first.sent = first.sent[:0]
 	for _, e := range executions {
 		text, args := l.text(e.request.set), e.request.args
 		if e.request.op = string(e.op); e.Check {
@@ -148,36 +111,27 @@ func (l *Library) Send(ctx context.Context, client redis.UniversalClient, execut
 		if e.WithText {
 			args[0], args[1] = "eval", text.source()
 		}
-		e.cmd = *redis.NewIntSliceCmd(ctx, args...)
+		e.script.Args, e.script.Asking = args, e.Asking
+		first.sent = append(first.sent, &e.script)
 	}
-	panicked = send(ctx, client, executions)
+	panicked = execute(ctx, server, first.sent)
+	clear(first.sent)
 	for _, e := range executions {
-		numbers, err := e.cmd.Result()
+		err := e.script.Err
 		switch {
 		case panicked != nil:
 			err = ErrPanicked
 		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 			err = context.Cause(ctx)
 		}
-		e.decode(numbers, explained(err))
+		e.decode(e.script.Numbers, explained(err))
 	}
 	return panicked
 }
 
-func send(ctx context.Context, client redis.UniversalClient, executions []*Execution) (panicked any) {
+func execute(ctx context.Context, server rediswire.Server, scripts []*rediswire.Script) (panicked any) {
 	defer func() { panicked = recover() }()
-	if len(executions) == 1 && !executions[0].Asking {
-		_ = client.Process(ctx, command{&executions[0].cmd})
-		return nil
-	}
-	pipeline := client.Pipeline()
-	for _, e := range executions {
-		if e.Asking {
-			_ = pipeline.Process(ctx, redis.NewCmd(ctx, "asking"))
-		}
-		_ = pipeline.Process(ctx, command{&e.cmd})
-	}
-	_, _ = pipeline.Exec(ctx)
+	server.Execute(ctx, scripts)
 	return nil
 }
 
@@ -192,11 +146,104 @@ func (e *Execution) decode(numbers []int64, err error) {
 	}
 	for i := 0; i < len(e.calls) && e.Err == nil; i++ {
 		var admitted int64
-		if admitted, e.Err = reply.call(&e.calls[i], e.times[i]); e.Err == nil {
+		if admitted, e.Err = reply.call(&e.calls[i], e.times[i], e.op == Peek); e.Err == nil {
 			e.found[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
 		}
 	}
 	for i := 0; i < len(e.calls) && e.Err != nil; i++ {
 		e.calls[i].Err = e.Err
 	}
+}
+
+// A text is a Lua script: what it knows, and the hash that Redis knows it by. The source
+// is made whenever a server has to be told it, which is rare, since scripts that mix
+// algorithms are long and there may be many.
+type text struct {
+	set    uint
+	hash   string
+	change func(string) string // or nil
+}
+
+// source returns the text itself.
+func (t *text) source() string {
+	source := lua.Take(t.set)
+	if t.change != nil {
+		source = t.change(source)
+	}
+	return source
+}
+
+// A Library holds the scripts for sets of algorithms, each made when it is first
+// needed. How many it has is bounded, for on most servers each stays in the memory of
+// Redis: programs whose trips mix many algorithms would otherwise get one for every
+// mixture that ever occurs. Zero Libraries share the scripts of package lua.
+type Library struct {
+	texts [lua.Sets]atomic.Pointer[text]
+
+	mu    sync.Mutex // held to make a script
+	mixed int        // scripts of several algorithms
+
+	// Change, if not nil, changes every script, for tests.
+	Change func(string) string
+	// Wide gives every set but those of one call a script that knows everything, for
+	// tests.
+	Wide bool
+}
+
+var shared Library
+
+// maxMixed is how many scripts of several algorithms there may be. Every other mixture, and
+// each that knows former periods, has the script that knows all of them.
+const maxMixed = 32
+
+// all are the bits of all algorithms.
+const all = 1<<len(lua.Algorithms) - 1
+
+// text returns a script for a set, see lua.Take: one that knows no more than it needs,
+// or one that knows everything.
+func (l *Library) text(set uint) *text {
+	if l.Change == nil && !l.Wide {
+		l = &shared
+	}
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	switch several := bits.OnesCount(set&all) > 1; {
+	case l.Wide && set&lua.Operations != lua.One, several && (l.mixed == maxMixed || set&lua.Past != 0):
+		l.texts[set].Store(l.made(wide(set)))
+	case several:
+		l.mixed++
+	}
+	return l.made(set)
+}
+
+// wide returns what a script knows that can stand for all sets of the same operation, whose
+// terms have as many values.
+func wide(set uint) uint {
+	all := all&^lua.Reserved | set&lua.Reserved | lua.Block
+	if set&lua.Past != 0 {
+		all |= lua.Reserved | lua.Past
+	}
+	switch operation := set & lua.Operations; operation {
+	case lua.Settle, lua.Renew, lua.Hold:
+		return all | operation
+	}
+	return all | lua.Several
+}
+
+// made returns the script of exactly a set. It is made if there is none yet.
+func (l *Library) made(set uint) *text {
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	t := &text{set: set, change: l.Change}
+	hash := sha1.Sum([]byte(t.source()))
+	t.hash = hex.EncodeToString(hash[:])
+	l.texts[set].Store(t)
+	return t
 }

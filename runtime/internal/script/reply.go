@@ -1,20 +1,18 @@
 package script
 
 import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // ErrReply is the error of a reply that take.lua cannot have made.
 var ErrReply = private.New("the script's reply is not understood")
-
-// A replyError is the error of one call, as the script replied it.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-
-// RedisError marks the error as one that Redis replied, as in go-redis.
-func (replyError) RedisError() {}
 
 // The numbers that begin a part of the reply of take.lua, unless it begins with
 // how much is left of a limit.
@@ -39,9 +37,9 @@ func newReply(numbers []int64) (reply, error) {
 	return reply{numbers[0], numbers[1:]}, nil
 }
 
-// call decodes the part about one call, which stands for so many. It returns how
-// many of them had room for their first limit.
-func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
+// call decodes the part about one call, which stands for so many, and was looked at only or
+// not. It returns how many of them had room for their first limit.
+func (r *reply) call(c *terms.Call, times int64, peek bool) (admitted int64, err error) {
 	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
 		c.Err, err = r.failure()
 		return 0, err
@@ -61,6 +59,11 @@ func (r *reply) call(c *terms.Call, times int64) (admitted int64, err error) {
 		if err != nil {
 			return 0, err
 		}
+		if peek && charge.Keep > 0 {
+			if err := r.past(&charge.Result); err != nil {
+				return 0, err
+			}
+		}
 		if i == 0 {
 			admitted = allowed
 		}
@@ -79,7 +82,7 @@ func (r *reply) failure() (failure, err error) {
 		text[i] = byte(r.rest[2+i])
 	}
 	r.rest = r.rest[2+n:]
-	return explained(replyError(text)), nil
+	return explained(rediswire.Reply(text)), nil
 }
 
 // charge decodes the part about one limit.
@@ -120,4 +123,126 @@ func (r *reply) mark(result *terms.Result) error {
 	}
 	result.Mark, r.rest = r.rest[0], r.rest[1:]
 	return nil
+}
+
+// past decodes the part about former periods that follows.
+func (r *reply) past(result *terms.Result) error {
+	const head, each = 3, 3
+	n := r.rest
+	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64(len(n)-head)/each {
+		return ErrReply
+	}
+	p := &terms.Past{Begin: n[0], End: n[1]}
+	end := head + each*int(n[2])
+	for c := n[head:end]; len(c) > 0; c = c[each:] {
+		p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
+	}
+	result.Past, r.rest = p, n[end:]
+	return nil
+}
+
+// NotNow reports whether a server has replied that it cannot execute anything
+// for a while: it is starting, or there is a failover. The script was not
+// executed.
+func NotNow(err error) bool {
+	for _, prefix := range []string{"CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"} {
+		if rediswire.Replied(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Answered reports whether the outcome of a command is an answer of the server,
+// if only an error: all but no answer, and that it cannot execute anything now.
+func Answered(err error) bool { return err == nil || Replied(err) && !NotNow(err) }
+
+// TryAgain reports whether a server of a cluster has not executed the script
+// since the slot is on the move and the keys lie on two servers.
+func TryAgain(err error) bool { return rediswire.Replied(err, "TRYAGAIN") }
+
+// Elsewhen reports whether the server has decided nothing, since its clock shows another
+// period of a calendar than the execution was filled in for, and returns what it shows.
+func Elsewhen(err error) (clock int64, ok bool) {
+	var reply rediswire.ReplyError
+	if !rediswire.Replied(err, "PERIOD") || !errors.As(err, &reply) {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(reply.Error(), "PERIOD ")
+	text, _, _ := strings.Cut(rest, " ")
+	clock, failed := strconv.ParseInt(text, 10, 64)
+	return clock, failed == nil
+}
+
+// NotSent reports whether err proves that the script did not leave the process,
+// for lack of a connection.
+func NotSent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rediswire.ErrNotSent)
+}
+
+// Moved reports whether the key is on another server of a cluster.
+func Moved(err error) bool {
+	return rediswire.Replied(err, "MOVED") || rediswire.Replied(err, "ASK")
+}
+
+// Redirection returns the address of the server that a server has sent the
+// script to, and whether that is to be asked first since the slot is still on
+// the move. It returns "" if the error names none.
+func Redirection(err error) (address string, ask bool) {
+	if !Moved(err) {
+		return "", false
+	}
+	var reply rediswire.ReplyError
+	errors.As(err, &reply)
+	words := strings.Fields(reply.Error())
+	return words[len(words)-1], rediswire.Replied(err, "ASK")
+}
+
+// Unknown reports whether the server does not have the script.
+func Unknown(err error) bool { return rediswire.Replied(err, "NOSCRIPT") }
+
+// Forbidden reports whether the server has not executed the script because its
+// user may not touch one of the keys. The text differs between versions; that
+// about a command which the user may not run names no key.
+func Forbidden(err error) bool {
+	return err != nil && rediswire.Replied(err, "NOPERM") &&
+		(strings.Contains(err.Error(), " a key") || strings.Contains(err.Error(), " the keys"))
+}
+
+// Replied reports whether err is one that Redis replied.
+func Replied(err error) bool {
+	return rediswire.Replied(err, "")
+}
+
+// Unscripted reports whether the server runs no Lua scripts: it does not know the command,
+// or the language.
+func Unscripted(err error) bool {
+	if !Replied(err) {
+		return false
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "unknown command") && strings.Contains(text, "eval") ||
+		strings.Contains(text, "could not find scripting engine")
+}
+
+// Undeclared reports whether the server forbids scripts keys that the script names.
+func Undeclared(err error) bool {
+	return Replied(err) && strings.Contains(err.Error(), "undeclared key")
+}
+
+// explained returns an error as [private.Hide] does, and adds what follows from it where the
+// server's words do not tell.
+func explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	clean := private.Hide(err)
+	switch {
+	case Unscripted(err):
+		return private.Because(clean.Error()+": the server runs no Lua scripts, which decide limits", err)
+	case Undeclared(err):
+		return private.Because(clean.Error()+": the server does not let scripts use the keys that they name", err)
+	}
+	return clean
 }

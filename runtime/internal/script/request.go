@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rategen/rategen/lua"
@@ -21,8 +22,43 @@ const (
 // check stands before an operation of a script that looks first whether the server can count.
 const check = "check "
 
-// termNumbers is how many integers follow the algorithm of the terms on the wire.
-const termNumbers = 5
+// How many integers follow the algorithm of the terms on the wire, also if there are any of
+// reservations, and if counts of former periods are kept.
+const (
+	termNumbers     = 5
+	reservedNumbers = 7
+	pastNumbers     = 9
+)
+
+// scriptNames are the names in package lua of the scripts that count by the
+// algorithms.
+var scriptNames = [terms.Algorithms]string{
+	terms.LogZSet:        "zset",
+	terms.LogPacked:      "packed",
+	terms.Counter:        "counter",
+	terms.LayeredCounter: "counter",
+	terms.FixedWindow:    "fixed",
+	terms.Calendar:       "calendar",
+	terms.TokenBucket:    "bucket",
+	terms.LeakyBucket:    "bucket",
+	terms.Queue:          "bucket",
+	terms.Permits:        "permits",
+	terms.Reserved:       reservedScript,
+	terms.ReservedPeriod: reservedScript,
+}
+
+// reservedScript is the one with more numbers.
+const reservedScript = "reserved"
+
+// scripts are the indices of these names in lua.Algorithms.
+var scripts = func() (indices [terms.Algorithms]int) {
+	for a, name := range scriptNames {
+		if indices[a] = slices.Index(lua.Algorithms[:], name); indices[a] < 0 {
+			panic(fmt.Sprintf("script: algorithm %d has no script %q", a, name))
+		}
+	}
+	return indices
+}()
 
 // A request is the memory for the arguments of one execution of take.lua. The
 // arguments point into it, so that they cost no allocation each: it must not be
@@ -39,15 +75,15 @@ type request struct {
 	set     uint // what the script must know, see lua.Take
 }
 
-// wireBytes are bytes that go-redis writes as they are.
+// wireBytes are bytes that clients write as they are.
 type wireBytes []byte
 
 // MarshalBinary implements encoding.BinaryMarshaler.
 func (b *wireBytes) MarshalBinary() ([]byte, error) { return *b, nil }
 
 // fill builds the arguments for calls, of which the i-th stands for times[i]
-// equal ones. If routed, the client picks a node by the first key.
-func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed bool) {
+// equal ones, for a server whose clock is expected to show now.
+func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int64) {
 	r.terms, r.keys, r.numbers, r.alone, r.set = r.terms[:0], r.keys[:0], r.numbers[:0], false, 0
 	for i := range calls {
 		charges := calls[i].Charges
@@ -60,10 +96,14 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			r.keys = append(r.keys, c.Key)
 			alone := op != Peek && len(charges) == 1
 			switch {
-			case op == Settle && c.Cost < 0:
+			case op == Settle && (c.Cost < 0 || scriptNames[c.Algorithm] == reservedScript):
 				r.run(alone, c.Charged, c.Mark, which, c.Cost, c.At)
 			case op == Settle:
-				r.run(alone, 0, 0, which, c.Cost, 0)
+				forgives := int64(0)
+				if c.Debt == terms.Forgives {
+					forgives = 1
+				}
+				r.run(alone, 0, forgives, which, c.Cost, 0)
 			case op == Renew || op == Hold:
 				r.run(alone, which, c.Cost, c.At)
 			default:
@@ -85,8 +125,19 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 	}
 	limits := len(r.numbers)
 	r.names = r.names[:0]
+	size := termNumbers
 	for i := range r.terms {
-		t := &r.terms[i]
+		switch t := &r.terms[i]; {
+		case t.Keep > 0:
+			size = pastNumbers
+			r.set |= lua.Past
+		case scriptNames[t.Algorithm] == reservedScript:
+			size = max(size, reservedNumbers)
+		}
+	}
+	for i := range r.terms {
+		t := r.terms[i]
+		t.SetClock(now)
 		script := scripts[t.Algorithm]
 		r.set |= 1 << script
 		r.names = append(r.names, lua.Algorithms[script])
@@ -98,6 +149,12 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 			shadow = 1
 		}
 		r.numbers = append(r.numbers, t.Window, t.Max, t.Param, t.More, shadow)
+		if size >= reservedNumbers {
+			r.numbers = append(r.numbers, t.Reserve, int64(t.Debt))
+		}
+		if size == pastNumbers {
+			r.numbers = append(r.numbers, int64(t.Keep), t.Kept())
+		}
 	}
 	r.counts = [2]int64{int64(len(r.keys)), int64(len(r.terms))}
 
@@ -105,14 +162,18 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, routed b
 	for i := range r.keys {
 		r.args = append(r.args, &r.keys[i])
 	}
-	if routed && len(r.keys) > 0 {
-		r.args[3] = string(r.keys[0]) // the client looks at it to find the node
+	if r.args = append(r.args, &r.op); r.set&lua.Operations == lua.One { // see take_one.lua
+		for i := range r.numbers[limits:] {
+			r.args = append(r.args, &r.numbers[limits+i])
+		}
+		r.args = append(r.args, &r.numbers[1]) // the cost
+		return
 	}
-	r.args = append(r.args, &r.op, &r.counts[1])
+	r.args = append(r.args, &r.counts[1])
 	for i := range r.names {
 		r.args = append(r.args, &r.names[i])
-		at := limits + i*termNumbers
-		for j := range termNumbers {
+		at := limits + i*size
+		for j := range size {
 			r.args = append(r.args, &r.numbers[at+j])
 		}
 	}

@@ -12,7 +12,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/goredis"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -24,7 +27,7 @@ const workTime = 2 * time.Millisecond
 // TestWork has Redis do as much as is a batch's work, of every kind, and wants that to be
 // done soon, since nobody else can use Redis meanwhile.
 func TestWork(t *testing.T) {
-	client := redistest.Start(t).Client(t)
+	client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }) // machines are busy
 	s := &stopwatch{tb: t, client: client}
 	for a := range terms.Algorithms {
 		var most time.Duration
@@ -101,6 +104,8 @@ func fitting(calls []terms.Call) []terms.Call {
 func callsOf(a terms.Algorithm, limits int, cost int64) []terms.Call {
 	t := terms.Terms{Algorithm: a, Window: time.Hour.Microseconds(), Max: 100_000}
 	switch a {
+	case terms.Calendar:
+		t.Period, _ = calendar.Of(spec.Month, "", 1)
 	case terms.Counter:
 		t.Param = time.Minute.Microseconds()
 	case terms.LayeredCounter:
@@ -131,9 +136,9 @@ func (s *stopwatch) execute(op script.Operation, calls []terms.Call) time.Durati
 	}
 	for {
 		e := new(script.Execution)
-		e.Fill(op, calls, times, make([]script.Outcome, len(calls)))
+		e.Fill(op, calls, times, make([]script.Outcome, len(calls)), time.Now().UnixMicro())
 		s.client.ConfigResetStat(ctx)
-		s.library.Send(ctx, s.client, []*script.Execution{e})
+		s.library.Send(ctx, goredis.New(s.client), []*script.Execution{e})
 		if script.Unknown(e.Err) {
 			s.client.ScriptLoad(ctx, s.library.Source(e))
 			continue

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // memoryTime is how long a reading may take.
@@ -15,9 +15,9 @@ const memoryTime = time.Second
 
 // A MemoryWatch reads the memory use of the servers at an interval.
 type MemoryWatch struct {
-	client   redis.UniversalClient
+	client   rediswire.Client
 	interval time.Duration
-	read     func(Memory, error)
+	read     func(Reading, error)
 
 	once    sync.Once
 	ctx     context.Context
@@ -26,8 +26,8 @@ type MemoryWatch struct {
 }
 
 // NewMemoryWatch returns a watch that has not begun. It calls read with the memory of
-// the fullest server, or an error, from one goroutine.
-func NewMemoryWatch(client redis.UniversalClient, interval time.Duration, read func(Memory, error)) *MemoryWatch {
+// the fullest server and how many keys all have evicted, or an error, from one goroutine.
+func NewMemoryWatch(client rediswire.Client, interval time.Duration, read func(Reading, error)) *MemoryWatch {
 	w := &MemoryWatch{client: client, interval: interval, read: read}
 	w.ctx, w.end = context.WithCancel(context.Background())
 	return w
@@ -48,8 +48,20 @@ func (w *MemoryWatch) Close() {
 func (w *MemoryWatch) run() {
 	ticker := time.NewTicker(w.interval)
 	defer ticker.Stop()
+	last := int64(-1) // evictions of the reading before
 	for {
-		if use, err := fullest(w.ctx, w.client); w.ctx.Err() == nil {
+		use, err := fullest(w.ctx, w.client)
+		if err == nil {
+			sum := use.Evicted
+			switch {
+			case last < 0: // from before the watch
+				use.Evicted = 0
+			case sum >= last: // and else a server has begun to count anew
+				use.Evicted -= last
+			}
+			last = sum
+		}
+		if w.ctx.Err() == nil {
 			w.read(use, err)
 		}
 		select {
@@ -60,15 +72,16 @@ func (w *MemoryWatch) run() {
 	}
 }
 
-// A Memory is what a server says of its memory, in bytes.
-type Memory struct {
+// A Reading is what a server says of its memory, in bytes.
+type Reading struct {
 	Used    int64
+	Evicted int64 // keys, of all servers since the reading before
 	max     int64 // 0: not set
 	machine int64
 }
 
-// Limit returns how much the server may use.
-func (u Memory) Limit() int64 {
+// Most returns how much the server may use.
+func (u Reading) Most() int64 {
 	if u.max > 0 {
 		return u.max
 	}
@@ -76,50 +89,65 @@ func (u Memory) Limit() int64 {
 }
 
 // Share returns the share of the limit that is in use, 0 if there is no limit.
-func (u Memory) Share() float64 {
-	if u.Limit() == 0 {
+func (u Reading) Share() float64 {
+	if u.Most() == 0 {
 		return 0
 	}
-	return float64(u.Used) / float64(u.Limit())
+	return float64(u.Used) / float64(u.Most())
 }
 
-// fullest returns the memory of the server that has the largest share in use.
-func fullest(ctx context.Context, client redis.UniversalClient) (fullest Memory, err error) {
+// fullest returns the memory of the server that has the largest share in use, with the sum
+// of the keys that all servers have evicted since they started.
+func fullest(ctx context.Context, client rediswire.Client) (fullest Reading, err error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTime)
 	defer cancel()
 	var mu sync.Mutex
-	err = masters(ctx, client, func(ctx context.Context, c redis.Cmdable) error {
-		if client, ok := c.(*redis.Client); ok {
-			c = client.WithTimeout(memoryTime)
-		}
-		info, err := c.Info(ctx, "memory").Result()
+	evicted := int64(0)
+	err = Each(ctx, client, func(ctx context.Context, server rediswire.Server) error {
+		info, err := infoOf(ctx, server, "memory", "stats")
 		if err != nil {
 			return err
 		}
 		use := readMemory(info)
 		mu.Lock()
 		defer mu.Unlock()
-		if fullest == (Memory{}) || use.Share() > fullest.Share() {
+		evicted += number(info["evicted_keys"])
+		if fullest == (Reading{}) || use.Share() > fullest.Share() {
 			fullest = use
 		}
 		return nil
 	})
+	fullest.Evicted = evicted
 	return fullest, err
 }
 
-// readMemory reads what INFO memory replies.
-func readMemory(info string) (use Memory) {
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		switch name {
-		case "used_memory":
-			use.Used = n
-		case "maxmemory":
-			use.max = n
-		case "total_system_memory":
-			use.machine = n
+// readMemory reads what a server says of its memory.
+func readMemory(info map[string]string) Reading {
+	return Reading{Used: number(info["used_memory"]), max: number(info["maxmemory"]), machine: number(info["total_system_memory"])}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// infoOf returns what a server says in sections of INFO, by the names of the fields.
+func infoOf(ctx context.Context, server rediswire.Server, sections ...string) (map[string]string, error) {
+	ask := make([]rediswire.Command, len(sections))
+	for i, section := range sections {
+		ask[i].Args = []string{"info", section}
+	}
+	server.Patient(memoryTime).Do(ctx, ask)
+	if err := rediswire.First(ask); err != nil {
+		return nil, err
+	}
+	fields := make(map[string]string)
+	for i := range ask {
+		text, _ := ask[i].Value.(string)
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			fields[name] = value
 		}
 	}
-	return use
+	return fields, nil
 }

@@ -1,44 +1,42 @@
-// Package server looks after the Redis servers of a store beside its calls: it reads how
-// much memory they use, walks over their keys, and finds out whether a proxy shards them.
+// Package server inspects the Redis servers of a store: it reads how much memory they use,
+// walks over their keys, and finds out whether a proxy shards them.
 //
-// It is handed the client that the store was given, and functions that hear what was
-// found. It promises that each look ends when its context does or about a second later,
-// and that Close returns when nothing of it runs any more. It never decides a call, and
-// of the keys that are not its own it changes none but the expiry of those that it is
-// asked to heal.
+// It is handed the client of the store, and functions that it calls with its findings. It
+// promises that each inspection ends when its context does or about a second later, and that
+// Close returns when none runs any more. It never decides a call. It changes no keys but its
+// own, and the expiry of keys that it is asked to heal.
 package server
 
 import (
 	"context"
-	"time"
+	"sync"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// masters calls do for every server that holds keys, for several at the same
-// time, and returns the first error.
-func masters(ctx context.Context, client redis.UniversalClient, do func(context.Context, redis.Cmdable) error) error {
-	one := func(ctx context.Context, c *redis.Client) error { return do(ctx, c) }
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		return c.ForEachMaster(ctx, one)
-	case *redis.Ring:
-		return c.ForEachShard(ctx, one)
+// Each calls do for every server of a client that holds keys, for all at the same time.
+// It returns when all have returned, with the first error.
+func Each(ctx context.Context, client rediswire.Client, do func(context.Context, rediswire.Server) error) error {
+	several, is := client.(rediswire.Cluster)
+	if !is {
+		return do(ctx, client)
 	}
-	return do(ctx, client)
-}
-
-// Options returns what the client is set to: whether its commands end with their
-// contexts, and how long it reads, 0 and less for ever. It reports false for a client
-// whose options it does not know.
-func Options(client redis.UniversalClient) (contexts bool, read time.Duration, known bool) {
-	switch client := client.(type) {
-	case *redis.Client:
-		return client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout, true
-	case *redis.ClusterClient:
-		return client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout, true
-	case *redis.Ring:
-		return client.Options().ContextTimeoutEnabled, client.Options().ReadTimeout, true
+	servers, err := several.Masters(ctx)
+	if err != nil {
+		return err
 	}
-	return false, 0, false
+	var (
+		all   sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	for _, server := range servers {
+		all.Go(func() {
+			if err := do(ctx, server); err != nil {
+				once.Do(func() { first = err })
+			}
+		})
+	}
+	all.Wait()
+	return first
 }

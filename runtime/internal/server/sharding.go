@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 const (
@@ -32,19 +31,20 @@ const checkMark = "%check:"
 // a script counts that has the key as its first, and what one counts that has
 // another first.
 type Sharding struct {
-	Client  redis.UniversalClient
+	Client  rediswire.Client
 	Library *script.Library
 	// Again is the time after which a check that was not conclusive is made again.
 	// Each further one waits eight times as long.
 	Again time.Duration
-	// Sharded hears once that keys are sharded, Unknown that no check was conclusive,
-	// and Panicked of a panic in the client.
+	// Sharded is called once if keys are sharded, Unknown if no check was conclusive, and
+	// Panicked after a panic in the client.
 	Sharded  func()
 	Unknown  func(error)
 	Panicked func(value any)
+	// Found says that keys are sharded, once a check has found that.
+	Found atomic.Bool
 
-	sharded atomic.Bool
-	made    atomic.Int32
+	made atomic.Int32
 
 	mu      sync.Mutex
 	ctx     context.Context // nil: no check was begun
@@ -52,19 +52,6 @@ type Sharding struct {
 	closed  bool
 	running sync.WaitGroup
 }
-
-// Shards reports whether one server may stand for others: unless the client itself
-// knows several.
-func Shards(client redis.UniversalClient) bool {
-	switch client.(type) {
-	case *redis.ClusterClient, *redis.Ring:
-		return false
-	}
-	return true
-}
-
-// Found reports whether keys are sharded.
-func (c *Sharding) Found() bool { return c != nil && c.sharded.Load() }
 
 // Made returns how many checks have been made.
 func (c *Sharding) Made() int { return int(c.made.Load()) }
@@ -76,7 +63,7 @@ func (c *Sharding) Begin(key, other string) { c.begin(key, other, 1, c.Again) }
 func (c *Sharding) begin(key, other string, try int, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.sharded.Load() {
+	if c.closed || c.Found.Load() {
 		return
 	}
 	if c.ctx == nil {
@@ -105,8 +92,8 @@ func (c *Sharding) Close() {
 	c.running.Wait()
 }
 
-// check makes a check, and reports whether its result is certain. One that found
-// sharding is told of at once.
+// check makes a check, and reports whether its result is certain. It calls Sharded if keys are
+// sharded.
 func (c *Sharding) check(key, other string) (conclusive bool, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -118,13 +105,13 @@ func (c *Sharding) check(key, other string) (conclusive bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if sharded && !c.sharded.Swap(true) {
+	if sharded && !c.Found.Swap(true) {
 		c.Sharded()
 	}
 	return true, nil
 }
 
-var errStrange = private.New("keys were lost or charged meanwhile")
+var errInconclusive = private.New("keys were lost or charged meanwhile")
 
 // sharding charges some keys by one script, looks at each of them by a script of
 // its own, and then at all of them by one script again. Sharding is proved by a
@@ -156,7 +143,7 @@ func (c *Sharding) sharding(key, other string) (bool, error) {
 		lost = lost || wholeAlone || whole
 	}
 	if lost {
-		return false, errStrange
+		return false, errInconclusive
 	}
 	return false, nil
 }
@@ -181,13 +168,9 @@ func shardingCalls(key, other string) []terms.Call {
 }
 
 // execute has a script executed for each of some batches, outside of the store's
-// own batches: which key is the first matters. A client with a time of its own
-// does not call the hooks, which may count commands.
+// own batches: which key is the first matters.
 func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...[]terms.Call) error {
-	client := c.Client
-	if node, ok := client.(*redis.Client); ok {
-		client = node.WithTimeout(shardingTime)
-	}
+	server := c.Client.Patient(shardingTime)
 	all := make([]*script.Execution, len(batches))
 	for i, calls := range batches {
 		times := make([]int64, len(calls))
@@ -195,10 +178,10 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 			times[j] = 1
 		}
 		all[i] = new(script.Execution)
-		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)))
+		all[i].Fill(op, calls, times, make([]script.Outcome, len(calls)), 0)
 	}
-	c.send(ctx, client, all)
-	var unknown []*script.Execution // each server has to be told the text
+	c.send(ctx, server, all)
+	var unknown []*script.Execution // their servers need the text
 	for _, e := range all {
 		if script.Unknown(e.Err) {
 			e.WithText = true
@@ -206,7 +189,7 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 		}
 	}
 	if len(unknown) > 0 {
-		c.send(ctx, client, unknown)
+		c.send(ctx, server, unknown)
 	}
 	for i, e := range all {
 		if e.Err != nil {
@@ -221,11 +204,11 @@ func (c *Sharding) execute(ctx context.Context, op script.Operation, batches ...
 	return nil
 }
 
-func (c *Sharding) send(ctx context.Context, client redis.UniversalClient, executions []*script.Execution) {
-	if panicked := c.Library.Send(ctx, client, executions); panicked != nil {
+func (c *Sharding) send(ctx context.Context, server rediswire.Server, executions []*script.Execution) {
+	if panicked := c.Library.Send(ctx, server, executions); panicked != nil {
 		c.Panicked(panicked)
 	}
 }
 
-// ErrSharded is why calls are not decided on a server that shards.
+// ErrSharded is the error of calls on a server that shards keys.
 var ErrSharded = private.New("keys are sharded by a proxy")

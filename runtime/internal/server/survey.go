@@ -4,78 +4,80 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // surveyBatch is how many keys a survey asks a server about at a time.
 const surveyBatch = 200
 
-// A Survey is one walk over the keys of a database. Servers of a cluster are walked over
+// A survey is one walk over the keys of a database. Servers of a cluster are walked over
 // at the same time.
-type Survey struct {
-	// Start is what all keys start with that matter.
-	Start string
-	// Group returns which group a key counts for, or less than 0 for none.
-	Group func(key string) int
-	// Expiry returns what a key of a group is given that never expires; 0: nothing.
-	Expiry func(group int) time.Duration
-	// Found hears of each key, of one at a time.
-	Found func(Found)
-
-	mu sync.Mutex // held to call Found
+type survey struct {
+	groups []Group
+	start  string     // of all keys that matter
+	mu     sync.Mutex // held to tell of a key
 }
 
-// A Found is a key that was found.
-type Found struct {
-	Key    string
-	Group  int
-	Bytes  int64
-	Expiry time.Duration // below 0: there is none
-	Healed bool          // it was given one
+// Survey finds the keys of groups on all servers. When it returns an error, what was found so
+// far has been heard of.
+func Survey(ctx context.Context, client rediswire.Client, groups ...Group) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	groups, start, err := inOrder(groups)
+	if err != nil {
+		return err
+	}
+	v := &survey{groups: groups, start: start}
+	return private.Hide(Each(ctx, client, v.walk))
 }
 
 // A finding is what a server says about a key.
 type finding struct {
-	group  int
-	key    string
-	expiry *redis.DurationCmd
-	bytes  *redis.IntCmd
-	healed *redis.BoolCmd // nil: it need not or must not be
+	group               *Group
+	key, text           string
+	milliseconds, bytes int64 // until it expires, -1: never, -2: it is gone
+	healed              bool
+	err                 error
 }
 
-// err returns why nothing is known about the key; redis.Nil if it has gone, be
-// it to another server of a cluster.
-func (f *finding) err() error {
-	err := cmp.Or(f.expiry.Err(), f.bytes.Err())
-	if script.Moved(err) || err == nil && f.expiry.Val() == -2 {
-		return redis.Nil
+// lost reports whether the key has gone, be it to another server of a cluster.
+func (f *finding) lost() bool {
+	return f.err == rediswire.ErrNil || script.Moved(f.err) || f.err == nil && f.milliseconds == gone
+}
+
+// PTTL replies these for a key that never expires, and for one that is gone.
+const (
+	endless = -1
+	gone    = -2
+)
+
+// expiry returns what is left of the key's life, or less than 0.
+func (f *finding) expiry() time.Duration {
+	if f.milliseconds < 0 {
+		return time.Duration(f.milliseconds)
 	}
-	return err
-}
-
-func (f *finding) endless() bool { return f.expiry.Val() == -1 }
-
-// Walk visits all keys of all servers. When it returns an error, what was found so far
-// has been heard of.
-func (v *Survey) Walk(ctx context.Context, client redis.UniversalClient) error {
-	return masters(ctx, client, v.walk)
+	return time.Duration(f.milliseconds) * time.Millisecond
 }
 
 // walk visits all keys of a server.
-func (v *Survey) walk(ctx context.Context, server redis.Cmdable) error {
-	pattern := literally.Replace(v.Start) + "*"
-	for cursor := uint64(0); ; {
+func (v *survey) walk(ctx context.Context, server rediswire.Server) error {
+	pattern := literally.Replace(v.start) + "*"
+	for cursor := "0"; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		keys, next, err := server.Scan(ctx, cursor, pattern, surveyBatch).Result()
+		scan := []rediswire.Command{{Args: []string{"scan", cursor, "match", pattern, "count", strconv.Itoa(surveyBatch)}}}
+		server.Do(ctx, scan)
+		keys, next, err := scanned(scan[0])
 		if err != nil {
 			return private.Errorf("list keys: %w", private.Hide(err))
 		}
@@ -84,66 +86,118 @@ func (v *Survey) walk(ctx context.Context, server redis.Cmdable) error {
 				return err
 			}
 		}
-		if cursor = next; cursor == 0 {
+		if cursor = next; cursor == "0" {
 			return nil
 		}
 	}
 }
 
-// visit asks a server about some keys.
-func (v *Survey) visit(ctx context.Context, server redis.Cmdable, keys []string) error {
-	var found []finding
-	ask := server.Pipeline()
-	for _, key := range keys {
-		if strings.Contains(key, checkMark) {
-			continue // of a check for sharding: it is gone in seconds
+var errScan = private.New("the reply to SCAN is not understood")
+
+// scanned returns what SCAN has replied.
+func scanned(scan rediswire.Command) (keys []string, next string, err error) {
+	if scan.Err != nil {
+		return nil, "", scan.Err
+	}
+	reply, _ := scan.Value.([]any)
+	if len(reply) != 2 {
+		return nil, "", errScan
+	}
+	next, is := reply[0].(string)
+	list, are := reply[1].([]any)
+	if !is || !are {
+		return nil, "", errScan
+	}
+	for _, key := range list {
+		text, is := key.(string)
+		if !is {
+			return nil, "", errScan
 		}
-		if group := v.Group(key); group >= 0 {
-			found = append(found, finding{group: group, key: key, expiry: ask.PTTL(ctx, key), bytes: ask.MemoryUsage(ctx, key)})
+		keys = append(keys, text)
+	}
+	return keys, next, nil
+}
+
+// visit asks a server about some keys.
+func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []string) error {
+	var found []finding
+	var ask []rediswire.Command
+	for _, key := range keys {
+		if strings.Contains(key, checkMark) || strings.Contains(key, terms.ToldMark) {
+			continue // of a check for sharding, which is gone in seconds, or of what was told
+		}
+		for i := range v.groups {
+			if text, of := v.groups[i].Text(key); of {
+				found = append(found, finding{group: &v.groups[i], key: key, text: text})
+				ask = append(ask,
+					rediswire.Command{Args: []string{"pttl", key}, Key: 1},
+					rediswire.Command{Args: []string{"memory", "usage", key}, Key: 2})
+				break
+			}
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	_, _ = ask.Exec(ctx) // each command has its own error
+	server.Do(ctx, ask)
+	for i := range found {
+		f, expiry, bytes := &found[i], ask[2*i], ask[2*i+1]
+		f.err = cmp.Or(expiry.Err, bytes.Err)
+		f.milliseconds, _ = expiry.Value.(int64)
+		f.bytes, _ = bytes.Value.(int64)
+	}
 	found, err := known(found)
 	if err != nil {
 		return private.Errorf("look at keys: %w", private.Hide(err))
 	}
 	defer v.add(found)
-	heal := server.Pipeline()
+	return v.heal(ctx, server, found)
+}
+
+// heal gives those of some keys an expiry that have none, and are to have one.
+func (v *survey) heal(ctx context.Context, server rediswire.Server, found []finding) error {
+	var ill []*finding
+	var heal []rediswire.Command
 	for i := range found {
-		if f := &found[i]; f.endless() && v.Expiry(f.group) > 0 {
-			f.healed = heal.PExpire(ctx, f.key, v.Expiry(f.group))
+		if f := &found[i]; f.milliseconds == endless && f.group.Expiry > 0 {
+			ill = append(ill, f)
+			expiry := strconv.FormatInt(max(f.group.Expiry.Milliseconds(), 1), 10)
+			heal = append(heal, rediswire.Command{Args: []string{"pexpire", f.key, expiry}, Key: 1})
 		}
 	}
-	_, _ = heal.Exec(ctx) // nothing, if none is ill
-	for _, f := range found {
-		if f.healed != nil && f.healed.Err() != nil && !script.Moved(f.healed.Err()) {
-			return private.Errorf("heal keys: %w", private.Hide(f.healed.Err()))
+	if len(ill) == 0 {
+		return nil
+	}
+	server.Do(ctx, heal)
+	var failed error
+	for i, f := range ill {
+		f.healed = heal[i].Err == nil && heal[i].Value == int64(1)
+		if err := heal[i].Err; err != nil && !script.Moved(err) && failed == nil {
+			failed = private.Errorf("heal keys: %w", private.Hide(err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // known leaves out the keys that have gone.
 func known(found []finding) ([]finding, error) {
 	for i := range found {
-		if err := found[i].err(); err != nil && err != redis.Nil {
-			return nil, err
+		if f := &found[i]; f.err != nil && !f.lost() {
+			return nil, f.err
 		}
 	}
-	return slices.DeleteFunc(found, func(f finding) bool { return f.err() != nil }), nil
+	return slices.DeleteFunc(found, func(f finding) bool { return f.lost() }), nil
 }
 
-// add tells of keys.
-func (v *Survey) add(found []finding) {
+// add calls Found of the keys' groups.
+func (v *survey) add(found []finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, f := range found {
-		v.Found(Found{f.key, f.group, f.bytes.Val(), f.expiry.Val(), f.healed != nil && f.healed.Val()})
+	for i := range found {
+		f := &found[i]
+		f.group.Found(Found{f.key, f.text, f.bytes, f.expiry(), f.healed})
 	}
 }
 
-// literally escapes what has a meaning in a pattern.
+// literally escapes the special characters of a pattern.
 var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)

@@ -3,9 +3,11 @@ package settle
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -15,6 +17,9 @@ const (
 	maxWaiting = 4096
 	// together is how many are settled in one request to Redis.
 	together = terms.MaxWork / terms.Work
+	// linger is how long charges wait for others to share their request. Few callers that
+	// settle each call would otherwise send a request more for each.
+	linger = time.Millisecond
 )
 
 // A queue holds charges until they are settled. A goroutine settles them while there are
@@ -22,25 +27,33 @@ const (
 type queue struct {
 	mu      sync.Mutex
 	waiting Batch
+	sent    Batch         // the goroutine's, whose memory is that of the next ones to wait
+	now     chan struct{} // receives a value when charges are not to wait for others
 	done    chan struct{} // closed when the goroutine ends; nil: there is none
 	closed  bool
 }
 
 // Later settles charges of the limiter's store soon, together with others. If too many
-// wait for that already it settles these itself, together with some of those. Its caller
-// has no use for its errors.
+// charges wait already it settles these itself, together with some that wait. It reports
+// errors to Unsettled.
 func (s *Settler) Later(ctx context.Context, b *Batch) {
 	if !s.add(b) {
-		s.share(b)
-		s.report(ctx, false, b)
+		s.Along(ctx, b)
 	}
+}
+
+// Along settles charges before it returns, together with some that wait. It reports errors
+// to Unsettled.
+func (s *Settler) Along(ctx context.Context, b *Batch) {
+	s.share(b)
+	s.report(ctx, false, b)
 }
 
 // AtOnce is Later for charges whose store is in this process, and quick.
 func (s *Settler) AtOnce(ctx context.Context, local bool, b *Batch) { s.report(ctx, local, b) }
 
-// GiveBack gives units of a charge back later. They stay charged if too much waits for
-// that already.
+// GiveBack gives units of a charge back later. They stay charged if too many charges wait
+// already.
 func (s *Settler) GiveBack(p *plan.Plan, c terms.Charge) {
 	b := NewBatch()
 	b.copy(p, c)
@@ -61,14 +74,23 @@ func (s *Settler) add(b *Batch) bool {
 		q.waiting.copy(b.Plans[i], b.Charges[i])
 	}
 	if q.done == nil && len(b.Charges) > 0 {
-		q.done = make(chan struct{})
-		go s.run(q.done)
+		q.done, q.now = make(chan struct{}), make(chan struct{}, 1)
+		go s.run(q.done, q.now)
+	}
+	if len(q.waiting.Charges) >= together || slices.ContainsFunc(b.Charges, isPermit) {
+		select {
+		case q.now <- struct{}{}:
+		default: // a value is there already
+		}
 	}
 	return true
 }
 
-// share moves some of what waits to a batch, as many as one request to Redis has. A
-// caller that has to wait for a request takes others along.
+// isPermit reports whether a call of another process may wait for what is given back.
+func isPermit(c terms.Charge) bool { return c.Algorithm == terms.Permits }
+
+// share moves waiting charges to a batch, up to as many as one request to Redis holds: the
+// caller waits for that request anyway.
 func (s *Settler) share(b *Batch) {
 	q := &s.queue
 	q.mu.Lock()
@@ -81,51 +103,55 @@ func (s *Settler) share(b *Batch) {
 }
 
 // run settles what waits until nothing does.
-func (s *Settler) run(done chan struct{}) {
+func (s *Settler) run(done, now chan struct{}) {
 	defer close(done)
-	var sent Batch
-	for s.next(&sent) {
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-now:
+		}
+		if !s.next() {
+			return
+		}
 		func() {
 			defer s.Contain()
-			s.report(context.Background(), false, &sent)
+			s.report(context.Background(), false, &s.queue.sent)
 		}()
+		timer.Reset(linger)
 	}
 }
 
-// next takes all that waits out of the queue. It returns false if nothing does:
-// then the goroutine ends.
-func (s *Settler) next(sent *Batch) bool {
+// next takes all waiting charges out of the queue. It returns false if there are none; then
+// the goroutine ends.
+func (s *Settler) next() bool {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting.Charges) == 0 {
+	if q.sent.clear(); len(q.waiting.Charges) == 0 {
 		q.done = nil
 		return false
 	}
-	sent.clear()
-	*sent, q.waiting = q.waiting, *sent
+	q.sent, q.waiting = q.waiting, q.sent
 	return true
 }
 
-// Close returns when all that waits is settled, and the goroutine has ended. The
-// error is non-nil if that takes longer than a limit.
-func (s *Settler) Close(limit time.Duration) error {
+// Close returns when all waiting charges are settled, and the goroutine has ended. The error
+// is non-nil if that is not within a time.
+func (s *Settler) Close(within time.Duration) error {
 	q := &s.queue
 	q.mu.Lock()
-	q.closed = true
 	done := q.done
-	q.mu.Unlock()
-	if done == nil {
-		return nil
+	if !q.closed && done != nil {
+		close(q.now)
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-timer.C:
+	q.closed = true
+	q.mu.Unlock()
+	if done != nil && !clock.Await(done, within) {
 		return errUnsettled
 	}
+	return nil
 }
 
 var errUnsettled = errors.New("some decisions could not be settled in time: their costs stay as they were reserved")

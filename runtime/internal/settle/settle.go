@@ -1,8 +1,8 @@
-// Package settle makes what a call turned out to cost its charge.
+// Package settle changes charges to what their calls turned out to cost.
 //
-// It is handed charges that a store has made, each as the difference to what it was made
-// for, and promises to settle each at most once: at once, or soon in a goroutine of its
-// own, together with others. It never asks what a call should have cost.
+// It is handed charges that a store has made, each with the difference between its final
+// and its charged cost. It promises to settle each at most once: at once, or soon in a
+// goroutine of its own, together with others. It never computes what a call cost.
 package settle
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A Batch is charges that are to be settled, the plans that they are by, and the memory
-// for both.
+// A Batch is charges that are to be settled, with their plans and the memory for both.
 type Batch struct {
 	Charges []terms.Charge
 	Plans   []*plan.Plan
 	keys    []byte
+	permits []permit.Withdrawal
 }
 
 var batches = sync.Pool{New: func() any { return new(Batch) }}
@@ -30,7 +30,7 @@ var batches = sync.Pool{New: func() any { return new(Batch) }}
 // NewBatch returns an empty batch, which is to be freed.
 func NewBatch() *Batch { return batches.Get().(*Batch) }
 
-// Free gives a batch back.
+// Free ends the use of a batch, whose memory is used again.
 func (b *Batch) Free() {
 	b.clear()
 	batches.Put(b)
@@ -39,18 +39,19 @@ func (b *Batch) Free() {
 func (b *Batch) clear() {
 	clear(b.Charges)
 	clear(b.Plans)
-	b.Charges, b.Plans, b.keys = b.Charges[:0], b.Plans[:0], b.keys[:0]
+	clear(b.permits)
+	b.Charges, b.Plans, b.keys, b.permits = b.Charges[:0], b.Plans[:0], b.keys[:0], b.permits[:0]
 }
 
-// Key appends the key of a call by a plan to the batch's memory.
-func (b *Batch) Key(p *plan.Plan, parts []byte) []byte {
+// key appends the key of a call by a plan to the batch's memory.
+func (b *Batch) key(p *plan.Plan, parts []byte) []byte {
 	start := len(b.keys)
 	b.keys = p.AppendKey(b.keys, parts)
 	return b.keys[start:len(b.keys):len(b.keys)]
 }
 
-// Add adds a charge whose key is the batch's.
-func (b *Batch) Add(p *plan.Plan, c terms.Charge) {
+// add adds a charge whose key is the batch's.
+func (b *Batch) add(p *plan.Plan, c terms.Charge) {
 	b.Charges, b.Plans = append(b.Charges, c), append(b.Plans, p)
 }
 
@@ -59,11 +60,45 @@ func (b *Batch) copy(p *plan.Plan, c terms.Charge) {
 	start := len(b.keys)
 	b.keys = append(b.keys, c.Key...)
 	c.Key = b.keys[start:len(b.keys):len(b.keys)]
-	b.Add(p, c)
+	b.add(p, c)
 }
 
-// On returns the place of the charge that was made on a key at a time, or -1.
-func (b *Batch) On(key []byte, at int64) int {
+// A Made is what a call was charged for one of its limits: a cost, when, and with which mark.
+type Made struct {
+	Cost, At, Mark int64
+	Local          bool // by this process alone
+}
+
+// Correct adds what is to be settled, so that a cost is charged in place of the one that was
+// made. A call that was charged once for several limits on one key is settled once, at the sum.
+func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) {
+	key, made, at, mark := b.key(p, parts), m.Cost, m.At, m.Mark
+	if m.Local {
+		p = p.Share
+		made = min(made, p.Capacity)
+	}
+	if settled == m.Cost {
+		settled = made // its charge stays
+	}
+	if i := b.on(key, at); i >= 0 { // as when it was made
+		o := &b.Charges[i]
+		stays := o.Cost == 0 && settled == made
+		settled += o.Charged + o.Cost
+		if p.Max < b.Plans[i].Max {
+			b.Plans[i] = b.Plans[i].AtMax(p.Max)
+		}
+		p, made = b.Plans[i], max(o.Charged, made, min(o.Charged+made, b.Plans[i].Capacity))
+		if stays {
+			settled = made
+		}
+		b.Charges[i] = p.Units(o.Key, made, made-settled, at, mark)
+		return
+	}
+	b.add(p, p.Units(key, made, made-settled, at, mark))
+}
+
+// on returns the place of the charge that was made on a key at a time, or -1.
+func (b *Batch) on(key []byte, at int64) int {
 	for i := range b.Charges {
 		if c := &b.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
 			return i
@@ -100,10 +135,10 @@ type Settler struct {
 	Permits *permit.Permits
 	// Leases take units back, so that no store has to. Nil: there are none.
 	Leases *lease.Leases
-	// Bound returns a context with the values of another that bounds how long a store
-	// may take, and does not end with it.
+	// Bound returns a context with the values of another, which does not end with that one
+	// and bounds how long a store may take.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
-	// Unsettled is told of a charge that Later has not settled.
+	// Unsettled is called for a charge that Later has not settled.
 	Unsettled func(ctx context.Context, p *plan.Plan, err error)
 	// Contain, deferred, ends a panic of a store.
 	Contain func()
@@ -111,7 +146,7 @@ type Settler struct {
 	queue queue
 }
 
-// Return puts units of leases back where they are of, and leaves the other charges.
+// Return puts units of leases back into their leases, and leaves the other charges.
 func (s *Settler) Return(b *Batch) {
 	if s.Leases != nil {
 		b.Keep(func(p *plan.Plan, c *terms.Charge) bool {
@@ -120,10 +155,10 @@ func (s *Settler) Return(b *Batch) {
 	}
 }
 
-// Now settles charges, which local says were made by this process alone. Each that was
-// not settled has an error.
+// Now settles charges of the limiter's store, or with local those that this process alone has
+// made. Each charge that was not settled has an error.
 func (s *Settler) Now(ctx context.Context, local bool, b *Batch) {
-	back := s.Permits.Withdraw(b.Charges, b.Plans, local)
+	b.permits = s.Permits.Withdraw(b.permits[:0], b.Charges, b.Plans, local)
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
 	store := s.Stores[0]
@@ -138,10 +173,10 @@ func (s *Settler) Now(ctx context.Context, local bool, b *Batch) {
 			c.Err = private.Hide(c.Err)
 		}
 	}
-	s.Permits.Returned(back, b.Charges)
+	s.Permits.Returned(b.permits, b.Charges)
 }
 
-// report is Now, and tells what could not be settled.
+// report is Now, and calls Unsettled for charges that could not be settled.
 func (s *Settler) report(ctx context.Context, local bool, b *Batch) {
 	s.Now(ctx, local, b)
 	for i := range b.Charges {

@@ -1,4 +1,4 @@
-// Package slots tells which slot of a Redis Cluster a key lies in.
+// Package slots computes the slot of a Redis Cluster that a key lies in.
 // (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)
 package slots
 
@@ -7,8 +7,8 @@ import "bytes"
 // Count is the number of slots of a cluster.
 const Count = 16384
 
-// Of returns the slot of a key: the CRC16 of its hash tag, modulo [Count].
-func Of(key []byte) int {
+// Slot returns the slot of a key: the CRC16 of its hash tag, modulo [Count].
+func Slot(key []byte) int {
 	var crc uint16
 	for _, b := range HashTag(key) {
 		crc = crc<<8 ^ crc16[byte(crc>>8)^b]

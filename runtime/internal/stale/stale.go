@@ -1,5 +1,5 @@
-// Package stale has what a limiter and the sources of its overrides agree on,
-// and no source of a user's needs.
+// Package stale holds the errors by which this module's sources of overrides tell a limiter
+// what they read. Sources that users write do not need them.
 package stale
 
 import (
@@ -11,8 +11,8 @@ import (
 // ErrInvalid is runtime.ErrInvalidOverrides, which says what it means.
 var ErrInvalid = errors.New("invalid overrides")
 
-// Invalid returns err as one that is ErrInvalid, too: the source was read, and what it
-// says is of no use.
+// Invalid returns an error that is both err and ErrInvalid: the source was read, and its
+// content is invalid.
 func Invalid(err error) error {
 	cause := err
 	if brief := (*private.Error)(nil); errors.As(err, &brief) && brief.Full() != nil {
@@ -27,9 +27,9 @@ func (invalid) Is(target error) bool { return target == ErrInvalid }
 
 func (e invalid) Unwrap() error { return e.error }
 
-// An Error is the error of a source that is of no use now, and that returns what
-// it last understood all the same: without the overrides whose time has ended
-// since. A limiter puts that in force, and reports the error.
+// An Error is the error of a source that cannot be read now, and that returns the last
+// valid overrides, without those that have expired since. A limiter puts these overrides
+// in force and reports the error.
 type Error struct{ Err error }
 
 // Error returns the text of the error.

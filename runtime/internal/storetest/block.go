@@ -60,7 +60,7 @@ func block(t *trial) {
 // blockEdge wants a block to end to the microsecond, however often it was tried
 // meanwhile, and what is still in the window to count then.
 func blockEdge(t *trial) {
-	for _, of := range []struct {
+	for _, c := range []struct {
 		name          string
 		window, block time.Duration
 	}{
@@ -69,31 +69,31 @@ func blockEdge(t *trial) {
 		{"shortest", time.Second, time.Millisecond},
 		{"longest", time.Second, runtime.MaxWindow},
 	} {
-		t.rule.Window, t.rule.Block = of.window, of.block
-		t.admit(t.charge(of.name, 9), 1)
-		t.blocked(t.charge(of.name, 10))
-		step := (of.block / 7).Truncate(time.Microsecond)
+		t.rule.Window, t.rule.Block = c.window, c.block
+		t.admit(t.charge(c.name, 9), 1)
+		t.blocked(t.charge(c.name, 10))
+		step := (c.block / 7).Truncate(time.Microsecond)
 		for range 3 {
 			t.Advance(step)
-			t.blocked(t.charge(of.name, 10))
-			t.blocked(t.charge(of.name, 1))
+			t.blocked(t.charge(c.name, 10))
+			t.blocked(t.charge(c.name, 1))
 		}
-		t.Advance(of.block - 3*step - time.Microsecond)
-		if rest := t.blocked(t.charge(of.name, 1)); rest != time.Microsecond {
-			t.Errorf("%s: retry after %v, a microsecond before the end", of.name, rest)
+		t.Advance(c.block - 3*step - time.Microsecond)
+		if rest := t.blocked(t.charge(c.name, 1)); rest != time.Microsecond {
+			t.Errorf("%s: retry after %v, a microsecond before the end", c.name, rest)
 		}
 		t.Advance(time.Microsecond)
 		left := int64(10)
-		if of.block < of.window/2 {
-			left = t.peek(t.charge(of.name, 1))[0].Remaining
+		if c.block < c.window/2 {
+			left = t.peek(t.charge(c.name, 1))[0].Remaining
 			if left == 0 || left > 2 {
-				t.Errorf("%s: %d left at the end, want what was left before", of.name, left)
+				t.Errorf("%s: %d left at the end, want what was left before", c.name, left)
 			}
 		}
-		t.free(of.name, left)
-		t.admit(t.charge(of.name, left), 0)
-		if rest := t.blocked(t.charge(of.name, 1)); rest < of.block { // another one
-			t.Errorf("%s: retry after %v, want at least %v", of.name, rest, of.block)
+		t.free(c.name, left)
+		t.admit(t.charge(c.name, left), 0)
+		if rest := t.blocked(t.charge(c.name, 1)); rest < c.block { // another one
+			t.Errorf("%s: retry after %v, want at least %v", c.name, rest, c.block)
 		}
 	}
 }
@@ -215,8 +215,8 @@ func blockOfSeveral(t *trial) {
 func blockInBatch(t *trial) {
 	t.rule.Block = time.Hour
 	calls := t.takeAll(
-		one(t.charge("k", 6)), one(t.charge("k", 3)), one(t.charge("k", 2)),
-		one(t.charge("k", 1)), one(t.charge("other", 1)), one(t.charge("k", 1)))
+		callOf(t.charge("k", 6)), callOf(t.charge("k", 3)), callOf(t.charge("k", 2)),
+		callOf(t.charge("k", 1)), callOf(t.charge("other", 1)), callOf(t.charge("k", 1)))
 	for i, want := range []bool{true, true, false, false, true, false} {
 		if r := t.results(calls[i])[0]; r.Allowed != want || r.Blocked == want {
 			t.Errorf("call %d: got %+v, want it admitted: %v", i, r, want)

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -109,7 +108,7 @@ func refundOfAnEarlierLife(t *trial) {
 // no more to be admitted in any time than the burst and what drains in it, without what
 // was given back.
 func randomRefunds(t *trial) {
-	for seed := range effort.Choose[uint64](6, 30) {
+	for seed := range t.seeds(6, 30) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		name := "k" + string(rune('a'+seed))
 		t.rule.Burst = 20
@@ -181,7 +180,7 @@ func leaversOfALine(t *trial) {
 		result      terms.Result
 		start, cost int64
 	}
-	for seed := range effort.Choose[uint64](4, 20) {
+	for seed := range t.seeds(4, 20) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		name := "k" + string(rune('a'+seed))
 		var line []waiting
@@ -214,6 +213,29 @@ func leaversOfALine(t *trial) {
 			}
 		}
 	}
+}
+
+// leaverOfAnEarlierLine has a call leave whose line was reset since: another one has the turn
+// that ends when its own would have.
+func leaverOfAnEarlierLine(t *trial) {
+	t.rule.Window = time.Second
+	c := t.charge("k", 1)
+	line := func() (last terms.Result) {
+		for i := range int64(3) {
+			last = t.admit(c, 9-i)
+		}
+		return last
+	}
+	before := line()
+	if err := rawstore.On(t.Store).Reset(t.Context(), []rawstore.Charge{c}); err != nil {
+		t.Fatal(err)
+	}
+	t.Advance(10 * time.Millisecond) // where both are of one moment, it is in the line
+	last := line()
+	t.refund(c, before)
+	t.left("k", 7)
+	t.refund(c, last)
+	t.left("k", 8)
 }
 
 // clockStepsFarBack has the clock step back by more than a window: nobody is denied for

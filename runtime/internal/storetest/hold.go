@@ -26,9 +26,9 @@ func (t *trial) held(name string, d time.Duration) {
 	}
 }
 
-// holds wants a hold to deny everybody but those of other keys, whatever was counted
+// holdDenies wants a hold to deny everybody but those of other keys, whatever was counted
 // before, until it is released, and to change nothing that is counted.
-func holds(t *trial) {
+func holdDenies(t *trial) {
 	t.rule.Hold = true
 	t.hold("idle", time.Hour) // nothing is counted
 	t.held("idle", time.Hour)

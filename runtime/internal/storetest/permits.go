@@ -13,7 +13,7 @@ import (
 func (t *trial) renew(c rawstore.Charge, at int64) {
 	t.Helper()
 	c.At = at
-	calls := []rawstore.Call{one(c)}
+	calls := []rawstore.Call{callOf(c)}
 	if err := rawstore.On(t.Store).Renew(t.Context(), calls); err != nil {
 		t.Fatalf("renew: %v", err)
 	}
@@ -104,7 +104,7 @@ func permitsAreReset(t *trial) {
 	t.left("k", 10)
 	c := t.charge("k", 6)
 	c.At = first.At
-	calls := []rawstore.Call{one(c)}
+	calls := []rawstore.Call{callOf(c)}
 	if err := rawstore.On(t.Store).Renew(t.Context(), calls); err != nil || calls[0].Err != nil || calls[0].Charges[0].At != 0 {
 		t.Errorf("renewed after a reset: got %+v, %v", calls[0], err)
 	}

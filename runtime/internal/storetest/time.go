@@ -80,7 +80,7 @@ func retryExact(t *trial) {
 	for _, window := range []time.Duration{100 * time.Millisecond, time.Hour} {
 		t.rule.Window = window
 		for _, max := range []int64{10, 4} {
-			for cost := int64(1); cost <= max; cost++ {
+			for cost := int64(1); cost <= max; cost += int64(t.every(3)) {
 				c := t.charge(fmt.Sprint(window, max, cost), cost)
 				for _, step := range []time.Duration{0, 1, 1, 777, 9_999, 12_345, 100} {
 					t.Advance(step * time.Microsecond)

@@ -1,12 +1,6 @@
 package terms
 
-import (
-	"context"
-	"errors"
-	"time"
-
-	"github.com/rategen/rategen/runtime/internal/clock"
-)
+import "context"
 
 // A Store keeps the counts of limits and decides calls.
 //
@@ -30,7 +24,10 @@ type Store interface {
 	// counted of charges made to Key at that time, of a bucket up to what has not
 	// drained of this one: no limit ever has more left than its max. In a queue it is
 	// given back only if no later charge is in line. If Cost is above 0, that is charged
-	// as of now, however little room there is.
+	// as of now, however little room there is, or up to the room where the limit
+	// [Forgives]. The Mark of a reservation says what is known of it: [Lasted], [Again] or
+	// nothing. A reservation that has lapsed is charged as of now, at all that the call
+	// cost.
 	//
 	// The error is non-nil if none was settled for sure. A charge has an Err if that
 	// alone was not settled.
@@ -39,7 +36,8 @@ type Store interface {
 	// Renew keeps the permits that were charged to the key of each call at the
 	// time At from lapsing for another window. It writes them again if they have lapsed
 	// or are gone, whatever Max says: the calls that hold them do run. It sets At to 0
-	// if they were reset since, and renews them no more.
+	// if they were reset since, and renews them no more. Of a reservation At becomes the
+	// number by which the store knows it from then on, or 0 if its period is over.
 	//
 	// The error is non-nil if nothing was renewed for sure. A call has one charge,
 	// and an Err if that alone was not renewed.
@@ -55,24 +53,10 @@ type Store interface {
 	Reset(ctx context.Context, charges []Charge) error
 }
 
-// ArrivalOf returns when calls arrived at the limiter. For calls that a store
-// was given directly that is now.
-func ArrivalOf(calls []Call) time.Duration {
-	if len(calls) > 0 && calls[0].Arrived != 0 {
-		return calls[0].Arrived
-	}
-	return clock.Now()
-}
-
-// Errors returns the errors of charges that differ as one.
-func Errors(charges []Charge) error {
-	var errs []error
-	seen := make(map[string]bool)
-	for i := range charges {
-		if err := charges[i].Err; err != nil && !seen[err.Error()] {
-			seen[err.Error()] = true
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
+// Marks of a reservation that is settled.
+const (
+	// Lasted says that it has lasted to the end of its period, and was used there.
+	Lasted = 1
+	// Again says that this may have been done before. What is not there is left alone.
+	Again = 2
+)

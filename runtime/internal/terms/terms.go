@@ -1,11 +1,16 @@
 // Package terms holds the plain numbers that the engine decides by. A rule and
 // the max of a call become [Terms], one limit of a call becomes a [Charge], and
 // what a store finds about it is a [Result]. The engine knows nothing else of
-// rules: what they say to a denied caller and what holds when Redis is away is the
-// business of those who make plans of them, see package plan.
+// rules. Messages of refusals and failure policies are in package runtime and in
+// package plan.
 package terms
 
-import "time"
+import (
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/calendar"
+	"github.com/rategen/rategen/runtime/internal/keytext"
+)
 
 // An Algorithm is one way of counting. Each has a script in package lua, a state
 // in package memstate and a row in package runtime's table of algorithms; all
@@ -18,15 +23,18 @@ const (
 	Counter                         // buckets of equal or of adaptive width
 	LayeredCounter                  // coarse buckets of fine ones
 	FixedWindow                     // one count, from the first event on
+	Calendar                        // one count, of a period of the calendar
 	TokenBucket
 	LeakyBucket
-	Queue   // a leaky bucket that calls leave evenly spaced
-	Permits // what calls hold while they run
+	Queue          // a leaky bucket that calls leave evenly spaced
+	Permits        // what calls hold while they run
+	Reserved       // FixedWindow, of which charges may lapse or what is owed may be more than one count
+	ReservedPeriod // Calendar likewise
 	Algorithms
 )
 
-// Bucket reports whether the algorithm is a level that drains.
-func (a Algorithm) Bucket() bool { return a >= TokenBucket && a <= Queue }
+// Drains reports whether the algorithm is a level that drains.
+func (a Algorithm) Drains() bool { return a >= TokenBucket && a <= Queue }
 
 // Terms say how to count. Charges of equal Terms and key are charges to the same
 // limit. Times are in microseconds.
@@ -39,7 +47,8 @@ type Terms struct {
 	// Max is how much is admitted in a window.
 	Max int64
 	// Param is the length of a time slice of a log, 0 for exact times; the width
-	// of a bucket of a counter, 0 for adaptive ones; the burst of a bucket.
+	// of a bucket of a counter, 0 for adaptive ones; the burst of a bucket. See
+	// [Terms.SetClock] for a Calendar.
 	Param int64
 	// More is how many fine buckets make a coarse one of a LayeredCounter; how
 	// long a call may wait in a Queue; -1 for other buckets.
@@ -49,6 +58,59 @@ type Terms struct {
 	Block int64
 	// Holds says that the key may be held, which is a block for everybody.
 	Holds bool
+	// Period is what periods of the calendar Max refers to, of a Calendar.
+	Period *calendar.Period
+	// Reserve is when a charge of a Reserved lapses that is neither settled nor renewed; 0:
+	// never.
+	Reserve int64
+	// Debt says what becomes of what calls turn out to cost beyond Max.
+	Debt Debt
+	// Keep is of how many periods of the calendar counts are kept when they are over.
+	Keep uint8
+}
+
+// Kept returns for how long after the end of a period, in microseconds, a key lives for the
+// counts that are kept.
+func (t *Terms) Kept() int64 {
+	if t.Keep == 0 {
+		return 0
+	}
+	return int64(t.Keep) * t.Period.Unit.Longest().Microseconds()
+}
+
+// A Debt is a policy for what calls turn out to cost beyond Max.
+type Debt uint8
+
+const (
+	Counts   Debt = iota // the excess counts as every charge does
+	Carries              // the excess also counts in the next period; only of a Reserved
+	Forgives             // the excess does not count
+)
+
+// Lapses reports whether a call has what it is charged only while it runs, so that it lapses
+// unless it is renewed.
+func (t *Terms) Lapses() bool { return t.Algorithm == Permits || t.Reserve > 0 }
+
+// Lasts returns for how long a held charge lasts if it is not renewed.
+func (t *Terms) Lasts() time.Duration {
+	if t.Reserve > 0 {
+		return Micros(t.Reserve)
+	}
+	return Micros(t.Window)
+}
+
+// SetClock makes the terms those of a time of the store's clock: of a Calendar, Window becomes the
+// length of the period of that time, Param its end, and More that of the next one.
+func (t *Terms) SetClock(clock int64) {
+	if t.Period != nil {
+		t.setPeriod(clock)
+	}
+}
+
+// setPeriod is apart, so that SetClock is inlined.
+func (t *Terms) setPeriod(clock int64) {
+	b := t.Period.At(clock)
+	t.Window, t.Param, t.More = b.End-b.Begin, b.End, b.Next
 }
 
 // Blocks reports whether the key may hold a block.
@@ -60,166 +122,52 @@ const MaxDrain = 1 << 52
 
 // Capacity returns the most that could ever be charged at once.
 func (t *Terms) Capacity() int64 {
-	if t.Algorithm.Bucket() {
+	if t.Algorithm.Drains() {
 		return t.Param
 	}
 	return t.Max
 }
 
-// A Call is what one caller wants to be charged: all its charges, or none. Its keys
-// differ from each other. It may have no charges: then it is admitted.
-type Call struct {
-	// Charges are the call's. Those in shadow mode stand behind the others.
-	Charges []Charge
-	// Err says why this call alone could not be decided.
-	Err error
-	// Arrived is the instant at which the call reached the limiter; 0: unknown.
-	Arrived time.Duration
-	// Again marks a call that has waited: what was denied before says nothing about
-	// it, as long as Redis answers.
-	Again bool
-}
-
-// Copy copies what was found about a call with equal charges.
-func (c *Call) Copy(found *Call) {
-	c.Err = found.Err
-	for j := range c.Charges {
-		c.Charges[j].Result, c.Charges[j].Err = found.Charges[j].Result, found.Charges[j].Err
-	}
-}
-
-// Enforced returns how many charges of the call come before the first one in shadow
-// mode.
-func (c *Call) Enforced() int {
-	for i := range c.Charges {
-		if c.Charges[i].Shadow {
-			return i
-		}
-	}
-	return len(c.Charges)
-}
-
-// Admitted reports whether every limit that may deny the call has room.
-func (c *Call) Admitted() bool {
-	for i := range c.Charges {
-		if !c.Charges[i].Allowed && !c.Charges[i].Shadow {
-			return false
-		}
-	}
-	return true
-}
-
-// A Charge is one limit of a call at one try: what a store is asked, and what it found.
-type Charge struct {
-	Terms
-	Key []byte
-	// Cost is how many events the call stands for. To settle, it is by how many
-	// the charge at At is to grow, or to shrink if it is below 0. To hold, At is for how
-	// long.
-	Cost int64
-	// Charged is how many events were charged at At. Only to settle uses it.
-	Charged int64
-	// Wait is how long the call may still wait for room. A queue is told by its Terms.
-	Wait time.Duration
-	// Label says what the charge is called. It may be nil.
-	Label *Label
-	Result
-	// Err says why the charge was not decided. The result then means nothing. A store
-	// sets it for a charge in shadow mode whose call it has decided as if the charge was
-	// not there.
-	Err error
-	// Source is who has decided the charge. Stores do not set it.
-	Source Source
-	// Rechecks marks a charge that finds out whether a denial still holds, see
-	// package denials.
-	Rechecks bool
-}
-
-// A Source is who has decided a charge. The numbers are those of package runtime, which
-// says what each means.
-type Source uint8
-
-const (
-	Nobody Source = iota
-	ByStore
-	Recalled
-	ByLocal
-	ByFailure
-	ByProcess
-	ByLease
-)
-
-// How much work something is for Redis, in quarters of a microsecond on an idle
-// machine, and rather too many of them.
-const (
-	// Work is that of a charge, and of every script of a batch after the first.
-	Work = 32
-	// MaxWork is that of a batch, during which nobody else can use Redis: a
-	// millisecond, or 128 charges.
-	MaxWork = 128 * Work
-)
-
-// eventWork is the work of each further event that a charge to a log writes or removes.
-var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 8}
-
-// Work returns how much work the charge is for Redis. A charge to a log writes
-// as many events as it costs.
-func (c *Charge) Work() int64 {
-	return Work + eventWork[c.Algorithm]*max(c.Cost-1, -c.Cost-1, 0)
-}
-
-// Fit returns how many of some calls, from the first on, are no more than MaxWork
-// together, and how much: the first in any case.
-func Fit(calls []Call) (n int, work int64) {
-	for n < len(calls) {
-		one := int64(0)
-		for i := range calls[n].Charges {
-			one += calls[n].Charges[i].Work()
-		}
-		if n > 0 && work+one > MaxWork {
-			break
-		}
-		n, work = n+1, work+one
-	}
-	return n, work
-}
-
-// A Result is what a store found about one charge.
-type Result struct {
-	// Allowed reports whether this limit had room. The charge was made if this
-	// limit had, and every other of the call that is not in shadow mode.
-	Allowed bool
-	// Remaining is how much is left of the limit, after the charge if it was
-	// made.
-	Remaining int64
-	// RetryAfter is 0 if the charge is allowed, and otherwise the time until
-	// it would be if no other call arrived.
-	RetryAfter time.Duration
-	// ResetAfter is the time until the limit is whole again if no other call
-	// arrived.
-	ResetAfter time.Duration
-	// Delay is how long the caller must wait for its turn in a Queue.
-	Delay time.Duration
-	// At is the time that the charge counts as, by the store's clock in
-	// microseconds since 1970: its own, that of its time slice, the last of its
-	// bucket, or in a queue the end of its turn; and for permits a number of about
-	// that time which no others of the key have. It is 0 if no charge was made.
-	At int64
-	// Mark is what a bucket must know besides At to tell how much of the charge has
-	// drained: 0 if nothing had since the bucket was last empty, and more from then
-	// on. It is 0 for other algorithms.
-	Mark int64
-	// Recalled reports that an earlier denial was repeated, see package denials.
-	Recalled bool
-	// Blocked reports that a block denies the charge. To take begins it where a limit
-	// that enforces has no room for a charge; to peek begins none. RetryAfter is then
-	// its rest or, if the limit has no room for longer, the time until it has;
-	// Remaining is 0.
-	Blocked bool
-}
-
-// GiveBack makes a charge that was made one that gives all of it back.
-func (c *Charge) GiveBack() { c.Charged, c.Cost = c.Cost, -c.Cost }
-
 // Micros returns a number of microseconds as a duration.
 func Micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// A Label has the name of a charge's rule, for logs and errors, and the start and the end of
+// its key. It does not affect decisions.
+type Label struct {
+	Name  string // of the rule
+	Start string // of the rule's keys: namespace and prefix
+	Tag   string // ends them
+}
+
+// ToldMark is in the marker keys by which package threshold limits its reports. No other key
+// can hold it, since no part of a key does.
+const ToldMark = "%told"
+
+// MaxKey is the longest key in bytes. A longer one is cut to its start and a hash, so that no caller decides how much memory a key takes.
+const MaxKey = 200
+
+// AppendKey appends the whole key of a call with the given parts.
+//
+// A % followed by anything but two hexadecimal digits cannot come out of a part, so
+// neither the tag, which keeps the keys of different algorithms apart, nor a hash can be
+// imitated by a caller.
+func (l *Label) AppendKey(dst, parts []byte) []byte {
+	dst = append(dst, l.Start...)
+	if len(l.Start)+len(parts)+len(l.Tag) <= MaxKey {
+		dst = append(dst, parts...)
+	} else {
+		dst = keytext.AppendHash(dst, parts)
+	}
+	return append(dst, l.Tag...)
+}
+
+// ShortKey is the longest key that has a call on its caller's stack.
+const ShortKey = 144
+
+// Parts returns what a key has between its start and its tag.
+func (l *Label) Parts(key []byte) []byte {
+	if end := len(key) - len(l.Tag); len(l.Start) <= end {
+		return key[len(l.Start):end]
+	}
+	return nil // not a key of the rule's
+}

@@ -28,7 +28,7 @@ export function detail(rule, context) {
 
 function facts(rule) {
   const list = el("dl", { class: "facts" },
-    fact("Declared", rule.declared.max === 0 ? `max of each call, in ${duration(rule.declared.window_ms)}` : `${count(rule.declared.max)} per ${duration(rule.declared.window_ms)}`),
+    fact("Declared", rule.declared.max === 0 ? `max of each call, in ${rule.period || duration(rule.declared.window_ms)}` : `${count(rule.declared.max)} per ${rule.period || duration(rule.declared.window_ms)}`),
     fact("Algorithm", rule.algorithm),
     fact("When the store is away", rule.fail === "default" ? "as the limiter says" : rule.fail));
   if (rule.burst) list.append(fact("Burst", count(rule.burst)));

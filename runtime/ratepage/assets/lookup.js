@@ -63,7 +63,9 @@ function resultOf(limit, { key }) {
   const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   box.append(el("dl", { class: "facts" },
     fact("Key", el("code", {}, key === "" ? "(none)" : key)),
-    fact("Remaining", `${count(limit.remaining)} of ${count(limit.limit)}`),
+    fact("Used", `${count(limit.used)} of ${count(limit.limit)} in ${limit.period ? `a ${limit.period}` : duration(limit.window_ms)}`),
+    limit.past && fact(`Used in the last ${limit.past.length === 1 ? limit.period : `${limit.past.length} ${limit.period}s`}`, limit.past.map(count).join(", ")),
+    fact("Remaining", count(limit.remaining)),
     fact("Whole again", limit.reset_after_ms > 0 ? `in ${duration(limit.reset_after_ms)}` : "now"),
     limit.retry_after_ms !== 0 && fact("Next call", limit.retry_after_ms === null ? "never" : `in ${duration(limit.retry_after_ms)}, at ${clock(Date.now() + limit.retry_after_ms)}`)));
   if (limit.shadow) box.append(el("div", { class: "tags" }, tag("shadow", "shadow: refuses nobody")));

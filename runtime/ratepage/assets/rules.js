@@ -147,6 +147,7 @@ function newRow(rule) {
   const more = detail(rule, context);
   const name = el("button", { class: "name", type: "button", "aria-expanded": "false", onclick: () => {
     row.open = !row.open;
+    row.stale(); // the editor may know more by now
     name.setAttribute("aria-expanded", String(row.open));
     main.classList.toggle("open", row.open);
     draw(false);
@@ -188,8 +189,8 @@ function number(cell, n, hot) {
 
 export function limitText(rule) {
   if (rule.algorithm === "concurrency") return `${count(rule.max)} at a time`;
-  if (rule.origin === "call") return `per call, in ${duration(rule.window_ms)}`;
-  return `${count(rule.max)} per ${duration(rule.window_ms)}`;
+  if (rule.origin === "call") return `per call, in ${rule.period || duration(rule.window_ms)}`;
+  return `${count(rule.max)} per ${rule.period || duration(rule.window_ms)}`;
 }
 
 function tagsOf(rule) {

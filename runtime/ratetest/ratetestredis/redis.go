@@ -18,13 +18,12 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A Redis is a miniredis for a test. Its time is moved by Advance alone: not by
-// SetTime and not by FastForward. Its methods may be called from several goroutines.
+// A Redis is a miniredis for a test, whose time is moved by Advance. Its methods may be
+// called from several goroutines.
 type Redis struct {
-	*miniredis.Miniredis
-
-	t     testing.TB
-	moved atomic.Int64 // by Advance
+	server *miniredis.Miniredis
+	t      testing.TB
+	moved  atomic.Int64 // by Advance
 }
 
 // start is when the clock begins: far from today, so that times of other clocks are
@@ -48,14 +47,20 @@ func New(t testing.TB) *Redis {
 	if time.Now().Before(bubbles) {
 		t.Fatalf("ratetestredis: a bubble of testing/synctest cannot wait for the network: use ratetest.New, or leave the bubble")
 	}
-	r := &Redis{Miniredis: miniredis.NewMiniRedis(), t: t}
-	r.SetTime(start)
-	if err := r.Start(); err != nil {
+	r := &Redis{server: miniredis.NewMiniRedis(), t: t}
+	r.server.SetTime(start)
+	if err := r.server.Start(); err != nil {
 		t.Fatalf("ratetestredis: %v", err)
 	}
-	t.Cleanup(r.Close)
+	t.Cleanup(r.server.Close)
 	return r
 }
+
+// Addr returns where the Redis listens, for clients.
+func (r *Redis) Addr() string { return r.server.Addr() }
+
+// Keys returns all keys, sorted.
+func (r *Redis) Keys() []string { return r.server.Keys() }
 
 // Store returns a store on a client of its own, both closed when the test ends. It
 // asks Redis about every call, since by the process's clock it could not tell when a
@@ -98,7 +103,7 @@ func (r *Redis) Advance(d time.Duration) {
 	if moved := time.Duration(r.moved.Load()); d > farthest-moved {
 		r.t.Fatalf("ratetestredis: Advance(%v): a clock moves by at most 100 years in all, and this one has moved by %v", d, moved)
 	}
-	r.SetTime(start.Add(time.Duration(r.moved.Add(int64(d)))))
+	r.server.SetTime(start.Add(time.Duration(r.moved.Add(int64(d)))))
 	// After the time: a key must not be gone while the time it counts by goes on.
-	r.FastForward(d)
+	r.server.FastForward(d)
 }

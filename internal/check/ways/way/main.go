@@ -41,7 +41,7 @@ func main() {
 			log.Fatal(err)
 		}
 		if kind == "permit" {
-			if err := limiter.Settle(context.Background(), d, limit); err != nil {
+			if err := limiter.Settle(context.Background(), d); err != nil {
 				log.Fatal(err)
 			}
 		}

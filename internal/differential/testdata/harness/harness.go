@@ -203,9 +203,9 @@ func (c *Case) observed(l *runtime.Limiter, o outcome) *result {
 			}
 		}
 	}
-	for _, limit := range l.Later {
-		if limit.Settled != -1 {
-			r.settled = limit.Settled
+	for _, cost := range l.Later {
+		if cost >= 0 {
+			r.settled = cost
 		}
 	}
 	if err, ok := o.value.(error); ok && l.Refuses {

@@ -21,17 +21,16 @@ type Rule struct {
 	Hold                 bool
 }
 
-func (r *Rule) Limit(key *Key) Limit { return Limit{Rule: r, Key: key, Cost: 1, Settled: -1} }
+func (r *Rule) Limit(key *Key) Limit { return Limit{Rule: r, Key: key, Cost: 1} }
 
 type Limit struct {
-	Rule               *Rule
-	Key                *Key
-	Cost, Max, Settled int64
+	Rule      *Rule
+	Key       *Key
+	Cost, Max int64
 }
 
-func (l Limit) WithCost(n int64) Limit    { l.Cost = n; return l }
-func (l Limit) WithMax(n int64) Limit     { l.Max = n; return l }
-func (l Limit) WithSettled(n int64) Limit { l.Settled = n; return l }
+func (l Limit) WithCost(n int64) Limit { l.Cost = n; return l }
+func (l Limit) WithMax(n int64) Limit  { l.Max = n; return l }
 
 type Key struct {
 	Parts   []any
@@ -60,7 +59,7 @@ type Decision struct{ Rule string }
 type Limiter struct {
 	Refuses bool
 	Taken   []Limit
-	Later   []Limit
+	Later   []int64
 	Held    time.Duration
 }
 
@@ -75,8 +74,8 @@ func (l *Limiter) Take(_ context.Context, limits ...Limit) (Decision, error) {
 	return Decision{}, nil
 }
 
-func (l *Limiter) SettleLater(_ context.Context, _ Decision, limits ...Limit) {
-	l.Later = append(l.Later, limits...)
+func (l *Limiter) SettleLater(_ context.Context, _ Decision, costs ...int64) {
+	l.Later = append(l.Later, costs...)
 }
 
 func (l *Limiter) HoldOff(_ context.Context, _ Limit, d time.Duration) { l.Held = max(0, d) }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An export is lines of JSON: a header, a line for each key, and how many there were, by
+// which an import knows that it has all of them.
+const exportVersion = 1
+
+// A countsLine is any of these lines.
+type countsLine struct {
+	Export    *int   `json:"ratectl_export,omitempty"` // the version: of a header
+	Namespace string `json:"namespace,omitempty"`
+
+	Rule    string     `json:"rule,omitempty"`    // its name, or its prefix if others have the name
+	Key     *string    `json:"key,omitempty"`     // as ratectl keys shows it
+	Tag     string     `json:"tag,omitempty"`     // what ends the Redis key: how its rule counts
+	Expires *time.Time `json:"expires,omitempty"` // by the clock of Redis; null: never
+	counts
+
+	Keys *int `json:"keys,omitempty"` // of the last line
+}
+
+// Counts are what Redis keeps under a key, which no command but the scripts understands.
+type counts struct {
+	String []byte   `json:"string,omitempty"`
+	Sorted []string `json:"sorted,omitempty"` // of a sorted set: each member, and its score
+}
+
+// check returns why no key can hold these counts.
+func (c *counts) check() error {
+	switch {
+	case (len(c.String) > 0) == (len(c.Sorted) > 0):
+		return errors.New("a key has a string or a sorted set")
+	case len(c.Sorted)%2 != 0:
+		return errors.New("a member of the sorted set has no score")
+	}
+	for i := 1; i < len(c.Sorted); i += 2 {
+		if score, err := strconv.ParseFloat(c.Sorted[i], 64); err != nil || math.IsNaN(score) {
+			return fmt.Errorf("%.40q is no score", c.Sorted[i])
+		}
+	}
+	return nil
+}
+
+// size returns about how many bytes the counts take.
+func (c *counts) size() int { return len(c.String) + 50*len(c.Sorted) }
+
+// maxLine is the longest line that is read: a log of a million events takes 50 MB.
+const maxLine = 256 << 20
+
+var errLongLine = fmt.Errorf("it is longer than %d bytes", maxLine)
+
+// readCounts calls each with every line of an export about a key and its number, and returns
+// the header. Its errors name the line.
+func readCounts(in io.Reader, each func(n int, l *countsLine) error) (header countsLine, err error) {
+	lines := newLines(in)
+	keys := 0
+	for n := 1; ; n++ {
+		text, err := lines.next()
+		switch {
+		case err == io.EOF && n == 1:
+			return header, errors.New("it is empty: no export of ratectl's")
+		case err == io.EOF:
+			return header, fmt.Errorf("line %d: it ends without its last line: it was cut, or the export has failed", n)
+		case err != nil:
+			return header, fmt.Errorf("line %d: %w", n, err)
+		}
+		var l countsLine
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&l); err != nil {
+			return header, fmt.Errorf("line %d: no line of an export: %w", n, err)
+		}
+		if _, err := decoder.Token(); err != io.EOF {
+			return header, fmt.Errorf("line %d: there is more than one object in it", n)
+		}
+		switch {
+		case n == 1 && l.Export == nil:
+			return header, errors.New("line 1: no header: no export of ratectl's")
+		case n == 1 && *l.Export != exportVersion:
+			return header, fmt.Errorf("line 1: version %d of exports is not known here, but %d", *l.Export, exportVersion)
+		case n == 1:
+			header = l
+		case l.Export != nil:
+			return header, fmt.Errorf("line %d: a second header", n)
+		case l.Keys != nil && *l.Keys != keys:
+			return header, fmt.Errorf("line %d: it counts %d keys, and there are %d", n, *l.Keys, keys)
+		case l.Keys != nil:
+			if _, err := lines.next(); err != io.EOF {
+				return header, fmt.Errorf("line %d: there is something behind the last line", n+1)
+			}
+			return header, nil
+		default:
+			keys++
+			if err := each(n, &l); err != nil {
+				return header, err
+			}
+		}
+	}
+}
+
+// page is how many members of a sorted set are read or written at a time.
+const page = 20_000
+
+// readKey reads what is under a key: its text, or a page of its sorted set, last member
+// first; for how long it lives, and the time. New members move others back, so those may be
+// read twice, and none is left out.
+const readKey = `
+local left, time = redis.call('PTTL', KEYS[1]), redis.call('TIME')
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' then
+  value = redis.pcall('ZREVRANGE', KEYS[1], ARGV[1], ARGV[2], 'WITHSCORES')
+  if value.err then
+    return false
+  end
+end
+return {left, time[1] * 1000 + math.floor(time[2] / 1000), value}`
+
+// writeKey writes a key. If the first argument is keep, it writes no key that exists; if it is
+// more, it adds to the sorted set. The second argument is when the key expires, in milliseconds.
+const writeKey = `
+local time = redis.call('TIME')
+local left = ARGV[2] - (time[1] * 1000 + math.floor(time[2] / 1000))
+if left <= 0 then
+  return 'lapsed'
+end
+if ARGV[1] == 'keep' and redis.call('EXISTS', KEYS[1]) == 1 then
+  return 'kept'
+end
+left = string.format('%.0f', left)
+if ARGV[3] == 'string' then
+  redis.call('SET', KEYS[1], ARGV[4], 'PX', left)
+  return 'imported'
+end
+if ARGV[1] ~= 'more' then
+  redis.call('UNLINK', KEYS[1])
+end
+for i = 4, #ARGV, 5000 do
+  redis.call('ZADD', KEYS[1], unpack(ARGV, i, math.min(i + 4999, #ARGV)))
+end
+redis.call('PEXPIRE', KEYS[1], left)
+return 'imported'`
+
+// fill takes over a reply of readKey. It reports whether there may be more, and whether the
+// line has anything that an export can hold.
+func (l *countsLine) fill(reply *redis.Cmd) (more, is bool, err error) {
+	values, err := reply.Slice()
+	if err == redis.Nil {
+		return false, false, nil // somebody else's
+	}
+	if err != nil || len(values) != 3 {
+		return false, false, err
+	}
+	left, _ := values[0].(int64)
+	now, _ := values[1].(int64)
+	if left >= 0 {
+		expires := time.UnixMilli(now + left).UTC()
+		l.Expires = &expires
+	}
+	switch value := values[2].(type) {
+	case string:
+		l.String = []byte(value)
+		return false, value != "", nil
+	case []any:
+		for _, v := range value {
+			text, _ := v.(string)
+			if !utf8.ValidString(text) {
+				return false, false, nil
+			}
+			l.Sorted = append(l.Sorted, text)
+		}
+		return len(value) == 2*page, len(l.Sorted) > 0, nil
+	}
+	return false, false, nil // it has gone
+}
+
+// writes returns the arguments of the scripts that write counts, which expire at a time.
+func (c *counts) writes(how string, expires time.Time) (all [][]any) {
+	at := strconv.FormatInt(expires.UnixMilli(), 10)
+	if len(c.String) > 0 {
+		return [][]any{{how, at, "string", c.String}}
+	}
+	for members := c.Sorted; len(members) > 0; how = "more" {
+		n := min(len(members), 2*page)
+		args := []any{how, at, "sorted"}
+		for i := 0; i < n; i += 2 {
+			args = append(args, members[i+1], members[i])
+		}
+		all, members = append(all, args), members[n:]
+	}
+	return all
+}
+
+// text returns what a line is about, for people.
+func (l *countsLine) text() string {
+	return fmt.Sprintf("%.100s of rule %s", printable(*l.Key), l.Rule)
+}

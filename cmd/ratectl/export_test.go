@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// more lists rules of the algorithms and storages that the listing of all tests lacks.
+const more = `{"file":"c.go","line":1,"interface":"More","key":["#id"],"window":"month","tz":"Europe/Berlin","anchor":"31","max":"1000000","algorithm":"fixed-window","prefix":"rate_limit:month:","name":"month","mode":"enforce"}
+{"file":"c.go","line":2,"interface":"More","key":["#id"],"window":"24h0m0s","max":"9","algorithm":"fixed-window","prefix":"rate_limit:day:","name":"day","block":"1h0m0s","mode":"enforce"}
+{"file":"c.go","line":3,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"leaky-bucket","burst":20,"prefix":"rate_limit:leaky:","name":"leaky","mode":"enforce"}
+{"file":"c.go","line":4,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"leaky-bucket","burst":20,"wait":"1m0s","prefix":"rate_limit:queue:","name":"queue","mode":"enforce"}
+{"file":"c.go","line":5,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"sliding-counter","buckets":"60","prefix":"rate_limit:counter:","name":"counter","mode":"enforce"}
+{"file":"c.go","line":6,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"sliding-counter","buckets":"auto","prefix":"rate_limit:auto:","name":"auto","mode":"enforce"}
+{"file":"c.go","line":7,"interface":"More","key":["#id"],"window":"1h0m0s","max":"100000","algorithm":"sliding-log","storage":"packed","resolution":"1s","prefix":"rate_limit:long:","name":"long","mode":"enforce"}
+{"file":"c.go","line":8,"interface":"More","key":["#id"],"window":"1h0m0s","max":"100000","algorithm":"sliding-log","prefix":"rate_limit:big:","name":"big","mode":"enforce"}
+{"file":"c.go","line":9,"interface":"More","key":["#id","#user"],"window":"1h0m0s","max":"10","algorithm":"token-bucket","burst":20,"prefix":"rate_limit:tokens:","name":"tokens","mode":"enforce"}
+{"file":"c.go","line":10,"interface":"More","key":[],"window":"1h0m0s","max":"3","algorithm":"sliding-counter","buckets":"6x10","prefix":"rate_limit:layered:","name":"layered","mode":"shadow"}
+{"file":"c.go","line":11,"interface":"More","key":["#tenant"],"window":"1h0m0s","max":"3","algorithm":"concurrency","prefix":"rate_limit:permits:","name":"permits","mode":"enforce"}
+{"file":"c.go","line":12,"interface":"More","key":["#id"],"window":"month","max":"1000","algorithm":"fixed-window","reserve":"1h0m0s","prefix":"rate_limit:reserved:","name":"reserved","mode":"enforce"}
+`
+
+// names are callers' names that somebody may have chosen to do harm.
+var names = []string{"acme", "a b", "\x1b[2J", "\xff\xfe", "键", `"`, "a\nb", "*", "%41", "{x}", "a:b", `{"keys":0}`, strings.Repeat("long", 100)}
+
+// newCounts has charges of every rule in a Redis.
+func newCounts(t *testing.T, b *bench) {
+	t.Helper()
+	text, err := os.ReadFile(b.env["RATECTL_RULES"])
+	if err == nil {
+		err = os.WriteFile(b.env["RATECTL_RULES"], append(text, more...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rules["month"] = &runtime.Rule{Name: "month", Prefix: "rate_limit:month:", Period: runtime.Month, Zone: "Europe/Berlin", Anchor: 31, Max: 1_000_000, Algorithm: runtime.FixedWindow}
+	b.rules["day"] = &runtime.Rule{Name: "day", Prefix: "rate_limit:day:", Window: 24 * time.Hour, Max: 9, Block: time.Hour, Algorithm: runtime.FixedWindow}
+	b.rules["leaky"] = &runtime.Rule{Name: "leaky", Prefix: "rate_limit:leaky:", Window: time.Hour, Max: 50, Burst: 20, Algorithm: runtime.LeakyBucket}
+	b.rules["queue"] = &runtime.Rule{Name: "queue", Prefix: "rate_limit:queue:", Window: time.Hour, Max: 50, Burst: 20, Wait: time.Minute, Algorithm: runtime.LeakyBucket}
+	b.rules["counter"] = &runtime.Rule{Name: "counter", Prefix: "rate_limit:counter:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(60)}
+	b.rules["auto"] = &runtime.Rule{Name: "auto", Prefix: "rate_limit:auto:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}
+	b.rules["long"] = &runtime.Rule{Name: "long", Prefix: "rate_limit:long:", Window: time.Hour, Max: 100_000, Storage: runtime.StoragePacked, Resolution: time.Second}
+	b.rules["big"] = &runtime.Rule{Name: "big", Prefix: "rate_limit:big:", Window: time.Hour, Max: 100_000}
+	b.rules["tokens"] = &runtime.Rule{Name: "tokens", Prefix: "rate_limit:tokens:", Window: time.Hour, Max: 10, Burst: 20, Algorithm: runtime.TokenBucket}
+	b.rules["layered"] = &runtime.Rule{Name: "layered", Prefix: "rate_limit:layered:", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Mode: runtime.ModeShadow}
+	b.rules["permits"] = &runtime.Rule{Name: "permits", Prefix: "rate_limit:permits:", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency}
+	b.rules["reserved"] = &runtime.Rule{Name: "reserved", Prefix: "rate_limit:reserved:", Period: runtime.Month, Max: 1000, Reserve: time.Hour, Algorithm: runtime.FixedWindow}
+	for _, name := range names {
+		for _, rule := range []string{"login", "leaky", "counter", "auto"} {
+			b.take(t, 1+len(name)%7, rule, 0, name) // logins block
+		}
+		b.take(t, 2, "tokens", 0, name, "user")
+		b.take(t, 3, "reports", 50, name)
+	}
+	b.take(t, 5, "layered", 0)
+	b.take(t, 2, "permits", 0, "acme")
+	b.take(t, 1, "queue", 0, "acme")
+	b.take(t, 12, "day", 0, "acme")
+	b.take(t, 77, "month", 0, "acme")
+	b.take(t, 3, "reserved", 0, "acme") // calls that run
+	for _, rule := range []string{"big", "long"} {
+		limit := b.rules[rule].Limit(runtime.NewKey().AddString("acme")).WithCost(250)
+		for range 100 { // more than a page
+			if _, err := b.limiter.Take(t.Context(), limit); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// found is what callers of all rules find.
+func (b *bench) found(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, rule := range []string{"login.user", "tokens", "layered", "reports", "permits", "reserved", "month", "day", "leaky", "queue", "counter", "auto", "long", "big"} {
+		a := b.run("keys", rule, "-o", "json", "-limit", "1000")
+		if a.code != 0 {
+			t.Fatalf("%s: %s", rule, a.err)
+		}
+		var lines []string
+		for line := range strings.Lines(a.out) {
+			var s keyState
+			if err := json.Unmarshal([]byte(line), &s); err != nil {
+				t.Fatal(err)
+			}
+			if s.Remaining != nil && slices.Contains([]string{"tokens", "leaky", "queue"}, s.Rule) { // meanwhile
+				s.Used, s.State = 0, "ok"
+			}
+			lines = append(lines, fmt.Sprintf("%s %q %s used %d limited %v", s.Rule, s.Key, s.State, s.Used, s.RetryMS == nil || *s.RetryMS > 0))
+		}
+		all.WriteString(strings.Join(lines, "\n") + "\n")
+	}
+	return all.String()
+}
+
+// lives returns until when each key lives.
+func (b *bench) lives(t *testing.T) map[string]time.Time {
+	all := map[string]time.Time{}
+	for key := range b.dump(t) {
+		if strings.Contains(key, "%check:") {
+			continue // of a look for a proxy that shards keys
+		}
+		all[strings.TrimPrefix(key, "orders:")] = time.Now().Add(b.client.PTTL(context.Background(), key).Val())
+	}
+	return all
+}
+
+// Counts of every algorithm and storage, of hostile callers and a million events, move from
+// one Redis to another and into a cluster. Callers find there what they found, for as long.
+func TestExportImport(t *testing.T) {
+	t.Parallel()
+	from := redistest.Start(t)
+	old := newBench(t, from.Client(t), from.Addr)
+	newCounts(t, old)
+	old.client.Set(t.Context(), "orders:rate_limit:login:%zz%block", "x", time.Hour) // somebody else's
+	old.client.RPush(t.Context(), "orders:rate_limit:login:list%block", "x")
+	exported := old.run("export")
+	exported.wants(t, 0, `\{"ratectl_export":1,"namespace":"orders"\}\n.*\{"keys":\d+\}\n`, "ratectl: 2 keys are left out.*\n")
+	old.client.Del(t.Context(), "orders:rate_limit:login:%zz%block", "orders:rate_limit:login:list%block")
+	file := filepath.Join(t.TempDir(), "counts.jsonl")
+	if err := os.WriteFile(file, []byte(exported.out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := redistest.StartCluster(t)
+	server := redistest.Start(t)
+	for name, b := range map[string]*bench{"server": newBench(t, server.Client(t), server.Addr), "cluster": newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)} {
+		b.env["RATECTL_RULES"] = old.env["RATECTL_RULES"]
+		b.run("import", file).wants(t, 4, "", ".*say -yes to import the counts of .*keep those that are there\n")
+		b.run("import", "-n", file).wants(t, 0, `RULE.*login.user +13 +0 +0 +0\n.*`, "")
+		if n := len(b.lives(t)); n > 0 {
+			t.Fatalf("%s: %d keys after a dry run", name, n)
+		}
+		b.run("import", "-yes", file).wants(t, 0, `RULE +IMPORTED +KEPT +LAPSED +BAD\nlogin.user +13 +0 +0 +0\n.*month +1 +0 +0 +0\n.*big +1 +0 +0 +0\n.*permits +1 +0 +0 +0\nreserved +1 +0 +0 +0\n`, "")
+		want, got := old.found(t), b.found(t)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-old +new):\n%s", name, diff)
+		}
+		kept, put := old.dump(t), b.dump(t)
+		for key := range kept {
+			if put[key] != kept[key] && !strings.Contains(key, "%check:") {
+				t.Errorf("%s: %q holds something else", name, key)
+			}
+		}
+		before, after := old.lives(t), b.lives(t)
+		for key, until := range before {
+			if apart := after[key].Sub(until); apart < -100*time.Millisecond || apart > time.Second {
+				t.Errorf("%s: %q lives %v longer", name, key, apart)
+			}
+		}
+		if len(before) != len(after) {
+			t.Errorf("%s: %d keys of %d", name, len(after), len(before))
+		}
+		// Again nothing is changed, and what was counted since stays, unless it is said so.
+		b.rules = old.rules
+		b.take(t, 3, "month", 0, "acme")
+		b.run("import", "-yes", file).wants(t, 0, `RULE.*login.user +0 +13 +0 +0\n.*month +0 +1 +0 +0\n.*`, "")
+		b.run("inspect", "month", "acme").wants(t, 0, `.*used +80\n.*`, "")
+		b.in = exported.out
+		b.run("import", "-yes", "-overwrite", "-").wants(t, 0, `RULE.*login.user +13 +0 +0 +0\n.*`, "")
+		b.in = ""
+		b.run("inspect", "month", "acme").wants(t, 0, `.*used +77\n.*`, "")
+		if again := b.run("export", "login.user", "big", "day").out; strings.Count(again, "\n") != 17 {
+			t.Errorf("%s: %d lines are exported again, want 15 keys and 2", name, strings.Count(again, "\n"))
+		}
+	}
+	// Some rules, into another namespace: keys that are hashes of long ones belong to one.
+	server.Client(t).FlushAll(t.Context())
+	b := newBench(t, server.Client(t), server.Addr)
+	b.env["RATECTL_RULES"], b.env["RATECTL_NAMESPACE"] = old.env["RATECTL_RULES"], "other"
+	some := old.run("export", "month", "day")
+	some.wants(t, 0, `[^\n]*\n\{"rule":"(month|day)"[^\n]*\n\{"rule":"(month|day)"[^\n]*\n\{"keys":2\}\n`, "")
+	b.in = some.out
+	b.run("import", "-yes", "-").wants(t, 0, `RULE.*month +1 +0 +0 +0\nday +1 +0 +0 +0\n`, "")
+	b.run("inspect", "month", "acme").wants(t, 0, `.*used +77\n.*redis key +other:rate_limit:month:acme%\S+\n.*`, "")
+	b.in = exported.out
+	b.run("import", "-yes", "-").wants(t, 2, "", `.*line \d+: the key is a hash of one that was too long in the namespace "orders": it is none in the namespace "other".*nothing is imported\n`)
+	b.run("export", "mont").wants(t, 2, "", `.*did you mean "month".*`)
+}
+
+// What no export has printed is refused as a whole, with the numbers of the lines. What was
+// is left out, line by line, if the scripts do not understand it.
+func TestBadImport(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	const head, tail = `{"ratectl_export":1,"namespace":"orders"}` + "\n", "\n" + `{"keys":1}` + "\n"
+	good := `{"rule":"login.user","key":"ann","tag":"%block","expires":"2999-01-01T00:00:00Z","sorted":["1790000000000000","1790000000000000"]}`
+	for text, want := range map[string]string{
+		"":                       "it is empty",
+		"hello\n":                "line 1: no line of an export",
+		"{}\n":                   "line 1: no header",
+		`{"ratectl_export":2}`:   "version 2 of exports is not known",
+		head:                     "line 2: it ends without its last line",
+		head + good + "\n":       "line 3: it ends without its last line",
+		head + good[:50]:         "line 2: no line of an export",
+		head + good + tail + "x": "line 4: there is something behind",
+		head + good + "\n" + good + "\n" + `{"keys":2}`:                                             "line 3: it has the key of line 2",
+		head + good + "\n" + `{"keys":2}`:                                                           "line 3: it counts 2 keys, and there are 1",
+		head + head + tail:                                                                          "line 2: a second header",
+		head + good + good + tail:                                                                   "line 2: there is more than one object",
+		head + `{"rule":"login.user"}` + tail:                                                       "line 2: it has no rule or no key",
+		head + strings.Replace(good, "login.user", "login.usr", 1) + tail:                           `line 2: no rule has the name "login.usr": did you mean`,
+		head + strings.Replace(good, "ann", "a{b", 1) + tail:                                        `line 2: "a{b" is no key`,
+		head + strings.Replace(good, "ann", "a:b", 1) + tail:                                        "line 2: the number of parts",
+		head + strings.Replace(good, "%block", "", 1) + tail:                                        "line 2: ann of rule login.user counts by another algorithm",
+		head + strings.Replace(good, "%block", ":../../x%block", 1) + tail:                          "counts by another algorithm",
+		head + strings.Replace(good, `"1790000000000000"]`, `"nan"]`, 1) + tail:                     `line 2: "nan" is no score`,
+		head + strings.Replace(good, `,"1790000000000000"]`, `]`, 1) + tail:                         "line 2: a member of the sorted set has no score",
+		head + strings.Replace(good, `"sorted"`, `"string":"eA==","sorted"`, 1) + tail:              "line 2: a key has a string or a sorted set",
+		head + strings.Replace(good, `"sorted"`, `"list"`, 1) + tail:                                `line 2: no line of an export: json: unknown field "list"`,
+		head + strings.Replace(good, "2999-01-01T00:00:00Z", "soon", 1) + tail:                      "line 2: no line of an export",
+		head + strings.Repeat(strings.Replace(good, "login.user", "x", 1)+"\n", 50) + `{"keys":50}`: "line 2: .*; line 21: .*; and perhaps more",
+	} {
+		b.in = text
+		a := b.run("import", "-yes", "-")
+		a.wants(t, 2, "", `ratectl: -: .*`+strings.NewReplacer("(", `\(`, "{", `\{`).Replace(want)+`.*; nothing is imported\n`)
+	}
+	if n := len(b.lives(t)); n > 0 {
+		t.Errorf("%d keys of bad files", n)
+	}
+	b.run("import", "-yes", "nowhere").wants(t, 2, "", ".*no such file.*")
+
+	line := func(key, expires, value string) string {
+		return fmt.Sprintf(`{"rule":"login.user","key":%q,"tag":"%%block","expires":%q,%s}`, key, expires, value) + "\n"
+	}
+	b.in = head + line("one", "2999-01-01T00:00:00Z", `"string":"aGVsbG8="`) +
+		line("two", "2001-01-01T00:00:00Z", `"sorted":["1790000000000000","1790000000000000"]`) +
+		line("three", "2999-01-01T00:00:00Z", `"sorted":["1790000000000000","1790000000000000"]`) +
+		strings.Replace(line("four", "x", `"sorted":["1790000000000000","1790000000000000"]`), `"expires":"x",`, "", 1) +
+		line("five", "2999-01-01T00:00:00Z", `"sorted":["hello","1790000000000000"]`) + `{"keys":5}`
+	b.run("import", "-yes", "-").wants(t, 1, `RULE.*login.user +2 +0 +1 +2\n`,
+		"ratectl: line 2: one of rule login.user is no count of its rule\nratectl: line 6: five of rule login.user is no count of its rule\nratectl: 2 keys are not imported.*\n")
+	if left := b.client.PTTL(t.Context(), "orders:rate_limit:login:four%block").Val(); left < time.Minute || left > 24*time.Hour {
+		t.Errorf("a key that had no expiry lives for %v", left)
+	}
+	if n := len(b.lives(t)); n != 2 {
+		t.Errorf("%d keys, want 2: none that was tried stays", n)
+	}
+}
+
+// While programs count, an import takes away nothing that they have counted.
+func TestImportMeanwhile(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	b := newBench(t, server.Client(t), server.Addr)
+	newCounts(t, b)
+	b.in = b.run("export", "month", "login.user").out
+	b.client.FlushAll(t.Context())
+	b.take(t, 1, "month", 0, "acme") // newer
+	stop, done := make(chan struct{}), make(chan int64)
+	go func() {
+		n := int64(1)
+		for {
+			select {
+			case <-stop:
+				done <- n
+				return
+			default:
+				b.take(t, 1, "month", 0, "acme")
+				n++
+			}
+		}
+	}()
+	for range 3 {
+		b.run("import", "-yes", "-").wants(t, 0, `RULE.*month +0 +1 +0 +0\n`, "")
+	}
+	close(stop)
+	n := <-done
+	d, err := b.limiter.Peek(t.Context(), b.rules["month"].Limit(runtime.NewKey().AddString("acme")))
+	if err != nil || d.Limit-d.Remaining != n {
+		t.Errorf("%d are counted, %v, and %d were made", d.Limit-d.Remaining, err, n)
+	}
+}

@@ -1,0 +1,29 @@
+package diag
+
+// A Code names a kind of warning. It ends the line of a warning, and begins what the
+// manual, cmd/rategen/doc.go, says about it.
+type Code string
+
+// codes are all of them.
+var codes []Code
+
+func code(name Code) Code {
+	codes = append(codes, name)
+	return name
+}
+
+// The kinds of warnings.
+var (
+	SharedPrefix   = code("shared_prefix")
+	LargeLog       = code("large_log")
+	NoKey          = code("no_key")
+	KeyWithPort    = code("key_with_port")
+	EmbeddedLimits = code("embedded_limits")
+	NoContext      = code("no_context")
+	ShortLine      = code("short_line")
+	HiddenMethods  = code("hidden_methods")
+	NotWrapped     = code("not_wrapped")
+	UnusedPolicy   = code("unused_policy")
+	UnknownOut     = code("unknown_out")
+	GeneratedFile  = code("generated_file")
+)

@@ -1,0 +1,259 @@
+package directive
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/internal/spec"
+)
+
+// A Topic is what a sentence of an explanation is about.
+type Topic string
+
+// The topics of an explanation, in its order.
+const (
+	TopicLimit   Topic = "limit"   // what is admitted
+	TopicKey     Topic = "key"     // whose calls are counted together
+	TopicRefusal Topic = "refused" // what is refused, and what its caller gets
+	TopicEnd     Topic = "end"     // what changes when the call returns
+	TopicRedis   Topic = "redis"   // what Redis holds
+	TopicFailure Topic = "failure" // what happens when Redis gives no answer
+)
+
+// Topics are all topics in the order of an explanation.
+var Topics = []Topic{TopicLimit, TopicKey, TopicRefusal, TopicEnd, TopicRedis, TopicFailure}
+
+// explanations are the sentences of a row of [Options] about a directive, by topic. A function
+// returns "" where there is nothing to say.
+type explanations map[Topic]func(*Settings) string
+
+// Explain returns what the options of a directive mean, in sentences, in the order of the
+// table. Numbers should be resolved: max and cost are then literals where they are
+// constant.
+func (s *Settings) Explain(about Topic) []string {
+	var all []string
+	for i := range Options {
+		o := &Options[i]
+		explain := o.explain[about]
+		if explain == nil || !o.appliesTo(s.Algorithm()) {
+			continue
+		}
+		if text := explain(s); text != "" {
+			all = append(all, text)
+		}
+	}
+	for _, text := range []string{s.explainConstants(), s.explainDefaults()} {
+		if about == TopicLimit && text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func algorithmBrief(s *Settings) string {
+	if a := s.Algorithm(); a != spec.SlidingLog && a != spec.Concurrency {
+		return a
+	}
+	return ""
+}
+
+func modeBrief(s *Settings) string {
+	if s.Refuses() {
+		return ""
+	}
+	return s.Mode()
+}
+
+func explainKey(s *Settings) string {
+	key := texts(s.Key())
+	switch len(key) {
+	case 0:
+		return "All callers share one budget."
+	case 1:
+		return "Calls are counted apart for each " + key[0] + "."
+	}
+	return "Calls are counted apart for each combination of " + List(key, "and") + "."
+}
+
+func explainMax(s *Settings) string {
+	window := s.Per()
+	most, known := s.max()
+	limit := ""
+	switch s.Algorithm() {
+	case spec.FixedWindow:
+		if s.Period() != spec.NoUnit {
+			limit = "At most " + callCount(most) + " in a " + window + "."
+			break
+		}
+		limit = "At most " + callCount(most) + " in a window of " + window + ", which the first call begins."
+	case spec.TokenBucket:
+		limit = callCount(most) + " per " + window + " in the long run."
+	case spec.LeakyBucket:
+		if limit = callCount(most) + " per " + window + " in the long run."; s.Waits() {
+			limit = callCount(most) + " per " + window + ", evenly spaced."
+		}
+	case spec.Concurrency:
+		limit = "At most " + callCount(most) + " in flight, over all processes."
+	default:
+		limit = "At most " + callCount(most) + " in " + exactWindow(s) + "."
+	}
+	if !known {
+		limit += " The max is evaluated for each call."
+	}
+	return limit
+}
+
+// exactWindow returns the time in which a log or a counter admits no more than its max.
+// Rounding takes a time slice of the window: see the page on algorithms.
+func exactWindow(s *Settings) string {
+	rounded := get[time.Duration](s, "resolution")
+	if rounded >= s.Window() {
+		return "each time slice of " + ShortDuration(s.Window())
+	}
+	return "any " + ShortDuration(s.Window()-rounded)
+}
+
+func explainAlgorithm(s *Settings) string {
+	most, known := s.max()
+	switch s.Algorithm() {
+	case spec.SlidingLog:
+		if get[time.Duration](s, "resolution") == 0 {
+			return "The count is exact."
+		}
+	case spec.FixedWindow:
+		if s.Period() != spec.NoUnit {
+			return explainPeriod(s)
+		}
+		twice := "twice that many"
+		if n, err := strconv.ParseInt(most, 10, 64); known && err == nil {
+			twice = strconv.FormatInt(2*n, 10)
+		}
+		return "Around the end of a window up to " + twice + " may pass within " + ShortDuration(s.Window()) + "."
+	case spec.Concurrency:
+		return "A call holds a permit until the method returns or panics."
+	}
+	return ""
+}
+
+func explainResolution(s *Settings) string {
+	r := get[time.Duration](s, "resolution")
+	if r == 0 {
+		return ""
+	}
+	return "Times fall to the start of their time slice of " + ShortDuration(r) + ": calls leave the window together, up to " + ShortDuration(r) + " early."
+}
+
+func explainBuckets(s *Settings) string {
+	b, n := get[buckets](s, "buckets"), 60
+	switch {
+	case b.adaptive:
+		n = 16
+	case b.fine > 0:
+		n = b.coarse * b.fine
+	case b.coarse > 0:
+		n = b.coarse
+	}
+	return "Calls are counted in buckets: one may count for up to " + ShortDuration((s.Window() / time.Duration(n)).Round(time.Microsecond)) + " longer than the window."
+}
+
+func explainBurst(s *Settings) string {
+	most, _ := s.max()
+	burst := most
+	if s.Burst() > 0 {
+		burst = strconv.FormatInt(s.Burst(), 10)
+	}
+	if s.Algorithm() != spec.LeakyBucket || !s.Waits() {
+		return "After a pause a burst of up to " + callCount(burst) + " passes at once."
+	}
+	if s.Burst() > 0 {
+		return "At most " + callCount(burst) + " may be in line."
+	}
+	return ""
+}
+
+func explainLease(s *Settings) string {
+	if s.Lease() == 0 {
+		return ""
+	}
+	lease := ShortDuration(s.Lease())
+	text := "A process with many calls on a key charges some of them ahead, for up to " + lease + ", and admits these by itself."
+	switch s.Algorithm() {
+	case spec.SlidingLog, spec.SlidingCounter:
+		text += " So that the limit holds all the same, Redis counts every call for " + lease + " longer."
+	case spec.TokenBucket, spec.LeakyBucket:
+		text += " So that the limit holds all the same, the burst is lower by what drains in " + lease + "."
+	}
+	return text
+}
+
+func explainCost(s *Settings) string {
+	cost := s.Expr("cost")
+	if cost == nil || cost.Text == "1" {
+		return ""
+	}
+	return "A call counts as " + cost.Text + "."
+}
+
+func explainWhen(s *Settings) string {
+	if when := s.Expr("when"); when != nil {
+		// One that cannot be evaluated counts as true.
+		return "It is not applied to calls for which " + when.Text + " is false."
+	}
+	return ""
+}
+
+func explainAdaptive(s *Settings) string {
+	if len(s.Adaptive()) == 0 {
+		return ""
+	}
+	return "The max follows how busy the process is by " + List(s.Adaptive(), "and") + ", from half to one and a half times the one declared."
+}
+
+func explainExcept(s *Settings) string {
+	if except := texts(s.Methods("except")); len(except) > 0 {
+		return "It leaves out " + List(except, "and") + "."
+	}
+	return ""
+}
+
+func explainOnly(s *Settings) string {
+	if only := texts(s.Methods("only")); len(only) > 0 {
+		return "Of the interface's methods it applies to " + List(only, "and") + " only."
+	}
+	return ""
+}
+
+func explainReplace(s *Settings) string {
+	switch s.Replaces() {
+	case "":
+		return ""
+	case "all":
+		return "It takes the place of the interface's limits."
+	}
+	return "It takes the place of the interface's limit " + s.Replaces() + "."
+}
+
+// max returns the max and whether it is a number.
+func (s *Settings) max() (text string, known bool) {
+	text = s.MaxText()
+	_, err := strconv.ParseInt(text, 10, 64)
+	return text, err == nil
+}
+
+// callCount writes a number of calls.
+func callCount(n string) string {
+	if n == "1" {
+		return "1 call"
+	}
+	return n + " calls"
+}
+
+// List writes words as in "a, b and c".
+func List(words []string, and string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
+}

@@ -1,0 +1,223 @@
+package directive
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/internal/spec"
+)
+
+func explainRefusal(s *Settings) string {
+	if !s.Refuses() {
+		return ""
+	}
+	most, _ := s.max()
+	switch s.Algorithm() {
+	case spec.FixedWindow:
+		if s.Period() != spec.NoUnit {
+			return "A call is refused while the " + s.Per() + " has no room for it, and then counts for nothing."
+		}
+		return "A call is refused while the window has no room for it, and then counts for nothing."
+	case spec.LeakyBucket:
+		if s.Waits() {
+			return "" // the row of wait says it
+		}
+		return "A call is refused while the bucket has no room for it, and then counts for nothing."
+	case spec.TokenBucket:
+		return "A call is refused while the bucket has no tokens for it, and then counts for nothing."
+	case spec.Concurrency:
+		return "A call is refused while " + callCount(most) + " run."
+	}
+	return "A call is refused while the last " + ShortDuration(s.Window()) + " have no room for it, and then counts for nothing."
+}
+
+func explainWait(s *Settings) string {
+	wait := get[time.Duration](s, "wait")
+	switch {
+	case wait == 0 || !s.Refuses():
+		return ""
+	case s.Algorithm() == spec.LeakyBucket:
+		return "A call waits for its turn. It is refused at once if that comes later than " + ShortDuration(wait) + ", or than the deadline of its context."
+	}
+	return "Before that it waits for room, for up to " + ShortDuration(wait) + " and no longer than its context."
+}
+
+func explainBlock(s *Settings) string {
+	if s.Block() == 0 {
+		return ""
+	}
+	return "A caller that is refused stays refused for " + ShortDuration(s.Block()) + " from then on. Further tries do not extend that."
+}
+
+func explainMode(s *Settings) string {
+	switch s.Mode() {
+	case "shadow":
+		return "Nothing is refused: in shadow mode the limit counts, and reports what it would have refused."
+	case "soft":
+		return "Nothing is refused: in soft mode a call that the limit has no room for goes on, and finds the limit in runtime.Exceeded of its context."
+	}
+	return ""
+}
+
+func explainRefund(s *Settings) string {
+	if refund := s.Expr("refund"); refund != nil {
+		return "If " + refund.Text + " is true when the call returns, its charge is refunded."
+	}
+	return ""
+}
+
+func explainSettle(s *Settings) string {
+	settle := s.Expr("settle")
+	if settle == nil {
+		return ""
+	}
+	when := "When"
+	if s.Expr("refund") != nil {
+		when = "Otherwise, when"
+	}
+	return when + " the call returns, " + settle.Text + " is what it cost: an excess of what was reserved is refunded, and a shortfall is charged, for which later calls wait."
+}
+
+func explainReserve(s *Settings) string {
+	if s.Reserve() == 0 {
+		return ""
+	}
+	if s.Expr("meter") != nil {
+		return "While it runs, its process renews what is charged. If the process dies, all but what was used more than a second or so before comes back " + ShortDuration(s.Reserve()) + " later at most."
+	}
+	return "While it runs, its process renews the charge. If the process dies, the charge comes back " + ShortDuration(s.Reserve()) + " later at most."
+}
+
+func explainDebt(s *Settings) string {
+	switch s.Debt() {
+	case spec.DebtRefuse:
+		return "What calls cost beyond the max counts until the " + s.Per() + " is over, and is then forgotten."
+	case spec.DebtForgive:
+		return "What calls cost beyond the max is not charged."
+	case spec.DebtCarry:
+		if s.Algorithm() == spec.FixedWindow {
+			return "What calls cost beyond the max is used of the next " + s.Per() + ", up to all of its max."
+		}
+		return "What calls cost beyond the max counts until it has left."
+	}
+	return ""
+}
+
+func explainMeter(s *Settings) string {
+	meter := s.Expr("meter")
+	if meter == nil {
+		return ""
+	}
+	end := "the stream ends with the error of a refused call at the first one without room"
+	if !s.Refuses() {
+		end = "none ends the stream"
+	}
+	return "Each message costs " + meter.Text + ", and " + end + ". What was charged ahead and not used is given back, after a second at most or when the stream ends."
+}
+
+func explainHold(s *Settings) string {
+	hold := s.Expr("hold")
+	if hold == nil {
+		return ""
+	}
+	held := "refuse calls of the key"
+	if s.Waits() {
+		held = "have calls of the key wait, or refuse those that may not wait for so long,"
+	}
+	return "If " + hold.Text + " is above 0 when the call returns, all processes " + held + " for that time from then on, an hour or a window at most."
+}
+
+// explainState tells what Redis holds for a key. That of a log is in the row of storage.
+func explainState(s *Settings) string {
+	switch s.Algorithm() {
+	case spec.SlidingCounter:
+		return "A string with the count of each bucket that is in use."
+	case spec.FixedWindow:
+		if s.reserved() {
+			return "A sorted set with the bounds of the " + s.Per() + ", a count, and an entry for each call that runs." + keepSays(s)
+		}
+		if s.Period() != spec.NoUnit {
+			return "A string with the end of the " + s.Per() + " and a count." + keepSays(s)
+		}
+		return "A string with the start of the window and a count."
+	case spec.TokenBucket, spec.LeakyBucket:
+		return "A string with a level and its time."
+	case spec.Concurrency:
+		return "A sorted set with an entry for each permit. Those of a process that dies are free " + ShortDuration(s.Window()) + " later."
+	}
+	return ""
+}
+
+func explainStorage(s *Settings) string {
+	kind := map[string]string{"": "sorted set", "zset": "sorted set", "packed": "string"}[s.Storage()]
+	if kind == "" {
+		return ""
+	}
+	entries := "the max"
+	if most, known := s.max(); known {
+		entries = most
+	}
+	return "A " + kind + " with the time of every call that was admitted in the last " + ShortDuration(s.Window()) + ", and so up to " + entries + " that count."
+}
+
+// explainFail is about failures as [explainState] is about Redis.
+func explainFail(s *Settings) string {
+	if !s.Refuses() {
+		return "If Redis gives no answer, the call goes on and is not counted."
+	}
+	const noAnswer = "If Redis gives no answer in time, "
+	switch get[string](s, "fail") {
+	case "open":
+		return noAnswer + "the call goes on and is not counted."
+	case "closed":
+		return noAnswer + "the call is refused with an error that is runtime.ErrUnavailable."
+	case "local":
+		return noAnswer + "this process decides alone by counts of its own. All processes together may then admit the max once for each of them, unless runtime.WithReplicas divides it."
+	}
+	return noAnswer + "the limiter's policy decides. Without runtime.WithFailurePolicy the call goes on and is not counted."
+}
+
+// reserved reports whether a fixed window has reservations or carries debts, and so another
+// state.
+func (s *Settings) reserved() bool {
+	return s.Algorithm() == spec.FixedWindow && (s.Reserve() > 0 || s.Debt() == spec.DebtCarry)
+}
+
+// KeyTag returns what the Redis keys of a rule end in: rules with different states never
+// share a key.
+func (s *Settings) KeyTag() string {
+	tag := ""
+	switch s.Algorithm() {
+	case spec.SlidingLog:
+		if storage := s.Storage(); storage != "" && storage != "zset" {
+			tag = "%" + storage
+		}
+	case spec.SlidingCounter:
+		tag = "%counter"
+		if b := get[buckets](s, "buckets"); b.fine > 0 {
+			tag = "%layered-" + b.String() + "-" + strconv.FormatInt((s.Window()+s.Lease()).Microseconds(), 10)
+		}
+	case spec.FixedWindow:
+		period := s.Period() != spec.NoUnit
+		switch tag = "%window"; {
+		case s.reserved() && period:
+			tag = "%reserved-period"
+		case s.reserved():
+			tag = "%reserved"
+		case period:
+			tag = "%calendar"
+		}
+	case spec.TokenBucket:
+		tag = "%token"
+	case spec.LeakyBucket:
+		if tag = "%leaky"; s.Waits() {
+			tag = "%queue"
+		}
+	case spec.Concurrency:
+		tag = "%permits"
+	}
+	if s.Block() > 0 || s.Expr("hold") != nil {
+		tag += "%block"
+	}
+	return tag
+}

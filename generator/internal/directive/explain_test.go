@@ -1,0 +1,41 @@
+package directive
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every option has a row in explanations, but for those that name something, and for
+// those that other rows speak of.
+func TestSaysAll(t *testing.T) {
+	elsewhere := []string{"window", "prefix", "name", "message", "deny", "ctx", "type", "rate", "tz", "anchor", "keep"}
+	for _, o := range Options {
+		if len(o.explain) == 0 != slices.Contains(elsewhere, o.Name) {
+			t.Errorf("option %s says something about %d topics", o.Name, len(o.explain))
+		}
+		for topic := range o.explain {
+			if !slices.Contains(Topics, topic) {
+				t.Errorf("option %s says something about %q, which no explanation shows", o.Name, topic)
+			}
+		}
+	}
+}
+
+// Every algorithm and storage is explained with a limit, a refusal and what Redis holds.
+func TestSaysAlgorithms(t *testing.T) {
+	var all []*Settings
+	for _, a := range algorithms {
+		all = append(all, (&Settings{}).With("algorithm", a))
+	}
+	for storage := range strings.SplitSeq(optionNamed("storage").Value, "|") {
+		all = append(all, (&Settings{}).With("storage", storage))
+	}
+	for _, s := range all {
+		for _, topic := range []Topic{TopicLimit, TopicRefusal, TopicRedis, TopicFailure} {
+			if len(s.Explain(topic)) == 0 {
+				t.Errorf("%v: nothing about %s", s.values, topic)
+			}
+		}
+	}
+}

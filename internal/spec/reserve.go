@@ -1,0 +1,68 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Debt says what becomes of what calls turn out to cost beyond a limit.
+type Debt uint8
+
+const (
+	DebtDefault Debt = iota // DebtRefuse of a fixed window, and DebtCarry of others
+	DebtRefuse              // it counts until the period ends
+	DebtCarry               // the next period, or the time to come, has so much less
+	DebtForgive             // it does not count
+	debts
+)
+
+var debtNames = [debts]string{"default", "refuse", "carry", "forgive"}
+
+// String returns the policy as the directive spells it.
+func (d Debt) String() string {
+	if d < debts {
+		return debtNames[d]
+	}
+	return fmt.Sprintf("Debt(%d)", uint8(d))
+}
+
+// CheckReserve returns what is wrong with a reserve by itself.
+func CheckReserve(d time.Duration) error {
+	if d < MinWindow || d > MaxWindow || d%time.Microsecond != 0 {
+		return fmt.Errorf("%v is not between %v and 366d, in whole microseconds", d, MinWindow)
+	}
+	return nil
+}
+
+// FitsReserve returns what keeps charges of the rule from lapsing.
+func (r *Rule) FitsReserve() error {
+	switch {
+	case r.Algorithm == Concurrency:
+		return errors.New("permits of concurrency lapse already, a window after they were renewed: remove reserve")
+	case r.Algorithm != FixedWindow:
+		return fmt.Errorf("charges to a %s leave it by themselves, and only those of a window or period wait for its end: remove reserve, or write algorithm=fixed-window or a period such as window=month", r.Algorithm)
+	case r.Block > 0:
+		return errors.New("what lapses makes room again, and a block keeps callers out all the same: remove reserve or block")
+	case r.Lease > 0:
+		return errors.New("units of a lease are charged ahead of their calls, which cannot renew them: remove reserve or lease")
+	case r.Hold:
+		return errors.New("a key with reservations cannot be held back: write hold on a second limit, of the rate")
+	}
+	return nil
+}
+
+// FitsDebt returns what keeps the rule from its policy for debts.
+func (r *Rule) FitsDebt() error {
+	switch {
+	case r.Debt >= debts:
+		return fmt.Errorf("unknown policy %d", uint8(r.Debt))
+	case r.Algorithm == Concurrency:
+		return errors.New("permits of concurrency come back with every return, so nothing is owed: remove debt")
+	case r.Debt == DebtRefuse && r.Algorithm != FixedWindow:
+		return fmt.Errorf("a %s has no period that ends: write debt=forgive, or remove the option, and what is owed counts until it has left", r.Algorithm)
+	case r.Debt == DebtCarry && r.Algorithm == FixedWindow && (r.Block > 0 || r.Lease > 0 || r.Hold):
+		return errors.New("a fixed-window that carries debts has no block, lease or hold: remove debt or these")
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+-- Decides calls: each is charged to all its limits, or to none.
+--
+-- KEYS   one for every limit, in the order of the calls; all in one slot on a
+--        cluster. The keys of one call differ.
+-- ARGV   the operation, "take", "peek", "settle", "renew" or "hold", with "check " before it
+--        if the server may be one that cannot count; the number of terms, and for
+--        each the six values
+--          algorithm window max param more mode
+--        (times in microseconds; what param and more mean is the algorithm's;
+--        mode is 1 for a limit that is counted but denies nobody, and above
+--        that for how long a denied caller stays denied, see block.lua); then
+--        for every run of limits, in the order of KEYS,
+--          terms  which of them hold, from 1 on; below 0 if another limit of
+--                 the same call follows
+--          cost   to settle, what to charge however little room there is; below
+--                 0, what to give back of a charge
+--          times  how many calls in a row this stands for, each of that cost:
+--                 only for a call with one limit. To settle, the time that the
+--                 charge counts as, if it is given back; and to renew. To hold, for
+--                 how long from now on a block denies everybody, unless one does for
+--                 longer; 0 ends any
+--          keys   how many keys in a row, each of them a call of its own, this
+--                 holds for: 1 if it is one of several limits of a call, and
+--                 to peek
+--        and to settle, before these four, what was charged, and the charge's mark
+-- REPLY  integers, since a reply takes Redis and the client as long as it is
+--        long. The time first, and then for every limit
+--          left     how much is left, after the charges; to renew, 1, or 0 for
+--                   what was reset since; to hold, 0
+--          reset    microseconds until the limit is whole again
+--        if all the calls were charged as of that time, and then its mark if that is
+--        above 0: reset is then sent as -reset. Or else -2 and
+--          allowed  how many of the calls had room. They were charged if
+--                   every limit of the call that is not a shadow had room
+--          left
+--          retry    microseconds until there is room; 0 if there is
+--          reset
+--          at       the time that the charge counts as: its own, that of its
+--                   slice, or the last of its bucket; 0 if there was none
+--          delay    microseconds that the caller must wait for its turn
+--        and the mark of the charge, if that is above 0: at is then sent as -at.
+--        That begins with -3 if a block denies the caller, from now on at the
+--        latest. For a call that failed -1, the length of the error, and its
+--        bytes; and -4 and these for a limit in shadow mode that failed alone,
+--        beside others.
+-- Time is read once, so all calls happen at the same moment, in order.
+local replies = {}
+local arg = ARGV[2] * 8 - 1 -- the newest run of limits; the next one follows
+local place, last = 1, 0 -- the next key, and the last one of that run
+
+-- Redis's own clock, in microseconds. It may step back, and a promoted replica
+-- may be behind: no algorithm lets time run before the newest event of a key.
+local time = redis.call('TIME')
+local clock = time[1] * 1000000 + time[2]
+replies[1] = clock
+
+-- If it is asked to, a script looks first whether the server can count. The library struct
+-- keeps a number in a C long: on a server of 32 bits that cuts the times that limits keep,
+-- and nothing would be limited.
+if #ARGV[1] > 6 then
+  ARGV[1] = string.sub(ARGV[1], 7)
+  local library = rawget(_G, 'struct')
+  if library and library.unpack('>I7', library.pack('>I7', clock)) ~= clock then
+    return redis.error_reply('UNFIT the server cannot keep what limits count: its library'
+      .. ' struct cuts numbers to 32 bits; use a build of 64 bits')
+  end
+end
+
+for i = 3, ARGV[2] * 8 - 3, 8 do
+  if ARGV[i] == 'reserved' then
+    if ARGV[i + 3] ~= '0' and (clock < ARGV[i + 3] - ARGV[i + 1] or clock >= ARGV[i + 4] + 0) then
+      return redis.error_reply('PERIOD ' .. string.format('%.0f', clock) .. ' is the time of the server')
+    end
+  end
+end
+-- Decides as many calls as it can. If one fails it ends with the error, and
+-- decides the calls after that one when it is called again.
+local function decide()
+  -- Names that every algorithm shares.
+  --
+  -- Redis makes every function of a script anew for each execution, and each
+  -- variable that one shares with another; a call of a function takes as long as
+  -- several lines of it. So an algorithm is no function but pieces of text, which
+  -- package lua puts where they are wanted: into a loop over keys, or, for calls
+  -- that no loop decides, into functions.
+  --
+  --   gather   reads what look wants of all the keys of a run, if one command can
+  --   look     reads key, to learn whether cost fits, and sets
+  --     room    how much could be charged now, below 0 if max was lowered
+  --     retry   if cost does not fit: microseconds until it will
+  --     reset   microseconds until the limit is whole again, unless it is. It may
+  --             be left out when charging is true and cost fits
+  --     at      the time now, never before the newest event
+  --   charge   writes what look found to fit, and sets
+  --     reset   as above
+  --     at      the time that the charge counts as
+  --     delay   microseconds that the caller must wait for its turn, if any
+  --   refund   takes back up to cost of the charge that was made as of at. Charged is
+  --            what that was, and made_mark its mark. It may use the other pieces
+  --   share    declares mark, if charges have one: what refund must know of a charge
+  --            besides its time. An algorithm that has it says so to reply, too
+  --   renew    keeps what was charged as of at from lapsing for a window more, and
+  --            sets held to 1, unless it was reset since; only of an algorithm
+  --            whose charges lapse
+  --
+  -- Time stands still for a key while Redis's clock is behind its newest event. If that is
+  -- more than a window ahead, the clock has stepped back by more than that, and look finds
+  -- nothing, as if Redis had lost the key: it would deny calls for as long as the step was.
+  -- A charge then writes the key anew.
+  --
+  -- A charge may use what its look keeps in locals. A piece neither returns
+  -- nor leaves a loop that is not its own. "+ 0" makes a number of a text, and
+  -- fails if it is none: tonumber would take twice as long. So what is no number
+  -- where one should be shows that a key is somebody else's. Likewise x - x % 1
+  -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
+  local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
+  local KEYS, ARGV = KEYS, ARGV
+
+  -- The terms of the limit that is being decided, see take.lua, and their number;
+  -- and all terms so far by their numbers. Times are in microseconds.
+  local used, known, algorithm, window, max, param, more, shadow
+  -- See TERMS.
+  local reserve, debt
+
+  -- For how much longer than need be a key may live: a quarter of the window, but
+  -- at least 0.1 seconds or all of it, and at most 0.8 seconds. Setting an expiry
+  -- takes as long as writing an event. So an algorithm that can tell from what it
+  -- has read that a charge shortly before set one sets it for slack longer, and
+  -- leaves it until that is used up.
+  local slack
+
+  -- The first microsecond inside the window, if time has not stepped back; and as
+  -- text, if it is wanted.
+  local first, first_text
+
+  -- Values that one command has read of many keys, by key. Each is read once, and
+  -- taken out when a key is decided: what is written then is not in it.
+  local states
+
+  -- How many milliseconds a key lives on that means something until a time. It is
+  -- counted from now, and is a little more than that: Redis would drop a key at
+  -- once that is to expire in its past, which a short window is when the script
+  -- has run for long, and calls later in the script would find it empty.
+  local function lifetime(at)
+    local life = ceil((at - clock) / 1000) + 100
+    return format(life < 2 ^ 31 and '%d' or '%.0f', life)
+  end
+  -- A time is written as text, 16 digits. (Redis itself would write a number that is
+  -- an argument of redis.call with 17 digits, which is exact, and not scientific for
+  -- an integer below 2^53, but slow. And texts are not compared, since that takes
+  -- long where Redis has a locale.)
+  local clock_text = time[1] .. sub('00000' .. time[2], -6)
+  local function text(at)
+    return format('%010d%06d', at / 1000000, at % 1000000)
+  end
+  local function member(number, cost)
+    return text(number) .. format(' %.0f', cost)
+  end
+  local n = #replies
+  while true do
+    if place > last then
+      arg = arg + 4
+      if arg > #ARGV then
+        return
+      end
+      last = place + ARGV[arg + 3] - 1
+    end
+    local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
+    -- Makes the terms hold whose number is which.
+    if which ~= used then
+      local i = 3 + (which - 1) * 8
+      local t = known and known[which]
+      if t then
+        algorithm, window, max, param, more, shadow, slack, first = unpack(t)
+      else
+        -- Reads the terms that begin at ARGV[i].
+        algorithm, window, max, param = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
+        more, shadow = ARGV[i + 4] + 0, ARGV[i + 5] == '1'
+        slack = ceil(window / 4)
+        if slack < 100000 then
+          slack = window < 100000 and window or 100000
+        elseif slack > 800000 then
+          slack = 800000
+        end
+        first = clock - window + 1
+        if ARGV[2] ~= '1' then
+          known = known or {}
+          known[which] = { algorithm, window, max, param, more, shadow, slack, first }
+        end
+      end
+      used, first_text = which, nil
+      reserve, debt = ARGV[i + 6] + 0, ARGV[i + 7] + 0
+    end
+    if algorithm == 'reserved' then
+      -- Takes calls with one limit up to that of the last key. Each stands for times
+      -- calls in a row, of which as many as there is room for are charged at once.
+      for i = place, last do
+        place = i + 1
+        local key, cost, charging = KEYS[i], each, true
+        local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
+        local charged, turn -- at and delay of those calls that fit, if not all do
+        repeat
+          local again = false
+          local found, head = call('ZRANGE', key, '0', '6', 'WITHSCORES'), {}
+          for j = 1, math.min(#found, 12), 2 do
+            head[found[j]] = -found[j + 1]
+          end
+          local start, stop, used, open = head.start, head.stop, head.used, head.open
+          local highest, forgot = head.last, head.reset
+          if found[1] and not (start and used and highest) then
+            error('members of another kind')
+          end
+          local lapsed, back, owed = 0, 0, 0
+          if not start or start > clock + window then
+            -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
+            found, start, stop, used, open, highest, forgot = {}, 0, 0, 0, 0, 0, 0
+          elseif start > 0 and param == 0 then
+            stop = start + window
+          end
+          local edge = clock < stop and clock or stop
+          if found[14] and start > 0 and found[14] + 0 <= edge then
+            for _, name in ipairs(call('ZRANGEBYSCORE', key, '(0', text(edge))) do
+              lapsed, back = lapsed + 1, back + sub(name, 18)
+            end
+            used, open = used - back, open - back
+          end
+          local fresh = clock >= stop
+          if fresh then
+            local begin = clock
+            if debt == 1 and used > max and start > 0 then
+              if param == 0 and clock < stop + window then
+                begin, owed = stop, math.min(used - max, max)
+              elseif param > 0 and stop == (clock < param and param - window or param) then
+                owed = math.min(used - max, max)
+              end
+            end
+            start, stop = begin, begin + window
+            if param > 0 then
+              stop = clock < param and param or more
+            end
+            used, open, lapsed = owed, 0, 0
+          end
+          room, at = max - used, clock
+          if start > clock then
+            at = start
+          end
+          if not fresh or owed > 0 then
+            reset = stop - clock
+          end
+          if cost > room then
+            retry = reset
+            if open > 0 and cost <= room + open then
+              local lapses = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2]
+              retry = math.min(reset, lapses - clock)
+            elseif debt == 1 and cost <= max and cost > max * 2 - used + open then
+              retry = stop == param and more - clock or reset + window -- no client sees behind more
+            end
+          end
+          if open >= 10000 then
+            local reservations = call('ZCARD', key) - 6 - lapsed
+            if reservations >= 10000 then
+              local soonest = call('ZRANGE', key, 6 + lapsed, 6 + lapsed, 'WITHSCORES')[2] - clock
+              retry = math.max(retry or 0, math.min(reset, soonest))
+            end
+          end
+          if not charging then
+            retry, at, delay = retry or 1, charged, turn
+          elseif retry then
+            -- Somebody may have removed the expiry of a key, and it would stay for ever; or
+            -- the key was charged by a shorter window, and would go too early.
+            if reset and call('PTTL', key) < reset / 1000 then
+              call('PEXPIRE', key, lifetime(clock + reset + slack))
+            end
+            at = 0
+          else
+            allowed = 1
+            if times > 1 then
+              -- At least one fits, even if the rounding of a large level hides it.
+              allowed = math.max(1, math.min(times, math.floor(room / cost)))
+              cost = cost * allowed
+            end
+            local name
+            highest, used = highest < clock and clock or highest + 1, used + cost
+            if reserve > 0 then
+              open, name = open + cost, member(highest, cost)
+            end
+            if used > 9007199254740991 then
+              used = 9007199254740991 -- the largest max, see fixed_window.lua
+            end
+            local lives = stop
+            if debt == 1 and used > max then
+              lives = stop + window + window / 8 -- periods of the calendar are no longer than that
+            end
+            if fresh then
+              call('UNLINK', key)
+              call('ZADD', key, format('%.0f', -start), 'start', format('%.0f', -stop), 'stop', format('%.0f', -forgot), 'reset')
+            elseif lapsed > 0 then
+              call('ZREMRANGEBYRANK', key, '6', 5 + lapsed)
+            end
+            local values = { format('%.0f', -used), 'used', format('%.0f', -open), 'open', format('%.0f', -highest), 'last' }
+            if name then
+              values[7], values[8] = text(clock + reserve), name
+            end
+            call('ZADD', key, unpack(values))
+            if not fresh and head.stop ~= stop then
+              call('ZADD', key, format('%.0f', -stop), 'stop')
+            end
+            -- Somebody may have removed the expiry.
+            if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000) ~= math.floor(clock / 1000000) then
+              call('PEXPIRE', key, lifetime(lives))
+            end
+            at, reset = highest, stop - clock
+            room = room - cost
+            if allowed < times then
+              charged, turn = at, delay
+              again, cost, charging = true, each, false
+            end
+          end
+        until not again
+        if room < 0 then
+          room = 0
+        end
+        if at == clock and not retry and not delay then
+          replies[n + 1], replies[n + 2] = room, reset
+          n = n + 2
+        else
+          replies[n + 1], replies[n + 2], replies[n + 3], replies[n + 4] = -2, allowed, room, retry or 0
+          replies[n + 5], replies[n + 6], replies[n + 7] = reset or 0, at or 0, delay or 0
+          n = n + 7
+        end
+      end
+    end
+  end
+end
+
+repeat
+  local ok, err = pcall(decide)
+  if not ok then
+    -- A call's failure, a key of a foreign type say, is not another's: the next
+    -- is decided as if it had not been there.
+    -- From Redis 7.0 on a raised error may be a table, and before it is a text. If
+    -- it is about a command that was not called, that text then begins with
+    -- "@user_script: 7: -" before the word in capitals, or in place of "ERR" with
+    -- "@user_script: 7: ". What is no error of Redis is one of Lua about a value that
+    -- no limit can have written.
+    if type(err) == 'table' then
+      err = err.err
+    end
+    err = string.gsub(err, '^[@=].-: %-?%d+: %-', '')
+    err = string.gsub(err, '^[@=].-: %-?%d+: ', 'ERR ')
+    err = string.match(err, '(%u%u+ .*)$')
+      or 'WRONGTYPE Operation against a key holding something that no rate limit wrote: ' .. err
+    -- But a demoted master has written nothing for any call, and the client
+    -- must learn that it talks to the wrong server.
+    if string.match(err, '^READONLY') then
+      return redis.error_reply(err)
+    end
+    local failed, n = -1, #replies
+    local bytes = { string.byte(err, 1, math.min(#err, 200)) }
+    replies[n + 1], replies[n + 2] = failed, #bytes
+    for i = 1, #bytes do
+      replies[n + 2 + i] = bytes[i]
+    end
+  end
+until ok
+return replies

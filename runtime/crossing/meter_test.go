@@ -1,0 +1,289 @@
+package crossing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A metering is how a call that was admitted is charged while it runs.
+type metering struct {
+	Advance  bool // what Take has charged is there for the first messages
+	Messages []message
+	Every    time.Duration // between messages
+}
+
+// A message costs something of each rule.
+type message [3]int64
+
+func (m *metering) String() string {
+	text := fmt.Sprintf("; metered every %v %v", m.Every, m.Messages)
+	if m.Advance {
+		text += " with what was charged in advance"
+	}
+	return text
+}
+
+// drawMeter draws the messages of a call. Permits cannot grow.
+func (s *scope) drawMeter(t *rapid.T, p *program, uses []use) *metering {
+	m := &metering{Every: s.drawGap(t, p)}
+	m.Advance = !holdsPermits(p, uses) && rapid.Bool().Draw(t, "in advance")
+	for range rapid.IntRange(1, 12).Draw(t, "messages") {
+		var costs message
+		for i, r := range p.Rules {
+			if r.Algorithm != runtime.Concurrency {
+				costs[i] = rapid.SampledFrom([]int64{1, 1, 2, 3, 5, 0}).Draw(t, "message's cost")
+			}
+		}
+		m.Messages = append(m.Messages, costs)
+	}
+	return m
+}
+
+// A stream is a call that runs, and what is known of its meter.
+type stream struct {
+	*process
+	*runtime.Meter
+	first    *asked
+	to       *listener
+	accounts []account // by use
+}
+
+// An account is the newest charge of one limit.
+type account struct {
+	piece *asked // nil: nothing was charged
+	use   int    // of piece
+	left  int64  // in advance
+	final bool   // it was settled when there was no room for a message
+}
+
+// meter charges a call while it runs, until it is refused or all is sent.
+func (p *process) meter(ctx context.Context, to *listener, first *asked, number int64) {
+	c := first.call
+	var used []int64
+	if c.Meter.Advance {
+		used = make([]int64, len(first.uses))
+		first.settled = whole(first)
+	}
+	s := &stream{process: p, Meter: p.limiter.Meter(ctx, first.d, used...), first: first, to: to}
+	for i, u := range first.uses {
+		left := s.Advance(i)
+		if left != 0 && (left != u.Cost || !c.Meter.Advance) {
+			s.contradict("a meter has what it was given", "%v: %d of %d in advance", u, left, u.Cost)
+		}
+		s.accounts = append(s.accounts, account{piece: first, use: i, left: left})
+	}
+	var err error
+	for _, costs := range c.Meter.Messages {
+		p.sleep(c.Meter.Every, number)
+		if err = s.charge(costs); err != nil {
+			break
+		}
+	}
+	s.close(err)
+}
+
+// whole is how a piece is settled of which all is used.
+func whole(a *asked) settled {
+	s := settled{tried: true, start: a.start, end: a.end}
+	for _, u := range a.uses {
+		s.cost = append(s.cost, u.Cost)
+	}
+	return s
+}
+
+// charge charges a message, and notes what was taken for it, or was refused.
+func (s *stream) charge(costs message) error {
+	trip := &asked{process: s.number, call: s.first.call, more: true, uses: slices.Clone(s.first.uses), reported: make([]reported, len(s.first.uses))}
+	charged := make([]int64, len(trip.uses))
+	trip.start = s.now()
+	for i := range trip.uses {
+		charged[i] = costs[trip.uses[i].Rule]
+		trip.uses[i].Cost = charged[i]
+		s.look(i)
+	}
+	s.to.asked = []*asked{trip}
+	s.work.Add(1)
+	err := s.Charge(charged...)
+	s.work.Add(1)
+	trip.end = s.now()
+	if !trip.heard {
+		trip.at = trip.end
+	}
+	places := s.note(trip, err)
+	if err != nil {
+		for i := range s.accounts {
+			a := &s.accounts[i]
+			a.final = charged[i] > a.left && errors.Is(err, runtime.ErrLimited) && s.program.Rules[s.first.uses[i].Rule].Reserve > 0
+			s.look(i)
+		}
+		return err
+	}
+	for i, n := range charged {
+		s.account(i, n, trip, places[i])
+	}
+	return nil
+}
+
+// note adds a trip to the history, if there was one, with those of its uses that were asked
+// for, and returns their places, or -1.
+func (s *stream) note(trip *asked, err error) (places []int) {
+	trip.d, trip.err = runtime.Decision{Allowed: err == nil}, err
+	var limited *runtime.LimitedError
+	if errors.As(err, &limited) {
+		trip.d.Rule, trip.d.Limit, trip.d.Remaining, trip.d.RetryAfter = limited.Rule, limited.Limit, limited.Remaining, limited.RetryAfter
+	}
+	all, told := trip.uses, trip.reported
+	trip.uses, trip.reported = nil, nil
+	for i, t := range told {
+		if !t.yes && (err == nil || trip.heard) {
+			places = append(places, -1)
+			continue
+		}
+		if t.yes && (trip.d.Source == runtime.SourceNone || s.program.Rules[all[i].Rule].Name == trip.d.Rule) {
+			trip.d.Source = t.source
+		}
+		places = append(places, len(trip.uses))
+		trip.uses, trip.reported = append(trip.uses, all[i]), append(trip.reported, t)
+	}
+	if err == nil {
+		trip.settled = whole(trip)
+	}
+	if len(trip.uses) > 0 {
+		s.history.add(trip)
+	}
+	return places
+}
+
+// account notes what is left of a limit when n units of it were charged.
+func (s *stream) account(i int, n int64, trip *asked, place int) {
+	a, after := &s.accounts[i], s.Advance(i)
+	before := a.left
+	if place < 0 && n <= before && after == before-n {
+		a.left = after
+		return
+	}
+	if place < 0 && n <= before && after == 0 && (n == 0 || a.piece == nil || a.piece.reported[a.use].source == runtime.SourceLocal) {
+		s.drop(i, before-n, s.soon()) // it has waited for too long, or is local
+		a.left = 0
+		return
+	}
+	if place < 0 { // nobody was asked
+		s.drop(i, before, endless)
+		*a = account{left: after}
+		s.history.unasked = append(s.history.unasked, &asked{number: s.first.number, uses: s.first.uses[i : i+1], start: trip.start, end: trip.end})
+		return
+	}
+	took := trip.uses[place].Cost
+	switch rest := took - n; {
+	case !trip.charged(place) || trip.reported[place].source == runtime.SourceLocal:
+		s.drop(i, before, endless)
+		trip.settled.cost[place], trip.settled.end = min(took, max(0, n-before)), endless
+		*a = account{left: after}
+		return
+	case after == rest+before: // which is 0 mostly
+		s.drop(i, 0, s.soon())
+	case after == rest:
+		s.drop(i, before, s.soon())
+	default:
+		s.contradict("a meter uses what it has taken", "#%d: %d of %v were charged of %d in advance and %d more, and %d are left", s.first.number, n, s.first.uses[i], before, took, after)
+	}
+	*a = account{piece: trip, use: place, left: after}
+}
+
+// look notes that what was in advance was given back, if it was.
+func (s *stream) look(i int) {
+	if a, left := &s.accounts[i], s.Advance(i); left == 0 && a.left > 0 {
+		s.drop(i, a.left, s.soon())
+		a.left = 0
+	}
+}
+
+// drop notes that units of a charge are given back by a time, and the others used.
+func (s *stream) drop(i int, units int64, by time.Duration) {
+	if a := &s.accounts[i]; a.piece != nil && (a.piece != s.first || s.first.call.Meter.Advance) {
+		if settled := &a.piece.settled; settled.cost[a.use] == a.piece.uses[a.use].Cost {
+			settled.cost[a.use] -= units
+			settled.end = max(settled.end, by)
+		}
+	}
+}
+
+// soon is when something is settled that is settled now.
+func (s *stream) soon() time.Duration {
+	if s.exact() && memorized(s.program) {
+		return s.now()
+	}
+	return endless
+}
+
+// close ends a meter, whose last charge has failed or not.
+func (s *stream) close(err error) {
+	first, ctx := s.first, context.Background()
+	ended := runtime.ErrSettled
+	if s.Err() != nil {
+		if ended = s.Err(); ended != err {
+			s.contradict("a meter ends by what refuses a message", "#%d: %v, and %v", first.number, err, ended)
+		}
+	}
+	settled := settled{tried: true, start: s.now(), end: endless}
+	costs := s.costs(first)
+	for i, u := range first.uses {
+		s.look(i)
+		a, cost := &s.accounts[i], costs[i]
+		if s.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
+			cost = 0
+		} else if a.piece != first {
+			cost = -1
+		} else if a.final {
+			cost = u.Cost
+		}
+		settled.cost = append(settled.cost, cost)
+	}
+	s.work.Add(1)
+	s.Close(costs...)
+	for i := range s.accounts {
+		s.look(i)
+	}
+	settled.end = s.soon()
+	if !first.call.Meter.Advance {
+		first.settled = settled
+	}
+	s.work.Add(1)
+	if again := s.Charge(1); again != ended {
+		s.contradict("a meter that is closed charges nothing", "#%d: %v, want %v", first.number, again, ended)
+	}
+	if charged := slices.ContainsFunc(indexes(first.uses), func(i int) bool { return first.charged(i) && costs[i] >= 0 }); first.call.Wrong == twice && charged {
+		if again := s.limiter.Settle(ctx, first.d, costs...); !errors.Is(again, runtime.ErrSettled) {
+			s.contradict("a decision is settled once", "#%d, which is metered: %v", first.number, again)
+		}
+	}
+}
+
+// contradict notes what a meter does otherwise than it should.
+func (s *stream) contradict(promise, format string, args ...any) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	s.history.odd = append(s.history.odd, promise+": "+fmt.Sprintf(format, args...))
+}
+
+// meters holds messages that passed and were charged to nothing against what may be the cause.
+func (o *oracle) meters() {
+	o.found = append(o.found, o.odd...)
+	for _, a := range o.unasked {
+		if o.isOff(o.asked[a.number]) {
+			continue // a call that came then is not metered
+		}
+		u := a.uses[0]
+		all := o.terms(u, a.start, a.end)
+		if !slices.ContainsFunc(all, func(t terms) bool { return t.off || !t.mode.Denies() }) {
+			o.wrong("what passes is charged", "#%d, %v at %v (%s)", a.number, u, a.start, ruleText(o.program.Rules[u.Rule]))
+		}
+	}
+}

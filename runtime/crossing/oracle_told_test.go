@@ -1,0 +1,73 @@
+package crossing
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A told share of a period is one that observers heard of.
+type told struct {
+	runtime.ThresholdEvent
+	at time.Duration
+}
+
+// listen has shares told to the history.
+func listen(r *running) func(context.Context, runtime.ThresholdEvent) {
+	return func(_ context.Context, ev runtime.ThresholdEvent) {
+		r.history.mu.Lock()
+		defer r.history.mu.Unlock()
+		r.history.told = append(r.history.told, told{ev, r.now()})
+	}
+}
+
+// thresholds holds what was told of shares against what was used: each is told once a period
+// and limit, by whichever process, and all are that a decision of the store has seen. When
+// the clock has been set it is not known which period is meant.
+func (o *oracle) thresholds() {
+	if len(o.jumps) > 0 {
+		return
+	}
+	rules := map[string]*runtime.Rule{}
+	for _, r := range o.program.Rules {
+		rules[r.Name] = r
+	}
+	same := func(ev told, rule *runtime.Rule, key string, percent int, limit int64, at time.Duration) bool {
+		return ev.Rule == rule.Name && ev.Key == key && ev.Percent == percent && ev.Limit == limit && o.edge(rule, o.clock(ev.at)).Equal(o.edge(rule, o.clock(at)))
+	}
+	for i, ev := range o.told {
+		rule := rules[ev.Rule]
+		if rule == nil || rule.Period == runtime.NoPeriod || 100*ev.Used < int64(ev.Percent)*ev.Limit {
+			o.wrong("a share is told that is used", "%+v", ev)
+			continue
+		}
+		for _, before := range o.told[:i] {
+			if same(before, rule, ev.Key, ev.Percent, ev.Limit, ev.at) {
+				o.wrong("a share is told once a period", "%+v at %v, after %v", ev.ThresholdEvent, ev.at, before.at)
+			}
+		}
+	}
+	if len(o.faults) > 0 || !o.exact {
+		return // an answer may be lost
+	}
+	for _, a := range o.asked {
+		if len(a.uses) != 1 || a.d.Source != runtime.SourceStore || a.d.Blocked || a.d.Limit == 0 {
+			continue
+		}
+		rule := o.program.Rules[a.uses[0].Rule]
+		for _, percent := range []int{80, 100} {
+			if rule.Period == runtime.NoPeriod || rule.Prefix == "shared:" || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
+				continue
+			}
+			found := false
+			for _, ev := range o.told {
+				found = found || same(ev, rule, strconv.Itoa(a.uses[0].Key), percent, a.d.Limit, a.at)
+			}
+			if !found {
+				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(rule), o.told)
+			}
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package runtime_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// replicas returns a limiter of one more replica. All of a test count together, in a
+// namespace of the test's on a server, and each has a store of its own there.
+type replicas func(opts ...runtime.Option) *runtime.Limiter
+
+// on returns replicas on one store.
+func on(store runtime.Store) replicas {
+	return func(opts ...runtime.Option) *runtime.Limiter {
+		return runtime.New(store, append([]runtime.Option{quiet}, opts...)...)
+	}
+}
+
+// everywhere is what limiters promise on every kind of store.
+var everywhere = map[string]func(*testing.T, replicas){
+	"block": testBlock, "hold": testHold, "keys of denials": testKeyDenied, "one key twice": testSameKey,
+	"scaled max": testScaledMax, "rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller,
+	"thresholds": testThresholds, "story of thresholds": testThresholdStory, "reservations of many callers": testReservationsOfManyCallers,
+}
+
+// onServers is what they promise where processes share a Redis.
+var onServers = map[string]func(*testing.T, replicas){"leases": testLeases, "thresholds of leases": testThresholdsLeased}
+
+// TestEverywhere tries it on a store in memory, on a Redis, on a cluster, and on a store that
+// gives no answer to a caller whose context has ended.
+func TestEverywhere(t *testing.T) {
+	t.Parallel()
+	server, cluster := redistest.Start(t), redistest.StartCluster(t)
+	redisStore := func(client redis.UniversalClient) func() runtime.Store {
+		return func() runtime.Store { return runtime.NewRedisStore(client, patient) }
+	}
+	same := func(store runtime.Store) func() runtime.Store { return func() runtime.Store { return store } }
+	for kind, open := range map[string]func(*testing.T) func() runtime.Store{
+		"memory":  func(*testing.T) func() runtime.Store { return same(runtime.NewMemoryStore()) },
+		"wrapped": func(*testing.T) func() runtime.Store { return same(newFake().whileCalled()) },
+		"redis":   func(t *testing.T) func() runtime.Store { return redisStore(server.Client(t)) },
+		"cluster": func(t *testing.T) func() runtime.Store { return redisStore(cluster.Client(t)) },
+	} {
+		tests := maps.Clone(everywhere)
+		if kind == "redis" || kind == "cluster" {
+			maps.Copy(tests, onServers)
+		}
+		for name, test := range tests {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				store := open(t)
+				test(t, func(opts ...runtime.Option) *runtime.Limiter {
+					limiter := runtime.New(store(), append([]runtime.Option{quiet, closed, runtime.WithNamespace(t.Name())}, opts...)...)
+					t.Cleanup(func() { _ = limiter.Close() })
+					return limiter
+				})
+			})
+		}
+	}
+}

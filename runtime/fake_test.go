@@ -1,0 +1,90 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+var errBroken = errors.New("the store is broken")
+
+// A brokenStore answers every operation with an error.
+type brokenStore struct{ takes atomic.Int64 }
+
+func (s *brokenStore) Take(context.Context, []terms.Call) error {
+	s.takes.Add(1)
+	return errBroken
+}
+func (s *brokenStore) Peek(context.Context, []terms.Call) error     { return errBroken }
+func (s *brokenStore) Settle(context.Context, []terms.Charge) error { return errBroken }
+func (s *brokenStore) Renew(context.Context, []terms.Call) error    { return errBroken }
+func (s *brokenStore) Hold(context.Context, []terms.Charge) error   { return errBroken }
+func (s *brokenStore) Reset(context.Context, []terms.Charge) error  { return errBroken }
+
+// A fakeStore is a store in memory that counts what it is asked, and does what a test
+// wants in place of it. Limiters lease from it as from a store that others share.
+type fakeStore struct {
+	runtime.Shared
+	MemoryStore                      *runtime.MemoryStore
+	takes, settles, renewals, resets atomic.Int64
+
+	broken atomic.Bool   // take nothing
+	delay  time.Duration // of a take
+	take   func(context.Context, []terms.Call) error
+	settle func(context.Context, []terms.Charge) error
+	renew  func(context.Context, []terms.Call) error
+}
+
+func newFake(opts ...runtime.MemoryOption) *fakeStore {
+	s := runtime.NewMemoryStore(opts...)
+	return &fakeStore{Shared: runtime.Shared{Store: s}, MemoryStore: s}
+}
+
+// trips returns how often the store was asked for decisions and settlements.
+func (s *fakeStore) trips() int64 { return s.takes.Load() + s.settles.Load() }
+
+func (s *fakeStore) Take(ctx context.Context, calls []terms.Call) error {
+	s.takes.Add(1)
+	switch {
+	case s.broken.Load():
+		return errBroken
+	case s.take != nil:
+		return s.take(ctx, calls)
+	}
+	time.Sleep(s.delay)
+	return s.MemoryStore.Take(ctx, calls)
+}
+
+func (s *fakeStore) Settle(ctx context.Context, charges []terms.Charge) error {
+	if s.settles.Add(1); s.settle != nil {
+		return s.settle(ctx, charges)
+	}
+	return s.MemoryStore.Settle(ctx, charges)
+}
+
+func (s *fakeStore) Renew(ctx context.Context, calls []terms.Call) error {
+	if s.renewals.Add(int64(len(calls))); s.renew != nil {
+		return s.renew(ctx, calls)
+	}
+	return s.MemoryStore.Renew(ctx, calls)
+}
+
+func (s *fakeStore) Reset(ctx context.Context, charges []terms.Charge) error {
+	defer s.resets.Add(1)
+	return s.MemoryStore.Reset(ctx, charges)
+}
+
+// whileCalled has settlements fail when their caller's context has ended.
+func (s *fakeStore) whileCalled() *fakeStore {
+	s.settle = func(ctx context.Context, charges []terms.Charge) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return s.MemoryStore.Settle(ctx, charges)
+	}
+	return s
+}

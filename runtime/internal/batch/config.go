@@ -1,0 +1,68 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// ErrCrowded is the error of a call for which too many others wait.
+var ErrCrowded = private.New("too many calls wait for redis")
+
+// A LateError is the error of a call that has waited for as long as it may. Its
+// value is that time.
+type LateError time.Duration
+
+func (e LateError) Error() string {
+	return fmt.Sprintf("redis gave no answer within %v", time.Duration(e))
+}
+
+// Timeout reports that the error is one of time, as in package net.
+func (LateError) Timeout() bool { return true }
+
+// A Config is what the batchers of a store have in common.
+type Config struct {
+	// Timeout is a caller's budget.
+	Timeout time.Duration
+	Library script.Library
+	// Denials learns what Redis denies; nil: nobody does.
+	Denials *denials.Memory
+	// Router reaches all servers of several, and follows a key that has moved.
+	// It is nil if there is one server.
+	Router rediswire.Client
+	// Server returns the server with an address, or nil if it is
+	// not known.
+	Server func(ctx context.Context, address string) rediswire.Server
+	// Doubt is called with an error after which keys may be on other servers.
+	Doubt func(err error)
+	// Moved is called when calls on a slot failed: the next ones should look
+	// where it is.
+	Moved func(b *Batcher, slot int, err error)
+	// Changed is called when a breaker opens or closes.
+	Changed func(node string, open bool)
+	// SteppedBack is called when a server's clock is found to have stepped back.
+	SteppedBack func(node string, by time.Duration)
+	// Shared is called with two keys of the first batch that has several, and
+	// of the first one whose keys have different hash tags: at most twice. Nil:
+	// nobody wants to know.
+	Shared func(key, other string)
+	// Kept is called with the error because of which a charge of a call that was denied
+	// could not be given back.
+	Kept func(err error)
+	// Panicked is called with the value of a panic in the client.
+	Panicked func(value any)
+	// Beside is how much longer a call waits for limits in shadow mode that lie apart
+	// from its others. 0 means package route's ShadowTime.
+	Beside time.Duration
+	// Wall is the process's clock in microseconds since 1970, by which a server's time is
+	// expected before its first reply. Nil: the machine's.
+	Wall func() int64
+	// Linger is how long a call waits before one more batch is sent for it. 0
+	// means a tenth of the timeout, and at most 5 ms.
+	Linger time.Duration
+}

@@ -1,0 +1,64 @@
+package decide
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/plan"
+)
+
+// Place puts a charge behind all others if its limit is in shadow mode, and else before those
+// that are. Of charges on one key there is one: a limit in shadow mode is left out, of which
+// leftOut hears with the other one. Two that enforce are one charge: it returns the one that is
+// there, and has not placed the new one.
+func (c *Call) Place(charge Charge, leftOut func(shadow, other *plan.Plan)) (same *Charge) {
+	at := 0 // behind the last charge that is not in shadow mode
+	for i := 0; i < len(c.Charges); i++ {
+		o := &c.Charges[i]
+		switch same := bytes.Equal(o.Key, charge.Key); {
+		case same && charge.Plan.Terms.Shadow:
+			leftOut(charge.Plan, o.Plan)
+			return nil
+		case same && o.Plan.Terms.Shadow:
+			leftOut(o.Plan, charge.Plan)
+			c.Charges = slices.Delete(c.Charges, i, i+1)
+			i--
+			continue
+		case same:
+			return o
+		}
+		if !o.Plan.Terms.Shadow || charge.Plan.Terms.Shadow {
+			at = i + 1
+		}
+	}
+	c.Charges = slices.Insert(c.Charges, at, charge)
+	return nil
+}
+
+// limitWait sets how long each charge may still wait: the rest of its rule's
+// Wait, or of the time until the context's deadline if that is shorter.
+func (c *Call) limitWait(ctx context.Context, began time.Time) {
+	now, left := time.Now(), Never
+	if deadline, ok := ctx.Deadline(); ok {
+		left = max(0, deadline.Sub(now))
+	}
+	for i := range c.Tries {
+		t, p := &c.Tries[i], c.Charges[i].Plan
+		t.Wait = min(left, max(0, p.Wait-now.Sub(began)))
+		if p.Queues() {
+			t.More = t.Wait.Microseconds()
+		}
+	}
+}
+
+// Waits reports whether any rule of the call lets it wait.
+func (c *Call) Waits() bool {
+	for i := range c.Charges {
+		if c.Charges[i].Plan.Wait > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,116 @@
+// Package goredis is the go-redis client behind [rediswire.Client].
+//
+// It is handed a client, which stays its owner's to close, and promises to send each
+// script at most once, whatever the client is set to retry. It adds no allocation to what
+// go-redis makes.
+package goredis
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// New returns a client. It takes one that is no [redis.ClusterClient] or [redis.Ring] for
+// one of a single server.
+func New(client redis.UniversalClient) rediswire.Client {
+	switch c := client.(type) {
+	case *redis.Client:
+		return node{c}
+	case *redis.ClusterClient:
+		return cluster{c}
+	case *redis.Ring:
+		return ring{c}
+	}
+	return &other{client}
+}
+
+// A node is a client of a single server, or of one of a cluster.
+type node struct{ *redis.Client }
+
+func (n node) Execute(ctx context.Context, scripts []*rediswire.Script) {
+	execute(ctx, n.Client, scripts)
+}
+
+func (n node) Do(ctx context.Context, commands []rediswire.Command) { do(ctx, n.Client, commands) }
+
+func (n node) About() rediswire.About {
+	options := n.Options()
+	return rediswire.About{
+		Address:     options.Addr,
+		Punctual:    options.ContextTimeoutEnabled,
+		Most:        options.PoolSize,
+		Connections: int(n.PoolStats().TotalConns),
+	}
+}
+
+// Patient returns a client that has no hooks, which may count commands.
+func (n node) Patient(d time.Duration) rediswire.Server { return node{n.WithTimeout(d)} }
+
+func (n node) Advice() (set, now string) {
+	return advice(n.Options().ContextTimeoutEnabled, n.Options().ReadTimeout)
+}
+
+// A command is a script that go-redis runs at most once: it retries timeouts by default,
+// and a script that ran before the reply was lost would charge twice.
+type command struct{ *redis.IntSliceCmd }
+
+// NoRetry overrides the method of redis.IntSliceCmd.
+func (command) NoRetry() bool { return true }
+
+// A go-redis that asks no command (before 9.19) would send scripts again and charge
+// twice. It does not compile.
+var _ interface{ NoRetry() bool } = redis.Cmder(nil)
+
+// execute has a client execute scripts. Several are sent as a pipeline.
+func execute(ctx context.Context, client redis.UniversalClient, scripts []*rediswire.Script) {
+	if len(scripts) == 1 && !scripts[0].Asking {
+		_ = client.Process(ctx, begin(ctx, scripts[0]))
+	} else {
+		pipeline := client.Pipeline()
+		for _, s := range scripts {
+			if s.Asking {
+				_ = pipeline.Process(ctx, redis.NewCmd(ctx, "asking"))
+			}
+			_ = pipeline.Process(ctx, begin(ctx, s))
+		}
+		_, _ = pipeline.Exec(ctx)
+	}
+	for _, s := range scripts {
+		cmd := s.Own.(*redis.IntSliceCmd)
+		var err error
+		s.Numbers, err = cmd.Result()
+		s.Err = marked(err)
+		*cmd = redis.IntSliceCmd{} // which is kept, and holds on to nothing
+	}
+}
+
+// begin makes the command of a script, in the memory of the last one.
+func begin(ctx context.Context, s *rediswire.Script) command {
+	cmd, is := s.Own.(*redis.IntSliceCmd)
+	if !is {
+		cmd = new(redis.IntSliceCmd)
+		s.Own = cmd
+	}
+	*cmd = *redis.NewIntSliceCmd(ctx, s.Args...)
+	return command{cmd}
+}
+
+// marked returns an error of go-redis as package rediswire has it.
+func marked(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == redis.Nil:
+		return rediswire.ErrNil
+	case errors.Is(err, redis.ErrClosed):
+		return rediswire.Closed(err)
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return rediswire.NotSent(err)
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package meter
+
+import (
+	"io"
+	"sync"
+)
+
+// A Reader reads what is paid. A read of more bytes than can be paid is cut to those that
+// can, and the next one pays for the rest.
+type Reader struct {
+	// From is what is read.
+	From io.Reader
+	// Pay pays for some bytes. If try is true the reader asks for fewer when it is refused.
+	Pay func(bytes int, try bool) error
+	// End is called once, when nothing more is to be paid.
+	End func()
+
+	rest []byte // read and not paid
+	err  error  // what comes after it
+	end  sync.Once
+}
+
+// Read reads into p what is paid. Its error is the source's, or that of Pay.
+func (r *Reader) Read(p []byte) (n int, err error) {
+	if len(r.rest) == 0 {
+		if r.err != nil || len(p) == 0 {
+			return 0, r.err
+		}
+		n, err = r.From.Read(p)
+		if r.err = err; n == 0 {
+			return 0, r.ended()
+		}
+		return r.paid(p[:n], p[:n])
+	}
+	return r.paid(p[:copy(p, r.rest)], r.rest)
+}
+
+// paid pays for as much of got as can be, which all begins with, and keeps the rest of that.
+func (r *Reader) paid(got, all []byte) (n int, err error) {
+	for n = len(got); n > 0; n /= 2 {
+		if err = r.Pay(n, n > 1); err == nil {
+			break
+		}
+	}
+	if n == 0 {
+		r.rest, r.err = nil, err
+		return 0, r.ended()
+	}
+	switch {
+	case n == len(all):
+		r.rest = nil
+	case len(r.rest) > 0:
+		r.rest = r.rest[n:]
+	default:
+		r.rest = append([]byte(nil), all[n:]...)
+	}
+	if len(r.rest) == 0 && r.err != nil {
+		return n, r.ended()
+	}
+	return n, nil
+}
+
+// ended returns what comes after the last byte, and ends the paying if that is an error.
+func (r *Reader) ended() error {
+	if r.err != nil {
+		r.end.Do(r.End)
+	}
+	return r.err
+}
+
+// Close closes the source, if it can be closed.
+func (r *Reader) Close() error {
+	r.end.Do(r.End)
+	if c, ok := r.From.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}

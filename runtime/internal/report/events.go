@@ -1,0 +1,94 @@
+package report
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/private"
+)
+
+// A hiddenAt is where a refusal was hidden.
+type hiddenAt struct{ rule, route string }
+
+// Hidden says that the client of a call that a rule has refused was told of something else,
+// once for each rule and route.
+func (l *Lines) Hidden(rule, route string) {
+	at := hiddenAt{rule, route}
+	if l.hidden.Find(at) != nil || !l.hidden.Keep(at, new(struct{})) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("rule", rule)}
+	if route != "" {
+		attrs = append(attrs, slog.String("route", route))
+	}
+	l.Tell(Hidden, 0, append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
+}
+
+// NotRenewed says that permits of a rule were not renewed.
+func (l *Lines) NotRenewed(rule string, err error) {
+	if skipped, due := l.renewals.Due(clock.Now()); due {
+		l.Tell(NotRenewed, skipped, slog.String("rule", rule), slog.Any("error", err))
+	}
+}
+
+// Breaker says that the circuit breaker of a node has opened or closed. The node is a server's
+// address, or empty if there is one server or it is unknown.
+func (l *Lines) Breaker(node string, open bool) {
+	var attrs []slog.Attr
+	if node != "" {
+		attrs = append(attrs, slog.String("server", "one of several"))
+	}
+	if open {
+		l.Tell(BreakerOpen, 0, attrs...)
+	} else {
+		l.Write(slog.LevelInfo, "rate limit store responding again: circuit breaker closed", 0, attrs...)
+	}
+}
+
+// SteppedBack says that the clock of a node has stepped back.
+func (l *Lines) SteppedBack(node string, by time.Duration) {
+	skipped, due := l.steps.Due(clock.Now())
+	if !due {
+		return
+	}
+	attrs := []slog.Attr{slog.Duration("by", by)}
+	if node != "" {
+		attrs = append(attrs, slog.String("node", node))
+	}
+	l.Tell(SteppedBack, skipped, attrs...)
+}
+
+// AtRisk says that a rule's counts may be lost: by a policy of eviction, if there is one, and
+// by a restart.
+func (l *Lines) AtRisk(rule, evicts string, unsaved bool) {
+	l.Tell(BudgetAtRisk, 0, slog.String("rule", rule), slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
+}
+
+// MemoryLines are what was last said of a store's memory. It is used by one goroutine.
+type MemoryLines struct{ high, unknown, evicted bool }
+
+// Unknown says once that a server does not tell how much memory it uses.
+func (m *MemoryLines) Unknown(l *Lines, err error) {
+	if !m.unknown {
+		l.Tell(MemoryUnknown, 0, slog.Any("error", private.Hide(err)))
+		m.unknown = true
+	}
+}
+
+// Read says when a server begins and ceases to be short of memory, and when it begins to drop
+// keys.
+func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
+	m.unknown = false
+	switch attrs := []slog.Attr{slog.Int64("used", used), slog.Int64("max", most)}; {
+	case high && !m.high:
+		l.Tell(ShortOfMemory, 0, attrs...)
+	case m.high && !high:
+		l.Write(slog.LevelInfo, "redis has memory again", 0, attrs...)
+	}
+	if evicted > 0 && !m.evicted {
+		l.Tell(Evicted, 0, slog.Int64("keys", evicted))
+	}
+	m.high, m.evicted = high, evicted > 0
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// A Group joins those who hear of what happens to a thing that they share. It is safe for
+// concurrent use, and reading it takes one atomic load. The zero Group has no members.
+type Group[M comparable] struct {
+	mu     sync.Mutex
+	each   []M
+	joined atomic.Pointer[M]
+}
+
+// All returns what the members were joined to, or none if nobody ever was one.
+func (g *Group[M]) All(none M) M {
+	if joined := g.joined.Load(); joined != nil {
+		return *joined
+	}
+	return none
+}
+
+// Add adds a member, joins all anew, and reports whether there were none.
+func (g *Group[M]) Add(member M, join func(each []M) M) (first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.each = append(g.each, member)
+	g.joined.Store(new(join(g.each)))
+	return len(g.each) == 1
+}
+
+// Remove removes a member, and joins the others anew. It may be called again.
+func (g *Group[M]) Remove(member M, join func(each []M) M) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.each, member); i >= 0 {
+		g.each = slices.Delete(g.each, i, i+1)
+		g.joined.Store(new(join(g.each)))
+	}
+}
+
+// Distinct removes repeated values from s.
+func Distinct[T comparable](s []T) []T {
+	kept := s[:0]
+	for _, v := range s {
+		if !slices.Contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/rategen/rategen/runtime/internal/bounded"
+	"github.com/rategen/rategen/runtime/internal/clock"
+)
+
+// A Rule is what a line says of a rule, and what tells it from others: its declaration.
+type Rule struct {
+	Declared unsafe.Pointer
+	Name     string
+}
+
+// Lines are what limiters and stores have to say. There is one a second for each rule and
+// kind of line, so that a flood of calls is not also a flood of lines.
+type Lines struct {
+	Log
+	rules  bounded.Map[unsafe.Pointer, ruleLines]
+	others ruleLines                 // of the rules beyond the map's bound
+	recent atomic.Pointer[ruleLines] // of the last denial's line: found quickly in a flood
+
+	hidden          bounded.Map[hiddenAt, struct{}] // of which a line was written
+	steps, renewals Throttle                        // of clocks that stepped back, and of permits that were not renewed
+}
+
+// ruleLines are what was written about a rule.
+type ruleLines struct {
+	declared                   unsafe.Pointer
+	undecided, unsettled, held Throttle
+	emptyPart, sharedKey       atomic.Bool // a line was written
+	denied                     StripedThrottle
+}
+
+// Known returns how many rules were written about, at most.
+func (l *Lines) Known() int { return l.rules.Len() }
+
+// of returns what was written about a rule.
+func (l *Lines) of(declared unsafe.Pointer) *ruleLines {
+	if recent := l.recent.Load(); recent != nil && recent.declared == declared {
+		return recent
+	}
+	if found := l.rules.Find(declared); found != nil {
+		return found
+	}
+	l.rules.Keep(declared, &ruleLines{declared: declared})
+	return cmp.Or(l.rules.Find(declared), &l.others)
+}
+
+// Undecided says that a rule's store has not decided a call, why, and which policy did.
+func (l *Lines) Undecided(r Rule, policy, class string, err error) {
+	if skipped, due := l.of(r.Declared).undecided.Due(clock.Now()); due {
+		l.Tell(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class), slog.Any("error", err))
+	}
+}
+
+// Unsettled says that a call by a rule was not settled, and why.
+func (l *Lines) Unsettled(r Rule, class string, err error) {
+	if skipped, due := l.of(r.Declared).unsettled.Due(clock.Now()); due {
+		l.Tell(Unsettled, skipped, slog.String("rule", r.Name), slog.String("class", class), slog.Any("error", err))
+	}
+}
+
+// Held says that calls of a rule are held back for a time, bounded or not. If err is not nil
+// it is why the store does not do so.
+func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err error) {
+	skipped, due := l.of(r.Declared).held.Due(clock.Now())
+	if !due {
+		return
+	}
+	line, attrs := Held, []slog.Attr{slog.String("rule", r.Name), slog.Duration("hold", d), slog.Bool("bounded", bounded)}
+	if err != nil {
+		line, attrs = HeldAlone, append(attrs, slog.String("class", class), slog.Any("error", err))
+	}
+	l.Tell(line, skipped, attrs...)
+}
+
+// EmptyPart says that a part of a key is empty, once for each rule: it is either meant or
+// wrong for every call.
+func (l *Lines) EmptyPart(r Rule) {
+	if l.of(r.Declared).emptyPart.CompareAndSwap(false, true) {
+		l.Tell(EmptyPart, 0, slog.String("rule", r.Name))
+	}
+}
+
+// SharedKey says that a limit in shadow mode is left out of calls that have another limit on
+// its key, once for each rule.
+func (l *Lines) SharedKey(shadow, other Rule) {
+	if l.of(shadow.Declared).sharedKey.CompareAndSwap(false, true) {
+		l.Tell(SharedKey, 0, slog.String("rule", shadow.Name), slog.String("other", other.Name))
+	}
+}
+
+// DenialDue reports whether [Lines.Denied] may be called for a rule's denial of a call that
+// arrived at an instant, and how many were left out since the last time. Stripe is that of a
+// [StripedThrottle].
+func (l *Lines) DenialDue(r Rule, arrived time.Duration, stripe uint32) (skipped int64, due bool) {
+	return l.of(r.Declared).denied.Due(arrived, stripe)
+}
+
+// A Denial is what the log says of one.
+type Denial struct {
+	Mode, Source string
+	Limit, Cost  int64
+	RetryAfter   time.Duration // the largest one: never
+	Blocked      bool
+}
+
+// Denied says that a rule has denied a call.
+func (l *Lines) Denied(r Rule, skipped int64, d Denial) {
+	l.recent.Store(l.of(r.Declared))
+	after := slog.Duration("retry_after", d.RetryAfter)
+	if d.RetryAfter == math.MaxInt64 {
+		after = slog.String("retry_after", "never")
+	}
+	attrs := []slog.Attr{
+		slog.String("rule", r.Name), slog.String("mode", d.Mode), slog.Int64("limit", d.Limit), slog.Int64("cost", d.Cost),
+		after, slog.String("source", d.Source),
+	}
+	if d.Blocked {
+		attrs = append(attrs, slog.Bool("blocked", true))
+	}
+	l.Write(slog.LevelInfo, "call over its rate limit", skipped, attrs...)
+}

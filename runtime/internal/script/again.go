@@ -1,0 +1,41 @@
+package script
+
+import "github.com/rategen/rategen/runtime/rediswire"
+
+// Refill prepares the execution again for a server whose clock shows another time.
+func (e *Execution) Refill(now int64) {
+	e.Now = now
+	e.fill(e.calls, e.times, e.found)
+}
+
+// Told reports whether another execution, sent before, brings the text that this one
+// needs.
+func (e *Execution) Told(other *Execution) bool {
+	return other.WithText && other.request.set == e.request.set && other.Server == e.Server
+}
+
+// DropShadows takes the limits in shadow mode that stand behind others out of their
+// calls, with an error of their own. The execution may then be sent again.
+func (e *Execution) DropShadows(err error) {
+	for i := range e.calls {
+		call := &e.calls[i]
+		if n := call.Enforced(); n > 0 {
+			for j := n; j < len(call.Charges); j++ {
+				call.Charges[j].Err = err
+			}
+			call.Charges = call.Charges[:n]
+		}
+	}
+	e.fill(e.calls, e.times, e.found)
+}
+
+// Split prepares part for the calls from the i-th on and leaves the execution
+// those before. Both may then be sent again, as the execution was.
+func (e *Execution) Split(part *Execution, i int) {
+	part.Server, part.Asking, part.op, part.Now = e.Server, e.Asking, e.op, e.Now
+	part.fill(e.calls[i:], e.times[i:], e.found[i:])
+	e.fill(e.calls[:i], e.times[:i], e.found[:i])
+}
+
+// Route sends the execution by a client that finds the server by the key.
+func (e *Execution) Route(client rediswire.Client) { e.Server, e.Asking = client, false }

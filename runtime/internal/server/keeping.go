@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// A Risk is what may make servers lose what they count.
+type Risk struct {
+	// Evicts is the maxmemory-policy of a server that drops keys when it is full, or empty.
+	Evicts string
+	// Unsaved says that a server has no append-only file: a restart loses what was counted
+	// since its last snapshot, or everything if it makes none.
+	Unsaved bool
+}
+
+const (
+	keepingTries = 4           // how many looks are made until one succeeds
+	keepingAgain = time.Second // the time between two; each further one takes eight times as long
+)
+
+// A Keeping finds out once whether the servers of a client keep what they count. Panicked is
+// called after a panic in the client.
+type Keeping struct {
+	Client   rediswire.Client
+	Panicked func(value any)
+
+	found   func(Risk)
+	once    sync.Once
+	mu      sync.Mutex // held to begin a look, and to close
+	closed  bool
+	running sync.WaitGroup
+}
+
+// Begin looks in the background, unless it was begun before or is closed. It calls found if
+// the servers may lose counts.
+func (k *Keeping) Begin(found func(Risk)) {
+	k.once.Do(func() {
+		k.found = found
+		k.begin(1, keepingAgain)
+	})
+}
+
+func (k *Keeping) begin(try int, again time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	k.running.Go(func() {
+		// A server that has replied with an error, a missing right say, will do so again.
+		if err := k.look(); err != nil && !script.Replied(err) && try < keepingTries {
+			time.AfterFunc(again, func() { k.begin(try+1, 8*again) })
+		}
+	})
+}
+
+// Close returns when no look is under way any more, and none will begin.
+func (k *Keeping) Close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	k.running.Wait()
+}
+
+// look asks all servers.
+func (k *Keeping) look() error {
+	defer func() {
+		if value := recover(); value != nil {
+			k.Panicked(value)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), memoryTime)
+	defer cancel()
+	var mu sync.Mutex
+	var risk Risk
+	err := Each(ctx, k.Client, func(ctx context.Context, server rediswire.Server) error {
+		info, err := infoOf(ctx, server, "memory", "persistence")
+		mu.Lock()
+		defer mu.Unlock()
+		if policy := info["maxmemory_policy"]; policy != "noeviction" && number(info["maxmemory"]) > 0 {
+			risk.Evicts = policy
+		}
+		risk.Unsaved = risk.Unsaved || info["aof_enabled"] == "0"
+		return err
+	})
+	if risk != (Risk{}) {
+		k.found(risk)
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package terms
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+)
+
+// A Call is what one caller wants to be charged: all its charges, or none. Its keys
+// differ from each other. It may have no charges: then it is admitted.
+type Call struct {
+	// Charges are the call's. Those in shadow mode stand behind the others.
+	Charges []Charge
+	// Err says why this call alone could not be decided.
+	Err error
+	// Arrived is the instant at which the call reached the limiter; 0: unknown.
+	Arrived time.Duration
+	// Again marks a call that has waited: what was denied before says nothing about
+	// it, as long as Redis answers.
+	Again bool
+}
+
+// Copy copies what was found about a call with equal charges.
+func (c *Call) Copy(found *Call) {
+	c.Err = found.Err
+	for j := range c.Charges {
+		c.Charges[j].Result, c.Charges[j].Err = found.Charges[j].Result, found.Charges[j].Err
+	}
+}
+
+// Enforced returns how many charges of the call come before the first one in shadow
+// mode.
+func (c *Call) Enforced() int {
+	for i := range c.Charges {
+		if c.Charges[i].Shadow {
+			return i
+		}
+	}
+	return len(c.Charges)
+}
+
+// Admitted reports whether every limit that may deny a call with some charges has room.
+func Admitted(charges []Charge) bool {
+	for i := range charges {
+		if !charges[i].Allowed && !charges[i].Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// ArrivalOf returns when calls arrived at the limiter. For calls that a store
+// was given directly that is now.
+func ArrivalOf(calls []Call) time.Duration {
+	if len(calls) > 0 && calls[0].Arrived != 0 {
+		return calls[0].Arrived
+	}
+	return clock.Now()
+}
+
+// A Charge is one limit of a call at one try: what a store is asked, and what it found.
+type Charge struct {
+	Terms
+	Key []byte
+	// Cost is how many events the call stands for. To settle, it is by how many
+	// the charge at At is to grow, or to shrink if it is below 0. To hold, At is for how
+	// long.
+	Cost int64
+	// Charged is how many events were charged at At. Only to settle uses it.
+	Charged int64
+	// Wait is how long the call may still wait for room. A queue is told by its Terms.
+	Wait time.Duration
+	// Label names the charge's rule. It may be nil.
+	Label *Label
+	Result
+	// Err says why the charge was not decided. The result then means nothing. A store
+	// sets it for a charge in shadow mode whose call it has decided as if the charge was
+	// not there.
+	Err error
+	// Source is who has decided the charge. Stores do not set it.
+	Source Source
+	// Rechecks marks a charge that finds out whether a denial still holds, see
+	// package denials.
+	Rechecks bool
+}
+
+const (
+	Nobody Source = iota
+	ByStore
+	Recalled
+	ByLocal
+	ByFailure
+	ByProcess
+	ByLease
+)
+
+// A Source is who has decided a charge. The numbers are those of package runtime, which
+// says what each means.
+type Source uint8
+
+// How much work something is for Redis, in quarters of a microsecond on an idle
+// machine, and rather too many of them.
+const (
+	// Work is that of a charge, and of every script of a batch after the first.
+	Work = 32
+	// MaxWork is that of a batch, during which nobody else can use Redis: a
+	// millisecond, or 128 charges.
+	MaxWork = 128 * Work
+)
+
+// eventWork is the work of each further event that a charge to a log writes or removes.
+var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 8}
+
+// Work returns how much work the charge is for Redis. A charge to a log writes
+// as many events as it costs.
+func (c *Charge) Work() int64 {
+	return Work + eventWork[c.Algorithm]*max(c.Cost-1, -c.Cost-1, 0)
+}
+
+// Fit returns how many of some calls, from the first on, are no more than MaxWork
+// together, and how much: the first in any case.
+func Fit(calls []Call) (n int, work int64) {
+	for n < len(calls) {
+		one := int64(0)
+		for i := range calls[n].Charges {
+			one += calls[n].Charges[i].Work()
+		}
+		if n > 0 && work+one > MaxWork {
+			break
+		}
+		n, work = n+1, work+one
+	}
+	return n, work
+}
+
+// A Result is what a store found about one charge.
+type Result struct {
+	// Allowed reports whether this limit had room. The charge was made if this
+	// limit had, and every other of the call that is not in shadow mode.
+	Allowed bool
+	// Remaining is how much is left of the limit, after the charge if it was
+	// made.
+	Remaining int64
+	// RetryAfter is 0 if the charge is allowed, and otherwise the time until
+	// it would be if no other call arrived.
+	RetryAfter time.Duration
+	// ResetAfter is the time until the limit is whole again if no other call
+	// arrived.
+	ResetAfter time.Duration
+	// Delay is how long the caller must wait for its turn in a Queue.
+	Delay time.Duration
+	// At is the time that the charge counts as, by the store's clock in
+	// microseconds since 1970: its own, that of its time slice, the last of its
+	// bucket, or in a queue the end of its turn; and for permits a number of about
+	// that time which no others of the key have. It is 0 if no charge was made.
+	At int64
+	// Past is what is kept of former periods. To peek fills it in, of Terms with a Keep.
+	Past *Past
+	// Mark is what a bucket must know besides At to tell how much of the charge has
+	// drained: 0 if nothing had since the bucket was last empty, and more from then
+	// on; in a queue the time of the charge. It is 0 for other algorithms.
+	Mark int64
+	// Recalled reports that an earlier denial was repeated, see package denials.
+	Recalled bool
+	// Blocked reports that a block denies the charge. To take begins it where a limit
+	// that enforces has no room for a charge; to peek begins none. RetryAfter is then
+	// its rest or, if the limit has no room for longer, the time until it has;
+	// Remaining is 0.
+	Blocked bool
+}
+
+// GiveBack makes a charge that was made one that gives all of it back.
+func (c *Charge) GiveBack() { c.Charged, c.Cost = c.Cost, -c.Cost }
+
+// Errors returns the errors of charges that differ as one.
+func Errors(charges []Charge) error {
+	var errs []error
+	seen := make(map[string]bool)
+	for i := range charges {
+		if err := charges[i].Err; err != nil && !seen[err.Error()] {
+			seen[err.Error()] = true
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,208 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/meter"
+	"github.com/rategen/rategen/runtime/internal/settle"
+)
+
+// A Meter charges a call while it runs: a stream, message by message, until its limits have no
+// room for the next one. It takes units in advance, so that few messages need a trip to the
+// store: what the call uses in about a second, and no more than an eighth of what is left of
+// the limit. Units that nobody has used after a second are given back, and so is the rest by
+// [Meter.Close]. It is safe for concurrent use.
+type Meter struct {
+	meter   meter.Meter
+	limiter *Limiter
+	limits  []Limit
+}
+
+// Meter returns a meter of a call that [Limiter.Take] of the same Limiter has admitted. It takes
+// the decision over, which nobody else can settle then. What Take has charged counts as used,
+// or so much of it as used says: used are those of the limits that Take was given, in that
+// order, and one below 0 or missing is all. The rest is there for the first messages.
+//
+// Overrides, the load and the kill switch decide about a message as they are when it needs a
+// trip. But a call that came while all limits were switched off, or was exempt, is not metered.
+//
+// The context is the call's. Where a Charge need not wait for its turn, its trip goes on when
+// the context has ended, so that what it takes is known, and given back.
+func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
+	m := &Meter{limiter: l}
+	m.meter.Charger, m.meter.Ctx, m.meter.Closed = (*metered)(m), ctx, ErrSettled
+	switch {
+	case d.by == nil: // no limits
+		return m
+	case d.by != l:
+		m.meter.Err = ErrOtherLimiter
+		return m
+	case d.page != nil && !d.page.Use(d.receipt):
+		m.meter.Err = ErrSettled
+		return m
+	}
+	var keys [MaxLimits]string // without the namespace
+	for limit, ok := d.charged(0); ok; limit, ok = d.charged(len(m.limits)) {
+		i, advance := len(m.limits), int64(0)
+		if limit.at != 0 && i < len(used) && used[i] >= 0 && limit.rule.Algorithm != Concurrency {
+			advance = max(0, limit.cost-used[i])
+		}
+		keys[i] = limit.rule.keyStart("") + limit.key.String()
+		if j := slices.Index(keys[:i], keys[i]); j >= 0 {
+			m.meter.Err = fmt.Errorf("%w: rules %q and %q of a metered call have the same prefix and key: give them prefixes of their own", ErrInvalidLimit, m.limits[j].rule.Name, limit.rule.Name)
+		}
+		m.limits = append(m.limits, limit)
+		m.meter.Begin(meter.Charge{Cost: limit.cost, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Lapses: limit.rule.Reserve > 0}, advance)
+	}
+	return m
+}
+
+// Charge charges a call more: costs are those of the limits that Take was given, in that order,
+// and a missing one is 0. All limits are charged, or none of them if one has no room for its
+// cost. The error is that of [Limiter.Take], and what decides is the same: a limit in
+// [ModeShadow] mode refuses nothing, the failure policy decides where the store does not, and a
+// Wait is how long Charge may take. A refusal is the end: every further Charge returns the
+// same error. After [Meter.Close] that is [ErrSettled]. A [Concurrency] takes no costs.
+//
+// Where the store has less than Charge would take in advance, it is asked for exactly what is
+// lacking, so that all of a budget can be used. It is asked so for each message by a rule with
+// a Block, and by a queue, in which each has a turn of its own. A trip is a decision of its own
+// for observers, but for one that was refused more than is lacking.
+func (m *Meter) Charge(costs ...int64) error { return m.meter.Charge(costs, false) }
+
+// Err returns the error by which the meter has ended, or nil.
+func (m *Meter) Err() error { return m.meter.Ended() }
+
+// Advance returns how much of the i-th limit can be charged without a trip now.
+func (m *Meter) Advance(i int) int64 { return m.meter.Left(i) }
+
+// Close ends the meter and gives back what was taken in advance, soon, as [Limiter.SettleLater]
+// does. Costs are what that would settle limits at that were charged by Take alone, in the order of
+// Take; the others have been charged what was used. So has one with a Reserve that has refused a
+// message. Permits of a [Concurrency] are returned. A second Close does nothing.
+func (m *Meter) Close(costs ...int64) { m.meter.Close(costs) }
+
+// Reader returns a reader of r that ends at the last byte that is paid, with the error of
+// [Meter.Charge]. What n bytes cost is told by cost, which is called for each read, and for
+// fewer bytes where the limits have no room for all. It must not fall as n grows. The reader
+// closes the meter when r ends or it is closed itself, which closes r if that is an
+// [io.Closer].
+func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
+	return &meter.Reader{From: r, End: func() { m.Close() }, Pay: func(n int, try bool) error {
+		return m.meter.Charge(cost(n), try)
+	}}
+}
+
+// metered is what a meter charges by.
+type metered Meter
+
+func (m *metered) Most(i int, units int64) (most int64, free bool) {
+	limit := m.limits[i].WithCost(units)
+	p, on, err := m.limiter.planOf(&limit)
+	switch {
+	case err != nil || !on:
+		return 0, false
+	case p.Terms.Block > 0 || p.Queues():
+		return 0, p.Terms.Shadow
+	}
+	return p.Most, p.Terms.Shadow
+}
+
+// Take is takeAll for more of a call that the cap of the process has admitted.
+func (m *metered) Take(wants []meter.Want, try bool) (err error) {
+	l, ctx := m.limiter, context.WithValue(m.meter.Ctx, exceededKey{}, nil) // it was told with its first charge
+	if !l.Enabled() {
+		return nil
+	}
+	limits, waits := make([]Limit, len(wants)), false
+	for i := range wants {
+		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
+		if limits[i].at, limits[i].mark = 0, 0; limits[i].rule.Algorithm == Concurrency {
+			return l.refused(ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit, limits[i].rule.Name))
+		}
+		p, _, _ := l.planOf(&limits[i])
+		waits = waits || p != nil && p.Wait > 0
+	}
+	if try || !waits {
+		var cancel context.CancelFunc
+		ctx, cancel = l.outliving(ctx)
+		defer cancel()
+	}
+	req := newRequest()
+	defer req.free()
+	req.tentative = try
+	var d Decision
+	if err = req.fill(ctx, l, limits); err == nil {
+		err = l.take(ctx, req, limits, &d)
+		req.End(ctx, err == nil)
+	}
+	for i := range req.Tries {
+		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
+			wants[bits.TrailingZeros8(set)].Room = req.Tries[i].Remaining
+		}
+	}
+	if err != nil && err != meter.ErrNoRoom {
+		return l.refused(m.meter.Ctx, err)
+	}
+	if d.page != nil {
+		d.page.Use(d.receipt)
+	}
+	for i := range wants {
+		limit, _ := d.charged(i)
+		w := &wants[i]
+		w.At, w.Mark, w.Local = limit.at, limit.mark, d.Source == SourceLocal
+		w.Lapses = limits[i].rule.Reserve > 0
+	}
+	return err
+}
+
+// outliving returns a context for a trip that goes on when the call's has ended. A store that does
+// not bound it then has [SettleTimeout] left.
+func (l *Limiter) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch l.store.(type) {
+	case *MemoryStore, *RedisStore:
+		return l.detached(ctx)
+	}
+	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(SettleTimeout):
+			cancel()
+		case <-trip.Done():
+		}
+	})
+	return trip, func() { stop(); cancel() }
+}
+
+func (m *metered) Settle(charges []meter.Charge, costs []int64, when meter.Moment) {
+	l := m.limiter
+	for _, local := range [...]bool{false, true} {
+		b := settle.NewBatch()
+		for i, c := range charges {
+			d := Decision{one: m.limits[i].WithCost(c.Cost)}
+			if d.one.at, d.one.mark = c.At, c.Mark; local {
+				d.Source = SourceLocal
+			}
+			if c.Local != local || costs[i] < 0 && when != meter.End { // at the end permits are returned in any case
+				continue
+			}
+			if _, err := l.differences(b, &d, costs[i:i+1]); err != nil {
+				l.events.unsettled(m.meter.Ctx, d.one.rule, err)
+			}
+		}
+		if !local {
+			l.settler.Return(b)
+		}
+		if when == meter.Now && !local {
+			l.settler.Along(m.meter.Ctx, b)
+		} else {
+			l.settleSoon(m.meter.Ctx, local, b)
+		}
+		b.Free()
+	}
+}

@@ -1,0 +1,189 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+)
+
+// Streams of eight limiters top up, crash, are cancelled, end and settle. They never use more
+// than the budget, and when all is over nothing is held but what crashed streams have lost.
+func TestMeterStreamsOnRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, rule := range map[string]*runtime.Rule{
+		"period":  {Algorithm: runtime.FixedWindow, Period: runtime.Year},
+		"crash":   {Algorithm: runtime.FixedWindow, Period: runtime.Year},
+		"reserve": {Algorithm: runtime.FixedWindow, Period: runtime.Year, Reserve: time.Minute},
+		"counter": {Algorithm: runtime.SlidingCounter, Window: 24 * time.Hour},
+		"log":     {Algorithm: runtime.SlidingLog, Window: 24 * time.Hour, Storage: runtime.StoragePacked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crash := name == "crash"
+			rule.Name, rule.Max = "streams-"+name, int64(effort.Choose(8_000, 40_000))
+			tenant := &runtime.Rule{Name: "tenant-" + rule.Name, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: 1_000_000}
+			limits := []runtime.Limit{rule.Limit(nil), tenant.Limit(nil)}
+			var sent atomic.Int64
+			var all sync.WaitGroup
+			streams := effort.Choose(25, 125)
+			for i := range 8 {
+				client := server.Client(t)
+				limiter := onRedis(client)
+				var ended sync.WaitGroup
+				for range streams {
+					ended.Go(func() { sent.Add(stream(t, limiter, limits, i == 0 && crash)) })
+				}
+				all.Go(func() {
+					if i == 0 && crash { // what it holds then is lost
+						time.Sleep(20 * time.Millisecond)
+						_ = client.Close()
+					}
+					ended.Wait()
+					_ = limiter.Close()
+				})
+			}
+			all.Wait()
+			limiter := onRedis(server.Client(t))
+			rest := int64(0)
+			if d, err := limiter.Take(context.Background(), limits...); err == nil {
+				m := limiter.Meter(context.Background(), d, 0, 0)
+				rest = used(t, m, 0, 1, 3)
+				m.Close()
+			}
+			ok(t, limiter.Close())
+			total := sent.Load() + rest
+			t.Logf("%d units used, %d of them by one patient call in the end", total, rest)
+			if total > rule.Max || total < rule.Max && !crash {
+				t.Errorf("%d of %d units used", total, rule.Max)
+			}
+			if got := 1_000_000 - left(t, limiter, tenant.Limit(nil)); got < 3*total || got > 3*total && !crash {
+				t.Errorf("the tenant is charged %d, want %d", got, 3*total)
+			}
+		})
+	}
+}
+
+// stream is a call that sends messages of 1 to 9 units, three times as many of the second
+// limit, and ends in some way. It returns how many units it has used.
+func stream(t *testing.T, limiter *runtime.Limiter, limits []runtime.Limit, crash bool) (sent int64) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	d, err := limiter.Take(ctx, limits[0].WithCost(1), limits[1].WithCost(3))
+	if err != nil {
+		if !errors.Is(err, runtime.ErrLimited) && !crash {
+			t.Error(err)
+		}
+		return 0
+	}
+	m := limiter.Meter(ctx, d, 0, 0)
+	for range rand.IntN(100) {
+		n := 1 + rand.Int64N(9)
+		if err := m.Charge(n, 3*n); err != nil {
+			if !errors.Is(err, runtime.ErrLimited) && !crash {
+				t.Error(err)
+			}
+			break
+		}
+		sent += n
+		if rand.IntN(3) == 0 {
+			time.Sleep(time.Duration(rand.IntN(2000)) * time.Microsecond)
+		}
+	}
+	switch rand.IntN(4) {
+	case 0:
+		cancel()
+		if err := m.Charge(1, 3); !errors.Is(err, context.Canceled) && !errors.Is(err, runtime.ErrLimited) && !crash {
+			t.Error(err)
+		}
+	case 1:
+		go cancel() // at any moment
+		if m.Charge(1, 3) == nil {
+			sent++
+		}
+	}
+	m.Close()
+	return sent
+}
+
+// A stream that nobody ends, and nobody uses, renews nothing after a second: what it has used
+// lasts. But what Take has charged for the caller to settle is renewed until it does.
+func TestMeterReservesNothingForLong(t *testing.T) {
+	t.Parallel()
+	for _, messages := range []int{0, 1, 2, 3, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFake()
+			limiter := runtime.New(store, quiet)
+			rule, job := reserveRule(1_000_000), reserveRule(1_000_000)
+			job.Name, job.Prefix = "job", "job:"
+			m := metered(t, limiter, rule.Limit(nil))
+			for range messages {
+				ok(t, m.Charge(1))
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(2 * time.Second)
+			store.renewals.Store(0)
+			time.Sleep(time.Hour)
+			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-int64(messages))
+			equal(t, fmt.Sprintf("after %d messages: renewals in an hour", messages), store.renewals.Load(), 0)
+			ok(t, m.Charge(5))
+			m.Close()
+			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-int64(messages)-5)
+
+			m = limiter.Meter(t.Context(), taken(t, limiter, rule.Limit(nil), job.Limit(nil).WithCost(40)), 0)
+			for range messages {
+				ok(t, m.Charge(1))
+				time.Sleep(10 * time.Millisecond)
+			}
+			store.renewals.Store(0)
+			time.Sleep(time.Hour)
+			if store.renewals.Load() == 0 {
+				t.Error("a charge that the caller has yet to settle is not renewed")
+			}
+			m.Close(-1, 7)
+			time.Sleep(time.Second)
+			wantLeft(t, limiter, rule.Limit(nil), 1_000_000-2*int64(messages)-5)
+			wantLeft(t, limiter, job.Limit(nil), 1_000_000-7)
+			ok(t, limiter.Close())
+		})
+	}
+}
+
+// A stream that has used a budget up comes back when its period is over, and not when its own
+// charges would lapse; what it cannot use of its advance is given back first.
+func TestMeterReservedRetryAfter(t *testing.T) {
+	t.Parallel()
+	for _, pause := range []time.Duration{0, 1500 * time.Microsecond, 2 * time.Second} {
+		for _, cost := range []int64{1, 2, 7, 100} {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := inMemory()
+				month, hour := reserveRule(500), reserveRule(1_000_000)
+				month.Window, month.Period = 0, runtime.Month
+				hour.Name, hour.Prefix = "hour", "hour:"
+				m := metered(t, limiter, month.Limit(nil), hour.Limit(nil))
+				n := used(t, m, pause, cost, 3*cost)
+				var limited *runtime.LimitedError
+				if err := m.Err(); !errors.As(err, &limited) || n != 500/cost {
+					t.Fatalf("each %v, %d units: %d, then %v", pause, cost, n, err)
+				}
+				next := time.Date(2000, time.February, 1, 0, 0, 0, 0, time.UTC)
+				if limited.Rule != "budget" || limited.RetryAfter != time.Until(next) || limited.Remaining != 500%cost {
+					t.Errorf("each %v, %d units: %s has %d left, and says %v, want %d and %v", pause, cost, limited.Rule, limited.Remaining, limited.RetryAfter, 500%cost, time.Until(next))
+				}
+				m.Close()
+				time.Sleep(time.Hour)
+				wantLeft(t, limiter, month.Limit(nil), 500%cost)
+				wantLeft(t, limiter, hour.Limit(nil), 1_000_000-3*n*cost)
+			})
+		}
+	}
+}

@@ -1,0 +1,29 @@
+// Package outages has stores decide while their servers are away, die, move and lose what they
+// have, and wants what the documentation promises for that. It holds tests only.
+package outages
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/runtime"
+)
+
+var (
+	quiet, closed, atOnce, patient = limittest.Quiet, limittest.Closed, limittest.AtOnce, limittest.Patient
+	key, taken, settled, left      = limittest.Key, limittest.Taken, limittest.Settled, limittest.Left
+	ok, eventually, elapsed        = limittest.OK, limittest.Eventually, limittest.Elapsed
+	wantLeft, concurrently         = limittest.WantLeft, limittest.Concurrently
+	observing, metered, executions = limittest.Observing, limittest.Metered, limittest.Executions
+)
+
+type lines = limittest.Lines
+
+func TestMain(m *testing.M) { limittest.Main(m) }
+
+// onRedis returns a limiter on a patient store, which fails closed.
+func onRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
+	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient}, opts...)...), quiet, closed)
+}

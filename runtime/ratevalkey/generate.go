@@ -1,0 +1,3 @@
+package ratevalkey
+
+//go:generate go run copy.go

@@ -1,0 +1,217 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// permitRule returns a rule of so many permits that live for 30 seconds.
+func permitRule(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "permits", Algorithm: runtime.Concurrency, Window: 30 * time.Second, Max: max}
+}
+
+// reserveRule returns a budget of so much a day whose charges lapse after 30 seconds.
+func reserveRule(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "budget", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: max, Reserve: 30 * time.Second}
+}
+
+// A renewed is a limit of 10 whose charges are renewed while their calls run, on a store of
+// its own.
+type renewed struct {
+	store   *fakeStore
+	limiter *runtime.Limiter
+	limit   runtime.Limit
+	keeps   int64 // of what a call cost in the end: 0 for permits, 1 for reservations
+}
+
+// eachRenewed runs a test for permits and for reservations.
+func eachRenewed(t *testing.T, test func(*testing.T, renewed)) {
+	t.Helper()
+	for keeps, rule := range []*runtime.Rule{permitRule(10), reserveRule(10)} {
+		t.Run(rule.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFake()
+				limiter := runtime.New(store, quiet)
+				test(t, renewed{store, limiter, rule.Limit(key("k")), int64(keeps)})
+				ok(t, limiter.Close())
+			})
+		})
+	}
+}
+
+// A limiter that is closed, as a process that has died, renews nothing. Until then, and
+// afterwards, its calls can be settled, once.
+func TestRenewedLapse(t *testing.T) {
+	t.Parallel()
+	eachRenewed(t, func(t *testing.T, c renewed) {
+		other := runtime.New(c.store, quiet)
+		late, soon := taken(t, c.limiter, c.limit.WithCost(5)), taken(t, c.limiter, c.limit)
+		taken(t, c.limiter, c.limit.WithCost(4))
+		time.Sleep(time.Hour)
+		wantLeft(t, other, c.limit, 0)
+		ok(t, c.limiter.Close())
+		settled(t, c.limiter, soon, 1)
+		wantLeft(t, other, c.limit, 1-c.keeps)
+		time.Sleep(30 * time.Second)
+		wantLeft(t, other, c.limit, 10-c.keeps)
+		settled(t, c.limiter, late, 8)
+		wantLeft(t, other, c.limit, 10-9*c.keeps)
+	})
+}
+
+// A renewal that fails is tried again in time: a store may be away for two thirds of the
+// time after which charges lapse.
+func TestRenewalIsRepeated(t *testing.T) {
+	t.Parallel()
+	eachRenewed(t, func(t *testing.T, c renewed) {
+		var broken atomic.Bool
+		c.store.renew = func(ctx context.Context, calls []terms.Call) error {
+			if broken.Load() {
+				return errBroken
+			}
+			return c.store.MemoryStore.Renew(ctx, calls)
+		}
+		d := taken(t, c.limiter, c.limit.WithCost(10))
+		for range 10 {
+			broken.Store(true)
+			time.Sleep(18 * time.Second)
+			broken.Store(false)
+			for range 20 {
+				time.Sleep(time.Second)
+				wantLeft(t, c.limiter, c.limit, 0)
+			}
+		}
+		settled(t, c.limiter, d)
+	})
+}
+
+// A settlement whose answer is lost is made again, in the background, and counts once.
+func TestSettlementIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{false, true} {
+		for cost := range int64(8) {
+			eachRenewed(t, func(t *testing.T, c renewed) {
+				broken := time.Now().Add(10 * time.Second)
+				c.store.settle = func(ctx context.Context, charges []terms.Charge) error {
+					if time.Now().After(broken) {
+						return c.store.MemoryStore.Settle(ctx, charges)
+					}
+					if done {
+						ok(t, c.store.MemoryStore.Settle(ctx, charges))
+					}
+					return errBroken
+				}
+				d := taken(t, c.limiter, c.limit.WithCost(4))
+				if err := c.limiter.Settle(t.Context(), d, cost); !errors.Is(err, errBroken) {
+					t.Errorf("got %v", err)
+				}
+				equal(t, "in flight", c.limiter.Permits()["permits"], 0)
+				time.Sleep(12 * time.Second)
+				synctest.Wait()
+				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
+				last := c.store.settles.Load()
+				if last > 30 {
+					t.Errorf("settled %d times in ten seconds", last)
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
+				equal(t, "settlements after an hour", c.store.settles.Load(), last)
+			})
+		}
+	}
+}
+
+// copied returns calls that a store may keep.
+func copied(calls []terms.Call) []terms.Call {
+	out := make([]terms.Call, len(calls))
+	for i, call := range calls {
+		for _, c := range call.Charges {
+			c.Key = append([]byte(nil), c.Key...)
+			out[i].Charges = append(out[i].Charges, c)
+		}
+	}
+	return out
+}
+
+// A settlement that overtakes a renewal counts once, also where that is executed later: no
+// permit is held that nobody holds, and nothing is charged twice.
+func TestSettlementOvertakesRenewal(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		late  time.Duration // after the settlement, when the store executes the renewal
+		lost  bool          // there is no answer to it
+		freed time.Duration // when a permit is free at the latest, after late
+	}{
+		{10 * time.Millisecond, false, time.Millisecond},
+		{10 * time.Millisecond, true, 1500 * time.Millisecond},
+		{20 * time.Second, true, 1500 * time.Millisecond},
+		{time.Minute, true, 30 * time.Second}, // it lapses
+	} {
+		eachRenewed(t, func(t *testing.T, c renewed) {
+			begun, executed := make(chan struct{}), make(chan struct{})
+			c.store.renew = func(ctx context.Context, calls []terms.Call) error {
+				select {
+				case <-begun:
+					return c.store.MemoryStore.Renew(ctx, calls)
+				default:
+					close(begun)
+				}
+				if test.lost {
+					calls = copied(calls)
+				}
+				execute := func() {
+					time.Sleep(test.late)
+					_ = c.store.MemoryStore.Renew(context.Background(), calls)
+					close(executed)
+				}
+				if test.lost {
+					go execute()
+					return errBroken
+				}
+				execute()
+				return nil
+			}
+			d := taken(t, c.limiter, c.limit.WithCost(4))
+			<-begun
+			settled(t, c.limiter, d, 3)
+			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
+			<-executed
+			time.Sleep(test.freed)
+			if test.lost && c.keeps > 0 { // what is reserved again lapses
+				time.Sleep(30 * time.Second)
+			}
+			synctest.Wait()
+			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
+			time.Sleep(time.Hour)
+			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
+		})
+	}
+}
+
+// A reset forgets the charges of calls that run: they are not counted again, but for what
+// they cost beyond a reservation, and those of later calls are.
+func TestResetOfRenewed(t *testing.T) {
+	t.Parallel()
+	eachRenewed(t, func(t *testing.T, c renewed) {
+		first, second := taken(t, c.limiter, c.limit.WithCost(4)), taken(t, c.limiter, c.limit.WithCost(3))
+		ok(t, c.limiter.Reset(t.Context(), c.limit))
+		third := taken(t, c.limiter, c.limit.WithCost(2))
+		for range 100 {
+			time.Sleep(time.Second)
+			wantLeft(t, c.limiter, c.limit, 8)
+		}
+		settled(t, c.limiter, first, 1)
+		settled(t, c.limiter, second, 4)
+		wantLeft(t, c.limiter, c.limit, 8-c.keeps)
+		settled(t, c.limiter, third, 1)
+		wantLeft(t, c.limiter, c.limit, 10-2*c.keeps)
+	})
+}

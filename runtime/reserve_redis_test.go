@@ -1,0 +1,153 @@
+package runtime_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/rawstore"
+)
+
+// A call that outlasts its period is not charged to the next one, although its renewal finds
+// no key: that has expired, and is not lost.
+func TestReservationsOutlastTheirKey(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	limiter := onRedis(client)
+	rule := reserveRule(10)
+	rule.Window, rule.Reserve = time.Second, 900*time.Millisecond // renewed every 300 ms
+	limit := rule.Limit(key("k"))
+	d := taken(t, limiter, limit.WithCost(4))
+	begin := time.Now()
+	eventually(t, "the key expires", func() bool { return client.Exists(t.Context(), limiter.RedisKey(limit)).Val() == 0 })
+	if lived := time.Since(begin); lived < rule.Window-10*time.Millisecond {
+		t.Errorf("the key lived %v", lived)
+	}
+	for end := time.Now().Add(rule.Reserve); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		wantLeft(t, limiter, limit, 10)
+	}
+	settled(t, limiter, d, 5)
+	wantLeft(t, limiter, limit, 9) // what it cost beyond its charge
+}
+
+// A key with reservations, or what is owed, that has lost its expiry gets one by whatever comes
+// next, or soon after.
+func TestReservationsExpire(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	limiter := onRedis(client, atOnce)
+	for _, rule := range []*runtime.Rule{
+		{Name: "reserves", Window: 10 * time.Second, Max: 100, Reserve: 5 * time.Second},
+		{Name: "carries", Window: 10 * time.Second, Max: 100, Debt: runtime.DebtCarry},
+		{Name: "month", Period: runtime.Month, Max: 100, Reserve: 5 * time.Second, Debt: runtime.DebtForgive},
+	} {
+		rule.Algorithm = runtime.FixedWindow
+		limit := rule.Limit(key("k"))
+		name := limiter.RedisKey(limit)
+		d := taken(t, limiter, limit.WithCost(10))
+		expires := func(when string, act func()) {
+			t.Helper()
+			ok(t, client.Persist(t.Context(), name).Err())
+			eventually(t, rule.Name+" has an expiry after "+when, func() bool {
+				act()
+				return client.PTTL(t.Context(), name).Val() > 0
+			})
+			lives := client.PTTL(t.Context(), name).Val()
+			if r, err := limiter.Peek(t.Context(), limit); err != nil || lives > r.ResetAfter+2*time.Second || lives < r.ResetAfter {
+				t.Errorf("%s: lives for %v after %s, and is whole after %v with %d left, %v", rule.Name, lives, when, r.ResetAfter, r.Remaining, err)
+			}
+		}
+		expires("a denial", func() { denied(t, limiter, limit.WithCost(100)) })
+		expires("calls", func() { settled(t, limiter, taken(t, limiter, limit), 0) })
+		settled(t, limiter, d)
+	}
+}
+
+// testReservationsOfManyCallers wants calls of many callers never to use more than the budget,
+// and that to have what they cost at the end.
+func testReservationsOfManyCallers(t *testing.T, replica replicas) {
+	limiters := []*runtime.Limiter{replica(), replica()}
+	limit := reserveRule(600).Limit(key("k"))
+	for _, callers := range []int{1, 2, 8, 64} {
+		var cost, running atomic.Int64
+		concurrently(callers, func(i int) {
+			limiter := limiters[i%2]
+			for n := range int64(40) {
+				d, err := limiter.Take(t.Context(), limit.WithCost(5))
+				if err != nil {
+					continue
+				}
+				if now := running.Add(5); now+cost.Load() > 600+5*int64(callers) {
+					t.Errorf("%d reserved and %d used", now, cost.Load())
+				}
+				used := n % 4
+				cost.Add(used)
+				running.Add(-5)
+				if n%2 == 0 {
+					limiter.SettleLater(t.Context(), d, used)
+				} else {
+					settled(t, limiter, d, used)
+				}
+			}
+		})
+		eventually(t, "all is settled", func() bool { return left(t, limiters[0], limit) == 600-cost.Load() })
+		ok(t, limiters[0].Reset(t.Context(), limit))
+	}
+}
+
+// A key has no more reservations than a bound, and one that is settled makes room.
+func TestOpenReservations(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	const most = 10_000
+	memory := runtime.NewMemoryStore()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	memory.SetClock(now.UnixMicro)
+	for name, store := range map[string]runtime.Store{"redis": runtime.NewRedisStore(client, patient), "memory": memory} {
+		rule := reserveRule(1_000_000)
+		rule.Reserve = time.Hour
+		call := rawstore.Call{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("k"), Max: rule.Max, Cost: 1}}}
+		var last rawstore.Charge
+		for range most / 100 {
+			var calls []rawstore.Call
+			for range 100 {
+				calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{call.Charges[0]}})
+			}
+			ok(t, rawstore.On(store).Take(t.Context(), calls))
+			last = calls[99].Charges[0]
+			if !last.Allowed {
+				t.Fatalf("%s: %+v", name, last)
+			}
+		}
+		denied := []rawstore.Call{{Charges: []rawstore.Charge{call.Charges[0]}}}
+		ok(t, rawstore.On(store).Take(t.Context(), denied))
+		if r := denied[0].Charges[0].Result; r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
+			t.Errorf("%s: %+v, want it denied until the first lapses", name, r)
+		}
+		last.Settled = 1
+		ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{last}))
+		ok(t, rawstore.On(store).Take(t.Context(), denied))
+		if r := denied[0].Charges[0].Result; !r.Allowed || r.Remaining != 1_000_000-most-1 {
+			t.Errorf("%s: %+v after one was settled", name, r)
+		}
+	}
+	// What the header of reserved.lua says of memory.
+	for n, bytes := range map[int]int64{100: 40, most: 150} {
+		key := "k"
+		if n < most {
+			key = "few"
+			var calls []rawstore.Call
+			for range n {
+				calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{{Rule: reserveRule(1000), Key: []byte(key), Max: 1000, Cost: 1}}})
+			}
+			ok(t, rawstore.On(runtime.NewRedisStore(client, patient)).Take(t.Context(), calls))
+		}
+		if got := client.MemoryUsage(t.Context(), key, 0).Val() / int64(n); got > bytes {
+			t.Errorf("%d reservations: %d bytes for each, want at most %d", n, got, bytes)
+		} else {
+			t.Logf("%d reservations: %d bytes for each", n, got)
+		}
+	}
+}
