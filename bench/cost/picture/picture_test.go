@@ -8,9 +8,7 @@ import (
 	"testing/synctest"
 )
 
-var update = flag.Bool("update", false, "write docs/algorithms.svg")
-
-const file = "../../../docs/algorithms.svg"
+var update = flag.Bool("update", false, "write the pictures in docs")
 
 // TestPicture wants the committed picture to be what the algorithms do.
 func TestPicture(t *testing.T) {
@@ -22,7 +20,25 @@ func TestPicture(t *testing.T) {
 			}
 		})
 	}
-	got := draw(lanes)
+	same(t, "../../../docs/algorithms.svg", draw(lanes))
+}
+
+// TestSpeedPicture wants the committed bars to be as long as was measured.
+func TestSpeedPicture(t *testing.T) {
+	page, err := os.ReadFile("../../results/callers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bars := bars()
+	if err := read(string(page), bars); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "../../../docs/speed.svg", drawSpeed(bars))
+}
+
+// same compares a picture with the committed one, which -update writes.
+func same(t *testing.T, file string, got []byte) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -33,6 +49,6 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the algorithms do; look at what go test ./cost/picture -update makes of it", file)
+		t.Errorf("%s is another picture; look at what go test ./cost/picture -update makes of it", file)
 	}
 }

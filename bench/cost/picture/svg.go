@@ -23,7 +23,7 @@ const style = `
   .card { fill: #ffffff } text { fill: #1f2328; font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif }
   .name { font-weight: 600; font-size: 14px } .note, .tick { fill: #59636e; font-size: 12px } .title { font-weight: 600; font-size: 15px }
   .grid { stroke: #d1d9e0; stroke-width: 1 } .max { stroke: #59636e; stroke-width: 1; stroke-dasharray: 4 3 }
-  .area { fill: #4c8bf5; fill-opacity: .55 } .over { fill: #d1242f; fill-opacity: .85 }
+  .area { fill: #4c8bf5; fill-opacity: .55 } .peer { fill: #8c959f; fill-opacity: .55 } .over { fill: #d1242f; fill-opacity: .85 }
   .passed { stroke: #0b5bd3; stroke-width: 1.4 } .denied { stroke: #bc4c00; stroke-width: 1.4 }
   @media (prefers-color-scheme: dark) {
     .card { fill: #151b23 } text { fill: #f0f6fc } .note, .tick { fill: #a5afba }
@@ -35,10 +35,7 @@ const style = `
 // draw returns the picture of lanes that have run.
 func draw(lanes []*lane) []byte {
 	var b bytes.Buffer
-	height := top + len(lanes)*row + 30
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n", width, height, width, height)
-	fmt.Fprintf(&b, "<title>The same traffic through every algorithm, max=%d window=%v</title>\n<style>%s\n</style>\n", maximum, window, style)
-	fmt.Fprintf(&b, "<rect class=\"card\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", width, height)
+	card(&b, top+len(lanes)*row+30, fmt.Sprintf("The same traffic through every algorithm, max=%d window=%v", maximum, window))
 	text(&b, 20, 26, "title", fmt.Sprintf("The same calls through every algorithm, max=%d window=%v", maximum, window))
 	text(&b, 20, 46, "note", fmt.Sprintf("Areas: how many calls went on in the last %v, at each moment; red: more than max.", window))
 	text(&b, 20, 64, "note", "Strokes below: single calls,")
@@ -53,6 +50,13 @@ func draw(lanes []*lane) []byte {
 	text(&b, left-6, bottom+10, "tick\" text-anchor=\"end", "time")
 	b.WriteString("</svg>\n")
 	return b.Bytes()
+}
+
+// card begins a picture.
+func card(b *bytes.Buffer, height int, title string) {
+	fmt.Fprintf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n", width, height, width, height)
+	fmt.Fprintf(b, "<title>%s</title>\n<style>%s\n</style>\n", title, style)
+	fmt.Fprintf(b, "<rect class=\"card\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", width, height)
 }
 
 func legend(b *bytes.Buffer, at, y float64) {

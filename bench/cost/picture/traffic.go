@@ -1,7 +1,7 @@
 // Package picture draws what every algorithm lets through of the same traffic,
 // docs/algorithms.svg. Nothing in it is made up: the calls are put to a
-// [runtime.MemoryStore], which decides as the scripts do, in fake time. To draw
-// it anew:
+// [runtime.MemoryStore], which decides as the scripts do, in fake time. It also draws how
+// fast limiters are, docs/speed.svg, by what was measured last. To draw both anew:
 //
 //	go test ./cost/picture -update
 package picture

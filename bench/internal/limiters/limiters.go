@@ -48,6 +48,10 @@ var (
 	short = Limit{100 * time.Millisecond, 1_000_000}
 )
 
+// roomy reports whether all calls have room, and none is to fill a key: then what is given
+// back can be taken again.
+func (l Limits) roomy() bool { return l != NoRoom && l != Long && l != Tight }
+
 // Server is where limiters over Redis keep their counts. They all use Client
 // but two: one has a client of its own that it opens at Addr with as many
 // connections, and one uses Rueidis.

@@ -73,16 +73,23 @@ func Rategen() []Shared {
 	return all
 }
 
+// refunded is what the limiter is called whose calls turn out not to count.
+const refunded = "refunded"
+
 // Budgets returns rategen's fixed windows that are budgets, for many keys that have room: a
-// period of the calendar, and what is reserved while calls run, which are settled.
+// period of the calendar, calls that are refunded, and what is reserved while calls run,
+// which are settled.
 func Budgets() []Shared {
 	of := func(name, note string, set func(*runtime.Rule)) Shared {
 		return Shared{Name: RategenFixed + " " + name, Note: note, Own: true, New: func(s Server, l Limits) (load.Take, error) {
 			rule := way{name: name, rule: runtime.Rule{Algorithm: runtime.FixedWindow}}.ruleFor(l)
 			set(rule)
 			a := &asker{quiet(runtime.NewRedisStore(s.Client, runtime.WithTimeout(s.Timeout))), rule}
-			if rule.Reserve > 0 {
+			switch {
+			case rule.Reserve > 0:
 				return a.takeAndReturn, nil
+			case name == refunded && l.roomy():
+				return a.takeAndRefund, nil
 			}
 			return a.take, nil
 		}}
@@ -91,6 +98,7 @@ func Budgets() []Shared {
 		of("window=month", "counter", func(r *runtime.Rule) {
 			r.Prefix, r.Window, r.Period, r.Zone = "monthly:", 0, runtime.Month, "Europe/Berlin"
 		}),
+		of(refunded, "counter", func(r *runtime.Rule) { r.Prefix = "refunded:" }),
 		of("reserve=1m, settled", "reservations", func(r *runtime.Rule) { r.Prefix, r.Reserve = "reserve:", time.Minute }),
 	}
 }
@@ -117,7 +125,7 @@ func leased(l Limits) *runtime.Rule {
 // room, unless a key is to be filled: nobody would ask for so many at a time.
 func (w way) ask(limiter *runtime.Limiter, l Limits) load.Take {
 	rule := w.ruleFor(l)
-	if rule.Algorithm == runtime.Concurrency && l != NoRoom && l != Long && l != Tight {
+	if rule.Algorithm == runtime.Concurrency && l.roomy() {
 		return (&asker{limiter, rule}).takeAndReturn
 	}
 	return ask(limiter, rule)
@@ -157,6 +165,13 @@ func (a *asker) takeAndReturn(ctx context.Context, key string) load.Answer {
 	limit := a.rule.Limit(runtime.NewKey().AddString(key))
 	decision, err := a.limiter.Take(ctx, limit)
 	a.limiter.SettleLater(ctx, decision)
+	return answer(decision, err)
+}
+
+// takeAndRefund asks about a call that turns out not to count.
+func (a *asker) takeAndRefund(ctx context.Context, key string) load.Answer {
+	decision, err := a.limiter.Take(ctx, a.rule.Limit(runtime.NewKey().AddString(key)))
+	a.limiter.SettleLater(ctx, decision, 0)
 	return answer(decision, err)
 }
 

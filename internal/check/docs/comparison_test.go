@@ -25,10 +25,6 @@ func TestCopiedFigures(t *testing.T) {
 		from, section, row, column string
 	}{
 		{readme, callers, rate, "rategen sliding-log zset", "64"},
-		{readme, callers, rate, "fixed window over rueidis", "64"},
-		{readme, callers, rate, "redis_rate over AutoPipeline", "64"},
-		{readme, comparison, "| decisions", "rategen sliding-log zset", "256 callers, 1,000 keys admitted"},
-		{readme, comparison, "| decisions", "sethvargo/go-redisstore", "256 callers, 1,000 keys admitted"},
 		{readme, comparison, "| decisions", "rategen sliding-log zset", "256 callers, 1,000 keys, all denied"},
 		{readme, comparison, "| decisions", "sethvargo/go-redisstore", "256 callers, 1,000 keys, all denied"},
 		{page, comparison, "| decisions", "rategen sliding-log zset", "1 caller, 1,000 keys admitted"},
