@@ -36,9 +36,9 @@ func (o *oracle) retry(a *asked) {
 		}
 		if len(during(o.faults, a.start, b.at)) > 0 {
 			// A process remembers that Redis has denied a call, and goes by it while
-			// Redis does not answer.
+			// Redis does not answer. Nobody remembers what a queue denies.
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
-			if given, _ := o.touched(a, b); passed && !given && !o.exact && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
+			if given, _ := o.touched(a, b); passed && !given && !o.exact && !queue && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
 				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
 			}
 			continue

@@ -58,7 +58,7 @@ func read(page string, bars []bar) error {
 
 // drawSpeed returns the picture of bars, the longest of which ends at the right margin.
 func drawSpeed(bars []bar) []byte {
-	const first, step, thick, begin, end = 58, 44, 26, 220, 800
+	const first, step, thick, begin, end = 58, 44, 26, 240, 800
 	most := 0
 	for _, l := range bars {
 		most = max(most, l.rate)
