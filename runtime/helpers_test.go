@@ -25,6 +25,7 @@ var (
 	left, wantLeft, passing, wantPassing  = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
 	ok, eventually, elapsed, concurrently = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
 	observing, metered, executions        = limittest.Observing, limittest.Metered, limittest.Executions
+	fewestAllocs                          = runtime.FewestAllocs
 )
 
 // equal wants a number, or what else can be compared, to be as it is to be.
@@ -64,6 +65,15 @@ var (
 	wide   = &runtime.Rule{Name: "wide", Prefix: "wide:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 )
 
+// perHour and perDay return rules for any test, which are named r.
+func perHour(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "r", Window: time.Hour, Max: max}
+}
+
+func perDay(max int64) *runtime.Rule {
+	return &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Max: max}
+}
+
 // algorithms are those that count calls, and no calls at a time.
 var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
 
@@ -78,6 +88,40 @@ func single(rule *runtime.Rule, key string, cost int64) []rawstore.Call {
 
 func chargeOf(rule *runtime.Rule, key string, cost int64) rawstore.Charge {
 	return rawstore.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: cost, Wait: rule.Wait}
+}
+
+// wantError wants an error to be a certain one, or none if that is nil.
+func wantError(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", what, err, want)
+	}
+}
+
+// takenBy takes limits, which must have room, and wants a source to have decided that.
+func takenBy(t testing.TB, l *runtime.Limiter, source runtime.Source, limits ...runtime.Limit) runtime.Decision {
+	t.Helper()
+	d := taken(t, l, limits...)
+	equal(t, "admitted by", d.Source, source)
+	return d
+}
+
+// deniedBy takes limits, which must have no room, and wants a source to have decided that.
+func deniedBy(t testing.TB, l *runtime.Limiter, source runtime.Source, limits ...runtime.Limit) (runtime.Decision, *runtime.LimitedError) {
+	t.Helper()
+	d, limited := denied(t, l, limits...)
+	equal(t, "denied by", d.Source, source)
+	return d, limited
+}
+
+// refused takes limits, and wants a certain error, whatever its reason.
+func refused(t testing.TB, l *runtime.Limiter, want error, limits ...runtime.Limit) runtime.Decision {
+	t.Helper()
+	d, err := l.Take(context.Background(), limits...)
+	if !errors.Is(err, want) || d.Allowed {
+		t.Errorf("got %+v, %v, want %v", d, err, want)
+	}
+	return d
 }
 
 // An operation is one of a store, without a limiter.
@@ -103,16 +147,6 @@ func must(t testing.TB, store runtime.Store, do operation, calls []rawstore.Call
 		t.Fatal(err)
 	}
 	return c
-}
-
-// fewestAllocs returns how often f allocates when pooled memory is at hand,
-// which the race detector drops at random.
-func fewestAllocs(f func()) float64 {
-	least := testing.AllocsPerRun(1, f)
-	for range 100 {
-		least = min(least, testing.AllocsPerRun(1, f))
-	}
-	return least
 }
 
 // causes returns the texts of an error and of all that it wraps.
