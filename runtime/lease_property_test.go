@@ -20,7 +20,7 @@ import (
 type distantStore struct {
 	runtime.SharedMemory
 	charged atomic.Int64
-	windows *sync.Map            // ends of fixed windows
+	windows *sync.Map            // the end of the fixed window of each charge, by its time
 	delay   func() time.Duration // of a request, and of a reply
 }
 
@@ -30,18 +30,28 @@ func (s *distantStore) Take(ctx context.Context, calls []terms.Call) error {
 	for i := range calls {
 		if c := &calls[i].Charges[0]; c.At != 0 {
 			s.charged.Add(c.Cost)
-			s.windows.Store(c.At+c.ResetAfter.Microseconds(), true)
+			s.windows.Store(c.At, c.At+c.ResetAfter.Microseconds())
 		}
 	}
 	time.Sleep(s.delay())
 	return err
 }
 
+// eachCaller has callers of some processes call on one store, each process by a limiter.
+func eachCaller(store runtime.SharedMemory, windows *sync.Map, processes, callers int, delay func(process int) func() time.Duration, call func(l *runtime.Limiter, process, caller int)) {
+	concurrently(processes, func(p int) {
+		limiter := runtime.New(&distantStore{SharedMemory: store, windows: windows, delay: delay(p)}, quiet)
+		concurrently(callers, func(c int) { call(limiter, p, c) })
+		if err := limiter.Close(); err != nil {
+			panic(err)
+		}
+	})
+}
+
 // A leasedCall is a call that was admitted, and when, in microseconds.
 type leasedCall struct {
 	at, cost int64
-	charged  int64 // the time that its charge counts as
-	window   int64 // the end of the fixed window of that time
+	window   int64 // the end of the fixed window that was charged
 }
 
 // A leaseTrial is some processes that call on one key.
@@ -89,70 +99,46 @@ func (trial leaseTrial) run(seed uint64) (all []leasedCall, leased int) {
 	now := func() int64 { return time.Now().Add(trial.offset).UnixMicro() }
 	store.SetClock(now)
 	end := time.Now().Add(time.Duration(trial.windows) * trial.rule.Window)
-	var mu sync.Mutex
-	var calls sync.WaitGroup
+	var calls recorder[leasedCall]
+	var byLeases atomic.Int64
 	var windows sync.Map
-	for process := range trial.processes {
-		delays := rand.New(rand.NewPCG(seed, uint64(process)))
-		var delaying sync.Mutex
-		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, delay: func() time.Duration {
-			delaying.Lock()
-			defer delaying.Unlock()
-			if delays.IntN(20) == 0 {
+	delay := func(process int) func() time.Duration {
+		var mu sync.Mutex
+		r := rand.New(rand.NewPCG(seed, uint64(process)))
+		return func() time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.IntN(20) == 0 {
 				return 2 * trial.delay
 			}
-			return time.Duration(delays.Float64() * float64(trial.delay))
-		}}, quiet)
-		var callers sync.WaitGroup
-		for caller := range trial.callers {
-			r := rand.New(rand.NewPCG(seed, uint64(process*1000+caller)))
-			callers.Go(func() {
-				for time.Now().Before(end) {
-					limit := trial.rule.Limit(nil).WithCost(1 + r.Int64N(3)*r.Int64N(2))
-					d, err := limiter.Take(context.Background(), limit)
-					switch {
-					case err != nil:
-					case trial.settle && r.IntN(4) == 0:
-						time.Sleep(time.Duration(r.Float64() * float64(trial.rule.Lease)))
-						_ = limiter.Refund(context.Background(), d)
-					default:
-						a := leasedCall{at: d.ChargedAt(), cost: runtime.CostOf(limit), charged: d.ChargedAt()}
-						if d.Source == runtime.SourceLease {
-							a.at = now()
-						}
-						mu.Lock()
-						all = append(all, a)
-						if d.Source == runtime.SourceLease {
-							leased++
-						}
-						mu.Unlock()
-					}
-					time.Sleep(time.Duration(r.ExpFloat64() * float64(trial.pause) * trial.mood(seed, process)))
+			return time.Duration(r.Float64() * float64(trial.delay))
+		}
+	}
+	eachCaller(store, &windows, trial.processes, trial.callers, delay, func(limiter *runtime.Limiter, process, caller int) {
+		r := rand.New(rand.NewPCG(seed, uint64(process*1000+caller)))
+		for time.Now().Before(end) {
+			cost := 1 + r.Int64N(3)*r.Int64N(2)
+			d, err := limiter.Take(context.Background(), trial.rule.Limit(nil).WithCost(cost))
+			switch {
+			case err != nil:
+			case trial.settle && r.IntN(4) == 0:
+				time.Sleep(time.Duration(r.Float64() * float64(trial.rule.Lease)))
+				_ = limiter.Refund(context.Background(), d)
+			default:
+				over, _ := windows.Load(d.ChargedAt())
+				a := leasedCall{d.ChargedAt(), cost, over.(int64)}
+				if d.Source == runtime.SourceLease {
+					a.at = now()
+					byLeases.Add(1)
 				}
-			})
-		}
-		calls.Go(func() {
-			callers.Wait()
-			if err := limiter.Close(); err != nil {
-				panic(err)
+				calls.add(a)
 			}
-		})
-	}
-	calls.Wait()
-	if trial.rule.Algorithm == runtime.FixedWindow {
-		var ends []int64
-		windows.Range(func(end, _ any) bool {
-			ends = append(ends, end.(int64))
-			return true
-		})
-		slices.Sort(ends)
-		for i := range all {
-			at, _ := slices.BinarySearch(ends, all[i].charged+1)
-			all[i].window = ends[at]
+			time.Sleep(time.Duration(r.ExpFloat64() * float64(trial.pause) * trial.mood(seed, process)))
 		}
-	}
+	})
+	all = calls.all()
 	slices.SortStableFunc(all, func(a, b leasedCall) int { return cmp.Compare(a.at, b.at) })
-	return all, leased
+	return all, int(byLeases.Load())
 }
 
 // excess returns by how much the fullest window holds more than max, or what a

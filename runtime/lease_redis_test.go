@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,95 +28,80 @@ func testLeases(t *testing.T, replica replicas) {
 				rule := rule
 				rule.Name, rule.Prefix = "r", fmt.Sprint(name, storage, ":")
 				rule.Window, rule.Lease, rule.Max = 24*time.Hour, 2*time.Second, 900_000
-				testLease(t, &rule, replica)
+				limit := rule.Limit(key("k"))
+				cost := int64(0)
+				for range 2 {
+					limiter := replica()
+					held := int64(0)
+					for leased := 0; leased < 200; {
+						held = max(held, limiter.Leased()["r"])
+						d := taken(t, limiter, limit.WithCost(2))
+						if d.Source == runtime.SourceLease {
+							leased++
+						}
+						if cost += 2; cost > 200_000 {
+							t.Fatalf("%d by leases of %d", leased, cost)
+						}
+						if leased%7 == 3 && !isBucket(&rule) {
+							settled(t, limiter, d, 1)
+							cost--
+						}
+					}
+					ok(t, limiter.Close())
+					if left := limiter.Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
+						t.Errorf("it held %d units, and %d after Close", held, left)
+					}
+				}
+				d, err := replica().Peek(t.Context(), limit)
+				ok(t, err)
+				if used := d.Limit - d.Remaining; used != cost && !(isBucket(&rule) && used > cost-100) {
+					t.Errorf("the calls cost %d, and Redis has counted %d", cost, used)
+				}
 			})
 		}
-	}
-}
-
-func testLease(t *testing.T, rule *runtime.Rule, replica replicas) {
-	limit := rule.Limit(key("k"))
-	admitted, refunded := int64(0), int64(0)
-	for range 2 {
-		limiter := replica()
-		held := int64(0)
-		for leased := 0; leased < 200; {
-			held = max(held, limiter.Leased()["r"])
-			d := taken(t, limiter, limit.WithCost(2))
-			if d.Source == runtime.SourceLease {
-				leased++
-			}
-			if admitted += 2; admitted > 200_000 {
-				t.Fatalf("%d by leases of %d", leased, admitted)
-			}
-			if leased%7 == 3 && !isBucket(rule) {
-				settled(t, limiter, d, 1)
-				admitted, refunded = admitted-1, refunded+1
-			}
-		}
-		ok(t, limiter.Close())
-		if left := limiter.Leased()["r"]; held == 0 || held > 200_000 || left != 0 {
-			t.Errorf("it held %d units, and %d after Close", held, left)
-		}
-	}
-	d, err := replica().Peek(t.Context(), limit)
-	ok(t, err)
-	if used := d.Limit - d.Remaining; used != admitted && !(isBucket(rule) && used > admitted-100) {
-		t.Errorf("the calls cost %d after %d refunds, and Redis has counted %d", admitted, refunded, used)
 	}
 }
 
 // A denial is one by Redis, and says when there is room, whatever was leased before.
 func TestLeaseDenialOnRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Lease: time.Minute, Max: 2000, Algorithm: runtime.SlidingCounter}
-	limiter := onRedis(server.Client(t))
+	limiter, limit := onRedis(redistest.Start(t).Client(t)), rule.Limit(key("k"))
 	defer limiter.Close()
-	limit := rule.Limit(key("k"))
-	sources := map[runtime.Source]int{}
-	for {
+	admitted, leased := 0, 0
+	for ; admitted <= 2000; admitted++ {
 		d, err := limiter.Take(t.Context(), limit)
-		if err == nil {
-			if sources[d.Source]++; sources[runtime.SourceLease]+sources[runtime.SourceStore] > int(rule.Max) {
-				t.Fatalf("admitted %v", sources)
+		if d.Source == runtime.SourceLease {
+			leased++
+		}
+		limited := new(runtime.LimitedError)
+		if errors.As(err, &limited) {
+			if limited.RetryAfter < rule.Window-time.Minute || limited.RetryAfter > rule.Window+rule.Window/50+rule.Lease || d.Source != runtime.SourceStore && d.Source != runtime.SourceRecalled {
+				t.Errorf("denied: got %+v, %+v", d, limited)
 			}
-			continue
+			break
 		}
-		var limited *runtime.LimitedError
-		if !errors.As(err, &limited) || limited.RetryAfter < rule.Window-time.Minute || limited.RetryAfter > rule.Window+rule.Window/50+rule.Lease {
-			t.Fatalf("got %v, %+v", err, limited)
-		}
-		if d.Source != runtime.SourceStore && d.Source != runtime.SourceRecalled {
-			t.Errorf("denied by %v", d.Source)
-		}
-		break
+		ok(t, err)
 	}
-	if n := sources[runtime.SourceLease] + sources[runtime.SourceStore]; n != int(rule.Max) || sources[runtime.SourceLease] < n/2 {
-		t.Errorf("admitted %v before the first denial", sources)
+	if admitted != 2000 || leased < admitted/2 {
+		t.Errorf("%d admitted before the first denial, %d of them by leases", admitted, leased)
 	}
-	if d, err := limiter.Take(t.Context(), limit); err == nil || d.Source != runtime.SourceRecalled {
-		t.Errorf("denied again: got %+v, %v", d, err)
-	}
+	deniedBy(t, limiter, runtime.SourceRecalled, limit)
 }
 
 // Versions of a rule with a lease and without share their counts.
 func TestLeaseInRollingDeploy(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	limiter := onRedis(server.Client(t))
+	limiter := onRedis(redistest.Start(t).Client(t))
 	for name, rule := range leasedRules {
-		rule.Name, rule.Window, rule.Max = "r", time.Hour, 1000
-		rule.Prefix = name + ":"
+		rule.Name, rule.Prefix, rule.Window, rule.Max = "r", name+":", time.Hour, 1000
 		leased := rule
 		leased.Lease = time.Minute
 		want := int64(10)
 		if rule.Buckets == runtime.LayeredBuckets(6, 10) {
 			want = 0 // buckets of another window do not line up
 		}
-		for range 10 {
-			taken(t, limiter, rule.Limit(nil))
-		}
+		wantPassing(t, limiter, rule.Limit(nil), 10, 10)
 		if d, err := limiter.Peek(context.Background(), leased.Limit(nil)); err != nil || d.Limit-d.Remaining != want {
 			t.Errorf("%s: with a lease %d of %d are left, %v", name, d.Remaining, d.Limit, err)
 		}
@@ -124,37 +110,25 @@ func TestLeaseInRollingDeploy(t *testing.T) {
 
 // shares has processes call for some windows, each as often as its load says, and
 // returns how many calls of each were admitted. A load of 1 is the whole limit.
-func shares(rule *runtime.Rule, loads []float64, windows int) []int {
+func shares(rule *runtime.Rule, loads []float64, windows int) (out []int64) {
+	const callers = 10
 	store := runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}
-	admitted := make([]int, len(loads))
+	admitted := make([]atomic.Int64, len(loads))
 	end := time.Now().Add(time.Duration(windows) * rule.Window)
-	var all sync.WaitGroup
-	for p, load := range loads {
-		var windows sync.Map
-		limiter := runtime.New(&distantStore{SharedMemory: store, windows: &windows, delay: func() time.Duration { return 200 * time.Microsecond }}, quiet)
-		const callers = 10
-		var mu sync.Mutex
-		var calls sync.WaitGroup
-		for c := range callers {
-			r := rand.New(rand.NewPCG(uint64(p), uint64(c)))
-			calls.Go(func() {
-				for time.Now().Before(end) {
-					if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err == nil {
-						mu.Lock()
-						admitted[p]++
-						mu.Unlock()
-					}
-					time.Sleep(time.Duration(r.ExpFloat64() * callers / load / float64(rule.Max) * float64(rule.Window)))
-				}
-			})
+	delay := func(int) func() time.Duration { return func() time.Duration { return 200 * time.Microsecond } }
+	eachCaller(store, new(sync.Map), len(loads), callers, delay, func(limiter *runtime.Limiter, p, c int) {
+		r := rand.New(rand.NewPCG(uint64(p), uint64(c)))
+		for time.Now().Before(end) {
+			if _, err := limiter.Take(context.Background(), rule.Limit(nil)); err == nil {
+				admitted[p].Add(1)
+			}
+			time.Sleep(time.Duration(r.ExpFloat64() * callers / loads[p] / float64(rule.Max) * float64(rule.Window)))
 		}
-		all.Go(func() {
-			calls.Wait()
-			_ = limiter.Close()
-		})
+	})
+	for i := range admitted {
+		out = append(out, admitted[i].Load())
 	}
-	all.Wait()
-	return admitted
+	return out
 }
 
 // Processes share a limit as they do without leases: in proportion to their calls if
@@ -177,11 +151,11 @@ func TestLeaseShares(t *testing.T) {
 					rule.Name, rule.Window, rule.Max = "r", time.Second, 1000
 					plain := rule
 					rule.Lease = rule.Window / part
-					var with, without []int
+					var with, without []int64
 					synctest.Test(t, func(*testing.T) { with = shares(&rule, loads, windows) })
 					synctest.Test(t, func(*testing.T) { without = shares(&plain, loads, windows) })
 					t.Logf("with leases %v, without %v", with, without)
-					sum, plainSum := 0, 0
+					sum, plainSum := int64(0), int64(0)
 					for p := range loads {
 						sum, plainSum = sum+with[p], plainSum+without[p]
 						if float64(with[p]) < 0.5*float64(without[p]) {

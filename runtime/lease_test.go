@@ -2,8 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,12 +11,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-func leasedRule() *runtime.Rule {
-	return &runtime.Rule{Name: "hot", Algorithm: runtime.SlidingCounter, Window: time.Second, Lease: 100 * time.Millisecond, Max: 10_000}
-}
-
 // fillLease makes so many calls that a lease has units for more, and no other is on its way.
-func fillLease(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
+func fillLease(t testing.TB, l *runtime.Limiter, limit runtime.Limit) {
 	t.Helper()
 	for range 150 {
 		taken(t, l, limit)
@@ -30,47 +24,66 @@ func fillLease(t *testing.T, l *runtime.Limiter, limit runtime.Limit) {
 	}
 }
 
-// takeLeased makes a call that a lease decides.
-func takeLeased(t *testing.T, l *runtime.Limiter, limit runtime.Limit) runtime.Decision {
-	t.Helper()
-	d, err := l.Take(context.Background(), limit)
-	if err != nil || d.Source != runtime.SourceLease {
-		t.Errorf("got %+v, %v, want one by a lease", d, err)
-	}
-	return d
+// A leaseTest is a limiter that leases from a store a millisecond away.
+type leaseTest struct {
+	*testing.T
+	store   *fakeStore
+	limiter *runtime.Limiter
+	rule    *runtime.Rule
+	limit   runtime.Limit
 }
 
-func leftInStore(t *testing.T, s runtime.Store, limit runtime.Limit) int64 {
-	t.Helper()
-	d, err := runtime.New(s, quiet).Peek(context.Background(), limit)
-	ok(t, err)
-	return d.Remaining
-}
-
-// leaseTest runs a test in a bubble, with a store and a limiter that is closed.
-func leaseTest(t *testing.T, test func(t *testing.T, s *fakeStore, l *runtime.Limiter), opts ...runtime.Option) {
+// testLease runs a test in a bubble, of a rule that change may have changed.
+func testLease(t *testing.T, change func(*runtime.Rule), test func(*leaseTest), opts ...runtime.Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newFake()
-		s.delay = time.Millisecond
-		l := runtime.New(s, append(opts, quiet)...)
-		test(t, s, l)
-		ok(t, l.Close())
+		store := newFake()
+		store.delay = time.Millisecond
+		rule := &runtime.Rule{Name: "hot", Algorithm: runtime.SlidingCounter, Window: time.Second, Lease: 100 * time.Millisecond, Max: 10_000}
+		if change != nil {
+			change(rule)
+		}
+		l := &leaseTest{t, store, runtime.New(store, append(opts, quiet)...), rule, rule.Limit(key("k"))}
+		test(l)
+		ok(t, l.limiter.Close())
 	})
+}
+
+// fill is fillLease, of the test's limit.
+func (l *leaseTest) fill() {
+	l.Helper()
+	fillLease(l, l.limiter, l.limit)
+}
+
+// leased makes a call that a lease decides.
+func (l *leaseTest) leased() runtime.Decision {
+	l.Helper()
+	return takenBy(l, l.limiter, runtime.SourceLease, l.limit)
+}
+
+// units returns how many units are leased when nothing is under way.
+func (l *leaseTest) units() int64 {
+	synctest.Wait()
+	_, units := l.limiter.Leases()
+	return units
+}
+
+// room returns how much the store has left of a limit.
+func (l *leaseTest) room(limit runtime.Limit) int64 {
+	l.Helper()
+	synctest.Wait()
+	return left(l, runtime.New(l.store, quiet), limit)
 }
 
 // A key with few calls is decided by the store, each call by itself.
 func TestLeaseOfRareKey(t *testing.T) {
 	t.Parallel()
 	for _, calls := range []time.Duration{1, 2, 3} { // in the time of a lease
-		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-			rule := leasedRule()
+		testLease(t, nil, func(l *leaseTest) {
 			for i := range int64(50) {
-				d, err := l.Take(context.Background(), rule.Limit(nil))
-				if err != nil || d.Source != runtime.SourceStore || s.takes.Load() != i+1 {
-					t.Errorf("call %d: got %+v, %v after %d trips", i, d, err, s.takes.Load())
-				}
-				time.Sleep(rule.Lease/calls - time.Millisecond)
+				takenBy(l, l.limiter, runtime.SourceStore, l.limit)
+				equal(l, "trips", l.store.takes.Load(), i+1)
+				time.Sleep(l.rule.Lease/calls - time.Millisecond)
 			}
 		})
 	}
@@ -79,22 +92,21 @@ func TestLeaseOfRareKey(t *testing.T) {
 // A hot key is decided by leases, nearly always without a trip; nothing is lost.
 func TestLeaseOfHotKey(t *testing.T) {
 	t.Parallel()
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		rule := leasedRule()
-		limit := rule.Limit(key("k"))
-		fillLease(t, l, limit)
-		trips, calls, leased := s.takes.Load(), 0, 0
-		for begin := time.Now(); time.Since(begin) < 20*rule.Lease; time.Sleep(time.Millisecond) {
-			d := taken(t, l, limit)
-			if calls++; d.Source == runtime.SourceLease {
-				leased++
-				if !d.Allowed || d.Rule != "hot" || d.Limit != rule.Max || d.Remaining <= 0 || d.Remaining >= rule.Max || d.ResetAfter <= 0 || d.ResetAfter > 2*rule.Window {
-					t.Errorf("got %+v", d)
-				}
+	testLease(t, nil, func(l *leaseTest) {
+		l.fill()
+		trips, calls, leased := l.store.takes.Load(), 0, 0
+		for begin := time.Now(); time.Since(begin) < 20*l.rule.Lease; time.Sleep(time.Millisecond) {
+			d := taken(l, l.limiter, l.limit)
+			if calls++; d.Source != runtime.SourceLease {
+				continue
+			}
+			leased++
+			if d.Rule != "hot" || d.Limit != l.rule.Max || d.Remaining <= 0 || d.Remaining >= l.rule.Max || d.ResetAfter <= 0 || d.ResetAfter > 2*l.rule.Window {
+				l.Errorf("got %+v", d)
 			}
 		}
-		if trips = s.takes.Load() - trips; leased < calls*95/100 || trips > 60 {
-			t.Errorf("%d of %d calls by leases, in %d trips", leased, calls, trips)
+		if trips = l.store.takes.Load() - trips; leased < calls*95/100 || trips > 60 {
+			l.Errorf("%d of %d calls by leases, in %d trips", leased, calls, trips)
 		}
 	})
 }
@@ -103,29 +115,23 @@ func TestLeaseOfHotKey(t *testing.T) {
 // and what is left goes back.
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
-	for _, close := range []bool{false, true} {
-		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-			rule := leasedRule()
-			limit := rule.Limit(key("k"))
-			fillLease(t, l, limit)
-			takeLeased(t, l, limit)
-			used := int64(151)
-			_, units := l.Leases()
-			if units == 0 || leftInStore(t, s, limit) != rule.Max-used-units {
-				t.Fatalf("%d used and %d leased: %d left", used, units, leftInStore(t, s, limit))
+	for name, end := range map[string]func(*leaseTest){
+		"closed": func(l *leaseTest) { ok(l, l.limiter.Close()) },
+		"over":   func(l *leaseTest) { time.Sleep(l.rule.Lease) },
+		"reset":  func(l *leaseTest) { ok(l, l.limiter.Reset(l.Context(), l.limit)) },
+	} {
+		testLease(t, nil, func(l *leaseTest) {
+			l.fill()
+			l.leased()
+			used, units := int64(151), l.units()
+			equal(l, "left beside units", l.room(l.limit), l.rule.Max-used-units)
+			wantLeft(l, l.limiter, l.limit, l.rule.Max-used)
+			if end(l); name == "reset" {
+				used = 0
 			}
-			if close {
-				ok(t, l.Close())
-			} else {
-				time.Sleep(rule.Lease)
-			}
-			synctest.Wait()
-			if _, units := l.Leases(); units != 0 || leftInStore(t, s, limit) != rule.Max-used {
-				t.Errorf("%d used, %d still leased: %d left", used, units, leftInStore(t, s, limit))
-			}
-			if d, err := l.Take(context.Background(), limit); err != nil || d.Source != runtime.SourceStore {
-				t.Errorf("afterwards: got %+v, %v", d, err)
-			}
+			equal(l, name+": units", l.units(), 0)
+			equal(l, name+": left", l.room(l.limit), l.rule.Max-used)
+			takenBy(l, l.limiter, runtime.SourceStore, l.limit)
 		})
 	}
 }
@@ -134,49 +140,30 @@ func TestLeaseEnds(t *testing.T) {
 // the lease has ended. What it cost beyond its reservation is charged to the store.
 func TestLeaseSettle(t *testing.T) {
 	t.Parallel()
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		ctx, rule := context.Background(), leasedRule()
-		limit := rule.Limit(key("k")).WithCost(2)
-		fillLease(t, l, limit)
-		// back settles a decision by a lease, and returns how many units there are then
-		// more than before it, and how many trips that took.
-		back := func(settle func(runtime.Decision)) (units int64, trips int64) {
-			d := takeLeased(t, l, limit)
-			synctest.Wait()
-			_, before := l.Leases()
-			trips = s.settles.Load()
-			settle(d)
+	testLease(t, nil, func(l *leaseTest) {
+		l.limit = l.limit.WithCost(2)
+		l.fill()
+		for _, c := range []struct {
+			name               string
+			after              time.Duration
+			settle             func(runtime.Decision)
+			units, room, trips int64
+		}{
+			{"refunded", 0, func(d runtime.Decision) {
+				refunded(l, l.limiter, d)
+				wantError(l, "a second refund", l.limiter.Refund(l.Context(), d), runtime.ErrSettled)
+			}, 2, 0, 0},
+			{"settled later", 0, func(d runtime.Decision) { l.limiter.SettleLater(l.Context(), d, 1) }, 1, 0, 0},
+			{"settled at 7", 0, func(d runtime.Decision) { settled(l, l.limiter, d, 7) }, 0, -5, 1},
+			{"refunded late", 2 * l.rule.Lease, func(d runtime.Decision) { refunded(l, l.limiter, d) }, 0, 2, 1},
+		} {
+			d := l.leased()
+			time.Sleep(c.after)
+			units, room, trips := l.units(), l.room(l.limit), l.store.settles.Load()
+			c.settle(d)
 			time.Sleep(2 * time.Millisecond)
-			synctest.Wait()
-			_, units = l.Leases()
-			return units - before, s.settles.Load() - trips
-		}
-		units, trips := back(func(d runtime.Decision) {
-			refunded(t, l, d)
-			if err := l.Refund(ctx, d); !errors.Is(err, runtime.ErrSettled) {
-				t.Errorf("a second refund: %v", err)
-			}
-		})
-		if units != 2 || trips != 0 {
-			t.Errorf("a refund gave %d units back, in %d trips", units, trips)
-		}
-		units, trips = back(func(d runtime.Decision) { l.SettleLater(ctx, d, 1) })
-		if units != 1 || trips != 0 {
-			t.Errorf("settled at 1: %d units came back, in %d trips", units, trips)
-		}
-		d := takeLeased(t, l, limit)
-		synctest.Wait()
-		room := leftInStore(t, s, limit)
-		if err := l.Settle(ctx, d, 7); err != nil || leftInStore(t, s, limit) != room-5 {
-			t.Errorf("settled at 7: %v, %d left of %d", err, leftInStore(t, s, limit), room)
-		}
-		d = takeLeased(t, l, limit)
-		time.Sleep(2 * rule.Lease)
-		synctest.Wait()
-		settles := s.settles.Load()
-		room = leftInStore(t, s, limit)
-		if err := l.Refund(ctx, d); err != nil || leftInStore(t, s, limit) != room+2 || s.settles.Load() != settles+1 {
-			t.Errorf("a late refund: %v, %d left of %d", err, leftInStore(t, s, limit), room)
+			same(l, c.name+": units, left in the store and trips",
+				[]int64{units + c.units, room + c.room, trips + c.trips}, []int64{l.units(), l.room(l.limit), l.store.settles.Load()})
 		}
 	})
 }
@@ -184,34 +171,28 @@ func TestLeaseSettle(t *testing.T) {
 // All limits of a call are charged or none, whether by a lease or by the store.
 func TestLeaseBesideOthers(t *testing.T) {
 	t.Parallel()
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		ctx, rule := context.Background(), leasedRule()
-		hot := rule.Limit(key("k"))
-		other := &runtime.Rule{Name: "other", Window: time.Hour, Max: 3}
-		narrow := other.Limit(key("u"))
-		fillLease(t, l, hot)
-		_, units := l.Leases()
+	testLease(t, nil, func(l *leaseTest) {
+		other := (&runtime.Rule{Name: "other", Window: time.Hour, Max: 3}).Limit(key("u"))
+		l.fill()
+		units := l.units()
 		var last runtime.Decision
-		for i := range int64(6) {
-			d, err := l.Take(ctx, narrow, hot)
-			if (err == nil) != (i < 3) || d.Rule != "other" || err == nil && d.Source != runtime.SourceStore {
-				t.Errorf("call %d: got %+v, %v", i, d, err)
-			}
-			if i < 3 {
-				last = d
-			}
-			if _, now := l.Leases(); now != units-min(i+1, 3) {
-				t.Errorf("call %d: %d units, before %d", i, now, units)
-			}
+		for i := range int64(3) {
+			last = takenBy(l, l.limiter, runtime.SourceStore, other, l.limit)
+			equal(l, "decided by the limit of", last.Rule, "other")
+			equal(l, "units", l.units(), units-i-1)
 		}
-		refunded(t, l, last)
-		if _, now := l.Leases(); now != units-2 || leftInStore(t, s, narrow) != 1 {
-			t.Errorf("after a refund: %d units of %d, %d left of the other", now, units, leftInStore(t, s, narrow))
+		for range 3 {
+			d, _ := denied(l, l.limiter, other, l.limit)
+			equal(l, "denied by the limit of", d.Rule, "other")
+			equal(l, "units after a denial", l.units(), units-3)
 		}
-		for i, o := range l.TakeEach(ctx, hot, narrow, hot, narrow) {
+		refunded(l, l.limiter, last)
+		equal(l, "units after a refund", l.units(), units-2)
+		equal(l, "left of the other limit", l.room(other), 1)
+		for i, o := range l.limiter.TakeEach(l.Context(), l.limit, other, l.limit, other) {
 			want := []runtime.Source{runtime.SourceLease, runtime.SourceStore}[i%2]
 			if (o.Err == nil) != (i != 3) || o.Source != want {
-				t.Errorf("outcome %d: got %+v", i, o)
+				l.Errorf("outcome %d: got %+v", i, o)
 			}
 		}
 	})
@@ -221,67 +202,45 @@ func TestLeaseBesideOthers(t *testing.T) {
 func TestLeaseFailures(t *testing.T) {
 	t.Parallel()
 	for policy, admits := range map[runtime.FailurePolicy]bool{runtime.FailOpen: true, runtime.FailClosed: false, runtime.FailLocal: true} {
-		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-			rule := leasedRule()
-			rule.Fail = policy
-			other := &runtime.Rule{Name: "other", Window: time.Hour, Max: 1000, Fail: policy}
-			hot, user := rule.Limit(key("k")), other.Limit(key("u"))
-			fillLease(t, l, hot)
-			s.broken.Store(true)
-			_, units := l.Leases()
-			d, err := l.Take(context.Background(), hot, user)
-			if (err == nil) != admits || err != nil && !errors.Is(err, runtime.ErrUnavailable) {
-				t.Errorf("%v: beside another limit: got %+v, %v", policy, d, err)
-			}
+		testLease(t, func(r *runtime.Rule) { r.Fail = policy }, func(l *leaseTest) {
+			other := (&runtime.Rule{Name: "other", Window: time.Hour, Max: 1000, Fail: policy}).Limit(key("u"))
+			l.fill()
+			l.store.broken.Store(true)
+			units := l.units()
 			if admits {
-				units--
-				if err := l.Refund(context.Background(), d); policy == runtime.FailLocal && err != nil {
-					t.Errorf("%v: refund: %v", policy, err)
+				err := l.limiter.Refund(l.Context(), taken(l, l.limiter, l.limit, other))
+				if policy == runtime.FailLocal { // which gives nothing back to the lease
+					ok(l, err)
+					units--
 				}
-				if policy == runtime.FailOpen {
-					units++ // given back
-				}
+			} else {
+				refused(l, l.limiter, runtime.ErrUnavailable, l.limit, other)
 			}
-			for i := range units {
-				if d, err := l.Take(context.Background(), hot); err != nil || d.Source != runtime.SourceLease {
-					t.Errorf("%v: call %d of %d: got %+v, %v", policy, i, units, d, err)
-				}
+			for range units {
+				l.leased()
 			}
-			d, err = l.Take(context.Background(), hot)
+			d, err := l.limiter.Take(l.Context(), l.limit)
 			if (err == nil) != admits || d.Source == runtime.SourceLease || d.Source == runtime.SourceStore {
-				t.Errorf("%v: without units: got %+v, %v", policy, d, err)
+				l.Errorf("%v: without units: got %+v, %v", policy, d, err)
 			}
 		})
 	}
 }
 
-// A reset forgets the lease, and a peek knows of it.
-func TestLeaseResetAndPeek(t *testing.T) {
+// A peek knows of the lease.
+func TestLeasePeek(t *testing.T) {
 	t.Parallel()
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		ctx, rule := context.Background(), leasedRule()
-		limit := rule.Limit(key("k"))
-		fillLease(t, l, limit)
-		_, units := l.Leases()
-		wantLeft(t, l, limit, leftInStore(t, s, limit)+units)
-		// The rest of the limit goes to somebody else.
-		greedy := runtime.New(s.MemoryStore, quiet)
-		for range rule.Max {
-			_, _ = greedy.Take(ctx, limit)
+	testLease(t, nil, func(l *leaseTest) {
+		l.fill()
+		units, greedy := l.units(), runtime.New(l.store.MemoryStore, quiet)
+		for range l.rule.Max { // the rest of the limit goes to somebody else
+			_, _ = greedy.Take(l.Context(), l.limit)
 		}
-		if d, err := l.Peek(ctx, limit); err != nil || !d.Allowed || d.RetryAfter != 0 {
-			t.Errorf("peek of a limit of which only the lease is left: got %+v, %v", d, err)
+		if d, err := l.limiter.Peek(l.Context(), l.limit); err != nil || !d.Allowed || d.RetryAfter != 0 {
+			l.Errorf("of a limit of which only the lease is left: got %+v, %v", d, err)
 		}
-		if d, err := l.Peek(ctx, limit.WithCost(units+1)); err != nil || d.Allowed || d.RetryAfter <= 0 {
-			t.Errorf("peek at more than the lease: got %+v, %v", d, err)
-		}
-		ok(t, l.Reset(ctx, limit))
-		synctest.Wait()
-		if _, units := l.Leases(); units != 0 || leftInStore(t, s, limit) != rule.Max {
-			t.Errorf("after a reset: %d units, %d left", units, leftInStore(t, s, limit))
-		}
-		if d, err := l.Take(ctx, limit); err != nil || d.Source != runtime.SourceStore {
-			t.Errorf("after a reset: got %+v, %v", d, err)
+		if d, err := l.limiter.Peek(l.Context(), l.limit.WithCost(units+1)); err != nil || d.Allowed || d.RetryAfter <= 0 {
+			l.Errorf("at more than the lease: got %+v, %v", d, err)
 		}
 	})
 }
@@ -290,83 +249,51 @@ func TestLeaseResetAndPeek(t *testing.T) {
 func TestLeaseOverrides(t *testing.T) {
 	t.Parallel()
 	source := new(board)
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		ctx, rule := context.Background(), leasedRule()
-		limit := rule.Limit(key("k"))
-		set := func(o runtime.Override) {
-			source.set(runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}}, nil)
-			time.Sleep(time.Minute)
+	testLease(t, func(r *runtime.Rule) { r.Window, r.Lease = time.Minute, 20*time.Second }, func(l *leaseTest) {
+		override := func(o runtime.Override) {
+			source.put(runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}})
 		}
-		take := func() (runtime.Decision, error) { return l.Take(ctx, limit) }
-		fillLease(t, l, limit)
-		set(runtime.Override{Max: new(int64(0))})
-		if d, err := take(); !errors.Is(err, runtime.ErrLimited) || d.Allowed {
-			t.Errorf("max 0: got %+v, %v", d, err)
-		}
-		set(runtime.Override{Max: new(int64(500))})
-		for range 20 {
-			_, _ = take()
-		}
-		time.Sleep(2 * time.Millisecond)
-		if d := takeLeased(t, l, limit); d.Limit != 500 {
-			t.Errorf("max 500: got %+v", d)
-		}
-		set(runtime.Override{Window: new(100 * time.Millisecond)}) // as long as the lease
+		l.fill()
+		l.leased()
+		override(runtime.Override{Max: new(int64(9_000))})
+		equal(l, "limit", takenBy(l, l.limiter, runtime.SourceStore, l.limit).Limit, 9_000)
+		override(runtime.Override{Max: new(int64(0))})
+		refused(l, l.limiter, runtime.ErrLimited, l.limit)
+		override(runtime.Override{Max: new(int64(8_000))})
+		l.fill()
+		equal(l, "limit", l.leased().Limit, 8_000)
+		override(runtime.Override{Window: new(20 * time.Second)}) // as long as the lease
 		for range 50 {
-			if d, err := take(); err == nil && d.Source == runtime.SourceLease {
-				t.Fatalf("a lease as long as its window: got %+v, %v", d, err)
-			}
+			takenBy(l, l.limiter, runtime.SourceStore, l.limit)
 		}
-		set(runtime.Override{Enabled: new(false)})
-		if d, err := take(); err != nil || d.Source != runtime.SourceNone {
-			t.Errorf("switched off: got %+v, %v", d, err)
-		}
-	}, runtime.WithOverrides(source, time.Second))
-}
-
-// What was leased before a rule changed admits nobody afterwards.
-func TestLeaseOfChangedRule(t *testing.T) {
-	t.Parallel()
-	source := new(board)
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		rule := leasedRule()
-		rule.Window, rule.Lease = time.Minute, 20*time.Second
-		limit := rule.Limit(key("k"))
-		fillLease(t, l, limit)
-		takeLeased(t, l, limit)
-		source.put(runtime.Overrides{Rules: map[string]runtime.Override{"hot": {Max: new(int64(9_000))}}})
-		if d := taken(t, l, limit); d.Source != runtime.SourceStore || d.Limit != 9_000 {
-			t.Errorf("got %+v, want a decision by the store", d)
-		}
+		override(runtime.Override{Enabled: new(false)})
+		takenBy(l, l.limiter, runtime.SourceNone, l.limit)
 	}, runtime.WithOverrides(source, time.Second))
 }
 
 // Observers and recorders learn of every call.
 func TestLeaseEvents(t *testing.T) {
 	t.Parallel()
-	var sources [10]atomic.Int64
-	observer := &runtime.Observer{Decision: func(_ context.Context, e runtime.DecisionEvent) {
-		if e.Verdict == runtime.VerdictAdmitted && e.Window == time.Second && e.Max == 10_000 {
-			sources[e.Source].Add(1)
-		}
-	}}
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		limit := leasedRule().Limit(key("k"))
+	var seen recorder[runtime.DecisionEvent]
+	testLease(t, nil, func(l *leaseTest) {
 		recorded := 0
-		ctx := runtime.WithRecorder(context.Background(), func(e runtime.DecisionEvent) { recorded++ })
-		var want [10]int64
+		ctx := runtime.WithRecorder(l.Context(), func(runtime.DecisionEvent) { recorded++ })
+		want, got := map[runtime.Source]int{}, map[runtime.Source]int{}
 		for range 300 {
-			d, err := l.Take(ctx, limit)
-			ok(t, err)
+			d, err := l.limiter.Take(ctx, l.limit)
+			ok(l, err)
 			want[d.Source]++
 		}
-		for source, n := range want {
-			equal(t, fmt.Sprintf("source %v: events", runtime.Source(source)), sources[source].Load(), n)
+		for _, e := range seen.all() {
+			if e.Verdict == runtime.VerdictAdmitted && e.Window == time.Second && e.Max == 10_000 {
+				got[e.Source]++
+			}
 		}
+		same(l, "events by source", want, got)
 		if recorded != 300 || want[runtime.SourceLease] < 100 {
-			t.Errorf("%d recorded, %d by leases", recorded, want[runtime.SourceLease])
+			l.Errorf("%d recorded, %d by leases", recorded, want[runtime.SourceLease])
 		}
-	}, runtime.WithObserver(observer))
+	}, observing(runtime.Observer{Decision: withContext(seen.add)}))
 }
 
 // A shadow limit, a wait and a process cap go with leases.
@@ -381,13 +308,14 @@ func TestLeaseKinds(t *testing.T) {
 		"empty":  func(r *runtime.Rule) { r.Prefix = "p:" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := leasedRule()
-			rule.Max = 400
-			change(rule)
-			leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
+			few := func(r *runtime.Rule) {
+				r.Max = 400
+				change(r)
+			}
+			testLease(t, few, func(l *leaseTest) {
 				begin, admitted, leased := time.Now(), 0, 0
 				for time.Since(begin) < 2*time.Second {
-					d, err := l.Take(context.Background(), rule.Limit(nil))
+					d, err := l.limiter.Take(l.Context(), l.rule.Limit(nil))
 					if err == nil && (d.Source == runtime.SourceStore || d.Source == runtime.SourceLease) {
 						admitted++
 					}
@@ -396,22 +324,13 @@ func TestLeaseKinds(t *testing.T) {
 					}
 					time.Sleep(100 * time.Microsecond)
 				}
-				if leased < 100 || rule.Mode == runtime.ModeEnforce && (admitted < 750 || admitted > 1200) {
-					t.Errorf("%d admitted, %d by leases", admitted, leased)
+				if leased < 100 || l.rule.Mode == runtime.ModeEnforce && (admitted < 750 || admitted > 1200) {
+					l.Errorf("%d admitted, %d by leases", admitted, leased)
 				}
 			})
-			cap := &runtime.Rule{Name: "process", Window: time.Minute, Max: 150}
-			leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-				admitted := 0
-				for range 300 {
-					if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
-						admitted++
-					}
-				}
-				if admitted != 150 {
-					t.Errorf("with a process cap of 150: %d admitted", admitted)
-				}
-			}, runtime.WithProcessCap(cap))
+			testLease(t, few, func(l *leaseTest) {
+				wantPassing(l, l.limiter, l.rule.Limit(nil), 300, 150)
+			}, runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Minute, Max: 150}))
 		})
 	}
 }
@@ -420,18 +339,11 @@ func TestLeaseKinds(t *testing.T) {
 // takes nothing back.
 func TestLeaseShorterThanTrip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		rule := leasedRule()
-		rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 10*time.Millisecond
+		rule := &runtime.Rule{Name: "hot", Algorithm: runtime.TokenBucket, Window: time.Second, Lease: 10 * time.Millisecond, Max: 1_000_000}
 		s := &distantStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
 		l := runtime.New(s, quiet)
 		var admitted atomic.Int64
-		concurrently(20, func(int) {
-			for range 1000 {
-				if _, err := l.Take(context.Background(), rule.Limit(nil)); err == nil {
-					admitted.Add(1)
-				}
-			}
-		})
+		concurrently(20, func(int) { admitted.Add(int64(passing(t, l, rule.Limit(nil), 1000))) })
 		ok(t, l.Close())
 		if n := s.charged.Load(); admitted.Load() != 20_000 || n > 22_500 {
 			t.Errorf("%d calls were admitted, and %d charged", admitted.Load(), n)
@@ -442,55 +354,37 @@ func TestLeaseShorterThanTrip(t *testing.T) {
 // Callers that try many keys fill no memory, and keep no hot key from its lease.
 func TestLeaseTableIsBounded(t *testing.T) {
 	t.Parallel()
-	leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-		rule := leasedRule()
-		hot := rule.Limit(key("hot"))
+	testLease(t, nil, func(l *leaseTest) {
 		for i := range int64(10_000) {
-			_, _ = l.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(i)))
+			_, _ = l.limiter.Take(l.Context(), l.rule.Limit(runtime.NewKey().AddInt(i)))
 		}
-		keys, _ := l.Leases()
-		if keys > 8192 {
-			t.Errorf("%d keys", keys)
+		if keys, _ := l.limiter.Leases(); keys > 8192 {
+			l.Errorf("%d keys", keys)
 		}
-		fillLease(t, l, hot)
+		l.fill()
 	})
 }
 
 // A call that a lease decides allocates nothing.
 func TestLeaseAllocates(t *testing.T) {
 	for _, o := range []*runtime.Observer{nil, {Decision: func(context.Context, runtime.DecisionEvent) {}}} {
-		leaseTest(t, func(t *testing.T, s *fakeStore, l *runtime.Limiter) {
-			rule := leasedRule()
-			rule.Algorithm, rule.Max, rule.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
-			limit := rule.Limit(key("k"))
+		testLease(t, func(r *runtime.Rule) {
+			r.Algorithm, r.Max, r.Lease = runtime.TokenBucket, 1_000_000, 500*time.Millisecond
+		}, func(l *leaseTest) {
 			for range 3000 {
-				_, _ = l.Take(context.Background(), limit)
+				_, _ = l.limiter.Take(l.Context(), l.limit)
 				time.Sleep(10 * time.Microsecond)
 			}
 			time.Sleep(5 * time.Millisecond)
 			least := 1e9
 			for range 5 {
-				least = min(least, testing.AllocsPerRun(100, func() { takeLeased(t, l, limit) }))
+				least = min(least, testing.AllocsPerRun(100, func() {
+					if d, err := l.limiter.Take(context.Background(), l.limit); err != nil || d.Source != runtime.SourceLease {
+						l.Errorf("got %+v, %v", d, err)
+					}
+				}))
 			}
-			equal(t, "allocations", least, 0)
+			equal(l, "allocations", least, 0)
 		}, runtime.WithObserver(o))
-	}
-}
-
-// A bucket counts its burst without what drains in a lease.
-func TestLeasedBurst(t *testing.T) {
-	t.Parallel()
-	// A bucket of which a lease would leave nothing is counted without one.
-	rule := leasedRule()
-	rule.Algorithm, rule.Burst = runtime.TokenBucket, 10
-	d, err := runtime.New(runtime.NewMemoryStore()).Take(context.Background(), rule.Limit(nil).WithCost(10))
-	if err != nil || d.Limit != 10 {
-		t.Errorf("a small burst: got %+v, %v", d, err)
-	}
-	// A memory store counts as Redis would, and has no leases.
-	rule.Burst = 2000
-	d, err = runtime.New(runtime.NewMemoryStore()).Take(context.Background(), rule.Limit(nil))
-	if err != nil || d.Limit != 1000 {
-		t.Errorf("a burst: got %+v, %v", d, err)
 	}
 }
