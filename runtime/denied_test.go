@@ -24,41 +24,30 @@ type refusal struct {
 
 // refusals has limiters refuse calls in every way that there is.
 func refusals(opts ...runtime.Option) map[refusal]func(context.Context) error {
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
-	take := func(limiter *runtime.Limiter, limits ...runtime.Limit) func(context.Context) error {
-		return func(ctx context.Context) error {
+	all := map[refusal]func(context.Context) error{}
+	add := func(want error, why string, limiter *runtime.Limiter, limits ...runtime.Limit) {
+		all[refusal{want, why}] = func(ctx context.Context) error {
 			_, err := limiter.Take(ctx, limits...)
 			return err
 		}
+		all[refusal{want, why + ", each"}] = func(ctx context.Context) error { return limiter.TakeEach(ctx, limits[0])[0].Err }
 	}
-	each := func(limiter *runtime.Limiter, limits ...runtime.Limit) func(context.Context) error {
-		return func(ctx context.Context) error { return limiter.TakeEach(ctx, limits...)[0].Err }
-	}
-	opts = append(opts, quiet, runtime.WithFailurePolicy(runtime.FailClosed))
+	opts = append(opts, quiet, closed)
+	rule := perHour(1)
+	full, other := rule.Limit(key("full")), (&runtime.Rule{Name: "other", Window: time.Hour, Max: 9}).Limit(nil)
 	memory := runtime.New(runtime.NewMemoryStore(), opts...)
-	full := rule.Limit(key("full"))
 	_, _ = memory.Take(context.Background(), full)
-	broken := runtime.New(&brokenStore{}, opts...)
 	capped := runtime.New(runtime.NewMemoryStore(), append(opts, runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 1}))...)
 	_, _ = capped.Take(context.Background(), rule.Limit(key("other")))
-	other := (&runtime.Rule{Name: "other", Window: time.Hour, Max: 9}).Limit(nil)
-	invalid := rule.Limit(runtime.NewKey().AddInvalid("nil"))
-	return map[refusal]func(context.Context) error{
-		{runtime.ErrLimited, "one limit"}:           take(memory, full),
-		{runtime.ErrLimited, "two limits"}:          take(memory, full, other),
-		{runtime.ErrLimited, "each"}:                each(memory, full),
-		{runtime.ErrLimited, "cap"}:                 take(capped, full),
-		{runtime.ErrLimited, "cap, two"}:            take(capped, full, other),
-		{runtime.ErrLimited, "cap, each"}:           each(capped, full),
-		{runtime.ErrCostExceedsLimit, "one"}:        take(memory, full.WithCost(2)),
-		{runtime.ErrCostExceedsLimit, "each"}:       each(memory, full.WithCost(2)),
-		{runtime.ErrUnavailable, "one"}:             take(broken, full),
-		{runtime.ErrUnavailable, "each"}:            each(broken, full),
-		{runtime.ErrInvalidKey, "one"}:              take(memory, invalid),
-		{runtime.ErrInvalidKey, "each"}:             each(memory, invalid),
-		{runtime.ErrInvalidLimit, "negative"}:       take(memory, full.WithCost(-1)),
-		{runtime.ErrInvalidLimit, "each, negative"}: each(memory, full.WithCost(-1)),
-	}
+	add(runtime.ErrLimited, "one limit", memory, full)
+	add(runtime.ErrLimited, "two limits", memory, full, other)
+	add(runtime.ErrLimited, "cap", capped, full)
+	add(runtime.ErrLimited, "cap, two limits", capped, full, other)
+	add(runtime.ErrCostExceedsLimit, "cost", memory, full.WithCost(2))
+	add(runtime.ErrUnavailable, "broken store", runtime.New(&brokenStore{}, opts...), full)
+	add(runtime.ErrInvalidKey, "key", memory, rule.Limit(runtime.NewKey().AddInvalid("nil")))
+	add(runtime.ErrInvalidLimit, "negative cost", memory, full.WithCost(-1))
+	return all
 }
 
 // Every refusal takes the form that the application wants, and a listener of the
@@ -80,9 +69,7 @@ func TestDenied(t *testing.T) {
 			received = nil
 			ctx := context.WithValue(t.Context(), callerKey{}, "test")
 			ctx = runtime.WithRefusalRecorder(ctx, func(r runtime.Refusal) { seen = append(seen, r) })
-			if err := call(ctx); err != error(formed) {
-				t.Errorf("the caller got %v", err)
-			}
+			equal(t, "the caller's error", call(ctx), error(formed))
 			if len(received) != 1 || !errors.Is(received[0], want.error) {
 				t.Errorf("the function received %v", received)
 			}
@@ -97,15 +84,12 @@ func TestDenied(t *testing.T) {
 func TestDeniedNeverAdmits(t *testing.T) {
 	t.Parallel()
 	var panics recorder[runtime.PanicEvent]
-	forms := map[string]func(context.Context, error) error{
+	for name, form := range map[string]func(context.Context, error) error{
 		"nil":   func(context.Context, error) error { return nil },
 		"panic": func(context.Context, error) error { panic("denied") },
-	}
-	for name, form := range forms {
-		for way, call := range refusals(runtime.WithRefusalError(form), observing(runtime.Observer{Panic: panics.add})) {
-			if err := call(t.Context()); !errors.Is(err, way.error) {
-				t.Errorf("%s, %v: the caller got %v", name, way, err)
-			}
+	} {
+		for want, call := range refusals(runtime.WithRefusalError(form), observing(runtime.Observer{Panic: panics.add})) {
+			wantError(t, name+", "+want.way, call(t.Context()), want.error)
 		}
 	}
 	same(t, "panics", map[string]bool{"denied": true}, counted(&panics))
@@ -124,9 +108,8 @@ func TestDeniedConcernsRefusalsOnly(t *testing.T) {
 	end()
 	ended = runtime.WithRefusalRecorder(ended, func(r runtime.Refusal) { t.Error("recorded", r) })
 	for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {rule.Limit(nil), rule.Limit(key("2"))}} {
-		if _, err := limiter.Take(ended, limits...); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		_, err := limiter.Take(ended, limits...)
+		wantError(t, "a caller that has left", err, context.Canceled)
 	}
 }
 
@@ -135,21 +118,17 @@ func TestRefusalsNest(t *testing.T) {
 	t.Parallel()
 	var panics recorder[runtime.PanicEvent]
 	limiter := inMemory(observing(runtime.Observer{Panic: panics.add}))
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 0}
 	var outer, inner, decisions int
 	ctx := runtime.WithRefusalRecorder(t.Context(), func(r runtime.Refusal) {
-		if r.Err != r.Returned {
-			t.Error(r)
+		if r.Err == r.Returned {
+			outer++
 		}
-		outer++
 	})
 	ctx = runtime.WithRecorder(ctx, func(runtime.DecisionEvent) { decisions++ })
 	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { panic("refusals") })
 	ctx = runtime.WithRefusalRecorder(ctx, func(runtime.Refusal) { inner++ })
-	if same := runtime.WithRefusalRecorder(ctx, nil); same != ctx {
-		t.Error("nil added something")
-	}
-	_, err := limiter.Take(ctx, rule.Limit(nil))
+	equal(t, "a context with one more that is nil", runtime.WithRefusalRecorder(ctx, nil), ctx)
+	_, err := limiter.Take(ctx, perHour(0).Limit(nil))
 	if !errors.Is(err, runtime.ErrLimited) || outer != 1 || inner != 1 || decisions != 1 || !counted(&panics)["recorder"] {
 		t.Error(err, outer, inner, decisions, panics.all())
 	}
@@ -158,25 +137,18 @@ func TestRefusalsNest(t *testing.T) {
 // Frameworks ask errors for their status.
 func TestStatusCode(t *testing.T) {
 	t.Parallel()
-	for way, call := range refusals() {
-		err := call(t.Context())
-		var status interface{ StatusCode() int }
-		want := map[error]int{
+	for want, call := range refusals() {
+		code := map[error]int{
 			runtime.ErrLimited: http.StatusTooManyRequests, runtime.ErrCostExceedsLimit: http.StatusTooManyRequests,
 			runtime.ErrUnavailable: http.StatusServiceUnavailable,
-		}[way.error]
-		if got := 0; errors.As(err, &status) {
-			if got = status.StatusCode(); got != want {
-				t.Errorf("%v has status %d, not %d", err, got, want)
-			}
-		} else if want != 0 {
+		}[want.error]
+		err := call(t.Context())
+		var status interface{ StatusCode() int }
+		if errors.As(err, &status) {
+			equal(t, err.Error()+": status", status.StatusCode(), code)
+		} else if code != 0 {
 			t.Errorf("%v has no status", err)
 		}
-	}
-	limiter := runtime.New(&brokenStore{}, quiet, runtime.WithFailurePolicy(runtime.FailClosed))
-	_, err := limiter.Take(t.Context(), (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil))
-	if !errors.Is(err, errBroken) {
-		t.Errorf("%v does not wrap the store's error", err)
 	}
 }
 
@@ -184,21 +156,22 @@ func TestStatusCode(t *testing.T) {
 // made by, and goes on. What other modes and other calls find does not concern it.
 func TestExceeded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var verdicts []runtime.Verdict
+		shadowed := 0
 		l := inMemory(observing(runtime.Observer{
-			Decision: func(_ context.Context, ev runtime.DecisionEvent) { verdicts = append(verdicts, ev.Verdict) },
+			Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+				if ev.Verdict == runtime.VerdictShadowDenied {
+					shadowed++
+				}
+			},
 		}))
-		rule := func(name string, mode runtime.Mode, max int64, changes ...func(*runtime.Rule)) *runtime.Rule {
-			r := &runtime.Rule{Name: name, Window: time.Minute, Max: max, Mode: mode, Message: "over " + name}
-			for _, change := range changes {
-				change(r)
-			}
-			return r
+		rule := func(name string, mode runtime.Mode, max int64) *runtime.Rule {
+			return &runtime.Rule{Name: name, Window: time.Minute, Max: max, Mode: mode, Message: "over " + name}
 		}
-		queue := func(r *runtime.Rule) { r.Algorithm, r.Wait = runtime.LeakyBucket, time.Second }
+		queue := rule("queue", runtime.ModeSoft, 1)
+		queue.Algorithm, queue.Wait = runtime.LeakyBucket, time.Second
 		rules := []*runtime.Rule{
 			rule("soft", runtime.ModeSoft, 1), rule("shadow", runtime.ModeShadow, 1), rule("second", runtime.ModeSoft, 2),
-			rule("queue", runtime.ModeSoft, 1, queue), rule("enforced", runtime.ModeEnforce, 9),
+			queue, rule("enforced", runtime.ModeEnforce, 9),
 		}
 		take := func(ctx context.Context, rules ...*runtime.Rule) context.Context {
 			t.Helper()
@@ -232,21 +205,11 @@ func TestExceeded(t *testing.T) {
 			}
 			equal(t, fmt.Sprintf("call %d knows afterwards", i), names(ctx), want)
 		}
-		if time.Since(start) > 0 {
-			t.Error("a soft limit waits")
-		}
+		equal(t, "time that soft limits wait", time.Since(start), 0)
 		if runtime.Exceeded(t.Context()) != nil || runtime.Exceeded(runtime.WithExceeded(t.Context())) != nil {
 			t.Error("exceeded without a call")
 		}
-		shadowed := 0
-		for _, v := range verdicts {
-			if v == runtime.VerdictShadowDenied {
-				shadowed++
-			}
-		}
-		if shadowed != 2+2+1+2+3 {
-			t.Errorf("%d verdicts of limits that only count: %v", shadowed, verdicts)
-		}
+		equal(t, "denials that only count", shadowed, 2+2+1+2+3)
 		time.Sleep(2 * time.Minute)
 		equal(t, "exceeded in the end", names(take(t.Context(), rules...)), "")
 	})
@@ -257,24 +220,17 @@ func TestExceededByOverride(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[runtime.Mode]struct {
 		exceeded int
-		err      bool
-	}{runtime.ModeSoft: {1, false}, runtime.ModeShadow: {0, false}, runtime.ModeEnforce: {0, true}} {
+		err      error
+	}{runtime.ModeSoft: {1, nil}, runtime.ModeShadow: {0, nil}, runtime.ModeEnforce: {0, runtime.ErrLimited}} {
 		for _, declared := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
-			r := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Mode: declared}
-			source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-				return runtime.Overrides{Rules: map[string]runtime.Override{"r": {Mode: &mode}}}, nil
-			})
-			l := inMemory(runtime.WithOverrides(source, 0))
-			var ctx context.Context
-			var err error
-			for range 2 {
-				ctx = runtime.WithExceeded(t.Context())
-				_, err = l.Take(ctx, r.Limit(nil))
-			}
-			if n := len(runtime.Exceeded(ctx)); n != want.exceeded || (err != nil) != want.err {
-				t.Errorf("%v overridden by %v: %d exceeded, %v", declared, mode, n, err)
-			}
-			l.Close()
+			limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Mode: declared}).Limit(nil)
+			l := inMemory(overridden(one(runtime.Override{Mode: &mode})))
+			taken(t, l, limit)
+			ctx := runtime.WithExceeded(t.Context())
+			_, err := l.Take(ctx, limit)
+			wantError(t, fmt.Sprintf("%v overridden by %v", declared, mode), err, want.err)
+			equal(t, fmt.Sprintf("%v overridden by %v: exceeded", declared, mode), len(runtime.Exceeded(ctx)), want.exceeded)
+			ok(t, l.Close())
 		}
 	}
 }

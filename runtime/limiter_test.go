@@ -16,7 +16,7 @@ import (
 )
 
 // A limit whose numbers cannot be is an error that says why, whatever the failure policy,
-// and nothing is charged for a call with one.
+// and nothing is charged for a call with one. Package spec has the bounds of each option.
 func TestInvalidLimit(t *testing.T) {
 	t.Parallel()
 	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 5}
@@ -36,41 +36,30 @@ func TestInvalidLimit(t *testing.T) {
 		"give it a Name":       {good.Limit(key("k")), (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)},
 	}
 	for text, rule := range map[string]runtime.Rule{
-		"window 1µs":                        {Window: time.Microsecond},
-		"window 8785h0m0s":                  {Window: 8785 * time.Hour},
-		"unknown algorithm":                 {Algorithm: 99},
-		"max 1000001 is":                    {Max: 1000001},
-		"maximum of a token-bucket":         {Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket},
-		"142 years":                         {Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket},
-		"resolution: 2h0m0s is longer":      {Resolution: 2 * time.Hour},
-		"buckets":                           {Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)},
-		"wait -1s":                          {Wait: -time.Second},
-		"block: -1ns is not between":        {Block: -1},
-		"block: 999.999µs is not between":   {Block: time.Millisecond - time.Nanosecond},
-		"block: 8784h0m0.000000001s is not": {Block: runtime.MaxWindow + 1},
-		"remove block or wait":              {Block: time.Hour, Wait: 1},
-		"so concurrency blocks nobody":      {Block: time.Hour, Algorithm: runtime.Concurrency},
-		"hold: ":                            {Hold: true, Algorithm: runtime.Concurrency},
-		"microseconds from 1ms on":          {Lease: time.Microsecond},
-		"shorter than the window":           {Lease: time.Hour},
-		"a number of microseconds":          {Lease: time.Millisecond + 1},
-		"lease: -1s":                        {Lease: -time.Second},
-		"remove lease or block":             {Lease: time.Second, Block: time.Second},
-		"permits of concurrency come back":  {Lease: time.Second, Algorithm: runtime.Concurrency},
-		"in one line: remove lease or wait": {Lease: time.Second, Algorithm: runtime.LeakyBucket, Wait: time.Second},
-		"leave the window out":              {Algorithm: runtime.FixedWindow, Period: runtime.Month, Window: time.Hour},
-		"is not known here":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Mars/Olympus"},
-		"all replicas know":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Local"},
-		"no day of a month":                 {Algorithm: runtime.FixedWindow, Period: runtime.Month, Anchor: 32},
-		"no weekday":                        {Algorithm: runtime.FixedWindow, Period: runtime.Week, Anchor: 8},
-		"no date of a year":                 {Algorithm: runtime.FixedWindow, Period: runtime.Year, Anchor: 230},
-		"leave the anchor out":              {Algorithm: runtime.FixedWindow, Period: runtime.Day, Anchor: 1},
-		"set Period":                        {Algorithm: runtime.FixedWindow, Zone: "Europe/Berlin"},
-		"unknown period":                    {Algorithm: runtime.FixedWindow, Period: 9},
-		"write algorithm=fixed-window":      {Period: runtime.Month},
-		"write window=day":                  {Algorithm: runtime.FixedWindow, Keep: 1},
-		"61 is not an integer between":      {Algorithm: runtime.FixedWindow, Period: runtime.Month, Keep: 61},
-		"and no token-bucket":               {Period: runtime.Day, Algorithm: runtime.TokenBucket},
+		"window 1µs":                   {Window: time.Microsecond},
+		"window 8785h0m0s":             {Window: 8785 * time.Hour},
+		"unknown algorithm":            {Algorithm: 99},
+		"max 1000001 is":               {Max: 1000001},
+		"maximum of a token-bucket":    {Max: runtime.MaxCount + 1, Algorithm: runtime.TokenBucket},
+		"142 years":                    {Burst: runtime.MaxCount, Algorithm: runtime.TokenBucket},
+		"resolution: 2h0m0s is longer": {Resolution: 2 * time.Hour},
+		"buckets":                      {Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(0)},
+		"wait -1s":                     {Wait: -time.Second},
+		"block: -1ns is not between":   {Block: -1},
+		"remove block or wait":         {Block: time.Hour, Wait: 1},
+		"hold: ":                       {Hold: true, Algorithm: runtime.Concurrency},
+		"shorter than the window":      {Lease: time.Hour},
+		"leave the window out":         {Algorithm: runtime.FixedWindow, Period: runtime.Month, Window: time.Hour},
+		"is not known here":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Mars/Olympus"},
+		"all replicas know":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Local"},
+		"no day of a month":            {Algorithm: runtime.FixedWindow, Period: runtime.Month, Anchor: 32},
+		"no weekday":                   {Algorithm: runtime.FixedWindow, Period: runtime.Week, Anchor: 8},
+		"no date of a year":            {Algorithm: runtime.FixedWindow, Period: runtime.Year, Anchor: 230},
+		"leave the anchor out":         {Algorithm: runtime.FixedWindow, Period: runtime.Day, Anchor: 1},
+		"set Period":                   {Algorithm: runtime.FixedWindow, Zone: "Europe/Berlin"},
+		"unknown period":               {Algorithm: runtime.FixedWindow, Period: 9},
+		"write window=day":             {Algorithm: runtime.FixedWindow, Keep: 1},
+		"61 is not an integer between": {Algorithm: runtime.FixedWindow, Period: runtime.Month, Keep: 61},
 	} {
 		if rule.Name, rule.Max = "r", max(rule.Max, 1); rule.Window == 0 && rule.Period == runtime.NoPeriod {
 			rule.Window = time.Hour
@@ -84,45 +73,38 @@ func TestInvalidLimit(t *testing.T) {
 			if !errors.Is(err, runtime.ErrInvalidLimit) || d.Allowed || !strings.Contains(err.Error(), strings.TrimSpace(text)) {
 				t.Errorf("%s, %v: got %+v, %v", text, policy, d, err)
 			}
-			if _, err := limiter.Peek(t.Context(), limits...); !errors.Is(err, runtime.ErrInvalidLimit) {
-				t.Errorf("%s, %v: peek: %v", text, policy, err)
-			}
+			_, err = limiter.Peek(t.Context(), limits...)
+			wantError(t, text+": peek", err, runtime.ErrInvalidLimit)
 			if len(limits) == 2 && !strings.HasPrefix(text, "same") {
-				if o := limiter.TakeEach(t.Context(), limits[1])[0]; !errors.Is(o.Err, runtime.ErrInvalidLimit) {
-					t.Errorf("%s, %v: take each: %v", text, policy, o.Err)
-				}
+				wantError(t, text+": take each", limiter.TakeEach(t.Context(), limits[1])[0].Err, runtime.ErrInvalidLimit)
 			}
 			wantLeft(t, limiter, good.Limit(key("k")), 5)
 		}
 	}
 	for _, nameless := range []runtime.Limit{{}, (&runtime.Rule{Window: time.Hour, Max: 1}).Limit(nil)} {
-		if err := inMemory().Reset(t.Context(), nameless); !errors.Is(err, runtime.ErrInvalidLimit) {
-			t.Errorf("reset: %v", err)
-		}
+		wantError(t, "reset", inMemory().Reset(t.Context(), nameless), runtime.ErrInvalidLimit)
 	}
 }
 
 func TestCostZero(t *testing.T) {
 	t.Parallel()
 	store := &brokenStore{}
-	limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailClosed))
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
+	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil).WithCost(0)
 	for range 3 {
-		d, err := limiter.Take(context.Background(), rule.Limit(nil).WithCost(0))
-		if err != nil || !d.Allowed || d.Source != runtime.SourceNone || d.Rule != "" {
-			t.Errorf("got %+v, %v", d, err)
+		d := takenBy(t, limiter, runtime.SourceNone, limit)
+		if !d.Allowed || d.Rule != "" {
+			t.Errorf("got %+v", d)
 		}
 	}
-	// Even where nobody is admitted.
-	taken(t, limiter, rule.Limit(nil).WithCost(0).WithMax(0))
+	taken(t, limiter, limit.WithMax(0)) // even where nobody is admitted
 	equal(t, "times that the store was asked", store.takes.Load(), 0)
 }
 
 func TestCostExceedsLimit(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Message: "too dear", Wait: time.Hour}
-	burst := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5, Burst: 2, Algorithm: runtime.TokenBucket}
-	other := &runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 5}
+	burst := &runtime.Rule{Name: "b", Window: time.Hour, Max: 5, Burst: 2, Algorithm: runtime.TokenBucket}
+	other := (&runtime.Rule{Name: "o", Window: time.Hour, Max: 5}).Limit(nil)
 	var out lines
 	limiter := inMemory(out.Logger())
 	for name, limit := range map[string]runtime.Limit{
@@ -131,14 +113,10 @@ func TestCostExceedsLimit(t *testing.T) {
 		"max 0":           rule.Limit(nil).WithMax(0),
 		"burst and max 0": burst.Limit(nil).WithMax(0),
 	} {
-		d, err := limiter.Take(t.Context(), other.Limit(nil), limit)
-		var limited *runtime.LimitedError
-		if !errors.Is(err, runtime.ErrCostExceedsLimit) || !errors.Is(err, runtime.ErrLimited) || !errors.As(err, &limited) {
-			t.Fatalf("%s: got %+v, %v", name, d, err)
-		}
-		if d.Allowed || d.RetryAfter != runtime.Never || limited.RetryAfter != runtime.Never || d.Source != runtime.SourceNone {
-			t.Errorf("%s: got %+v, %+v", name, d, limited)
-		}
+		refused(t, limiter, runtime.ErrCostExceedsLimit, other, limit)
+		d, limited := deniedBy(t, limiter, runtime.SourceNone, other, limit)
+		wantError(t, name, limited, runtime.ErrLimited)
+		equal(t, name+": retry after", d.RetryAfter, runtime.Never)
 		if strings.HasSuffix(name, "over max") && (limited.Error() != "too dear" || limited.Limit != 5 || limited.Rule != "r") {
 			t.Errorf("%s: got %+v", name, limited)
 		}
@@ -146,30 +124,25 @@ func TestCostExceedsLimit(t *testing.T) {
 			t.Errorf("%s: peek: %+v, %v", name, d, err)
 		}
 	}
-	wantLeft(t, limiter, other.Limit(nil), 5)
+	wantLeft(t, limiter, other, 5)
 	if !strings.Contains(out.String(), "retry_after=never ") {
 		t.Error(out.String())
 	}
 	// In shadow mode it is only reported.
 	hidden := *rule
 	hidden.Mode = runtime.ModeShadow
-	if d, err := limiter.Take(t.Context(), hidden.Limit(nil).WithCost(6), other.Limit(nil)); err != nil || d.Remaining != 4 {
-		t.Errorf("shadow: got %+v, %v", d, err)
-	}
+	equal(t, "left beside a limit in shadow mode", taken(t, limiter, hidden.Limit(nil).WithCost(6), other).Remaining, 4)
 }
 
 func TestKillSwitch(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool
 	limiter := inMemory(runtime.WithEnabled(on.Load))
-	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
-	for _, turn := range []struct {
-		on       bool
-		admitted bool
-	}{{false, true}, {false, true}, {true, true}, {true, false}, {false, true}, {true, false}} {
+	limit := perHour(1).Limit(nil)
+	for _, turn := range []struct{ on, admitted bool }{{false, true}, {false, true}, {true, true}, {true, false}, {false, true}, {true, false}} {
 		on.Store(turn.on)
-		_, err := limiter.Take(context.Background(), limit)
-		outcome := limiter.TakeEach(context.Background(), limit.WithMax(1<<40).WithCost(0))[0]
+		_, err := limiter.Take(t.Context(), limit)
+		outcome := limiter.TakeEach(t.Context(), limit.WithMax(1<<40).WithCost(0))[0]
 		if (err == nil) != turn.admitted || limiter.Enabled() != turn.on || turn.on != (outcome.Err != nil) {
 			t.Errorf("%+v: got %v and %+v", turn, err, outcome)
 		}
@@ -181,21 +154,18 @@ func TestKillSwitch(t *testing.T) {
 
 func TestDecision(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64
-	now.Store(century.UnixMicro())
-	store := runtime.NewMemoryStore()
-	store.SetClock(now.Load)
-	limiter := runtime.New(store, quiet, runtime.WithNamespace("n"))
-	second := &runtime.Rule{Name: "second", Prefix: "s:", Window: time.Second, Max: 2, Message: "slowly"}
-	hour := &runtime.Rule{Name: "hour", Prefix: "h:", Window: time.Hour, Max: 3}
+	now := century
+	limiter := runtime.New(runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now })), quiet, runtime.WithNamespace("n"))
+	second := &runtime.Rule{Name: "second", Window: time.Second, Max: 2, Message: "slowly"}
+	hour := &runtime.Rule{Name: "hour", Window: time.Hour, Max: 3}
 	limits := []runtime.Limit{second.Limit(key("k")), hour.Limit(key("k"))}
 	for i, want := range []runtime.Decision{
-		{Allowed: true, Rule: "second", Limit: 2, Remaining: 1, ResetAfter: time.Second},
-		{Allowed: true, Rule: "second", Limit: 2, Remaining: 0, ResetAfter: time.Second},
-		{Rule: "second", Limit: 2, Remaining: 0, RetryAfter: 900 * time.Millisecond, ResetAfter: time.Second},
+		{Allowed: true, Limit: 2, Remaining: 1, ResetAfter: time.Second},
+		{Allowed: true, Limit: 2, Remaining: 0, ResetAfter: time.Second},
+		{Limit: 2, Remaining: 0, RetryAfter: 900 * time.Millisecond, ResetAfter: time.Second},
 	} {
-		now.Add(int64(i%2) * 100_000)
-		want.Source = runtime.SourceStore
+		now = now.Add(time.Duration(i%2) * 100 * time.Millisecond)
+		want.Rule, want.Source = "second", runtime.SourceStore
 		d, err := limiter.Take(t.Context(), limits...)
 		same(t, fmt.Sprintf("call %d", i), want, d, cmpopts.IgnoreUnexported(runtime.Decision{}))
 		if i == 2 && (err == nil || err.Error() != "slowly") {
@@ -203,52 +173,40 @@ func TestDecision(t *testing.T) {
 		}
 	}
 	// The error names the limit that keeps the caller out longest.
-	now.Add(1_000_000)
+	now = now.Add(time.Second)
 	taken(t, limiter, limits...)
-	now.Add(1)
-	d, err := limiter.Take(t.Context(), limits[0].WithCost(2), limits[1])
-	if err == nil || d.Rule != "hour" || err.Error() != runtime.DefaultMessage {
-		t.Errorf("got %+v, %v", d, err)
-	}
+	now = now.Add(time.Microsecond)
+	d, limited := denied(t, limiter, limits[0].WithCost(2), limits[1])
+	equal(t, "denied by, and why", d.Rule+": "+limited.Error(), "hour: "+runtime.DefaultMessage)
 }
 
 // Nothing at all is no reason to panic.
 func TestEmptyCalls(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
-	capped := runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100})
-	for name, limiter := range map[string]*runtime.Limiter{
-		"memory": inMemory(), "capped": inMemory(capped),
-		"broken": runtime.New(new(brokenStore), quiet, closed), "none": runtime.New(nil, quiet, closed, runtime.WithObserver(nil)),
-	} {
-		if d, err := limiter.Take(ctx); err != nil || !d.Allowed {
-			t.Errorf("%s: take: %+v, %v", name, d, err)
-		}
+	limiters := withoutStore(closed, runtime.WithObserver(nil))
+	limiters["memory"] = inMemory()
+	limiters["capped"] = inMemory(runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100}))
+	for name, limiter := range limiters {
+		taken(t, limiter)
 		if d, err := limiter.Peek(ctx); err != nil || !d.Allowed {
 			t.Errorf("%s: peek: %+v, %v", name, d, err)
 		}
-		if outcomes := limiter.TakeEach(ctx); len(outcomes) != 0 {
-			t.Errorf("%s: take each: %+v", name, outcomes)
-		}
-		if _, err := limiter.Take(ctx, runtime.Limit{}.WithCost(1)); !errors.Is(err, runtime.ErrInvalidLimit) {
-			t.Errorf("%s: a limit without a rule: %v", name, err)
-		}
-		if err := limiter.Reset(ctx, runtime.Limit{}); !errors.Is(err, runtime.ErrInvalidLimit) {
-			t.Errorf("%s: reset: %v", name, err)
-		}
-		d, _ := limiter.Take(ctx, rule.Limit(nil))
+		equal(t, name+": outcomes of none", len(limiter.TakeEach(ctx)), 0)
+		refused(t, limiter, runtime.ErrInvalidLimit, runtime.Limit{}.WithCost(1))
+		wantError(t, name+": reset", limiter.Reset(ctx, runtime.Limit{}), runtime.ErrInvalidLimit)
+		d, _ := limiter.Take(ctx, perHour(100).Limit(nil))
 		for _, n := range []int{0, 1, 2 * runtime.MaxLimits} { // costs for more limits than there are
 			if err := limiter.Settle(ctx, d, make([]int64, n)...); err != nil && n < 2 {
 				t.Errorf("%s: settle: %v", name, err)
 			}
 		}
 	}
-	store := runtime.NewMemoryStore()
+	store := rawstore.On(runtime.NewMemoryStore())
 	for _, calls := range [][]rawstore.Call{nil, {}, {{}}, {{}, {Charges: []rawstore.Charge{}}}} {
-		ok(t, errors.Join(rawstore.On(store).Take(ctx, calls), rawstore.On(store).Peek(ctx, calls)))
+		ok(t, errors.Join(store.Take(ctx, calls), store.Peek(ctx, calls)))
 	}
-	ok(t, errors.Join(rawstore.On(store).Settle(ctx, nil), rawstore.On(store).Reset(ctx, nil)))
+	ok(t, errors.Join(store.Settle(ctx, nil), store.Reset(ctx, nil)))
 }
 
 // A message tells the time to wait where it has the verb, rounded up and never 0, and
@@ -282,59 +240,45 @@ func TestMessageText(t *testing.T) {
 	}
 }
 
-// TestLogCost refuses what would be too much work for Redis, and nothing else. Package plan
-// has the bound of each way of counting.
+// TestLogCost refuses what would be too much work for Redis, by the bounds of package plan.
 func TestLogCost(t *testing.T) {
 	t.Parallel()
 	const most = runtime.MaxLogCost
-	log := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10 * most}
-	shadow, adaptive, bucket := *log, *log, *log
-	shadow.Mode, adaptive.Adaptive, bucket.Algorithm = runtime.ModeShadow, always(0.5), runtime.TokenBucket
+	log := perHour(10 * most)
+	shadow, adaptive := *log, *log
+	shadow.Mode, adaptive.Adaptive = runtime.ModeShadow, always(0.5)
 	for name, test := range map[string]struct {
 		limit runtime.Limit
 		want  error
 	}{
-		"the most":            {log.Limit(nil).WithCost(most), nil},
 		"one more":            {log.Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
-		"all of it":           {log.Limit(nil).WithCost(10 * most), runtime.ErrInvalidLimit},
 		"more than all of it": {log.Limit(nil).WithCost(10*most + 1), runtime.ErrCostExceedsLimit},
 		"a max of the call's": {log.Limit(nil).WithMax(most + 1).WithCost(most + 1), runtime.ErrInvalidLimit},
 		"more than its max":   {log.Limit(nil).WithMax(most).WithCost(most + 1), runtime.ErrCostExceedsLimit},
-		"a max of 0":          {log.Limit(nil).WithMax(0).WithCost(most + 1), runtime.ErrCostExceedsLimit},
 		"shadow":              {shadow.Limit(nil).WithCost(most + 1), nil}, // it is left out, and harms no call
 		"adaptive":            {adaptive.Limit(nil).WithCost(most + 1), runtime.ErrInvalidLimit},
-		"bucket":              {bucket.Limit(nil).WithCost(10 * most), nil},
 	} {
-		if _, err := inMemory().Peek(t.Context(), test.limit); !errors.Is(err, test.want) && !errors.Is(test.want, runtime.ErrCostExceedsLimit) && name != "shadow" {
-			t.Errorf("%s: peek: got %v, want %v", name, err, test.want)
-		}
-		if d, err := inMemory().Take(t.Context(), test.limit); !errors.Is(err, test.want) || (err == nil) != d.Allowed {
-			t.Errorf("%s: got %+v, %v, want %v", name, d, err, test.want)
-		}
-		if o := inMemory().TakeEach(t.Context(), test.limit)[0]; !errors.Is(o.Err, test.want) || (o.Err == nil) != o.Allowed {
-			t.Errorf("%s, in a batch: got %+v, want %v", name, o, test.want)
+		_, peeked := inMemory().Peek(t.Context(), test.limit)
+		d, err := inMemory().Take(t.Context(), test.limit)
+		o := inMemory().TakeEach(t.Context(), test.limit)[0]
+		wantError(t, name, err, test.want)
+		wantError(t, name+", in a batch", o.Err, test.want)
+		equal(t, name+": allowed", [2]bool{d.Allowed, o.Allowed}, [2]bool{test.want == nil, test.want == nil})
+		if name != "shadow" && test.want != runtime.ErrCostExceedsLimit {
+			wantError(t, name+": peek", peeked, test.want)
 		}
 	}
-	_, err := inMemory().Take(t.Context(), log.Limit(nil).WithMax(5000).WithCost(5000))
 	const want = `invalid rate limit: rule "r": cost 5000 is above 250, the most that one call may charge to a sliding-log: ` +
 		`count with a sliding-counter or a token-bucket, or charge it in several calls`
-	if err == nil || err.Error() != want {
+	if _, err := inMemory().Take(t.Context(), log.Limit(nil).WithMax(5000).WithCost(5000)); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-}
-
-// TestLogCostOfScaled refuses a cost that fits only since the max was scaled up.
-func TestLogCostOfScaled(t *testing.T) {
-	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: runtime.MaxLogCost, Adaptive: always(2)}
-	limiter := inMemory()
+	// A cost that fits only since the max was scaled up is refused.
+	scaled := perHour(most)
+	scaled.Adaptive = always(2)
+	limiter, limit := inMemory(), scaled.Limit(nil).WithCost(most+1)
 	defer limiter.Close()
-	limit := rule.Limit(nil).WithCost(runtime.MaxLogCost + 1)
-	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrCostExceedsLimit) {
-		t.Errorf("before it is scaled: got %v", err)
-	}
-	adapt(t, limiter, rule, 2)
-	if _, err := limiter.Take(t.Context(), limit); !errors.Is(err, runtime.ErrInvalidLimit) {
-		t.Errorf("scaled: got %v", err)
-	}
+	refused(t, limiter, runtime.ErrCostExceedsLimit, limit)
+	adapt(t, limiter, scaled, 2)
+	refused(t, limiter, runtime.ErrInvalidLimit, limit)
 }
