@@ -10,70 +10,58 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
+
+// remembering returns a limiter that trusts denials for a time, and fails open.
+func remembering(client redis.UniversalClient, trust time.Duration, opts ...runtime.RedisOption) *runtime.Limiter {
+	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient, runtime.WithDenialMemory(trust)}, opts...)...), quiet)
+}
 
 // TestDenialMemory shows that a caller over its limit costs no trips, that only
 // what is sure to be denied is, and that what this process changes itself is
 // seen at once.
 func TestDenialMemory(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t)
-	count := counting(client)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour)), quiet)
-	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 10}
-	limit := rule.Limit(runtime.NewKey().AddString("a"))
+	client := redistest.Start(t).Client(t)
+	count, limiter := counting(client), remembering(client, time.Hour)
+	rule := perHour(10)
+	limit := rule.Limit(key("a"))
 
 	first := taken(t, limiter, limit.WithCost(4))
 	taken(t, limiter, limit.WithCost(4))
-	var denied runtime.Decision
-	for _, cost := range []int64{5, 7} { // a denial tells nothing of the time until a higher cost fits
-		var err error
-		denied, err = limiter.Take(t.Context(), limit.WithCost(cost))
-		if !errors.Is(err, runtime.ErrLimited) || denied.Source != runtime.SourceStore {
-			t.Fatalf("got %+v, %v; want a denial by the store", denied, err)
-		}
-	}
+	deniedBy(t, limiter, runtime.SourceStore, limit.WithCost(5)) // which tells nothing of the time until a higher cost fits
+	denial, _ := deniedBy(t, limiter, runtime.SourceStore, limit.WithCost(7))
 	count.sent()
 	for range 1000 {
-		again, err := limiter.Take(t.Context(), limit.WithCost(7))
-		if !errors.Is(err, runtime.ErrLimited) || again.Source != runtime.SourceRecalled {
-			t.Fatalf("got %+v, %v; want a recalled denial", again, err)
-		}
-		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > denied.RetryAfter || again.ResetAfter > denied.ResetAfter {
-			t.Fatalf("got %+v; want no more than %+v", again, denied)
+		again, _ := deniedBy(t, limiter, runtime.SourceRecalled, limit.WithCost(7))
+		if again.Remaining != 2 || again.RetryAfter <= 0 || again.RetryAfter > denial.RetryAfter || again.ResetAfter > denial.ResetAfter {
+			t.Fatalf("got %+v; want no more than %+v", again, denial)
 		}
 	}
 	equal(t, "trips for 1000 denials", count.scripts(), 0)
 
-	taken(t, limiter, limit.WithCost(2))                           // cheaper than what was denied
-	taken(t, limiter, limit.WithCost(5).WithMax(20))               // under a higher max
-	taken(t, limiter, rule.Limit(runtime.NewKey().AddString("b"))) // another key
+	taken(t, limiter, limit.WithCost(2))             // cheaper than what was denied
+	taken(t, limiter, limit.WithCost(5).WithMax(20)) // under a higher max
+	taken(t, limiter, rule.Limit(key("b")))
 	refunded(t, limiter, first)
-	if _, err := limiter.Take(t.Context(), limit.WithCost(1)); !errors.Is(err, runtime.ErrLimited) {
-		t.Fatalf("11 of 10 are charged: got %v, want a denial", err)
-	}
+	denied(t, limiter, limit) // 11 of 10 are charged
 	ok(t, limiter.Reset(t.Context(), limit))
 	taken(t, limiter, limit.WithCost(10))
 }
 
 // TestDenialMemoryEnds shows that a denial is not believed for longer than the
-// store was told, and never beyond the time that Redis named.
+// store was told.
 func TestDenialMemoryEnds(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	client := server.Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(50*time.Millisecond)), quiet)
-	other := runtime.New(runtime.NewRedisStore(client, patient), quiet)
-	rule := &runtime.Rule{Name: "r", Prefix: "denials:", Window: time.Hour, Max: 1}
-	limit := rule.Limit(nil)
+	client := redistest.Start(t).Client(t)
+	limiter, limit := remembering(client, 50*time.Millisecond), perHour(1).Limit(nil)
 	taken(t, limiter, limit)
 	denied(t, limiter, limit)
-	if err := other.Reset(t.Context(), limit); err != nil { // which limiter does not hear of
-		t.Fatal(err)
-	}
+	ok(t, onRedis(client).Reset(t.Context(), limit)) // which limiter does not hear of
 	eventually(t, "the denial is no longer believed", func() bool {
 		d, err := limiter.Take(t.Context(), limit)
 		if err != nil && d.Source != runtime.SourceRecalled {
@@ -81,18 +69,6 @@ func TestDenialMemoryEnds(t *testing.T) {
 		}
 		return err == nil
 	})
-
-	short := &runtime.Rule{Name: "s", Prefix: "short:", Window: 30 * time.Millisecond, Max: 1, Algorithm: runtime.FixedWindow}
-	for range 20 {
-		_, err := limiter.Take(t.Context(), short.Limit(nil))
-		var limited *runtime.LimitedError
-		if errors.As(err, &limited) {
-			time.Sleep(limited.RetryAfter)
-			if _, err := limiter.Take(t.Context(), short.Limit(nil)); err != nil {
-				t.Fatalf("denied at the time that the denial named: %v", err)
-			}
-		}
-	}
 }
 
 // TestDenialOutlastsRedis shows that a caller over its limit is not let through
@@ -100,29 +76,20 @@ func TestDenialMemoryEnds(t *testing.T) {
 func TestDenialOutlastsRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(time.Second), runtime.WithDenialMemory(time.Millisecond))
-	limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailOpen))
-	long := &runtime.Rule{Name: "long", Prefix: "long:", Window: time.Hour, Max: 1}
-	short := &runtime.Rule{Name: "short", Prefix: "short:", Window: 2 * time.Second, Max: 1}
+	limiter := remembering(server.Client(t), time.Millisecond, runtime.WithTimeout(time.Second))
+	long := perHour(1)
+	short := &runtime.Rule{Name: "short", Window: 2 * time.Second, Max: 1}
 	var limited *runtime.LimitedError
 	for _, rule := range []*runtime.Rule{long, short} {
-		if d, err := limiter.Take(t.Context(), rule.Limit(nil)); err != nil || d.Source != runtime.SourceStore {
-			t.Fatalf("got %+v, %v", d, err)
-		}
-		if d, err := limiter.Take(t.Context(), rule.Limit(nil)); !errors.As(err, &limited) || d.Source != runtime.SourceStore {
-			t.Fatalf("got %+v, %v; want a denial by the store", d, err)
-		}
+		takenBy(t, limiter, runtime.SourceStore, rule.Limit(nil))
+		_, limited = deniedBy(t, limiter, runtime.SourceStore, rule.Limit(nil))
 	}
 	back := time.Now().Add(limited.RetryAfter)
 	server.Kill()
 
 	for range 20 { // the breaker opens meanwhile
-		if d, err := limiter.Take(t.Context(), long.Limit(nil)); !errors.Is(err, runtime.ErrLimited) || d.Source != runtime.SourceRecalled {
-			t.Fatalf("while Redis is away: got %+v, %v; want a recalled denial", d, err)
-		}
-		if d, err := limiter.Take(t.Context(), long.Limit(key("another"))); err != nil || d.Source != runtime.SourceFailure {
-			t.Fatalf("another key: got %+v, %v; want the policy to let it through", d, err)
-		}
+		deniedBy(t, limiter, runtime.SourceRecalled, long.Limit(nil))
+		takenBy(t, limiter, runtime.SourceFailure, long.Limit(key("another")))
 	}
 	for _, o := range limiter.TakeEach(t.Context(), long.Limit(nil), long.Limit(key("another"))) {
 		if denied := o.Source == runtime.SourceRecalled; denied != errors.Is(o.Err, runtime.ErrLimited) || !denied && o.Source != runtime.SourceFailure {
@@ -130,9 +97,7 @@ func TestDenialOutlastsRedis(t *testing.T) {
 		}
 	}
 	time.Sleep(time.Until(back))
-	if d, err := limiter.Take(t.Context(), short.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
-		t.Errorf("at the time that the denial named: got %+v, %v; want the policy to let it through", d, err)
-	}
+	takenBy(t, limiter, runtime.SourceFailure, short.Limit(nil))
 }
 
 // TestDenialsOfEach has callers who are over their limits come several at a time while
@@ -140,53 +105,55 @@ func TestDenialOutlastsRedis(t *testing.T) {
 // sooner for it.
 func TestDenialsOfEach(t *testing.T) {
 	t.Parallel()
-	const callers = 300 // more than a batch takes
-	rule := &runtime.Rule{Name: "r", Prefix: "each:", Window: time.Hour, Max: 1}
+	const callers, trust = 300, 500 * time.Millisecond // more than a batch takes
 	limits := make([]runtime.Limit, callers)
 	for i := range limits {
-		limits[i] = rule.Limit(runtime.NewKey().AddInt(int64(i)))
+		limits[i] = (&runtime.Rule{Name: "r", Prefix: "each:", Window: time.Hour, Max: 1}).Limit(runtime.NewKey().AddInt(int64(i)))
 	}
-	const trust = 500 * time.Millisecond
-	forgetful, timeout := runtime.WithDenialMemory(trust), runtime.WithTimeout(200*time.Millisecond)
-	check := func(t *testing.T, limiter *runtime.Limiter, fail func(), n int) {
-		t.Helper()
-		admitted := func(o runtime.Outcome) bool { return !errors.Is(o.Err, runtime.ErrLimited) }
-		eventually(t, "Redis denies all callers", func() bool { // on a busy machine a call may find no answer in time
-			return !slices.ContainsFunc(limiter.TakeEach(t.Context(), limits...), admitted)
-		})
-		time.Sleep(trust)
-		fail()
-		for round := range 3 {
-			for i, o := range limiter.TakeEach(t.Context(), limits[:n]...) {
-				if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
-					t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
+	for name, test := range map[string]struct {
+		denied int // callers that are
+		start  func(*testing.T) (client redis.UniversalClient, fail func())
+	}{
+		"killed": {callers, func(t *testing.T) (redis.UniversalClient, func()) {
+			server := redistest.Start(t)
+			return server.Client(t), server.Kill
+		}},
+		"another's value": {3, func(t *testing.T) (redis.UniversalClient, func()) {
+			client := redistest.Start(t).Client(t)
+			return client, func() {
+				for i := range 3 {
+					ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
 				}
 			}
-			denied(t, limiter, limits[round])
-		}
+		}},
+		"slots": {20, func(t *testing.T) (redis.UniversalClient, func()) {
+			cluster := redistest.StartCluster(t)
+			return cluster.Client(t), func() {
+				for i := range 3 {
+					cluster.Master(i * 6000).Pause()
+				}
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, fail := test.start(t)
+			limiter := remembering(client, trust, runtime.WithTimeout(200*time.Millisecond))
+			admitted := func(o runtime.Outcome) bool { return !errors.Is(o.Err, runtime.ErrLimited) }
+			eventually(t, "Redis denies all callers", func() bool { // on a busy machine a call may find no answer in time
+				return !slices.ContainsFunc(limiter.TakeEach(t.Context(), limits...), admitted)
+			})
+			time.Sleep(trust)
+			fail()
+			for round := range 3 {
+				for i, o := range limiter.TakeEach(t.Context(), limits[:test.denied]...) {
+					if !errors.Is(o.Err, runtime.ErrLimited) || o.Source != runtime.SourceRecalled {
+						t.Fatalf("round %d, caller %d: got %+v, %v", round, i, o.Decision, o.Err)
+					}
+				}
+				denied(t, limiter, limits[round])
+			}
+		})
 	}
-	t.Run("killed", func(t *testing.T) {
-		server := redistest.Start(t)
-		check(t, runtime.New(runtime.NewRedisStore(server.Client(t), timeout, forgetful), quiet), server.Kill, callers)
-	})
-	t.Run("another's value", func(t *testing.T) {
-		server := redistest.Start(t)
-		client := server.Client(t)
-		check(t, runtime.New(runtime.NewRedisStore(client, timeout, forgetful), quiet), func() {
-			for i := range 3 {
-				ok(t, client.Set(t.Context(), fmt.Sprint("each:", i), "x", 0).Err())
-			}
-		}, 3)
-	})
-	t.Run("slots", func(t *testing.T) {
-		cluster := redistest.StartCluster(t)
-		store := runtime.NewRedisStore(cluster.Client(t), timeout, forgetful)
-		check(t, runtime.New(store, quiet), func() {
-			for i := range 3 {
-				cluster.Master(i * 6000).Pause()
-			}
-		}, 20)
-	})
 }
 
 // TestDenialOvertakes has calls on a key wait while others on it are under way,
@@ -199,9 +166,7 @@ func TestDenialOvertakes(t *testing.T) {
 	client := server.Client(t)
 	count := counting(client)
 	store := runtime.NewRedisStore(client, patient, runtime.WithDenialMemory(time.Hour), runtime.Linger(time.Hour))
-	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Name: "r", Prefix: "overtake:", Window: time.Hour, Max: 10}
-	limit := rule.Limit(nil)
+	limiter, limit := runtime.New(store, quiet), perHour(10).Limit(nil)
 	taken(t, limiter, limit.WithCost(8))
 	count.sent()
 
@@ -222,20 +187,16 @@ func TestDenialOvertakes(t *testing.T) {
 			}
 		})
 	}
-	until := func(n int) {
-		eventually(t, fmt.Sprint(n, " calls wait"), func() bool { return store.Waiting() == n })
-	}
 	server.Pause()
-	for range 2 { // as many as can be under way
+	for flying := range 2 { // as many batches as can be under way
 		take(5)
-		time.Sleep(20 * time.Millisecond)
-		until(0)
+		eventually(t, "a batch is under way", func() bool { return store.InFlight() > flying })
 	}
 	for range crowd {
 		take(5)
 	}
 	take(1)
-	until(crowd + 1)
+	eventually(t, "all others wait", func() bool { return store.Waiting() == crowd+1 })
 	server.Resume()
 	wait.Wait()
 	if asked.Load() > 2 || asked.Load()+recalled.Load() != crowd+2 || admitted.Load() != 1 {
@@ -253,8 +214,7 @@ func TestDenialRenewedAgain(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.Start(t)
 	store := runtime.NewRedisStore(server.Client(t), runtime.WithTimeout(400*time.Millisecond), runtime.WithDenialMemory(time.Millisecond))
-	limiter := runtime.New(store, quiet, closed)
-	limit := (&runtime.Rule{Name: "r", Prefix: "again:", Window: time.Hour, Max: 1}).Limit(nil)
+	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil)
 	source := func(ctx context.Context) runtime.Source {
 		d, err := limiter.Take(ctx, limit)
 		if err != nil && !errors.Is(err, runtime.ErrLimited) && ctx.Err() == nil {
