@@ -140,19 +140,9 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	}
 	store.SetScript(nil)
 
-	type charge struct {
-		key  string
-		cost int64
-		at   terms.Result
-		rule *runtime.Rule
-		max  int64
-	}
-	var charged []charge
-	rules := []*runtime.Rule{base}
-	other := *base // the same limit in shadow mode, and in another version
-	other.Mode = runtime.ModeShadow
-	longer := *base
-	longer.Window = base.Window * 2
+	var charged []rawstore.Charge
+	other, longer := *base, *base // the same limit in shadow mode, and in another version
+	other.Mode, longer.Window = runtime.ModeShadow, base.Window*2
 	edge, far := int64(100_000), int64(300_000)
 	if base.Period != runtime.NoPeriod {
 		now -= 1_000_000 // into the last second of the year, of a month and of a day
@@ -163,7 +153,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 			longer.Period, longer.Anchor, longer.Zone = base.Period, 0, "Asia/Kolkata"
 		}
 	}
-	rules = append(rules, &other, &longer)
+	rules := []*runtime.Rule{base, &other, &longer}
 	if base.Block > 0 {
 		another := *base
 		another.Block = 70 * time.Millisecond
@@ -179,8 +169,23 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	if base.Debt == runtime.DebtCarry {
 		maxima = maxima[:1] // what is over a lower max than it was charged by may be forgotten
 	}
-	steps := rapid.IntRange(1, 60).Draw(t, "steps")
-	for range steps {
+	stores := [2]rawstore.Store{rawstore.On(memory), rawstore.On(store)}
+	shown, looked := int64(0), map[string]int64{} // by Redis's clock, when it was set and keys last expired
+	// both has both stores do the same with keys, of which those expire before that are to.
+	both := func(do func(rawstore.Store, int) error, keys ...string) error {
+		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
+			if err := expire(ctx, client, runtime.ClockKey, now, keys...); err != nil {
+				return err
+			}
+			shown = now
+			for _, key := range keys {
+				looked[key] = now
+			}
+		}
+		return errors.Join(do(stores[0], 0), do(stores[1], 1))
+	}
+	drawKey := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key") }
+	for range rapid.IntRange(1, 60).Draw(t, "steps") {
 		usual := rapid.OneOf(
 			rapid.Just(int64(0)),
 			rapid.Int64Range(1, 10),
@@ -196,11 +201,10 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 		}
 		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold"}).Draw(t, "op"); op {
 		case "take", "peek":
-			n := rapid.IntRange(1, 3).Draw(t, "calls")
-			calls := make([]rawstore.Call, n)
+			calls := make([]rawstore.Call, rapid.IntRange(1, 3).Draw(t, "calls"))
+			var keys []string
 			for i := range calls {
-				keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys")
-				for _, key := range keys {
+				for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys") {
 					rule := rapid.SampledFrom(rules).Draw(t, "rule")
 					if rule == &longer && layered(base) {
 						rule = base // the key of a layered counter names its window
@@ -210,35 +214,27 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 					if rule.Burst > 0 {
 						most = rule.Burst
 					}
+					keys = append(keys, key)
 					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
 						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
 						Cost: load.cost(most).Draw(t, "cost"),
 					})
 				}
 			}
-			var keys []string
-			for _, call := range calls {
-				for _, c := range call.Charges {
-					keys = append(keys, string(c.Key))
-				}
-			}
-			if err := expire(ctx, client, runtime.ClockKey, now, keys...); err != nil {
-				return err
-			}
-			got, want := clone(calls), clone(calls)
+			answers := [2][]rawstore.Call{clone(calls), clone(calls)}
 			do := map[string]operation{"peek": peek, "take": take}[op]
-			if err := errors.Join(do(rawstore.On(memory), ctx, want), do(rawstore.On(store), ctx, got)); err != nil {
+			if err := both(func(s rawstore.Store, i int) error { return do(s, ctx, answers[i]) }, keys...); err != nil {
 				return err
 			}
-			if slices.EqualFunc(want, got, sameAnswer) {
+			if slices.EqualFunc(answers[0], answers[1], sameAnswer) {
 				// cmp would take longer than Redis to find that out.
-			} else if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.EquateErrors()); diff != "" {
+			} else if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.EquateErrors()); diff != "" {
 				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
 			}
-			for _, call := range got {
+			for _, call := range answers[1] {
 				for _, c := range call.Charges {
 					if c.At != 0 {
-						charged = append(charged, charge{string(c.Key), c.Cost, c.Result, c.Rule, c.Max})
+						charged = append(charged, c)
 					}
 				}
 			}
@@ -247,77 +243,58 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 				continue
 			}
 			var charges []rawstore.Charge
-			var renewed [2][]int64
+			var keys []string
 			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
-				if err := expire(ctx, client, runtime.ClockKey, now, c.key); err != nil {
-					return err
+				c.Wait, c.Result = 0, terms.Result{At: c.At, Mark: c.Mark}
+				c.Settled = rapid.OneOf(
+					rapid.Just(int64(0)),
+					rapid.Int64Range(0, c.Cost),
+					rapid.Int64Range(c.Cost, c.Cost+20),
+					rapid.Int64Range(c.Cost, c.Cost+runtime.MaxLogCost),
+				).Draw(t, "settled")
+				if base.Reserve > 0 {
+					c.Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
 				}
-				charges = append(charges, rawstore.Charge{
-					Rule: c.rule, Key: []byte(c.key), Max: c.max, Cost: c.cost, Result: terms.Result{At: c.at.At, Mark: c.at.Mark},
-					Settled: rapid.OneOf(
-						rapid.Just(int64(0)),
-						rapid.Int64Range(0, c.cost),
-						rapid.Int64Range(c.cost, c.cost+20),
-						rapid.Int64Range(c.cost, c.cost+runtime.MaxLogCost),
-					).Draw(t, "settled"),
-				})
+				charges, keys = append(charges, c), append(keys, string(c.Key))
 			}
-			if base.Reserve > 0 {
-				for i := range charges {
-					charges[i].Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
+			var renewed [2][]int64
+			if err := both(func(s rawstore.Store, i int) error {
+				if op == "settle" {
+					return s.Settle(ctx, charges)
 				}
-			}
-			for which, s := range []runtime.Store{memory, store} {
-				switch {
-				case op == "settle":
-					if err := rawstore.On(s).Settle(ctx, charges); err != nil {
-						return err
-					}
-				default:
-					var calls []rawstore.Call
-					for _, c := range charges {
-						calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{c}})
-					}
-					if err := rawstore.On(s).Renew(ctx, calls); err != nil {
-						return err
-					}
-					for i := range calls {
-						if calls[i].Err != nil {
-							return calls[i].Err
-						}
-						renewed[which] = append(renewed[which], calls[i].Charges[0].At)
-						if base.Reserve > 0 && calls[i].Charges[0].At != 0 && which == 1 {
-							charged = append(charged, charge{string(charges[i].Key), charges[i].Cost, calls[i].Charges[0].Result, charges[i].Rule, charges[i].Max})
-						}
+				var calls []rawstore.Call
+				for _, c := range charges {
+					calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{c}})
+				}
+				err := s.Renew(ctx, calls)
+				for _, call := range calls {
+					err = errors.Join(err, call.Err)
+					c := call.Charges[0]
+					if renewed[i] = append(renewed[i], c.At); base.Reserve > 0 && c.At != 0 && i == 1 {
+						charged = append(charged, c)
 					}
 				}
+				return err
+			}, keys...); err != nil {
+				return err
 			}
 			if !slices.Equal(renewed[0], renewed[1]) {
 				return fmt.Errorf("%s at %d: script differs from model: model %v, script %v", op, now, renewed[0], renewed[1])
 			}
 		case "hold":
-			if base.Block == 0 {
+			hold := rawstore.Charge{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(drawKey()), Max: load.max[0],
+				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}
+			if base.Block == 0 || hold.Rule == &longer && layered(base) {
 				continue
 			}
-			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			charges := []rawstore.Charge{{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
-				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}}
-			if charges[0].Rule == &longer && layered(base) {
-				continue
-			}
-			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
-				return err
-			}
-			if err := errors.Join(rawstore.On(memory).Hold(ctx, charges), rawstore.On(store).Hold(ctx, charges)); err != nil {
+			if err := both(func(s rawstore.Store, _ int) error { return s.Hold(ctx, []rawstore.Charge{hold}) }, string(hold.Key)); err != nil {
 				return err
 			}
 		case "reset":
-			key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key")
-			charges := []rawstore.Charge{{Rule: base, Key: []byte(key)}}
-			if err := expire(ctx, client, runtime.ClockKey, now, key); err != nil {
-				return err
-			}
-			if err := errors.Join(rawstore.On(memory).Reset(ctx, charges), rawstore.On(store).Reset(ctx, charges)); err != nil {
+			key := drawKey()
+			if err := both(func(s rawstore.Store, _ int) error {
+				return s.Reset(ctx, []rawstore.Charge{{Rule: base, Key: []byte(key)}})
+			}, key); err != nil {
 				return err
 			}
 		}
