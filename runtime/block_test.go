@@ -1,8 +1,6 @@
 package runtime_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -23,11 +21,9 @@ func blockingRules(window time.Duration, max int64) map[string]*runtime.Rule {
 // blockedBy returns the denial of a call that a block denies.
 func blockedBy(t *testing.T, limiter *runtime.Limiter, limits ...runtime.Limit) *runtime.LimitedError {
 	t.Helper()
-	d, err := limiter.Take(context.Background(), limits...)
-	var limited *runtime.LimitedError
-	if !errors.As(err, &limited) || !limited.Blocked || limited.Remaining != 0 || limited.RetryAfter <= 0 ||
-		!d.Blocked || d.Allowed || d.Remaining != 0 || d.RetryAfter != limited.RetryAfter || d.ResetAfter < d.RetryAfter {
-		t.Fatalf("%s: got %+v, %+v, want a denial by a block", d.Rule, d, err)
+	d, limited := denied(t, limiter, limits...)
+	if !limited.Blocked || limited.Remaining != 0 || limited.RetryAfter <= 0 || !d.Blocked || d.Remaining != 0 || d.ResetAfter < d.RetryAfter {
+		t.Fatalf("%s: got %+v, %+v, want a denial by a block", d.Rule, d, limited)
 	}
 	return limited
 }
@@ -70,17 +66,15 @@ func testBlock(t *testing.T, replica replicas) {
 // block, and to tell its callers the rest of it from memory.
 func TestBlockIsMet(t *testing.T) {
 	t.Parallel()
-	server, ctx := redistest.Start(t), context.Background()
-	store := func() *runtime.RedisStore { return runtime.NewRedisStore(server.Client(t), patient) }
-	one, other := runtime.New(store(), quiet, closed), runtime.New(store(), quiet, closed)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Block: 2 * time.Hour}
-	limit := rule.Limit(key("k"))
+	server := redistest.Start(t)
+	one, other := onRedis(server.Client(t)), onRedis(server.Client(t))
+	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Block: 2 * time.Hour}).Limit(key("k"))
 	taken(t, one, limit)
 	begun := blockedBy(t, one, limit)
 	for i, source := range []runtime.Source{runtime.SourceStore, runtime.SourceRecalled, runtime.SourceRecalled} {
-		d, err := other.Take(ctx, limit)
-		if err == nil || !d.Blocked || d.Source != source || d.RetryAfter > begun.RetryAfter || d.RetryAfter < begun.RetryAfter-time.Minute {
-			t.Errorf("try %d: got %+v, %v, want the block from %v", i, d, err, source)
+		d, _ := deniedBy(t, other, source, limit)
+		if !d.Blocked || d.RetryAfter > begun.RetryAfter || d.RetryAfter < begun.RetryAfter-time.Minute {
+			t.Errorf("try %d: got %+v, want the block", i, d)
 		}
 	}
 	server.Kill() // no longer there to say so, a caller still is blocked
@@ -112,18 +106,13 @@ func TestBlockAndOverrides(t *testing.T) {
 func TestBlockWhileLocal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter := runtime.New(&brokenStore{}, quiet, runtime.WithReplicas(2))
-		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 4, Block: time.Hour, Fail: runtime.FailLocal}
-		limit := rule.Limit(key("k"))
-		for range 2 {
-			taken(t, limiter, limit)
-		}
+		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 4, Block: time.Hour, Fail: runtime.FailLocal}).Limit(key("k"))
+		wantPassing(t, limiter, limit, 2, 2)
 		for i := range 3 {
 			equal(t, fmt.Sprintf("try %d: retry after", i), blockedBy(t, limiter, limit).RetryAfter, time.Hour-time.Duration(i)*20*time.Minute)
 			time.Sleep(20 * time.Minute)
 		}
-		if _, err := limiter.Take(t.Context(), limit); err != nil {
-			t.Errorf("after the block: %v", err)
-		}
+		taken(t, limiter, limit)
 	})
 }
 
@@ -131,10 +120,8 @@ func TestBlockWhileLocal(t *testing.T) {
 func TestBlockIsReported(t *testing.T) {
 	t.Parallel()
 	var out lines
-	var seen []runtime.DecisionEvent
-	limiter := runtime.New(runtime.NewMemoryStore(), out.Logger(), observing(runtime.Observer{
-		Decision: withContext(func(ev runtime.DecisionEvent) { seen = append(seen, ev) }),
-	}))
+	var seen recorder[runtime.DecisionEvent]
+	limiter := inMemory(out.Logger(), observing(runtime.Observer{Decision: withContext(seen.add)}))
 	plain := &runtime.Rule{Name: "plain", Window: time.Hour, Max: 1}
 	block := &runtime.Rule{Name: "block", Window: time.Hour, Max: 1, Block: time.Hour}
 	ghost := &runtime.Rule{Name: "ghost", Window: time.Hour, Max: 1, Block: time.Hour, Mode: runtime.ModeShadow}
@@ -144,7 +131,7 @@ func TestBlockIsReported(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	for _, ev := range seen[3:] {
+	for _, ev := range seen.all()[3:] {
 		if got[ev.Rule] = ev.Blocked; ev.Verdict == runtime.VerdictAdmitted {
 			t.Errorf("got %+v, want it denied", ev)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -128,40 +129,36 @@ func TestErrorClasses(t *testing.T) {
 					test.client(o)
 				}
 			})
-			options := append([]runtime.RedisOption{runtime.WithTimeout(timeout)}, test.options...)
 			if test.want == runtime.ErrorClass(failure.Loading) { // it looks at new connections now and then
-				eventually(t, "the replica follows", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
+				eventually(t, "the server loads", func() bool { return redis.HasErrorPrefix(client.Get(context.Background(), "k").Err(), "LOADING") })
 			}
 			if test.want == runtime.ErrorClass(failure.Pool) {
 				conn := client.Conn()
 				defer conn.Close()
 				conn.Ping(context.Background())
 			}
-			wantClass(t, client, test.want, test.orBroken, options)
+			wantClass(t, client, test.want, test.orBroken, append(test.options, runtime.WithTimeout(timeout))...)
 		})
 	}
 }
 
-func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options []runtime.RedisOption) {
+func wantClass(t *testing.T, client redis.UniversalClient, want runtime.ErrorClass, orBroken bool, options ...runtime.RedisOption) {
 	t.Helper()
 	store := runtime.NewRedisStore(client, options...)
 	var seen []runtime.ErrorClass
 	limiter := runtime.New(store, quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, e runtime.FailureEvent) { seen = append(seen, e.Class) },
 	}))
-	open := &runtime.Rule{Name: "open", Prefix: "class:", Window: time.Hour, Max: 100, Fail: runtime.FailOpen}
-	if d, err := limiter.Take(t.Context(), open.Limit(nil)); err != nil || d.Source != runtime.SourceFailure {
-		t.Errorf("open: got %+v, %v", d, err)
-	}
-	shut := &runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
-	_, err := limiter.Take(t.Context(), shut.Limit(nil))
+	rule := runtime.Rule{Name: "closed", Prefix: "class:", Window: time.Hour, Max: 100}
+	open := rule
+	open.Name, open.Fail = "open", runtime.FailOpen
+	takenBy(t, limiter, runtime.SourceFailure, open.Limit(nil))
+	_, err := limiter.Take(t.Context(), rule.Limit(nil))
 	second := runtime.ClassOf(err)
 	if !errors.Is(err, runtime.ErrUnavailable) || second != want && !(orBroken && second == runtime.ClassConnection) {
 		t.Errorf("closed: got %v, %v; want %v", second, err, want)
 	}
-	if len(seen) != 2 || seen[0] != want || seen[1] != second {
-		t.Errorf("the observer was told %v, want %v and %v", seen, want, second)
-	}
+	same(t, "the observer's failures", []runtime.ErrorClass{want, second}, seen)
 	counted := map[runtime.ErrorClass]int64{want: 1}
 	counted[second]++
 	same(t, "failures counted", counted, store.Failures())
@@ -175,9 +172,9 @@ func TestErrorClassOfConnection(t *testing.T) {
 	client := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
 	ok(t, client.Ping(context.Background()).Err())
 	proxy.CutReplies()
-	wantClass(t, client, runtime.ClassConnection, false, []runtime.RedisOption{patient})
+	wantClass(t, client, runtime.ClassConnection, false, patient)
 	_ = client.Close()
-	wantClass(t, client, runtime.ErrorClass(failure.Closed), false, []runtime.RedisOption{patient})
+	wantClass(t, client, runtime.ErrorClass(failure.Closed), false, patient)
 }
 
 // TestErrorClassesOfCluster takes a slot from a cluster, and leaves another
@@ -193,15 +190,12 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Prefix: "{moving}:", Window: time.Hour, Max: 100}
 	other := &runtime.Rule{Name: "o", Prefix: "{moving}:", Window: time.Hour, Max: 100, Algorithm: runtime.TokenBucket}
 	taken(t, limiter, rule.Limit(nil))
-	slot := cluster.Slot("{moving}")
-	from, to := cluster.Master(slot), cluster.Nodes[0]
-	if to == from {
+	slot, to := cluster.Slot("{moving}"), cluster.Nodes[0]
+	if to == cluster.Master(slot) {
 		to = cluster.Nodes[1]
 	}
 	cluster.StartMove(slot, to)
-	if _, err := limiter.Take(t.Context(), rule.Limit(nil), other.Limit(nil)); err != nil {
-		t.Errorf("half moved: got %v", err)
-	}
+	taken(t, limiter, rule.Limit(nil), other.Limit(nil)) // half moved
 
 	rule = &runtime.Rule{Name: "r", Prefix: "{gone}:", Window: time.Hour, Max: 100}
 	slot = cluster.Slot("{gone}")
@@ -209,9 +203,7 @@ func TestErrorClassesOfCluster(t *testing.T) {
 		_ = node.Client(t).ClusterDelSlots(t.Context(), slot).Err()
 	}
 	_, err := limiter.Take(t.Context(), rule.Limit(nil))
-	if got := runtime.ClassOf(err); got != runtime.ErrorClass(failure.ClusterDown) {
-		t.Errorf("no node has the slot: got %v, %v", got, err)
-	}
+	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), runtime.ErrorClass(failure.ClusterDown))
 }
 
 // A reply is an error that Redis replied.
@@ -266,25 +258,12 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		}
 		store := runtime.NewRedisStore(client, atOnce, timeout,
 			calling("if name == 'ZADD' then error("+test.raised+", 0) end\nreturn redis.call(name, ...)"))
-		rule := func(prefix string) *runtime.Rule {
-			return &runtime.Rule{Name: prefix, Prefix: prefix, Window: time.Hour, Max: 10}
-		}
-		charge := func(prefix string) rawstore.Charge {
-			return rawstore.Charge{Rule: rule(prefix), Key: []byte(prefix), Max: 10, Cost: 1}
-		}
-		for name, charges := range map[string][]rawstore.Charge{
-			"one limit": {charge("a:")}, "two limits": {charge("a:"), charge("b:")},
-		} {
-			calls := []rawstore.Call{{Charges: charges}}
+		one := single(perHour(10), "a:", 1)[0].Charges
+		for _, charges := range [][]rawstore.Charge{one, append(one, chargeOf(perHour(10), "b:", 1))} {
+			calls := []rawstore.Call{{Charges: slices.Clone(charges)}}
 			err := rawstore.On(store).Take(t.Context(), calls)
-			if test.whole {
-				if err == nil {
-					t.Errorf("%s, %s: %s: the server was taken for one that decides: %v", test.versions, name, test.raised, calls[0].Err)
-				}
-				continue
-			}
-			if err != nil || calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != test.want {
-				t.Errorf("%s, %s: %s: got %v and %v of %v, want %v", test.versions, name, test.raised, err, calls[0].Err, runtime.ClassOf(calls[0].Err), test.want)
+			if test.whole != (err != nil) || err == nil && (calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != test.want) {
+				t.Errorf("%s, %d limits: %s: got %v and %v, want %v", test.versions, len(charges), test.raised, err, calls[0].Err, test.want)
 			}
 		}
 	}
@@ -307,7 +286,6 @@ return reply`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := t.Context()
 			old, next := redistest.Start(t), redistest.Start(t)
 			var address atomic.Pointer[string]
 			address.Store(&old.Addr)
@@ -318,9 +296,8 @@ return reply`),
 			})
 			store := runtime.NewRedisStore(client, atOnce, option)
 			limiter := runtime.New(store, quiet, closed)
-			rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 1_000_000}
 			take := func() error {
-				_, err := limiter.Take(ctx, rule.Limit(key("k")))
+				_, err := limiter.Take(t.Context(), perHour(1_000_000).Limit(key("k")))
 				return err
 			}
 			eventually(t, "the old master decides", func() bool { return take() == nil })

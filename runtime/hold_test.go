@@ -2,9 +2,7 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,14 +26,10 @@ func testHold(t *testing.T, replica replicas) {
 					if rest := blockedBy(t, l, limit).RetryAfter; rest > time.Hour || rest < 59*time.Minute {
 						t.Fatalf("retry after %v, want the rest of an hour", rest)
 					}
-					if _, err := l.Take(ctx, free); err != nil {
-						t.Fatalf("another key: %v", err)
-					}
+					taken(t, l, free)
 				}
 				ok(t, end(ctx, limit))
-				if _, err := one.Take(ctx, limit); err != nil {
-					t.Fatalf("when the hold has ended: %v", err)
-				}
+				taken(t, one, limit)
 			}
 		})
 	}
@@ -45,33 +39,27 @@ func testHold(t *testing.T, replica replicas) {
 func TestHoldErrors(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory()
-	rule := func(change func(*runtime.Rule)) runtime.Limit {
-		r := &runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}
-		change(r)
-		return r.Limit(nil)
-	}
+	rule := runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}
+	fine, unheld, permits, leased := rule.Limit(nil), rule, rule, rule
+	unheld.Hold, permits.Algorithm, leased.Lease = false, runtime.Concurrency, time.Millisecond
 	for name, c := range map[string]struct {
 		limit runtime.Limit
 		d     time.Duration
-		err   error
+		want  error
 	}{
-		"fine":         {rule(func(*runtime.Rule) {}), time.Second, nil},
-		"no Hold":      {rule(func(r *runtime.Rule) { r.Hold = false }), time.Second, runtime.ErrInvalidLimit},
-		"permits":      {rule(func(r *runtime.Rule) { r.Algorithm = runtime.Concurrency }), time.Second, runtime.ErrInvalidLimit},
-		"a lease":      {rule(func(r *runtime.Rule) { r.Lease = time.Millisecond }), time.Second, runtime.ErrInvalidLimit},
-		"negative":     {rule(func(*runtime.Rule) {}), -1, runtime.ErrInvalidLimit},
-		"nothing":      {rule(func(*runtime.Rule) {}), 0, runtime.ErrInvalidLimit},
-		"for ever":     {rule(func(*runtime.Rule) {}), runtime.Never, runtime.ErrInvalidLimit},
+		"fine":         {fine, time.Second, nil},
+		"no Hold":      {unheld.Limit(nil), time.Second, runtime.ErrInvalidLimit},
+		"permits":      {permits.Limit(nil), time.Second, runtime.ErrInvalidLimit},
+		"a lease":      {leased.Limit(nil), time.Second, runtime.ErrInvalidLimit},
+		"negative":     {fine, -1, runtime.ErrInvalidLimit},
+		"nothing":      {fine, 0, runtime.ErrInvalidLimit},
+		"for ever":     {fine, runtime.Never, runtime.ErrInvalidLimit},
 		"no rule":      {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
-		"a broken key": {(&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
+		"a broken key": {rule.Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
 	} {
-		if err := limiter.Hold(t.Context(), c.limit, c.d); !errors.Is(err, c.err) || c.err == nil && err != nil {
-			t.Errorf("%s: %v, want %v", name, err, c.err)
-		}
+		wantError(t, name, limiter.Hold(t.Context(), c.limit, c.d), c.want)
 	}
-	if err := runtime.New(&brokenStore{}, quiet).Hold(t.Context(), rule(func(*runtime.Rule) {}), time.Second); err == nil {
-		t.Error("a broken store: no error")
-	}
+	wantError(t, "a broken store", runtime.New(&brokenStore{}, quiet).Hold(t.Context(), fine, time.Second), errBroken)
 }
 
 // TestReleaseAndWait wants calls that wait for the end of a hold to go on soon after
@@ -79,19 +67,17 @@ func TestHoldErrors(t *testing.T) {
 func TestReleaseAndWait(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, store, asked := t.Context(), runtime.NewMemoryStore(), 0
-		observer := &runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
-		one, other := runtime.New(store, quiet, runtime.WithObserver(observer)), runtime.New(store, quiet)
-		rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}
-		limit := rule.Limit(nil)
+		observer := runtime.Observer{Decision: func(context.Context, runtime.DecisionEvent) { asked++ }}
+		one, other := runtime.New(store, quiet, observing(observer)), runtime.New(store, quiet)
+		limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 10, Wait: time.Hour, Hold: true}).Limit(nil)
 		ok(t, other.Hold(ctx, limit, 10*time.Minute))
-		start := time.Now()
 		time.AfterFunc(time.Minute+100*time.Millisecond, func() {
 			if err := other.Release(ctx, limit); err != nil {
 				t.Error(err)
 			}
 		})
-		if _, err := one.Take(ctx, limit); err != nil || time.Since(start) > time.Minute+2*time.Second || asked > 1 {
-			t.Errorf("%v after %v and %d decisions, want it admitted within 2 s of its release", err, time.Since(start), asked)
+		if took := elapsed(func() { taken(t, one, limit) }); took > time.Minute+2*time.Second || asked > 1 {
+			t.Errorf("after %v and %d decisions, want it admitted within 2 s of its release", took, asked)
 		}
 	})
 }
@@ -101,23 +87,15 @@ func TestReleaseAndWait(t *testing.T) {
 func TestHoldAndWait(t *testing.T) {
 	t.Parallel()
 	for _, a := range []runtime.Algorithm{runtime.SlidingLog, runtime.TokenBucket, runtime.LeakyBucket} {
-		t.Run(a.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				limiter := inMemory()
-				rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}
-				limit := rule.Limit(nil)
-				ok(t, limiter.Hold(t.Context(), limit, 2*time.Second))
-				start := time.Now()
-				if _, err := limiter.Take(t.Context(), limit); err != nil || time.Since(start) != 2*time.Second {
-					t.Errorf("%v after %v, want it admitted after 2s", err, time.Since(start))
-				}
-				ok(t, limiter.Hold(t.Context(), limit, 6*time.Second))
-				start = time.Now()
-				var limited *runtime.LimitedError
-				if _, err := limiter.Take(t.Context(), limit); !errors.As(err, &limited) || !limited.Blocked || limited.RetryAfter != 6*time.Second || time.Since(start) != 0 {
-					t.Errorf("%v after %v, want it denied at once", err, time.Since(start))
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			limiter := inMemory()
+			limit := (&runtime.Rule{Name: "r", Window: time.Second, Max: 10, Algorithm: a, Wait: 5 * time.Second, Hold: true}).Limit(nil)
+			ok(t, limiter.Hold(t.Context(), limit, 2*time.Second))
+			equal(t, a.String()+": wait", elapsed(func() { taken(t, limiter, limit) }), 2*time.Second)
+			ok(t, limiter.Hold(t.Context(), limit, 6*time.Second))
+			equal(t, a.String()+": wait of a call that is denied", elapsed(func() {
+				equal(t, a.String()+": retry after", blockedBy(t, limiter, limit).RetryAfter, 6*time.Second)
+			}), 0)
 		})
 	}
 }
@@ -128,13 +106,10 @@ func TestHoldOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		var lines strings.Builder
-		var failures []runtime.FailureEvent
-		seen := []runtime.Option{
-			runtime.WithLogger(slog.New(slog.NewTextHandler(&lines, nil))),
-			runtime.WithObserver(&runtime.Observer{Failure: func(_ context.Context, ev runtime.FailureEvent) { failures = append(failures, ev) }}),
-		}
-		limiter := runtime.New(runtime.NewMemoryStore(), seen...)
+		var out lines
+		var seen recorder[runtime.FailureEvent]
+		watched := []runtime.Option{out.Logger(), observing(runtime.Observer{Failure: withContext(seen.add)})}
+		limiter := runtime.New(runtime.NewMemoryStore(), watched...)
 		for i, c := range []struct {
 			window, d, want time.Duration
 		}{
@@ -155,16 +130,15 @@ func TestHoldOff(t *testing.T) {
 				t.Errorf("%v: %+v, %v, want calls held back for %v", c.d, d, err, c.want)
 			}
 			limiter.HoldOff(gone, limit, c.d) // within a second, and so without a line
-			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(lines.String(), "rule="+rule.Name+" "), min(1, int(c.want)))
+			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(out.String(), "rule="+rule.Name+" "), min(1, int(c.want)))
 		}
 		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
-		if n := strings.Count(lines.String(), "bounded=true"); n != 3 || len(failures) > 0 {
-			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(failures), &lines)
+		if n := strings.Count(out.String(), "bounded=true"); n != 3 || len(seen.all()) > 0 {
+			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(seen.all()), out.String())
 		}
-		lines.Reset()
-		runtime.New(&brokenStore{}, seen...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
-		if len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || !strings.Contains(lines.String(), "by this process alone") {
-			t.Errorf("a broken store: %+v, %s", failures, &lines)
+		runtime.New(&brokenStore{}, watched...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
+		if failures := seen.all(); len(failures) != 1 || !failures[0].Holding || failures[0].Err == nil || strings.Count(out.String(), "by this process alone") != 1 {
+			t.Errorf("a broken store: %+v, %s", failures, out.String())
 		}
 	})
 }

@@ -17,7 +17,7 @@ func TestKeptKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.Mutate, runtime.WithDenialMemory(0)), closed, quiet)
+	limiter := onRedis(client, atOnce)
 	defer limiter.Close()
 	for _, period := range []runtime.Period{runtime.Day, runtime.Week, runtime.Month, runtime.Year} {
 		for _, keep := range []uint8{0, 1, 3, runtime.MaxKeep} {
@@ -34,20 +34,15 @@ func TestKeptKeys(t *testing.T) {
 				}
 				d := taken(t, limiter, limit.WithCost(2))
 				lives("charged", d)
-				ok(t, limiter.Settle(ctx, d, 1))
+				settled(t, limiter, d, 1)
 				lives("settled", d)
 				d = taken(t, limiter, limit.WithCost(3))
-				ok(t, limiter.Settle(ctx, d, 3))
+				settled(t, limiter, d, 3)
 				client.Persist(ctx, key)
-				if _, err := limiter.Take(ctx, limit); err == nil {
-					t.Fatalf("%s: a fifth call is admitted", rule.Name)
-				}
+				denied(t, limiter, limit)
 				lives("denied", d)
-				if reserve > 0 {
-					continue
-				}
-				if n, want := client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 44}[keep > 0]; n != want {
-					t.Errorf("%s: %d bytes, want %d", rule.Name, n, want)
+				if reserve == 0 {
+					equal(t, rule.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 44}[keep > 0])
 				}
 			}
 		}
@@ -60,13 +55,11 @@ func TestPastOfAll(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, time.November, 25, 12, 0, 0, 0, time.UTC)
 	store := runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now }))
-	none := new(int64(0))
-	limiter := runtime.New(store, closed, overridden(runtime.Overrides{Rules: map[string]runtime.Override{
-		"keys": {Keys: map[string]runtime.KeyOverride{"k": {Max: none}}},
-	}}), quiet)
-	defer limiter.Close()
-	before := runtime.New(store, closed)
+	before, limiter := runtime.New(store, quiet), runtime.New(store, quiet, overridden(runtime.Overrides{Rules: map[string]runtime.Override{
+		"keys": {Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(0))}}},
+	}}))
 	defer before.Close()
+	defer limiter.Close()
 	rule := func(name string, keep uint8) *runtime.Rule {
 		return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: runtime.Week, Keep: keep, Max: 10}
 	}

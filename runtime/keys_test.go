@@ -3,12 +3,12 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/runtime"
@@ -66,11 +66,7 @@ func testKeyDenied(t *testing.T, replica replicas) {
 	var got []string
 	limiter := replica(observing(runtime.Observer{
 		KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) {
-			text := ev.Rule + " " + string(ev.Key)
-			if ev.Shadow {
-				text += " shadow"
-			}
-			got = append(got, text)
+			got = append(got, strings.TrimSuffix(fmt.Sprintf("%s %s shadow %v", ev.Rule, ev.Key, ev.Shadow), " shadow false"))
 		},
 	}))
 	own := &runtime.Rule{Name: "a:b.Own", Max: 1, Window: time.Hour}
@@ -79,10 +75,10 @@ func testKeyDenied(t *testing.T, replica replicas) {
 	never := &runtime.Rule{Name: "Never", Max: 0, Window: time.Hour}
 	for _, limits := range [][]runtime.Limit{
 		{own.Limit(runtime.NewKey().AddString("ann:1").AddInt(2))},
-		{prefixed.Limit(runtime.NewKey().AddString(long))},
-		{shadow.Limit(runtime.NewKey().AddString("bob"))},
-		{own.Limit(nil), prefixed.Limit(runtime.NewKey().AddString("cy"))},
-		{never.Limit(runtime.NewKey().AddString("dee"))},
+		{prefixed.Limit(key(long))},
+		{shadow.Limit(key("bob"))},
+		{own.Limit(nil), prefixed.Limit(key("cy"))},
+		{never.Limit(key("dee"))},
 	} {
 		for range 3 { // admitted, denied by the store, and from memory
 			_, _ = limiter.Take(t.Context(), limits...)
@@ -98,18 +94,14 @@ func testKeyDenied(t *testing.T, replica replicas) {
 	want := slices.Concat(
 		slices.Repeat([]string{"Never dee"}, 4),
 		slices.Repeat([]string{hash}, 3), slices.Repeat([]string{"Prefixed cy"}, 3),
-		slices.Repeat([]string{"Shadow bob shadow"}, 3),
+		slices.Repeat([]string{"Shadow bob shadow true"}, 3),
 		slices.Repeat([]string{"a:b.Own "}, 3), slices.Repeat([]string{"a:b.Own ann%3A1:2"}, 3),
 	)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatal(diff)
-	}
-	key, err := runtime.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
+	same(t, "denied keys", want, got)
+	parsed, err := runtime.ParseKey(strings.TrimPrefix(hash, "Prefixed "))
 	ok(t, err)
-	if d, err := limiter.Peek(t.Context(), prefixed.Limit(key)); err != nil || !d.Blocked {
-		t.Errorf("the hash of a blocked key finds %+v, %v", d, err)
-	}
+	blockedBy(t, limiter, prefixed.Limit(parsed))
 }
 
 // An empty part of a key is counted with every decision, and logged once for
@@ -140,25 +132,17 @@ func TestEmptyPart(t *testing.T) {
 			equal(t, "key", c.key.String(), c.want)
 			var out lines
 			var flags []bool
-			limiter := runtime.New(runtime.NewMemoryStore(), out.Logger(), observing(runtime.Observer{
+			limiter := inMemory(out.Logger(), observing(runtime.Observer{
 				Decision: func(_ context.Context, ev runtime.DecisionEvent) { flags = append(flags, ev.EmptyPart) },
 			}))
-			rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10}
-			if _, err := limiter.Peek(t.Context(), rule.Limit(c.key)); err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(out.String(), "empty") {
-				t.Error("a look is logged:", out.String())
-			}
+			limit := perHour(10).Limit(c.key)
+			wantLeft(t, limiter, limit, 10)
+			equal(t, "log of a look", out.String(), "")
 			for range 3 {
-				taken(t, limiter, rule.Limit(c.key))
+				taken(t, limiter, limit)
 			}
 			same(t, "empty parts of three decisions", []bool{c.flag, c.flag, c.flag}, flags)
-			want := 0
-			if c.flag {
-				want = 1
-			}
-			equal(t, "lines about it", strings.Count(out.String(), "is empty"), want)
+			equal(t, "lines about it", strings.Count(out.String(), "is empty"), map[bool]int{true: 1}[c.flag])
 		})
 	}
 }
@@ -209,21 +193,18 @@ func testSameKey(t *testing.T, replica replicas) {
 			// The lower max holds.
 			low := []runtime.Limit{from.Limit(key("low")), to.Limit(key("low")).WithMax(4)}
 			first, second := taken(t, limiter, low...), taken(t, limiter, low...)
-			if d, err := limiter.Take(t.Context(), low...); !errors.Is(err, runtime.ErrLimited) || d.Limit != 4 && rule.Burst == 0 {
-				t.Errorf("got %+v, %v", d, err)
+			if d, _ := denied(t, limiter, low...); d.Limit != 4 && rule.Burst == 0 {
+				t.Errorf("got %+v", d)
 			}
-			for _, d := range []runtime.Decision{first, second} {
-				settled(t, limiter, d)
-			}
+			settled(t, limiter, first)
+			settled(t, limiter, second)
 			// A key that is named twice makes no call impossible, and one that costs too
 			// much stays so.
 			one := []runtime.Limit{from.Limit(key("one")).WithMax(1), to.Limit(key("one")).WithMax(1)}
 			d = taken(t, limiter, one...)
 			refunded(t, limiter, d)
 			wantLeft(t, limiter, one[0], 1)
-			if _, err := limiter.Take(t.Context(), from.Limit(key("one")), to.Limit(key("one")).WithCost(21)); !errors.Is(err, runtime.ErrCostExceedsLimit) {
-				t.Errorf("above the max: %v", err)
-			}
+			refused(t, limiter, runtime.ErrCostExceedsLimit, from.Limit(key("one")), to.Limit(key("one")).WithCost(21))
 		})
 	}
 }

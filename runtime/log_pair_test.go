@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -18,11 +19,7 @@ import (
 // logRules holds a rule for every way of keeping a log.
 func logRules(window time.Duration, max int64) map[string]*runtime.Rule {
 	rules := serverRules(window, max)
-	for name, rule := range rules {
-		if rule.Algorithm != runtime.SlidingLog {
-			delete(rules, name)
-		}
-	}
+	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return r.Algorithm != runtime.SlidingLog })
 	return rules
 }
 

@@ -1,10 +1,8 @@
 package runtime_test
 
 import (
-	"context"
-	"errors"
 	goruntime "runtime"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,18 +15,11 @@ import (
 func TestMemoryStoreIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 640
-	store := runtime.NewMemoryStore(runtime.WithMaxKeys(most))
-	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 3}
-	hot := rule.Limit(key("hot")).WithCost(1)
-	limited := 0
+	store, rule := runtime.NewMemoryStore(runtime.WithMaxKeys(most)), perHour(3)
+	limiter, limited := runtime.New(store, quiet), 0
 	for i := range 10 * most {
-		if _, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(int64(i)))); err != nil {
-			t.Fatalf("a new caller: %v", err)
-		}
-		if _, err := limiter.Take(context.Background(), hot); errors.Is(err, runtime.ErrLimited) {
-			limited++
-		}
+		taken(t, limiter, rule.Limit(runtime.NewKey().AddInt(int64(i))))
+		limited += 1 - passing(t, limiter, rule.Limit(key("hot")), 1)
 		if n := store.Keys(); n > most {
 			t.Fatalf("%d keys after %d callers, want at most %d", n, i, most)
 		}
@@ -45,14 +36,13 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 // long gone.
 func TestMemoryStoreDropsTheDead(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64
-	now.Store(century.UnixMicro())
+	now := century.UnixMicro()
 	store := runtime.NewMemoryStore(runtime.WithMaxKeys(64_000))
-	store.SetClock(now.Load)
+	store.SetClock(func() int64 { return now })
 	limiter := runtime.New(store, quiet)
 	rule := &runtime.Rule{Name: "r", Window: time.Second, Max: 3}
 	for i := range 100_000 {
-		now.Add(1_000) // a thousand callers a second, each of them once
+		now += 1_000 // a thousand callers a second, each of them once
 		taken(t, limiter, rule.Limit(runtime.NewKey().AddInt(int64(i))))
 	}
 	if n := store.Keys(); n > 10_000 {
@@ -62,37 +52,26 @@ func TestMemoryStoreDropsTheDead(t *testing.T) {
 
 func TestMemoryStoreMemory(t *testing.T) {
 	store := runtime.NewMemoryStore()
-	limiter := runtime.New(store, quiet)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10_000, Algorithm: runtime.SlidingLog}
-	limit := rule.Limit(key("k"))
+	limiter, limit := runtime.New(store, quiet), perHour(10_000).Limit(key("k"))
 	before := heap()
-	for range 10_000 {
-		taken(t, limiter, limit)
-	}
-	perEvent := float64(heap()-before) / 10_000
-	t.Logf("%.1f bytes an event", perEvent)
-	if perEvent > 24 {
+	wantPassing(t, limiter, limit, 10_000, 10_000)
+	if perEvent := float64(heap()-before) / 10_000; perEvent > 24 {
 		t.Errorf("%.1f bytes an event, want at most 24", perEvent)
 	}
 	goruntime.KeepAlive(store)
 }
 
-// TestMemoryStoreConflict has two algorithms use one key. The error names the
-// second one's rule, and its call charges nothing.
+// TestMemoryStoreConflict has two algorithms use one key, as TestConflict of package memstate
+// does for all. The error names the second one's rule, and its call charges nothing.
 func TestMemoryStoreConflict(t *testing.T) {
 	t.Parallel()
-	log := &runtime.Rule{Name: "log", Window: time.Hour}
-	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Algorithm: runtime.TokenBucket}
-	charge := func(r *runtime.Rule, key string) rawstore.Charge {
-		return rawstore.Charge{Rule: r, Key: []byte(key), Max: 3, Cost: 1}
-	}
+	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 3}
+	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Max: 3, Algorithm: runtime.TokenBucket}
 	store := runtime.NewMemoryStore()
-	ok(t, rawstore.On(store).Take(t.Context(), []rawstore.Call{{Charges: []rawstore.Charge{charge(log, "k")}}}))
-	calls := []rawstore.Call{
-		{Charges: []rawstore.Charge{charge(bucket, "k")}},
-		{Charges: []rawstore.Charge{charge(log, "other"), charge(bucket, "k")}},
-		{Charges: []rawstore.Charge{charge(log, "k")}},
-	}
+	must(t, store, take, single(log, "k", 1))
+	beside := single(log, "other", 1)
+	beside[0].Charges = append(beside[0].Charges, chargeOf(bucket, "k", 1))
+	calls := slices.Concat(single(bucket, "k", 1), beside, single(log, "k", 1))
 	ok(t, rawstore.On(store).Take(t.Context(), calls))
 	const want = `the key of rule "bucket" holds the state of another algorithm`
 	for i, call := range calls[:2] {
