@@ -238,3 +238,12 @@ func bubble(t *testing.T, test func(*testing.T)) {
 	t.Parallel()
 	synctest.Test(t, test)
 }
+
+// eachCase tries every case in a bubble of its own.
+func eachCase[C any](t *testing.T, cases map[string]C, try func(*testing.T, C)) {
+	t.Helper()
+	t.Parallel()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { try(t, c) }) })
+	}
+}

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,29 +17,25 @@ import (
 // and returns after how long each has ended, and how many were refused.
 func waiters(limiter *runtime.Limiter, n int, hold time.Duration, limit runtime.Limit) (done func() (ended []time.Duration, refused int)) {
 	var wait sync.WaitGroup
-	var mu sync.Mutex
-	var ended []time.Duration
-	refused, start := 0, time.Now()
+	var ends recorder[time.Duration]
+	var refusals atomic.Int64
+	start := time.Now()
 	for range n {
 		wait.Go(func() {
 			d, err := limiter.Take(context.Background(), limit)
-			mu.Lock()
-			ended = append(ended, time.Since(start))
-			if err != nil {
-				refused++
+			if ends.add(time.Since(start)); err != nil {
+				refusals.Add(1)
+				return
 			}
-			mu.Unlock()
-			if err == nil {
-				time.Sleep(hold)
-				_ = limiter.Settle(context.Background(), d)
-			}
+			time.Sleep(hold)
+			_ = limiter.Settle(context.Background(), d)
 		})
 		time.Sleep(time.Microsecond) // their order
 	}
 	synctest.Wait()
 	return func() ([]time.Duration, int) {
 		wait.Wait()
-		return ended, refused
+		return ends.all(), int(refusals.Load())
 	}
 }
 
@@ -47,10 +44,6 @@ func waiters(limiter *runtime.Limiter, n int, hold time.Duration, limit runtime.
 // that arrives then does.
 func TestChangeWhileWaiting(t *testing.T) {
 	t.Parallel()
-	full := []runtime.Rule{
-		{Algorithm: runtime.SlidingLog}, {Algorithm: runtime.SlidingCounter}, {Algorithm: runtime.FixedWindow},
-		{Algorithm: runtime.Concurrency}, {Algorithm: runtime.LeakyBucket},
-	}
 	set := func(o runtime.Overrides) func(*board, *atomic.Bool) {
 		return func(b *board, _ *atomic.Bool) { b.set(o, nil) }
 	}
@@ -63,21 +56,20 @@ func TestChangeWhileWaiting(t *testing.T) {
 		"off for key":      set(one(runtime.Override{Keys: keys{"k": {Enabled: new(false)}}})),
 		"kill switch":      func(_ *board, on *atomic.Bool) { on.Store(false) },
 	}
-	for _, rule := range full {
-		rule.Name, rule.Max, rule.Window, rule.Wait = "r", 1, time.Minute, 20*time.Minute
+	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.Concurrency, runtime.LeakyBucket} {
 		for name, change := range changes {
 			synctest.Test(t, func(t *testing.T) {
 				var on atomic.Bool
 				on.Store(true)
 				limiter, b := following(t, 10*time.Millisecond, runtime.WithEnabled(on.Load))
-				limit := rule.Limit(key("k"))
+				limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Minute, Wait: 20 * time.Minute, Algorithm: algorithm}).Limit(key("k"))
 				first := taken(t, limiter, limit)
 				done := waiters(limiter, 10, 0, limit)
 				changed := time.Now()
 				change(b, &on)
 				ended, refused := done()
 				if took := time.Since(changed); took > 150*time.Millisecond || refused > 0 {
-					t.Errorf("%v, %s: %d refused, the calls went on after %v", rule.Algorithm, name, refused, ended)
+					t.Errorf("%v, %s: %d refused, the calls went on after %v", algorithm, name, refused, ended)
 				}
 				_ = limiter.Settle(t.Context(), first)
 			})
@@ -85,23 +77,35 @@ func TestChangeWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestLowerWhileWaiting lowers a limit of calls at a time: of those that wait no more
-// run than it says from then on.
-func TestLowerWhileWaiting(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+// TestPaceAfterChange changes the max while calls wait. They go on in order: no more of them
+// run at a time than a lowered max says, and turns of a queue are sooner, and no closer than
+// the new rate says.
+func TestPaceAfterChange(t *testing.T) {
+	type test struct {
+		rule        *runtime.Rule
+		hold        time.Duration
+		to          int64
+		from        int           // the first call that goes by the new max
+		least, most time.Duration // between calls
+	}
+	queue := &runtime.Rule{Algorithm: runtime.LeakyBucket, Max: 1, Window: time.Second}
+	tests := map[string]test{"permits lowered": {permitRule(2), time.Second, 1, 3, 900 * time.Millisecond, time.Minute}}
+	for _, max := range []int64{2, 10, 100} {
+		apart := time.Second / time.Duration(max)
+		tests[fmt.Sprint("turns raised to ", max)] = test{queue, 0, max, 2, apart * 99 / 100, apart * 101 / 100}
+	}
+	eachCase(t, tests, func(t *testing.T, test test) {
 		limiter, b := following(t, 10*time.Millisecond)
-		rule := permitRule(2)
+		rule := *test.rule
 		rule.Name, rule.Wait = "r", time.Minute
-		done := waiters(limiter, 12, time.Second, rule.Limit(nil))
-		b.set(one(runtime.Override{Max: new(int64(1))}), nil)
+		done := waiters(limiter, 20, test.hold, rule.Limit(nil))
+		b.set(one(runtime.Override{Max: &test.to}), nil)
 		ended, refused := done()
-		for i := 3; i < len(ended); i++ {
-			if gap := ended[i] - ended[i-1]; gap < 900*time.Millisecond {
-				t.Errorf("call %d began %v after the one before", i, gap)
+		equal(t, "refused", refused, 0)
+		for i := test.from; i < len(ended); i++ {
+			if gap := ended[i] - ended[i-1]; gap < test.least || gap > test.most {
+				t.Errorf("call %d went on %v after the one before", i, gap)
 			}
-		}
-		if refused > 0 {
-			t.Errorf("%d were refused", refused)
 		}
 	})
 }
@@ -117,16 +121,13 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 		done := waiters(limiter, 12, 100*time.Millisecond, limit)
 		b.set(one(runtime.Override{Max: new(int64(4))}), nil)
 		newcomers := 0
-		until := time.Now().Add(time.Second)
-		for time.Now().Before(until) {
+		for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			d, err := limiter.Take(ctx, limit)
-			if err == nil {
+			if d, err := limiter.Take(ctx, limit); err == nil {
 				newcomers++
 				time.AfterFunc(100*time.Millisecond, func() { _ = limiter.Settle(context.Background(), d) })
 			}
 			cancel()
-			time.Sleep(5 * time.Millisecond)
 		}
 		ended, refused := done()
 		if last := ended[len(ended)-1]; refused > 0 || last > 500*time.Millisecond {
@@ -135,50 +136,24 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 	})
 }
 
-// TestTurnsWhenRaised raises the rate of a queue while calls wait for their turns: they
-// get sooner ones, in order, and no closer than the new rate says.
-func TestTurnsWhenRaised(t *testing.T) {
-	t.Parallel()
-	for _, max := range []int64{2, 10, 100} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter, b := following(t, 10*time.Millisecond)
-			limit := (&runtime.Rule{Name: "r", Algorithm: runtime.LeakyBucket, Max: 1, Window: time.Second, Wait: time.Minute}).Limit(nil)
-			done := waiters(limiter, 20, 0, limit)
-			b.set(one(runtime.Override{Max: &max}), nil)
-			ended, refused := done()
-			apart := time.Second / time.Duration(max)
-			for i := 2; i < len(ended); i++ {
-				if gap := ended[i] - ended[i-1]; gap < apart*99/100 || gap > apart*101/100 {
-					t.Errorf("max %d: turn %d came %v after the one before, want %v", max, i, gap, apart)
-				}
-			}
-			if refused > 0 {
-				t.Errorf("max %d: %d refused", max, refused)
-			}
-		})
-	}
-}
-
 // TestScaleWhileWaiting has the load scale a limit up while a call waits.
 func TestScaleWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var factor atomic.Int64
-		factor.Store(1)
-		rule := &runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour,
-			Adaptive: scalerFunc(func(runtime.Load) float64 { return float64(factor.Load()) })}
+		factor := 1.0
 		limiter := inMemory()
 		defer func() { _ = limiter.Close() }()
-		taken(t, limiter, rule.Limit(nil))
-		done := waiters(limiter, 3, 0, rule.Limit(nil))
-		factor.Store(10)
+		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour, Adaptive: scalerFunc(func(runtime.Load) float64 { return factor })}).Limit(nil)
+		taken(t, limiter, limit)
+		done := waiters(limiter, 3, 0, limit)
+		factor = 10
 		if ended, refused := done(); refused > 0 || ended[2] > 3*time.Second {
 			t.Errorf("%d refused, the calls went on after %v", refused, ended)
 		}
 	})
 }
 
-// A change that a rule does not allow, or that makes a waiting call's limit one that
-// never admits it, ends its wait with the error that a new call gets.
+// A change after which a waiting call can never be admitted ends its wait with the error
+// that a new call gets.
 func TestNeverWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter, b := following(t, 10*time.Millisecond)
@@ -191,9 +166,9 @@ func TestNeverWhileWaiting(t *testing.T) {
 		}()
 		synctest.Wait()
 		b.set(one(runtime.Override{Max: new(int64(0))}), nil)
-		start := time.Now()
-		if err := <-failed; !errors.Is(err, runtime.ErrCostExceedsLimit) || time.Since(start) > time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
+		var err error
+		if took := elapsed(func() { err = <-failed }); !errors.Is(err, runtime.ErrCostExceedsLimit) || took > time.Second {
+			t.Errorf("got %v after %v", err, took)
 		}
 		equal(t, "lines and calls in them", limiter.Lines(), 0)
 	})
