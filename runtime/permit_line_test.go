@@ -2,10 +2,7 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,29 +27,21 @@ func TestLine(t *testing.T) {
 			limiter := runtime.New(store, quiet)
 			limit := waitingRule(max, time.Minute).Limit(key("k"))
 			const callers, hold = 60, 7 * time.Millisecond
-			var mu sync.Mutex
-			var order []int
+			var order recorder[int]
 			begin := time.Now()
-			var wait sync.WaitGroup
-			for i := range callers {
-				wait.Go(func() {
-					d := taken(t, limiter, limit)
-					mu.Lock()
-					order = append(order, i)
-					mu.Unlock()
-					time.Sleep(hold)
-					settled(t, limiter, d)
-				})
-				synctest.Wait()
-			}
-			wait.Wait()
-			for i, caller := range order { // those of one moment in any order
+			concurrently(callers, func(i int) {
+				time.Sleep(time.Duration(i)) // one comes after the other
+				d := taken(t, limiter, limit)
+				order.add(i)
+				time.Sleep(hold)
+				settled(t, limiter, d)
+			})
+			for i, caller := range order.all() { // those of one moment in any order
 				if d := int64(caller - i); d <= -max || d >= max {
-					t.Errorf("max %d: admitted in the order %v", max, order)
-					break
+					t.Fatalf("max %d: admitted in the order %v", max, order.all())
 				}
 			}
-			if took, want := time.Since(begin), callers/time.Duration(max)*hold; took != want {
+			if took, want := time.Since(begin), callers/time.Duration(max)*hold; took < want || took > want+callers {
 				t.Errorf("max %d: took %v, want %v", max, took, want)
 			}
 			// A call asks when it arrives or when a permit comes back, and once
@@ -74,8 +63,7 @@ func TestLineOfOtherProcess(t *testing.T) {
 			d := taken(t, there, limit)
 			time.AfterFunc(hold, func() { _ = there.Settle(context.Background(), d) })
 			var mine runtime.Decision
-			took := elapsed(func() { mine = taken(t, here, limit) })
-			if took < hold || took > hold+65*time.Millisecond {
+			if took := elapsed(func() { mine = taken(t, here, limit) }); took < hold || took > hold+65*time.Millisecond {
 				t.Errorf("held for %v: waited %v", hold, took)
 			}
 			settled(t, here, mine)
@@ -83,35 +71,49 @@ func TestLineOfOtherProcess(t *testing.T) {
 	})
 }
 
-// A call waits no longer than its rule and its context let it, and is denied by
-// what the store says then.
+// A lateContext has a deadline and no end.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// A call waits no longer than its rule and its context let it. By its rule it is denied, and
+// by its context it is not, even if that has not said yet that its deadline is over.
 func TestLineEnds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
+		limiter := inMemory(runtime.WithRefusalError(func(ctx context.Context, err error) error {
+			if _, ends := ctx.Deadline(); ends {
+				t.Errorf("refused by %v", err)
+			}
+			return err
+		}))
 		limit := waitingRule(1, 300*time.Millisecond).Limit(nil)
 		holding := taken(t, limiter, limit)
 		for range 3 { // the second and third wait behind others
 			go func() {
 				var limited *runtime.LimitedError
-				var err error
-				took := elapsed(func() { _, err = limiter.Take(context.Background(), limit) })
-				if took != 300*time.Millisecond || !errors.As(err, &limited) || limited.RetryAfter <= 0 || limited.Limit != 1 {
-					t.Errorf("after %v: %v", took, err)
+				took := elapsed(func() { _, limited = denied(t, limiter, limit) })
+				if took != 300*time.Millisecond || limited.RetryAfter <= 0 || limited.Limit != 1 {
+					t.Errorf("after %v: %+v", took, limited)
 				}
 			}()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		const soon = 200 * time.Millisecond
+		ends, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
-		if took := elapsed(func() {
-			if _, err := limiter.Take(ctx, limit); err != context.DeadlineExceeded {
-				t.Errorf("got %v", err)
-			}
-		}); took != 200*time.Millisecond {
-			t.Errorf("waited %v", took)
+		for _, ctx := range []context.Context{ends, lateContext{context.Background(), time.Now().Add(soon)}} {
+			go func() {
+				var err error
+				if took := elapsed(func() { _, err = limiter.Take(ctx, limit) }); took != soon || err != context.DeadlineExceeded {
+					t.Errorf("got %v after %v", err, took)
+				}
+			}()
 		}
 		time.Sleep(time.Second)
 		// Nobody is left in the line: a call asks at once.
-		equal(t, "lines and calls in them are left", limiter.Lines(), 0)
+		equal(t, "lines and calls in them", limiter.Lines(), 0)
 		settled(t, limiter, holding)
 		equal(t, "waited", elapsed(func() { holding = taken(t, limiter, limit) }), 0)
 	})
@@ -124,23 +126,20 @@ func TestLineOfPriorities(t *testing.T) {
 		limit := waitingRule(10, time.Minute).Limit(nil)
 		low := limit.WithMax(8)
 		eight := taken(t, limiter, low.WithCost(8))
-		var done atomic.Int32
+		var done recorder[runtime.Decision]
 		for range 3 {
 			go func() {
 				d := taken(t, limiter, low)
-				done.Add(1)
+				done.add(d)
 				settled(t, limiter, d)
 			}()
 		}
 		synctest.Wait()
-		if took := elapsed(func() { taken(t, limiter, limit); taken(t, limiter, limit) }); took != 0 || done.Load() != 0 {
-			t.Errorf("waited %v, and %d of low priority were admitted", took, done.Load())
-		}
+		equal(t, "the important calls waited", elapsed(func() { taken(t, limiter, limit); taken(t, limiter, limit) }), 0)
+		equal(t, "others admitted", len(done.all()), 0)
 		settled(t, limiter, eight)
 		synctest.Wait()
-		if done.Load() != 3 {
-			t.Errorf("%d of low priority were admitted when there was room", done.Load())
-		}
+		equal(t, "others admitted when there was room", len(done.all()), 3)
 	})
 }
 
@@ -151,26 +150,19 @@ func TestLineBesideRate(t *testing.T) {
 		permit := waitingRule(1, time.Minute).Limit(nil)
 		rate := (&runtime.Rule{Name: "rate", Window: 20 * time.Second, Max: 1, Wait: time.Minute}).Limit(nil)
 		holding := taken(t, limiter, rate, permit)
-		var first, second time.Duration
-		begin := time.Now()
-		go func() {
-			d := taken(t, limiter, rate, permit)
-			first = time.Since(begin)
-			settled(t, limiter, d)
-		}()
-		synctest.Wait()
-		go func() {
-			d := taken(t, limiter, permit)
-			second = time.Since(begin)
-			settled(t, limiter, d)
-		}()
+		waited := make([]time.Duration, 2)
+		for i, limits := range [][]runtime.Limit{{rate, permit}, {permit}} {
+			go func() {
+				var d runtime.Decision
+				waited[i] = elapsed(func() { d = taken(t, limiter, limits...) })
+				settled(t, limiter, d)
+			}()
+			synctest.Wait()
+		}
 		time.Sleep(time.Second)
 		settled(t, limiter, holding)
 		time.Sleep(time.Minute)
-		synctest.Wait()
-		if first != 20*time.Second || second != time.Second {
-			t.Errorf("admitted after %v and %v, want 20s and 1s", first, second)
-		}
+		same(t, "waited", []time.Duration{20 * time.Second, time.Second}, waited)
 	})
 }
 
@@ -184,11 +176,8 @@ func TestLineOfNever(t *testing.T) {
 		ask := func() {
 			for _, limits := range [][]runtime.Limit{{limit.WithMax(0)}, {limit.WithCost(4)}, {limit, never}} {
 				var d runtime.Decision
-				var err error
-				took := elapsed(func() { d, err = limiter.Take(t.Context(), limits...) })
-				if took != 0 || !errors.Is(err, runtime.ErrLimited) || d.RetryAfter != runtime.Never {
-					t.Errorf("got %+v, %v after %v", d, err, took)
-				}
+				equal(t, "waited", elapsed(func() { d, _ = denied(t, limiter, limits...) }), 0)
+				equal(t, "retry after", d.RetryAfter, runtime.Never)
 			}
 		}
 		ask()
@@ -204,54 +193,29 @@ func TestLineOfNever(t *testing.T) {
 // A permit comes back whatever has become of its limit meanwhile, and whatever is
 // wrong with its key.
 func TestPermitsOfOddLimits(t *testing.T) {
-	t.Parallel()
-	check := func(t *testing.T, limiter *runtime.Limiter, limit runtime.Limit, between func()) {
-		t.Helper()
-		d := taken(t, limiter, limit)
-		between()
-		settled(t, limiter, d)
-		equal(t, "are held", limiter.Permits()["permits"], 0)
+	type test struct {
+		store runtime.Store
+		limit runtime.Limit
 	}
-	t.Run("key", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			for _, store := range []runtime.Store{runtime.NewMemoryStore(), new(brokenStore)} {
-				limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(runtime.FailLocal))
-				check(t, limiter, permitRule(3).Limit(runtime.NewKey().AddInvalid("none")), func() {})
-			}
-		})
-	})
+	odd := permitRule(3)
+	odd.Name = "r"
+	tests := map[string]test{}
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": new(brokenStore)} {
+		tests["key, "+name] = test{store, odd.Limit(runtime.NewKey().AddInvalid("none"))}
+	}
 	for _, max := range []int64{-1, 0, 1, runtime.MaxLog + 1} {
-		t.Run(fmt.Sprint("max ", max), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				five := runtime.Overrides{Rules: map[string]runtime.Override{"permits": {Max: new(int64(5))}}}
-				var none atomic.Bool
-				limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-					if none.Load() {
-						return runtime.Overrides{}, nil
-					}
-					return five, nil
-				}), time.Second))
-				defer func() { _ = limiter.Close() }()
-				synctest.Wait()
-				check(t, limiter, permitRule(3).Limit(key("k")).WithMax(max).WithCost(2), func() {
-					none.Store(true)
-					time.Sleep(5 * time.Second)
-				})
-			})
-		})
+		tests[fmt.Sprint("max ", max)] = test{runtime.NewMemoryStore(), odd.Limit(key("k")).WithMax(max).WithCost(2)}
 	}
-}
-
-// A charge under an invalid key, which the failure policy has let pass, is given
-// back too.
-func TestRefundOfInvalidKey(t *testing.T) {
-	t.Parallel()
-	limiter := inMemory(runtime.WithFailurePolicy(runtime.FailLocal))
-	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(runtime.NewKey().AddInvalid("none"))
-	for range 3 {
-		d := taken(t, limiter, limit)
-		refunded(t, limiter, d)
-	}
+	eachCase(t, tests, func(t *testing.T, test test) {
+		b := new(board)
+		b.set(one(runtime.Override{Max: new(int64(5))}), nil)
+		limiter := runtime.New(test.store, quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithOverrides(b, time.Second))
+		defer func() { _ = limiter.Close() }()
+		d := taken(t, limiter, test.limit)
+		b.put(runtime.Overrides{})
+		settled(t, limiter, d)
+		equal(t, "are held", limiter.Permits()["r"], 0)
+	})
 }
 
 // A program that makes new rules all the time does not fill its memory with those
@@ -266,29 +230,4 @@ func TestInFlightIsBounded(t *testing.T) {
 	if n := len(limiter.Permits()); n > 10_001 {
 		t.Errorf("%d names", n)
 	}
-}
-
-// A lateContext has a deadline and no end.
-type lateContext struct {
-	context.Context
-	deadline time.Time
-}
-
-func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
-
-// A deadline that is over is no refusal, though the context has not said so yet.
-func TestLineOfLateContext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
-			t.Errorf("refused by %v", err)
-			return err
-		}))
-		limit := waitingRule(1, time.Minute).Limit(nil)
-		holding := taken(t, limiter, limit)
-		ctx := lateContext{context.Background(), time.Now().Add(time.Second)}
-		if _, err := limiter.Take(ctx, limit); err != context.DeadlineExceeded {
-			t.Errorf("got %v", err)
-		}
-		settled(t, limiter, holding)
-	})
 }

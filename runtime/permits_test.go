@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"errors"
-	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +28,6 @@ func TestPermitsAreHeld(t *testing.T) {
 		}
 		wantLeft(t, limiter, limit, 2)
 		limiter.SettleLater(t.Context(), other)
-		synctest.Wait()
 		time.Sleep(time.Millisecond)
 		wantLeft(t, limiter, limit, 5)
 		same(t, "in flight", map[string]int64{"permits": 0}, limiter.Permits())
@@ -49,47 +47,39 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 		} else if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrInvalidLimit) {
 			t.Errorf("got %v", err)
 		}
-		if left(t, limiter, permit) != 1 || left(t, limiter, rate) != 6 {
-			t.Errorf("left %d of the permits and %d of the rate", left(t, limiter, permit), left(t, limiter, rate))
-		}
+		wantLeft(t, limiter, permit, 1)
+		wantLeft(t, limiter, rate, 6)
 	}
 }
 
-// Permits beside rates: all or none is charged, and only the permits come back.
+// Permits beside rates: all or none is charged, and only the permits come back. Those in
+// shadow mode deny nobody.
 func TestPermitsBesideRates(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory()
 	rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 3}).Limit(nil)
-	permit := permitRule(1).Limit(nil)
-	shadow := *permitRule(1)
-	shadow.Name, shadow.Mode = "shadow", runtime.ModeShadow
-	all := []runtime.Limit{rate, permit, shadow.Limit(nil)}
-	d := taken(t, limiter, all...)
-	denied(t, limiter, all...)
+	permit, hidden := permitRule(1).Limit(nil), *permitRule(1)
+	hidden.Name, hidden.Mode = "shadow", runtime.ModeShadow
+	shadow := hidden.Limit(nil)
+	d := taken(t, limiter, rate, permit, shadow)
+	denied(t, limiter, rate, permit, shadow)
 	wantLeft(t, limiter, rate, 2)
-	want := map[string]int64{"permits": 1, "shadow": 1}
-	if got := limiter.Permits(); !maps.Equal(got, want) {
-		t.Errorf("in flight: %v", got)
-	}
+	same(t, "in flight", map[string]int64{"permits": 1, "shadow": 1}, limiter.Permits())
 	settled(t, limiter, d)
-	if left(t, limiter, rate) != 2 || left(t, limiter, permit) != 1 || left(t, limiter, shadow.Limit(nil)) != 1 {
-		t.Error("not only the permits came back")
+	for limit, want := range map[*runtime.Limit]int64{&rate: 2, &permit: 1, &shadow: 1} {
+		wantLeft(t, limiter, *limit, want)
 	}
-	// Shadow permits deny nobody.
-	two := []runtime.Decision{taken(t, limiter, all[2]), taken(t, limiter, all[2])}
+	all := []runtime.Decision{taken(t, limiter, shadow), taken(t, limiter, shadow)}
 	for i, out := range limiter.TakeEach(t.Context(), permit, permit, rate) {
 		if (out.Err == nil) != (i != 1) {
 			t.Errorf("outcome %d: %v", i, out.Err)
 		}
-		two = append(two, out.Decision)
+		all = append(all, out.Decision)
 	}
-	for _, d := range two {
+	for _, d := range all {
 		settled(t, limiter, d)
 	}
-	want = map[string]int64{"permits": 0, "shadow": 0}
-	if got := limiter.Permits(); !maps.Equal(got, want) {
-		t.Errorf("in flight at the end: %v", got)
-	}
+	same(t, "in flight at the end", map[string]int64{"permits": 0, "shadow": 0}, limiter.Permits())
 }
 
 // While the store fails, a rule that fails locally has permits in the process,
@@ -99,35 +89,25 @@ func TestLocalPermits(t *testing.T) {
 		for _, replicas := range []int{1, 2} {
 			limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(replicas))
 			limit := permitRule(4).Limit(nil)
-			var all []runtime.Decision
-			for {
-				d, err := limiter.Take(t.Context(), limit)
-				if err != nil {
-					break
-				}
-				all = append(all, d)
-			}
-			if len(all) != 4/replicas {
-				t.Fatalf("%d permits for one of %d replicas", len(all), replicas)
+			all := make([]runtime.Decision, 4/replicas)
+			for i := range all {
+				all[i] = taken(t, limiter, limit)
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait() // a permit that is renewed while it is returned is back a little later
-			denied(t, limiter, limit)
 			for i, d := range all {
-				settled(t, limiter, d)
-				again := taken(t, limiter, limit)
 				denied(t, limiter, limit)
-				settled(t, limiter, again)
+				settled(t, limiter, d)
 				all[i] = taken(t, limiter, limit)
 			}
-			// A call that costs more than its share takes all of it.
+			denied(t, limiter, limit)
 			for _, d := range all {
 				settled(t, limiter, d)
 			}
-			d := taken(t, limiter, limit.WithCost(3))
-			settled(t, limiter, d)
+			// A call that costs more than its share takes all of it.
+			settled(t, limiter, taken(t, limiter, limit.WithCost(3)))
 			equal(t, "in flight", limiter.Permits()["permits"], 0)
-			for range 4 / replicas {
+			for range all {
 				taken(t, limiter, limit)
 			}
 			_ = limiter.Close()
@@ -135,26 +115,25 @@ func TestLocalPermits(t *testing.T) {
 	})
 }
 
-// Overrides, load and switches change a limit of permits like any other.
+// Overrides and switches change a limit of permits like any other, and what was taken
+// before is returned.
 func TestPermitsFollowOverrides(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter, board := following(t, time.Second)
-		limit := permitRule(2).Limit(nil)
-		override := func(o runtime.Override) {
-			board.put(runtime.Overrides{Rules: map[string]runtime.Override{"permits": o}})
-		}
+		rule := permitRule(2)
+		rule.Name = "r"
+		limit := rule.Limit(nil)
 		first, second := taken(t, limiter, limit), taken(t, limiter, limit)
-		override(runtime.Override{Max: new(int64(5))})
+		board.put(one(runtime.Override{Max: new(int64(5))}))
 		third := taken(t, limiter, limit)
 		wantLeft(t, limiter, limit, 2)
-		override(runtime.Override{Max: new(int64(1))})
+		board.put(one(runtime.Override{Max: new(int64(1))}))
 		settled(t, limiter, first)
 		denied(t, limiter, limit)
-		override(runtime.Override{Enabled: new(false)})
-		free := taken(t, limiter, limit)
-		settled(t, limiter, free)
+		board.put(one(runtime.Override{Enabled: new(false)}))
+		settled(t, limiter, taken(t, limiter, limit))
 		settled(t, limiter, second) // of a rule that is switched off by now
-		override(runtime.Override{})
+		board.put(runtime.Overrides{})
 		wantLeft(t, limiter, limit, 1)
 		settled(t, limiter, third)
 		wantLeft(t, limiter, limit, 2)
