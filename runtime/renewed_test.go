@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,18 @@ func eachRenewed(t *testing.T, test func(*testing.T, renewed)) {
 	}
 }
 
+// renewsUnless has renewals fail while what it returns is true.
+func (s *fakeStore) renewsUnless() *atomic.Bool {
+	away := new(atomic.Bool)
+	s.renew = func(ctx context.Context, calls []terms.Call) error {
+		if away.Load() {
+			return errBroken
+		}
+		return s.MemoryStore.Renew(ctx, calls)
+	}
+	return away
+}
+
 // A limiter that is closed, as a process that has died, renews nothing. Until then, and
 // afterwards, its calls can be settled, once.
 func TestRenewedLapse(t *testing.T) {
@@ -71,18 +84,12 @@ func TestRenewedLapse(t *testing.T) {
 func TestRenewalIsRepeated(t *testing.T) {
 	t.Parallel()
 	eachRenewed(t, func(t *testing.T, c renewed) {
-		var broken atomic.Bool
-		c.store.renew = func(ctx context.Context, calls []terms.Call) error {
-			if broken.Load() {
-				return errBroken
-			}
-			return c.store.MemoryStore.Renew(ctx, calls)
-		}
+		away := c.store.renewsUnless()
 		d := taken(t, c.limiter, c.limit.WithCost(10))
 		for range 10 {
-			broken.Store(true)
+			away.Store(true)
 			time.Sleep(18 * time.Second)
-			broken.Store(false)
+			away.Store(false)
 			for range 20 {
 				time.Sleep(time.Second)
 				wantLeft(t, c.limiter, c.limit, 0)
@@ -114,14 +121,12 @@ func TestSettlementIsRepeated(t *testing.T) {
 				}
 				equal(t, "in flight", c.limiter.Permits()["permits"], 0)
 				time.Sleep(12 * time.Second)
-				synctest.Wait()
 				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
 				last := c.store.settles.Load()
 				if last > 30 {
 					t.Errorf("settled %d times in ten seconds", last)
 				}
 				time.Sleep(time.Hour)
-				synctest.Wait()
 				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
 				equal(t, "settlements after an hour", c.store.settles.Load(), last)
 			})
@@ -131,14 +136,14 @@ func TestSettlementIsRepeated(t *testing.T) {
 
 // copied returns calls that a store may keep.
 func copied(calls []terms.Call) []terms.Call {
-	out := make([]terms.Call, len(calls))
-	for i, call := range calls {
-		for _, c := range call.Charges {
-			c.Key = append([]byte(nil), c.Key...)
-			out[i].Charges = append(out[i].Charges, c)
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].Charges = slices.Clone(calls[i].Charges)
+		for j := range calls[i].Charges {
+			calls[i].Charges[j].Key = slices.Clone(calls[i].Charges[j].Key)
 		}
 	}
-	return out
+	return calls
 }
 
 // A settlement that overtakes a renewal counts once, also where that is executed later: no
@@ -164,34 +169,30 @@ func TestSettlementOvertakesRenewal(t *testing.T) {
 				default:
 					close(begun)
 				}
-				if test.lost {
-					calls = copied(calls)
-				}
-				execute := func() {
+				execute := func(calls []terms.Call) {
 					time.Sleep(test.late)
 					_ = c.store.MemoryStore.Renew(context.Background(), calls)
 					close(executed)
 				}
 				if test.lost {
-					go execute()
+					go execute(copied(calls))
 					return errBroken
 				}
-				execute()
+				execute(calls)
 				return nil
 			}
 			d := taken(t, c.limiter, c.limit.WithCost(4))
 			<-begun
 			settled(t, c.limiter, d, 3)
 			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
-			<-executed
-			time.Sleep(test.freed)
-			if test.lost && c.keeps > 0 { // what is reserved again lapses
+			if <-executed; test.lost && c.keeps > 0 { // what is reserved again lapses
 				time.Sleep(30 * time.Second)
 			}
-			synctest.Wait()
-			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
-			time.Sleep(time.Hour)
-			wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
+			for _, wait := range []time.Duration{test.freed, time.Hour} {
+				time.Sleep(wait)
+				synctest.Wait()
+				wantLeft(t, c.limiter, c.limit, 10-3*c.keeps)
+			}
 		})
 	}
 }

@@ -82,13 +82,12 @@ func testReservationsOfManyCallers(t *testing.T, replica replicas) {
 				if now := running.Add(5); now+cost.Load() > 600+5*int64(callers) {
 					t.Errorf("%d reserved and %d used", now, cost.Load())
 				}
-				used := n % 4
-				cost.Add(used)
+				cost.Add(n % 4)
 				running.Add(-5)
 				if n%2 == 0 {
-					limiter.SettleLater(t.Context(), d, used)
+					limiter.SettleLater(t.Context(), d, n%4)
 				} else {
-					settled(t, limiter, d, used)
+					settled(t, limiter, d, n%4)
 				}
 			}
 		})
@@ -102,52 +101,40 @@ func TestOpenReservations(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	const most = 10_000
-	memory := runtime.NewMemoryStore()
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	memory.SetClock(now.UnixMicro)
-	for name, store := range map[string]runtime.Store{"redis": runtime.NewRedisStore(client, patient), "memory": memory} {
-		rule := reserveRule(1_000_000)
-		rule.Reserve = time.Hour
-		call := rawstore.Call{Charges: []rawstore.Charge{{Rule: rule, Key: []byte("k"), Max: rule.Max, Cost: 1}}}
+	rule := reserveRule(1_000_000)
+	rule.Reserve = time.Hour
+	charge := func(store runtime.Store, key string, n int) []rawstore.Call {
+		t.Helper()
+		calls := make([]rawstore.Call, n)
+		for i := range calls {
+			calls[i] = single(rule, key, 1)[0]
+		}
+		must(t, store, take, calls)
+		return calls
+	}
+	redisStore, memory := runtime.NewRedisStore(client, patient), runtime.NewMemoryStore()
+	memory.SetClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro)
+	for name, store := range map[string]runtime.Store{"redis": redisStore, "memory": memory} {
 		var last rawstore.Charge
 		for range most / 100 {
-			var calls []rawstore.Call
-			for range 100 {
-				calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{call.Charges[0]}})
-			}
-			ok(t, rawstore.On(store).Take(t.Context(), calls))
-			last = calls[99].Charges[0]
-			if !last.Allowed {
+			if last = charge(store, "k", 100)[99].Charges[0]; !last.Allowed {
 				t.Fatalf("%s: %+v", name, last)
 			}
 		}
-		denied := []rawstore.Call{{Charges: []rawstore.Charge{call.Charges[0]}}}
-		ok(t, rawstore.On(store).Take(t.Context(), denied))
-		if r := denied[0].Charges[0].Result; r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
+		if r := charge(store, "k", 1)[0].Charges[0].Result; r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
 			t.Errorf("%s: %+v, want it denied until the first lapses", name, r)
 		}
 		last.Settled = 1
 		ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{last}))
-		ok(t, rawstore.On(store).Take(t.Context(), denied))
-		if r := denied[0].Charges[0].Result; !r.Allowed || r.Remaining != 1_000_000-most-1 {
+		if r := charge(store, "k", 1)[0].Charges[0].Result; !r.Allowed || r.Remaining != rule.Max-most-1 {
 			t.Errorf("%s: %+v after one was settled", name, r)
 		}
 	}
 	// What the header of reserved.lua says of memory.
-	for n, bytes := range map[int]int64{100: 40, most: 150} {
-		key := "k"
-		if n < most {
-			key = "few"
-			var calls []rawstore.Call
-			for range n {
-				calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{{Rule: reserveRule(1000), Key: []byte(key), Max: 1000, Cost: 1}}})
-			}
-			ok(t, rawstore.On(runtime.NewRedisStore(client, patient)).Take(t.Context(), calls))
-		}
-		if got := client.MemoryUsage(t.Context(), key, 0).Val() / int64(n); got > bytes {
+	charge(redisStore, "few", 100)
+	for key, n := range map[string]int64{"few": 100, "k": most} {
+		if got, bytes := client.MemoryUsage(t.Context(), key, 0).Val()/n, map[string]int64{"few": 40, "k": 150}[key]; got > bytes {
 			t.Errorf("%d reservations: %d bytes for each, want at most %d", n, got, bytes)
-		} else {
-			t.Logf("%d reservations: %d bytes for each", n, got)
 		}
 	}
 }
