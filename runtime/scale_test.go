@@ -53,32 +53,30 @@ func testScaledMax(t *testing.T, replica replicas) {
 // TestScaledElsewhere scales a max that is overridden, that a process shares
 // with others while there is no store, or that bounds the process.
 func TestScaledElsewhere(t *testing.T) {
-	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
-	override := overridden(one(runtime.Override{Max: new(int64(60))}))
-	for name, test := range map[string]struct {
+	override, replicas := overridden(one(runtime.Override{Max: new(int64(60))})), runtime.WithReplicas(2)
+	type test struct {
 		store  runtime.Store
 		opts   []runtime.Option
 		limit  runtime.Limit
 		want   int
 		source runtime.Source
-	}{
-		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, rule.Limit(nil), 30, runtime.SourceStore},
-		"local":      {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2)}, rule.Limit(nil), 2, runtime.SourceLocal},
-		"all":        {&brokenStore{}, []runtime.Option{runtime.WithReplicas(2), override}, rule.Limit(nil), 15, runtime.SourceLocal},
-		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, wide.Limit(nil), 5, runtime.SourceProcess},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter := runtime.New(test.store, append(test.opts, quiet, runtime.WithScaler(always(0.5)))...)
-			defer limiter.Close()
-			taken(t, limiter, test.limit) // has the scaler asked, at a factor of 1
-			synctest.Wait()
-			n := 1 + passing(t, limiter, test.limit, 100)
-			if d, _ := denied(t, limiter, test.limit); n != test.want || d.Limit != int64(test.want) || d.Source != test.source {
-				t.Errorf("%s: %d admitted and %+v, want %d by %v", name, n, d, test.want, test.source)
-			}
-		})
 	}
+	eachCase(t, map[string]test{
+		"overridden": {runtime.NewMemoryStore(), []runtime.Option{override}, rule.Limit(nil), 30, runtime.SourceStore},
+		"local":      {&brokenStore{}, []runtime.Option{replicas}, rule.Limit(nil), 2, runtime.SourceLocal},
+		"all":        {&brokenStore{}, []runtime.Option{replicas, override}, rule.Limit(nil), 15, runtime.SourceLocal},
+		"cap":        {runtime.NewMemoryStore(), []runtime.Option{runtime.WithProcessCap(rule)}, wide.Limit(nil), 5, runtime.SourceProcess},
+	}, func(t *testing.T, test test) {
+		limiter := runtime.New(test.store, append(test.opts, quiet, runtime.WithScaler(always(0.5)))...)
+		defer limiter.Close()
+		taken(t, limiter, test.limit) // has the scaler asked, at a factor of 1
+		synctest.Wait()
+		wantPassing(t, limiter, test.limit, 100, test.want-1)
+		if d, _ := denied(t, limiter, test.limit); d.Limit != int64(test.want) || d.Source != test.source {
+			t.Errorf("got %+v, want %d by %v", d, test.want, test.source)
+		}
+	})
 }
 
 // TestScaledBounds scales to the ends of what a max may be, and the rate of a bucket but
@@ -103,17 +101,13 @@ func TestScaledBounds(t *testing.T) {
 		{200, 2, 100, 200, 200, time.Hour, time.Hour},
 		{1_000_000_000, 1e-300, 1000, 1_000_000_000, 1_000_000_000, 100 * year, 143 * year},
 	} {
+		limiter, do := inMemory(), (*runtime.Limiter).Peek
 		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Burst: test.burst, Adaptive: always(test.factor)}
 		if test.burst > 0 {
-			rule.Algorithm, rule.Max = runtime.TokenBucket, test.max
+			rule.Algorithm, rule.Max, do = runtime.TokenBucket, test.max, (*runtime.Limiter).Take
 		}
-		limiter := inMemory()
 		adapt(t, limiter, rule, test.factor)
-		limit := rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost)
-		d, err := limiter.Peek(t.Context(), limit)
-		if test.burst > 0 {
-			d, err = limiter.Take(t.Context(), limit)
-		}
+		d, err := do(limiter, t.Context(), rule.Limit(key("k")).WithMax(test.max).WithCost(test.cost))
 		if err != nil || d.Limit != test.want || test.burst > 0 && (d.ResetAfter < test.fastest-time.Second || d.ResetAfter > test.slowest) {
 			t.Errorf("%+v: got %+v, %v", test, d, err)
 		}
@@ -144,12 +138,12 @@ func TestScaling(t *testing.T) {
 		}))
 		defer limiter.Close()
 		look := func() {
-			before := int64(100 * limiter.Factor(rule))
+			before := limiter.Factor(rule)
 			d := taken(t, limiter, rule.Limit(nil))
 			synctest.Wait()
 			// The call may have the scaler asked, and go by what it says already.
-			if after := int64(100 * limiter.Factor(rule)); d.Limit != before && d.Limit != after {
-				t.Fatalf("a limit of %d, want %d or %d", d.Limit, before, after)
+			if after := limiter.Factor(rule); d.Limit != int64(100*before) && d.Limit != int64(100*after) {
+				t.Fatalf("a limit of %d at a factor of %v, then %v", d.Limit, before, after)
 			}
 		}
 		for _, answer = range []float64{0.5, 0.5, math.NaN(), 0.25, 0, 2, -1, 0.5, math.Inf(1), 0.75, 13} {
@@ -225,25 +219,27 @@ func TestLatency(t *testing.T) {
 		defer limiter.Close()
 		const ms = time.Millisecond
 		usual := time.Duration(-1) // after hours of the same
+		type span [2]time.Duration
+		whatever := span{0, time.Hour}
+		about := func(d time.Duration) span { return span{d - 1, d + 1} }
 		for _, step := range []struct {
-			name              string
-			length            time.Duration
-			calls             int // a second
-			took              []time.Duration
-			low, high         time.Duration // of the latency that the scaler is told
-			usualLow, usualHi time.Duration
+			name          string
+			length        time.Duration
+			calls         int // a second
+			took          []time.Duration
+			latency, norm span // that the scaler is told; a norm of {-1, -1} is about as before
 		}{
-			{"before the first call", 5 * time.Second, 0, nil, 0, 0, 0, 0},
-			{"the first call", time.Second, 1, []time.Duration{500 * ms}, 500 * ms, 500 * ms, 500 * ms, 500 * ms},
-			{"after a slow start", 5 * time.Minute, 100, []time.Duration{5 * ms, 15 * ms}, 10*ms - 1, 10*ms + 1, 10 * ms, 40 * ms},
-			{"after hours", 4 * time.Hour, 100, []time.Duration{10 * ms}, 10*ms - 1, 10*ms + 1, 10 * ms, 20 * ms},
-			{"one slow call", time.Second, 1, []time.Duration{100 * ms}, 10 * ms, 22 * ms, 0, time.Hour},
-			{"as usual", 30 * time.Second, 100, []time.Duration{10 * ms}, 0, time.Hour, 0, time.Hour},
-			{"ten seconds of overload", 10 * time.Second, 100, []time.Duration{100 * ms}, 80 * ms, 100 * ms, 0, time.Hour},
-			{"an hour of overload", time.Hour, 100, []time.Duration{100 * ms}, 100*ms - 1, 100*ms + 1, -1, -1},
-			{"over", 20 * time.Second, 100, []time.Duration{10 * ms}, 10 * ms, 12 * ms, 0, time.Hour},
-			{"nonsense", time.Second, 2, []time.Duration{-time.Hour, 1 << 62}, 0, time.Hour, 0, time.Hour},
-			{"after nonsense", 4 * time.Minute, 100, []time.Duration{10 * ms}, 10*ms - 1, 10*ms + 1, 0, time.Hour},
+			{"before the first call", 5 * time.Second, 0, nil, span{}, span{}},
+			{"the first call", time.Second, 1, []time.Duration{500 * ms}, span{500 * ms, 500 * ms}, span{500 * ms, 500 * ms}},
+			{"after a slow start", 5 * time.Minute, 100, []time.Duration{5 * ms, 15 * ms}, about(10 * ms), span{10 * ms, 40 * ms}},
+			{"after hours", 4 * time.Hour, 100, []time.Duration{10 * ms}, about(10 * ms), span{10 * ms, 20 * ms}},
+			{"one slow call", time.Second, 1, []time.Duration{100 * ms}, span{10 * ms, 22 * ms}, whatever},
+			{"as usual", 30 * time.Second, 100, []time.Duration{10 * ms}, whatever, whatever},
+			{"ten seconds of overload", 10 * time.Second, 100, []time.Duration{100 * ms}, span{80 * ms, 100 * ms}, whatever},
+			{"an hour of overload", time.Hour, 100, []time.Duration{100 * ms}, about(100 * ms), span{-1, -1}},
+			{"over", 20 * time.Second, 100, []time.Duration{10 * ms}, span{10 * ms, 12 * ms}, whatever},
+			{"nonsense", time.Second, 2, []time.Duration{-time.Hour, 1 << 62}, whatever, whatever},
+			{"after nonsense", 4 * time.Minute, 100, []time.Duration{10 * ms}, about(10 * ms), whatever},
 		} {
 			for length := step.length; length > 0; length -= time.Second {
 				for i := range step.calls {
@@ -257,12 +253,12 @@ func TestLatency(t *testing.T) {
 				taken(t, limiter, rule.Limit(nil))
 				synctest.Wait()
 			}
-			if step.usualLow < 0 {
-				step.usualLow, step.usualHi = usual, usual+12*ms
+			if step.norm[0] < 0 {
+				step.norm = span{usual, usual + 12*ms}
 			}
-			if load.Latency < step.low || load.Latency > step.high || load.Usual < step.usualLow || load.Usual > step.usualHi {
-				t.Errorf("%s: told of %v, usually %v, want %v to %v, usually %v to %v", step.name,
-					load.Latency, load.Usual, step.low, step.high, step.usualLow, step.usualHi)
+			within := func(d time.Duration, s span) bool { return s[0] <= d && d <= s[1] }
+			if !within(load.Latency, step.latency) || !within(load.Usual, step.norm) {
+				t.Errorf("%s: told of %v, usually %v, want %v, usually %v", step.name, load.Latency, load.Usual, step.latency, step.norm)
 			}
 			if step.name == "after hours" {
 				usual = load.Usual
