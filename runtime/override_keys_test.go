@@ -23,18 +23,16 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 	}})))
 	defer limiter.Close()
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}
+	blocked := rule.Limit(key("blocked"))
 	user := func(tenant, user string) runtime.Limit {
 		return rule.Limit(runtime.NewKey().AddString(tenant).AddString(user)).WithMax(3)
 	}
-	for _, blocked := range []runtime.Limit{rule.Limit(key("blocked")), rule.Limit(key("blocked")).WithMax(9)} {
-		if _, err := limiter.Take(t.Context(), blocked); !errors.Is(err, runtime.ErrCostExceedsLimit) {
-			t.Errorf("blocked: %v", err)
+	for _, limit := range []runtime.Limit{blocked, blocked.WithMax(9)} {
+		if _, limited := denied(t, limiter, limit); !errors.Is(limited, runtime.ErrCostExceedsLimit) || limited.RetryAfter != runtime.Never {
+			t.Errorf("blocked: %+v", limited)
 		}
 	}
-	if _, limited := denied(t, limiter, rule.Limit(key("blocked"))); limited.RetryAfter != runtime.Never {
-		t.Errorf("blocked: %+v", limited)
-	}
-	outcomes := limiter.TakeEach(t.Context(), user("acme", "a"), user("other", "a"), rule.Limit(key("blocked")))
+	outcomes := limiter.TakeEach(t.Context(), user("acme", "a"), user("other", "a"), blocked)
 	for i, want := range []int64{6, 3, 0} {
 		if outcomes[i].Limit != want || (outcomes[i].Err == nil) != (want > 0) {
 			t.Errorf("outcome %d: %+v, want a limit of %d", i, outcomes[i], want)
@@ -125,19 +123,6 @@ func TestKeyPattern(t *testing.T) {
 	}
 }
 
-// manyKeys returns overrides of n keys.
-func manyKeys(n int) keys {
-	overrides := make(keys, n)
-	for i := range n {
-		pattern := fmt.Sprintf("tenant-%08d", i)
-		if i%2 == 0 {
-			pattern += ":*"
-		}
-		overrides[pattern] = maximum(int64(i%1000 + 1))
-	}
-	return overrides
-}
-
 // The memory of 100,000 keys is within 32 MiB, with the map of the source that
 // says so. So is the limiter's own where each key has another max and window.
 func TestOverrideKeysMemory(t *testing.T) {
@@ -145,18 +130,21 @@ func TestOverrideKeysMemory(t *testing.T) {
 		t.Skip("takes a second")
 	}
 	const n, most = 100_000, 32 << 20
-	worst := func() keys {
-		overrides := make(keys, n)
+	for name, override := range map[string]func(i int) (string, runtime.KeyOverride){
+		"as usual": func(i int) (string, runtime.KeyOverride) {
+			return fmt.Sprintf("tenant-%08d%s", i, []string{":*", ""}[i%2]), maximum(int64(i%1000 + 1))
+		},
+		"all different": func(i int) (string, runtime.KeyOverride) {
+			return fmt.Sprintf("tenant-%08d:*", i), runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
+		},
+	} {
+		before, all := heap(), make(keys, n)
 		for i := range n {
-			overrides[fmt.Sprintf("tenant-%08d:*", i)] = runtime.KeyOverride{Max: new(int64(i)), Window: new(time.Hour + time.Duration(i)*time.Millisecond)}
+			key, o := override(i)
+			all[key] = o
 		}
-		return overrides
-	}
-	for name, make := range map[string]func() keys{"as usual": func() keys { return manyKeys(n) }, "all different": worst} {
-		before := heap()
-		overrides := one(runtime.Override{Keys: make()})
 		with := heap() - before
-		limiter := inMemory(overridden(overrides))
+		limiter := inMemory(overridden(one(runtime.Override{Keys: all})))
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 4}).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
 		eventually(t, "overrides hold", func() bool { return left(t, limiter, limit) != 4 }) // New waits for a moment only
 		held := heap() - before
@@ -167,7 +155,7 @@ func TestOverrideKeysMemory(t *testing.T) {
 		if held > most {
 			t.Errorf("%s: %d bytes are held, want at most %d", name, held, most)
 		}
-		goruntime.KeepAlive(overrides)
+		goruntime.KeepAlive(all)
 		ok(t, limiter.Close())
 	}
 }
@@ -182,17 +170,4 @@ func heap() int64 {
 		least = min(least, int64(m.HeapAlloc))
 	}
 	return least
-}
-
-// A max that no key may have is refused, also for a key that had none of its own before.
-func TestOverrideKeysRefusedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var seen recorder[runtime.OverrideEvent]
-		_, board := following(t, time.Second, observing(runtime.Observer{Override: seen.add}))
-		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
-		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
-		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
-			t.Errorf("observed %+v, want the second overrides refused", events)
-		}
-	})
 }

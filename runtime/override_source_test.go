@@ -15,16 +15,11 @@ import (
 // A source that panics now and then leaves in force what it said in between.
 func TestOverrideSourcePanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var panics, refused, looks atomic.Int64
-		limiter := inMemory(observing(runtime.Observer{
-			Panic: func(ev runtime.PanicEvent) {
-				if ev.In == "override source" {
-					panics.Add(1)
-				}
-			},
-			Override: func(runtime.OverrideEvent) { refused.Add(1) },
-		}), runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			if looks.Add(1) == 3 {
+		var panics recorder[runtime.PanicEvent]
+		var refused recorder[runtime.OverrideEvent]
+		looks := 0
+		limiter := inMemory(observing(runtime.Observer{Panic: panics.add, Override: refused.add}), runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+			if looks++; looks == 3 {
 				return one(runtime.Override{Max: new(int64(1))}), nil
 			}
 			panic("out of ideas")
@@ -33,9 +28,9 @@ func TestOverrideSourcePanics(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		wantPassing(t, limiter, (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5}).Limit(nil), 10, 1)
-		if panics.Load() != 3 || refused.Load() != 3 {
-			t.Errorf("told of %d panics and %d overrides", panics.Load(), refused.Load())
-		}
+		source := runtime.PanicEvent{In: "override source"}
+		same(t, "panics", []runtime.PanicEvent{source, source, source}, panics.all())
+		equal(t, "events of overrides", len(refused.all()), 3)
 	})
 }
 
@@ -62,49 +57,35 @@ func TestOverrideSourceLate(t *testing.T) {
 // A source that hangs keeps neither New nor Close for long, if it heeds its
 // context, and Close says so if it does not.
 func TestOverrideSourceHangs(t *testing.T) {
-	t.Parallel()
-	for name, heeds := range map[string]bool{"heeds its context": true, "does not": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var refused atomic.Int64
-				release := make(chan struct{})
-				source := runtime.OverrideFunc(func(ctx context.Context) (runtime.Overrides, error) {
-					if heeds {
-						<-ctx.Done()
-						return runtime.Overrides{}, ctx.Err()
-					}
-					<-release
-					return runtime.Overrides{Enabled: new(false)}, nil
-				})
-				var limiter *runtime.Limiter
-				if took := elapsed(func() {
-					limiter = inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) {
-						if ev.Err != nil && !errors.Is(ev.Err, runtime.ErrInvalidOverrides) {
-							refused.Add(1)
-						}
-					}}))
-				}); took != 100*time.Millisecond {
-					t.Errorf("New took %v", took)
-				}
-				time.Sleep(30 * time.Second)
-				equal(t, "events", refused.Load(), 1)
-				if took := elapsed(func() {
-					if err := limiter.Close(); (err == nil) != heeds {
-						t.Errorf("close: %v", err)
-					}
-				}); took > time.Second {
-					t.Errorf("Close took %v", took)
-				}
-				close(release)
-				if err := limiter.Close(); err != nil {
-					t.Errorf("close again: %v", err)
-				}
-				if !limiter.Enabled() {
-					t.Error("overrides came into force after Close")
-				}
-			})
+	eachCase(t, map[string]bool{"heeds its context": true, "does not": false}, func(t *testing.T, heeds bool) {
+		var events recorder[runtime.OverrideEvent]
+		release := make(chan struct{})
+		source := runtime.OverrideFunc(func(ctx context.Context) (runtime.Overrides, error) {
+			if heeds {
+				<-ctx.Done()
+				return runtime.Overrides{}, ctx.Err()
+			}
+			<-release
+			return runtime.Overrides{Enabled: new(false)}, nil
 		})
-	}
+		var limiter *runtime.Limiter
+		equal(t, "New took", elapsed(func() {
+			limiter = inMemory(runtime.WithOverrides(source, time.Second), observing(runtime.Observer{Override: events.add}))
+		}), 100*time.Millisecond)
+		time.Sleep(30 * time.Second)
+		if all := events.all(); len(all) != 1 || all[0].Err == nil || errors.Is(all[0].Err, runtime.ErrInvalidOverrides) {
+			t.Errorf("observed %+v, want that it hangs", all)
+		}
+		var err error
+		if took := elapsed(func() { err = limiter.Close() }); took > time.Second || (err == nil) != heeds {
+			t.Errorf("closed after %v: %v", took, err)
+		}
+		close(release)
+		ok(t, limiter.Close())
+		if !limiter.Enabled() {
+			t.Error("overrides came into force after Close")
+		}
+	})
 }
 
 // New returns with the first overrides, which stay when the limiter is closed, as often
@@ -120,9 +101,7 @@ func TestClose(t *testing.T) {
 		t.Error("New has returned before the first overrides")
 	}
 	for _, limiter := range []*runtime.Limiter{runtime.New(nil), followed, runtime.New(nil, runtime.WithOverrides(nil, 0), quiet)} {
-		concurrently(3, func(int) {
-			ok(t, limiter.Close())
-		})
+		concurrently(3, func(int) { ok(t, limiter.Close()) })
 	}
 	if followed.Enabled() {
 		t.Error("the overrides are gone with Close")

@@ -1,0 +1,189 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// Nonsense is refused as a whole, whatever else is said beside it, and told.
+func TestOverridesRefused(t *testing.T) {
+	t.Parallel()
+	declared := []*runtime.Rule{
+		{Name: "log", Prefix: "log:", Window: time.Hour, Max: 5},
+		{Name: "sliced", Prefix: "sliced:", Window: time.Hour, Max: 5, Resolution: time.Minute},
+	}
+	for _, test := range []struct {
+		rule  string
+		of    runtime.Override
+		err   error
+		wants string
+	}{
+		{"any", runtime.Override{Max: new(int64(-1))}, nil, `override of rule "any": max -1 is not between 0 and 9007199254740991`},
+		{"any", runtime.Override{Max: new(int64(runtime.MaxAmount + 1))}, nil, `is not between 0 and`},
+		{"any", runtime.Override{Window: new(time.Duration(0))}, nil, `window 0s is not between 1ms and 366 days`},
+		{"any", runtime.Override{Window: new(runtime.MaxWindow + 1)}, nil, `is not between 1ms and 366 days`},
+		{"any", runtime.Override{Mode: new(runtime.Mode(7))}, nil, `unknown mode 7`},
+		{"log", runtime.Override{Max: new(int64(runtime.MaxLog + 1))}, nil, `rule "log": max 1000001 is above 1000000`},
+		{"sliced", runtime.Override{Window: new(time.Second)}, nil, `rule "sliced": resolution: 1m0s is longer than the window of 1s`},
+		{"log", runtime.Override{}, fmt.Errorf("line 7: %w", runtime.ErrInvalidOverrides), "line 7"},
+		{"log", runtime.Override{}, errors.New("no such file"), "no such file"},
+
+		{"any", runtime.Override{Keys: keys{"a*b": {}}}, nil, `override of rule "any", key "a*b" (1 of 1 in order): a * before the end`},
+		{"any", runtime.Override{Keys: keys{"a": {}, "b": maximum(-1)}}, nil, `override of rule "any", key "b" (2 of 2 in order): max -1 is not between 0 and`},
+		{"any", runtime.Override{Keys: keys{"b": {Window: new(time.Duration(0))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): window 0s is not between`},
+		{"any", runtime.Override{Keys: keys{"b": {Mode: new(runtime.Mode(7))}}}, nil, `override of rule "any", key "b" (1 of 1 in order): unknown mode 7`},
+		{"any", runtime.Override{Keys: keys{"\x80": {}, "%80": {}}}, nil, `override of rule "any", key "\x80" (2 of 2 in order): the same as "%80"`},
+		{"sliced", runtime.Override{Keys: keys{"a": {}, "b*": maximum(runtime.MaxLog + 1)}}, nil, `override of key "b*": invalid rate limit: rule "sliced": max 1000001 is above`},
+		{"sliced", runtime.Override{Keys: keys{"b": {Window: new(time.Second)}, "c": {Window: new(time.Second)}}}, nil, `override of key "b": invalid rate limit: rule "sliced": resolution`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out lines
+			var seen recorder[runtime.OverrideEvent]
+			good := runtime.Overrides{Rules: map[string]runtime.Override{"log": {Max: new(int64(2))}}}
+			limiter, board := following(t, time.Second, out.Logger(), observing(runtime.Observer{Override: seen.add}))
+			for _, rule := range declared {
+				passing(t, limiter, rule.Limit(nil), 1)
+			}
+			board.put(good)
+			bad := runtime.Overrides{Enabled: new(false), Rules: map[string]runtime.Override{"log": {Max: new(int64(4))}}}
+			bad.Rules[test.rule] = test.of
+			board.set(bad, test.err)
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if !limiter.Enabled() || passing(t, limiter, declared[0].Limit(key("k")), 10) != 2 {
+				t.Errorf("%s: the last good overrides are not in force", test.wants)
+			}
+			rejected, what := test.wants != "no such file", "rejected"
+			if !rejected {
+				what = "cannot be read"
+			}
+			equal(t, test.wants+": lines in half a minute", strings.Count(out.String(), "overrides of rate limits "+what+", the last good ones stay in force"), 1)
+			time.Sleep(time.Minute)
+			board.put(good)
+			events := seen.all()
+			if len(events) != 4 || events[3] != (runtime.OverrideEvent{Rules: 1, Enabled: true}) {
+				t.Fatalf("%s: observed %+v, want an error twice, and that all is well", test.wants, events)
+			}
+			for _, ev := range events[1:3] {
+				if ev.Err == nil || errors.Is(ev.Err, runtime.ErrInvalidOverrides) != rejected || !strings.Contains(causes(ev.Err), test.wants) || ev.Rules != 1 || !ev.Enabled {
+					t.Errorf("observed %+v, want an error with %q", ev, test.wants)
+				}
+			}
+		})
+	}
+}
+
+// Overrides that a limiter would reject are found before they are written.
+func TestOverridesCheck(t *testing.T) {
+	t.Parallel()
+	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
+	month := &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Europe/Berlin", Max: 5}
+	maxOf := func(max int64) runtime.Overrides { return one(runtime.Override{Max: &max}) }
+	for _, test := range []struct {
+		o     runtime.Overrides
+		rules []*runtime.Rule
+		want  string // "": valid
+	}{
+		{runtime.Overrides{}, nil, ""},
+		{maxOf(runtime.MaxLog), []*runtime.Rule{rule}, ""},
+		{maxOf(runtime.MaxLog + 1), nil, ""},
+		{maxOf(runtime.MaxLog + 1), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
+		{one(runtime.Override{Keys: keys{"k": maximum(runtime.MaxLog + 1)}}), []*runtime.Rule{rule}, `override of key "k"`},
+		{maxOf(-1), nil, "max -1 is not between"},
+		{one(runtime.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
+		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
+		{maxOf(7), []*runtime.Rule{month}, ""},
+		{one(runtime.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
+		{one(runtime.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
+	} {
+		err := test.o.Check(test.rules...)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
+			t.Errorf("%+v: got %v, want %q", test.o, err, test.want)
+		}
+	}
+}
+
+// A rule that is met only later and that its override does not fit stays as it
+// was declared, and that is told once. What is new beside it is taken over all the same.
+func TestOverrideOfRuleMetLater(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var refused recorder[error]
+		limiter, board := following(t, time.Second, observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) {
+			if ev.Err != nil {
+				refused.add(ev.Err)
+			}
+		}}))
+		bad := runtime.Override{Max: new(int64(runtime.MaxLog + 1))}
+		late := &runtime.Rule{Name: "late", Prefix: "late:", Window: time.Hour, Max: 5}
+		fine := &runtime.Rule{Name: "fine", Prefix: "fine:", Window: time.Hour, Max: 5}
+		for want := 3; want < 5; want++ {
+			board.put(runtime.Overrides{Rules: map[string]runtime.Override{"late": bad, "fine": {Max: new(int64(want))}}})
+			concurrently(10, func(int) { limiter.Take(context.Background(), late.Limit(nil), fine.Limit(nil)) })
+			wantPassing(t, limiter, fine.Limit(key(fmt.Sprint(want))), 10, want)
+		}
+		wantPassing(t, limiter, late.Limit(key("k")), 10, 5)
+		equal(t, "events", len(refused.all()), 1)
+	})
+}
+
+// A name that nobody calls is most likely misspelt, unless its rule is registered.
+func TestOverrideOfUnknownName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var out lines
+		limiter, board := following(t, time.Second, out.Logger())
+		board.put(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {}}})
+		passing(t, limiter, (&runtime.Rule{Name: "met", Window: time.Hour, Max: 5}).Limit(nil), 1)
+		limiter.Register(&runtime.Rule{Name: "registered", Window: time.Hour, Max: 5})
+		const said = "overrides name rules that no call has used"
+		time.Sleep(50 * time.Second)
+		if strings.Contains(out.String(), said) {
+			t.Errorf("warned too early:\n%s", out.String())
+		}
+		board.set(runtime.Overrides{Rules: map[string]runtime.Override{"met": {}, "registered": {}, "mett": {Max: new(int64(1))}}}, nil)
+		time.Sleep(time.Hour)
+		if n := strings.Count(out.String(), said); n != 1 || !strings.Contains(out.String(), `level=WARN msg="`+said+`: check the names" code=overrides_unmet unmet=1 rules=[mett]`) {
+			t.Errorf("warned %d times, want once:\n%s", n, out.String())
+		}
+	})
+}
+
+// A line in the log stays short, whatever the names are.
+func TestOverridesLogIsShort(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var out lines
+		_, board := following(t, time.Second, out.Logger())
+		long := runtime.Overrides{Rules: map[string]runtime.Override{}}
+		for i := range 100 {
+			long.Rules[fmt.Sprint(i, strings.Repeat("x", 10_000))] = runtime.Override{}
+		}
+		board.set(long, nil)
+		time.Sleep(2 * time.Minute)
+		long.Rules = maps.Clone(long.Rules) // the other is the limiter's to read
+		long.Rules[strings.Repeat("x", 10_000)] = runtime.Override{Max: new(int64(-1))}
+		board.put(long)
+		if n := strings.Count(out.String(), "\n"); n != 3 || len(out.String()) > n*1500 {
+			t.Errorf("%d lines of %d bytes", n, len(out.String()))
+		}
+	})
+}
+
+// A max that no key may have is refused, also for a key that had none of its own before.
+func TestOverrideKeysRefusedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen recorder[runtime.OverrideEvent]
+		_, board := following(t, time.Second, observing(runtime.Observer{Override: seen.add}))
+		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
+		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
+		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
+			t.Errorf("observed %+v, want the second overrides refused", events)
+		}
+	})
+}
