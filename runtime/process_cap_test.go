@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -20,199 +19,142 @@ func capped(store runtime.Store, algorithm runtime.Algorithm, max int64, opts ..
 // The cap counts all that is let through, whoever calls, by whichever algorithm,
 // and whether the store answers or not.
 func TestProcessCap(t *testing.T) {
-	t.Parallel()
-	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket} {
-		for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": &brokenStore{}, "none": nil} {
-			t.Run(fmt.Sprint(algorithm, " ", name), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					limiter := capped(store, algorithm, 10)
-					for window := range int64(2) {
-						got := 0
-						for i := range int64(30) {
-							rule := narrow
-							if i%2 == 0 {
-								rule = wide
-							}
-							d, err := limiter.Take(context.Background(), rule.Limit(runtime.NewKey().AddInt(window*100+i)))
-							if err == nil {
-								got++
-								continue
-							}
-							var limited *runtime.LimitedError
-							if !errors.As(err, &limited) || limited.Rule != "process" || limited.Error() != "this process is busy" || limited.RetryAfter <= 0 || limited.RetryAfter > 2*time.Minute {
-								t.Fatalf("got %v, %+v", err, limited)
-							}
-							if d.Source != runtime.SourceProcess || d.Allowed || d.Limit != 10 {
-								t.Fatalf("got %+v", d)
-							}
-						}
-						if got != 10 {
-							t.Errorf("window %d: %d let through, want 10", window, got)
-						}
-						time.Sleep(2 * time.Minute)
+	eachCase(t, map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "broken": &brokenStore{}, "none": nil}, func(t *testing.T, store runtime.Store) {
+		for _, algorithm := range algorithms {
+			limiter := capped(store, algorithm, 10)
+			for window := range int64(2) {
+				got := 0
+				for i := range int64(30) {
+					limit := []*runtime.Rule{wide, narrow}[i%2].Limit(key(fmt.Sprint(algorithm, window, i)))
+					if _, err := limiter.Take(context.Background(), limit); err == nil {
+						got++
+						continue
 					}
-				})
-			})
+					d, limited := denied(t, limiter, limit)
+					if limited.Rule != "process" || limited.Error() != "this process is busy" || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Minute || d.Source != runtime.SourceProcess || d.Limit != 10 {
+						t.Fatalf("got %+v, %v", d, limited)
+					}
+				}
+				equal(t, fmt.Sprint(algorithm, ", window ", window, ": let through"), got, 10)
+				time.Sleep(2 * time.Minute)
+			}
 		}
-	}
+	})
 }
 
 // What is not let through for another reason costs the cap nothing.
 func TestProcessCapGivesBack(t *testing.T) {
-	t.Parallel()
-	ended, end := context.WithCancel(context.Background())
-	end()
 	closed := *wide
 	closed.Fail = runtime.FailClosed
 	waits := &runtime.Rule{Name: "waits", Prefix: "waits:", Window: time.Minute, Max: 60, Algorithm: runtime.LeakyBucket, Wait: time.Minute}
-	memory := func() runtime.Store { return runtime.NewMemoryStore() }
-	broken := func() runtime.Store { return &brokenStore{} }
-	for _, test := range []struct {
-		name    string
-		ctx     context.Context // nil: one that ends soon
-		store   func() runtime.Store
-		first   int // calls that are let through
+	type test struct {
+		broken  bool
+		ends    time.Duration // when the context of calls does: 0: never
+		first   int           // calls that are let through
 		refused []runtime.Limit
 		err     error
-	}{
-		{"denied by its own limit", context.Background(), memory, 1, []runtime.Limit{wide.Limit(nil), narrow.Limit(nil)}, runtime.ErrLimited},
-		{"never to be admitted", context.Background(), memory, 0, []runtime.Limit{narrow.Limit(nil).WithCost(2)}, runtime.ErrCostExceedsLimit},
-		{"nonsense", context.Background(), memory, 0, []runtime.Limit{narrow.Limit(nil).WithCost(-2)}, runtime.ErrInvalidLimit},
-		{"unavailable", context.Background(), broken, 0, []runtime.Limit{closed.Limit(nil)}, runtime.ErrUnavailable},
-		{"given up", ended, memory, 0, []runtime.Limit{wide.Limit(nil)}, context.Canceled},
-		{"no room in a queue", nil, memory, 1, []runtime.Limit{waits.Limit(nil)}, runtime.ErrLimited},
-	} {
-		for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket} {
-			t.Run(fmt.Sprint(test.name, " ", algorithm), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					limiter := capped(test.store(), algorithm, 4)
-					for i := range 20 {
-						ctx := test.ctx
-						if ctx == nil {
-							var cancel context.CancelFunc
-							ctx, cancel = context.WithTimeout(context.Background(), time.Millisecond)
-							defer cancel()
-						}
-						if _, err := limiter.Take(ctx, test.refused...); i < test.first && err != nil || i >= test.first && !errors.Is(err, test.err) {
-							t.Fatalf("call %d: got %v, want %v after %d", i, err, test.err, test.first)
-						}
-						if len(test.refused) > 1 || test.ctx == nil {
-							continue
-						}
-						if out := limiter.TakeEach(ctx, test.refused...)[0]; !errors.Is(out.Err, test.err) {
-							t.Fatalf("each: got %v, want %v", out.Err, test.err)
-						}
-					}
-					wantPassing(t, limiter, wide.Limit(key("other")), 10, 4-test.first)
-				})
-			})
-		}
 	}
+	eachCase(t, map[string]test{
+		"denied by its own limit": {first: 1, refused: []runtime.Limit{wide.Limit(nil), narrow.Limit(nil)}, err: runtime.ErrLimited},
+		"never to be admitted":    {refused: []runtime.Limit{narrow.Limit(nil).WithCost(2)}, err: runtime.ErrCostExceedsLimit},
+		"nonsense":                {refused: []runtime.Limit{narrow.Limit(nil).WithCost(-2)}, err: runtime.ErrInvalidLimit},
+		"unavailable":             {broken: true, refused: []runtime.Limit{closed.Limit(nil)}, err: runtime.ErrUnavailable},
+		"given up":                {ends: -1, refused: []runtime.Limit{wide.Limit(nil)}, err: context.DeadlineExceeded},
+		"no room in a queue":      {ends: time.Millisecond, first: 1, refused: []runtime.Limit{waits.Limit(nil)}, err: runtime.ErrLimited},
+	}, func(t *testing.T, test test) {
+		for _, algorithm := range algorithms {
+			var store runtime.Store = runtime.NewMemoryStore()
+			if test.broken {
+				store = new(brokenStore)
+			}
+			limiter := capped(store, algorithm, 4)
+			for i := range 20 {
+				ctx, cancel := context.Background(), func() {}
+				if test.ends != 0 {
+					ctx, cancel = context.WithTimeout(ctx, test.ends)
+				}
+				if _, err := limiter.Take(ctx, test.refused...); i < test.first && err != nil || i >= test.first && !errors.Is(err, test.err) {
+					t.Fatalf("%v, call %d: got %v, want %v after %d", algorithm, i, err, test.err, test.first)
+				}
+				if test.first == 0 {
+					if out := limiter.TakeEach(ctx, test.refused...)[0]; !errors.Is(out.Err, test.err) {
+						t.Fatalf("%v, each: got %v, want %v", algorithm, out.Err, test.err)
+					}
+				}
+				cancel()
+			}
+			wantPassing(t, limiter, wide.Limit(key("other")), 10, 4-test.first)
+		}
+	})
 }
 
 // What nothing else counts the cap counts all the same.
 func TestProcessCapCountsEveryCall(t *testing.T) {
-	t.Parallel()
-	limiter := func() *runtime.Limiter {
-		return capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, runtime.WithOverrides(new(board), time.Hour))
-	}
-	source := new(board)
-	source.set(runtime.Overrides{Rules: map[string]runtime.Override{"narrow": {Enabled: new(false)}}}, nil)
-	for name, test := range map[string]struct {
-		limiter *runtime.Limiter
-		limit   runtime.Limit
-	}{
-		"no cost":      {limiter(), narrow.Limit(nil).WithCost(0)},
-		"invalid key":  {limiter(), narrow.Limit(runtime.NewKey().AddInvalid("req is nil"))},
-		"switched off": {capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, runtime.WithOverrides(source, time.Hour)), narrow.Limit(nil)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer test.limiter.Close()
-			equal(t, "of 2 let through", passing(t, test.limiter, test.limit, 2), 2)
-			got := 0
-			for _, out := range test.limiter.TakeEach(context.Background(), test.limit, test.limit, test.limit) {
-				if out.Err == nil {
-					got++
-				} else if out.Allowed || out.Source != runtime.SourceProcess {
-					t.Errorf("got %+v", out)
-				}
+	off := *narrow
+	off.Name = "r"
+	eachCase(t, map[string]runtime.Limit{
+		"no cost":      narrow.Limit(nil).WithCost(0),
+		"invalid key":  narrow.Limit(runtime.NewKey().AddInvalid("req is nil")),
+		"switched off": off.Limit(nil),
+	}, func(t *testing.T, limit runtime.Limit) {
+		limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, overridden(one(runtime.Override{Enabled: new(false)})))
+		defer limiter.Close()
+		wantPassing(t, limiter, limit, 2, 2)
+		for i, out := range limiter.TakeEach(context.Background(), limit, limit, limit) {
+			if (out.Err == nil) != (i == 0) || i > 0 && (out.Allowed || out.Source != runtime.SourceProcess) {
+				t.Errorf("outcome %d: %+v", i, out)
 			}
-			if got != 1 {
-				t.Errorf("%d of the rest let through, want 1", got)
-			}
-		})
-	}
+		}
+	})
 }
 
-// A cap is switched, changed and tried like any rule.
+// A cap is switched, changed and tried like any rule. A bad override of it is refused at
+// once, for it is known.
 func TestProcessCapChanged(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name string
-		to   runtime.Overrides
-		want int
-	}{
-		{"as it is", runtime.Overrides{}, 3},
-		{"raised", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(5))}}}, 5},
-		{"lowered", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(1))}}}, 1},
-		{"0", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Max: new(int64(0))}}}, 0},
-		{"shadow", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Mode: new(runtime.ModeShadow)}}}, 10},
-		{"off", runtime.Overrides{Rules: map[string]runtime.Override{"process": {Enabled: new(false)}}}, 10},
-		{"all off", runtime.Overrides{Enabled: new(false)}, 10},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			source := new(board)
-			source.set(test.to, nil)
-			var verdicts recorder[runtime.Verdict]
-			limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, runtime.WithOverrides(source, time.Hour),
-				observing(runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
-					if ev.Rule == "process" {
-						verdicts.add(ev.Verdict)
-					}
-				}}))
-			defer limiter.Close()
-			wantPassing(t, limiter, wide.Limit(nil), 10, test.want)
-			counts := map[runtime.Verdict]int{}
-			for _, v := range verdicts.all() {
-				counts[v]++
-			}
-			if test.name == "shadow" && (counts[runtime.VerdictAdmitted] != 3 || counts[runtime.VerdictShadowDenied] != 7) {
-				t.Errorf("told %v", counts)
-			}
-			if want := 10 - test.want; test.want < 10 && counts[runtime.VerdictDenied] != want {
-				t.Errorf("told %v, want %d denied", counts, want)
-			}
-		})
+	type test struct {
+		to      runtime.Overrides
+		want    int
+		verdict map[runtime.Verdict]int
 	}
-	// A bad override of the cap is refused at once, for it is known.
-	source := new(board)
-	source.set(runtime.Overrides{Enabled: new(false), Rules: map[string]runtime.Override{"process": {Max: new(int64(runtime.MaxLog + 1))}}}, nil)
-	limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, runtime.WithOverrides(source, time.Hour))
-	defer limiter.Close()
-	if !limiter.Enabled() {
-		t.Error("part of a bad override is in force")
+	process := func(o runtime.Override) runtime.Overrides {
+		return runtime.Overrides{Rules: map[string]runtime.Override{"process": o}}
 	}
+	verdicts := func(admitted, denied int) map[runtime.Verdict]int {
+		return map[runtime.Verdict]int{runtime.VerdictAdmitted: admitted, runtime.VerdictDenied: denied}
+	}
+	eachCase(t, map[string]test{
+		"as it is": {runtime.Overrides{}, 3, verdicts(3, 7)},
+		"raised":   {process(runtime.Override{Max: new(int64(5))}), 5, verdicts(5, 5)},
+		"lowered":  {process(runtime.Override{Max: new(int64(1))}), 1, verdicts(1, 9)},
+		"0":        {process(runtime.Override{Max: new(int64(0))}), 0, map[runtime.Verdict]int{runtime.VerdictDenied: 10}},
+		"shadow":   {process(runtime.Override{Mode: new(runtime.ModeShadow)}), 10, map[runtime.Verdict]int{runtime.VerdictAdmitted: 3, runtime.VerdictShadowDenied: 7}},
+		"off":      {process(runtime.Override{Enabled: new(false)}), 10, map[runtime.Verdict]int{}},
+		"all off":  {runtime.Overrides{Enabled: new(false)}, 10, map[runtime.Verdict]int{}},
+		"bad":      {runtime.Overrides{Enabled: new(false), Rules: map[string]runtime.Override{"process": {Max: new(int64(runtime.MaxLog + 1))}}}, 3, verdicts(3, 7)},
+	}, func(t *testing.T, test test) {
+		got := map[runtime.Verdict]int{}
+		limiter := capped(runtime.NewMemoryStore(), runtime.SlidingLog, 3, overridden(test.to), observing(runtime.Observer{Decision: func(_ context.Context, ev runtime.DecisionEvent) {
+			if ev.Rule == "process" {
+				got[ev.Verdict]++
+			}
+		}}))
+		defer limiter.Close()
+		wantPassing(t, limiter, wide.Limit(nil), 10, test.want)
+		same(t, "verdicts", test.verdict, got)
+	})
 }
 
 // A cap of a queue's rule does not wait, and a refund is of the call's own
 // limits.
 func TestProcessCapOfQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		limiter := inMemory(runtime.WithProcessCap(&runtime.Rule{
-			Name: "process", Window: time.Minute, Max: 4, Algorithm: runtime.LeakyBucket, Wait: time.Hour,
-		}))
-		begin, got := time.Now(), 0
-		for range 10 {
-			limit := wide.Limit(nil)
-			d, err := limiter.Take(t.Context(), limit)
-			if err == nil {
-				got++
+		limiter := inMemory(runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Minute, Max: 4, Algorithm: runtime.LeakyBucket, Wait: time.Hour}))
+		equal(t, "waited", elapsed(func() {
+			for range 4 {
+				refunded(t, limiter, taken(t, limiter, wide.Limit(nil)))
 			}
-			refunded(t, limiter, d)
-		}
-		if took := time.Since(begin); took != 0 || got != 4 {
-			t.Errorf("%d let through after %v, want 4 at once", got, took)
-		}
+			denied(t, limiter, wide.Limit(nil))
+		}), 0)
 	})
 }
 
