@@ -18,7 +18,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -36,17 +35,14 @@ func TestPackedRead(t *testing.T) {
 	client := server.Client(t)
 	rule := packedRule(events + 100)
 	rule.Window = time.Hour
-	ranges := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`)
+	ranges, whole := regexp.MustCompile(`(?i)"getrange" "[^"]*" "(\d+)" "(\d+)"`), regexp.MustCompile(`(?i)"(get|mget|set)"`)
 	for _, spare := range []int{400, 1000, 4000} {
 		log := newLog(t, client)
-		value := packedLog(times(log.subject.Now(), events), spare)
-		client.Set(t.Context(), log.key, value, 0)
+		client.Set(t.Context(), log.key, packedLog(times(log.subject.Now(), events), spare), 0)
 		log.subject.Advance(rule.Window - time.Microsecond) // none has left
 		for i, cost := range []int64{1, 8, 1, 99, runtime.MaxLogCost, 1, 1, 1} {
 			stop := monitor(t, server)
-			calls := single(rule, log.key, cost)
-
-			must(t, log.subject.Store, take, calls)
+			must(t, log.subject.Store, take, single(rule, log.key, cost))
 			read := 0
 			for _, line := range stop() {
 				if !strings.Contains(line, " lua] ") || strings.Contains(line, runtime.ClockKey) {
@@ -56,7 +52,7 @@ func TestPackedRead(t *testing.T) {
 					from, _ := strconv.Atoi(m[1])
 					upto, _ := strconv.Atoi(m[2])
 					read += upto - from + 1
-				} else if regexp.MustCompile(`(?i)"(get|mget|set)"`).MatchString(line) {
+				} else if whole.MatchString(line) {
 					t.Errorf("%d spare, call %d of cost %d: %.100s", spare, i, cost, line)
 				}
 			}
@@ -86,15 +82,10 @@ func TestPackedEmpty(t *testing.T) {
 		for _, n := range []int64{1, 20, 100} {
 			rule := packedRule(1000)
 			rule.Block = block
-			call := single(rule, storetest.Prefix(t), n)
-			if err := rawstore.On(store).Take(t.Context(), call); err != nil || !call[0].Charges[0].Allowed {
-				t.Fatal(call, err)
-			}
-			if err := rawstore.On(store).Settle(t.Context(), call[0].Charges); err != nil { // at 0
-				t.Fatal(err)
-			}
-			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) {
-				t.Errorf("%d events, block %v: the key holds %x, %v", n, block, value, err)
+			c := must(t, store, take, single(rule, storetest.Prefix(t), n))
+			ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{c})) // at 0
+			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) || !c.Allowed {
+				t.Errorf("%d events, block %v: got %+v; the key holds %x, %v", n, block, c.Result, value, err)
 			}
 		}
 	}
@@ -107,22 +98,23 @@ func TestPackedShrinks(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	log := newLog(t, client)
 	rule := packedRule(10_500)
+	bytes := func() int64 { return client.StrLen(t.Context(), log.key).Val() }
 	log.fill(rule, 2_000)
-	if n := client.StrLen(t.Context(), log.key).Val(); n > 2_000*7*9/8+700 {
+	if n := bytes(); n > 2_000*7*9/8+700 {
 		t.Errorf("%d bytes for 2,000 events", n)
 	}
 	log.fill(rule, 8_000)
-	if n := client.StrLen(t.Context(), log.key).Val(); n < 70_000 || n > 85_000 {
+	if n := bytes(); n < 70_000 || n > 85_000 {
 		t.Errorf("%d bytes for 10,000 events", n)
 	}
 	for range effort.Choose(300, 3000) {
 		log.subject.Advance(10 * time.Millisecond)
-		log.decide(rawstore.Store.Take, rule, 1)
+		log.decide(take, rule, 1)
 		inside, stored := rule.Max-log.peek(rule, 1).Remaining, log.stored(rule)
 		if stored != inside {
 			t.Fatalf("%d events are stored, and %d in the window", stored, inside)
 		}
-		if n := client.StrLen(t.Context(), log.key).Val(); n > max(4*7*inside+500, 76_000) || inside < 4000 && n > 4*7*inside+500 {
+		if n := bytes(); n > max(4*7*inside+500, 76_000) || inside < 4000 && n > 4*7*inside+500 {
 			t.Fatalf("%d bytes for %d events", n, inside)
 		}
 	}
@@ -150,18 +142,12 @@ func TestPackedRefused(t *testing.T) {
 			ok(t, refuse(t.Context(), client))
 			charged := int64(16_500)
 			for range 12 { // there are no slots for as many
-				calls := single(rule, log.key, runtime.MaxLogCost)
-				ok(t, rawstore.On(log.subject.Store).Take(t.Context(), calls))
-				if calls[0].Err == nil {
+				if _, err := try(log.subject.Store, take, single(rule, log.key, runtime.MaxLogCost)); err == nil {
 					charged += runtime.MaxLogCost
 				}
-				calls[0].Err = nil
-				must(t, log.subject.Store, peek, calls)
-				if used := rule.Max - calls[0].Charges[0].Remaining; used != charged {
-					t.Fatalf("%d events are counted, want %d", used, charged)
-				}
-				if expireTime(t.Context(), client, log.key) <= 0 {
-					t.Fatal("the log lives for ever")
+				used := rule.Max - must(t, log.subject.Store, peek, single(rule, log.key, 1)).Remaining
+				if used != charged || expireTime(t.Context(), client, log.key) <= 0 {
+					t.Fatalf("%d events are counted, want %d; the log expires at %v", used, charged, expireTime(t.Context(), client, log.key))
 				}
 			}
 			if name == "longer than a text may be" && charged != 16_500+12*runtime.MaxLogCost {
@@ -184,17 +170,12 @@ func TestPackedBytes(t *testing.T) {
 		return changed
 	}
 	for name, rule := range serverRules(100*time.Millisecond, 1000) {
-		if rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 || rule.Algorithm == runtime.SlidingLog && rule.Storage != runtime.StoragePacked {
+		if rule.Reserve > 0 || stored(rule) && rule.Storage != runtime.StoragePacked {
 			continue
 		}
-		for _, block := range []time.Duration{0, time.Millisecond} {
-			if rule.Wait > 0 && block > 0 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s, block=%v", name, block), func(t *testing.T) {
-				rule := *rule
-				rule.Block = block
-				equalBytes(t, client, &rule, injected(t, client, nil), injected(t, client, without))
+		for _, rule.Block = range []time.Duration{0, time.Millisecond} {
+			t.Run(fmt.Sprintf("%s, block=%v", name, rule.Block), func(t *testing.T) {
+				equalBytes(t, client, rule, injected(t, client, nil), injected(t, client, without))
 			})
 		}
 	}
@@ -202,23 +183,16 @@ func TestPackedBytes(t *testing.T) {
 
 // equalBytes has two stores that share a clock decide the same calls, each on a key of
 // its own, and wants the same results and the same bytes.
-func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, subjects ...storetest.Subject) {
-	key := storetest.Prefix(t)
+func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, with, without storetest.Subject) {
 	for i, cost := range []int64{1, 3, 80, 1, 1, 250, 250, 250, 250, 1, 100, 9, 1} {
-		var values [][]byte
-		var results []terms.Result
-		for j, s := range subjects {
-			k := key + strconv.Itoa(j)
-			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(k), Max: 1000, Cost: cost}}}}
-			must(t, s.Store, take, calls)
-			value, err := client.Get(t.Context(), k).Bytes()
+		decided := func(s storetest.Subject, key string) string {
+			r := must(t, s.Store, take, single(rule, key, cost)).Result
+			value, err := client.Get(t.Context(), key).Bytes()
 			ok(t, err)
-			values, results = append(values, value), append(results, calls[0].Charges[0].Result)
+			return fmt.Sprintf("%+v, %x", r, value)
 		}
-		if results[0] != results[1] || !bytes.Equal(values[0], values[1]) {
-			t.Fatalf("call %d: %+v and %x with struct, %+v and %x without", i, results[0], values[0], results[1], values[1])
-		}
-		subjects[0].Advance(37 * time.Millisecond)
+		equal(t, fmt.Sprintf("call %d, without struct", i), decided(without, storetest.Prefix(t)+"0"), decided(with, storetest.Prefix(t)+"1"))
+		with.Advance(37 * time.Millisecond)
 	}
 }
 
@@ -234,7 +208,7 @@ func TestPackedBroken(t *testing.T) {
 		value[at] = to
 		return value
 	}
-	key := []byte(storetest.Prefix(t))
+	key := storetest.Prefix(t)
 	for name, value := range map[string][]byte{
 		"long, cut in the slots":  long[:packedSlots+10], // which a call of high cost looks at
 		"short by a byte":         short[:len(short)-1],
@@ -253,18 +227,12 @@ func TestPackedBroken(t *testing.T) {
 			if max == 5 && strings.HasPrefix(name, "long, cut in the slots") {
 				continue
 			}
-			client.Set(t.Context(), string(key), value, time.Hour)
-			for _, peek := range []bool{true, false} {
-				calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: packedRule(max), Key: key, Max: max, Cost: cost}}}}
-				do := rawstore.On(subject.Store).Take
-				if peek {
-					do = rawstore.On(subject.Store).Peek
+			client.Set(t.Context(), key, value, time.Hour)
+			for _, do := range []operation{peek, take} {
+				if c, err := try(subject.Store, do, single(packedRule(max), key, cost)); err == nil || runtime.ClassOf(err) != runtime.ClassWrongType {
+					t.Errorf("%s, max %d: got %+v, %v", name, max, c.Result, err)
 				}
-				ok(t, do(t.Context(), calls))
-				if calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != runtime.ClassWrongType {
-					t.Errorf("%s, max %d: got %+v, %v", name, max, calls[0].Charges[0].Result, calls[0].Err)
-				}
-				if got, _ := client.Get(t.Context(), string(key)).Bytes(); !bytes.Equal(got, value) {
+				if got, _ := client.Get(t.Context(), key).Bytes(); !bytes.Equal(got, value) {
 					t.Errorf("%s, max %d: the value was changed", name, max)
 				}
 			}
@@ -294,7 +262,7 @@ func TestPackedEdges(t *testing.T) {
 					log.peek(many, min(cost, many.Max))
 				}
 				if left%2 == 0 {
-					log.decide(rawstore.Store.Take, many, 1+left%11)
+					log.decide(take, many, 1+left%11)
 				}
 				log.subject.Advance(time.Duration(step) * time.Microsecond)
 			}
@@ -307,7 +275,7 @@ func TestPackedEdges(t *testing.T) {
 func (l *log) decideEach(rule *runtime.Rule, n int64) {
 	l.Helper()
 	for range n {
-		l.decide(rawstore.Store.Take, rule, 1)
+		l.decide(take, rule, 1)
 		l.subject.Advance(time.Microsecond)
 	}
 }

@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"regexp"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
@@ -39,8 +37,13 @@ func commandsOf(t testing.TB, client *redis.Client, do func()) map[string]int {
 	return calls
 }
 
-// writes are the commands of the scripts that write.
-var writes = []string{"zadd", "zrem", "zremrangebyrank", "append", "set", "setrange", "unlink", "pexpire"}
+// writes returns how many of a script's commands write.
+func writes(calls map[string]int) (n int) {
+	for _, command := range []string{"zadd", "zrem", "zremrangebyrank", "append", "set", "setrange", "unlink", "pexpire"} {
+		n += calls[command]
+	}
+	return n
+}
 
 // TestBlockWrites wants a block to be written once, by the denial that begins it,
 // and to cost callers who are not blocked neither a command nor an argument.
@@ -54,48 +57,39 @@ func TestBlockWrites(t *testing.T) {
 		}
 		return send()
 	}))
-	store := runtime.NewRedisStore(client, patient, atOnce)
-	limiter := runtime.New(store, quiet, closed)
+	limiter := onRedis(client, atOnce)
 	for name, plain := range blockingRules(1000*time.Hour, 10) {
 		blocking := *plain
 		blocking.Prefix, blocking.Block = "b:"+plain.Prefix, 2000*time.Hour // the key must live longer for it
-		take := func(rule *runtime.Rule, cost int64, admitted bool) func() {
-			return func() {
-				d, err := limiter.Take(t.Context(), rule.Limit(nil).WithCost(cost))
-				if (err == nil) != admitted || err != nil && d.Blocked != (rule.Block > 0) {
-					t.Errorf("%s: cost %d: got %+v, %v", name, cost, d, err)
+		admits := func(rule *runtime.Rule) (calls map[string]int, sent int) {
+			args = 0
+			calls = executed(t, client, func() { taken(t, limiter, rule.Limit(nil)) })
+			delete(calls, "pexpire") // these two a log needs at the start of a stretch of time only
+			delete(calls, "zcard")
+			return calls, args
+		}
+		denies := func(cost int64) map[string]int {
+			return executed(t, client, func() {
+				if d, _ := denied(t, limiter, blocking.Limit(nil).WithCost(cost)); !d.Blocked {
+					t.Errorf("%s: cost %d: got %+v", name, cost, d)
 				}
-			}
+			})
 		}
 		for range 2 { // and the scripts are known
-			take(plain, 2, true)()
-			take(&blocking, 2, true)()
+			taken(t, limiter, plain.Limit(nil).WithCost(2))
+			taken(t, limiter, blocking.Limit(nil).WithCost(2))
 		}
-		args = 0
-		without := executed(t, client, take(plain, 1, true))
-		least := args
-		with := executed(t, client, take(&blocking, 1, true))
-		most := args - least
-		if diff := cmp.Diff(withoutStretches(without), withoutStretches(with)); diff != "" || most != least {
-			t.Errorf("%s: %d arguments, %d without a block; commands of an admitted call (-without +with):\n%s", name, most, least, diff)
-		}
-		written := func(calls map[string]int) (names []string) {
-			for _, command := range writes {
-				for range calls[command] {
-					names = append(names, command)
-				}
-			}
-			return names
-		}
+		without, least := admits(plain)
+		with, most := admits(&blocking)
+		same(t, name+": commands of an admitted call", without, with)
+		equal(t, name+": arguments", most, least)
 		// The write itself, and the expiry.
-		if first := executed(t, client, take(&blocking, 6, false)); len(written(first)) != 2 || !slices.Contains(written(first), "pexpire") {
-			t.Errorf("%s: the denial that blocks writes by %v", name, written(first))
+		if first := denies(6); writes(first) != 2 || first["pexpire"] != 1 {
+			t.Errorf("%s: the denial that blocks executes %v", name, first)
 		}
 		state := client.Dump(t.Context(), onlyKey(t, client, blocking.Prefix)).Val()
 		for _, cost := range []int64{6, 1, 10} {
-			if next := executed(t, client, take(&blocking, cost, false)); len(written(next)) > 0 {
-				t.Errorf("%s: a blocked call writes by %v", name, written(next))
-			}
+			equal(t, name+": writes of a blocked call", writes(denies(cost)), 0)
 		}
 		if d, err := limiter.Peek(t.Context(), blocking.Limit(nil)); err != nil || !d.Blocked {
 			t.Errorf("%s: peek: got %+v, %v", name, d, err)
@@ -105,15 +99,6 @@ func TestBlockWrites(t *testing.T) {
 		}
 		client.FlushDB(t.Context())
 	}
-}
-
-// withoutStretches leaves out commands that a log needs at the start of a stretch of time
-// only.
-func withoutStretches(calls map[string]int) map[string]int {
-	for _, name := range []string{"pexpire", "zcard"} {
-		delete(calls, name)
-	}
-	return calls
 }
 
 // TestBlockExpiry wants a key to live until its block is over, and not for ever.
@@ -151,14 +136,15 @@ func TestBlockWithoutMemory(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	limiter := onRedis(client, atOnce)
+	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
 	rules := blockingRules(1000*time.Hour, 10)
 	for _, rule := range rules {
 		rule.Block = time.Hour
 		taken(t, limiter, rule.Limit(nil).WithCost(10))
 	}
-	denied := func(blocked bool) {
-		t.Helper()
-		other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
+	client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
+	for _, blocked := range []bool{false, true} {
+		ok(t, client.ConfigSet(t.Context(), "maxmemory", map[bool]string{false: "1", true: "0"}[blocked]).Err())
 		for name, rule := range rules {
 			for _, limits := range [][]runtime.Limit{{rule.Limit(nil)}, {other.Limit(nil), rule.Limit(nil)}} {
 				d, err := limiter.Take(t.Context(), limits...)
@@ -168,52 +154,27 @@ func TestBlockWithoutMemory(t *testing.T) {
 			}
 		}
 	}
-	client.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
-	ok(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	denied(false)
-	ok(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	denied(true)
 }
 
 // testBlockInParts wants a call whose keys lie on several masters to block where
 // there is no room for it, and nowhere else: what is charged and given back
 // blocks nobody.
 func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
-	rules := tripleRule(t, cluster, "block:")
-	for _, rule := range rules {
-		rule.Block = time.Hour // the tag at the end changes the slots
-	}
-	for i := 0; len(masters(cluster, rules)) < len(rules); i++ {
-		for j, rule := range rules {
-			rule.Prefix = "block:" + strconv.Itoa(i*(j+1)) + ":" + strconv.Itoa(j) + ":"
-		}
-	}
-	taken(t, limiter, rules[1].Limit(key("k")).WithCost(10))
-	all := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k")), rules[2].Limit(key("k")).WithCost(10)}
+	rules, _ := tripleRule(t, cluster, "block:", time.Hour)
+	limit := func(i int) runtime.Limit { return rules[i].Limit(key("k")) }
+	taken(t, limiter, limit(1).WithCost(10))
+	all := []runtime.Limit{limit(0), limit(1), limit(2).WithCost(10)}
 	for range 3 {
-		if limited := blockedBy(t, limiter, all...); limited.Rule != rules[1].Name {
-			t.Errorf("blocked by %q", limited.Rule)
-		}
+		equal(t, "blocked by", blockedBy(t, limiter, all...).Rule, rules[1].Name)
 	}
 	for i, blocked := range []bool{false, true, false} {
-		d, err := limiter.Peek(t.Context(), rules[i].Limit(key("k")))
+		d, err := limiter.Peek(t.Context(), limit(i))
 		if err != nil || d.Blocked != blocked || !blocked && d.Remaining != 10 {
 			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
 		}
 	}
-	ok(t, limiter.Reset(t.Context(), rules[1].Limit(key("k"))))
-	if _, err := limiter.Take(t.Context(), all...); err != nil {
-		t.Errorf("after a reset: %v", err)
-	}
-}
-
-// masters returns the masters that the keys "k" of three rules with a block lie on.
-func masters(cluster *redistest.Cluster, rules []*runtime.Rule) map[*redistest.Server]bool {
-	found, owner := map[*redistest.Server]bool{}, cluster.Owners()
-	for i, tag := range []string{"", "%window", "%token"} {
-		found[owner(cluster.Slot(rules[i].Prefix+"k"+tag+"%block"))] = true
-	}
-	return found
+	ok(t, limiter.Reset(t.Context(), limit(1)))
+	taken(t, limiter, all...)
 }
 
 // TestBlockLeavesNothing wants the first charge after a block to remove it from the
@@ -261,22 +222,16 @@ func TestEndedBlockExpires(t *testing.T) {
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range blockingRules(time.Hour, 10) {
 		rule.Block = time.Millisecond
-		call := func(do func(context.Context, []rawstore.Call) error) rawstore.Call {
-			calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: []byte(name), Max: 10, Cost: 10}}}}
-			if err := do(t.Context(), calls); err != nil || calls[0].Err != nil {
-				t.Fatal(name, err, calls[0].Err)
-			}
-			return calls[0]
-		}
-		charged := call(rawstore.On(store).Take)
-		if denied := call(rawstore.On(store).Take); !denied.Charges[0].Blocked {
+		call := func(do operation) rawstore.Charge { return must(t, store, do, single(rule, name, 10)) }
+		charged := call(take)
+		if denied := call(take); !denied.Blocked {
 			t.Fatalf("%s: got %+v, want it blocked", name, denied)
 		}
-		for call(rawstore.On(store).Peek).Charges[0].Blocked {
+		for call(peek).Blocked {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
-		ok(t, rawstore.On(store).Settle(t.Context(), charged.Charges))
+		ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
 		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {
 			t.Errorf("%s: %q lives for ever", name, client.Dump(t.Context(), name).Val())
 		}

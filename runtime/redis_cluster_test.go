@@ -26,9 +26,7 @@ func TestCluster(t *testing.T) {
 	limiter := onRedis(client)
 	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("share kept", func(t *testing.T) { testShareKept(t, cluster) })
-	t.Run("hash tag", func(t *testing.T) {
-		testHashTag(t, onRedis(client, atOnce), count)
-	})
+	t.Run("one trip", func(t *testing.T) { testOneTrip(t, onRedis(client, atOnce), count) })
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
 	t.Run("refund once", func(t *testing.T) { testClusterRefundOnce(t, cluster, client, count) })
 }
@@ -46,28 +44,21 @@ func TestSharedCluster(t *testing.T) {
 	t.Run("store", func(t *testing.T) { testStoreOnCluster(t, cluster) })
 }
 
-// tripleRule returns three rules whose keys lie on three masters.
-func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string) []*runtime.Rule {
-	var rules []*runtime.Rule
-	masters := map[*redistest.Server]bool{}
-	algorithms := []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket}
-	tags := []string{"", "%window", "%token"} // what their keys end with
-	owner := cluster.Owners()
+// tripleRule returns three rules whose keys for "k" lie on three masters, and those keys.
+func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string, block time.Duration) (rules []*runtime.Rule, keys []string) {
+	owner, masters := cluster.Owners(), map[*redistest.Server]bool{nil: true}
 	for i := 0; len(rules) < 3; i++ {
 		rule := &runtime.Rule{
-			Name: fmt.Sprint(i), Prefix: fmt.Sprintf("%s%d:", prefix, i),
-			Window: time.Hour, Max: 10, Algorithm: algorithms[len(rules)],
+			Name: fmt.Sprint(i), Prefix: fmt.Sprintf("%s%d:", prefix, i), Window: time.Hour, Max: 10, Block: block,
+			Algorithm: []runtime.Algorithm{runtime.SlidingLog, runtime.FixedWindow, runtime.TokenBucket}[len(rules)],
 		}
-		master := owner(cluster.Slot(rule.Prefix + "k" + tags[len(rules)]))
-		if master == nil {
-			t.Fatal("a slot without a master")
-		}
-		if !masters[master] {
+		id := inMemory().RedisKey(rule.Limit(key("k")))
+		if master := owner(cluster.Slot(id)); !masters[master] {
 			masters[master] = true
-			rules = append(rules, rule)
+			rules, keys = append(rules, rule), append(keys, id)
 		}
 	}
-	return rules
+	return rules, keys
 }
 
 // testShareKept denies a call whose charge in another slot cannot be given back: the
@@ -85,7 +76,7 @@ func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 	})
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	limiter := runtime.New(store, quiet, closed)
-	rules := tripleRule(t, cluster, "kept:")
+	rules, _ := tripleRule(t, cluster, "kept:", 0)
 	rules[1].Max = 1
 	limits := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k"))}
 	for i, lost := range []int64{0, 0, 3} { // two take, and the third gives back
@@ -99,64 +90,29 @@ func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 	}
 }
 
-// testHashTag uses one trip for keys that a tag in the prefix puts in one slot.
-func testHashTag(t *testing.T, limiter *runtime.Limiter, count *commands) {
-	var limits []runtime.Limit
-	for _, rule := range serverRules(time.Hour, 3) {
-		if len(limits) < runtime.MaxLimits {
-			rule.Prefix = "{tagged}:" + rule.Prefix
-			limits = append(limits, rule.Limit(key("k")))
-		}
-	}
-	count.sent()
-	for i := range 5 {
-		if _, err := limiter.Take(context.Background(), limits...); (err == nil) != (i < 3) {
-			t.Errorf("call %d: %v", i, err)
-		}
-		want := []string{"evalsha"}
-		if i == 0 {
-			want = append(want, "eval")
-		}
-		same(t, fmt.Sprintf("call %d", i), want, count.sent())
-	}
-}
-
 // testClusterConcurrent admits, of many calls to two limits on two masters at
 // the same time, never more than either has, and gives back what it reserved.
 func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
-	limiter := func() *runtime.Limiter {
-		return onRedis(cluster.Client(t))
-	}
-	rules := tripleRule(t, cluster, "concurrent:")
+	rules, _ := tripleRule(t, cluster, "concurrent:", 0)
 	rules[0].Max, rules[1].Max = 200, 100
-	limiters := []*runtime.Limiter{limiter(), limiter()}
+	limits := []runtime.Limit{rules[0].Limit(key("k")), rules[1].Limit(key("k"))}
+	limiters := []*runtime.Limiter{onRedis(cluster.Client(t)), onRedis(cluster.Client(t))}
 	var admitted atomic.Int64
-	done := make(chan struct{})
-	for i := range 32 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for range 10 {
-				_, err := limiters[i%2].Take(t.Context(), rules[0].Limit(key("k")), rules[1].Limit(key("k")))
-				if err == nil {
-					admitted.Add(1)
-				} else if !errors.Is(err, runtime.ErrLimited) {
-					t.Error(err)
-				}
+	concurrently(32, func(i int) {
+		for range 10 {
+			if _, err := limiters[i%2].Take(t.Context(), limits...); err == nil {
+				admitted.Add(1)
+			} else if !errors.Is(err, runtime.ErrLimited) {
+				t.Error(err)
 			}
-		}()
-	}
-	for range 32 {
-		<-done
-	}
+		}
+	})
 	// At most 32 are reserved in the first limit at a time, so that it never
 	// denies a call that the second one had room for.
 	equal(t, "admitted", admitted.Load(), 100)
 	// Everything that was reserved and not used has been given back.
-	for i, rule := range rules[:2] {
-		if d, err := limiters[0].Peek(t.Context(), rule.Limit(key("k"))); err != nil || d.Remaining != rule.Max-admitted.Load() {
-			t.Errorf("limit %d: got %+v, %v, want %d left", i, d, err, rule.Max-admitted.Load())
-		}
-	}
+	wantLeft(t, limiters[0], limits[0], 100)
+	wantLeft(t, limiters[0], limits[1], 0)
 }
 
 // testClusterRefundOnce refunds charges on three masters, of which one does not
@@ -164,22 +120,20 @@ func testClusterConcurrent(t *testing.T, cluster *redistest.Cluster) {
 // could take back what somebody else was charged.
 func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *redis.ClusterClient, count *commands) {
 	store := runtime.NewRedisStore(client, runtime.WithTimeout(200*time.Millisecond))
-	var charges []rawstore.Charge
-	var last *redistest.Server
-	tags := []string{"", "%window", "%token"}
-	for i, rule := range tripleRule(t, cluster, "refund-once:") {
-		key := rule.Prefix + "k" + tags[i]
-		charges = append(charges, chargeOf(rule, key, 1))
-		last = cluster.Master(cluster.Slot(key))
+	rules, keys := tripleRule(t, cluster, "refund-once:", 0)
+	calls := make([]rawstore.Call, 1)
+	charges := func() []rawstore.Charge { return calls[0].Charges }
+	for i, rule := range rules {
+		calls[0].Charges = append(charges(), chargeOf(rule, keys[i], 1))
 	}
-	calls := []rawstore.Call{{Charges: charges}}
 	// Once before, so that the scripts are known.
 	must(t, store, take, calls)
-	ok(t, rawstore.On(store).Settle(t.Context(), charges))
+	ok(t, rawstore.On(store).Settle(t.Context(), charges()))
 	must(t, store, take, calls)
 	count.sent()
+	last := cluster.Master(cluster.Slot(keys[2]))
 	last.Pause()
-	err := rawstore.On(store).Settle(t.Context(), charges)
+	err := rawstore.On(store).Settle(t.Context(), charges())
 	last.Resume()
 	if err == nil {
 		t.Error("a master that does not answer is no error")
@@ -191,30 +145,20 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 // testReservedShare has one process find no room, since another has reserved it as a part
 // of a call, and gives it back. It finds the room within a tenth of a second.
 func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
-	process := func() *runtime.RedisStore { return runtime.NewRedisStore(cluster.Client(t), patient) }
-	one, other := process(), process()
+	one, other := runtime.NewRedisStore(cluster.Client(t), patient), runtime.NewRedisStore(cluster.Client(t), patient)
 	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
-	take := func(store *runtime.RedisStore, id int) rawstore.Charge {
-		calls := []rawstore.Call{{Charges: []rawstore.Charge{{Rule: rule, Key: fmt.Append(nil, "share:", id), Max: 1, Cost: 1}}}}
-		must(t, store, take, calls)
-		return calls[0].Charges[0]
-	}
 	least := time.Hour // of several, since a busy machine adds to it
 	for id := range 10 {
-		reserved := take(one, id)
-		if take(other, id).Allowed {
+		call := func(store runtime.Store) rawstore.Charge {
+			return must(t, store, take, single(rule, fmt.Sprint("share:", id), 1))
+		}
+		reserved := call(one)
+		if call(other).Allowed {
 			t.Fatal("there was room")
 		}
-		if err := rawstore.On(one).Settle(t.Context(), []rawstore.Charge{reserved}); err != nil { // at 0: given back
-			t.Fatal(err)
-		}
+		ok(t, rawstore.On(one).Settle(t.Context(), []rawstore.Charge{reserved})) // at 0: given back
 		given := time.Now()
-		for !take(other, id).Allowed {
-			if time.Since(given) > 10*time.Second {
-				t.Fatal("still denied")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "there is room", func() bool { return call(other).Allowed })
 		least = min(least, time.Since(given))
 	}
 	if least > 100*time.Millisecond {

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -16,13 +17,15 @@ import (
 // onlyKey returns the one key with a prefix.
 func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
 	t.Helper()
-	keys := client.Keys(context.Background(), prefix+"*").Val()
+	keys := client.Keys(t.Context(), prefix+"*").Val()
 	if len(keys) != 1 {
 		t.Fatalf("keys %q, want one", keys)
 	}
 	return keys[0]
 }
 
+// TestExpiry wants every key to expire, at most a window and a second after its last charge. A
+// key that has lost its expiry gets one by the next call, be it admitted or denied.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
@@ -34,43 +37,36 @@ func TestExpiry(t *testing.T) {
 		}
 		limit := rule.Limit(key("k"))
 		longest := rule.Window + time.Second
-		if rule.Algorithm == runtime.SlidingCounter {
+		switch {
+		case isCounter(rule):
 			longest += rule.Window / 7 // the last event counts until its bucket has left
-		}
-		if rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket {
+		case isBucket(rule):
 			longest = rule.Window/2 + time.Second // it holds half of what it can
 		}
+		lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() }
 		expires := func(when string) {
 			t.Helper()
-			ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val()
-			if ttl <= 0 || ttl > longest {
+			if ttl := lives(); ttl <= 0 || ttl > longest {
 				t.Fatalf("%s, %s: expires in %v, want at most %v", name, when, ttl, longest)
 			}
 		}
-		take := func(cost int64, admitted bool) {
-			t.Helper()
-			if _, err := limiter.Take(t.Context(), limit.WithCost(cost)); (err == nil) != admitted || !admitted && !errors.Is(err, runtime.ErrLimited) {
-				t.Errorf("%s: cost %d: %v, want admitted %v", name, cost, err, admitted)
-			}
-		}
-		take(100, true)
+		taken(t, limiter, limit.WithCost(100))
 		expires("admitted")
-		take(100, true)
+		taken(t, limiter, limit.WithCost(100))
 		expires("admitted again")
-		take(most, false)
+		denied(t, limiter, limit.WithCost(most))
 		expires("denied")
 		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
-		take(some, true)
+		taken(t, limiter, limit.WithCost(some))
 		// A log may leave its expiry alone for up to 0.8 seconds.
-		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) &&
-			client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() < 0; time.Sleep(20 * time.Millisecond) {
-			take(1, true)
+		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && lives() < 0; time.Sleep(20 * time.Millisecond) {
+			taken(t, limiter, limit)
 		}
 		expires("healed by an admitted call")
 		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
-		take(most, false)
+		denied(t, limiter, limit.WithCost(most))
 		expires("healed by a denied call")
-		if ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val(); ttl < 2*time.Second {
+		if ttl := lives(); ttl < 2*time.Second {
 			t.Errorf("%s: healed to expire in %v, long before its events have left", name, ttl)
 		}
 	}
@@ -94,39 +90,32 @@ func TestOutOfMemory(t *testing.T) {
 		return state
 	}
 	before := dump()
-	if len(before) != len(rules) {
-		t.Fatalf("%d keys, want %d", len(before), len(rules))
-	}
+	equal(t, "keys", len(before), len(rules))
 	client.ConfigSet(ctx, "maxmemory-policy", "noeviction")
 	ok(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
 	var all []runtime.Limit
+	errs := map[string]error{}
 	for name, rule := range rules {
 		if len(all) < runtime.MaxLimits {
 			all = append(all, rule.Limit(nil))
 		}
-		if _, err := limiter.Take(ctx, rule.Limit(nil).WithCost(runtime.MaxLogCost)); !errors.Is(err, runtime.ErrUnavailable) {
-			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
-		}
+		_, errs[name] = limiter.Take(ctx, rule.Limit(nil).WithCost(runtime.MaxLogCost))
 		wantLeft(t, limiter, rule.Limit(nil), 9_997)
 	}
-	if _, err := limiter.Take(ctx, all...); !errors.Is(err, runtime.ErrUnavailable) {
-		t.Errorf("several limits: got %v, want ErrUnavailable", err)
+	_, errs["several limits"] = limiter.Take(ctx, all...)
+	for i, o := range limiter.TakeEach(ctx, all...) {
+		errs[fmt.Sprint("a batch, ", i)] = o.Err
 	}
-	for _, o := range limiter.TakeEach(ctx, all...) {
-		if !errors.Is(o.Err, runtime.ErrUnavailable) {
-			t.Errorf("a batch: got %+v, want ErrUnavailable", o)
+	for name, err := range errs {
+		if !errors.Is(err, runtime.ErrUnavailable) {
+			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
 		}
 	}
-	for key, state := range dump() {
-		if state != before[key] {
-			t.Errorf("%s has changed", key)
-		}
-	}
+	same(t, "state", before, dump())
 	client.ConfigSet(ctx, "maxmemory", "0")
 	for name, rule := range rules {
-		if d, err := limiter.Take(ctx, rule.Limit(nil).WithCost(runtime.MaxLogCost)); err != nil || d.Remaining != 9_997-runtime.MaxLogCost {
-			t.Errorf("%s: with memory again: got %+v, %v", name, d, err)
-		}
+		d := taken(t, limiter, rule.Limit(nil).WithCost(runtime.MaxLogCost))
+		equal(t, name+", with memory again: left", d.Remaining, 9_997-runtime.MaxLogCost)
 	}
 }
 

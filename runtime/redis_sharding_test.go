@@ -17,44 +17,31 @@ import (
 	"github.com/rategen/rategen/runtime/internal/failure"
 )
 
-// checked makes a check that is not conclusive again at once.
-var checked = runtime.CheckSharding(time.Millisecond)
-
-// shards starts servers and returns their addresses.
-func shards(t *testing.T) (addrs []string) {
-	for range 3 {
-		addrs = append(addrs, redistest.Start(t).Addr)
-	}
-	return addrs
-}
-
-func clientOf(t *testing.T, addr string) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
+// checking returns a limiter that checks whether keys are sharded, its store and its log.
+func checking(t *testing.T, client redis.UniversalClient, again time.Duration, opts ...runtime.RedisOption) (*runtime.Limiter, *runtime.RedisStore, *lines) {
+	log := new(lines)
+	store := runtime.NewRedisStore(client, append([]runtime.RedisOption{patient, runtime.CheckSharding(again)}, opts...)...)
+	t.Cleanup(func() { _ = store.Close() })
+	return runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))), store, log
 }
 
 // rush has callers take from 30 keys at the same time, and returns how many were
-// admitted where each key admits 10, and a failure.
-func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64, failed error) {
+// admitted where each key admits 10, and whether others were not decided.
+func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64, failed bool) {
 	t.Helper()
 	rule := &runtime.Rule{Name: "r", Prefix: prefix, Window: time.Hour, Max: 10}
-	var n atomic.Int64
-	var err atomic.Pointer[error]
+	var n, errs atomic.Int64
 	concurrently(60, func(caller int) {
 		for i := range 30 { // callers in step would share batches of one key
-			switch _, e := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
-			case e == nil:
+			switch _, err := limiter.Take(t.Context(), rule.Limit(key(fmt.Sprint((i+caller)%30)))); {
+			case err == nil:
 				n.Add(1)
-			case !errors.Is(e, runtime.ErrLimited):
-				err.Store(&e)
+			case !errors.Is(err, runtime.ErrLimited):
+				errs.Add(1)
 			}
 		}
 	})
-	if e := err.Load(); e != nil {
-		failed = *e
-	}
-	return n.Load(), failed
+	return n.Load(), errs.Load() > 0
 }
 
 // TestSharded puts a proxy that shards in between: without the check more is
@@ -62,7 +49,11 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 // first shared batch.
 func TestSharded(t *testing.T) {
 	t.Parallel()
-	addrs := shards(t)
+	var addrs []string
+	for range 3 {
+		addrs = append(addrs, redistest.Start(t).Addr)
+	}
+	sharded := runtime.ErrorClass(failure.Sharded)
 	for _, c := range []struct {
 		name, prefix string
 		start        func(testing.TB, ...string) *shardproxy.Proxy
@@ -74,38 +65,32 @@ func TestSharded(t *testing.T) {
 		{"no hash tag, but it would have an effect", "d:", shardproxy.StartTagged, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			proxy := c.start(t, addrs...)
-			store := runtime.NewRedisStore(clientOf(t, proxy.Addr), patient, runtime.WithDenialMemory(0))
-			admitted, err := rush(t, runtime.New(store, quiet, closed), c.prefix+"unchecked:")
-			if err != nil || c.sharded != (admitted > 300) {
-				t.Errorf("without a check: %d admitted, %v", admitted, err)
+			client := redis.NewClient(&redis.Options{Addr: c.start(t, addrs...).Addr})
+			t.Cleanup(func() { _ = client.Close() })
+			if admitted, failed := rush(t, onRedis(client, atOnce), c.prefix+"unchecked:"); failed || c.sharded != (admitted > 300) {
+				t.Errorf("without a check: %d admitted, failed %v", admitted, failed)
 			}
-
-			var log lines
-			// A check may take too long on a busy machine.
-			store = runtime.NewRedisStore(clientOf(t, proxy.Addr), patient, runtime.CheckSharding(50*time.Millisecond))
-			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			defer store.Close()
+			limiter, store, log := checking(t, client, 50*time.Millisecond) // a check may take too long on a busy machine
 			rush(t, limiter, c.prefix)
 			if !c.sharded {
 				eventually(t, "it is checked", func() bool { return store.ShardingChecks() > 0 })
 				_ = store.Close() // the check is over then
-				if admitted, err := rush(t, limiter, c.prefix+"then:"); admitted != 300 || err != nil {
-					t.Errorf("%d admitted, %v", admitted, err)
+				if admitted, failed := rush(t, limiter, c.prefix+"then:"); admitted != 300 || failed {
+					t.Errorf("%d admitted, failed %v", admitted, failed)
 				}
 				return
 			}
 			eventually(t, "it is noticed", func() bool { return strings.Contains(log.String(), "keys are sharded by a proxy") })
-			rule := &runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}
-			_, err = limiter.Take(t.Context(), rule.Limit(key("k")))
-			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != runtime.ErrorClass(failure.Sharded) {
+			limit := (&runtime.Rule{Name: "r", Prefix: c.prefix + "then:", Window: time.Hour, Max: 10}).Limit(key("k"))
+			_, err := limiter.Take(t.Context(), limit)
+			if !errors.Is(err, runtime.ErrUnavailable) || runtime.ClassOf(err) != sharded {
 				t.Errorf("take: got %v, %v", runtime.ClassOf(err), err)
 			}
-			if _, err := limiter.Peek(t.Context(), rule.Limit(key("k"))); runtime.ClassOf(err) != runtime.ErrorClass(failure.Sharded) {
+			if _, err := limiter.Peek(t.Context(), limit); runtime.ClassOf(err) != sharded {
 				t.Errorf("peek: got %v", err)
 			}
 			equal(t, "lines", strings.Count(log.String(), "sharded by a proxy: calls"), 1)
-			if store.Failures()[runtime.ErrorClass(failure.Sharded)] == 0 {
+			if store.Failures()[sharded] == 0 {
 				t.Error("the failures are not counted")
 			}
 		})
@@ -117,28 +102,23 @@ func TestSharded(t *testing.T) {
 func TestNotSharded(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	store := runtime.NewRedisStore(client, patient, checked)
-	limiter := runtime.New(store, quiet, closed)
-	alone := &runtime.Rule{Name: "alone", Window: time.Hour, Max: 100}
-	for range 10 {
-		taken(t, limiter, alone.Limit(nil))
+	limiter, store, _ := checking(t, client, time.Millisecond)
+	rule := func(prefix string) runtime.Limit {
+		return (&runtime.Rule{Name: prefix, Prefix: prefix, Window: time.Hour, Max: 100}).Limit(nil)
 	}
-	equal(t, "checks before any batch was shared", store.ShardingChecks(), 0)
-	a := &runtime.Rule{Name: "a", Prefix: "{x}a:", Window: time.Hour, Max: 100}
-	b := &runtime.Rule{Name: "b", Prefix: "{x}b:", Window: time.Hour, Max: 100}
-	both := func(limits ...runtime.Limit) {
-		t.Helper()
+	takes := func(limits ...runtime.Limit) {
 		for range 10 {
 			taken(t, limiter, limits...)
 		}
 	}
-	both(a.Limit(nil), b.Limit(nil))
-	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 1 })
-	apart := &runtime.Rule{Name: "b", Prefix: "{y}b:", Window: time.Hour, Max: 100}
-	both(a.Limit(nil), apart.Limit(nil))
-	eventually(t, "it is checked", func() bool { return store.ShardingChecks() == 2 })
+	takes(rule("alone:"))
+	equal(t, "checks before any batch was shared", store.ShardingChecks(), 0)
+	takes(rule("{x}a:"), rule("{x}b:"))
+	eventually(t, "one slot is checked", func() bool { return store.ShardingChecks() == 1 })
+	takes(rule("{x}a:"), rule("{y}b:"))
+	eventually(t, "two are checked", func() bool { return store.ShardingChecks() == 2 })
 	ok(t, store.Close())
-	both(a.Limit(nil), b.Limit(nil))
+	takes(rule("{x}a:"), rule("{x}b:"))
 	equal(t, "checks", store.ShardingChecks(), 2)
 	for _, key := range client.Keys(t.Context(), "*%check*").Val() {
 		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > 6*time.Second {
@@ -147,46 +127,30 @@ func TestNotSharded(t *testing.T) {
 	}
 }
 
-// TestShardingUnknown keeps the check from its result: by an error, by a server
-// that loses keys at once, and by a client that panics.
-func TestShardingUnknown(t *testing.T) {
-	t.Parallel()
-	const checks = 4
-	onPeek := func(do string) runtime.RedisOption {
-		return runtime.Change(func(text string) string { return "if ARGV[1] == 'peek' then " + do + " end\n" + text })
-	}
-	for name, c := range map[string]struct {
-		option runtime.RedisOption
-		wrap   func(*redis.Client) redis.UniversalClient
-	}{
-		"error":         {option: onPeek("error('no')")},
-		"keys are lost": {option: onPeek("redis.call('FLUSHALL')")},
-		"panic":         {option: patient, wrap: func(c *redis.Client) redis.UniversalClient { return panicky{c} }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			server := redistest.Start(t)
-			var client redis.UniversalClient = server.Client(t)
-			if c.wrap != nil {
-				client = c.wrap(server.Client(t))
-			}
-			var log lines
-			store := runtime.NewRedisStore(client, patient, checked, c.option)
-			limiter := runtime.New(store, closed, runtime.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-			a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 100}
-			b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 100}
-			taken(t, limiter, a.Limit(nil), b.Limit(nil))
-			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
-			equal(t, "checks", store.ShardingChecks(), checks)
-			if _, err := limiter.Take(t.Context(), a.Limit(nil), b.Limit(nil)); err != nil {
-				t.Errorf("the store does not decide any more: %v", err)
-			}
-		})
-	}
-}
-
 // A panicky client panics when it is to send several commands at a time, as only
 // a check does.
 type panicky struct{ *redis.Client }
 
 func (panicky) Pipeline() redis.Pipeliner { panic("no pipelines") }
+
+// TestShardingUnknown keeps the check from its result: by an error, by a server
+// that loses keys at once, and by a client that panics.
+func TestShardingUnknown(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]string{"error": "error('no')", "keys are lost": "redis.call('FLUSHALL')", "panic": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var client redis.UniversalClient = redistest.Start(t).Client(t)
+			onPeek := runtime.Change(func(text string) string { return "if ARGV[1] == 'peek' then " + do + " end\n" + text })
+			if name == "panic" {
+				client = panicky{client.(*redis.Client)}
+			}
+			limiter, store, log := checking(t, client, time.Millisecond, onPeek)
+			both := []runtime.Limit{narrow.Limit(nil).WithMax(2), wide.Limit(nil)}
+			taken(t, limiter, both...)
+			eventually(t, "the checks end", func() bool { return strings.Contains(log.String(), "it is not known whether") })
+			equal(t, "checks", store.ShardingChecks(), 4)
+			taken(t, limiter, both...) // it decides all the same
+		})
+	}
+}

@@ -2,8 +2,8 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -46,45 +46,32 @@ func TestSurvey(t *testing.T) {
 		client.Set(ctx, foreign, "mine", 0)
 	}
 
-	survey := func(heal bool) map[string]runtime.KeyGroup {
-		t.Helper()
-		found := map[string]runtime.KeyGroup{}
-		groups := map[string]*runtime.KeyGroup{}
-		var all []*runtime.KeyGroup
-		for _, rule := range []*runtime.Rule{logs, counters, deeper} {
-			g := limiter.KeysOf(rule)
-			if !heal {
-				g.Expiry = 0
-			}
-			groups[rule.Name], all = g, append(all, g)
-		}
-		ok(t, store.Survey(ctx, all...))
-		for name, g := range groups {
-			if g.Bytes < 50*g.Keys {
-				t.Errorf("%s: %d bytes for %d keys", name, g.Bytes, g.Keys)
-			}
-			found[name] = *g
-		}
-		return found
-	}
-	want := func(healed, endless int64) map[string]runtime.KeyGroup {
-		return map[string]runtime.KeyGroup{
-			"logs":     {Prefix: `a[b]*:c?\d:`, Keys: keys, Endless: 7 * endless, Healed: 7 * healed},
-			"counters": {Prefix: `a[b]*:c?\d:`, Keys: 10},
-			"deeper":   {Prefix: `a[b]*:c?\d:e:`, Keys: 10, Endless: endless, Healed: healed},
-		}
-	}
 	ignore := cmp.Options{cmpopts.IgnoreFields(runtime.KeyGroup{}, "Bytes", "Expiry"), cmpopts.IgnoreUnexported(runtime.KeyGroup{})}
 	for _, step := range []struct {
 		heal            bool
 		healed, endless int64
 	}{{false, 0, 1}, {true, 1, 1}, {true, 0, 0}} {
-		count.sent()
-		same(t, fmt.Sprintf("heal %v", step.heal), want(step.healed, step.endless), survey(step.heal), ignore)
-		for _, name := range count.sent() {
-			if strings.HasPrefix(name, "keys") {
-				t.Error("KEYS was sent")
+		var groups []*runtime.KeyGroup
+		for _, rule := range []*runtime.Rule{logs, counters, deeper} {
+			g := limiter.KeysOf(rule)
+			if groups = append(groups, g); !step.heal {
+				g.Expiry = 0
 			}
+		}
+		count.sent()
+		ok(t, store.Survey(ctx, groups...))
+		same(t, fmt.Sprintf("heal %v", step.heal), []*runtime.KeyGroup{
+			{Prefix: `a[b]*:c?\d:`, Keys: keys, Endless: 7 * step.endless, Healed: 7 * step.healed},
+			{Prefix: `a[b]*:c?\d:`, Keys: 10},
+			{Prefix: `a[b]*:c?\d:e:`, Keys: 10, Endless: step.endless, Healed: step.healed},
+		}, groups, ignore)
+		for _, g := range groups {
+			if g.Bytes < 50*g.Keys {
+				t.Errorf("%s: %d bytes for %d keys", g.Prefix, g.Bytes, g.Keys)
+			}
+		}
+		if slices.ContainsFunc(count.sent(), func(name string) bool { return strings.HasPrefix(name, "keys") }) {
+			t.Error("KEYS was sent")
 		}
 	}
 	// The window of a log is an hour, and the bucket takes one to be full.
@@ -109,7 +96,6 @@ func TestMemoryWatch(t *testing.T) {
 // testMemoryWatch fills Redis and frees it, and wants to be told of both once
 // and of every reading, until the store is closed.
 func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
-	ctx := context.Background()
 	var out lines
 	readings := make(chan runtime.MemoryEvent)
 	store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
@@ -127,18 +113,7 @@ func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
 		panic("")
 	}
 	limit := func(bytes string) {
-		set := func(ctx context.Context, c *redis.Client) error {
-			return c.ConfigSet(ctx, "maxmemory", bytes).Err()
-		}
-		var err error
-		if c, ok := client.(*redis.ClusterClient); ok {
-			err = c.ForEachMaster(ctx, set)
-		} else {
-			err = set(ctx, client.(*redis.Client))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		onEach(t, client, func(ctx context.Context, c *redis.Client) error { return c.ConfigSet(ctx, "maxmemory", bytes).Err() })
 	}
 	if e := reading(false); e.Max < 10*e.Used || e.Used < 100_000 { // that of the machine
 		t.Errorf("no maxmemory: got %+v", e)
@@ -174,15 +149,9 @@ func TestMemoryWatchEnds(t *testing.T) {
 	client := server.Client(t)
 	watch := runtime.WithMemoryWatch(0, 0)
 	server.Pause()
-	store := runtime.NewRedisStore(client, watch)
+	store, idle, none := runtime.NewRedisStore(client, watch), runtime.NewRedisStore(client, watch), runtime.NewRedisStore(client)
 	runtime.New(store, quiet)
-	idle := runtime.NewRedisStore(client, watch)
-	none := runtime.NewRedisStore(client)
-	start := time.Now()
-	for _, store := range []*runtime.RedisStore{store, idle, none} {
-		ok(t, store.Close())
-	}
-	if took := time.Since(start); took > 4*time.Second {
+	if took := elapsed(func() { ok(t, errors.Join(store.Close(), idle.Close(), none.Close())) }); took > 4*time.Second {
 		t.Errorf("closing took %v", took)
 	}
 	runtime.New(idle, quiet) // starts nothing any more, or goroutines are left
@@ -259,13 +228,8 @@ func TestSurveyOfMovingKeys(t *testing.T) {
 func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 	client := cluster.Client(t)
 	store := runtime.NewRedisStore(client, patient)
-	layered := &runtime.Rule{Name: "layered", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour}
-	limiter := runtime.New(store, runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			return runtime.Overrides{Rules: map[string]runtime.Override{
-				"layered": {Keys: map[string]runtime.KeyOverride{"k1*": {Window: new(time.Hour)}}},
-			}}, nil
-		}), time.Hour))
+	layered := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour}
+	limiter := runtime.New(store, runtime.WithNamespace("orders"), quiet, overridden(one(runtime.Override{Keys: keys{"k1*": {Window: new(time.Hour)}}})))
 	defer limiter.Close()
 	for _, rule := range []*runtime.Rule{layered, {Name: "log", Window: time.Minute, Max: 5}, {Name: "log:", Window: time.Minute, Max: 5}} {
 		var want, got []string
@@ -298,9 +262,9 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 func TestRedisKey(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(10*time.Second)), runtime.WithNamespace("n"))
+	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithNamespace("n"))
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(runtime.NewKey().AddString(strings.Repeat("long", 100)))
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(key(strings.Repeat("long", 100)))
 		taken(t, limiter, limit)
 		if key := limiter.RedisKey(limit); client.Exists(context.Background(), key).Val() != 1 {
 			t.Errorf("%v: there is no key %q", algorithm, key)

@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,14 +37,20 @@ func TestOneTrip(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	client.Ping(t.Context()) // so that there is a connection
-	count := counting(client)
-	limiter := onRedis(client, atOnce)
+	testOneTrip(t, onRedis(client, atOnce), counting(client))
+}
+
+// testOneTrip wants one trip for a call, however many limits it has, for calls that are taken
+// together, and for a look. On a cluster a tag in the prefix puts all keys in one slot.
+func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) {
 	var limits []runtime.Limit
 	for _, rule := range serverRules(time.Hour, 3) {
 		if len(limits) < runtime.MaxLimits {
+			rule.Prefix = "{tagged}:" + rule.Prefix
 			limits = append(limits, rule.Limit(key("k")))
 		}
 	}
+	count.sent()
 	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}, {"evalsha"}, {"evalsha"}} {
 		_, err := limiter.Take(t.Context(), limits...)
 		if errors.Is(err, runtime.ErrLimited) != (i == 3) {
@@ -58,9 +63,8 @@ func TestOneTrip(t *testing.T) {
 		limiter.TakeEach(t.Context(), limits...)
 		same(t, fmt.Sprintf("batch %d", i), want, count.sent())
 	}
-	if _, err := limiter.Peek(t.Context(), limits...); err != nil {
-		t.Error(err)
-	}
+	_, err := limiter.Peek(t.Context(), limits...)
+	ok(t, err)
 	same(t, "peek", []string{"evalsha"}, count.sent())
 }
 
@@ -69,73 +73,26 @@ func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	ctx, cancel := context.WithCancel(context.Background())
 	var flushed atomic.Int64
+	var over atomic.Bool
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		for ctx.Err() == nil {
-			ok(t, client.ScriptFlush(context.Background()).Err())
+		for ; !over.Load(); time.Sleep(5 * time.Millisecond) {
+			ok(t, client.ScriptFlush(t.Context()).Err())
 			flushed.Add(1)
-			time.Sleep(5 * time.Millisecond)
 		}
 	})
 	limiter := onRedis(server.Client(t))
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 100}
-	keys := int64(0)
+	keys := 0
 	for ; flushed.Load() < 20 || keys < 20; keys++ {
-		equal(t, fmt.Sprintf("key %d: admitted", keys), admittedOf(t, rule.Limit(runtime.NewKey().AddInt(keys)), limiter), 100)
+		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 100}).Limit(key(fmt.Sprint(keys)))
+		var admitted atomic.Int64
+		concurrently(64, func(int) { admitted.Add(int64(passing(t, limiter, limit, 5))) })
+		equal(t, fmt.Sprintf("key %d: admitted", keys), admitted.Load(), 100)
 	}
-	cancel()
+	over.Store(true)
 	wait.Wait()
 	t.Logf("%d flushes while %d keys were called on", flushed.Load(), keys)
-}
-
-func TestForeignType(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	client := redistest.Start(t).Client(t)
-	good := &runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}
-	for name, rule := range serverRules(time.Hour, 2) {
-		t.Run(name, func(t *testing.T) {
-			with := func(policy runtime.FailurePolicy) *runtime.Limiter {
-				return runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithFailurePolicy(policy))
-			}
-			// The key, as the rule spells it.
-			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); err != nil {
-				t.Fatal(err)
-			}
-			redisKey := client.Keys(ctx, rule.Prefix+"*").Val()[0]
-			client.Set(ctx, redisKey, "somebody else's", 0)
-			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(causes(err), "WRONGTYPE") {
-				t.Errorf("a string: got %v, want ErrUnavailable and WRONGTYPE", err)
-			}
-			client.Del(ctx, redisKey)
-			client.SAdd(ctx, redisKey, "somebody else's")
-
-			_, err := with(runtime.FailClosed).Take(ctx, good.Limit(key(name)), rule.Limit(key("k")))
-			if !errors.Is(err, runtime.ErrUnavailable) || !strings.Contains(causes(err), "WRONGTYPE") {
-				t.Errorf("closed: got %v, want ErrUnavailable and WRONGTYPE", err)
-			}
-			if d, err := with(runtime.FailOpen).Take(ctx, rule.Limit(key("k"))); err != nil || d.Source != runtime.SourceFailure {
-				t.Errorf("open: got %+v, %v", d, err)
-			}
-			local := with(runtime.FailLocal)
-			for i := range 3 {
-				if d, err := local.Take(ctx, rule.Limit(key("k"))); (err == nil) != (i < 2) || d.Source != runtime.SourceLocal {
-					t.Errorf("local: got %+v, %v", d, err)
-				}
-			}
-			wantLeft(t, local, good.Limit(key(name)), 100)
-			outcomes := with(runtime.FailClosed).TakeEach(ctx, good.Limit(key(name)), rule.Limit(key("k")), good.Limit(key(name)))
-			if outcomes[0].Err != nil || !errors.Is(outcomes[1].Err, runtime.ErrUnavailable) || outcomes[2].Err != nil || outcomes[2].Remaining != 98 {
-				t.Errorf("in a batch: got %+v", outcomes)
-			}
-			ok(t, with(runtime.FailClosed).Reset(ctx, rule.Limit(key("k"))))
-			if _, err := with(runtime.FailClosed).Take(ctx, rule.Limit(key("k"))); err != nil {
-				t.Errorf("after a reset: %v", err)
-			}
-		})
-	}
 }
 
 // TestRollingDeploy has two versions of a rule at work side by side: nothing
@@ -168,26 +125,15 @@ func TestRollingDeploy(t *testing.T) {
 		for what, version := range versions {
 			limiter := onRedis(client)
 			id := key(fmt.Sprint(name, what))
-			admitted := map[*runtime.Rule]int64{}
+			var admitted [2]int64
 			for i := range 36 { // each tries more than it may
-				rule := old
-				if i%2 == 1 {
-					rule = version
-				}
-				switch _, err := limiter.Take(t.Context(), rule.Limit(id)); {
-				case err == nil:
-					admitted[rule]++
-				case !errors.Is(err, runtime.ErrLimited):
-					t.Fatalf("%s, %s: %v", name, what, err)
-				}
+				admitted[i%2] += int64(passing(t, limiter, []*runtime.Rule{old, version}[i%2].Limit(id), 1))
 			}
-			total, most := admitted[old]+admitted[version], max(old.Max, version.Max)
+			total, most := admitted[0]+admitted[1], max(old.Max, version.Max)
 			if strings.HasPrefix(what, "to ") || layered(old) && what == "window" {
-				total, most = max(admitted[old], admitted[version]), 10
+				total, most = max(admitted[0], admitted[1]), 10
 			}
-			if total != most {
-				t.Errorf("%s, %s: admitted %d, want %d", name, what, total, most)
-			}
+			equal(t, fmt.Sprint(name, ", ", what, ": admitted"), total, most)
 		}
 	}
 }

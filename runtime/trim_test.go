@@ -2,8 +2,9 @@ package runtime_test
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,21 +94,43 @@ func TestManyValues(t *testing.T) {
 	})
 }
 
-// TestIdleLog has a call find a log of which everything has left, and wants it to
+// livesAWindow wants a key to live for about the window of its rule.
+func livesAWindow(t *testing.T, log *log, rule *runtime.Rule) {
+	t.Helper()
+	if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
+		t.Errorf("expires in %v, want about %v", lives, rule.Window)
+	}
+}
+
+// TestIdleLog has a call find a log or a counter of which everything has left, and wants it to
 // be dropped as a whole and no event of it to be looked at.
 func TestIdleLog(t *testing.T) {
 	t.Parallel()
-	events := effort.Choose(80_000, 800_000)
-	eachLog(t, logRules(time.Hour, 1_000_000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
-		store(t, log.client, log.key, rule, log.subject.Now(), events)
-		log.subject.Advance(rule.Window + 900*time.Millisecond)
-		commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
-		equal(t, "events are stored", log.stored(rule), 3)
-		if packed := rule.Storage == runtime.StoragePacked; packed && commands["set"] != 1 || !packed && commands["unlink"] != 1 || commands["del"]+commands["ltrim"]+commands["lrem"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
-			t.Errorf("commands %v, want one UNLINK, or SET, and nothing else that removes", commands)
+	rules, counters := logRules(time.Hour, 1_000_000), serverRules(time.Second, 100)
+	maps.DeleteFunc(counters, func(_ string, r *runtime.Rule) bool { return !isCounter(r) })
+	maps.Copy(rules, counters)
+	eachLog(t, rules, nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		if isCounter(rule) {
+			log.decideEach(rule, 50)
+			log.subject.Advance(log.decide(take, rule, 1).ResetAfter) // when Redis keeps the key for a little longer
+		} else {
+			store(t, log.client, log.key, rule, log.subject.Now(), effort.Choose(80_000, 800_000))
+			log.subject.Advance(rule.Window + 900*time.Millisecond)
 		}
-		if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
-			t.Errorf("expires in %v, want about %v", lives, rule.Window)
+		commands := log.commands(func() { log.take(rule, 3, rule.Max-3) })
+		drops := "set"
+		switch {
+		case isCounter(rule):
+			equal(t, "bytes, of one bucket", log.client.StrLen(t.Context(), log.key).Val(), 50)
+		case rule.Storage != runtime.StoragePacked:
+			drops = "unlink"
+			fallthrough
+		default:
+			equal(t, "events are stored", log.stored(rule), 3)
+			livesAWindow(t, log, rule)
+		}
+		if commands[drops] != 1 || commands["del"]+commands["zremrangebyrank"]+commands["zrem"] != 0 {
+			t.Errorf("commands %v, want one %s, and nothing else that removes", commands, drops)
 		}
 	})
 }
@@ -126,27 +149,7 @@ func TestIdleSlices(t *testing.T) {
 		log.take(rule, 1, 9)
 		log.subject.Advance(rule.Window)
 		log.take(rule, 1, 9)
-		if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
-			t.Errorf("expires in %v, want about %v", lives, rule.Window)
-		}
-	})
-}
-
-// TestIdleCounter has a call find a counter of which all buckets have left, and
-// wants it to be dropped as a whole.
-func TestIdleCounter(t *testing.T) {
-	t.Parallel()
-	eachLog(t, serverRules(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
-		for range 50 {
-			log.decide(take, rule, 1)
-			log.subject.Advance(10 * time.Millisecond)
-		}
-		last := log.decide(take, rule, 1)
-		log.subject.Advance(last.ResetAfter) // when Redis keeps the key for a little longer
-		commands := log.commands(func() { log.take(rule, 1, 99) })
-		if n := log.client.StrLen(t.Context(), log.key).Val(); n != 50 || commands["set"] != 1 {
-			t.Errorf("%d bytes, want those of one bucket; commands %v, want one SET", n, commands)
-		}
+		livesAWindow(t, log, rule)
 	})
 }
 
@@ -170,20 +173,14 @@ func TestCounterEdge(t *testing.T) {
 // store stores events, a microsecond after each other, as the script does.
 func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, begin int64, events int) {
 	t.Helper()
+	all := times(begin, events)
 	if rule.Storage == runtime.StoragePacked {
-		times := make([]int64, events)
-		for i := range times {
-			times[i] = begin + int64(i)
-		}
-		ok(t, client.Set(t.Context(), key, packedLog(times, events/10), 0).Err())
+		ok(t, client.Set(t.Context(), key, packedLog(all, events/10), 0).Err())
 		return
 	}
-	const piece = 2000
-	for i := 0; i < events; i += piece {
-		args := make([]any, 0, 2*piece+2)
-		args = append(args, "ZADD", key)
-		for j := range int64(piece) {
-			at := strconv.FormatInt(begin+int64(i)+j, 10)
+	for piece := range slices.Chunk(all, 2000) {
+		args := []any{"ZADD", key}
+		for _, at := range piece {
 			args = append(args, at, at)
 		}
 		// One by one, or a busy Redis has no time to read before the client gives up.
@@ -195,37 +192,28 @@ func store(t *testing.T, client *redis.Client, key string, rule *runtime.Rule, b
 // has left: a number of events that grows as the logarithm does.
 func TestLooksOfLongLog(t *testing.T) {
 	t.Parallel()
-	events := effort.Choose(20_000, 200_000)
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(time.Hour, 1_000_000) {
-		t.Run(name, func(t *testing.T) {
-			for _, gone := range []int64{1, 5, 1000, int64(events) / 2, int64(events) - 1} {
-				log := newLog(t, client)
-				client.Del(t.Context(), log.key)
-				store(t, client, log.key, rule, log.subject.Now(), events)
-				log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
-				commands := log.commands(func() {
-					c := must(t, log.subject.Store, take, single(rule, log.key, 1))
-					if left := rule.Max - 1 - (int64(events) - gone); c.Remaining != left {
-						t.Errorf("%d have left: got %+v, want %d left", gone, c.Result, left)
-					}
-				})
-				all := 0
-				for name, n := range commands {
-					if !strings.HasPrefix(name, "eval") && !strings.HasPrefix(name, "config") {
-						all += n
-					}
-				}
-				if most := 10 + 2*bits.Len(uint(events)); all > most {
-					t.Errorf("%d have left: commands %v, want at most %d", gone, commands, most)
+	events := effort.Choose[int64](20_000, 200_000)
+	eachLog(t, logRules(time.Hour, 1_000_000), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		for _, gone := range []int64{1, 5, 1000, events / 2, events - 1} {
+			log.client.Del(t.Context(), log.key)
+			store(t, log.client, log.key, rule, log.subject.Now(), int(events))
+			log.subject.Advance(rule.Window + time.Duration(gone-1)*time.Microsecond)
+			commands := log.commands(func() {
+				c := must(t, log.subject.Store, take, single(rule, log.key, 1))
+				equal(t, fmt.Sprintf("%d have left: remaining", gone), c.Remaining, rule.Max-1-(events-gone))
+			})
+			looks := 0
+			for name, n := range commands {
+				if !strings.HasPrefix(name, "eval") && !strings.HasPrefix(name, "config") {
+					looks += n
 				}
 			}
-		})
-	}
+			if most := 10 + 2*bits.Len(uint(events)); looks > most {
+				t.Errorf("%d have left: commands %v, want at most %d", gone, commands, most)
+			}
+		}
+	})
 }
-
-// trims is how many events more than it adds a charge removes at most.
-const trims = 128
 
 // TestTrimInPieces lets most of a long log leave at once, and wants every charge
 // to remove a bounded piece of that, more than it adds, until it is gone: while
@@ -233,79 +221,53 @@ const trims = 128
 func TestTrimInPieces(t *testing.T) {
 	t.Parallel()
 	const max, gone, window = 40_000, 25_000, time.Second
-	client := redistest.Start(t).Client(t)
-	for name, rule := range logRules(window, max) {
-		if rule.Storage == runtime.StoragePacked {
-			continue // which has TestPackedTrim
-		}
-		t.Run(name, func(t *testing.T) {
-			log := newLog(t, client)
-			longer := *rule
-			longer.Window = time.Hour // counts what is stored
-			log.fill(rule, gone)
-			log.subject.Advance(window / 2)
-			log.fill(rule, 3)
-			log.subject.Advance(window / 2)
-			inside, before := int64(3), log.stored(rule)
-			for cost := int64(1); before > inside; cost = cost*7%runtime.MaxLogCost + 1 {
-				if max-inside < cost {
-					t.Fatalf("%d events have not gone when the log is full", before-inside)
-				}
-				inside += cost
-				log.take(rule, cost, max-inside)
-				after := log.stored(rule)
-				if removed := before + cost - after; removed > cost+trims || removed <= cost && after > inside && cost > 16 {
-					t.Fatalf("cost %d: %d of %d events were removed, %d are stored", cost, removed, before, after)
-				}
-				log.peek(&longer, runtime.MaxLogCost)
-				before = after
+	const trims = 128                                                                // events more than it adds that a charge removes at most
+	sets := func(r *runtime.Rule) bool { return r.Storage != runtime.StoragePacked } // packed ones overwrite what has left
+	eachLog(t, logRules(window, max), sets, func(t *testing.T, log *log, rule *runtime.Rule) {
+		longer := *rule
+		longer.Window = time.Hour // counts what is stored
+		log.fill(rule, gone)
+		log.subject.Advance(window / 2)
+		log.fill(rule, 3)
+		log.subject.Advance(window / 2)
+		inside, before := int64(3), log.stored(rule)
+		for cost := int64(1); before > inside; cost = cost*7%runtime.MaxLogCost + 1 {
+			if max-inside < cost {
+				t.Fatalf("%d events have not gone when the log is full", before-inside)
 			}
-		})
-	}
+			inside += cost
+			log.take(rule, cost, max-inside)
+			after := log.stored(rule)
+			if removed := before + cost - after; removed > cost+trims || removed <= cost && after > inside && cost > 16 {
+				t.Fatalf("cost %d: %d of %d events were removed, %d are stored", cost, removed, before, after)
+			}
+			log.peek(&longer, runtime.MaxLogCost)
+			before = after
+		}
+	})
 }
 
 // TestPeakOfSmallCalls has a limit that was used up once be used a little, and
 // wants what is stored of it to become little too.
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
-	client := redistest.Start(t).Client(t)
 	max, calls := effort.Choose[int64](3_000, 10_000), effort.Choose(510, 1700)
-	for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
-		for name, rule := range logRules(time.Second, max) {
-			t.Run(fmt.Sprint(name, " ", gap), func(t *testing.T) {
-				log := newLog(t, client)
-				rule := *rule
-				rule.Resolution = min(rule.Resolution, time.Millisecond)
-				log.fill(&rule, max-1)
-				log.subject.Advance(rule.Window / 2)
-				log.fill(&rule, 1)
-				log.subject.Advance(rule.Window / 2)
-				inside := int64(0)
-				for range calls {
-					log.subject.Advance(gap)
-					r := log.decide(take, &rule, 1)
-					inside = rule.Max - r.Remaining
-				}
-				if n := log.stored(&rule); n > inside+200 {
-					t.Errorf("%d events are stored, of which %d are in the window", n, inside)
-				}
-			})
-		}
-	}
-}
-
-// TestRaisedKeyLives charges a key by a longer window than before, and wants it to live
-// for as long as that.
-func TestRaisedKeyLives(t *testing.T) {
-	t.Parallel()
-	only := func(r *runtime.Rule) bool { return isCounter(r) || r.Algorithm == runtime.FixedWindow }
-	eachLog(t, serverRules(time.Second, 100), only, func(t *testing.T, log *log, rule *runtime.Rule) {
-		log.take(rule, 1, 99)
-		longer := *rule
-		longer.Window *= 10
-		log.take(&longer, 1, 98)
-		if lives := log.lives(); lives < longer.Window {
-			t.Errorf("expires in %v, want at least %v", lives, longer.Window)
+	eachLog(t, logRules(time.Second, max), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
+		rule.Resolution = min(rule.Resolution, time.Millisecond)
+		for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
+			log.fill(rule, max-1)
+			log.subject.Advance(rule.Window / 2)
+			log.fill(rule, 1)
+			log.subject.Advance(rule.Window / 2)
+			inside := int64(0)
+			for range calls {
+				log.subject.Advance(gap)
+				inside = rule.Max - log.decide(take, rule, 1).Remaining
+			}
+			if n := log.stored(rule); n > inside+200 {
+				t.Errorf("%v apart: %d events are stored, of which %d are in the window", gap, n, inside)
+			}
+			log.subject.Advance(2 * time.Second) // all leave
 		}
 	})
 }

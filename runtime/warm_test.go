@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,7 +27,6 @@ func warmRules() (rules []*runtime.Rule) {
 				continue
 			}
 			r.Name, r.Window, r.Max, r.Block = fmt.Sprintf("warm%d%v", i, block), time.Hour, 100, block
-			r.Prefix = r.Name + ":"
 			rules = append(rules, &r)
 		}
 	}
@@ -50,17 +48,18 @@ func testWarm(t *testing.T, client redis.UniversalClient) {
 	defer limiter.Close()
 	rules := warmRules()
 	for _, warmed := range []bool{true, false} {
-		var texts atomic.Int64
-		onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ScriptFlush(ctx).Err() })
-		onEach(t, client, func(ctx context.Context, node *redis.Client) error { return node.ConfigResetStat(ctx).Err() })
+		onEach(t, client, func(ctx context.Context, node *redis.Client) error {
+			return errors.Join(node.ScriptFlush(ctx).Err(), node.ConfigResetStat(ctx).Err())
+		})
 		if limiter.Register(rules...); warmed {
 			ok(t, limiter.Warm(t.Context()))
 		}
 		for _, r := range rules {
-			for key := range 40 {
-				refunded(t, limiter, taken(t, limiter, r.Limit(runtime.NewKey().AddString(fmt.Sprint(key)))))
+			for i := range 40 {
+				refunded(t, limiter, taken(t, limiter, r.Limit(key(fmt.Sprint(i)))))
 			}
 		}
+		var texts atomic.Int64
 		onEach(t, client, func(ctx context.Context, node *redis.Client) error {
 			info, err := node.Info(ctx, "commandstats").Result()
 			texts.Add(int64(strings.Count(info, "cmdstat_eval:")))
@@ -75,15 +74,10 @@ func testWarm(t *testing.T, client redis.UniversalClient) {
 // onEach has every server do something.
 func onEach(t *testing.T, client redis.UniversalClient, f func(context.Context, *redis.Client) error) {
 	t.Helper()
-	var err error
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(t.Context(), f)
-	case *redis.Client:
-		err = f(t.Context(), c)
-	}
-	if err != nil {
-		t.Fatal(err)
+	if cluster, is := client.(*redis.ClusterClient); is {
+		ok(t, cluster.ForEachMaster(t.Context(), f))
+	} else {
+		ok(t, f(t.Context(), client.(*redis.Client)))
 	}
 }
 
@@ -116,47 +110,34 @@ func testShortScripts(t *testing.T, client redis.UniversalClient, nodes []*redis
 		}
 		return all
 	}
-	each := func(limiter *runtime.Limiter, limits []runtime.Limit) (errs []error) {
+	each := func(t *testing.T, limiter *runtime.Limiter, limits []runtime.Limit) {
 		for _, o := range limiter.TakeEach(t.Context(), limits...) {
-			errs = append(errs, o.Err)
+			ok(t, o.Err)
 		}
-		return errs
 	}
-	ways := map[string]func(*runtime.Limiter, *runtime.RedisStore) []error{
-		"take each, in one slot": func(l *runtime.Limiter, _ *runtime.RedisStore) []error { return each(l, limits("{x}each:")) },
-		"take each, in many slots": func(l *runtime.Limiter, _ *runtime.RedisStore) []error {
-			return each(l, limits("each:"))
-		},
-		"renew": func(_ *runtime.Limiter, s *runtime.RedisStore) []error {
+	ways := map[string]func(*testing.T, *runtime.Limiter, *runtime.RedisStore){
+		"take each, in one slot":   func(t *testing.T, l *runtime.Limiter, _ *runtime.RedisStore) { each(t, l, limits("{x}each:")) },
+		"take each, in many slots": func(t *testing.T, l *runtime.Limiter, _ *runtime.RedisStore) { each(t, l, limits("each:")) },
+		"renew": func(t *testing.T, _ *runtime.Limiter, s *runtime.RedisStore) {
 			var held []rawstore.Call
 			for i := range calls {
-				held = append(held, rawstore.Call{Charges: []rawstore.Charge{{
-					Rule: inFlight, Key: fmt.Append(nil, inFlight.Prefix, i), Max: inFlight.Max, Cost: cost,
-				}}})
+				held = append(held, single(inFlight, fmt.Sprint(inFlight.Prefix, i), cost)...)
 			}
-			errs := []error{rawstore.On(s).Take(t.Context(), held), rawstore.On(s).Renew(t.Context(), held)}
+			must(t, s, take, held)
+			must(t, s, renew, held)
 			for i := range held {
-				if errs = append(errs, held[i].Err); held[i].Charges[0].At == 0 {
-					errs = append(errs, errors.New("a permit was not renewed"))
+				if held[i].Charges[0].At == 0 {
+					t.Fatal("a permit was not renewed")
 				}
 			}
-			return errs
 		},
-		"settle later": func(l *runtime.Limiter, s *runtime.RedisStore) []error {
+		"settle later": func(t *testing.T, l *runtime.Limiter, s *runtime.RedisStore) {
+			limit := func(i int) runtime.Limit { return settled.Limit(key(fmt.Sprint(i))) }
 			for i := range calls {
-				limit := settled.Limit(key(fmt.Sprint(i))).WithCost(cost)
-				d, err := l.Take(t.Context(), limit)
-				if err != nil {
-					return []error{err}
-				}
-				l.SettleLater(t.Context(), d, 2*cost)
+				l.SettleLater(t.Context(), taken(t, l, limit(i).WithCost(cost)), 2*cost)
 			}
-			errs := []error{l.Close()}
-			peeked, err := l.Peek(t.Context(), settled.Limit(key(fmt.Sprint(calls-1))))
-			if used := settled.Max - peeked.Remaining; used != 2*cost {
-				errs = append(errs, fmt.Errorf("%d are charged, want %d", used, 2*cost))
-			}
-			return append(errs, err)
+			ok(t, l.Close())
+			wantLeft(t, l, limit(calls-1), settled.Max-2*cost)
 		},
 	}
 	executed := func() (n int) {
@@ -169,11 +150,7 @@ func testShortScripts(t *testing.T, client redis.UniversalClient, nodes []*redis
 		t.Run(name, func(t *testing.T) {
 			before := executed()
 			store := runtime.NewRedisStore(client, patient, atOnce)
-			limiter := runtime.New(store, quiet, closed)
-			errs := slices.DeleteFunc(way(limiter, store), func(err error) bool { return err == nil })
-			if len(errs) > 0 {
-				t.Errorf("%d errors, the first: %v", len(errs), errs[0])
-			}
+			way(t, runtime.New(store, quiet, closed), store)
 			if n := executed() - before; n < scripts {
 				t.Errorf("%d scripts, want at least %d", n, scripts)
 			}
