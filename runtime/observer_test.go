@@ -5,9 +5,7 @@ import (
 	"expvar"
 	"fmt"
 	"regexp"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -19,7 +17,6 @@ import (
 
 // Every limit of a decided call is told of once, with what became of it.
 func TestObserverDecision(t *testing.T) {
-	t.Parallel()
 	const took = 3 * time.Millisecond
 	type event struct {
 		Rule    string
@@ -28,87 +25,69 @@ func TestObserverDecision(t *testing.T) {
 		Cost    int64
 		Latency time.Duration
 	}
-	hidden := *narrow
-	hidden.Name, hidden.Prefix, hidden.Mode = "hidden", "hidden:", runtime.ModeShadow
-	local, closed := *narrow, *wide
-	local.Fail, closed.Fail = runtime.FailLocal, runtime.FailClosed
-	for _, test := range []struct {
-		name   string
+	byStore := func(rule string, verdict runtime.Verdict, cost int64) event {
+		return event{rule, verdict, runtime.SourceStore, cost, took}
+	}
+	shadow, local, closes, waits := *narrow, *narrow, *wide, *narrow
+	shadow.Name, shadow.Prefix, shadow.Mode = "hidden", "hidden:", runtime.ModeShadow
+	local.Fail, closes.Fail, waits.Wait = runtime.FailLocal, runtime.FailClosed, 2*time.Hour
+	every, once, hidden := wide.Limit(nil), narrow.Limit(nil), shadow.Limit(nil)
+	type test struct {
 		broken bool
 		take   func(context.Context, *runtime.Limiter)
 		want   []event
-	}{
-		{"admitted and denied", false, func(ctx context.Context, l *runtime.Limiter) {
-			for range 2 {
-				_, _ = l.Take(ctx, wide.Limit(nil).WithCost(2), narrow.Limit(nil))
+	}
+	takes := func(n int, limits ...runtime.Limit) func(context.Context, *runtime.Limiter) {
+		return func(ctx context.Context, l *runtime.Limiter) {
+			for range n {
+				_, _ = l.Take(ctx, limits...)
 			}
-		}, []event{
-			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 2, took}, {"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
-			{"wide", runtime.VerdictNotCharged, runtime.SourceStore, 2, took}, {"narrow", runtime.VerdictDenied, runtime.SourceStore, 1, took},
+		}
+	}
+	eachCase(t, map[string]test{
+		"admitted and denied": {take: takes(2, every.WithCost(2), once), want: []event{
+			byStore("wide", runtime.VerdictAdmitted, 2), byStore("narrow", runtime.VerdictAdmitted, 1),
+			byStore("wide", runtime.VerdictNotCharged, 2), byStore("narrow", runtime.VerdictDenied, 1),
 		}},
-		{"shadow", false, func(ctx context.Context, l *runtime.Limiter) {
-			for range 2 {
-				_, _ = l.Take(ctx, wide.Limit(nil), hidden.Limit(nil))
-			}
-		}, []event{
-			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"hidden", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
-			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"hidden", runtime.VerdictShadowDenied, runtime.SourceStore, 1, took},
+		"shadow": {take: takes(2, every, hidden), want: []event{
+			byStore("wide", runtime.VerdictAdmitted, 1), byStore("hidden", runtime.VerdictAdmitted, 1),
+			byStore("wide", runtime.VerdictAdmitted, 1), byStore("hidden", runtime.VerdictShadowDenied, 1),
 		}},
-		{"never", false, func(ctx context.Context, l *runtime.Limiter) {
-			_, _ = l.Take(ctx, wide.Limit(nil), narrow.Limit(nil).WithCost(2))
-			_, _ = l.Take(ctx, hidden.Limit(nil).WithCost(2))
-		}, []event{
+		"never": {take: takes(1, every, once.WithCost(2)), want: []event{
 			{"wide", runtime.VerdictNotCharged, runtime.SourceNone, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceNone, 2, 0},
-			{"hidden", runtime.VerdictShadowDenied, runtime.SourceNone, 2, 0},
 		}},
-		{"each", false, func(ctx context.Context, l *runtime.Limiter) {
-			l.TakeEach(ctx, narrow.Limit(nil), narrow.Limit(nil), wide.Limit(nil))
-		}, []event{
-			{"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"narrow", runtime.VerdictDenied, runtime.SourceStore, 1, took},
-			{"wide", runtime.VerdictAdmitted, runtime.SourceStore, 1, took},
+		"never in shadow mode": {take: takes(1, hidden.WithCost(2)), want: []event{{"hidden", runtime.VerdictShadowDenied, runtime.SourceNone, 2, 0}}},
+		"each": {take: func(ctx context.Context, l *runtime.Limiter) { l.TakeEach(ctx, once, once, every) }, want: []event{
+			byStore("narrow", runtime.VerdictAdmitted, 1), byStore("narrow", runtime.VerdictDenied, 1), byStore("wide", runtime.VerdictAdmitted, 1),
 		}},
-		{"local", true, func(ctx context.Context, l *runtime.Limiter) {
-			for range 2 {
-				_, _ = l.Take(ctx, local.Limit(nil))
-			}
-		}, []event{{"narrow", runtime.VerdictAdmitted, runtime.SourceLocal, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceLocal, 1, 0}}},
-		{"open", true, func(ctx context.Context, l *runtime.Limiter) { _, _ = l.Take(ctx, wide.Limit(nil)) },
-			[]event{{"wide", runtime.VerdictAdmitted, runtime.SourceFailure, 1, 0}}},
-		{"closed", true, func(ctx context.Context, l *runtime.Limiter) { _, _ = l.Take(ctx, closed.Limit(nil)) },
-			[]event{{"wide", runtime.VerdictUnavailable, runtime.SourceFailure, 1, 0}}},
-		{"nothing is decided", false, func(ctx context.Context, l *runtime.Limiter) {
+		"local": {broken: true, take: takes(2, local.Limit(nil)), want: []event{
+			{"narrow", runtime.VerdictAdmitted, runtime.SourceLocal, 1, 0}, {"narrow", runtime.VerdictDenied, runtime.SourceLocal, 1, 0},
+		}},
+		"open":         {broken: true, take: takes(1, every), want: []event{{"wide", runtime.VerdictAdmitted, runtime.SourceFailure, 1, 0}}},
+		"closed":       {broken: true, take: takes(1, closes.Limit(nil)), want: []event{{"wide", runtime.VerdictUnavailable, runtime.SourceFailure, 1, 0}}},
+		"after a wait": {take: takes(2, waits.Limit(nil)), want: []event{byStore("narrow", runtime.VerdictAdmitted, 1), byStore("narrow", runtime.VerdictAdmitted, 1)}},
+		"nothing is decided": {take: func(ctx context.Context, l *runtime.Limiter) {
 			ended, end := context.WithCancel(ctx)
 			end()
-			_, _ = l.Take(ended, wide.Limit(nil))
-			_, _ = l.Take(ctx, wide.Limit(nil).WithCost(-1))
-			_, _ = l.Take(ctx, wide.Limit(nil).WithCost(0))
-			_, _ = l.Peek(ctx, wide.Limit(nil), hidden.Limit(nil).WithCost(2))
+			_, _ = l.Take(ended, every)
+			_, _ = l.Take(ctx, every.WithCost(-1))
+			_, _ = l.Take(ctx, every.WithCost(0))
+			_, _ = l.Peek(ctx, every, hidden.WithCost(2))
 			_ = l.Refund(ctx, runtime.Decision{})
-			_ = l.Reset(ctx, wide.Limit(nil))
-		}, nil},
-		{"after a wait", false, func(ctx context.Context, l *runtime.Limiter) {
-			waits := *narrow
-			waits.Wait = 2 * time.Hour
-			for range 2 {
-				_, _ = l.Take(ctx, waits.Limit(nil))
-			}
-		}, []event{{"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}, {"narrow", runtime.VerdictAdmitted, runtime.SourceStore, 1, took}}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var seen recorder[event]
-				store := newFake()
-				store.delay = took
-				store.broken.Store(test.broken)
-				test.take(context.Background(), runtime.New(store, quiet, observing(runtime.Observer{
-					Decision: withContext(func(ev runtime.DecisionEvent) {
-						seen.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
-					}),
-				})))
-				same(t, "told", test.want, seen.all())
-			})
-		})
-	}
+			_ = l.Reset(ctx, every)
+		}},
+	}, func(t *testing.T, test test) {
+		var seen recorder[event]
+		store := newFake()
+		store.delay = took
+		store.broken.Store(test.broken)
+		test.take(context.Background(), runtime.New(store, quiet, observing(runtime.Observer{
+			Decision: withContext(func(ev runtime.DecisionEvent) {
+				seen.add(event{ev.Rule, ev.Verdict, ev.Source, ev.Cost, ev.Latency})
+			}),
+		})))
+		same(t, "events", test.want, seen.all())
+	})
 }
 
 // Whatever a number is, its name fits a label.
@@ -150,31 +129,35 @@ func ExampleObserver() {
 // A recorder receives every limit of each call under its context, with the
 // numbers that callers are told.
 func TestRecorder(t *testing.T) {
-	t.Parallel()
-	type event = runtime.DecisionEvent
-	burst := &runtime.Rule{Name: "burst", Window: time.Second, Max: 10, Burst: 2, Algorithm: runtime.TokenBucket}
-	daily := &runtime.Rule{Name: "daily", Window: 24 * time.Hour, Max: 5, Algorithm: runtime.FixedWindow}
-	tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		type event = runtime.DecisionEvent
+		const second, day = time.Second, 24 * time.Hour
+		burst := &runtime.Rule{Name: "burst", Window: second, Max: 10, Burst: 2, Algorithm: runtime.TokenBucket}
+		daily := &runtime.Rule{Name: "daily", Window: day, Max: 5, Algorithm: runtime.FixedWindow}
+		tried := &runtime.Rule{Name: "tried", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 		limiter := inMemory()
 		var got []event
 		ctx := runtime.WithRecorder(context.Background(), func(ev event) { got = append(got, ev) })
 		for range 3 {
 			_, _ = limiter.Take(ctx, burst.Limit(nil), daily.Limit(nil).WithCost(2), tried.Limit(nil))
 		}
-		const second = time.Second
 		want := []event{
-			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 1, ResetAfter: second / 10},
-			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 3, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, Remaining: 0, ResetAfter: time.Hour},
+			{Rule: "burst", Remaining: 1, ResetAfter: second / 10},
+			{Rule: "daily", Remaining: 3, ResetAfter: day},
+			{Rule: "tried", Remaining: 0, ResetAfter: time.Hour},
 
-			{Rule: "burst", Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, Remaining: 0, ResetAfter: second / 5},
-			{Rule: "daily", Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "burst", Remaining: 0, ResetAfter: second / 5},
+			{Rule: "daily", Remaining: 1, ResetAfter: day},
+			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
 
-			{Rule: "burst", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Algorithm: runtime.TokenBucket, Window: second, Cost: 1, Limit: 2, Max: 10, RetryAfter: second / 10, ResetAfter: second / 5},
-			{Rule: "daily", Verdict: runtime.VerdictDenied, Source: runtime.SourceStore, Algorithm: runtime.FixedWindow, Window: 24 * time.Hour, Cost: 2, Limit: 5, Max: 5, Remaining: 1, RetryAfter: 24 * time.Hour, ResetAfter: 24 * time.Hour},
-			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, Source: runtime.SourceStore, Mode: runtime.ModeShadow, Window: time.Hour, Cost: 1, Limit: 1, Max: 1, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "burst", Verdict: runtime.VerdictDenied, RetryAfter: second / 10, ResetAfter: second / 5},
+			{Rule: "daily", Verdict: runtime.VerdictDenied, Remaining: 1, RetryAfter: day, ResetAfter: day},
+			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
+		}
+		for i := range want {
+			ev, rule := &want[i], []*runtime.Rule{burst, daily, tried}[i%3]
+			ev.Source, ev.Algorithm, ev.Mode, ev.Window, ev.Max = runtime.SourceStore, rule.Algorithm, rule.Mode, rule.Window, rule.Max
+			ev.Cost, ev.Limit = []int64{1, 2, 1}[i%3], []int64{2, 5, 1}[i%3]
 		}
 		same(t, "recorded", want, got)
 	})
@@ -208,33 +191,29 @@ func TestObservers(t *testing.T) {
 	type name struct{}
 	ctx := context.WithValue(context.Background(), name{}, "value")
 	var seen [2]recorder[any]
-	var wrong atomic.Int64
 	opts := []runtime.Option{quiet, runtime.WithObserver(nil)}
 	for i := range seen {
+		add := func(ctx context.Context, ev any) {
+			if seen[i].add(ev); ctx.Value(name{}) != "value" {
+				t.Errorf("%+v has not the context of its call", ev)
+			}
+		}
 		opts = append(opts, observing(runtime.Observer{
-			Decision: func(ctx context.Context, ev runtime.DecisionEvent) {
-				if seen[i].add(ev); ctx.Value(name{}) != "value" {
-					wrong.Add(1)
-				}
-			},
-			Failure: func(ctx context.Context, ev runtime.FailureEvent) {
-				if seen[i].add(ev); ctx.Value(name{}) != "value" {
-					wrong.Add(1)
-				}
-			},
+			Decision: func(ctx context.Context, ev runtime.DecisionEvent) { add(ctx, ev) },
+			Failure:  func(ctx context.Context, ev runtime.FailureEvent) { add(ctx, ev) },
 		}))
 	}
-	fast, slow := &runtime.Rule{Name: "fast", Window: time.Hour, Max: 1}, &runtime.Rule{Name: "slow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	shadow := &runtime.Rule{Name: "slow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
 	capped := append(opts, runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Hour, Max: 100}))
 	for _, limiter := range []*runtime.Limiter{runtime.New(runtime.NewMemoryStore(), opts...), runtime.New(nil, opts...), runtime.New(runtime.NewMemoryStore(), capped...)} {
-		_, _ = limiter.Take(ctx, fast.Limit(nil))
-		_, _ = limiter.Take(ctx, fast.Limit(nil), slow.Limit(nil))
-		_, _ = limiter.Take(ctx, slow.Limit(nil).WithCost(2))
-		_, _ = limiter.Take(ctx, fast.Limit(runtime.NewKey().AddInvalid("nil")))
-		limiter.TakeEach(ctx, slow.Limit(nil))
+		_, _ = limiter.Take(ctx, narrow.Limit(nil))
+		_, _ = limiter.Take(ctx, narrow.Limit(nil), shadow.Limit(nil))
+		_, _ = limiter.Take(ctx, shadow.Limit(nil).WithCost(2))
+		_, _ = limiter.Take(ctx, narrow.Limit(runtime.NewKey().AddInvalid("nil")))
+		limiter.TakeEach(ctx, shadow.Limit(nil))
 	}
-	if len(seen[0].all()) == 0 || wrong.Load() != 0 {
-		t.Errorf("%d events, %d without the context", len(seen[0].all()), wrong.Load())
+	if len(seen[0].all()) == 0 {
+		t.Error("no events")
 	}
 	same(t, "the second observer", seen[0].all(), seen[1].all(), cmpopts.EquateComparable(), cmpopts.EquateErrors())
 }

@@ -3,8 +3,6 @@ package runtime_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,83 +13,56 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
+// The limits of TakeEach are decided one after the other, each by itself and without a wait.
+// An outcome can be refunded by itself.
 func TestTakeEach(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory()
-	a := &runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 2, Wait: time.Hour}
-	b := &runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5}
-	outcomes := limiter.TakeEach(t.Context(),
-		a.Limit(key("k")),
-		b.Limit(key("k")).WithCost(-1), // fails alone
-		a.Limit(key("k")),
-		b.Limit(key("k")).WithCost(6), // never
-		a.Limit(key("k")),             // one too many, and does not wait
-		b.Limit(key("k")).WithCost(4),
-		a.Limit(key("l")),
-		b.Limit(key("k")).WithCost(0),
-		b.Limit(key("k")).WithCost(2),
-		b.Limit(key("k")),
-	)
-	var got []string
-	for _, o := range outcomes {
-		if (o.Err == nil) != o.Allowed {
-			t.Errorf("allowed %v and error %v", o.Allowed, o.Err)
-		}
-		switch {
-		case errors.Is(o.Err, runtime.ErrCostExceedsLimit):
-			got = append(got, "never")
-		case errors.Is(o.Err, runtime.ErrLimited):
-			got = append(got, "limited")
-		case errors.Is(o.Err, runtime.ErrInvalidLimit):
-			got = append(got, "invalid")
-		default:
-			got = append(got, fmt.Sprintf("%s%d", o.Rule, o.Remaining))
+	a := (&runtime.Rule{Name: "a", Prefix: "a:", Window: time.Hour, Max: 2, Wait: time.Hour}).Limit(key("k"))
+	b := (&runtime.Rule{Name: "b", Prefix: "b:", Window: time.Hour, Max: 5}).Limit(key("k"))
+	var limits []runtime.Limit
+	steps := []struct {
+		limit     runtime.Limit
+		err       error
+		remaining int64
+	}{
+		{a, nil, 1},
+		{b.WithCost(-1), runtime.ErrInvalidLimit, 0},
+		{a, nil, 0},
+		{b.WithCost(6), runtime.ErrCostExceedsLimit, 0},
+		{a, runtime.ErrLimited, 0},
+		{b.WithCost(4), nil, 1},
+		{b.WithCost(0), nil, 0},
+		{b.WithCost(2), runtime.ErrLimited, 1},
+		{b, nil, 0},
+	}
+	for _, step := range steps {
+		limits = append(limits, step.limit)
+	}
+	outcomes := limiter.TakeEach(t.Context(), limits...)
+	for i, o := range outcomes {
+		if !errors.Is(o.Err, steps[i].err) || o.Allowed != (o.Err == nil) || o.Remaining != steps[i].remaining {
+			t.Errorf("outcome %d: %+v, want %v and %d left", i, o, steps[i].err, steps[i].remaining)
 		}
 	}
-	want := []string{"a1", "invalid", "a0", "never", "limited", "b1", "a1", "0", "limited", "b0"}
-	same(t, "outcomes", want, got)
-	// An outcome can be refunded by itself.
 	refunded(t, limiter, outcomes[5].Decision)
-	wantLeft(t, limiter, b.Limit(key("k")), 4)
-	if got := limiter.TakeEach(t.Context()); len(got) != 0 {
-		t.Errorf("no limits: got %v", got)
-	}
+	wantLeft(t, limiter, b, 4)
+	equal(t, "outcomes of no limits", len(limiter.TakeEach(t.Context())), 0)
 }
 
+// A call whose context has ended before is not decided, by no policy.
 func TestContextCancelledBefore(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, policy := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
 		limiter := inMemory(runtime.WithFailurePolicy(policy))
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 1}).Limit(nil)
-		if d, err := limiter.Take(ctx, limit); err != context.Canceled || d.Allowed {
-			t.Errorf("%v: got %+v, %v", policy, d, err)
+		d, err := limiter.Take(ctx, narrow.Limit(nil))
+		if each := limiter.TakeEach(ctx, narrow.Limit(nil))[0].Err; err != context.Canceled || each != context.Canceled || d.Allowed {
+			t.Errorf("%v: got %+v, %v, and each %v", policy, d, err, each)
 		}
-		if o := limiter.TakeEach(ctx, limit)[0]; o.Err != context.Canceled {
-			t.Errorf("%v: take each: got %+v", policy, o)
-		}
-		wantLeft(t, limiter, limit, 1)
+		wantLeft(t, limiter, narrow.Limit(nil), 1)
 	}
-}
-
-// admittedOf returns how many of the calls of 64 goroutines the limiters admit
-// between them.
-func admittedOf(t *testing.T, limit runtime.Limit, limiters ...*runtime.Limiter) int64 {
-	t.Helper()
-	var admitted atomic.Int64
-	concurrently(64, func(i int) {
-		for range 5 {
-			_, err := limiters[i%len(limiters)].Take(context.Background(), limit)
-			switch {
-			case err == nil:
-				admitted.Add(1)
-			case !errors.Is(err, runtime.ErrLimited):
-				t.Error(err)
-			}
-		}
-	})
-	return admitted.Load()
 }
 
 // TestUsage wants usages of the limits that hold for a caller now, and of no others.
@@ -167,21 +138,15 @@ func TestUsageOneTrip(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	count := counting(client)
 	limiter := onRedis(client)
-	limits := make([]runtime.Limit, 50)
-	for i := range limits {
-		limits[i] = wide.Limit(runtime.NewKey().AddInt(int64(i)))
+	var limits []runtime.Limit
+	for i := range int64(50) {
+		limits = append(limits, wide.Limit(runtime.NewKey().AddInt(i)))
 	}
-	usage := func() {
-		usages, err := limiter.Usage(context.Background(), limits...)
-		if ok(t, err); len(usages) != len(limits) {
-			t.Fatalf("%d usages", len(usages))
-		}
-	}
-	usage() // which loads the script
-	count.sent()
-	usage()
-	if sent := count.sent(); len(sent) != 1 {
-		t.Errorf("sent %v, want one script", sent)
+	for _, sent := range []int{2, 1} { // the first has to load the script
+		usages, err := limiter.Usage(t.Context(), limits...)
+		ok(t, err)
+		equal(t, "usages", len(usages), 50)
+		equal(t, "requests", len(count.sent()), sent)
 	}
 }
 
