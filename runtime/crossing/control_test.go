@@ -33,7 +33,7 @@ var defects = []defect{
 		"return min(back, most)", "return back", "TestMemory", "20000", "a bucket admits"},
 	{"who leaves a line gives others' turns away", "internal/memstate/bucket.go",
 		"|| behind < 0 || float64(", "|| behind < -1<<62 && float64(", "TestMemory", "20000", "turns are window/max apart"},
-	{"a shadow limit whose key is forbidden leaves its call undecided", "internal/script/execution.go",
+	{"a shadow limit whose key is forbidden leaves its call undecided", "internal/script/again.go",
 		"n > 0 && n < len(e.calls[i].Charges)", "n < 0", "TestRedis", "25", "the store decides while it can"},
 	{"a shadow limit on another one's key is an error", "internal/decide/charges.go",
 		"leftOut(charge.Plan, o.Plan)\n\t\t\treturn nil", "return o", "TestMemory", "20000", "a valid call has no other error"},

@@ -33,9 +33,9 @@ var kinds = []struct {
 	name, title string
 	most        int
 }{
-	{"call", "a call on Redis", 24},
+	{"call", "a call on Redis", 22},
 	{"lease", "a call that a lease decides", 10},
-	{"permit", "a permit, taken and returned", 29},
+	{"permit", "a permit, taken and returned", 27},
 }
 
 // TestWays executes calls, and wants the table of the files that they enter to be true.

@@ -150,6 +150,12 @@ func (b *batch) err() error {
 	return b.groups[0].err()
 }
 
+// several reports whether the batch has more than one charge.
+func (b *batch) several() bool {
+	calls := b.groups[0].calls
+	return len(b.groups) > 1 || len(calls) > 1 || len(calls[0].Charges) > 1
+}
+
 // unload lets go of everybody in the groups.
 func (b *batch) unload() {
 	for _, g := range b.groups {

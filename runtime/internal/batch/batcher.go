@@ -37,41 +37,6 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-const (
-	// baseInFlight is how many batches are under way at a time, if nobody has to
-	// wait for long.
-	baseInFlight = 2
-	// maxLone is how many are if each is a caller's own: three who share are slower than
-	// three who do not, four are quicker.
-	maxLone = 3
-	// maxInFlight is how many are if somebody has to and Redis is far away, if
-	// the client has twice as many connections.
-	maxInFlight = 16
-	// maxOverdue is how many overdue batches may be under way beside those.
-	maxOverdue = 40
-	// crowd is how many callers in a batch show that callers share trips.
-	crowd = 2
-	// gatherFrom is how many callers in a batch make it quicker that one of them sends
-	// the next than that another goroutine does.
-	gatherFrom = 4
-	// maxAside is how many commands beside batches are under way at a time.
-	maxAside = 64
-	// maxWaiting is how many callers may wait for a batch.
-	maxWaiting = 16_384
-	// maxLinger bounds the time after which a waiting call is sent although two
-	// batches are under way.
-	maxLinger = 5 * time.Millisecond
-	// maxInline is the longest timeout with which a caller sends a batch by
-	// itself, and so does not see that its context has ended before the batch
-	// returns.
-	maxInline = 100 * time.Millisecond
-	// farAfter is how many slow batches in a row say that Redis is far away.
-	farAfter = 3
-	// minBatchTime is the least time that a batch has for its connection and
-	// answer, although its callers leave earlier.
-	minBatchTime = 500 * time.Millisecond
-)
-
 // A Batcher is where calls wait to share batches to one server. It is safe for
 // concurrent use.
 type Batcher struct {
@@ -106,37 +71,7 @@ type Batcher struct {
 	shared  atomic.Int32 // what Shared was told
 	fit     atomic.Bool  // the server has shown that it can count
 	warming atomic.Int64 // when connections were last made ahead of need
-	clock   atomic.Int64 // the server's latest time in microseconds
-	ahead   atomic.Int64 // of the instants of package clock, in microseconds; 0: not known
-}
-
-// New returns a batcher for a server.
-func New(cfg *Config, server rediswire.Server) *Batcher {
-	b := &Batcher{Server: server, Aside: make(chan struct{}, maxAside), cfg: cfg, about: server.About(), linger: cfg.Linger, limit: maxInFlight}
-	if b.linger <= 0 {
-		b.linger = min(maxLinger, cfg.Timeout/10)
-	}
-	if most := b.about.Most; most > 0 {
-		b.limit = max(baseInFlight, min(maxInFlight, most/2))
-	}
-	b.Breaker = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed(b.Address(), open) })
-	return b
-}
-
-// Address returns the server's address, or "" if there is one server.
-func (b *Batcher) Address() string {
-	if b.cfg.Router == nil {
-		return ""
-	}
-	return b.about.Address
-}
-
-// Load returns how many callers wait for a batch, and how many batches are under
-// way.
-func (b *Batcher) Load() (waiting, batches int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.waiting), len(b.batches)
+	clock   clock.Remote // the server's
 }
 
 // Do has a sealed waiter's calls executed. It returns when that is done, when the
@@ -226,11 +161,23 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 
 // depart registers a batch that is about to be sent, and has so long for that.
 func (b *Batcher) depart(own *batch, now, patience time.Duration) {
-	own.sent, own.overdue, own.yielded, own.clock, own.now = now, false, false, b.clock.Load(), b.timeAt(now)
+	own.sent, own.overdue, own.yielded, own.clock, own.now = now, false, false, b.clock.Latest(), b.timeAt(now)
 	own.until = now + patience
 	own.begin()
 	b.batches = append(b.batches, own)
 	b.schedule(now+b.cfg.Timeout, now)
+}
+
+// timeAt returns what the server's clock is expected to show at an instant, in microseconds
+// since 1970: before its first reply, what that of the process does.
+func (b *Batcher) timeAt(now time.Duration) int64 {
+	if shown, known := b.clock.At(now); known {
+		return shown
+	}
+	if b.cfg.Wall != nil {
+		return b.cfg.Wall()
+	}
+	return time.Now().UnixMicro()
 }
 
 // schedule sees to it that expire is called at an instant, or before. There is

@@ -5,10 +5,46 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+const (
+	// baseInFlight is how many batches are under way at a time, if nobody has to
+	// wait for long.
+	baseInFlight = 2
+	// maxLone is how many are if each is a caller's own: three who share are slower than
+	// three who do not, four are quicker.
+	maxLone = 3
+	// maxInFlight is how many are if somebody has to and Redis is far away, if
+	// the client has twice as many connections.
+	maxInFlight = 16
+	// maxOverdue is how many overdue batches may be under way beside those.
+	maxOverdue = 40
+	// crowd is how many callers in a batch show that callers share trips.
+	crowd = 2
+	// gatherFrom is how many callers in a batch make it quicker that one of them sends
+	// the next than that another goroutine does.
+	gatherFrom = 4
+	// maxAside is how many commands beside batches are under way at a time.
+	maxAside = 64
+	// maxWaiting is how many callers may wait for a batch.
+	maxWaiting = 16_384
+	// maxLinger bounds the time after which a waiting call is sent although two
+	// batches are under way.
+	maxLinger = 5 * time.Millisecond
+	// maxInline is the longest timeout with which a caller sends a batch by
+	// itself, and so does not see that its context has ended before the batch
+	// returns.
+	maxInline = 100 * time.Millisecond
+	// farAfter is how many slow batches in a row say that Redis is far away.
+	farAfter = 3
+	// minBatchTime is the least time that a batch has for its connection and
+	// answer, although its callers leave earlier.
+	minBatchTime = 500 * time.Millisecond
 )
 
 // ErrCrowded is the error of a call for which too many others wait.
@@ -65,4 +101,33 @@ type Config struct {
 	// Linger is how long a call waits before one more batch is sent for it. 0
 	// means a tenth of the timeout, and at most 5 ms.
 	Linger time.Duration
+}
+
+// New returns a batcher for a server.
+func New(cfg *Config, server rediswire.Server) *Batcher {
+	b := &Batcher{Server: server, Aside: make(chan struct{}, maxAside), cfg: cfg, about: server.About(), linger: cfg.Linger, limit: maxInFlight}
+	if b.linger <= 0 {
+		b.linger = min(maxLinger, cfg.Timeout/10)
+	}
+	if most := b.about.Most; most > 0 {
+		b.limit = max(baseInFlight, min(maxInFlight, most/2))
+	}
+	b.Breaker = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed(b.Address(), open) })
+	return b
+}
+
+// Address returns the server's address, or "" if there is one server.
+func (b *Batcher) Address() string {
+	if b.cfg.Router == nil {
+		return ""
+	}
+	return b.about.Address
+}
+
+// Load returns how many callers wait for a batch, and how many batches are under
+// way.
+func (b *Batcher) Load() (waiting, batches int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiting), len(b.batches)
 }

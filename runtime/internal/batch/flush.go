@@ -88,17 +88,19 @@ func (b *Batcher) finish(own *batch, redirected bool) bool {
 	switch {
 	case redirected:
 		how = elsewhere
-	case script.Answered(err):
+	case err == nil:
 		how = answered
-		if err == nil && !b.fit.Load() {
+		if !b.fit.Load() {
 			b.fit.Store(true)
 		}
+	case script.Answered(err):
+		how = answered
 	}
 	kept, overdue := b.release(own, how, took)
 	own.end(nil)
 	if err != nil {
 		b.moved(own)
-	} else {
+	} else if own.several() {
 		b.tellShared(own)
 	}
 	for _, g := range own.groups {
@@ -109,7 +111,11 @@ func (b *Batcher) finish(own *batch, redirected bool) bool {
 		b.Breaker.Late(permission)
 	case how == answered:
 		b.Breaker.Success(permission)
-		b.warm(took)
+		if far := took > b.linger && b.about.Most > 0; far {
+			b.warm(took)
+		} else if b.slow.Load() != 0 {
+			b.slow.Store(0)
+		}
 	case how == failed && !overdue:
 		b.Breaker.Failure(permission, sent)
 	}
@@ -128,7 +134,9 @@ func (b *batch) newestPermission() (newest breaker.Permission) {
 // is known to all before: whoever was told finds it out without Redis.
 func (b *Batcher) tell(own *batch, g *group) {
 	for _, e := range g.executions {
-		b.watchClock(own.clock, e.Clock)
+		if back := b.clock.Learn(own.clock, e.Clock); back > 0 && b.cfg.SteppedBack != nil {
+			b.cfg.SteppedBack(b.Address(), back)
+		}
 	}
 	if m := b.cfg.Denials; m != nil && g.op == script.Take && g.learn(m, own.sent) {
 		m.Publish()
@@ -172,7 +180,7 @@ const (
 func (b *Batcher) remedy(own *batch) (how remedy, err error) {
 	for _, g := range own.groups {
 		for _, e := range g.executions {
-			if one := remedyFor(e.Err, e.Calls(), e.Shadows(), b.routed(e)); one != none && (how == none || one < how) {
+			if one := b.remedyFor(e); one != none && (how == none || one < how) {
 				how, err = one, e.Err
 			}
 		}
@@ -180,15 +188,16 @@ func (b *Batcher) remedy(own *batch) (how remedy, err error) {
 	return how, err
 }
 
-// remedyFor returns how to send a script again that was for so many calls, and for limits
-// in shadow mode beside others.
-func remedyFor(err error, calls int, shadows, routed bool) remedy {
+// remedyFor returns how to send one script again.
+func (b *Batcher) remedyFor(e *script.Execution) remedy {
+	err := e.Err
 	if err == nil {
 		return none
 	}
+	routed := b.cfg.Router == nil || e.Server == b.cfg.Router // to a client that reaches all servers
 	_, elsewhen := script.Elsewhen(err)
 	switch {
-	case script.Unknown(err), elsewhen, refused(err) && (calls > 1 || shadows):
+	case script.Unknown(err), elsewhen, refused(err) && (e.Calls() > 1 || e.Shadows()):
 		return atOnce
 	case !routed && (script.Moved(err) || errors.Is(err, rediswire.ErrClosed)):
 		return redirect
@@ -203,9 +212,3 @@ func remedyFor(err error, calls int, shadows, routed bool) remedy {
 
 // refused reports whether a server has refused a whole script because of one of its keys.
 func refused(err error) bool { return script.Forbidden(err) || script.TryAgain(err) }
-
-// routed reports whether an execution was sent by a client that reaches all
-// servers.
-func (b *Batcher) routed(e *script.Execution) bool {
-	return b.cfg.Router == nil || e.Server == b.cfg.Router
-}

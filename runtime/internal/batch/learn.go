@@ -10,45 +10,6 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// stepBack is by how much a server's clock steps back at least to be reported. Less is
-// how clocks are kept right, and harms no limit that people set.
-const stepBack = 100 * time.Millisecond
-
-// watchClock learns the time at which the server has executed a script. If it is before
-// the latest one that was known when the script was sent, the clock has stepped back, or
-// another server has taken the place of this one.
-func (b *Batcher) watchClock(known, now int64) {
-	back := time.Duration(known-now) * time.Microsecond
-	if now != 0 {
-		b.learnTime(now)
-	}
-	switch latest := b.clock.Load(); {
-	case now == 0:
-	case known == 0 || back < stepBack:
-		if now > latest {
-			b.clock.CompareAndSwap(latest, now) // or else another batch knows better
-		}
-	case b.clock.CompareAndSwap(latest, now) && b.cfg.SteppedBack != nil:
-		b.cfg.SteppedBack(b.Address(), back)
-	}
-}
-
-// learnTime learns what the server's clock shows now. A reply has taken a while, so the
-// server is ahead of what is learned by as much, and never behind it.
-func (b *Batcher) learnTime(now int64) { b.ahead.Store(now - clock.Now().Microseconds()) }
-
-// timeAt returns what the server's clock is expected to show at an instant, in microseconds
-// since 1970: before its first reply, what that of the process does.
-func (b *Batcher) timeAt(now time.Duration) int64 {
-	if ahead := b.ahead.Load(); ahead != 0 {
-		return ahead + now.Microseconds()
-	}
-	if b.cfg.Wall != nil {
-		return b.cfg.Wall()
-	}
-	return time.Now().UnixMicro()
-}
-
 // The keys of shared batches that the store was told of.
 const (
 	unshared   int32 = iota
@@ -56,8 +17,9 @@ const (
 	sharedKeys       // one whose keys have not
 )
 
-// tellShared tells the store two keys of the first batch that has several, and
-// again two of the first one whose keys differ in their hash tags.
+// tellShared is called for a batch that has several charges. It tells the store two keys of the
+// first one that has several, and again two of the first one whose keys differ in their hash
+// tags.
 func (b *Batcher) tellShared(own *batch) {
 	told := b.shared.Load()
 	if b.cfg.Shared == nil || told == sharedKeys {
@@ -99,17 +61,11 @@ func (b *batch) differentKeys() (first, other []byte) {
 	return first, other
 }
 
-// warm makes connections ahead of need when Redis is far away, which a few slow
-// batches in a row show: to make one takes several round trips, longer than a
+// warm is called after a slow batch. It makes connections ahead of need when Redis is far away,
+// which a few of them in a row show: to make one takes several round trips, longer than a
 // caller waits, and as many are needed as batches are sent while one is under
 // way.
 func (b *Batcher) warm(took time.Duration) {
-	if took <= b.linger || b.about.Most == 0 {
-		if b.slow.Load() != 0 {
-			b.slow.Store(0)
-		}
-		return
-	}
 	if b.slow.Add(1) < farAfter {
 		return
 	}

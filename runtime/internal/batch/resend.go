@@ -49,11 +49,11 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 	for _, g := range own.groups {
 		for _, e := range g.executions {
 			err := e.Err
-			how := remedyFor(err, e.Calls(), e.Shadows(), b.routed(e))
+			how := b.remedyFor(e)
 			if how == none {
 				continue
 			}
-			e.WithText = script.Unknown(err) && !slices.ContainsFunc(own.send, e.Told)
+			e.WithText = script.Unknown(err) && !slices.ContainsFunc(own.send, e.TextComesWith)
 			clock, elsewhen := script.Elsewhen(err)
 			switch {
 			case elsewhen:

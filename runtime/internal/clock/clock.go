@@ -1,9 +1,12 @@
 // Package clock reads the process's own clock. The engine measures by it how
 // long ago something was: when a call arrived, when a batch was sent, until when
-// a denial holds.
+// a denial holds. It also tells what the clock of a server shows by now.
 package clock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // origin lies long ago, so that instants are above 0 also in a bubble of
 // testing/synctest, whose clock begins in the year 2000.
@@ -19,6 +22,50 @@ func At(t time.Time) time.Duration { return t.Sub(origin) }
 
 // Time returns the time of an instant.
 func Time(at time.Duration) time.Time { return origin.Add(at) }
+
+// stepBack is by how much a server's clock steps back at least to be noticed. Less is how
+// clocks are kept right, and harms no limit that people set.
+const stepBack = 100 * time.Millisecond
+
+// A Remote is what is known of a server's clock. Its times are in microseconds since 1970, and
+// 0 is a time that is not known. It is safe for concurrent use. The zero Remote knows nothing.
+type Remote struct {
+	latest atomic.Int64
+	ahead  atomic.Int64 // of the instants of this process, in microseconds
+}
+
+// Latest returns the latest time that the server has replied.
+func (r *Remote) Latest() int64 { return r.latest.Load() }
+
+// Learn learns the time at which the server has executed a request, which was sent when known
+// was the latest one. If it is before that the clock has stepped back, or another server has
+// taken the place of this one: it returns by how much, or 0 if that is little or was noticed by
+// another request.
+func (r *Remote) Learn(known, now int64) (back time.Duration) {
+	if now == 0 {
+		return 0
+	}
+	// The reply has taken a while, so the server is ahead of this by as much, and never behind it.
+	r.ahead.Store(now - Now().Microseconds())
+	latest := r.latest.Load()
+	if back = time.Duration(known-now) * time.Microsecond; known == 0 || back < stepBack {
+		if now > latest {
+			r.latest.CompareAndSwap(latest, now) // or else another request knows better
+		}
+		return 0
+	}
+	if !r.latest.CompareAndSwap(latest, now) {
+		return 0
+	}
+	return back
+}
+
+// At returns what the clock is expected to show at an instant, and false if the server has not
+// replied yet.
+func (r *Remote) At(now time.Duration) (shown int64, known bool) {
+	ahead := r.ahead.Load()
+	return ahead + now.Microseconds(), ahead != 0
+}
 
 // Await waits until done is closed, and reports false if that is not within a time.
 func Await(done <-chan struct{}, within time.Duration) bool {

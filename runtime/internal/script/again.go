@@ -8,10 +8,20 @@ func (e *Execution) Refill(now int64) {
 	e.fill(e.calls, e.times, e.found)
 }
 
-// Told reports whether another execution, sent before, brings the text that this one
+// TextComesWith reports whether another execution, sent before, brings the text that this one
 // needs.
-func (e *Execution) Told(other *Execution) bool {
+func (e *Execution) TextComesWith(other *Execution) bool {
 	return other.WithText && other.request.set == e.request.set && other.Server == e.Server
+}
+
+// Shadows reports whether any of the calls has limits in shadow mode behind others.
+func (e *Execution) Shadows() bool {
+	for i := range e.calls {
+		if n := e.calls[i].Enforced(); n > 0 && n < len(e.calls[i].Charges) {
+			return true
+		}
+	}
+	return false
 }
 
 // DropShadows takes the limits in shadow mode that stand behind others out of their

@@ -6,15 +6,8 @@ package script
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
-	"math/bits"
-	"sync"
-	"sync/atomic"
 
-	"github.com/rategen/rategen/lua"
-	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
@@ -77,24 +70,11 @@ func (e *Execution) fill(calls []terms.Call, times []int64, found []Outcome) {
 // Calls returns how many calls the execution is for.
 func (e *Execution) Calls() int { return len(e.calls) }
 
-// Shadows reports whether any of the calls has limits in shadow mode behind others.
-func (e *Execution) Shadows() bool {
-	for i := range e.calls {
-		if n := e.calls[i].Enforced(); n > 0 && n < len(e.calls[i].Charges) {
-			return true
-		}
-	}
-	return false
-}
-
 // Clear lets go of the calls.
 func (e *Execution) Clear() {
 	e.Server, e.calls, e.times, e.found, e.Err = nil, nil, nil, nil, nil
 	e.script.Numbers, e.script.Err = nil, nil
 }
-
-// ErrPanicked is the error of calls whose client has panicked.
-var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
 // Send has a server execute scripts, each at most once, and decodes the replies. It
 // returns the value of a panic in the client, which may have hooks of the program's:
@@ -103,7 +83,10 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 	first := executions[0]
 	first.sent = first.sent[:0]
 	for _, e := range executions {
-		text, args := l.text(e.request.set), e.request.args
+		text, args := l.texts[e.request.set].Load(), e.request.args
+		if text == nil {
+			text = l.text(e.request.set)
+		}
 		if e.request.op = string(e.op); e.Check {
 			e.request.op = check + e.request.op
 		}
@@ -124,7 +107,10 @@ func (l *Library) Send(ctx context.Context, server rediswire.Server, executions 
 		case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 			err = context.Cause(ctx)
 		}
-		e.decode(e.script.Numbers, explained(err))
+		if err != nil {
+			err = explained(err)
+		}
+		e.decode(e.script.Numbers, err)
 	}
 	return panicked
 }
@@ -139,9 +125,10 @@ func execute(ctx context.Context, server rediswire.Server, scripts []*rediswire.
 func (e *Execution) decode(numbers []int64, err error) {
 	e.Err = err
 	var reply reply
-	e.Clock = 0
-	if e.Err == nil {
-		reply, e.Err = newReply(numbers)
+	if e.Clock = 0; err == nil && len(numbers) == 0 {
+		e.Err = ErrReply
+	} else if err == nil {
+		reply.clock, reply.rest = numbers[0], numbers[1:]
 		e.Clock = reply.clock
 	}
 	for i := 0; i < len(e.calls) && e.Err == nil; i++ {
@@ -155,95 +142,108 @@ func (e *Execution) decode(numbers []int64, err error) {
 	}
 }
 
-// A text is a Lua script: what it knows, and the hash that Redis knows it by. The source
-// is made whenever a server has to be told it, which is rare, since scripts that mix
-// algorithms are long and there may be many.
-type text struct {
-	set    uint
-	hash   string
-	change func(string) string // or nil
+// The numbers that begin a part of the reply of take.lua, unless it begins with
+// how much is left of a limit.
+const (
+	replyFailed  = -1
+	replyLong    = -2
+	replyBlocked = -3 // long, and the caller is blocked
+	replyShadow  = -4 // a limit in shadow mode failed beside others
+	longFields   = 7
+)
+
+// A reply is the part of a reply of take.lua that is not decoded yet.
+type reply struct {
+	clock int64
+	rest  []int64
 }
 
-// source returns the text itself.
-func (t *text) source() string {
-	source := lua.Take(t.set)
-	if t.change != nil {
-		source = t.change(source)
+// call decodes the part about one call, which stands for so many, and was looked at only or
+// not. It returns how many of them had room for their first limit.
+func (r *reply) call(c *terms.Call, times int64, peek bool) (admitted int64, err error) {
+	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
+		c.Err, err = r.failure()
+		return 0, err
 	}
-	return source
+	c.Err = nil
+	for i := range c.Charges {
+		charge := &c.Charges[i]
+		if charge.Err = nil; len(r.rest) >= 2 && r.rest[0] == replyShadow {
+			failure, err := r.failure()
+			if err != nil {
+				return 0, err
+			}
+			charge.Err = failure
+			continue
+		}
+		allowed, err := r.charge(&charge.Result, times)
+		if err != nil {
+			return 0, err
+		}
+		if peek && charge.Keep > 0 {
+			if err := r.past(&charge.Result); err != nil {
+				return 0, err
+			}
+		}
+		if i == 0 {
+			admitted = allowed
+		}
+	}
+	return admitted, nil
 }
 
-// A Library holds the scripts for sets of algorithms, each made when it is first
-// needed. How many it has is bounded, for on most servers each stays in the memory of
-// Redis: programs whose trips mix many algorithms would otherwise get one for every
-// mixture that ever occurs. Zero Libraries share the scripts of package lua.
-type Library struct {
-	texts [lua.Sets]atomic.Pointer[text]
-
-	mu    sync.Mutex // held to make a script
-	mixed int        // scripts of several algorithms
-
-	// Change, if not nil, changes every script, for tests.
-	Change func(string) string
-	// Wide gives every set but those of one call a script that knows everything, for
-	// tests.
-	Wide bool
+// charge decodes the part about one limit.
+func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err error) {
+	n := r.rest
+	switch {
+	case len(n) >= 2 && n[0] >= 0:
+		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
+		if r.rest = n[2:]; n[1] < 0 {
+			result.ResetAfter = terms.Micros(-n[1])
+			return times, r.mark(result)
+		}
+		return times, nil
+	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times:
+		r.rest = n[longFields:]
+		*result = terms.Result{
+			Allowed:    n[1] > 0,
+			Remaining:  n[2],
+			RetryAfter: terms.Micros(n[3]),
+			ResetAfter: terms.Micros(n[4]),
+			At:         n[5],
+			Delay:      terms.Micros(n[6]),
+			Blocked:    n[0] == replyBlocked,
+		}
+		if result.At < 0 {
+			result.At = -result.At
+			return n[1], r.mark(result)
+		}
+		return n[1], nil
+	}
+	return 0, ErrReply
 }
 
-var shared Library
-
-// maxMixed is how many scripts of several algorithms there may be. Every other mixture, and
-// each that knows former periods, has the script that knows all of them.
-const maxMixed = 32
-
-// all are the bits of all algorithms.
-const all = 1<<len(lua.Algorithms) - 1
-
-// text returns a script for a set, see lua.Take: one that knows no more than it needs,
-// or one that knows everything.
-func (l *Library) text(set uint) *text {
-	if l.Change == nil && !l.Wide {
-		l = &shared
+// mark decodes the mark that follows.
+func (r *reply) mark(result *terms.Result) error {
+	if len(r.rest) == 0 || r.rest[0] <= 0 {
+		return ErrReply
 	}
-	if t := l.texts[set].Load(); t != nil {
-		return t
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t := l.texts[set].Load(); t != nil {
-		return t
-	}
-	switch several := bits.OnesCount(set&all) > 1; {
-	case l.Wide && set&lua.Operations != lua.One, several && (l.mixed == maxMixed || set&lua.Past != 0):
-		l.texts[set].Store(l.made(wide(set)))
-	case several:
-		l.mixed++
-	}
-	return l.made(set)
+	result.Mark, r.rest = r.rest[0], r.rest[1:]
+	return nil
 }
 
-// wide returns what a script knows that can stand for all sets of the same operation, whose
-// terms have as many values.
-func wide(set uint) uint {
-	all := all&^lua.Reserved | set&lua.Reserved | lua.Block
-	if set&lua.Past != 0 {
-		all |= lua.Reserved | lua.Past
+// past decodes the part about former periods that follows.
+func (r *reply) past(result *terms.Result) error {
+	const head, each = 3, 3
+	n := r.rest
+	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64(len(n)-head)/each {
+		return ErrReply
 	}
-	switch operation := set & lua.Operations; operation {
-	case lua.Settle, lua.Renew, lua.Hold:
-		return all | operation
+	p := &terms.Past{Begin: n[0], End: n[1]}
+	end := head + each*int(n[2])
+	for c := n[head:end]; len(c) > 0; c = c[each:] {
+		p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
 	}
-	return all | lua.Several
-}
-
-// made returns the script of exactly a set. It is made if there is none yet.
-func (l *Library) made(set uint) *text {
-	if t := l.texts[set].Load(); t != nil {
-		return t
-	}
-	t := &text{set: set, change: l.Change}
-	hash := sha1.Sum([]byte(t.source()))
-	t.hash = hex.EncodeToString(hash[:])
-	l.texts[set].Store(t)
-	return t
+	result.Past, r.rest = p, n[end:]
+	return nil
 }

@@ -7,69 +7,14 @@ import (
 	"strings"
 
 	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
 // ErrReply is the error of a reply that take.lua cannot have made.
 var ErrReply = private.New("the script's reply is not understood")
 
-// The numbers that begin a part of the reply of take.lua, unless it begins with
-// how much is left of a limit.
-const (
-	replyFailed  = -1
-	replyLong    = -2
-	replyBlocked = -3 // long, and the caller is blocked
-	replyShadow  = -4 // a limit in shadow mode failed beside others
-	longFields   = 7
-)
-
-// A reply is the part of a reply of take.lua that is not decoded yet.
-type reply struct {
-	clock int64
-	rest  []int64
-}
-
-func newReply(numbers []int64) (reply, error) {
-	if len(numbers) == 0 {
-		return reply{}, ErrReply
-	}
-	return reply{numbers[0], numbers[1:]}, nil
-}
-
-// call decodes the part about one call, which stands for so many, and was looked at only or
-// not. It returns how many of them had room for their first limit.
-func (r *reply) call(c *terms.Call, times int64, peek bool) (admitted int64, err error) {
-	if len(r.rest) >= 2 && r.rest[0] == replyFailed {
-		c.Err, err = r.failure()
-		return 0, err
-	}
-	c.Err = nil
-	for i := range c.Charges {
-		charge := &c.Charges[i]
-		if charge.Err = nil; len(r.rest) >= 2 && r.rest[0] == replyShadow {
-			failure, err := r.failure()
-			if err != nil {
-				return 0, err
-			}
-			charge.Err = failure
-			continue
-		}
-		allowed, err := r.charge(&charge.Result, times)
-		if err != nil {
-			return 0, err
-		}
-		if peek && charge.Keep > 0 {
-			if err := r.past(&charge.Result); err != nil {
-				return 0, err
-			}
-		}
-		if i == 0 {
-			admitted = allowed
-		}
-	}
-	return admitted, nil
-}
+// ErrPanicked is the error of calls whose client has panicked.
+var ErrPanicked = private.New("the redis client panicked, in one of its hooks perhaps")
 
 // failure decodes an error, whose first number says of what it is.
 func (r *reply) failure() (failure, err error) {
@@ -83,62 +28,6 @@ func (r *reply) failure() (failure, err error) {
 	}
 	r.rest = r.rest[2+n:]
 	return explained(rediswire.Reply(text)), nil
-}
-
-// charge decodes the part about one limit.
-func (r *reply) charge(result *terms.Result, times int64) (allowed int64, err error) {
-	n := r.rest
-	switch {
-	case len(n) >= 2 && n[0] >= 0:
-		*result = terms.Result{Allowed: true, Remaining: n[0], ResetAfter: terms.Micros(n[1]), At: r.clock}
-		if r.rest = n[2:]; n[1] < 0 {
-			result.ResetAfter = terms.Micros(-n[1])
-			return times, r.mark(result)
-		}
-		return times, nil
-	case len(n) >= longFields && (n[0] == replyLong || n[0] == replyBlocked) && n[1] >= 0 && n[1] <= times:
-		r.rest = n[longFields:]
-		*result = terms.Result{
-			Allowed:    n[1] > 0,
-			Remaining:  n[2],
-			RetryAfter: terms.Micros(n[3]),
-			ResetAfter: terms.Micros(n[4]),
-			At:         n[5],
-			Delay:      terms.Micros(n[6]),
-			Blocked:    n[0] == replyBlocked,
-		}
-		if result.At < 0 {
-			result.At = -result.At
-			return n[1], r.mark(result)
-		}
-		return n[1], nil
-	}
-	return 0, ErrReply
-}
-
-// mark decodes the mark that follows.
-func (r *reply) mark(result *terms.Result) error {
-	if len(r.rest) == 0 || r.rest[0] <= 0 {
-		return ErrReply
-	}
-	result.Mark, r.rest = r.rest[0], r.rest[1:]
-	return nil
-}
-
-// past decodes the part about former periods that follows.
-func (r *reply) past(result *terms.Result) error {
-	const head, each = 3, 3
-	n := r.rest
-	if len(n) < head || n[0] < 0 || n[1] <= n[0] || n[2] < 0 || n[2] > int64(len(n)-head)/each {
-		return ErrReply
-	}
-	p := &terms.Past{Begin: n[0], End: n[1]}
-	end := head + each*int(n[2])
-	for c := n[head:end]; len(c) > 0; c = c[each:] {
-		p.Counts = append(p.Counts, terms.Count{Begin: c[0], End: c[1], Used: c[2]})
-	}
-	result.Past, r.rest = p, n[end:]
-	return nil
 }
 
 // NotNow reports whether a server has replied that it cannot execute anything
@@ -234,9 +123,6 @@ func Undeclared(err error) bool {
 // explained returns an error as [private.Hide] does, and adds what follows from it where the
 // server's words do not tell.
 func explained(err error) error {
-	if err == nil {
-		return nil
-	}
 	clean := private.Hide(err)
 	switch {
 	case Unscripted(err):

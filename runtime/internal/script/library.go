@@ -1,0 +1,137 @@
+package script
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rategen/rategen/lua"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rediswire"
+)
+
+// A text is a Lua script: what it knows, and the hash that Redis knows it by. The source
+// is made whenever a server has to be told it, which is rare, since scripts that mix
+// algorithms are long and there may be many.
+type text struct {
+	set    uint
+	hash   string
+	change func(string) string // or nil
+}
+
+// source returns the text itself.
+func (t *text) source() string {
+	source := lua.Take(t.set)
+	if t.change != nil {
+		source = t.change(source)
+	}
+	return source
+}
+
+// A Library holds the scripts for sets of algorithms, each made when it is first
+// needed. How many it has is bounded, for on most servers each stays in the memory of
+// Redis: programs whose trips mix many algorithms would otherwise get one for every
+// mixture that ever occurs. Zero Libraries share the scripts of package lua.
+type Library struct {
+	texts [lua.Sets]atomic.Pointer[text]
+
+	mu    sync.Mutex // held to make a script
+	mixed int        // scripts of several algorithms
+
+	// Change, if not nil, changes every script, for tests.
+	Change func(string) string
+	// Wide gives every set but those of one call a script that knows everything, for
+	// tests.
+	Wide bool
+}
+
+var shared Library
+
+// maxMixed is how many scripts of several algorithms there may be. Every other mixture, and
+// each that knows former periods, has the script that knows all of them.
+const maxMixed = 32
+
+// all are the bits of all algorithms.
+const all = 1<<len(lua.Algorithms) - 1
+
+// text returns a script for a set, see lua.Take: one that knows no more than it needs,
+// or one that knows everything.
+func (l *Library) text(set uint) *text {
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	if l.Change == nil && !l.Wide && l != &shared {
+		t := shared.text(set)
+		l.texts[set].Store(t)
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	switch several := bits.OnesCount(set&all) > 1; {
+	case l.Wide && set&lua.Operations != lua.One, several && (l.mixed == maxMixed || set&lua.Past != 0):
+		l.texts[set].Store(l.made(wide(set)))
+	case several:
+		l.mixed++
+	}
+	return l.made(set)
+}
+
+// wide returns what a script knows that can stand for all sets of the same operation, whose
+// terms have as many values.
+func wide(set uint) uint {
+	all := all&^lua.Reserved | set&lua.Reserved | lua.Block
+	if set&lua.Past != 0 {
+		all |= lua.Reserved | lua.Past
+	}
+	switch operation := set & lua.Operations; operation {
+	case lua.Settle, lua.Renew, lua.Hold:
+		return all | operation
+	}
+	return all | lua.Several
+}
+
+// made returns the script of exactly a set. It is made if there is none yet.
+func (l *Library) made(set uint) *text {
+	if t := l.texts[set].Load(); t != nil {
+		return t
+	}
+	t := &text{set: set, change: l.Change}
+	hash := sha1.Sum([]byte(t.source()))
+	t.hash = hex.EncodeToString(hash[:])
+	l.texts[set].Store(t)
+	return t
+}
+
+// Load makes a server know the scripts that decide, settle and renew calls with one
+// limit of some algorithms, by themselves and in batches. All go in one trip.
+func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []terms.Terms) error {
+	sets := make(map[uint]bool)
+	for i := range limits {
+		set := uint(1) << scripts[limits[i].Algorithm]
+		if limits[i].Block > 0 {
+			set |= lua.Block
+		}
+		if limits[i].Keep > 0 {
+			set |= lua.Past
+		}
+		sets[set], sets[set|lua.One], sets[set|lua.Settle] = true, true, true
+		if limits[i].Lapses() {
+			sets[set|lua.Renew] = true
+		}
+	}
+	var commands []rediswire.Command
+	for set := range sets {
+		commands = append(commands, rediswire.Command{Args: []string{"script", "load", l.text(set).source()}})
+	}
+	server.Do(ctx, commands)
+	if err := rediswire.First(commands); err != nil {
+		return explained(err)
+	}
+	return nil
+}
