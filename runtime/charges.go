@@ -3,18 +3,18 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/settle"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
-// A request is the memory that a call with any limits needs on its way to the store and
-// back. It is pooled, so that a call allocates nothing.
+// A request is the memory that a call with any limits needs on its way to the store and back.
+// It is pooled, so that a call allocates nothing.
 type request struct {
 	turn.Call
 	peeking   bool // nothing is decided
@@ -29,23 +29,22 @@ func newRequest() *request { return requests.Get().(*request) }
 func (r *request) free() {
 	r.Leave(false)
 	r.Clear()
-	r.peeking, r.tentative, r.Again, r.Permits, r.Told, r.Overrides = false, false, false, nil, nil, nil
+	r.peeking, r.tentative, r.Again, r.Permits, r.Listener, r.Overrides = false, false, false, nil, nil, nil
 	if !r.Large() {
 		requests.Put(r)
 	}
 }
 
-// fill turns limits into charges by what holds now. It leaves out what needs no
-// decision: a limit that is switched off or at no cost, one whose key is invalid
-// while its policy is open, and a shadow limit that is invalid, could never admit
-// the call or has the key of another limit. The error is [ErrInvalidLimit], or
-// [ErrInvalidKey] if the policy is closed.
+// fill turns limits into charges by what holds now. It leaves out what needs no decision: a
+// limit that is switched off or at no cost, one whose key is invalid while its policy is open,
+// and a shadow limit that is invalid, could never admit the call or has the key of another
+// limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
 func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	if len(limits) > MaxLimits {
 		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
 	}
 	r.Clear()
-	r.Permits, r.Told, r.Polls, r.Overrides = &l.permits, l.events, l.enabled != nil, l.overrides.Load()
+	r.Permits, r.Listener, r.Polls, r.Overrides = &l.permits, l.events, l.enabled != nil, l.overrides.Load()
 	for i := range limits {
 		if err := r.add(ctx, l, &limits[i], uint8(i)); err != nil {
 			return err
@@ -54,8 +53,8 @@ func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	return nil
 }
 
-// silent reports whether nobody wants to hear what is wrong with the limits: nothing
-// is decided, or it was said before.
+// silent reports whether nobody wants to hear what is wrong with the limits: nothing is
+// decided, or it was said before.
 func (r *request) silent() bool { return r.peeking || r.Again }
 
 // add adds the charge for a limit, unless it needs no decision.
@@ -88,14 +87,11 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	}
 	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty()}
 	if charge.EmptyPart && !r.silent() {
-		l.events.log.EmptyPart(ruleOf(p).told())
+		l.events.log.EmptyPart(ruleOf(p).logged())
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
 		if !r.silent() {
 			l.events.unsatisfiable(ctx, &charge)
-			var never [1]terms.Charge
-			never[0].RetryAfter = Never
-			exceed(ctx, []decide.Charge{charge}, never[:])
 		}
 		return nil
 	}
@@ -115,12 +111,12 @@ func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err erro
 
 // sharedKey reports that a limit in shadow mode is left out, which has the key of another one.
 func (l *Limiter) sharedKey(shadow, other *plan.Plan) {
-	l.events.log.SharedKey(ruleOf(shadow).told(), ruleOf(other).told())
+	l.events.log.SharedKey(ruleOf(shadow).logged(), ruleOf(other).logged())
 }
 
-// join makes a charge that of another one's limit, too. Both have one key. It then
-// costs what both do, but no more than the limit could ever admit: that a call names
-// a key twice makes it none that is never admitted. The lower max holds.
+// join makes a charge that of another one's limit, too. Both have one key. It then costs what
+// both do, but no more than the limit could ever admit: that a call names a key twice makes it
+// none that is never admitted. The lower max holds.
 func (l *Limiter) join(c, o *decide.Charge) error {
 	first, other := ruleOf(c.Plan), ruleOf(o.Plan)
 	if !c.Plan.Numbers.CountsAs(&o.Plan.Numbers) {
@@ -133,3 +129,18 @@ func (l *Limiter) join(c, o *decide.Charge) error {
 	c.Limits |= o.Limits
 	return nil
 }
+
+// A standing is what holds for limits at present.
+type standing struct {
+	*Limiter
+	limits []Limit
+}
+
+// standing returns what holds for a copy of limits, which are on their caller's stack.
+func (l *Limiter) standing(limits []Limit) turn.Now { return &standing{l, slices.Clone(limits)} }
+
+// Overrides implements [turn.Now].
+func (s *standing) Overrides() turn.Overrides { return s.overrides.Load() }
+
+// Plan implements [turn.Now].
+func (s *standing) Plan(i int) (*plan.Plan, bool, error) { return s.planOf(&s.limits[i]) }

@@ -1,10 +1,9 @@
-// Package runtime decides calls by rate limits that all processes share through
-// Redis. The wrappers that rategen generates import it. Code that has no
-// wrapper may use it directly.
+// Package runtime decides calls by rate limits that all processes share through Redis. The
+// wrappers that rategen generates import it. Code that has no wrapper may use it directly.
 //
-// A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm].
-// [Rule.Limit] applies it to a [Key], the caller's id say, and [Limiter.Take]
-// charges one or several such limits, all or none:
+// A [Rule] declares a limit: Max events in a Window, counted by an [Algorithm]. [Rule.Limit]
+// applies it to a [Key], the caller's id say, and [Limiter.Take] charges one or several such
+// limits, all or none:
 //
 //	limiter := runtime.New(runtime.NewRedisStore(client))
 //
@@ -12,66 +11,57 @@
 //
 //	_, err := limiter.Take(ctx, perUser.Limit(runtime.NewKey().AddString(userID)))
 //
-// The error is nil if and only if the call may go on. A denial is a
-// [*LimitedError]. Its RetryAfter is the time until the call would be admitted.
+// The error is nil if and only if the call may go on. A denial is a [*LimitedError].
 // [Limiter.Settle] corrects the charge when the real cost of the call is known, and
-// [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers need no
-// other method.
+// [Limiter.Refund] cancels it. [Limiter.Usage] tells what is left. Most callers need no other
+// method.
 //
 // # Guarantees of every algorithm and store
 //
-//   - Time is the store's own, in microseconds, and never runs before the newest
-//     event of a key. Clocks of clients have no effect.
-//   - No window holds more than its [Algorithm] says: Max of a [SlidingLog] without a
-//     Resolution and of a [SlidingCounter], Burst and Max of a bucket, twice Max of a
-//     [FixedWindow]. The window of a log at the time t is (t-Window, t]: an event
-//     exactly one Window old has left it. A [Concurrency] has no more than Max calls
-//     in flight.
-//   - A denied call changes nothing, except that a rule with a Block keeps the caller
-//     out from the first denial on.
-//   - Several limits on a call are charged all or none; of several slots of a
-//     cluster see [RedisStore]. The error names the limit that keeps the caller out
-//     longest.
+//   - Time is the store's own, in microseconds, and never runs before the newest event of a
+//     key. Clocks of clients have no effect.
+//   - No window holds more than its [Algorithm] says.
+//   - A denied call changes nothing, except that it may begin a Block.
+//   - Several limits on a call are charged all or none; of several slots of a cluster see
+//     [RedisStore]. The error names the limit that keeps the caller out longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is
 //     [ErrCostExceedsLimit], a cost of 0 passes, and a negative cost or max is
 //     [ErrInvalidLimit].
-//   - RetryAfter is the time until the same call would be admitted if no other
-//     call arrived, and never 0. That of a [Concurrency] is an estimate.
-//   - A call is charged at most once, whatever the client retries. A decision is
-//     refunded at most once.
+//   - RetryAfter is the time until the same call would be admitted if no other call arrived,
+//     and never 0.
+//   - A call is charged at most once, whatever the client retries. A decision is refunded at
+//     most once.
 //   - A limit in [ModeShadow] mode counts calls. It delays and refuses none.
 //   - Every key expires by itself once its counts have left the window.
 //
 // # Failures
 //
-// When the store gives no answer in time, the rule's [FailurePolicy] decides. By
-// default the call goes on. The Source of a [Decision] says who decided. The log
-// says why, once a second at most for each rule. After repeated failures a circuit
-// breaker opens and calls no longer wait for the store.
+// When the store gives no answer in time, the rule's [FailurePolicy] decides. By default the
+// call goes on. The Source of a [Decision] says who decided. The log says why, once a second at
+// most for each rule. After repeated failures a circuit breaker opens and calls no longer wait
+// for the store.
 //
-// [WithReplicas] divides a limit among processes that decide alone.
-// [WithProcessCap] bounds how many calls this process admits, whatever happens.
-// [TuneRedis] sets options of a Redis client that shorten the effect of a failure.
+// [WithReplicas] divides a limit among processes that decide alone. [WithProcessCap] bounds how
+// many calls this process admits, whatever happens. [TuneRedis] sets options of a Redis client
+// that shorten the effect of a failure.
 //
 // # While a program runs
 //
-// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of
-// rules; package runtime/override reads overrides from files and from Redis. The
-// max of a rule with a [Scaler] follows the load; package runtime/adaptive has one.
+// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of rules;
+// package runtime/override reads overrides from files and from Redis. The max of a rule with a
+// [Scaler] follows the load; package runtime/adaptive has one.
 //
-// An [Observer] receives decisions and failures. [WithRecorder] shows middleware
-// every limit of one request. [WithMemoryWatch] watches the memory of Redis, and
-// [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
-// [RedisStore.Close] end the goroutines that these start.
+// An [Observer] receives decisions and failures. [WithRecorder] shows middleware every limit of
+// one request. [WithMemoryWatch] watches the memory of Redis, and [RedisStore.Survey] counts
+// the keys in it. [Limiter.Close] and [RedisStore.Close] end the goroutines that these start.
 //
 // # Stores
 //
-// [RedisStore] shares limits between processes. [MemoryStore] makes the same
-// decisions within one process, without a server. Other modules make no stores: what
-// a [Store] is asked may change with every release.
+// [RedisStore] shares limits between processes. [MemoryStore] makes the same decisions within
+// one process, without a server.
 //
 // # Tests
 //
-// Package ratetest has limiters for tests of code that is limited: their time is moved
-// by the test, their answers may be scripted, and they know what was decided.
+// Package ratetest has limiters for tests of code that is limited: their time is moved by the
+// test, their answers may be scripted, and they know what was decided.
 package runtime

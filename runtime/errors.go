@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strings"
@@ -13,73 +14,60 @@ import (
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// The errors of a call that was not admitted, of operations on a decision, and of
-// overrides.
+// The errors of a call that was not admitted, of operations on a decision, and of overrides.
 // Test for them with [errors.Is]. A [*LimitedError] has the details of a denial.
 var (
 	// ErrLimited is the error of every denial: the caller is over a limit.
 	ErrLimited = errors.New("rate limit exceeded")
 
-	// ErrCostExceedsLimit is the error of a call that can never be admitted: it
-	// costs more than its limit ever admits, or the limit is 0. It is also
-	// [ErrLimited], and its RetryAfter is [Never].
+	// ErrCostExceedsLimit is the error of a call that can never be admitted: it costs more than
+	// its limit ever admits, or the limit is 0. It is [ErrLimited], too.
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit, the call can never be admitted")
 
-	// ErrUnavailable is the error of a call that the store did not decide while
-	// the failure policy is [FailClosed]. Its text is this one's, so that a client may
-	// read it. It wraps the store's own, which names rules and servers and which
-	// [errors.Unwrap] returns, and it has a method StatusCode() int that returns 503.
+	// ErrUnavailable is the error of a call that the store did not decide while the failure
+	// policy is [FailClosed]. Its text is this one's, so that a client may read it;
+	// [errors.Unwrap] returns the store's own, which names rules and servers. It has a method
+	// StatusCode() int that returns 503.
 	ErrUnavailable = errors.New("rate limit store unavailable")
 
-	// ErrInvalidKey is the error of a key that could not be built, for
-	// instance because of a nil pointer in its expression. The failure policy
-	// decides whether the call may go on.
+	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
+	// nil pointer in its expression. The failure policy decides whether the call may go on.
 	ErrInvalidKey = errors.New("invalid rate limit key")
 
-	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative
-	// cost or max, a cost above [MaxLogCost] to a log, a window out of bounds, a
-	// rule with neither a Prefix nor a Name, two limits of a call that have one key and
-	// count in different ways. It is returned whatever the failure policy is, and
-	// nothing is charged. An invalid limit in [ModeShadow] mode is reported and left out
-	// instead.
+	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative cost or max, a
+	// window out of bounds, two limits of a call that have one key and count in different ways.
+	// It is returned whatever the failure policy is, and nothing is charged. An invalid limit
+	// in [ModeShadow] mode is reported and left out instead.
 	ErrInvalidLimit = errors.New("invalid rate limit")
 
 	// ErrInvalidOverrides is the error of overrides that were read and rejected, see
-	// [OverrideEvent] and [OverrideSource]. No call fails by it.
+	// [OverrideSource]. No call fails by it.
 	ErrInvalidOverrides = stale.ErrInvalid
 
-	// ErrOtherLimiter is the error of [Limiter.Settle] and [Limiter.Refund] for a decision
-	// of another [Limiter], which nothing has changed: that one can still settle it.
+	// ErrOtherLimiter is the error of [Limiter.Settle] and [Limiter.Refund] for a decision of
+	// another [Limiter], which nothing has changed: that one can still settle it.
 	ErrOtherLimiter = errors.New("another limiter has made the decision: settle it by that one")
 
-	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a
-	// decision that was settled or refunded before. Nothing has changed.
+	// ErrSettled is the error of [Limiter.Settle] and [Limiter.Refund] for a decision that was
+	// settled or refunded before. Nothing has changed.
 	ErrSettled = errors.New("the decision was settled or refunded before")
 )
 
 // Never is the RetryAfter of a call that can never be admitted.
 const Never time.Duration = math.MaxInt64
 
-// A LimitedError is the denial of a call: the limit that denied it, and the time
-// until it would be admitted. Its text is the rule's message. It is [ErrLimited].
+// A LimitedError is the denial of a call. Its fields are those of the [Decision]: the limit
+// that keeps the caller out longest. Remaining is less than the call's cost, and 0 if the
+// caller is blocked. RetryAfter is above 0; for a blocked caller it is the rest of the block,
+// or more if the limit has no room then. The process cap, a [SourceProcess], is none of the
+// caller's limits.
 type LimitedError struct {
-	// Rule is the name of the rule that keeps the caller out longest.
-	Rule string
-	// Limit is the max that held for this call, or the burst of a bucket.
-	Limit int64
-	// Remaining is how much of the limit was left: less than the call's cost, and
-	// 0 if the caller is blocked.
-	Remaining int64
-	// RetryAfter is the time until a call of this cost would be admitted if
-	// no other call arrived. It is above 0, or [Never]. For a blocked caller it is
-	// the rest of the block, or more if the limit has no room then.
+	Rule       string
+	Limit      int64
+	Remaining  int64
 	RetryAfter time.Duration
-	// Blocked reports that the caller is blocked, by this denial or an earlier
-	// one, see [Rule.Block].
-	Blocked bool
-	// Source is who decided. It is [SourceProcess] if the call was over the cap of the
-	// process, which is none of the caller's limits.
-	Source Source
+	Blocked    bool
+	Source     Source
 
 	rule *Rule
 }
@@ -89,7 +77,7 @@ func (e *LimitedError) Error() string {
 	if e.rule == nil {
 		return DefaultMessage
 	}
-	return MessageText(e.rule.message(), e.RetryAfter)
+	return MessageText(cmp.Or(e.rule.Message, DefaultMessage), e.RetryAfter)
 }
 
 // Algorithm returns how the limit counts.
@@ -100,46 +88,33 @@ func (e *LimitedError) Algorithm() Algorithm {
 	return e.rule.Algorithm
 }
 
-// Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the
-// denial is for ever.
+// Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the denial is for
+// ever.
 func (e *LimitedError) Is(target error) bool {
 	return target == ErrLimited || target == ErrCostExceedsLimit && e.RetryAfter == Never
 }
 
-// StatusCode returns 429, the HTTP status of a caller over a limit. Frameworks
-// that ask an error for its status find it.
+// StatusCode returns 429, the HTTP status of a caller over a limit, for frameworks that ask.
 func (e *LimitedError) StatusCode() int { return 429 }
 
 // An unavailableError is the [ErrUnavailable] of a call.
 type unavailableError struct{ cause error }
 
-func (e unavailableError) Error() string { return ErrUnavailable.Error() }
-
+func (e unavailableError) Error() string        { return ErrUnavailable.Error() }
 func (e unavailableError) Is(target error) bool { return target == ErrUnavailable }
-
-// Unwrap returns why the store did not decide.
-func (e unavailableError) Unwrap() error { return e.cause }
-
-// StatusCode returns 503.
-func (e unavailableError) StatusCode() int { return 503 }
+func (e unavailableError) Unwrap() error        { return e.cause }
+func (e unavailableError) StatusCode() int      { return 503 }
 
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = spec.DefaultMessage
 
-func (r *Rule) message() string {
-	if r.Message == "" {
-		return DefaultMessage
-	}
-	return r.Message
-}
-
 // retryAfterVerb stands for the time to wait in a message.
 const retryAfterVerb = "{retry_after}"
 
-// MessageText returns a rule's message as a caller reads it: "{retry_after}" becomes
-// the time to wait, rounded up to seconds, such as 12s or 1m30s. So the text alone says
-// when to come back, for people and models that see nothing else. If waiting is of no
-// use, a message with the verb becomes the text of [ErrCostExceedsLimit].
+// MessageText returns a rule's message as a caller reads it: "{retry_after}" becomes the time
+// to wait, rounded up to seconds, such as 12s or 1m30s. So the text alone says when to come
+// back, for people and models that see nothing else. If waiting is of no use, a message with
+// the verb becomes the text of [ErrCostExceedsLimit].
 func MessageText(message string, retryAfter time.Duration) string {
 	if !strings.Contains(message, retryAfterVerb) {
 		return message
@@ -158,34 +133,31 @@ func MessageText(message string, retryAfter time.Duration) string {
 	return strings.ReplaceAll(message, retryAfterVerb, text)
 }
 
-// An ErrorClass is one word for the reason that a store did not decide: a label
-// for metrics and alerts, see [ClassOf] and [ErrorClass.String]. There are more classes than
-// those that have a name here, and a version may divide one into several: code that
-// tests for classes is ready for others.
+// An ErrorClass is one word for the reason that a store did not decide: a label for metrics and
+// alerts, see [ClassOf]. There are more classes than those that have a name here, and a version
+// may divide one into several.
 type ErrorClass uint8
 
 // The classes that programs act upon.
 const (
 	// ClassOther is every error that no other class is for.
 	ClassOther = ErrorClass(failure.Other)
-	// ClassTimeout: no answer arrived in time, see [WithTimeout]. A client with
-	// its default options may still be dialing then, or waiting for a connection
-	// of its pool.
+	// ClassTimeout: no answer arrived in time, see [WithTimeout]. A client with its default
+	// options may still be dialing then, or waiting for a connection of its pool.
 	ClassTimeout = ErrorClass(failure.Timeout)
-	// ClassDial: no connection could be made, the server accepts no more, or its
-	// certificate is not trusted.
+	// ClassDial: no connection could be made, the server accepts no more, or its certificate is
+	// not trusted.
 	ClassDial = ErrorClass(failure.Dial)
 	// ClassConnection: a connection broke while a call was under way.
 	ClassConnection = ErrorClass(failure.Connection)
-	// ClassBreakerOpen: the store was not asked, since its circuit breaker is
-	// open.
+	// ClassBreakerOpen: the store was not asked, since its circuit breaker is open.
 	ClassBreakerOpen = ErrorClass(failure.BreakerOpen)
 	// ClassOOM: Redis is at its maxmemory and may evict nothing.
 	ClassOOM = ErrorClass(failure.OOM)
 	// ClassReadOnly: the server is a replica, or may not write as things are.
 	ClassReadOnly = ErrorClass(failure.ReadOnly)
-	// ClassAuth: the client's user or password is wrong, or the user may not
-	// run scripts, call a command that they call, or touch the key.
+	// ClassAuth: the client's user or password is wrong, or the user may not run scripts, call
+	// a command that they call, or touch the key.
 	ClassAuth = ErrorClass(failure.Auth)
 	// ClassWrongType: something else is stored under the key.
 	ClassWrongType = ErrorClass(failure.WrongType)
@@ -194,9 +166,9 @@ const (
 // String returns the class in lower case, "timeout" for instance.
 func (c ErrorClass) String() string { return failure.Class(c).String() }
 
-// ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on
-// one, such as [ErrUnavailable]. It is for errors of calls that were not decided:
-// a denial is ClassOther, and so is nil.
+// ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on one, such as
+// [ErrUnavailable]. It is for errors of calls that were not decided: a denial is ClassOther,
+// and so is nil.
 func ClassOf(err error) ErrorClass {
 	class := ErrorClass(failure.ClassOf(err))
 	if class == ClassOther && errors.Is(err, ErrInvalidKey) {
@@ -205,29 +177,27 @@ func ClassOf(err error) ErrorClass {
 	return class
 }
 
-// pageErrors is how many errors a page has. A page takes 2 KiB.
+// pageErrors is how many errors are allocated together. They take 2 KiB.
 const pageErrors = 36
 
-// An errorBook gives each denial an error of its own, of which it takes many at a time
-// from the heap. A page of errors lives as long as any of them. A book is used by
-// one goroutine at a time.
+// An errorBook has errors for denials to come, so that each does not cost an allocation. They
+// live as long as any of them. A book is used by one goroutine at a time.
 type errorBook struct {
-	page   *[pageErrors]LimitedError
-	next   int    // error on the page
+	left   []LimitedError
 	stripe uint32 // of its users in a [report.StripedThrottle]
 }
 
 // errorBooks has about one book for each processor.
-var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
+var errorBooks = sync.Pool{New: func() any { return &errorBook{stripe: lastStripe.Add(1)} }}
 
 var lastStripe atomic.Uint32
 
 // issue returns an error that nobody else has.
 func (b *errorBook) issue() *LimitedError {
-	if b.next == pageErrors {
-		b.page, b.next = new([pageErrors]LimitedError), 0
+	if len(b.left) == 0 {
+		b.left = make([]LimitedError, pageErrors)
 	}
-	e := &b.page[b.next]
-	b.next++
+	e := &b.left[0]
+	b.left = b.left[1:]
 	return e
 }

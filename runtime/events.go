@@ -3,18 +3,19 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
 	"unsafe"
 
-	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/threshold"
+	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
-// events reports what happens in a limiter, or in the store of several, to the
-// log and to the observers.
+// events reports what happens in a limiter, or in the store of several, to the log and to the
+// observers.
 type events struct {
 	log       *report.Lines
 	observers []*Observer
@@ -22,7 +23,6 @@ type events struct {
 	keys      bool    // an observer has a KeyDenied function
 	shares    bool    // an observer has a Threshold function
 	witness   witness // or nil
-	closed    atomic.Bool
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
@@ -42,134 +42,35 @@ func (e *events) observe(o *Observer) {
 	}
 }
 
-// attached tells the observers which limiter has them.
-func (e *events) attached(l *Limiter) {
-	for _, o := range e.observers {
-		notify(e, o.Attach, l)
-	}
-}
-
-// detached tells the observers that their limiter has been closed, once.
-func (e *events) detached(l *Limiter) {
-	if !e.closed.Swap(true) {
-		for _, o := range e.observers {
-			notify(e, o.Detach, l)
-		}
-	}
-}
-
-// show has a store learn of decisions, if it is a witness.
-func (e *events) show(store Store) {
-	if w, ok := store.(witness); ok {
-		e.witness, e.decisions = w, true
-	}
-}
-
-// A witness is a store that learns the keys of decisions, and when they were charged,
-// which no event for an [Observer] says: that of package ratetest. It is given copies,
-// so that charges may be on the stack of their caller.
-type witness interface {
-	Decided(r *Rule, key string, at int64, ev DecisionEvent)
-}
-
-// decided reports each limit of a call that arrived at an instant. Unavailable says that
-// nobody could decide it.
-func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, unavailable bool) {
-	recorders := recordersOf(ctx)
-	if recorders == nil && !e.decisions {
-		return
-	}
-	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
-	for i := range charges {
-		c := &tries[i]
-		ev := newDecisionEvent(&charges[i], c)
-		ev.Latency = latency
-		switch {
-		case unavailable:
-			ev.Verdict = VerdictUnavailable
-		case !c.Allowed && c.Shadow:
-			ev.Verdict = VerdictShadowDenied
-		case !c.Allowed:
-			ev.Verdict = VerdictDenied
-		case !admitted:
-			ev.Verdict = VerdictNotCharged
-		}
-		e.decision(ctx, recorders, &charges[i], c.At, &ev)
-	}
-}
-
-// unsatisfiable reports a shadow limit that could never admit the call, and is
-// left out of its decision for that.
-func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
-	e.shadowDenied(ruleOf(c.Plan), c.Cost, &Decision{Limit: c.Plan.Capacity, RetryAfter: Never}, clock.Now())
-	if recorders := recordersOf(ctx); recorders != nil || e.decisions {
-		var denied terms.Charge
-		denied.RetryAfter = Never
-		ev := newDecisionEvent(c, &denied)
-		ev.Verdict = VerdictShadowDenied
-		e.decision(ctx, recorders, c, 0, &ev)
-	}
-}
-
-// decision reports a decision. The event is copied for those who receive it, and nowhere
-// else, since it is large.
-func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Charge, at int64, ev *DecisionEvent) {
-	if e.witness != nil {
-		e.witness.Decided(ruleOf(c.Plan), string(c.Key), at, *ev)
-	}
-	for r := recorders; r != nil; r = r.outer {
-		if r.record != nil {
-			e.record(r, *ev)
-		}
-	}
-	for _, o := range e.observers {
-		if o.Decision != nil {
-			e.notifyDecision(ctx, o, ev)
-		}
-	}
-}
-
-func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEvent) {
-	defer e.contain("observer")
-	o.Decision(ctx, *ev)
-}
-
-func (e *events) record(r *recorder, ev DecisionEvent) {
-	defer e.contain("recorder")
-	r.record(ev)
-}
-
-func (e *events) refused(r *recorder, refusal Refusal) {
-	defer e.contain("recorder")
-	r.refused(refusal)
-}
-
 func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {
 	class := ClassOf(err)
-	e.log.Undecided(r.told(), policy.String(), class.String(), err)
+	e.log.Undecided(r.logged(), policy.String(), class.String(), err)
 	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Policy: policy, Err: err})
 }
 
 // unsettled reports that a decision could not be settled.
 func (e *events) unsettled(ctx context.Context, r *Rule, err error) {
 	class := ClassOf(err)
-	e.log.Unsettled(r.told(), class.String(), err)
+	e.log.Unsettled(r.logged(), class.String(), err)
 	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Settling: true, Err: err})
 }
 
 // heldOff reports that the results of a call hold calls back, or that the store could not.
 func (e *events) heldOff(ctx context.Context, r *Rule, d time.Duration, bounded bool, err error) {
 	class := ClassOf(err)
-	e.log.Held(r.told(), d, bounded, class.String(), err)
+	e.log.Held(r.logged(), d, bounded, class.String(), err)
 	if err != nil {
 		e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Holding: true, Err: err})
 	}
 }
 
-// shadowDenied reports a denial by a shadow limit, of a call that arrived at an instant.
-func (e *events) shadowDenied(r *Rule, cost int64, d *Decision, arrived time.Duration) {
-	if skipped, due := e.log.DenialDue(r.told(), arrived, 0); due {
-		e.logDenial(r, cost, d, skipped)
+// shadowDenied reports the denial of a charge, of a call that arrived at an instant, by a limit
+// that denies nobody.
+func (e *events) shadowDenied(ctx context.Context, charge *decide.Charge, c *terms.Charge, by Source, arrived time.Duration) {
+	p := charge.By(c)
+	exceed(ctx, p, c)
+	if skipped, due := e.log.DenialDue(ruleOf(p).logged(), arrived, 0); due {
+		e.logDenial(ruleOf(p), charge.Cost, &Decision{Source: by, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, skipped)
 	}
 }
 
@@ -177,7 +78,7 @@ func (e *events) shadowDenied(r *Rule, cost int64, d *Decision, arrived time.Dur
 // returns its caller's error.
 func (e *events) deny(r *Rule, cost int64, d *Decision, arrived time.Duration) error {
 	b := errorBooks.Get().(*errorBook)
-	if skipped, due := e.log.DenialDue(r.told(), arrived, b.stripe); due {
+	if skipped, due := e.log.DenialDue(r.logged(), arrived, b.stripe); due {
 		e.logDenial(r, cost, d, skipped)
 	}
 	denial := b.issue()
@@ -188,13 +89,13 @@ func (e *events) deny(r *Rule, cost int64, d *Decision, arrived time.Duration) e
 }
 
 func (e *events) logDenial(r *Rule, cost int64, d *Decision, skipped int64) {
-	e.log.Denied(r.told(), skipped, report.Denial{
+	e.log.Denied(r.logged(), skipped, report.Denial{
 		Mode: r.Mode.String(), Source: d.Source.String(), Limit: d.Limit, Cost: cost, RetryAfter: d.RetryAfter, Blocked: d.Blocked,
 	})
 }
 
-// told is how the log names the rule.
-func (r *Rule) told() report.Rule {
+// logged is the rule as the log names it.
+func (r *Rule) logged() report.Rule {
 	return report.Rule{Declared: unsafe.Pointer(r.declaration()), Name: r.Name}
 }
 
@@ -213,42 +114,31 @@ func (e *events) hidden(ctx context.Context, rule, route string) {
 	}
 }
 
-// breaker reports that the circuit breaker of a node has opened or closed. The
-// node is a server's address, or empty if there is one server or it is unknown.
+// Waits implements [turn.Listener].
+func (e *events) Waits(ctx context.Context, ev turn.Event) {
+	for _, o := range e.observers {
+		notifyWith(e, ctx, o.Wait, WaitEvent(ev))
+	}
+}
+
+// breaker reports that the circuit breaker of a node has opened or closed. The node is a
+// server's address, or empty if there is one server or it is unknown.
 func (e *events) breaker(node string, open bool) {
 	e.log.Breaker(node, open)
 	for _, o := range e.observers {
-		notify(e, o.Breaker, BreakerEvent{open, node})
+		notify(e, "observer", o.Breaker, BreakerEvent{open, node})
 	}
 }
 
-func (e *events) override(ev OverrideEvent) {
-	for _, o := range e.observers {
-		notify(e, o.Override, ev)
-	}
-}
-
-func (e *events) scale(ev ScaleEvent) {
-	for _, o := range e.observers {
-		notify(e, o.Scale, ev)
-	}
-}
-
-func (e *events) memory(ev MemoryEvent) {
-	for _, o := range e.observers {
-		notify(e, o.Memory, ev)
-	}
-}
-
-// notify calls a function of an observer, if there is one.
-func notify[E any](e *events, listen func(E), ev E) {
+// notify calls a kind of function that was given to listen, if it was.
+func notify[E any](e *events, kind string, listen func(E), ev E) {
 	if listen != nil {
-		defer e.contain("observer")
+		defer e.contain(kind)
 		listen(ev)
 	}
 }
 
-// notifyWith is notify for a function that receives a call's context.
+// notifyWith is notify for a function of an observer that receives a call's context.
 func notifyWith[E any](e *events, ctx context.Context, listen func(context.Context, E), ev E) {
 	if listen != nil {
 		defer e.contain("observer")
@@ -259,12 +149,9 @@ func notifyWith[E any](e *events, ctx context.Context, listen func(context.Conte
 // contain, deferred, ends a panic in a function that the limiter was given.
 func (e *events) contain(in string) {
 	if value := recover(); value != nil {
-		e.panicked(in, value)
+		e.log.Panic(in, value)
 	}
 }
-
-// panicked reports a panic in a kind of function.
-func (e *events) panicked(in string, value any) { e.log.Panic(in, value) }
 
 func (e *events) panicEvent(in string) {
 	for _, o := range e.observers {
@@ -275,12 +162,6 @@ func (e *events) panicEvent(in string) {
 			}()
 		}
 	}
-}
-
-// An observable store reports events of its own to the limiters on it.
-type observable interface {
-	attach(*events)
-	detach(*events)
 }
 
 // nobody are the events of no limiter.
@@ -299,4 +180,36 @@ func joined(each []*events) *events {
 		all.observe(o)
 	}
 	return all
+}
+
+// reached reports that a key has used a share.
+func (e *events) reached(ctx context.Context, r threshold.Reached) {
+	ev := ThresholdEvent{
+		Rule: r.Plan.Name, Key: string(r.Plan.Parts(r.Key)), Percent: int(r.Percent), Limit: r.Limit, Used: r.Used,
+		ResetAfter: r.ResetAfter, Shadow: r.Plan.Terms.Shadow,
+	}
+	for _, o := range e.observers {
+		notifyWith(e, ctx, o.Threshold, ev)
+	}
+}
+
+// keyTexts holds the bytes of events under way.
+var keyTexts = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
+
+// keysDenied reports the keys of all limits of a decided call that had no room. It copies them,
+// so that they may stay on their caller's stack.
+func (e *events) keysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
+	for i := range tries {
+		p := charges[i].Plan
+		parts := p.Parts(charges[i].Key)
+		if tries[i].Allowed || parts == nil {
+			continue
+		}
+		text := keyTexts.Get().(*[terms.MaxKey]byte)
+		ev := KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
+		for _, o := range e.observers {
+			notifyWith(e, ctx, o.KeyDenied, ev)
+		}
+		keyTexts.Put(text)
+	}
 }

@@ -154,7 +154,7 @@ func (l *Limiter) KnownRules() (most int) {
 	if o := l.overrides.Load(); o != nil {
 		most = o.Known()
 	}
-	return max(most, l.events.log.Known(), l.scaling.rules.Len())
+	return max(most, l.events.log.Known(), l.factors.Known())
 }
 
 // Lines returns how many lines for permits there are, and calls in them.

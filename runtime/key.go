@@ -3,6 +3,7 @@ package runtime
 import (
 	"encoding"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rategen/rategen/runtime/internal/calendar"
@@ -12,24 +13,22 @@ import (
 // maxKeyText is the longest text in bytes that [ParseKey] reads.
 const maxKeyText = 4096
 
-// A Key is the part of a Redis key that differs from caller to caller: the
-// parts of a directive's key option, escaped and joined by colons. The zero
-// Key has no parts; a rule without a key option uses it and so has one budget
+// A Key is the part of a Redis key that differs from caller to caller: the parts of a
+// directive's key option, escaped and joined by colons. The zero Key has no parts: one budget
 // for all callers.
 //
-// In a part the bytes % : { } and every control byte are written as %XX. Two
-// different tuples therefore never give one key, and no caller can choose the
-// slot of a Redis Cluster.
+// In a part the bytes % : { } and every control byte are written as %XX. Two different tuples
+// therefore never give one key, and no caller can choose the slot of a Redis Cluster.
 //
 // A Key is a plain value: it may be copied, and a copy grows on its own.
 type Key struct{ parts keytext.Parts }
 
-// NewKey returns a Key without parts. It stays on the caller's stack when it
-// is passed to [Rule.Limit].
+// NewKey returns a Key without parts. It stays on the caller's stack when it is passed to
+// [Rule.Limit].
 func NewKey() *Key { return &Key{} }
 
-// AddString adds s as a part. An empty part is one like any other: all callers
-// whose part is empty share a budget, which the log tells once for each rule.
+// AddString adds s as a part. An empty part is one like any other: all callers whose part is
+// empty share a budget, which the log tells once for each rule.
 func (k *Key) AddString(s string) *Key {
 	k.parts.AddString(s)
 	return k
@@ -54,15 +53,10 @@ func (k *Key) AddUint(n uint64) *Key {
 }
 
 // AddBool adds "true" or "false" as a part.
-func (k *Key) AddBool(b bool) *Key {
-	if b {
-		return k.AddString("true")
-	}
-	return k.AddString("false")
-}
+func (k *Key) AddBool(b bool) *Key { return k.AddString(strconv.FormatBool(b)) }
 
-// AddText adds the text that m marshals to as a part. If m returns an error the Key is
-// invalid, as after [Key.AddInvalid].
+// AddText adds the text that m marshals to as a part. If m returns an error the Key is invalid,
+// as after [Key.AddInvalid].
 func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 	text, err := m.MarshalText()
 	if err != nil {
@@ -74,33 +68,31 @@ func (k *Key) AddText(m encoding.TextMarshaler) *Key {
 // AddStringer adds the text of s as a part.
 func (k *Key) AddStringer(s fmt.Stringer) *Key { return k.AddString(s.String()) }
 
-// AddInvalid marks the Key as one that cannot be built, because a pointer on
-// the way to the part is nil, say. The reason is for the log and must not quote a
-// caller's values. The rule's failure policy decides a call with such a key, with
-// an error that is [ErrInvalidKey]. Under [FailLocal] all keys that lack the same
-// part share one budget.
+// AddInvalid marks the Key as one that cannot be built, because a pointer on the way to the
+// part is nil, say. The reason is for the log and must not quote a caller's values. The rule's
+// failure policy decides a call with such a key, with an error that is [ErrInvalidKey]. Under
+// [FailLocal] all keys that lack the same part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
 	k.parts.AddInvalid(fmt.Errorf("%w: %s", ErrInvalidKey, reason))
 	return k
 }
 
-// String returns the parts as they stand in the Redis key, for tests and
-// debugging.
+// String returns the parts as they stand in the Redis key.
 func (k *Key) String() string { return string(k.bytes()) }
 
-// Pattern returns the pattern of [Override] that stands for the key alone, in
-// text that JSON can hold.
+// Pattern returns the pattern of [Override] that stands for the key alone, in text that JSON
+// can hold.
 func (k *Key) Pattern() string { return keytext.Pattern{Text: k.String()}.JSON() }
 
-// ParseKey is the inverse of [Key.String]: it returns the Key whose parts stand
-// in the Redis key as text says, escaped and joined by colons. It is for tools
-// with which an operator looks at the key of one caller. The empty text is the Key
-// of a rule without a key option, and of an empty part.
+// ParseKey is the inverse of [Key.String]: it returns the Key whose parts stand in the Redis
+// key as text says, escaped and joined by colons. It is for tools with which an operator looks
+// at the key of one caller. The empty text is the Key of a rule without a key option, and of an
+// empty part.
 //
-// %2A and escapes of bytes above 0x7F are read as in the patterns of [Override].
-// In place of parts that were too long for a Redis key, text may have what stands
-// there: %sha256- and the hash. Any other text that no key has is [ErrInvalidKey],
-// and so is one of more than 4,096 bytes.
+// %2A and escapes of bytes above 0x7F are read as in the patterns of [Override]. In place of
+// parts that were too long for a Redis key, text may have what stands there: %sha256- and the
+// hash. Any other text that no key has is [ErrInvalidKey], and so is one of more than 4,096
+// bytes.
 func ParseKey(text string) (*Key, error) {
 	if len(text) > maxKeyText {
 		return nil, fmt.Errorf("%w: a text of %d bytes, the most is %d", ErrInvalidKey, len(text), maxKeyText)
@@ -119,8 +111,8 @@ func (k *Key) bytes() []byte { return k.parts.Bytes() }
 // invalid returns why the key cannot be built, or nil.
 func (k *Key) invalid() error { return k.parts.Err() }
 
-// Limit returns the rule applied to one key, at a cost of 1. A nil key is the
-// Key without parts.
+// Limit returns the rule applied to one key, at a cost of 1. A nil key is the Key without
+// parts.
 func (r *Rule) Limit(key *Key) Limit {
 	if r == nil || key == nil {
 		return r.bareLimit(key)
@@ -140,30 +132,30 @@ func (r *Rule) bareLimit(key *Key) Limit {
 	return l
 }
 
-// A Limit is a rule applied to one call: to which key, at what cost, with
-// which max. It is a plain value.
+// A Limit is a rule applied to one call: to which key, at what cost, with which max. It is a
+// plain value.
 type Limit struct {
 	rule   *Rule
 	cost   int64
 	max    int64
 	period *calendar.Period // or nil: the rule's
 
-	// at is when it was charged, if a decision keeps it, and mark what else tells how much
-	// of that still counts.
+	// at is when it was charged, if a decision keeps it, and mark what else tells how much of
+	// that still counts.
 	at, mark int64
 	key      Key
 }
 
-// WithCost returns the limit with a cost of n events. A cost of 0 always
-// passes and charges nothing; a negative one is [ErrInvalidLimit], and so is one
-// above [MaxLogCost] that a [SlidingLog] would have to store.
+// WithCost returns the limit with a cost of n events. A cost of 0 always passes and charges
+// nothing; a negative one is [ErrInvalidLimit], and so is one above [MaxLogCost] that a
+// [SlidingLog] would have to store.
 func (l Limit) WithCost(n int64) Limit {
 	l.cost = n
 	return l
 }
 
-// WithMax returns the limit with a max of n in place of the rule's. At 0
-// nobody is admitted; a negative max is [ErrInvalidLimit].
+// WithMax returns the limit with a max of n in place of the rule's. At 0 nobody is admitted; a
+// negative max is [ErrInvalidLimit].
 func (l Limit) WithMax(n int64) Limit {
 	l.max = n
 	return l

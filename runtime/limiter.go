@@ -6,11 +6,12 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rategen/rategen/runtime/internal/adapt"
 	"github.com/rategen/rategen/runtime/internal/bounded"
-	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/meter"
+	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/permit"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -19,12 +20,13 @@ import (
 	"github.com/rategen/rategen/runtime/internal/threshold"
 )
 
-// A Limiter has a [Store] decide calls and turns its answers into errors. It is
-// safe for concurrent use. A program usually has one.
+// A Limiter has a [Store] decide calls and turns its answers into errors. It is safe for
+// concurrent use. A program usually has one.
 type Limiter struct {
 	engine   decide.Engine
 	plans    plan.Table
 	store    Store       // nil: every call is decided by its rule's failure policy
+	redis    *RedisStore // which store is or embeds, or nil
 	cap      *processCap // nil: no cap
 	switched bool        // limits can be switched off
 	enabled  func() bool
@@ -36,31 +38,24 @@ type Limiter struct {
 	replicas  int64
 	local     *MemoryStore // counts where a rule fails locally
 
-	follow     *follower // nil: nothing is overridden
+	follow     *override.Follower[Overrides] // nil: nothing is overridden
 	overrides  atomic.Pointer[overrideSet]
-	scaling    scaling
+	scaler     Scaler // in place of the rules' own, or nil
+	factors    adapt.Factors[*Rule]
 	registered bounded.Map[*Rule, struct{}]
 	settler    settle.Settler
 	permits    permit.Permits
 	thresholds threshold.Watch
+	closed     atomic.Bool
 }
 
-// Enabled reports whether limits are in force, see [WithEnabled] and
-// [WithOverrides]. Generated code calls it before it builds a key.
+// Enabled reports whether limits are in force, see [WithEnabled] and [WithOverrides]. Generated
+// code calls it before it builds a key.
 func (l *Limiter) Enabled() bool { return !l.switched || l.switchedOn() }
 
-// isExempt reports whether no limit holds for calls with a context.
-func isExempt(ctx context.Context) bool {
-	return exempting.Load() && ctx.Value(exemptKey{}) != nil
-}
-
-// exempting is true once any context is exempt. Programs without one pay for no lookup
-// in the context.
-var exempting atomic.Bool
-
-// Take charges all limits, or none of them if one has no room. If rules have a
-// Wait it returns when it is the call's turn. The error is nil if and only if the
-// call may go on. Otherwise, without [WithRefusalError], it is
+// Take charges all limits, or none of them if one has no room. If rules have a Wait it returns
+// when it is the call's turn. The error is nil if and only if the call may go on. Otherwise,
+// without [WithRefusalError], it is
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
@@ -68,26 +63,23 @@ var exempting atomic.Bool
 //   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;
 //   - the context's error, if the context ended first.
 //
-// A limit in [ModeShadow] mode causes none of these, and no wait. Without limits
-// every call may go on.
-//
-// A call that waits is decided by the overrides, the load and the kill switch that hold
+// A limit in [ModeShadow] mode causes none of these, and no wait. Without limits every call may
+// go on. A call that waits is decided by the overrides, the load and the kill switch that hold
 // at each try.
 //
-// Limits with one key, which is that of rules with one Prefix and of equal parts, are
-// charged together: what both cost, but no more than could ever be admitted, under the
-// lower max and the first one's Name. Their rules must be equal but for Max, Name,
-// Message, Mode, Fail and Wait, or it is [ErrInvalidLimit]. One in [ModeShadow] mode is left
-// out.
+// Limits with one key, which is that of rules with one Prefix and of equal parts, are charged
+// together: what both cost, but no more than could ever be admitted, under the lower max and
+// the first one's Name. Their rules must be equal but for Max, Name, Message, Mode, Fail and
+// Wait, or it is [ErrInvalidLimit]. One in [ModeShadow] mode is left out.
 func (l *Limiter) Take(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	err = l.takeInto(ctx, limits, &d)
 	return d, err
 }
 
-// takeInto is Take for a decision of its caller's. Take is inlined for it, which saves
-// a copy of every decision.
+// takeInto is Take for a decision of its caller's. Take is inlined for it, which saves a copy
+// of every decision.
 func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (err error) {
-	if !l.Enabled() || isExempt(ctx) {
+	if !l.Enabled() || exempting.Load() && isExempt(ctx) {
 		d.Allowed = true
 		return nil
 	}
@@ -106,19 +98,18 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 	return err
 }
 
-// Permits returns how many permits of [Concurrency] limits the calls of this
-// process hold, by the name of the rule. A rule whose calls have all ended stays,
-// at 0, unless there are more than 10,000 names.
-func (l *Limiter) Permits() map[string]int64 { return l.permits.InFlight() }
-
-// plain returns the plan for a limit as most are: one that is decided at once, at a cost
-// that can be, and on a key of ordinary length. It returns nil for others.
+// plain returns the plan for a limit as most are: one that is decided at once, at a cost that
+// can be, and on a key of ordinary length. It returns nil for others.
 func (l *Limiter) plain(limit *Limit) *plan.Plan {
 	parts, plain := limit.key.parts.Plain()
 	if !plain || limit.rule == nil || limit.cost <= 0 {
 		return nil
 	}
-	p := l.found(limit.rule, limit.max, limit.period)
+	var p *plan.Plan
+	if l.overrides.Load() == nil && limit.rule.Adaptive == nil { // which change nothing
+		k := plan.Key{Rule: unsafe.Pointer(limit.rule), Max: limit.max, Period: limit.period}
+		p = l.plans.Find(k, k.Hash())
+	}
 	if p == nil {
 		p, _, _ = l.planOf(limit)
 	}
@@ -128,18 +119,8 @@ func (l *Limiter) plain(limit *Limit) *plan.Plan {
 	return p
 }
 
-// found returns the plan for a rule, a max and a period that nothing changes, or nil if there
-// is none yet, or something may.
-func (l *Limiter) found(rule *Rule, max int64, period *calendar.Period) *plan.Plan {
-	if l.overrides.Load() != nil || rule.Adaptive != nil {
-		return nil
-	}
-	k := plan.Key{Rule: unsafe.Pointer(rule), Max: max, Period: period}
-	return l.plans.Find(k, k.Hash())
-}
-
-// takeOne takes a call with one plain limit. All that it needs until the store is asked
-// is on the stack.
+// takeOne takes a call with one plain limit. All that it needs until the store is asked is on
+// the stack.
 func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *Decision) error {
 	limit := &limits[0]
 	var key [terms.ShortKey]byte
@@ -165,7 +146,8 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 			try.Page, try.Receipt = receipts.Issue()
 		}
 		d.by, d.page, d.receipt = l, try.Page, try.Receipt
-		d.keepOne(limit, &tries[0])
+		d.one = *limit
+		d.one.at, d.one.mark = tries[0].At, tries[0].Mark
 		if tries[0].Lapses() {
 			l.permits.Keep(p, &tries[0], try.Arrived)
 		}
@@ -209,8 +191,8 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) erro
 	return err
 }
 
-// take has a call decided, and decided again after a wait where its rules have one. It
-// returns when it is the call's turn.
+// take has a call decided, and decided again after a wait where its rules have one. It returns
+// when it is the call's turn.
 func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Decision) error {
 	*d = Decision{}
 	var began time.Time
@@ -224,7 +206,12 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 	}
 	for {
 		if waited && err == nil {
-			err = l.again(ctx, req, limits)
+			// By what holds now.
+			if req.Again = true; l.Enabled() {
+				err = req.fill(ctx, l, limits)
+			} else {
+				req.Clear()
+			}
 		}
 		if err != nil || len(req.Charges) == 0 {
 			req.Leave(err == nil)
@@ -260,62 +247,4 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 		}
 		return err
 	}
-}
-
-// finish answers a call that was decided, unless err says that nobody could. Of a call with
-// several limits the decision does not keep these yet.
-func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
-	if closed, ok := err.(decide.Closed); ok {
-		if l.events.decides() {
-			l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
-		}
-		*d = Decision{Source: SourceFailure}
-		return unavailableError{closed.Cause}
-	}
-	if *d = (Decision{}); err != nil {
-		return err
-	}
-	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, d)
-	exceed(ctx, c.Charges, c.Tries)
-	charged := false
-	for i := range c.Tries {
-		t := &c.Tries[i]
-		if charged = charged || t.At != 0; t.Lapses() && t.At != 0 {
-			l.permits.Keep(c.Charges[i].By(t), t, c.Arrived)
-		}
-	}
-	if charged {
-		c.Prove()
-	}
-	if charged || err == nil {
-		d.keep(l, c, limits)
-	}
-	return err
-}
-
-// answer fills in an empty decision, tells everybody of it who wants to know, and returns
-// its caller's error. It keeps nothing of what it is given.
-func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, d *Decision) error {
-	tightest := d.fill(charges, tries)
-	if l.events.decides() {
-		l.events.decided(ctx, charges, tries, arrived, false)
-	}
-	if l.events.keys && d.Source != SourceProcess {
-		l.keysDenied(ctx, charges, tries)
-	}
-	if l.events.shares {
-		for i := range tries {
-			l.thresholds.Look(ctx, charges[i].Plan, &tries[i])
-		}
-	}
-	for i := len(tries) - 1; i >= 0 && tries[i].Shadow; i-- { // which stand behind the others
-		if c := &tries[i]; !c.Allowed {
-			p := charges[i].By(c)
-			l.events.shadowDenied(ruleOf(p), charges[i].Cost, &Decision{Source: d.Source, Limit: p.Capacity, RetryAfter: c.RetryAfter, Blocked: c.Blocked}, arrived)
-		}
-	}
-	if !d.Allowed {
-		return l.events.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
-	}
-	return nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A Store keeps the counts of limits and decides calls. [RedisStore] shares
-// them between processes, [MemoryStore] keeps them in this one.
+// A Store keeps the counts of limits and decides calls. [RedisStore] shares them between
+// processes, [MemoryStore] keeps them in this one.
 //
-// Only this module makes stores: what a store is asked, and in which terms, may change
-// with every release. A type that embeds one of them is a Store, too.
+// Only this module makes stores: what a store is asked, and in which terms, may change with
+// every release. A type that embeds one of them is a Store, too.
 type Store interface {
 	Take(ctx context.Context, calls []terms.Call) error
 	Peek(ctx context.Context, calls []terms.Call) error
@@ -25,20 +25,19 @@ type Store interface {
 // A decider is what a store of this package has decide: its methods are the store's.
 type decider = terms.Store
 
-// A leaser is a store whose limits a process may lease, because other processes
-// share them.
+// A leaser is a store whose limits a process may lease, because other processes share them.
 type leaser interface{ leases() }
 
 // DefaultMaxKeys is how many keys a [MemoryStore] holds by default.
 const DefaultMaxKeys = 131_072
 
-// A MemoryStore keeps counts in this process. It decides exactly as
-// [RedisStore] does, for one process; use it in tests, for limits that are
-// meant for a process, and as what [FailLocal] falls back to.
+// A MemoryStore keeps counts in this process. It decides exactly as [RedisStore] does, for one
+// process; use it in tests, for limits that are meant for a process, and as what [FailLocal]
+// falls back to.
 //
-// It holds a bounded number of keys and starts no goroutine. When it is full,
-// a new key pushes out one of those that mean least: one that is forgotten
-// anyway, or else the soonest to be of a few.
+// It holds a bounded number of keys and starts no goroutine. When it is full, a new key pushes
+// out one of those that mean least: one that is forgotten anyway, or else the soonest to be of
+// a few.
 type MemoryStore struct {
 	decider
 	states  *memstate.Store
@@ -49,17 +48,16 @@ type MemoryStore struct {
 // A MemoryOption configures a [MemoryStore].
 type MemoryOption func(*MemoryStore)
 
-// WithMaxKeys sets how many keys the store holds at most, rounded up to a
-// multiple of 64. The default is [DefaultMaxKeys].
+// WithMaxKeys sets how many keys the store holds at most, rounded up to a multiple of 64. The
+// default is [DefaultMaxKeys].
 func WithMaxKeys(n int) MemoryOption {
 	return func(s *MemoryStore) { s.maxKeys = n }
 }
 
-// WithClock makes the store tell the time by now, in place of the process's clock:
-// for tests that move time themselves, see package ratetest. A limiter on the store
-// counts by it as well where it decides alone, see [FailLocal] and [WithProcessCap].
-// Calls still wait for their turn by the process's clock, and permits are renewed by
-// it. Now must be safe for concurrent use. A nil now changes nothing.
+// WithClock makes the store tell the time by now, in place of the process's clock: for tests
+// that move time themselves, see package ratetest. A limiter on the store counts by it as well
+// where it decides alone. Calls still wait for their turn by the process's clock, and permits
+// are renewed by it. Now must be safe for concurrent use. A nil now changes nothing.
 func WithClock(now func() time.Time) MemoryOption {
 	return func(s *MemoryStore) {
 		if now != nil {
@@ -79,15 +77,12 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	return s
 }
 
-// An inMemory store is a MemoryStore, or embeds one.
-type inMemory interface{ memory() *MemoryStore }
-
-func (s *MemoryStore) memory() *MemoryStore { return s }
+func (s *MemoryStore) self() *MemoryStore { return s }
 
 // memoryOf returns the MemoryStore that a store is or embeds, or nil.
 func memoryOf(store Store) *MemoryStore {
-	if s, ok := store.(inMemory); ok {
-		return s.memory()
+	if s, ok := store.(interface{ self() *MemoryStore }); ok {
+		return s.self()
 	}
 	return nil
 }

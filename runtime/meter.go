@@ -23,10 +23,10 @@ type Meter struct {
 	limits  []Limit
 }
 
-// Meter returns a meter of a call that [Limiter.Take] of the same Limiter has admitted. It takes
-// the decision over, which nobody else can settle then. What Take has charged counts as used,
-// or so much of it as used says: used are those of the limits that Take was given, in that
-// order, and one below 0 or missing is all. The rest is there for the first messages.
+// Meter returns a meter of a call that [Limiter.Take] of the same Limiter has admitted. It
+// takes the decision over, which nobody else can settle then. What Take has charged counts as
+// used, or so much of it as used says: used are those of the limits that Take was given, in
+// that order, and one below 0 or missing is all. The rest is there for the first messages.
 //
 // Overrides, the load and the kill switch decide about a message as they are when it needs a
 // trip. But a call that came while all limits were switched off, or was exempt, is not metered.
@@ -66,8 +66,8 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 // and a missing one is 0. All limits are charged, or none of them if one has no room for its
 // cost. The error is that of [Limiter.Take], and what decides is the same: a limit in
 // [ModeShadow] mode refuses nothing, the failure policy decides where the store does not, and a
-// Wait is how long Charge may take. A refusal is the end: every further Charge returns the
-// same error. After [Meter.Close] that is [ErrSettled]. A [Concurrency] takes no costs.
+// Wait is how long Charge may take. A refusal is the end: every further Charge returns the same
+// error. After [Meter.Close] that is [ErrSettled]. A [Concurrency] takes no costs.
 //
 // Where the store has less than Charge would take in advance, it is asked for exactly what is
 // lacking, so that all of a budget can be used. It is asked so for each message by a rule with
@@ -82,9 +82,9 @@ func (m *Meter) Err() error { return m.meter.Ended() }
 func (m *Meter) Advance(i int) int64 { return m.meter.Left(i) }
 
 // Close ends the meter and gives back what was taken in advance, soon, as [Limiter.SettleLater]
-// does. Costs are what that would settle limits at that were charged by Take alone, in the order of
-// Take; the others have been charged what was used. So has one with a Reserve that has refused a
-// message. Permits of a [Concurrency] are returned. A second Close does nothing.
+// does. Costs are what that would settle limits at that were charged by Take alone, in the
+// order of Take; the others have been charged what was used. So has one with a Reserve that has
+// refused a message. Permits of a [Concurrency] are returned. A second Close does nothing.
 func (m *Meter) Close(costs ...int64) { m.meter.Close(costs) }
 
 // Reader returns a reader of r that ends at the last byte that is paid, with the error of
@@ -161,8 +161,8 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 	return err
 }
 
-// outliving returns a context for a trip that goes on when the call's has ended. A store that does
-// not bound it then has [SettleTimeout] left.
+// outliving returns a context for a trip that goes on when the call's has ended. A store that
+// does not bound it then has [SettleTimeout] left.
 func (l *Limiter) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 	switch l.store.(type) {
 	case *MemoryStore, *RedisStore:
@@ -184,15 +184,13 @@ func (m *metered) Settle(charges []meter.Charge, costs []int64, when meter.Momen
 	for _, local := range [...]bool{false, true} {
 		b := settle.NewBatch()
 		for i, c := range charges {
-			d := Decision{one: m.limits[i].WithCost(c.Cost)}
-			if d.one.at, d.one.mark = c.At, c.Mark; local {
-				d.Source = SourceLocal
-			}
 			if c.Local != local || costs[i] < 0 && when != meter.End { // at the end permits are returned in any case
 				continue
 			}
-			if _, err := l.differences(b, &d, costs[i:i+1]); err != nil {
-				l.events.unsettled(m.meter.Ctx, d.one.rule, err)
+			limit := m.limits[i].WithCost(c.Cost)
+			limit.at, limit.mark = c.At, c.Mark
+			if _, err := l.correct(b, &limit, costs[i], local, false); err != nil {
+				l.events.unsettled(m.meter.Ctx, limit.rule, err)
 			}
 		}
 		if !local {

@@ -2,135 +2,96 @@ package runtime
 
 import (
 	"context"
-	"sync"
 	"time"
-
-	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/internal/threshold"
 )
 
-// An Observer is a set of functions that a [Limiter] and its store call when
-// something happens. Metrics, traces and alerts are built on it. A nil function
-// costs nothing.
+// An Observer is a set of functions that a [Limiter] and its store call when something happens.
+// Metrics, traces and alerts are built on it. A nil function costs nothing.
 //
-// The functions are called from many goroutines. Decision, Failure and Wait are called
-// on the path of the calls that they report, with the call's context, so they
-// must be quick. A panic in a function is contained and reported. Three fields are
-// private: the Key of a [KeyDeniedEvent], that of a [ThresholdEvent] and the Node of a
-// [BreakerEvent]. The texts
-// of errors in events hold neither a caller's key nor a server's address; their causes,
-// by [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come
-// from the program, the other words from short lists.
+// The functions are called from many goroutines. Those that receive a context, but for
+// Threshold, are called on the path of a call and with its context, so they must be quick. A
+// panic in a function is contained and reported.
+//
+// The Rule of an event is the name of a rule. Three fields are private: the Key of a
+// [KeyDeniedEvent], that of a [ThresholdEvent] and the Node of a [BreakerEvent]. The texts of
+// errors in events hold neither a caller's key nor a server's address; their causes, by
+// [errors.Unwrap], may. All else fits the labels of a metric: the names of rules come from the
+// program, the other words from short lists.
 type Observer struct {
-	// Attach is called by [New] with every limiter that has the observer, before
-	// anybody else has that limiter. Metrics keep it, to read its rules when they
-	// are asked for.
-	Attach func(*Limiter)
-	// Detach is called by the first [Limiter.Close] when the limiter has ended, so that
-	// what Attach has kept can be let go.
-	Detach func(*Limiter)
+	// Attach is called by [New] with every limiter that has the observer, before anybody else
+	// has that limiter, and Detach by its first [Limiter.Close] when it has ended. Metrics keep
+	// it meanwhile, to read its rules when they are asked for.
+	Attach, Detach func(*Limiter)
 	// Decision is called for every limit of a decided call.
 	Decision func(context.Context, DecisionEvent)
-	// KeyDenied is called for every key whose limit had no room, on the path of the
-	// call like Decision. Keys are made of what callers send: show them to nobody
-	// who may not see that, and make no labels of them. The process cap has none.
+	// KeyDenied is called for every key whose limit had no room. Keys are made of what callers
+	// send: show them to nobody who may not see that. The process cap has none.
 	KeyDenied func(context.Context, KeyDeniedEvent)
-	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period,
-	// each once a period over all processes, in a goroutine of its own, see
-	// [ThresholdEvent].
+	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period, each
+	// once a period over all processes, in a goroutine of its own.
 	Threshold func(context.Context, ThresholdEvent)
-	// Failure is called for every limit that the store did not decide, for every
-	// key that could not be built, and for every decision that
-	// [Limiter.SettleLater] could not settle.
+	// Failure is called for every limit that the store did not decide, for every key that could
+	// not be built, and for every decision that [Limiter.SettleLater] could not settle.
 	Failure func(context.Context, FailureEvent)
-	// Hidden is called for every refused call whose client was told of something else,
-	// by middleware that notices, see [Refusal.Hidden].
+	// Hidden is called for every refused call whose client was told of something else, see
+	// [Refusal.Hidden].
 	Hidden func(context.Context, HiddenEvent)
 	// Wait is called when a call begins to wait for its turn, and when that is over.
 	Wait func(context.Context, WaitEvent)
-	// PeerRefused is called for every call that went out and that its peer has refused,
-	// see [Limiter.PeerRefused].
+	// PeerRefused is called for every call that went out and that its peer has refused.
 	PeerRefused func(context.Context, PeerRefusedEvent)
 	// Hold is called when this process holds back the calls on a key, or releases them.
 	Hold func(context.Context, HoldEvent)
 	// Breaker is called when a circuit breaker of the store opens or closes.
 	Breaker func(BreakerEvent)
-	// Override is called when other overrides come into force, and when some
-	// are rejected or cannot be read.
+	// Override is called when other overrides come into force, and when some are rejected or
+	// cannot be read.
 	Override func(OverrideEvent)
 	// Scale is called when the factor of an adaptive rule changes.
 	Scale func(ScaleEvent)
 	// Memory is called for every reading of Redis's memory.
 	Memory func(MemoryEvent)
-	// Panic is called when a panic in a function that the limiter was given
-	// was contained.
+	// Panic is called when a panic in a function that the limiter was given was contained.
 	Panic func(PanicEvent)
 }
 
-// WithObserver adds an observer, which must not be changed any more. Several
-// observers are called in the order of the options. A nil observer adds nothing.
+// WithObserver adds an observer, which must not be changed any more. Several observers are
+// called in the order of the options. A nil observer adds nothing.
 //
-// Events of a store reach every limiter on it until [Limiter.Close]. An observer
-// that several of these limiters share is called once for each event.
+// Events of a store reach every limiter on it until [Limiter.Close]. An observer that several
+// of these limiters share is called once for each event.
 func WithObserver(o *Observer) Option {
 	return func(l *Limiter) { l.events.observe(o) }
 }
 
-// A DecisionEvent is the decision about one limit of a call.
+// A DecisionEvent is the decision about one limit of a call. Its Blocked, Limit, RetryAfter and
+// ResetAfter are those of a [Decision] about this limit alone.
 type DecisionEvent struct {
-	// Rule is the rule's name.
 	Rule    string
 	Verdict Verdict
-	// Blocked reports that a block denied the call, which this denial or an
-	// earlier one began, see [Rule.Block].
 	Blocked bool
-	// Source is who decided this limit. It is [SourceNone] if the limit was not
-	// looked up, because another one denied the call already.
+	// Source is who decided this limit. It is [SourceNone] if the limit was not looked up,
+	// because another one denied the call already.
 	Source Source
-	// Mode, Algorithm and Window are those of the rule with its overrides. The Window of a
-	// rule with a Period is how long the present one is, by the clock of this process.
-	Mode      Mode
-	Algorithm Algorithm
-	Window    time.Duration
-	// Cost is how many events the call stands for.
-	Cost int64
-	// Limit is the max that held for this call, or the burst of a bucket.
-	Limit int64
-	// Max is the max that held for this call: how much is admitted in a window in
-	// the long run, whatever the burst.
+	// Mode, Algorithm and Window are those of the rule with its overrides. The Window of a rule
+	// with a Period is how long the present one is, by the clock of this process.
+	Mode        Mode
+	Algorithm   Algorithm
+	Window      time.Duration
+	Cost, Limit int64
+	// Max is how much is admitted in a window in the long run, whatever the burst.
 	Max int64
-	// Remaining is how much of the limit is left. It is all of it where nothing
-	// was counted.
-	Remaining int64
-	// RetryAfter is 0 if the limit had room. Otherwise it is the time until it
-	// would have room for this call if no other call arrived, or [Never].
-	RetryAfter time.Duration
-	// ResetAfter is the time until the limit is whole again if no other call
-	// arrived.
-	ResetAfter time.Duration
-	// EmptyPart reports that a part of the call's key is empty. All callers that
-	// lack the same part share one limit, so it may say that something is missing.
+	// Remaining is how much of the limit is left: all of it where nothing was counted.
+	Remaining              int64
+	RetryAfter, ResetAfter time.Duration
+	// EmptyPart reports that a part of the call's key is empty. All callers that lack the same
+	// part share one limit, so it may say that something is missing.
 	EmptyPart bool
-	// Overridden reports that an override of the rule, or of the key, holds for this call.
-	// An override that removes the limit leaves no decision to report.
+	// Overridden reports that an override of the rule, or of the key, holds for this call. An
+	// override that removes the limit leaves no decision to report.
 	Overridden bool
-	// Latency is how long deciding the call took, without any waiting for its
-	// turn.
+	// Latency is how long deciding the call took, without any waiting for its turn.
 	Latency time.Duration
-}
-
-// newDecisionEvent returns an event with all that is known of one charge and a try of it.
-func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
-	p := c.By(t)
-	rule := ruleOf(p)
-	window, _ := p.Numbers.Present()
-	return DecisionEvent{
-		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
-		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
-		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
-	}
 }
 
 // A Verdict is the outcome of one limit of a call.
@@ -141,7 +102,8 @@ const (
 	VerdictAdmitted Verdict = iota
 	// VerdictDenied: the limit had no room.
 	VerdictDenied
-	// VerdictShadowDenied: the limit had no room, but only counts, in [ModeShadow] or [ModeSoft] mode.
+	// VerdictShadowDenied: the limit had no room, but only counts, in [ModeShadow] or
+	// [ModeSoft] mode.
 	VerdictShadowDenied
 	// VerdictNotCharged: the limit had room, another of the call had none.
 	VerdictNotCharged
@@ -154,19 +116,17 @@ func (v Verdict) String() string {
 	return spelled("Verdict", uint8(v), "admitted", "denied", "shadow_denied", "not_charged", "unavailable")
 }
 
-// A ThresholdEvent is a key that has used a share of a rule with a Period, be it by its
-// calls or by what they were settled at. A refund repeats nothing, nor does a reset: in a
-// period there is one event for each Percent and Limit, whichever process sees first that
-// the share is used, which is at the next decision of the store at the latest. With a
-// [Rule.Lease] what processes hold counts as used. A call that brings another Zone or
-// Anchor than the one before may repeat an event. That of 100 percent may come before that
-// of 80.
+// A ThresholdEvent is a key that has used a share of a rule with a Period, be it by its calls
+// or by what they were settled at. In a period there is one for each Percent and Limit,
+// whatever is refunded or reset, from the process that sees first that the share is used, which
+// is at the next decision of the store at the latest. With a [Rule.Lease] what processes hold
+// counts as used. A call that brings another Zone or Anchor than the one before may repeat an
+// event. That of 100 percent may come before that of 80.
 //
 // There is no event of what the store has not decided. One is lost if the process ends just
-// then, or the store's answer is lost. Rules without a Period have none: what is used of
-// them rises and falls all the time, and a [DecisionEvent] says it.
+// then, or the store's answer is lost. Rules without a Period have none: what is used of them
+// rises and falls all the time.
 type ThresholdEvent struct {
-	// Rule is the rule's name.
 	Rule string
 	// Key is as in a [KeyDeniedEvent], and as private, and may be kept.
 	Key string
@@ -176,74 +136,74 @@ type ThresholdEvent struct {
 	Limit, Used int64
 	// ResetAfter is the time until the period ends.
 	ResetAfter time.Duration
-	// Shadow reports that the limit counts only.
+	// Shadow reports that the limit denies nobody.
 	Shadow bool
 }
 
-// A FailureEvent is a limit that the store did not decide: the class of the
-// error, and the policy that decided instead. A limit in [ModeShadow] mode refuses
-// nobody, whatever the policy.
+// A FailureEvent is a limit that the store did not decide: the class of the error, and the
+// policy that decided instead. A limit in [ModeShadow] mode refuses nobody, whatever the
+// policy.
 type FailureEvent struct {
 	Rule   string
 	Class  ErrorClass
 	Policy FailurePolicy
-	// Settling reports that the call was decided, and could not be settled: its
-	// cost stays as it was reserved. It has no Policy then.
-	Settling bool
-	// Holding reports that the results of a call ask to hold calls back, see
-	// [Limiter.HoldOff], and that the store does not. It has no Policy then.
-	Holding bool
-	// Err is why. Its text holds neither a caller's key nor a server's address; the
-	// cause that [errors.Unwrap] returns may.
+	// Settling reports that the call was decided, and could not be settled: its cost stays as
+	// it was reserved. Holding reports that the results of a call ask to hold calls back, see
+	// [Limiter.HoldOff], and that the store does not. There is no Policy then.
+	Settling, Holding bool
+	// Err is why.
 	Err error
 }
 
-// A HiddenEvent is a refused call whose client was told of something else.
-type HiddenEvent struct {
-	// Rule is the name of the rule that refused.
+// A WaitEvent is a call that begins to wait for its turn, see [Rule.Wait] and [Limiter.Waits],
+// or whose waiting is over. The two events of a call have the same Rule: the one that, when the
+// call begins to wait, keeps it for longest.
+type WaitEvent struct {
 	Rule string
+	// Waiting is true when the call begins to wait, and false when that is over.
+	Waiting bool
+	// Waited is how long it has waited in all, trips to the store included, when it is over.
+	Waited time.Duration
+	// Admitted reports that the call then went on. Otherwise it was denied, not decided, or its
+	// context ended.
+	Admitted bool
 }
 
-// A PeerRefusedEvent is a call that went out, and that its peer has refused.
-type PeerRefusedEvent struct {
-	// Rule is the name of the rule that counts calls to the peer.
-	Rule string
-}
+// A HiddenEvent is a call that a rule has refused, and whose client was told of something else.
+type HiddenEvent struct{ Rule string }
 
-// A HoldEvent is the end of a [Limiter.Hold] or [Limiter.Release] of some key.
+// A PeerRefusedEvent is a call that its peer has refused. The rule counts calls to the peer.
+type PeerRefusedEvent struct{ Rule string }
+
+// A HoldEvent is the end of a [Limiter.Hold] or [Limiter.Release] of some key of a rule.
 type HoldEvent struct {
-	// Rule is the name of the key's rule.
 	Rule string
 	// For is for how long calls are held back from now on. It is 0 for a release.
 	For time.Duration
-	// Err says why the store does not do so, or is nil. Its text is as that of a
-	// [FailureEvent].
+	// Err says why the store does not do so, or is nil.
 	Err error
 }
 
 // A BreakerEvent is a circuit breaker that opened or closed.
 type BreakerEvent struct {
-	// Open is true if calls no longer wait for the store, but for a probe now
-	// and then.
+	// Open is true if calls no longer wait for the store, but for a probe now and then.
 	Open bool
-	// Node is the address of the server that the breaker is for: for metrics and pages
-	// that only operators see. It is empty if the store has one server, or the address
-	// is unknown.
+	// Node is the address of the server that the breaker is for: for metrics and pages that
+	// only operators see. It is empty if the store has one server, or the address is unknown.
 	Node string
 }
 
-// An OverrideEvent reports the overrides in force. If Err is not nil, others did not
-// come into force because of it. An error that stays the same is reported once a
-// minute, and an event without Err tells that it is over.
+// An OverrideEvent reports the overrides in force. If Err is not nil, others did not come into
+// force because of it. An error that stays the same is reported once a minute, and an event
+// without Err tells that it is over.
 type OverrideEvent struct {
 	// Rules is how many rules the overrides in force are for.
 	Rules int
 	// Enabled is false if they switch all limits off.
 	Enabled bool
-	// Err is why others are not in force, or nil. If it is [ErrInvalidOverrides], they
-	// were rejected, and stay so until somebody corrects them. Otherwise their source
-	// could not be read: whether there are others is unknown. Its text names no key of
-	// theirs; the cause that [errors.Unwrap] returns does.
+	// Err is why others are not in force, or nil. If it is [ErrInvalidOverrides], they were
+	// rejected, and stay so until somebody corrects them. Otherwise their source could not be
+	// read: whether there are others is unknown.
 	Err error
 }
 
@@ -255,69 +215,29 @@ type ScaleEvent struct {
 
 // A MemoryEvent is a reading of the memory of one Redis, in bytes.
 type MemoryEvent struct {
-	// Used is what Redis uses, Max what it may use: its maxmemory or, without
-	// one, the memory of its machine.
+	// Used is what Redis uses, Max what it may use: its maxmemory or, without one, the memory
+	// of its machine.
 	Used, Max int64
 	// High reports that Used is above the threshold of the watch.
 	High bool
 	// Evicted is how many keys Redis, or all servers of a cluster, have dropped for want of
-	// memory since the reading before. Some may have been counts of limits: their callers
-	// have their whole limits again.
+	// memory since the reading before. Some may have been counts of limits: their callers have
+	// their whole limits again.
 	Evicted int64
 }
 
-// A PanicEvent names the kind of function that panicked: observer, recorder, log
-// handler, override source, scaler, kill switch, denied (see [WithRefusalError]), redis
-// client or store.
+// A PanicEvent names the kind of function that panicked: observer, recorder, log handler,
+// override source, scaler, kill switch, denied (see [WithRefusalError]), redis client or store.
 type PanicEvent struct{ In string }
 
 // A KeyDeniedEvent is a key whose limit had no room for a call.
 type KeyDeniedEvent struct {
-	// Rule is the rule's name.
 	Rule string
-	// Key is what [Key.String] returns or, for parts that are too long for a Redis
-	// key, the hash that stands there. It has 200 bytes at most, unless the rule's
-	// prefix is longer than that. [ParseKey] reads it. It must not be kept: the
-	// bytes change when the function has returned.
+	// Key is what [Key.String] returns or, for parts that are too long for a Redis key, the
+	// hash that stands there. It has 200 bytes at most, unless the rule's prefix is longer than
+	// that. [ParseKey] reads it. It must not be kept: the bytes change when the function has
+	// returned.
 	Key []byte
-	// Shadow reports that the limit counts only, and did not deny the call.
+	// Shadow reports that the limit denies nobody.
 	Shadow bool
-}
-
-// reached reports that a key has used a share.
-func (l *Limiter) reached(ctx context.Context, r threshold.Reached) {
-	ev := ThresholdEvent{
-		Rule: r.Plan.Name, Key: string(r.Plan.Parts(r.Key)), Percent: int(r.Percent), Limit: r.Limit, Used: r.Used,
-		ResetAfter: r.ResetAfter, Shadow: r.Plan.Terms.Shadow,
-	}
-	for _, o := range l.events.observers {
-		notifyWith(l.events, ctx, o.Threshold, ev)
-	}
-}
-
-// keyTexts holds the bytes of events under way.
-var keyTexts = sync.Pool{New: func() any { return new([terms.MaxKey]byte) }}
-
-// keysDenied reports the keys of all limits of a decided call that had no room.
-func (l *Limiter) keysDenied(ctx context.Context, charges []decide.Charge, tries []terms.Charge) {
-	for i := range tries {
-		if !tries[i].Allowed {
-			l.keyDenied(ctx, charges[i].Plan, charges[i].Key)
-		}
-	}
-}
-
-// keyDenied reports one key, as it is in Redis. It copies it, so that the key may
-// stay on its caller's stack.
-func (l *Limiter) keyDenied(ctx context.Context, p *plan.Plan, key []byte) {
-	parts := p.Parts(key)
-	if parts == nil {
-		return
-	}
-	text := keyTexts.Get().(*[terms.MaxKey]byte)
-	ev := KeyDeniedEvent{Rule: p.Name, Key: append(text[:0], parts...), Shadow: p.Terms.Shadow}
-	for _, o := range l.events.observers {
-		notifyWith(l.events, ctx, o.KeyDenied, ev)
-	}
-	keyTexts.Put(text)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/lease"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
@@ -15,64 +14,69 @@ import (
 // An Option configures a [Limiter].
 type Option func(*Limiter)
 
-// WithNamespace starts every Redis key with name and a colon. Programs that
-// share a Redis need different namespaces, because the default prefix of a
-// rule names its package but not its program.
+// WithNamespace starts every Redis key with name and a colon. Programs that share a Redis need
+// different namespaces, because the default prefix of a rule names its package but not its
+// program.
 func WithNamespace(name string) Option {
 	return func(l *Limiter) { l.namespace = name }
 }
 
-// WithFailurePolicy sets the policy for calls that the store does not decide and
-// whose rule has no policy of its own. The default is [FailOpen].
+// WithFailurePolicy sets the policy for calls that the store does not decide and whose rule has
+// no policy of its own. The default is [FailOpen].
 func WithFailurePolicy(p FailurePolicy) Option {
 	return func(l *Limiter) { l.fail = p }
 }
 
-// WithReplicas sets how many processes share the limits. While the store gives
-// no answer, each of them admits an n-th of the max and burst of a rule that
-// fails locally, rounded down but at least 1: together they admit no more than
-// the rule does, or n if that is more. A call that costs more than that share
-// takes all of it. The default is 1.
+// WithReplicas sets how many processes share the limits. While the store gives no answer, each
+// of them admits an n-th of the max and burst of a rule that fails locally, rounded down but at
+// least 1: together they admit no more than the rule does, or n if that is more. A call that
+// costs more than that share takes all of it. The default is 1.
 func WithReplicas(n int) Option {
 	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
 }
 
-// WithEnabled makes enabled a kill switch: while it returns false every call
-// goes through, nothing is counted and no key is built. It is called before
-// every call, from many goroutines, and so must be quick; the Load method of an
-// atomic.Bool fits. A panic in it counts as true, and is reported.
+// WithEnabled makes enabled a kill switch: while it returns false every call goes through,
+// nothing is counted and no key is built. It is called before every call, from many goroutines,
+// and so must be quick; the Load method of an atomic.Bool fits. A panic in it counts as true,
+// and is reported.
 func WithEnabled(enabled func() bool) Option {
 	return func(l *Limiter) { l.enabled = enabled }
 }
 
-// WithLogger sets where the limiter reports denials and the store's failures:
-// at most one line a second for each rule and kind, with the number of lines
-// left out. No line has a caller's key or a server's address in it, see
-// [BreakerEvent] for the latter. The default is [slog.Default] as it is at the time of
-// the line.
+// WithLogger sets where the limiter reports denials and the store's failures: at most one line
+// a second for each rule and kind, with the number of lines left out. No line has a caller's
+// key or a server's address in it. The default is [slog.Default] as it is at the time of the
+// line.
 func WithLogger(logger *slog.Logger) Option {
 	return func(l *Limiter) { l.events.log.Loggers = []*slog.Logger{logger} }
 }
 
-// New returns a Limiter that keeps its counts in store. Without one every call is decided
-// by its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
+// New returns a Limiter that keeps its counts in store. Without one every call is decided by
+// its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, redis: redisOf(store), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
 	for _, opt := range opts {
 		opt(l)
 	}
-	l.shareClock(memoryOf(store))
+	if m := memoryOf(store); m != nil {
+		l.shareClock(m.states.Clock)
+	}
 	l.build()
 	l.switched = l.enabled != nil || l.follow != nil
-	if s, ok := store.(observable); ok {
-		s.attach(l.events)
+	if l.redis != nil {
+		l.redis.attach(l.events)
 	}
-	l.events.show(store)
-	l.checkReplicas()
-	if l.follow != nil {
-		l.follow.start(l)
+	if w, ok := store.(witness); ok {
+		l.events.witness, l.events.decisions = w, true
 	}
-	l.events.attached(l)
+	if _, ok := store.(*MemoryStore); ok && l.replicas > 1 { // each of which admits as much as a rule does
+		l.events.log.Alert(report.MemoryOfReplicas, 0,
+			slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
+	}
+	l.followOverrides()
+	for _, o := range l.events.observers {
+		notify(l.events, "observer", o.Attach, l)
+	}
 	return l
 }
 
@@ -80,23 +84,24 @@ func New(store Store, opts ...Option) *Limiter {
 func (l *Limiter) build() {
 	stores := [2]terms.Store{l.store, l.local.states}
 	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.log.NotRenewed
-	l.permits.Panicked = func(value any) { l.events.panicked("store", value) }
+	l.permits.Panicked = func(value any) { l.events.log.Panic("store", value) }
 	contain := func() {
 		if value := recover(); value != nil {
-			l.events.panicked("store", value)
+			l.events.log.Panic("store", value)
 		}
 	}
 	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
 	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
 	w := &l.thresholds
-	w.Store, w.Bound, w.Contain, w.Tell = l.store, l.detached, contain, l.reached
+	w.Store, w.Bound, w.Contain, w.Report = l.store, l.detached, contain, l.events.reached
+	l.factors.Make, l.factors.Changed = l.newFactor, l.factorChanged
 	e := &l.engine
 	e.Store, e.Alone = stores[0], l.local.states
 	if s, ok := l.store.(*MemoryStore); ok {
 		e.InProcess = s.states
 	}
-	if s, ok := l.store.(recaller); ok {
-		e.Denials = s.denials()
+	if l.redis != nil {
+		e.Denials = l.redis.cfg.Denials
 	}
 	if _, ok := l.store.(leaser); ok {
 		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
@@ -105,35 +110,27 @@ func (l *Limiter) build() {
 	e.Failed = func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
 		l.events.failure(ctx, ruleOf(p), FailurePolicy(policy), err)
 	}
-	e.Breaks = func(err error) bool {
-		class := ClassOf(err)
-		return class == ClassAuth || class == ErrorClass(failure.TryAgain)
-	}
 }
 
-// shareClock has the limiter's own counts use the clock of its store, if that was
-// given one.
-func (l *Limiter) shareClock(m *MemoryStore) {
-	if m != nil && m.states.Clock != nil {
-		l.local.states.Clock = m.states.Clock
-		if l.cap != nil {
-			l.cap.counts.InProcess.Clock = m.states.Clock
-		}
+// shareClock has the limiter's own counts use the clock of its store, if that was given one.
+func (l *Limiter) shareClock(clock func() int64) {
+	if l.local.states.Clock = clock; l.cap != nil {
+		l.cap.counts.InProcess.Clock = clock
 	}
 }
 
 // closeTimeout is how long Close waits for what is not settled yet.
 const closeTimeout = 2 * SettleTimeout
 
-// Close settles what [Limiter.SettleLater] has left, refunds leases, and
-// ends the renewal of permits, the polling of the override source and the calls of
-// scalers. It returns when they have ended. Calls that still hold permits may go on:
-// the permits lapse within their window unless they are returned before. Calls are
-// still decided, with the overrides and factors as they are, but events of the store
-// no longer reach the limiter. The store stays open. The error is non-nil if and only
-// if something is not settled after two seconds, the override source still runs a
-// second after its context has ended, or a [Scaler] after another second. A second
-// Close waits for the same.
+// Close settles what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of
+// permits, the polling of the override source and the calls of scalers. It returns when they
+// have ended. The error is non-nil if and only if something is not settled after two seconds,
+// the override source still runs a second after its context has ended, or a [Scaler] after
+// another second. A second Close waits for the same.
+//
+// Permits that calls still hold lapse within their window unless they are returned before.
+// Calls are still decided, with the overrides and factors as they are, but events of the store
+// no longer reach the limiter. The store stays open.
 func (l *Limiter) Close() error {
 	if leases := l.engine.Leases; leases != nil {
 		leases.Close(SettleTimeout)
@@ -141,25 +138,20 @@ func (l *Limiter) Close() error {
 	err := l.settler.Close(closeTimeout)
 	l.permits.Close()
 	l.thresholds.Close()
-	if s, ok := l.store.(observable); ok {
-		s.detach(l.events)
+	if l.redis != nil {
+		l.redis.listeners.Remove(l.events, joined)
 	}
-	err = errors.Join(err, l.follow.close(), l.scaling.close())
-	l.events.detached(l)
+	err = errors.Join(err, l.follow.Close(), l.factors.Close())
+	if !l.closed.Swap(true) {
+		for _, o := range l.events.observers {
+			notify(l.events, "observer", o.Detach, l)
+		}
+	}
 	return err
 }
 
-// checkReplicas warns of a store in memory in a service that says it runs as several
-// processes: each of them admits as much as a rule does.
-func (l *Limiter) checkReplicas() {
-	if _, ok := l.store.(*MemoryStore); ok && l.replicas > 1 {
-		l.events.log.Tell(report.MemoryOfReplicas, 0,
-			slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
-	}
-}
-
-// switchedOn reports whether neither the overrides nor the program's kill switch
-// switch limits off. A kill switch that panics is on.
+// switchedOn reports whether neither the overrides nor the program's kill switch switch limits
+// off. A kill switch that panics is on.
 func (l *Limiter) switchedOn() (on bool) {
 	if o := l.overrides.Load(); o != nil && o.Off {
 		return false
@@ -169,7 +161,7 @@ func (l *Limiter) switchedOn() (on bool) {
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			l.events.panicked("kill switch", value)
+			l.events.log.Panic("kill switch", value)
 			on = true
 		}
 	}()

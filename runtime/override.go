@@ -2,77 +2,70 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/override"
 	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
-// An Override changes a rule while the program runs. A field that is nil
-// leaves the rule as it was declared.
+// An Override changes a rule while the program runs. A field that is nil leaves the rule as it
+// was declared.
 type Override struct {
 	// Enabled at false removes the limit: calls go on uncounted by it.
 	Enabled *bool
-	// Max is how much is admitted in a window, also where a call brings a max
-	// of its own. At 0 nobody is admitted. A burst that the rule declares stays.
+	// Max is how much is admitted in a window, also where a call brings a max of its own. At 0
+	// nobody is admitted. A burst that the rule declares stays.
 	Max *int64
-	// Window is the time that the max refers to. Events that were counted in a
-	// shorter window before are forgotten when that window is over.
+	// Window is the time that the max refers to. Events that were counted in a shorter window
+	// before are forgotten when that window is over.
 	Window *time.Duration
 	// Mode is whether the limit denies calls.
 	Mode *Mode
-	// Keys are changes for single keys, by patterns. A pattern is a key as
-	// [Key.String] returns it, or the beginning of keys and a *, as in premium-*.
-	// If a key matches several patterns, the key itself is in force, or else the
-	// longest pattern. A * that ends a key is written %2A; a * elsewhere in a
-	// pattern and an escape that no key has are errors. A key that is too long for Redis
-	// may be written as it stands there, %sha256- and its hash. A rule may have a million
-	// patterns, of up to 1,024 bytes.
+	// Keys are changes for single keys, by patterns. A pattern is a key as [Key.String] returns
+	// it, or the beginning of keys and a *, as in premium-*. If a key matches several patterns,
+	// the key itself is in force, or else the longest pattern. A * that ends a key is written
+	// %2A; a * elsewhere in a pattern and an escape that no key has are errors. A key that is
+	// too long for Redis may be written as it stands there, %sha256- and its hash. A rule may
+	// have a million patterns, of up to 1,024 bytes.
 	Keys map[string]KeyOverride
 }
 
-// A KeyOverride changes a rule for the keys of a pattern. A field that is nil
-// leaves the key as the rule's [Override] says, or else as it is declared.
+// A KeyOverride changes a rule for the keys of a pattern, each of which has a limit of its own.
+// Its fields are as in [Override]. One that is nil leaves the keys as that says, or else as
+// they are declared: Enabled at true gives them the limit that it removes.
 type KeyOverride struct {
-	// Enabled at false removes the limit of these keys; at true they have it
-	// though the rule's override removes it.
 	Enabled *bool
-	// Max is how much each of these keys is admitted in a window. At 0 it is never
-	// admitted.
-	Max *int64
-	// Window is the time that the max refers to, as in [Override].
-	Window *time.Duration
-	// Mode is whether the limit denies calls.
-	Mode *Mode
+	Max     *int64
+	Window  *time.Duration
+	Mode    *Mode
 }
 
 // Overrides are all changes to the declared rules.
 type Overrides struct {
-	// Enabled at false removes all limits, as [WithEnabled] does. At true
-	// or nil the limiter's own switch decides.
+	// Enabled at false removes all limits, as [WithEnabled] does. At true or nil the limiter's
+	// own switch decides.
 	Enabled *bool
-	// Rules are the changed rules by their names. A name that no rule has is
-	// no error, since rules become known by [Limiter.Register] or with their first
-	// call. The log warns of it after a minute without either.
+	// Rules are the changed rules by their names. A name that no rule has is no error, since
+	// rules become known by [Limiter.Register] or with their first call. The log warns of it
+	// after a minute without either.
 	Rules map[string]Override
 }
 
 // DefaultOverrideInterval is how often an override source is polled by default.
 const DefaultOverrideInterval = time.Second
 
-// An OverrideSource returns the overrides that are to be in force. Package
-// runtime/override has two sources: a file, and a hash in Redis.
+// An OverrideSource returns the overrides that are to be in force. Package runtime/override has
+// two sources: a file, and a hash in Redis.
 type OverrideSource interface {
-	// Overrides returns all overrides as they are now, and gives up when ctx
-	// ends. It is called by one goroutine at a time, and its result is copied
-	// before the next call. An error leaves the last good ones in force. One that is
-	// [ErrInvalidOverrides] says that they were read, and that somebody has to correct
-	// them; any other that they could not be read.
+	// Overrides returns all overrides as they are now, and gives up when ctx ends. It is called
+	// by one goroutine at a time, and its result is copied before the next call. An error
+	// leaves the last good ones in force. One that is [ErrInvalidOverrides] says that they were
+	// read, and that somebody has to correct them; any other that they could not be read.
 	Overrides(ctx context.Context) (Overrides, error)
 }
 
@@ -82,9 +75,8 @@ type OverrideFunc func(ctx context.Context) (Overrides, error)
 // Overrides calls f.
 func (f OverrideFunc) Overrides(ctx context.Context) (Overrides, error) { return f(ctx) }
 
-// Check returns an error that names the first of the overrides that no rule could
-// have, or that one of rules does not allow: what a limiter with those rules would
-// reject. It is for tools that write overrides.
+// Check returns an error that names the first of the overrides that a limiter with some rules
+// would reject. It is for tools that write overrides.
 func (o Overrides) Check(rules ...*Rule) error {
 	numbers, err := o.numbers(new(override.Overrides))
 	if err != nil {
@@ -102,8 +94,8 @@ func (o Overrides) Check(rules ...*Rule) error {
 	return nil
 }
 
-// numbers returns the overrides as the engine knows them. Keys that are as they were are
-// those of before. The error names the first override that fits no rule.
+// numbers returns the overrides as the engine knows them. Keys that are as they were are those
+// of before. The error names the first override that fits no rule.
 func (o Overrides) numbers(before *override.Overrides) (n override.Overrides, err error) {
 	n.Off, n.Rules, n.Keys = o.Enabled != nil && !*o.Enabled, make(map[string]override.Change, len(o.Rules)), map[string]*override.Keys{}
 	for _, name := range slices.Sorted(maps.Keys(o.Rules)) {
@@ -114,57 +106,16 @@ func (o Overrides) numbers(before *override.Overrides) (n override.Overrides, er
 		if len(r.Keys) == 0 {
 			continue
 		}
-		keys := before.Keys[name]
-		if keys == nil || !keys.Equal(len(r.Keys), changes(r.Keys)) {
-			keys, err = override.NewKeys(slices.Sorted(maps.Keys(r.Keys)), func(pattern string) (override.Change, error) { return r.Keys[pattern].change() })
-			if err != nil {
-				return n, private.Errorf("override of rule %.80q%w", name, err)
-			}
+		if n.Keys[name], err = override.NewKeys(before.Keys[name], r.Keys, KeyOverride.change); err != nil {
+			return n, private.Errorf("override of rule %.80q%w", name, err)
 		}
-		n.Keys[name] = keys
 	}
 	return n, nil
 }
 
-// changes returns patterns of keys and what each changes.
-func changes(each map[string]KeyOverride) iter.Seq2[string, override.Change] {
-	return func(yield func(string, override.Change) bool) {
-		for pattern, o := range each {
-			c, err := o.change()
-			if err != nil {
-				c.Max = math.MinInt64 // which no rule has had before
-			}
-			if !yield(pattern, c) {
-				return
-			}
-		}
-	}
-}
-
 // change returns what the override changes, and an error if it fits no rule.
 func (o KeyOverride) change() (override.Change, error) {
-	c := override.Nothing
-	if o.Max != nil {
-		if c.Max = *o.Max; c.Max < 0 || c.Max > MaxAmount {
-			return c, fmt.Errorf("max %d is not between 0 and %d", c.Max, int64(MaxAmount))
-		}
-	}
-	if o.Window != nil {
-		if c.Window = *o.Window; c.Window < MinWindow || c.Window > MaxWindow {
-			return c, fmt.Errorf("window %v is not between %v and 366 days", c.Window, MinWindow)
-		}
-	}
-	if o.Mode != nil {
-		if c.Mode = int8(*o.Mode); *o.Mode > ModeSoft {
-			return c, fmt.Errorf("unknown mode %d", *o.Mode)
-		}
-	}
-	if o.Enabled != nil {
-		if c.Enabled = 0; *o.Enabled {
-			c.Enabled = 1
-		}
-	}
-	return c, nil
+	return override.NewChange(o.Enabled, o.Max, o.Window, (*uint8)(o.Mode), uint8(ModeSoft))
 }
 
 // An overrideSet is a set of overrides in force.
@@ -202,4 +153,91 @@ func (r *Rule) changed(c override.Change) *Rule {
 		changed.Lease = 0
 	}
 	return &changed
+}
+
+// WithOverrides changes rules while the program runs: source is polled at once and then at
+// every interval, 0 standing for [DefaultOverrideInterval]. Its overrides are in force for all
+// later calls. If any of them is invalid, or does not fit a rule that the limiter knows, all
+// are rejected and the last good ones stay. A rule becomes known with its first call; if its
+// override does not fit then, the rule stays as declared. The last good ones stay as well while
+// the source cannot be read. Either is reported once, and again every minute while the error
+// stays the same.
+//
+// [New] waits for the first answer for at most 100 ms. Until there is one, rules are as
+// declared. [Limiter.Close] ends the polling.
+func WithOverrides(source OverrideSource, interval time.Duration) Option {
+	if interval <= 0 {
+		interval = DefaultOverrideInterval
+	}
+	return func(l *Limiter) {
+		var unmet override.Unmet
+		l.follow = &override.Follower[Overrides]{
+			Interval: interval,
+			Read:     func(ctx context.Context) (Overrides, error) { return source.Overrides(ctx) },
+			Apply: func(o Overrides, again bool) error {
+				if err := l.override(o, again); err != nil {
+					return stale.Invalid(err)
+				}
+				l.events.log.OverridesUnmet(l.overrides.Load().Unmet(&unmet))
+				return nil
+			},
+			Failed: l.overridesFailed,
+			// Failures of the network are the same whatever ports they name.
+			Same:     func(a, b error) bool { return ClassOf(a) == ClassOf(b) && ClassOf(a) != ClassOther },
+			Panicked: func(value any) { l.events.log.Panic("override source", value) },
+		}
+	}
+}
+
+// followOverrides polls the source of overrides, if there is one, in a goroutine of its own. It
+// returns after the first answer, or a tenth of a second.
+func (l *Limiter) followOverrides() {
+	if l.follow == nil {
+		return
+	}
+	l.overrides.Store(newOverrideSet(override.Overrides{}, func(err error) { l.overridesFailed(stale.Invalid(err)) }))
+	if l.cap != nil {
+		l.overrides.Load().Of(l.cap.limit.rule)
+	}
+	l.follow.Start()
+}
+
+// override puts overrides in force if they differ from those that are, are valid, and fit every
+// rule that the limiter knows. It reports them if they differ, or if it is to report them
+// again.
+func (l *Limiter) override(o Overrides, again bool) error {
+	current := l.overrides.Load()
+	numbers, err := o.numbers(&current.Overrides)
+	if err != nil {
+		return err
+	}
+	next, err := current.Next(numbers)
+	if err != nil {
+		return err
+	}
+	if next != current {
+		l.overrides.Store(next)
+		current.Replace()
+		l.plans.Clear()
+	}
+	if next != current || again {
+		l.events.log.OverridesInForce(!next.Off, next.Names())
+		l.observeOverrides(nil)
+	}
+	return nil
+}
+
+// overridesFailed reports why overrides do not come into force: they are rejected, or could not
+// be read.
+func (l *Limiter) overridesFailed(err error) {
+	l.events.log.OverridesFailed(errors.Is(err, ErrInvalidOverrides), err)
+	l.observeOverrides(err)
+}
+
+// observeOverrides tells the observers of the overrides in force, and why others are not.
+func (l *Limiter) observeOverrides(err error) {
+	s := l.overrides.Load()
+	for _, o := range l.events.observers {
+		notify(l.events, "observer", o.Override, OverrideEvent{Rules: len(s.Rules), Enabled: !s.Off, Err: err})
+	}
 }

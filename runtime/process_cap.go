@@ -11,19 +11,17 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// WithProcessCap puts a limit in memory before the store: r bounds how many
-// calls of this process are admitted, whatever their rules and keys. It protects
-// the process and the store when one node is flooded. It is always in force, also
-// while the store gives no answer, and for calls whose own limits are switched
-// off, cost nothing or have an invalid key. Only the limiter's kill switch ends
-// it too.
+// WithProcessCap puts a limit in memory before the store: r bounds how many calls of this
+// process are admitted, whatever their rules and keys. It protects the process and the store
+// when one node is flooded. It is always in force, also while the store gives no answer, and
+// for calls whose own limits are switched off, cost nothing or have an invalid key. Only the
+// limiter's kill switch ends it too.
 //
-// Each call costs 1. A call that is denied by its own limits gives its charge
-// back; a [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block
-// apply to the cap, r's Wait does not. A call over the cap gets a [*LimitedError]
-// with r's name, and its decision has the source [SourceProcess]. [Limiter.Peek]
-// ignores the cap. A nil r is no cap. A cap cannot be a [Concurrency]: every call
-// is [ErrInvalidLimit] then.
+// Each call costs 1. A call that is denied by its own limits gives its charge back; a
+// [Limiter.Refund] does not. Overrides, a [Scaler], r's Mode and its Block apply to the cap,
+// r's Wait does not. A call over the cap gets a [*LimitedError] with r's name, and its decision
+// has the source [SourceProcess]. [Limiter.Peek] ignores the cap. A nil r is no cap. A cap
+// cannot be a [Concurrency]: every call is [ErrInvalidLimit] then.
 func WithProcessCap(r *Rule) Option {
 	return func(l *Limiter) {
 		if l.cap = nil; r == nil {
@@ -34,14 +32,14 @@ func WithProcessCap(r *Rule) Option {
 			once.Wait = 0
 			r = &once
 		}
-		l.cap = &processCap{rule: r}
+		l.cap = &processCap{limit: r.Limit(nil)}
 		l.cap.counts.InProcess = memstate.NewStore(1)
 	}
 }
 
 // A processCap is the limit that all calls of a limiter must pass first.
 type processCap struct {
-	rule   *Rule
+	limit  Limit
 	counts decide.Engine
 }
 
@@ -51,15 +49,16 @@ type paidCap struct {
 	at, mark int64
 }
 
-// admitted charges one call to the cap. The error is non-nil if and only if the
-// call may not go on.
+// admitted charges one call to the cap. The error is non-nil if and only if the call may not go
+// on.
 func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) error {
-	p, on, err := l.planOfCap()
+	rule := l.cap.limit.rule
+	p, on, err := l.planOf(&l.cap.limit)
 	switch {
-	case l.cap.rule.Reserve > 0:
-		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out", ErrInvalidLimit, l.cap.rule.Name)
-	case l.cap.rule.Algorithm == Concurrency:
-		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, l.cap.rule.Name, l.cap.rule.Algorithm)
+	case rule.Reserve > 0:
+		return fmt.Errorf("%w: rule %q: a process cap has no Reserve, since nothing settles its charges: leave it out", ErrInvalidLimit, rule.Name)
+	case rule.Algorithm == Concurrency:
+		return fmt.Errorf("%w: rule %q: a process cap is no %v, since nothing returns its permits: give the limits of the calls one beside their own", ErrInvalidLimit, rule.Name, rule.Algorithm)
 	case !on:
 		return nil
 	case err != nil && p != nil && p.Terms.Shadow:
@@ -71,7 +70,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	var charges [1]decide.Charge
 	var tries [1]terms.Charge
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Limits = p, p.Whole, 1, 1
-	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, p.Whole, 1
+	p.Charge(&tries[0], p.Whole, 1)
 	try := decide.Try{Arrived: clock.Now()}
 	if !l.cap.counts.Local(context.Background(), charges[:], tries[:], &try) {
 		return nil // an override has changed how it counts, and what was counted is not over
@@ -85,15 +84,6 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 		*d = Decision{}
 	}
 	return err
-}
-
-// planOfCap returns the plan for the cap that is in force, as planOf does.
-func (l *Limiter) planOfCap() (p *plan.Plan, on bool, err error) {
-	if p = l.found(l.cap.rule, l.cap.rule.Max, nil); p == nil || p.Err != nil {
-		limit := l.cap.rule.Limit(nil)
-		return l.planOf(&limit)
-	}
-	return p, true, nil
 }
 
 // giveBack undoes admitted.

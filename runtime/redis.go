@@ -24,35 +24,32 @@ const (
 	DefaultDenialMemory = time.Second
 )
 
-// A RedisStore keeps counts in Redis, where every process that uses the same
-// Redis and namespace shares them. One Lua script decides all limits of a call,
-// by the clock of Redis. Concurrent calls to the same server are sent together,
-// in batches. It needs Redis 6.2 or later or Valkey, standalone, with Sentinel
-// or as a cluster.
+// A RedisStore keeps counts in Redis, where every process that uses the same Redis and
+// namespace shares them. One Lua script decides all limits of a call, by the clock of Redis.
+// Concurrent calls to the same server are sent together, in batches. It needs Redis 6.2 or
+// later or Valkey, standalone, with Sentinel or as a cluster.
 //
-// On a cluster the keys of one call may lie in different slots, which no script
-// can span. Then each part of the call is charged by a script of its own, all at
-// the same time, and refunded if another part has no room. Another caller may
-// be denied by a part that is refunded a moment later, and a [Rule.Block] then
-// blocks it; and a turn in a line is not refunded once somebody is behind it.
-// Nobody is admitted too much. If the process dies in that moment, or Redis does not
-// answer, the part stays charged until it leaves the window. A hash tag in the prefix,
-// such as {orders}:, puts all keys of a rule in one slot, and so in one script.
+// On a cluster the keys of one call may lie in different slots, which no script can span. Then
+// each part of the call is charged by a script of its own, all at the same time, and refunded
+// if another part has no room. Another caller may be denied by a part that is refunded a moment
+// later, and a [Rule.Block] then blocks it; and a turn in a line is not refunded once somebody
+// is behind it. Nobody is admitted too much. If the process dies in that moment, or Redis does
+// not answer, the part stays charged until it leaves the window. A hash tag in the prefix, such
+// as {orders}:, puts all keys of a rule in one slot, and so in one script.
 //
-// On a cluster or ring the clients of the single servers send the scripts: add
-// hooks that are to see them by OnNewNode.
+// On a cluster or ring the clients of the single servers send the scripts: add hooks that are
+// to see them by OnNewNode.
 //
-// A proxy that shards keys over several servers sends a script to the server of
-// its first key, and limits would not hold. So the first batch that several keys
-// share has a store on a client of a single server check that, by some keys of
-// its own that expire within seconds. If it is such a proxy the store decides
-// nothing any more: its errors are of [ErrorClass(failure.Sharded)], and failure policies hold.
+// A proxy that shards keys over several servers sends a script to the server of its first key,
+// and limits would not hold. So the first batch that several keys share has a store on a client
+// of a single server check that, by some keys of its own that expire within seconds. If it is
+// such a proxy the store decides nothing any more: its errors are of the class "sharded", and
+// failure policies hold.
 //
-// With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller
-// that is alone may send its call in its own goroutine, which is quicker. It
-// then sees the end of its context when the answer is there, within the store's
-// timeout. Other callers see a deadline in time, and a cancellation within 5 ms
-// of their arrival, or at once later on.
+// With a client that has ContextTimeoutEnabled set, see [TuneRedis], a caller that is alone may
+// send its call in its own goroutine, which is quicker. It then sees the end of its context
+// when the answer is there, within the store's timeout. Other callers see a deadline in time,
+// and a cancellation within 5 ms of their arrival, or at once later on.
 type RedisStore struct {
 	decider
 	client    rediswire.Client
@@ -68,10 +65,9 @@ type RedisStore struct {
 // A RedisOption configures a [RedisStore].
 type RedisOption func(*RedisStore)
 
-// WithTimeout sets how long a call waits for Redis before its failure policy
-// decides, whatever the timeouts and retries of the client are. The default is
-// [DefaultTimeout], which 0 and less stand for too. A call that gave up may
-// still be charged, once.
+// WithTimeout sets how long a call waits for Redis before its failure policy decides, whatever
+// the timeouts and retries of the client are. If d is 0 or less that is [DefaultTimeout], as it
+// is without this option. A call that gave up may still be charged, once.
 func WithTimeout(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		if s.cfg.Timeout = d; d <= 0 {
@@ -80,16 +76,14 @@ func WithTimeout(d time.Duration) RedisOption {
 	}
 }
 
-// WithDenialMemory sets for how long the store trusts a denial: until its
-// RetryAfter is over, but for no longer than d, the store denies equal calls on
-// the key by itself. Then one call asks Redis again, and the others are denied
-// until that is answered. So for d, and one more answer, the store may
-// miss that another process has reset the key or refunded a charge; its own
-// resets and refunds, and a raised max, it sees at once. On a cluster or ring, where
-// what denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not
-// respond a denial holds until its RetryAfter is over, whatever the failure
-// policy. The default is [DefaultDenialMemory]; with 0 Redis is asked about
-// every call.
+// WithDenialMemory sets for how long the store trusts a denial: until its RetryAfter is over,
+// but for no longer than d, the store denies equal calls on the key by itself. Then one call
+// asks Redis again, and the others are denied until that is answered. So for d, and one more
+// answer, the store may miss that another process has reset the key or refunded a charge; its
+// own resets and refunds, and a raised max, it sees at once. On a cluster or ring, where what
+// denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not respond a
+// denial holds until its RetryAfter is over, whatever the failure policy. The default is
+// [DefaultDenialMemory]; with 0 Redis is asked about every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		if s.cfg.Denials = nil; d > 0 {
@@ -98,15 +92,15 @@ func WithDenialMemory(d time.Duration) RedisOption {
 	}
 }
 
-// NewRedisStore returns a store on client, which stays the caller's to close. It
-// takes a client that is no [redis.ClusterClient] or [redis.Ring] for one of a
-// single server, so a cluster's must not be wrapped in a type of another name.
+// NewRedisStore returns a store on client, which stays the caller's to close. It takes a client
+// that is no [redis.ClusterClient] or [redis.Ring] for one of a single server, so a cluster's
+// must not be wrapped in a type of another name.
 func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStore {
 	return NewRedisStoreOver(goredis.New(client), opts...)
 }
 
-// NewRedisStoreOver returns a store on a client that is not go-redis. It is for modules
-// that bring one. Programs call their functions.
+// NewRedisStoreOver returns a store on a client that is not go-redis. It is for modules that
+// bring one. Programs call their functions.
 func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
 	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
@@ -116,7 +110,7 @@ func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore
 	s.cfg.Changed = func(node string, open bool) { s.heard().breaker(node, open) }
 	s.cfg.SteppedBack = func(node string, by time.Duration) { s.heard().log.SteppedBack(node, by) }
 	s.cfg.Kept = func(err error) { s.router.Count(err, 1) }
-	s.cfg.Panicked = func(value any) { s.heard().panicked("redis client", value) }
+	s.cfg.Panicked = func(value any) { s.heard().log.Panic("redis client", value) }
 	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked
 	if checkSharding {
 		s.sharding = newShardingCheck(s)
@@ -131,12 +125,12 @@ func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore
 // checkSharding has new stores check for sharding.
 var checkSharding = true
 
-// shardingAgain is the time after which a check for sharding that was not conclusive is
-// made again.
+// shardingAgain is the time after which a check for sharding that was not conclusive is made
+// again.
 const shardingAgain = time.Second
 
-// newShardingCheck returns the check of a store, which begins when a batch is
-// shared; or nil, if the client itself knows several servers.
+// newShardingCheck returns the check of a store, which begins when a batch is shared; or nil,
+// if the client itself knows several servers.
 func newShardingCheck(s *RedisStore) *server.Sharding {
 	if _, several := s.client.(rediswire.Cluster); several {
 		return nil
@@ -145,7 +139,7 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 		Client:  s.client,
 		Library: &s.cfg.Library,
 		Again:   shardingAgain,
-		Sharded: func() { s.heard().log.Tell(report.Sharded, 0) },
+		Sharded: func() { s.heard().log.Alert(report.Sharded, 0) },
 		Unknown: func(err error) {
 			s.heard().log.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
 		},
@@ -155,11 +149,11 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 	return check
 }
 
-// attach makes the store report to e what happens, from then on.
+// attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *events) {
 	if s.listeners.Add(e, joined) {
 		if set, now := s.client.Advice(); set != "" {
-			e.log.Tell(report.ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
+			e.log.Alert(report.ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
 		}
 	}
 	if s.watch != nil {
@@ -167,17 +161,13 @@ func (s *RedisStore) attach(e *events) {
 	}
 }
 
-// detach ends what attach began.
-func (s *RedisStore) detach(e *events) { s.listeners.Remove(e, joined) }
-
 // heard returns events that reach the limiters on the store.
 func (s *RedisStore) heard() *events { return s.listeners.All(nobody) }
 
-// Close ends what the store has started, the watch of [WithMemoryWatch], checks
-// whether keys are sharded and counts kept, and a look for nodes that have left, and returns when they have ended: at once, or
-// when they have given up on a Redis that does not respond, which takes a second
-// or two, and longer on a cluster whose client waits longer. Calls are decided as
-// before; the client stays open.
+// Close ends the goroutines that the store has started, and returns when they have ended: at
+// once, or when they have given up on a Redis that does not respond, which takes a second or
+// two, and longer on a cluster whose client waits longer. Calls are decided as before; the
+// client stays open.
 func (s *RedisStore) Close() error {
 	if s.watch != nil {
 		s.watch.Close()
@@ -193,14 +183,18 @@ func (s *RedisStore) Close() error {
 // leases implements leaser.
 func (*RedisStore) leases() {}
 
-// A recaller is a store that remembers what it has denied.
-type recaller interface{ denials() *denials.Memory }
+func (s *RedisStore) self() *RedisStore { return s }
 
-func (s *RedisStore) denials() *denials.Memory { return s.cfg.Denials }
+// redisOf returns the RedisStore that a store is or embeds, or nil.
+func redisOf(store Store) *RedisStore {
+	if s, ok := store.(interface{ self() *RedisStore }); ok {
+		return s.self()
+	}
+	return nil
+}
 
-// Failures returns how many calls the store has not decided, and how many charges it
-// has not settled or refunded, since it was made, by error class. Classes without any
-// are left out.
+// Failures returns how many calls the store has not decided, and how many charges it has not
+// settled or refunded, since it was made, by error class. Classes without any are left out.
 func (s *RedisStore) Failures() map[ErrorClass]int64 {
 	counts := make(map[ErrorClass]int64)
 	for class := range s.failures {

@@ -11,24 +11,20 @@ import (
 )
 
 const (
-	// DefaultMemoryShare is the share of its memory from which on Redis is
-	// short of it, see [WithMemoryWatch].
+	// DefaultMemoryShare is the share of its memory from which on Redis is short of it, see
+	// [WithMemoryWatch].
 	DefaultMemoryShare = 0.8
 	// DefaultMemoryInterval is the time between two readings.
 	DefaultMemoryInterval = time.Minute
 )
 
-// WithMemoryWatch makes the store read Redis's memory use every interval: the
-// share of its maxmemory, or of its machine's memory if that is not set; on a
-// cluster the share of the fullest master. Each reading goes to the observers. The
-// log has a warning when more than share, 0.8 for instance, is in use, and a line
-// when that is over. The watch begins with the first limiter on the store and ends
-// with [RedisStore.Close]. A share of 0 stands for
-// [DefaultMemoryShare], an interval of 0 for [DefaultMemoryInterval].
-//
-// A Redis that is at its maxmemory refuses calls, [ClassOOM], or drops keys and
-// with them counts, as its maxmemory-policy says. The log has a warning when it begins to
-// drop keys, of whichever program.
+// WithMemoryWatch makes the store read Redis's memory use every interval: the share of its
+// maxmemory, or of its machine's memory if that is not set; on a cluster the share of the
+// fullest master. Each reading goes to the observers. The log has a warning when more than
+// share is in use, a line when that is over, and a warning when Redis begins to drop keys, of
+// whichever program. The watch begins with the first limiter on the store and ends with
+// [RedisStore.Close]. A share of 0 stands for [DefaultMemoryShare], an interval of 0 for
+// [DefaultMemoryInterval].
 func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	if share <= 0 {
 		share = DefaultMemoryShare
@@ -46,7 +42,7 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 type memoryReport struct {
 	store *RedisStore
 	share float64
-	told  report.MemoryLines
+	lines report.MemoryLines
 }
 
 // hear reports a reading. Calls report a Redis that does not respond.
@@ -54,17 +50,16 @@ func (r *memoryReport) hear(use server.Reading, err error) {
 	e := r.store.heard()
 	if err != nil {
 		if class := ClassOf(err); class == ClassAuth || class == ClassOther {
-			r.told.Unknown(e.log, err)
+			r.lines.Unknown(e.log, err)
 		}
 		return
 	}
 	ev := MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > r.share, Evicted: use.Evicted}
-	r.told.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
-	e.memory(ev)
+	r.lines.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
+	for _, o := range e.observers {
+		notify(e, "observer", o.Memory, ev)
+	}
 }
-
-// A keeper is a store that may lose what it counts.
-type keeper interface{ keeps(*Rule) }
 
 // keeps has the store look once whether its servers keep counts, and warn if they may not, as
 // soon as it counts for a day or longer.
@@ -77,28 +72,22 @@ func (s *RedisStore) keeps(r *Rule) {
 	})
 }
 
-// TuneRedis sets the options of a Redis client that a limiter is better off
-// with and returns o, for a client that it has to itself or shares with commands
-// that are as quick:
+// TuneRedis sets the options of a Redis client that a limiter is better off with and returns o,
+// for a client that it has to itself or shares with commands that are as quick:
 //
 //	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr}))
 //
 // Options that are already set stay. The others become:
 //
-//   - ContextTimeoutEnabled true: a connection on which no answer comes is given
-//     up after half a second, not after five, and a lone caller asks Redis in its
-//     own goroutine;
-//   - DialerRetries 1: a dial to a port that refuses ends at once, not after half
-//     a second, so that a call can say so within its time;
-//   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do
-//     not fill the pool, and a cluster client that asks a dead node for the
-//     topology soon asks another.
+//   - ContextTimeoutEnabled true: a connection on which no answer comes is given up after half
+//     a second, not after five, and a lone caller asks Redis in its own goroutine;
+//   - DialerRetries 1: a dial to a port that refuses ends at once, not after half a second;
+//   - DialTimeout, ReadTimeout and WriteTimeout 500 ms: dials that go nowhere do not fill the
+//     pool, and a cluster client that asks a dead node for the topology soon asks another. With
+//     a [WithTimeout] above that, set them higher yourself.
 //
-// With a [WithTimeout] above those, set them higher yourself.
-//
-// A limiter keeps to its own time without all that. With it, limits are in
-// force again sooner after a fault, and [ClassOf] tells a refused port from a
-// slow answer.
+// A limiter keeps to its own time without all that. With it, limits are in force again sooner
+// after a fault, and [ClassOf] tells a refused port from a slow answer.
 func TuneRedis[O redis.Options | redis.ClusterOptions | redis.FailoverOptions | redis.UniversalOptions](o *O) *O {
 	goredis.Tune(o)
 	return o

@@ -9,17 +9,17 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// Register makes rules known to the limiter before their first call, so that
-// metrics and pages list them, see [Limiter.Rules], and an override that does not
-// fit one is refused when it is read. Generated constructors call it. A rule that
-// is nil or registered already is passed over, and so are rules beyond 10,000.
+// Register makes rules known to the limiter before their first call, so that [Limiter.Rules]
+// lists them, and an override that does not fit one is refused when it is read. Generated
+// constructors call it. A rule that is nil or registered already is passed over, and so are
+// rules beyond 10,000.
 func (l *Limiter) Register(rules ...*Rule) {
 	for _, r := range rules {
 		if r == nil || !l.registered.Keep(r, new(struct{})) {
 			continue
 		}
-		if store, may := l.store.(keeper); may {
-			store.keeps(r)
+		if l.redis != nil {
+			l.redis.keeps(r)
 		}
 		if o := l.overrides.Load(); o != nil {
 			o.Of(r)
@@ -33,11 +33,10 @@ type RuleState struct {
 	Rule *Rule
 	// Enabled is false if the kill switch or an override removes the limit.
 	Enabled bool
-	// Max is the rule's max with its override and its factor. Calls that bring a
-	// max of their own, and single keys that are overridden, have another.
+	// Max is the rule's max with its override and its factor. Calls that bring a max of their
+	// own, and single keys that are overridden, have another.
 	Max int64
-	// Window and Mode are the rule's with its override. The Window of a rule with a Period
-	// is how long the present one is, by the clock of this process.
+	// Window and Mode are as in a [DecisionEvent].
 	Window time.Duration
 	Mode   Mode
 	// Overridden reports that an override changes the rule itself.
@@ -48,9 +47,7 @@ type RuleState struct {
 	Factor float64
 }
 
-// Rules returns the registered rules as they are now, sorted by name. A rule that
-// generated code declares is registered with its constructor, see
-// [Limiter.Register].
+// Rules returns the registered rules as they are now, sorted by name, see [Limiter.Register].
 func (l *Limiter) Rules() []RuleState {
 	enabled := l.Enabled()
 	states := make([]RuleState, 0, l.registered.Len())
@@ -80,46 +77,31 @@ func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	return state
 }
 
-// Warm connects to every server of the store and has it load the scripts of all
-// registered rules, see [Limiter.Register], so that no request pays for it. Call it
-// before the program takes requests, with a context that bounds how long it may take:
-//
-//	if err := limiter.Warm(ctx); err != nil {
-//		slog.Warn("limits start cold", "error", err)
-//	}
-//
-// Nothing is counted. Calls are decided in any case: an error says that a server did
-// not answer, and the first calls connect and load what they need. With a store in
-// memory there is nothing to do.
+// Warm connects to every server of the store and has it load the scripts of all registered
+// rules, so that no request pays for it. Call it before the program takes requests, with a
+// context that bounds how long it may take. An error says that a server did not answer. Calls
+// are decided in any case: the first ones connect and load what they need. Nothing is counted.
+// With a store in memory there is nothing to do.
 func (l *Limiter) Warm(ctx context.Context) error {
-	store, ok := l.store.(warmer)
-	if !ok {
+	if l.redis == nil {
 		return nil
 	}
-	var rules []*Rule
+	var limits []terms.Terms
 	for r := range l.registered.All() {
-		rules = append(rules, r)
-	}
-	return store.warm(ctx, rules)
-}
-
-// A warmer is a store with servers to connect to.
-type warmer interface {
-	warm(ctx context.Context, rules []*Rule) error
-}
-
-func (s *RedisStore) warm(ctx context.Context, rules []*Rule) error {
-	limits := make([]terms.Terms, len(rules))
-	for i, r := range rules {
 		n := r.numbers()
-		limits[i] = n.Terms(r.Max)
+		limits = append(limits, n.Terms(r.Max))
 	}
-	return s.router.Warm(ctx, limits)
+	return l.redis.router.Warm(ctx, limits)
 }
 
-// Leased returns how many units this process holds of rules with a [Rule.Lease], by the
-// name of the rule: they are charged, and no call has used them yet. What nobody uses
-// before its time is over is refunded.
+// Permits returns how many permits of [Concurrency] limits the calls of this process hold, by
+// the name of the rule. A rule whose calls have all ended stays, at 0, unless there are more
+// than 10,000 names.
+func (l *Limiter) Permits() map[string]int64 { return l.permits.InFlight() }
+
+// Leased returns how many units this process holds of rules with a [Rule.Lease], by the name of
+// the rule: they are charged, and no call has used them yet. What nobody uses before its time
+// is over is refunded.
 func (l *Limiter) Leased() map[string]int64 {
 	if l.engine.Leases == nil {
 		return map[string]int64{}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -17,14 +18,13 @@ const (
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
 	MaxLog = spec.MaxLog
-	// MaxLogCost is the largest cost of one call to a [SlidingLog]. Redis serves
-	// nobody else while it stores that many events, which takes it less than a
-	// millisecond.
+	// MaxLogCost is the largest cost of one call to a [SlidingLog]. Redis serves nobody else
+	// while it stores that many events, which takes it less than a millisecond.
 	MaxLogCost = spec.MaxLogCost
 	// MaxCount is the largest max and burst of the other algorithms but a [FixedWindow].
 	MaxCount = spec.MaxCount
-	// MaxAmount is the largest max of a [FixedWindow], 2^53-1: enough for bytes, and for
-	// money in millionths of a cent.
+	// MaxAmount is the largest max of a [FixedWindow], 2^53-1: enough for bytes, and for money
+	// in millionths of a cent.
 	MaxAmount = spec.MaxAmount
 
 	// MaxLimits is the largest number of limits on one call.
@@ -33,123 +33,104 @@ const (
 	MaxKeep = spec.MaxKeep
 )
 
-// A Rule declares one limit: how much of what is admitted in which time.
-// Generated code holds one Rule for every directive; hand-written code may
-// declare its own in a package variable. A Rule must not be changed once it is
-// in use.
+// A Rule declares one limit: how much of what is admitted in which time. Generated code holds
+// one Rule for every directive. A Rule must not be changed once it is in use.
 type Rule struct {
 	// Name identifies the rule in errors, logs, metrics and overrides.
 	Name string
-	// Source is where the rule was declared, as file and method:
-	// "employee.go: EmployeeService.GetByID". It has no effect.
+	// Source is where the rule was declared, as file and method: "employee.go:
+	// EmployeeService.GetByID". It has no effect.
 	Source string
-	// Prefix starts every Redis key of the rule. Rules that share a prefix
-	// share their counts. If it is empty the keys start with "rate_limit:", the
-	// Name and a colon; in the Name the bytes that a [Key] escapes are escaped.
-	// A rule needs a Prefix or a Name.
+	// Prefix starts every Redis key of the rule. Rules that share a prefix share their counts.
+	// If it is empty the keys start with "rate_limit:", the Name and a colon; in the Name the
+	// bytes that a [Key] escapes are escaped. A rule needs a Prefix or a Name.
 	Prefix string
-	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow]. For
-	// a [Concurrency] it is how long a permit lasts that nobody renews: how soon a
-	// process that has died frees its own. It should be some seconds at least: a
-	// process that stops for two thirds of it may lose its permits meanwhile.
+	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow]. For a
+	// [Concurrency] it is how long a permit lasts that nobody renews: how soon a process that
+	// has died frees its own. It should be some seconds at least: a process that stops for two
+	// thirds of it may lose its permits meanwhile.
 	Window time.Duration
-	// Period, in place of Window, has Max refer to periods of the calendar. The rule is then
-	// a [FixedWindow], and its Window 0.
+	// Period, in place of Window, has Max refer to periods of the calendar. The rule is then a
+	// [FixedWindow], and its Window 0.
 	Period Period
 	// Keep is of how many periods, up to [MaxKeep], the counts are kept when they are over, for
 	// [Usage.Past], with a Period. A key then lives for so many periods more, and grows by
 	// about 22 bytes for each, or 50 with a Reserve. It may be changed at any time.
 	Keep uint8
-	// Zone is the time zone of a Period, a name of the IANA zone table such as
-	// Europe/Berlin; empty is UTC. See [Limit.WithPeriod] for callers that have zones of
-	// their own.
+	// Zone is the time zone of a Period, a name of the IANA zone table such as Europe/Berlin;
+	// empty is UTC. See [Limit.WithPeriod] for callers that have zones of their own.
 	Zone string
-	// Anchor is where a Period begins: the day of a month; the weekday, from 1 for Monday to
-	// 7 for Sunday; the date in a year, as its month times 100 and its day, 401 for the 1st
-	// of April. 0 is the first day. In a month that has no such day it is the last one.
+	// Anchor is where a Period begins: the day of a month; the weekday, from 1 for Monday to 7
+	// for Sunday; the date in a year, as its month times 100 and its day, 401 for the 1st of
+	// April. 0 is the first day. In a month that has no such day it is the last one.
 	Anchor int
-	// Max is how much is admitted in a window, up to [MaxLog], [MaxCount] or [MaxAmount],
-	// or for a [Concurrency] at a time, up to [MaxLog].
-	// At 0 nobody is admitted.
+	// Max is how much is admitted in a window, up to [MaxLog], [MaxCount] or [MaxAmount], or
+	// for a [Concurrency] at a time, up to [MaxLog]. At 0 nobody is admitted.
 	Max int64
-	// Algorithm is how to count; its zero value is [SlidingLog], to which one
-	// call charges at most [MaxLogCost].
+	// Algorithm is how to count, and Storage how Redis keeps a [SlidingLog].
 	Algorithm Algorithm
-	// Storage is how Redis keeps a [SlidingLog]; its zero value is [StorageZSET].
-	Storage Storage
-	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall
-	// to the start of its time slice of that length. Events then leave the
-	// window together, and up to Resolution early: no time of Window less Resolution
-	// holds more than Max.
+	Storage   Storage
+	// Resolution, if above 0, lets the time of an event in a [SlidingLog] fall to the start of
+	// its time slice of that length. Events then leave the window together, and up to
+	// Resolution early: no time of Window less Resolution holds more than Max.
 	Resolution time.Duration
 	// Buckets says how a [SlidingCounter] divides its window.
 	Buckets Buckets
-	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0
-	// means Max. For a queue it is how much may be in line, and 0 means no
-	// bound but Wait.
+	// Burst is how much a [TokenBucket] or [LeakyBucket] admits at once; 0 means Max. For a
+	// queue it is how much may be in line, and 0 means no bound but Wait.
 	Burst int64
-	// Wait is how long a call may wait for its turn instead of being denied at
-	// once. The context's deadline shortens it. In [ModeShadow] mode nobody waits.
+	// Wait is how long a call may wait for its turn instead of being denied at once. The
+	// context's deadline shortens it. In [ModeShadow] mode nobody waits.
 	Wait time.Duration
-	// Block, if above 0, is for how long a caller that the limit denies stays
-	// denied, on every replica: from that first denial on, by the clock of the
-	// store. Further tries do not extend it. It is from [MinWindow] to [MaxWindow],
-	// and may be shorter or longer than Window. When it ends, what
-	// was counted before counts again as far as it is still in the window. A rule
-	// with a Block has no Wait, and is no [Concurrency].
+	// Block, if above 0, is for how long a caller that the limit denies stays denied, on every
+	// replica: from that first denial on, by the clock of the store. Further tries do not
+	// extend it. It is from [MinWindow] to [MaxWindow], and may be shorter or longer than
+	// Window. When it ends, what is still in the window counts again. A rule with a Block has
+	// no Wait, and is no [Concurrency].
 	//
-	// A call that can never be admitted begins no block. In [ModeShadow] mode the
-	// limit begins none, and goes on as if there was none. A refund neither ends
-	// a block nor prevents one; [Limiter.Reset] ends it.
+	// A call that can never be admitted begins no block, nor does a limit in [ModeShadow] mode.
+	// A refund neither ends a block nor prevents one; [Limiter.Reset] ends it.
 	Block time.Duration
-	// Lease, if above 0, lets a process charge a key ahead for calls to come, as
-	// much as it has lately used in that time, and admit these by itself. It is for
-	// keys that have more calls than one Redis decides. It is whole microseconds,
-	// from [MinLease] to less than Window.
+	// Lease, if above 0, lets a process charge a key ahead for calls to come, as much as it has
+	// lately used in that time, and admit these by itself. It is for keys that have more calls
+	// than one Redis decides. It is whole microseconds, from [MinLease] to less than Window.
 	//
-	// All processes together admit no more than without leases: Max in any window of a
-	// [SlidingLog] without a Resolution or of a [SlidingCounter], Burst and Max of a
-	// bucket, twice Max of a [FixedWindow]. For that the store counts an event for
-	// Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
-	// was left of it. A [FixedWindow] stays as it is. So Lease/Window
-	// of the rate is the price. Keys with few calls are decided by the store. Only a
-	// limiter on a [RedisStore] takes leases.
-	//
-	// A rule with a Lease has no Block. It is no [Concurrency], and no
-	// [LeakyBucket] with a Wait.
+	// All processes together admit no more than without leases. For that the store counts an
+	// event for Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
+	// was left of it. A [FixedWindow] stays as it is. So Lease/Window of the rate is the price.
+	// Keys with few calls are decided by the store. Only a limiter on a [RedisStore] takes
+	// leases. A rule with a Lease has no Block, and is no [Concurrency] and no [LeakyBucket]
+	// with a Wait.
 	Lease time.Duration
-	// Reserve, if above 0, is when the charge of a call comes back that was neither
-	// settled nor renewed: the limiter renews it while the call runs, until it is
-	// settled, as it does with permits of a [Concurrency]. So a process that dies takes
-	// nothing of the budget with it for longer than Reserve. It is from [MinWindow] to
-	// [MaxWindow], and should be some seconds at least. The rule is a [FixedWindow],
-	// without a Block, a Hold and a Lease. Every decision that has charged it must be
-	// settled, if at its cost, or it is renewed until the limiter is closed.
+	// Reserve, if above 0, is when the charge of a call comes back that was neither settled nor
+	// renewed: the limiter renews it while the call runs, until it is settled, as it does with
+	// permits of a [Concurrency]. So a process that dies takes nothing of the budget with it
+	// for longer than Reserve. It is from [MinWindow] to [MaxWindow], and should be some
+	// seconds at least. The rule is a [FixedWindow], without a Block, a Hold and a Lease. Every
+	// decision that has charged it must be settled, if at its cost, or it is renewed until the
+	// limiter is closed.
 	//
-	// A call whose process was cut off for longer is charged again when it is back, or what
-	// it cost when it is settled: once. A charge has counted in its period when that is
-	// over. What could not be settled within Reserve costs nothing. A key has at most 10,000
-	// charges that are not settled; then calls are denied. Rules with and without a Reserve
-	// have different keys.
+	// A call whose process was cut off for longer is charged again when it is back, or what it
+	// cost when it is settled: once. A charge has counted in its period when that is over. What
+	// could not be settled within Reserve costs nothing. A key has at most 10,000 charges that
+	// are not settled; then calls are denied.
 	Reserve time.Duration
-	// Hold lets [Limiter.Hold] hold back all calls on a key: what a peer asks for that the
-	// calls go to. A rule with a Hold has no Lease, and is no [Concurrency]. A call that
-	// waits for its turn in a queue keeps its turn. Rules with and without a Hold have
-	// different keys.
+	// Hold lets [Limiter.Hold] hold back all calls on a key. A rule with a Hold has no Lease,
+	// and is no [Concurrency]. A call that waits for its turn in a queue keeps its turn. Rules
+	// with and without a Hold, or a Reserve, have different keys.
 	Hold bool
 	// Debt says what becomes of what calls turn out to cost beyond Max, see [Limiter.Settle].
 	Debt Debt
-	// Mode is whether the limit denies calls; its zero value is [ModeEnforce].
+	// Mode is whether the limit denies calls.
 	Mode Mode
-	// Message is the text of the error of a denied call; empty means
-	// [DefaultMessage]. "{retry_after}" in it stands for the time to wait, see
-	// [MessageText].
+	// Message is the text of the error of a denied call, see [MessageText]; empty means
+	// [DefaultMessage].
 	Message string
-	// Fail is the policy for calls that the store does not decide. Its zero
-	// value is the limiter's policy.
+	// Fail is the policy for calls that the store does not decide. Its zero value is the
+	// limiter's policy.
 	Fail FailurePolicy
-	// Adaptive, if not nil, scales Max by the load. It scales the rate of a
-	// bucket and not its burst.
+	// Adaptive, if not nil, scales Max by the load. It scales the rate of a bucket and not its
+	// burst.
 	Adaptive Scaler
 
 	declared   *Rule // the rule that an override was applied to, or nil
@@ -157,12 +138,7 @@ type Rule struct {
 }
 
 // declaration returns the rule as it was declared, without its override.
-func (r *Rule) declaration() *Rule {
-	if r.declared != nil {
-		return r.declared
-	}
-	return r
-}
+func (r *Rule) declaration() *Rule { return cmp.Or(r.declared, r) }
 
 // A Mode says whether a limit denies calls.
 type Mode uint8
@@ -170,20 +146,19 @@ type Mode uint8
 const (
 	// ModeEnforce denies calls that the limit has no room for.
 	ModeEnforce Mode = iota
-	// ModeShadow counts calls but denies none, to try a limit on real traffic. A
-	// call that the limit has no room for goes on uncounted, as if it was denied.
-	// A shadow limit never delays or refuses a call, whatever its Wait and
-	// failure policy, its key, and its numbers are, and changes nothing for the other
-	// limits of the call, whatever fails. If its key is in another slot of a cluster
-	// than theirs the call may wait a millisecond longer for it.
+	// ModeShadow counts calls but denies none, to try a limit on real traffic. A call that the
+	// limit has no room for goes on uncounted, as if it was denied. A shadow limit never delays
+	// or refuses a call, whatever its Wait and failure policy, its key, and its numbers are,
+	// and changes nothing for the other limits of the call, whatever fails. If its key is in
+	// another slot of a cluster than theirs the call may wait a millisecond longer for it.
 	ModeShadow
 	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
 	// it, by [Exceeded], and may do less than others.
 	ModeSoft
 )
 
-// Denies reports whether a limit in the mode denies calls. One that does not counts
-// only, and delays and refuses none.
+// Denies reports whether a limit in the mode denies calls. One that does not counts only, and
+// delays and refuses none.
 func (m Mode) Denies() bool { return m == ModeEnforce }
 
 // String returns the mode as the directive spells it.
@@ -197,12 +172,11 @@ const (
 	FailDefault FailurePolicy = iota
 	// FailOpen lets the call through.
 	FailOpen
-	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [ModeShadow]
-	// mode it is FailOpen.
+	// FailClosed refuses the call with [ErrUnavailable]. For a limit in [ModeShadow] mode it is
+	// FailOpen.
 	FailClosed
-	// FailLocal lets this process decide alone, with a [MemoryStore] of the
-	// limiter's own. With n replicas up to n times Max may pass, unless
-	// [WithReplicas] gives each its share.
+	// FailLocal lets this process decide alone, with a [MemoryStore] of the limiter's own. With
+	// n replicas up to n times Max may pass, unless [WithReplicas] gives each its share.
 	FailLocal
 )
 
@@ -210,6 +184,11 @@ const (
 func (p FailurePolicy) String() string {
 	return spelled("FailurePolicy", uint8(p), "default", "open", "closed", "local")
 }
+
+// ruleOf returns the rule that a plan is of, with its overrides.
+func ruleOf(p *plan.Plan) *Rule { return (*Rule)(p.Rule) }
+
+func (r *Rule) adapts() bool { return r != nil && r.Adaptive != nil }
 
 // keyStart returns what the rule's keys start with.
 func (r *Rule) keyStart(namespace string) string { return plan.Start(namespace, r.Prefix, r.Name) }
@@ -239,8 +218,8 @@ func (r *Rule) numbers() plan.Rule {
 	return n
 }
 
-// check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost
-// of a call, are out of bounds.
+// check returns an [ErrInvalidLimit] if the rule's numbers, or the max and cost of a call, are
+// out of bounds.
 func (r *Rule) check(max, cost int64) error {
 	if err := r.checkPrefix(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// SettleTimeout is how long it may take to settle a decision on a [Store] that embeds
-// one of this package's. Those bound it themselves: a [RedisStore] by its timeout.
+// SettleTimeout is how long it may take to settle a decision on a [Store] that embeds one of
+// this package's. Those bound it themselves: a [RedisStore] by its timeout.
 const SettleTimeout = time.Second
 
 // Settle corrects a decision that [Limiter.Take] of the same Limiter has made, when its call
@@ -26,28 +26,26 @@ const SettleTimeout = time.Second
 // A cost is at most [MaxCount], to a [FixedWindow] at most [MaxAmount], and to a [SlidingLog]
 // at most [MaxLogCost] above the one that was reserved, or it is [ErrInvalidLimit].
 //
-// Refunded events no longer count. Nothing is refunded of events that have left the window,
-// or have drained from a bucket: a bucket drains evenly, so a call is refunded what is left
-// of its own charge, and at once all of it. In a queue, a [LeakyBucket] with a Wait, a call
-// is refunded time in line only if nobody is behind it, and one event's time stays charged,
-// since its turn has begun.
+// Refunded events no longer count. Nothing is refunded of events that have left the window, or
+// have drained from a bucket: a bucket drains evenly, so a call is refunded what is left of its
+// own charge, and at once all of it. In a queue, a [LeakyBucket] with a Wait, a call is
+// refunded time in line only if nobody is behind it, and one event's time stays charged, since
+// its turn has begun.
 //
-// Missing events are charged as of now, even if the limit has no room for them. Then the
-// caller is in debt: its next calls are denied until the limit has room again, and their
-// RetryAfter says when. A bucket drains a debt at its rate, and never owes more than
-// drains in 142 years. In a window a debt counts until it leaves the window like any
-// other charge; what a [FixedWindow] counts is never above [MaxAmount].
+// Missing events are charged as of now, even if the limit has no room for them. Then the caller
+// is in debt: its next calls are denied until the limit has room again, and their RetryAfter
+// says when. A bucket drains a debt at its rate, and never owes more than drains in 142 years.
+// In a window a debt counts until it leaves the window like any other charge; what a
+// [FixedWindow] counts is never above [MaxAmount].
 //
-// A decision is settled at most once: Settle of a decision that was settled
-// before, or of a copy, returns [ErrSettled] and changes nothing. On an
-// [ErrInvalidLimit] nothing changes either, but permits are returned. A decision that
-// charged nothing can be settled any number of times, to no effect. Any other error
-// comes from the store. Some limits may have been settled then, so the decision counts
-// as settled.
+// A decision is settled at most once: Settle of a decision that was settled before, or of a
+// copy, returns [ErrSettled] and changes nothing. On an [ErrInvalidLimit] nothing changes
+// either, but permits are returned. A decision that charged nothing can be settled any number
+// of times, to no effect. Any other error comes from the store. Some limits may have been
+// settled then, so the decision counts as settled.
 //
-// Settling does not end with ctx: it goes on when the caller's deadline has
-// passed or the caller was cancelled. The store bounds its time, or
-// [SettleTimeout].
+// Settling does not end with ctx: it goes on when the caller's deadline has passed or the
+// caller was cancelled. The store bounds its time, or [SettleTimeout].
 func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error {
 	b := settle.NewBatch()
 	defer b.Free()
@@ -59,13 +57,12 @@ func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error 
 	return errors.Join(err, terms.Errors(b.Charges))
 }
 
-// SettleLater is [Limiter.Settle] for callers that have no use for its error. It
-// returns at once, and a goroutine settles the decision within about a millisecond,
-// together with others; permits do not wait for others. If 4,096 charges wait for that
-// already, it settles this decision itself before it returns, together with some of
-// those. Errors reach the observers and the log. [Limiter.Close] waits for decisions
-// that are not settled yet; a process that ends without it leaves the costs as they
-// were reserved.
+// SettleLater is [Limiter.Settle] for callers that have no use for its error, which observers
+// and the log receive. It returns at once, and a goroutine settles the decision within about a
+// millisecond, together with others; permits do not wait for others. If 4,096 charges wait
+// already, it settles this decision itself before it returns, together with some of those.
+// [Limiter.Close] waits for decisions that are not settled yet; a process that ends without it
+// leaves the costs as they were reserved.
 func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 	if d.page == nil {
 		return // nothing was charged
@@ -91,16 +88,15 @@ func (l *Limiter) settleSoon(ctx context.Context, local bool, b *settle.Batch) {
 	}
 }
 
-// Refund is [Limiter.Settle] at a cost of 0 for every limit: it refunds the
-// charges of a call that turned out not to count, because the guarded operation
-// failed, say.
+// Refund is [Limiter.Settle] at a cost of 0 for every limit: it refunds the charges of a call
+// that turned out not to count, because the guarded operation failed, say.
 func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	var free [MaxLimits]int64
 	return l.Settle(ctx, d, free[:]...)
 }
 
-// charged returns the i-th limit of the decision, whose at is 0 if nothing was charged to
-// it. It reports false if there are fewer.
+// charged returns the i-th limit of the decision, whose at is 0 if nothing was charged to it.
+// It reports false if there are fewer.
 func (d *Decision) charged(i int) (limit Limit, ok bool) {
 	if d.each == nil {
 		return d.one, i == 0
@@ -119,8 +115,8 @@ func (d *Decision) charged(i int) (limit Limit, ok bool) {
 	return Limit{(*Rule)(c.Rule), c.Cost, c.Max, c.Period, c.At, c.Mark, key}, true
 }
 
-// settlement fills in what is to be settled of a decision, which then counts as
-// settled. If there is an error it is permits only, or nothing.
+// settlement fills in what is to be settled of a decision, which then counts as settled. If
+// there is an error it is permits only, or nothing.
 func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error {
 	if d.page == nil {
 		return nil // nothing was charged
@@ -128,7 +124,20 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 	if d.by != l {
 		return ErrOtherLimiter
 	}
-	found, err := l.differences(b, d, costs)
+	var found bool
+	var err error
+	for i := 0; ; i++ {
+		limit, ok := d.charged(i)
+		if !ok {
+			break
+		}
+		cost := int64(-1)
+		if i < len(costs) {
+			cost = costs[i]
+		}
+		settles, invalid := l.correct(b, &limit, cost, d.Source == SourceLocal, d.left)
+		found, err = found || settles, cmp.Or(err, invalid)
+	}
 	if err != nil {
 		// The call's permits and reservations would be renewed for as long as the process runs.
 		b.Keep(func(_ *plan.Plan, c *terms.Charge) bool {
@@ -151,54 +160,33 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 	return err
 }
 
-// differences fills in what is to be settled of a decision, and reports whether
-// any limit is, if only at the cost that was reserved. The error is that of a limit
-// that cannot be settled.
-func (l *Limiter) differences(b *settle.Batch, d *Decision, costs []int64) (found bool, invalid error) {
-	for i := 0; ; i++ {
-		limit, ok := d.charged(i)
-		if !ok {
-			return found, invalid
-		}
-		settled := int64(-1)
-		if i < len(costs) {
-			settled = costs[i]
-		}
-		if limit.at == 0 || limit.cost == 0 {
-			continue
-		}
-		if limit.rule.Algorithm == Concurrency {
-			settled = 0
-		}
-		reserved := limit.rule.Reserve > 0
-		if settled < 0 && reserved {
-			settled = limit.cost
-		}
-		if settled < 0 {
-			continue
-		}
-		p, err := l.planToSettle(&limit)
-		if err == nil && settled > limit.cost { // to give back is always possible
-			if err = ruleOf(p).invalid(p.Numbers.CheckSettled(limit.cost, settled)); err != nil && reserved {
-				invalid, err, settled = cmp.Or(invalid, err), nil, limit.cost
-			}
-		}
-		if err != nil {
-			invalid = cmp.Or(invalid, err)
-			continue
-		}
-		found = true
-		if p.Queues() && !d.left {
-			settled = max(settled, 1) // its turn has begun, so that the next one is window/max away
-		}
-		if settled != limit.cost || reserved {
-			b.Correct(p, limit.key.bytes(), settle.Made{Cost: limit.cost, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal}, settled)
-		}
+// correct fills in what is to be settled of a limit that was charged, at a cost or below 0 at
+// none. It reports whether the limit is settled, if only at the cost that was reserved. The
+// error is that of a limit that cannot be settled at the cost.
+func (l *Limiter) correct(b *settle.Batch, limit *Limit, cost int64, local, left bool) (settles bool, err error) {
+	switch reserved := limit.rule.Reserve > 0; {
+	case limit.at == 0 || limit.cost == 0:
+		return false, nil
+	case limit.rule.Algorithm == Concurrency:
+		cost = 0
+	case cost < 0 && reserved:
+		cost = limit.cost
+	case cost < 0:
+		return false, nil
 	}
+	p, err := l.planToSettle(limit)
+	if err != nil {
+		return false, err
+	}
+	err = b.Correct(p, limit.key.bytes(), settle.Made{Cost: limit.cost, At: limit.at, Mark: limit.mark, Local: local, Left: left}, cost)
+	if err == nil {
+		return true, nil
+	}
+	return p.Terms.Reserve > 0, ruleOf(p).invalid(err)
 }
 
-// planToSettle returns the plan for a limit that was charged, also if its rule is switched
-// off by now.
+// planToSettle returns the plan for a limit that was charged, also if its rule is switched off
+// by now.
 func (l *Limiter) planToSettle(limit *Limit) (*plan.Plan, error) {
 	rule, max, _ := l.overridden(limit)
 	p, err := l.planFor(limit, rule, max)

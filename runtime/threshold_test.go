@@ -235,5 +235,5 @@ func TestThresholdAskedAgain(t *testing.T) {
 
 // asksForMark reports whether a store is asked whether a share was told.
 func asksForMark(calls []terms.Call) bool {
-	return bytes.Contains(calls[0].Charges[0].Key, []byte(terms.ToldMark))
+	return bytes.Contains(calls[0].Charges[0].Key, []byte(terms.ReportMark))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
+	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/route"
@@ -88,8 +89,31 @@ func (e *Engine) AskEach(ctx context.Context, each []*Call) []error {
 	return errs
 }
 
-// Peek finds how the store would decide each of some calls, if each came alone now.
+// Peek begins a try of each of some calls, and finds how it would be decided if it came alone
+// now.
 func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
+	var open []*Call
+	for _, c := range each {
+		// The store is not asked about a call that can never be admitted, unless a limit keeps counts of periods.
+		if c.Begin(ctx, time.Time{}, clock.Now()); !Unsatisfiable(c.Charges) || len(c.Tries) == 1 && c.Tries[0].Keep > 0 {
+			open = append(open, c)
+		}
+	}
+	if len(open) > 0 {
+		if err := e.peek(ctx, open); err != nil {
+			return err
+		}
+	}
+	for _, c := range each {
+		if Unsatisfiable(c.Charges) {
+			never(c.Charges, c.Tries)
+		}
+	}
+	return nil
+}
+
+// peek is Peek for what the store is asked.
+func (e *Engine) peek(ctx context.Context, each []*Call) error {
 	if e.Store == nil {
 		return ErrNoStore
 	}
@@ -234,7 +258,7 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		case policy == plan.Local:
 			t.Source = terms.ByLocal
 			alone++
-		case cause == nil && e.Breaks(err):
+		case cause == nil && ofOneKey(err):
 			e.rests.begin(p.Declared, err)
 		}
 	}
@@ -247,6 +271,12 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		}
 	}
 	return closed
+}
+
+// ofOneKey reports whether an error may be the fault of one limit of many.
+func ofOneKey(err error) bool {
+	class := failure.ClassOf(err)
+	return class == failure.Auth || class == failure.TryAgain
 }
 
 // decideAlone decides charges by this process's share of their limits. It charges another

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // Place puts a charge behind all others if its limit is in shadow mode, and else before those
@@ -61,4 +62,25 @@ func (c *Call) Waits() bool {
 		}
 	}
 	return false
+}
+
+// Tightest returns which charge of a call matters most to the caller: one that denies comes
+// before one that does not, and one in shadow mode comes last.
+func Tightest(tries []terms.Charge) (tightest int) {
+	for i := 1; i < len(tries); i++ {
+		if tighter(&tries[i], &tries[tightest]) {
+			tightest = i
+		}
+	}
+	return tightest
+}
+
+func tighter(c, o *terms.Charge) bool {
+	if c.Shadow != o.Shadow {
+		return !c.Shadow
+	}
+	if c.Allowed && o.Allowed {
+		return c.Remaining < o.Remaining
+	}
+	return c.RetryAfter > o.RetryAfter
 }

@@ -43,8 +43,6 @@ type Engine struct {
 	Alone *memstate.Store
 	// Failed is called for a charge that was not decided, with the policy that decides it.
 	Failed func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error)
-	// Breaks reports whether an error may be the fault of one limit of many.
-	Breaks func(err error) bool
 
 	rests rests
 }

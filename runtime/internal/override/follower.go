@@ -112,8 +112,12 @@ func (f *Follower[T]) read(ctx context.Context) (value T, err error) {
 	return f.Read(ctx)
 }
 
-// Close ends the polling. It returns an error if the source goes on for a second.
+// Close ends the polling. It returns an error if the source goes on for a second. A nil
+// Follower polls nothing.
 func (f *Follower[T]) Close() error {
+	if f == nil {
+		return nil
+	}
 	f.stop()
 	if !clock.Await(f.done, grace) {
 		return errHangs
@@ -146,13 +150,4 @@ func (u *Unmet) Due(names []string) (due []string) {
 		}
 	}
 	return due
-}
-
-// First returns the beginnings of the first few names, for a line in the log.
-func First(names []string) []string {
-	first := slices.Clone(names[:min(len(names), 10)])
-	for i, name := range first {
-		first[i] = name[:min(len(name), 80)]
-	}
-	return first
 }

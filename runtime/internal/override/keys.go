@@ -11,10 +11,11 @@ package override
 
 import (
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/private"
 )
@@ -36,6 +37,32 @@ type Change struct {
 // Nothing is the change that leaves all as it is.
 var Nothing = Change{Max: Unset, Mode: Unset, Enabled: Unset}
 
+// NewChange returns the change to what is not nil. The error says why no rule could have it.
+func NewChange(enabled *bool, max *int64, window *time.Duration, mode *uint8, lastMode uint8) (Change, error) {
+	c := Nothing
+	if max != nil {
+		if c.Max = *max; c.Max < 0 || c.Max > spec.MaxAmount {
+			return c, fmt.Errorf("max %d is not between 0 and %d", c.Max, int64(spec.MaxAmount))
+		}
+	}
+	if window != nil {
+		if c.Window = *window; c.Window < spec.MinWindow || c.Window > spec.MaxWindow {
+			return c, fmt.Errorf("window %v is not between %v and 366 days", c.Window, spec.MinWindow)
+		}
+	}
+	if mode != nil {
+		if c.Mode = int8(*mode); *mode > lastMode {
+			return c, fmt.Errorf("unknown mode %d", *mode)
+		}
+	}
+	if enabled != nil {
+		if c.Enabled = 0; *enabled {
+			c.Enabled = 1
+		}
+	}
+	return c, nil
+}
+
 // Keys are the changes for the keys of one rule. They do not change, and hold as much
 // memory as the patterns do and little more: patterns that change the same share it.
 type Keys struct {
@@ -44,16 +71,21 @@ type Keys struct {
 	n       int      // patterns
 }
 
-// NewKeys returns the changes of some patterns, which names lists in order. The error
-// names the first that makes no sense, and begins behind the name of the rule.
-func NewKeys(names []string, change func(name string) (Change, error)) (*Keys, error) {
-	if len(names) > MaxKeys {
-		return nil, fmt.Errorf(": %d keys, the most is %d", len(names), MaxKeys)
+// NewKeys returns the changes of some patterns, and before if they are the same. The error names
+// the first, in order, that makes no sense, and begins behind the name of the rule.
+func NewKeys[O any](before *Keys, patterns map[string]O, change func(O) (Change, error)) (*Keys, error) {
+	if len(patterns) > MaxKeys {
+		return nil, fmt.Errorf(": %d keys, the most is %d", len(patterns), MaxKeys)
 	}
+	if before != nil && equal(before, patterns, change) {
+		return before, nil
+	}
+	names := slices.Sorted(maps.Keys(patterns))
 	k := &Keys{n: len(names)}
 	known := make(map[Change]uint32)
 	for i, name := range names {
-		if err := k.add(name, change, known); err == errTwice {
+		err := k.add(name, func() (Change, error) { return change(patterns[name]) }, known)
+		if err == errTwice {
 			return nil, private.Errorf(", key %.80q (%d of %d in order): the same as %.80q", private.Text(name), i+1, len(names), private.Text(same(names, name)))
 		} else if err != nil {
 			return nil, private.Errorf(", key %.80q (%d of %d in order): %w", private.Text(name), i+1, len(names), err)
@@ -63,14 +95,32 @@ func NewKeys(names []string, change func(name string) (Change, error)) (*Keys, e
 	return k, nil
 }
 
+// equal reports whether patterns and their changes are those of k.
+func equal[O any](k *Keys, patterns map[string]O, change func(O) (Change, error)) bool {
+	if len(patterns) != k.n {
+		return false
+	}
+	for name, o := range patterns {
+		p, wrong := keytext.ParsePattern(name)
+		c, err := change(o)
+		if wrong != nil || err != nil {
+			return false
+		}
+		if value, found := k.table.Get(p); !found || k.changes[value] != c {
+			return false
+		}
+	}
+	return true
+}
+
 var errTwice = private.New("a pattern is given twice")
 
-func (k *Keys) add(name string, change func(name string) (Change, error), known map[Change]uint32) error {
+func (k *Keys) add(name string, change func() (Change, error), known map[Change]uint32) error {
 	p, err := keytext.ParsePattern(name)
 	if err != nil {
 		return err
 	}
-	c, err := change(name)
+	c, err := change()
 	if err != nil {
 		return err
 	}
@@ -106,20 +156,3 @@ func (k *Keys) Find(key []byte) (change uint32, found bool) { return k.table.Fin
 
 // Pattern returns the least of the patterns that have a change.
 func (k *Keys) Pattern(change uint32) string { return k.table.Least(change) }
-
-// Equal reports whether n patterns and their changes are those of k.
-func (k *Keys) Equal(n int, all iter.Seq2[string, Change]) bool {
-	if n != k.n {
-		return false
-	}
-	for name, change := range all {
-		p, err := keytext.ParsePattern(name)
-		if err != nil {
-			return false
-		}
-		if value, found := k.table.Get(p); !found || k.changes[value] != change {
-			return false
-		}
-	}
-	return true
-}

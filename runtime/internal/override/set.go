@@ -20,7 +20,7 @@ type Overrides struct {
 	Keys  map[string]*Keys  // of the rules that have any
 }
 
-// Equal reports whether two say the same. Keys that are equal are one, see [Keys.Equal].
+// Equal reports whether two say the same. Keys that are equal are one, see [NewKeys].
 func (o *Overrides) Equal(p *Overrides) bool {
 	return o.Off == p.Off && maps.Equal(o.Rules, p.Rules) && maps.Equal(o.Keys, p.Keys)
 }
@@ -159,10 +159,13 @@ func (s *Set[R]) Unmet(u *Unmet) []string {
 	return slices.DeleteFunc(due, func(name string) bool { return known[name] })
 }
 
-// Next returns the set that follows when o are the overrides. The error names a known rule
-// that they do not fit. A rule whose override is unchanged stays what it is, and so do its
-// remembered denials.
+// Next returns the set that follows when o are the overrides, which is s if they are the same.
+// The error names a known rule that they do not fit. A rule whose override is unchanged stays
+// what it is, and so do its remembered denials.
 func (s *Set[R]) Next(o Overrides) (*Set[R], error) {
+	if s.Equal(&o) {
+		return s, nil
+	}
 	next := NewSet(o, s.of)
 	for declared, e := range s.rules.All() {
 		name := s.of.Name(declared)

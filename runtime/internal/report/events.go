@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -23,13 +24,13 @@ func (l *Lines) Hidden(rule, route string) {
 	if route != "" {
 		attrs = append(attrs, slog.String("route", route))
 	}
-	l.Tell(Hidden, 0, append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
+	l.Alert(Hidden, 0, append(attrs, slog.String("help", "return the refusal's error as it is or wrapped, or answer with 429 or RESOURCE_EXHAUSTED"))...)
 }
 
 // NotRenewed says that permits of a rule were not renewed.
 func (l *Lines) NotRenewed(rule string, err error) {
 	if skipped, due := l.renewals.Due(clock.Now()); due {
-		l.Tell(NotRenewed, skipped, slog.String("rule", rule), slog.Any("error", err))
+		l.Alert(NotRenewed, skipped, slog.String("rule", rule), slog.Any("error", err))
 	}
 }
 
@@ -41,7 +42,7 @@ func (l *Lines) Breaker(node string, open bool) {
 		attrs = append(attrs, slog.String("server", "one of several"))
 	}
 	if open {
-		l.Tell(BreakerOpen, 0, attrs...)
+		l.Alert(BreakerOpen, 0, attrs...)
 	} else {
 		l.Write(slog.LevelInfo, "rate limit store responding again: circuit breaker closed", 0, attrs...)
 	}
@@ -57,13 +58,43 @@ func (l *Lines) SteppedBack(node string, by time.Duration) {
 	if node != "" {
 		attrs = append(attrs, slog.String("node", node))
 	}
-	l.Tell(SteppedBack, skipped, attrs...)
+	l.Alert(SteppedBack, skipped, attrs...)
 }
 
 // AtRisk says that a rule's counts may be lost: by a policy of eviction, if there is one, and
 // by a restart.
 func (l *Lines) AtRisk(rule, evicts string, unsaved bool) {
-	l.Tell(BudgetAtRisk, 0, slog.String("rule", rule), slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
+	l.Alert(BudgetAtRisk, 0, slog.String("rule", rule), slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
+}
+
+// OverridesInForce says which rules are overridden, and whether limits are enabled.
+func (l *Lines) OverridesInForce(enabled bool, rules []string) {
+	l.Write(slog.LevelInfo, "overrides of rate limits are in force", 0, slog.Bool("enabled", enabled), slog.Int("overridden", len(rules)), slog.Any("rules", first(rules)))
+}
+
+// OverridesFailed says why overrides did not come into force: they were rejected, or not read.
+func (l *Lines) OverridesFailed(rejected bool, err error) {
+	line := Unread
+	if rejected {
+		line = Rejected
+	}
+	l.Alert(line, 0, slog.Any("error", err))
+}
+
+// OverridesUnmet says which names are overridden that no rule has, if there are any.
+func (l *Lines) OverridesUnmet(rules []string) {
+	if len(rules) > 0 {
+		l.Alert(Unmet, 0, slog.Int("unmet", len(rules)), slog.Any("rules", first(rules)))
+	}
+}
+
+// first returns the beginnings of the first few names.
+func first(names []string) []string {
+	first := slices.Clone(names[:min(len(names), 10)])
+	for i, name := range first {
+		first[i] = name[:min(len(name), 80)]
+	}
+	return first
 }
 
 // MemoryLines are what was last said of a store's memory. It is used by one goroutine.
@@ -72,7 +103,7 @@ type MemoryLines struct{ high, unknown, evicted bool }
 // Unknown says once that a server does not tell how much memory it uses.
 func (m *MemoryLines) Unknown(l *Lines, err error) {
 	if !m.unknown {
-		l.Tell(MemoryUnknown, 0, slog.Any("error", private.Hide(err)))
+		l.Alert(MemoryUnknown, 0, slog.Any("error", private.Hide(err)))
 		m.unknown = true
 	}
 }
@@ -83,12 +114,12 @@ func (m *MemoryLines) Read(l *Lines, used, most, evicted int64, high bool) {
 	m.unknown = false
 	switch attrs := []slog.Attr{slog.Int64("used", used), slog.Int64("max", most)}; {
 	case high && !m.high:
-		l.Tell(ShortOfMemory, 0, attrs...)
+		l.Alert(ShortOfMemory, 0, attrs...)
 	case m.high && !high:
 		l.Write(slog.LevelInfo, "redis has memory again", 0, attrs...)
 	}
 	if evicted > 0 && !m.evicted {
-		l.Tell(Evicted, 0, slog.Int64("keys", evicted))
+		l.Alert(Evicted, 0, slog.Int64("keys", evicted))
 	}
 	m.high, m.evicted = high, evicted > 0
 }

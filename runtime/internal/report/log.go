@@ -26,9 +26,9 @@ type Log struct {
 	panics sync.Map // kind of function -> *Throttle
 }
 
-// Tell writes a line that somebody must act on, with its code, to every logger. Skipped is
+// Alert writes a line that somebody must act on, with its code, to every logger. Skipped is
 // how many lines like it were left out.
-func (l *Log) Tell(line Line, skipped int64, attrs ...slog.Attr) {
+func (l *Log) Alert(line Line, skipped int64, attrs ...slog.Attr) {
 	l.Write(line.level, line.text, skipped, append([]slog.Attr{slog.String("code", line.code)}, attrs...)...)
 }
 
@@ -68,7 +68,7 @@ func orDefault(logger *slog.Logger) *slog.Logger {
 // Panicked.
 func (l *Log) Panic(in string, value any) {
 	if skipped, ok := l.panicDue(in); ok {
-		l.Tell(Panicked, skipped, panicAttrs(in, value)...)
+		l.Alert(Panicked, skipped, panicAttrs(in, value)...)
 	}
 	l.notifyPanic(in)
 }

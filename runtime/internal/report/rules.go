@@ -56,14 +56,14 @@ func (l *Lines) of(declared unsafe.Pointer) *ruleLines {
 // Undecided says that a rule's store has not decided a call, why, and which policy did.
 func (l *Lines) Undecided(r Rule, policy, class string, err error) {
 	if skipped, due := l.of(r.Declared).undecided.Due(clock.Now()); due {
-		l.Tell(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class), slog.Any("error", err))
+		l.Alert(Undecided, skipped, slog.String("rule", r.Name), slog.String("fail", policy), slog.String("class", class), slog.Any("error", err))
 	}
 }
 
 // Unsettled says that a call by a rule was not settled, and why.
 func (l *Lines) Unsettled(r Rule, class string, err error) {
 	if skipped, due := l.of(r.Declared).unsettled.Due(clock.Now()); due {
-		l.Tell(Unsettled, skipped, slog.String("rule", r.Name), slog.String("class", class), slog.Any("error", err))
+		l.Alert(Unsettled, skipped, slog.String("rule", r.Name), slog.String("class", class), slog.Any("error", err))
 	}
 }
 
@@ -78,14 +78,14 @@ func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err er
 	if err != nil {
 		line, attrs = HeldAlone, append(attrs, slog.String("class", class), slog.Any("error", err))
 	}
-	l.Tell(line, skipped, attrs...)
+	l.Alert(line, skipped, attrs...)
 }
 
 // EmptyPart says that a part of a key is empty, once for each rule: it is either meant or
 // wrong for every call.
 func (l *Lines) EmptyPart(r Rule) {
 	if l.of(r.Declared).emptyPart.CompareAndSwap(false, true) {
-		l.Tell(EmptyPart, 0, slog.String("rule", r.Name))
+		l.Alert(EmptyPart, 0, slog.String("rule", r.Name))
 	}
 }
 
@@ -93,7 +93,7 @@ func (l *Lines) EmptyPart(r Rule) {
 // its key, once for each rule.
 func (l *Lines) SharedKey(shadow, other Rule) {
 	if l.of(shadow.Declared).sharedKey.CompareAndSwap(false, true) {
-		l.Tell(SharedKey, 0, slog.String("rule", shadow.Name), slog.String("other", other.Name))
+		l.Alert(SharedKey, 0, slog.String("rule", shadow.Name), slog.String("other", other.Name))
 	}
 }
 

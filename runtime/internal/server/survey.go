@@ -123,7 +123,7 @@ func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []stri
 	var found []finding
 	var ask []rediswire.Command
 	for _, key := range keys {
-		if strings.Contains(key, checkMark) || strings.Contains(key, terms.ToldMark) {
+		if strings.Contains(key, checkMark) || strings.Contains(key, terms.ReportMark) {
 			continue // of a check for sharding, which is gone in seconds, or of what was told
 		}
 		for i := range v.groups {

@@ -67,11 +67,32 @@ func (b *Batch) copy(p *plan.Plan, c terms.Charge) {
 type Made struct {
 	Cost, At, Mark int64
 	Local          bool // by this process alone
+	Left           bool // the call has left a queue before its turn
 }
 
 // Correct adds what is to be settled, so that a cost is charged in place of the one that was
-// made. A call that was charged once for several limits on one key is settled once, at the sum.
-func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) {
+// made. The error says why it cannot be. A reservation then becomes what it was made at.
+func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) (err error) {
+	reserved := p.Terms.Reserve > 0
+	if settled > m.Cost { // to give back is always possible
+		if err = p.Numbers.CheckSettled(m.Cost, settled); err != nil && !reserved {
+			return err
+		} else if err != nil {
+			settled = m.Cost
+		}
+	}
+	if p.Queues() && !m.Left {
+		settled = max(settled, 1) // its turn has begun, so that the next one is window/max away
+	}
+	if settled != m.Cost || reserved {
+		b.correct(p, parts, m, settled)
+	}
+	return err
+}
+
+// correct is Correct for a cost that can be. A call that was charged once for several limits on
+// one key is settled once, at the sum.
+func (b *Batch) correct(p *plan.Plan, parts []byte, m Made, settled int64) {
 	key, made, at, mark := b.key(p, parts), m.Cost, m.At, m.Mark
 	if m.Local {
 		p = p.Share
@@ -80,7 +101,7 @@ func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) {
 	if settled == m.Cost {
 		settled = made // its charge stays
 	}
-	if i := b.on(key, at); i >= 0 { // as when it was made
+	if i := b.find(key, at); i >= 0 { // as when it was made
 		o := &b.Charges[i]
 		stays := o.Cost == 0 && settled == made
 		settled += o.Charged + o.Cost
@@ -97,8 +118,8 @@ func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) {
 	b.add(p, p.Units(key, made, made-settled, at, mark))
 }
 
-// on returns the place of the charge that was made on a key at a time, or -1.
-func (b *Batch) on(key []byte, at int64) int {
+// find returns the place of the charge that was made on a key at a time, or -1.
+func (b *Batch) find(key []byte, at int64) int {
 	for i := range b.Charges {
 		if c := &b.Charges[i]; c.At == at && bytes.Equal(c.Key, key) {
 			return i

@@ -139,9 +139,9 @@ type Label struct {
 	Tag   string // ends them
 }
 
-// ToldMark is in the marker keys by which package threshold limits its reports. No other key
+// ReportMark is in the marker keys by which package threshold limits its reports. No other key
 // can hold it, since no part of a key does.
-const ToldMark = "%told"
+const ReportMark = "%told"
 
 // MaxKey is the longest key in bytes. A longer one is cut to its start and a hash, so that no caller decides how much memory a key takes.
 const MaxKey = 200

@@ -42,8 +42,8 @@ type Watch struct {
 	Store terms.Store
 	// Bound returns a context for a request that does not end with the context of its call.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
-	// Tell is called once for each key, share and period.
-	Tell func(context.Context, Reached)
+	// Report is called once for each key, share and period.
+	Report func(context.Context, Reached)
 	// Contain, deferred, ends a panic of the store.
 	Contain func()
 
@@ -111,7 +111,7 @@ func (w *Watch) report(ctx context.Context, p *plan.Plan, c *terms.Charge, perce
 		defer w.end()
 		defer w.Contain()
 		if first, err := w.first(ctx, &r, end); first {
-			w.Tell(ctx, r)
+			w.Report(ctx, r)
 		} else if err != nil {
 			slot.CompareAndSwap(hash, 0) // a later decision asks again
 		}
@@ -143,7 +143,7 @@ func (w *Watch) first(ctx context.Context, r *Reached, end int64) (bool, error) 
 	ctx, cancel := w.Bound(ctx)
 	defer cancel()
 	var c terms.Charge
-	r.Plan.Charge(&c, fmt.Appendf(r.Key[:len(r.Key):len(r.Key)], "%s%d-%d", terms.ToldMark, r.Percent, limitOf(r.Plan)), 1)
+	r.Plan.Charge(&c, fmt.Appendf(r.Key[:len(r.Key):len(r.Key)], "%s%d-%d", terms.ReportMark, r.Percent, limitOf(r.Plan)), 1)
 	c.Label, c.Max, c.Shadow, c.Block, c.Holds = nil, 1, false, 0, false
 	c.Algorithm, c.Reserve, c.Debt, c.Keep = terms.Calendar, 0, terms.Counts, 0 // a marker neither lapses nor is owed
 	calls := []terms.Call{{Charges: []terms.Charge{c}}}

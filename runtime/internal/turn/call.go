@@ -17,8 +17,8 @@ type Call struct {
 	decide.Call
 	// Permits has the lines for them.
 	Permits *permit.Permits
-	// Told learns that the call waits.
-	Told Told
+	// Listener learns that the call waits.
+	Listener Listener
 	// Polls says that limits may be switched off, and that nobody tells when.
 	Polls bool
 	// Overrides were in force when the charges were made.

@@ -39,8 +39,8 @@ type Now interface {
 	Plan(i int) (p *plan.Plan, on bool, err error)
 }
 
-// Told learns of calls that wait.
-type Told interface {
+// A Listener learns of calls that wait.
+type Listener interface {
 	Waits(context.Context, Event)
 }
 
@@ -178,14 +178,14 @@ func (c *Call) current(now Now) bool {
 func (c *Call) begin(ctx context.Context) {
 	if c.since == 0 {
 		c.since, c.rule = max(clock.Now(), 1), c.keptBy()
-		c.Told.Waits(ctx, Event{Rule: c.rule, Waiting: true})
+		c.Listener.Waits(ctx, Event{Rule: c.rule, Waiting: true})
 	}
 }
 
 // End tells that a call waits no longer, if it has waited.
 func (c *Call) End(ctx context.Context, admitted bool) {
 	if c.since != 0 {
-		c.Told.Waits(ctx, Event{Rule: c.rule, Waited: clock.Now() - c.since, Admitted: admitted})
+		c.Listener.Waits(ctx, Event{Rule: c.rule, Waited: clock.Now() - c.since, Admitted: admitted})
 		c.since, c.rule = 0, ""
 	}
 }

@@ -1,0 +1,197 @@
+package runtime
+
+import (
+	"context"
+	"math/bits"
+	"time"
+	"unsafe"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// finish answers a call that was decided, unless err says that nobody could. Of a call with
+// several limits the decision does not keep these yet.
+func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
+	if closed, ok := err.(decide.Closed); ok {
+		if l.events.decides() {
+			l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
+		}
+		*d = Decision{Source: SourceFailure}
+		return unavailableError{closed.Cause}
+	}
+	if *d = (Decision{}); err != nil {
+		return err
+	}
+	err = l.answer(ctx, c.Charges, c.Tries, c.Arrived, d)
+	charged := false
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		if charged = charged || t.At != 0; t.Lapses() && t.At != 0 {
+			l.permits.Keep(c.Charges[i].By(t), t, c.Arrived)
+		}
+	}
+	if charged {
+		c.Prove()
+	}
+	if charged || err == nil {
+		d.keep(l, c, limits)
+	}
+	return err
+}
+
+// answer fills in an empty decision, tells everybody of it who wants to know, and returns its
+// caller's error. It keeps nothing of what it is given.
+func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, d *Decision) error {
+	tightest := d.fill(charges, tries)
+	if l.events.decides() {
+		l.events.decided(ctx, charges, tries, arrived, false)
+	}
+	if l.events.keys && d.Source != SourceProcess {
+		l.events.keysDenied(ctx, charges, tries)
+	}
+	if l.events.shares {
+		for i := range tries {
+			l.thresholds.Look(ctx, charges[i].Plan, &tries[i])
+		}
+	}
+	for i := range tries {
+		if tries[i].Shadow && !tries[i].Allowed {
+			l.events.shadowDenied(ctx, &charges[i], &tries[i], d.Source, arrived)
+		}
+	}
+	if !d.Allowed {
+		return l.events.deny(ruleOf(charges[tightest].Plan), charges[tightest].Cost, d, arrived)
+	}
+	return nil
+}
+
+// decides reports whether anybody may listen to decisions.
+func (e *events) decides() bool { return e.decisions || recording.Load() }
+
+// newDecisionEvent returns an event with all that is known of one charge and a try of it.
+func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
+	p := c.By(t)
+	rule := ruleOf(p)
+	window, _ := p.Numbers.Present()
+	return DecisionEvent{
+		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
+		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
+		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
+	}
+}
+
+// A witness is a store that learns the keys of decisions, and when they were charged, which no
+// event for an [Observer] says: that of package ratetest. It is given copies, so that charges
+// may be on the stack of their caller.
+type witness interface {
+	Decided(r *Rule, key string, at int64, ev DecisionEvent)
+}
+
+// decided reports each limit of a call that arrived at an instant. Unavailable says that nobody
+// could decide it.
+func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, unavailable bool) {
+	recorders := recordersOf(ctx)
+	if recorders == nil && !e.decisions {
+		return
+	}
+	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
+	for i := range charges {
+		c := &tries[i]
+		ev := newDecisionEvent(&charges[i], c)
+		ev.Latency = latency
+		switch {
+		case unavailable:
+			ev.Verdict = VerdictUnavailable
+		case !c.Allowed && c.Shadow:
+			ev.Verdict = VerdictShadowDenied
+		case !c.Allowed:
+			ev.Verdict = VerdictDenied
+		case !admitted:
+			ev.Verdict = VerdictNotCharged
+		}
+		e.decision(ctx, recorders, &charges[i], c.At, &ev)
+	}
+}
+
+// unsatisfiable reports a shadow limit that could never admit the call, and is left out of its
+// decision for that.
+func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
+	now, denied := clock.Now(), make([]terms.Charge, 1)
+	denied[0].Shadow, denied[0].RetryAfter = true, Never
+	e.shadowDenied(ctx, c, &denied[0], SourceNone, now)
+	e.decided(ctx, []decide.Charge{*c}, denied, now, false)
+}
+
+// decision reports a decision. The event is copied for those who receive it, and nowhere else,
+// since it is large.
+func (e *events) decision(ctx context.Context, recorders *recorder, c *decide.Charge, at int64, ev *DecisionEvent) {
+	if e.witness != nil {
+		e.witness.Decided(ruleOf(c.Plan), string(c.Key), at, *ev)
+	}
+	for r := recorders; r != nil; r = r.outer {
+		notify(e, "recorder", r.record, *ev)
+	}
+	for _, o := range e.observers {
+		if o.Decision != nil {
+			e.notifyDecision(ctx, o, ev)
+		}
+	}
+}
+
+func (e *events) notifyDecision(ctx context.Context, o *Observer, ev *DecisionEvent) {
+	defer e.contain("observer")
+	o.Decision(ctx, *ev)
+}
+
+// fill fills in a decision about a call, and returns the place of the charge that it describes.
+func (d *Decision) fill(charges []decide.Charge, tries []terms.Charge) (tightest int) {
+	if len(tries) > 1 {
+		tightest = decide.Tightest(tries)
+	}
+	c := &tries[tightest]
+	p := charges[tightest].By(c)
+	if d.Source = Source(c.Source); len(tries) > 1 && !c.Recalled {
+		d.Source = Source(decide.Source(tries))
+	}
+	d.Allowed = c.Allowed || c.Shadow
+	d.Rule, d.Limit, d.Remaining, d.ResetAfter = p.Name, p.Capacity, c.Remaining, c.ResetAfter
+	if !d.Allowed {
+		d.RetryAfter, d.Blocked = c.RetryAfter, c.Blocked
+	}
+	return tightest
+}
+
+// keep notes that a call was decided, for a Meter, and what one limit was charged, for Settle.
+func (d *Decision) keep(l *Limiter, c *decide.Call, limits []Limit) {
+	if len(limits) == 0 {
+		return
+	}
+	d.by, d.page, d.receipt = l, c.Page, c.Receipt
+	if len(limits) == 1 {
+		if d.one = limits[0]; len(c.Tries) == 1 {
+			d.one.at, d.one.mark = c.Tries[0].At, c.Tries[0].Mark
+		}
+	}
+}
+
+// keepEach notes what each of several limits was charged.
+func (d *Decision) keepEach(req *request, limits []Limit) {
+	if d.by == nil || len(limits) == 1 {
+		return
+	}
+	items := req.shelf.Items(len(limits))
+	d.each = &items[0]
+	for i := range limits {
+		limit, o := &limits[i], &items[i]
+		o.Rule, o.Cost, o.Max, o.Period = unsafe.Pointer(limit.rule), limit.cost, limit.max, limit.period
+		o.Parts, o.Invalid = req.shelf.Parts(limit.key.bytes()), limit.key.invalid()
+	}
+	for i := range req.Tries {
+		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
+			charged := &items[bits.TrailingZeros8(set)]
+			charged.At, charged.Mark = req.Tries[i].At, req.Tries[i].Mark
+		}
+	}
+}

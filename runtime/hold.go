@@ -1,0 +1,95 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/internal/turn"
+)
+
+// Hold denies all calls on the key of a limit for d, from now on by the clock of the store and
+// on every replica: a peer that the calls go to has asked for that. It takes one trip. A key
+// that is blocked for longer already stays so. The limit's rule has a [Rule.Hold], or it is
+// [ErrInvalidLimit]. Package rateclient holds for HTTP.
+//
+// Calls that a hold denies have the time until it ends as their RetryAfter, and those that may
+// wait for so long do. The hold does not change what is counted. [Limiter.Release] ends it, and
+// [Limiter.Reset] does too.
+func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if d < time.Microsecond || d > MaxWindow {
+		return fmt.Errorf("%w: a hold for %v is not between 1µs and 366 days", ErrInvalidLimit, d)
+	}
+	return l.hold(ctx, limit, d)
+}
+
+// longestHold bounds a [Limiter.HoldOff] of a rule with a shorter window.
+const longestHold = time.Hour
+
+// HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to make
+// another one: what hold= in a directive evaluates to. It does nothing at 0 or less. More than
+// an hour counts as an hour, or as the rule's Window if that is longer. The hold does not end
+// with ctx, and takes one trip. It is logged, a line a second for each rule, and what keeps the
+// store from it reaches the observers, too.
+func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
+	if d <= 0 || limit.rule == nil {
+		return
+	}
+	held := min(max(d, time.Microsecond), max(longestHold, limit.rule.Window))
+	ctx, cancel := l.detached(ctx)
+	defer cancel()
+	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))
+}
+
+// PeerRefused tells the observers that the peer of a rule has refused a call that went out. It
+// holds nothing back. Package rateclient calls it.
+func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.PeerRefused, PeerRefusedEvent{rule.Name})
+	}
+}
+
+// Release ends a hold, or another block, of the key of a limit. Another replica may deny calls
+// for a moment more, see [WithDenialMemory].
+func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
+
+func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
+	if err := limit.key.invalid(); err != nil {
+		return err
+	}
+	rule, most, _ := l.overridden(&limit)
+	p, err := l.planFor(&limit, rule, max(1, most)) // at 0 nobody is admitted anyway
+	if err != nil {
+		return err
+	}
+	if !rule.Hold {
+		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, rule.Name)
+	}
+	var charges [1]terms.Charge
+	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 0)
+	charges[0].At = d.Microseconds()
+	local := charges
+	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
+	if err = decide.ErrNoStore; l.store != nil {
+		err = private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
+	}
+	for _, o := range l.events.observers {
+		notifyWith(l.events, ctx, o.Hold, HoldEvent{rule.Name, d, err})
+	}
+	return err
+}
+
+// Waits tells the observers that a call waits for its turn, by a rule, in a line that is not
+// the limiter's. over is called once, when that is over. Package rateclient has such lines.
+func (l *Limiter) Waits(ctx context.Context, rule *Rule) (over func(admitted bool)) {
+	since := clock.Now()
+	l.events.Waits(ctx, turn.Event{Rule: rule.Name, Waiting: true})
+	return func(admitted bool) {
+		l.events.Waits(ctx, turn.Event{Rule: rule.Name, Waited: clock.Now() - since, Admitted: admitted})
+	}
+}
