@@ -38,36 +38,59 @@ func TestRedisStoreWithInjectedClock(t *testing.T) {
 	t.Parallel()
 	free := databases(t)
 	storetest.RunFew(t, func(t *testing.T) storetest.Subject {
-		return injected(t, database(t, free), nil)
+		db := free.one(t)
+		return onDatabase(t, db.client, db.store)
 	})
 }
 
-// databases starts a server and returns clients of its databases.
-func databases(t *testing.T) chan *redis.Client {
+// A database is an empty one of a server, with stores that read the time from one of its keys.
+type database struct {
+	client      *redis.Client
+	store, wide *runtime.RedisStore // wide has scripts that know all algorithms
+}
+
+// freeDatabases are those that no test uses now.
+type freeDatabases chan *database
+
+// databases starts a server and returns its databases.
+func databases(t *testing.T) freeDatabases {
 	server := redistest.Start(t)
-	free := make(chan *redis.Client, 16)
-	for db := range cap(free) {
-		free <- server.Client(t, func(o *redis.Options) { o.DB = db })
+	free := make(freeDatabases, 16)
+	for i := range cap(free) {
+		db := &database{client: server.Client(t, func(o *redis.Options) { o.DB = i })}
+		db.store, db.wide = timed(db.client, nil), timed(db.client, nil)
+		db.wide.Wide()
+		free <- db
 	}
 	return free
 }
 
-// database returns a client of an empty database, for the time of a test.
-func database(t *testing.T, free chan *redis.Client) *redis.Client {
-	client := <-free
+// one returns a database for the time of a test.
+func (free freeDatabases) one(t *testing.T) *database {
+	db := <-free
 	t.Cleanup(func() {
-		client.FlushDB(context.Background())
-		free <- client
+		db.client.FlushDB(context.Background())
+		free <- db
 	})
-	return client
+	return db
 }
 
-// injected returns a subject whose script, changed by change if that is not nil, reads its
-// time from a key of the client's database.
-func injected(t *testing.T, client *redis.Client, change func(string) string) storetest.Subject {
-	now := century.UnixMicro()
+// timed returns a store whose scripts, changed by change if that is not nil, read their time
+// from a key.
+func timed(client *redis.Client, change func(string) string) *runtime.RedisStore {
 	store := runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute))
 	store.SetScript(change)
+	return store
+}
+
+// injected returns a subject on a timed store of its own.
+func injected(t *testing.T, client *redis.Client, change func(string) string) storetest.Subject {
+	return onDatabase(t, client, timed(client, change))
+}
+
+// onDatabase returns a subject on a timed store, on which it is the next century.
+func onDatabase(t *testing.T, client *redis.Client, store *runtime.RedisStore) storetest.Subject {
+	now := century.UnixMicro()
 	set := func() {
 		ok(t, expireAll.Run(t.Context(), client, []string{runtime.ClockKey}, now, storetest.Prefix(t)+"*").Err())
 	}
@@ -85,29 +108,25 @@ func injected(t *testing.T, client *redis.Client, change func(string) string) st
 func TestRedisStore(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		return onServerTime(t, client, client)
-	})
+	store := runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute))
+	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, store, client) })
 }
 
 func testStoreOnCluster(t *testing.T, cluster *redistest.Cluster) {
-	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		return onServerTime(t, client, node)
-	})
+	store, node := runtime.NewRedisStore(cluster.Client(t), patient, runtime.Beside(time.Minute)), cluster.Nodes[0].Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, store, node) })
 }
 
 // onServerTime returns a subject on the clock of a server, which all servers
 // of this machine share.
-func onServerTime(t *testing.T, client redis.UniversalClient, clock *redis.Client) storetest.Subject {
+func onServerTime(t *testing.T, store *runtime.RedisStore, clock *redis.Client) storetest.Subject {
 	now := func() int64 {
 		at, err := clock.Time(context.Background()).Result()
 		ok(t, err)
 		return at.UnixMicro()
 	}
 	return storetest.Subject{
-		Store: runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute)),
-		Now:   now,
+		Store: store, Now: now,
 		Advance: func(d time.Duration) {
 			for until := now() + d.Microseconds(); ; {
 				left := time.Duration(until-now()) * time.Microsecond

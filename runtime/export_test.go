@@ -53,8 +53,13 @@ func Change(change func(string) string) RedisOption {
 	}
 }
 
-// Mutate is a [RedisOption] that changes the scripts as Mutation says.
-func Mutate(s *RedisStore) { s.cfg.Library.Change = mutate }
+// Mutate is a [RedisOption] that changes the scripts if Mutation says so. Stores without
+// changes share their scripts, which take a while to make.
+func Mutate(s *RedisStore) {
+	if mutation[0] != "" {
+		s.cfg.Library.Change = mutate
+	}
+}
 
 // SetClock makes the store take its time from clock, in microseconds.
 func (s *MemoryStore) SetClock(clock func() int64) {

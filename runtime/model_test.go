@@ -95,9 +95,9 @@ func testModel(t *testing.T, rules map[string]*runtime.Rule, load modelLoad) {
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := database(t, free)
+			db := free.one(t)
 			rapid.Check(t, func(t *rapid.T) {
-				if err := drive(t, client, rule, load); err != nil {
+				if err := drive(t, db, rule, load); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -125,21 +125,19 @@ var longLogs = modelLoad{
 }
 
 // drive runs one random sequence and returns the first difference.
-func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad) error {
+func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	ctx := context.Background()
-	client.FlushDB(ctx)
+	db.client.FlushDB(ctx)
 	// A fixed time, so that a failure can be repeated, and far ahead of the
 	// real one, so that Redis expires nothing meanwhile.
 	now := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() +
 		rapid.Int64Range(0, 1_000_000).Draw(t, "start")
 	memory := runtime.NewMemoryStore()
 	memory.SetClock(func() int64 { return now })
-	store := runtime.NewRedisStore(client, runtime.WithTimeout(5*time.Second))
+	store := db.store
 	if rapid.Bool().Draw(t, "wide scripts") {
-		store.Wide()
+		store = db.wide
 	}
-	store.SetScript(nil)
-
 	var charged []rawstore.Charge
 	other, longer := *base, *base // the same limit in shadow mode, and in another version
 	other.Mode, longer.Window = runtime.ModeShadow, base.Window*2
@@ -174,7 +172,7 @@ func drive(t *rapid.T, client *redis.Client, base *runtime.Rule, load modelLoad)
 	// both has both stores do the same with keys, of which those expire before that are to.
 	both := func(do func(rawstore.Store, int) error, keys ...string) error {
 		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
-			if err := expire(ctx, client, runtime.ClockKey, now, keys...); err != nil {
+			if err := expire(ctx, db.client, runtime.ClockKey, now, keys...); err != nil {
 				return err
 			}
 			shown = now
