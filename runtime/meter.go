@@ -88,8 +88,8 @@ func (m *Meter) Advance(i int) int64 { return m.meter.Left(i) }
 func (m *Meter) Close(costs ...int64) { m.meter.Close(costs) }
 
 // Reader returns a reader of r that ends at the last byte that is paid, with the error of
-// [Meter.Charge]. What n bytes cost is told by cost, which is called for each read, and for
-// fewer bytes where the limits have no room for all. It must not fall as n grows. The reader
+// [Meter.Charge]. Cost returns what n bytes cost. It is called for each read, and for
+// fewer bytes where the limits have no room for all, and must not fall as n grows. The reader
 // closes the meter when r ends or it is closed itself, which closes r if that is an
 // [io.Closer].
 func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {

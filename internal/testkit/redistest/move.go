@@ -8,17 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MoveSlot moves a slot and its keys to another master. Afterwards all nodes
-// agree on the new owner, and a client that has not heard of it is answered
-// MOVED. It needs no node to be down.
-func (c *Cluster) MoveSlot(slot int, to *Server) {
-	c.tb.Helper()
-	c.StartMove(slot, to)()
-}
-
 // StartMove begins to move a slot to another master and leaves its keys where
 // they are: until finish is called, the old owner answers ASK for every key
-// that it does not have. finish moves the keys and ends as MoveSlot does.
+// that it does not have. finish moves the keys. Afterwards all nodes agree on the
+// new owner, and a client that has not heard of it is answered MOVED. It needs no node
+// to be down.
 func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
 	c.tb.Helper()
 	from := c.Master(slot)

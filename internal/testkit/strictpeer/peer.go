@@ -55,23 +55,12 @@ func (p *Peer) Arrive() (now time.Time, admitted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now = time.Now() // in the order of the events
-	return now, p.arrive(now)
-}
-
-// ArriveAt is Arrive for a request that arrives at a time, which is not before another's.
-func (p *Peer) ArriveAt(now time.Time) (admitted bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.arrive(now)
-}
-
-func (p *Peer) arrive(now time.Time) bool {
 	if !p.Admits(p, now) {
 		p.refused++
-		return false
+		return now, false
 	}
 	p.events = append(p.events, now)
-	return true
+	return now, true
 }
 
 // SetMax changes Max while requests arrive.

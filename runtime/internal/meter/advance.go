@@ -26,12 +26,6 @@ type Advance struct {
 	taken time.Duration // the instant of the newest portion
 }
 
-// Left returns how many units are left.
-func (a *Advance) Left() int64 { return a.left }
-
-// Use uses units, of which there must be enough.
-func (a *Advance) Use(units int64) { a.left -= units }
-
 // Drop empties the advance, and returns what was left.
 func (a *Advance) Drop() int64 {
 	left := a.left
