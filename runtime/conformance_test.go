@@ -108,25 +108,25 @@ func onDatabase(t *testing.T, client *redis.Client, store *runtime.RedisStore) s
 func TestRedisStore(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	store := runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute))
-	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, store, client) })
+	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, client, client) })
 }
 
 func testStoreOnCluster(t *testing.T, cluster *redistest.Cluster) {
-	store, node := runtime.NewRedisStore(cluster.Client(t), patient, runtime.Beside(time.Minute)), cluster.Nodes[0].Client(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, store, node) })
+	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject { return onServerTime(t, client, node) })
 }
 
 // onServerTime returns a subject on the clock of a server, which all servers
 // of this machine share.
-func onServerTime(t *testing.T, store *runtime.RedisStore, clock *redis.Client) storetest.Subject {
+func onServerTime(t *testing.T, client redis.UniversalClient, clock *redis.Client) storetest.Subject {
 	now := func() int64 {
 		at, err := clock.Time(context.Background()).Result()
 		ok(t, err)
 		return at.UnixMicro()
 	}
 	return storetest.Subject{
-		Store: store, Now: now,
+		Store: runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute)),
+		Now:   now,
 		Advance: func(d time.Duration) {
 			for until := now() + d.Microseconds(); ; {
 				left := time.Duration(until-now()) * time.Microsecond
