@@ -105,7 +105,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 // failed reports why a limit is left out.
 func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err error) {
 	if !r.silent() {
-		l.events.failure(ctx, ruleOf(p), FailurePolicy(p.Fail), err)
+		l.events.failure(ctx, p, p.Fail, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/internal/threshold"
@@ -42,10 +43,11 @@ func (e *events) observe(o *Observer) {
 	}
 }
 
-func (e *events) failure(ctx context.Context, r *Rule, policy FailurePolicy, err error) {
+// failure reports that a policy decides a limit, and why the store does not.
+func (e *events) failure(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
 	class := ClassOf(err)
-	e.log.Undecided(r.logged(), policy.String(), class.String(), err)
-	e.fail(ctx, FailureEvent{Rule: r.Name, Class: class, Policy: policy, Err: err})
+	e.log.Undecided(ruleOf(p).logged(), FailurePolicy(policy).String(), class.String(), err)
+	e.fail(ctx, FailureEvent{Rule: p.Name, Class: class, Policy: FailurePolicy(policy), Err: err})
 }
 
 // unsettled reports that a decision could not be settled.

@@ -2,14 +2,10 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
-	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
@@ -70,14 +66,7 @@ func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error 
 	if !rule.Hold {
 		return fmt.Errorf("%w: rule %q has no Hold", ErrInvalidLimit, rule.Name)
 	}
-	var charges [1]terms.Charge
-	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 0)
-	charges[0].At = d.Microseconds()
-	local := charges
-	_ = l.local.Hold(ctx, local[:]) // for calls that the store will not decide
-	if err = decide.ErrNoStore; l.store != nil {
-		err = private.Hide(errors.Join(l.store.Hold(ctx, charges[:]), charges[0].Err))
-	}
+	err = l.engine.Hold(ctx, p, p.AppendKey(nil, limit.key.bytes()), d)
 	for _, o := range l.events.observers {
 		notifyWith(l.events, ctx, o.Hold, HoldEvent{rule.Name, d, err})
 	}

@@ -36,7 +36,6 @@ type Limiter struct {
 	namespace string
 	fail      FailurePolicy
 	replicas  int64
-	local     *MemoryStore // counts where a rule fails locally
 
 	follow     *override.Follower[Overrides] // nil: nothing is overridden
 	overrides  atomic.Pointer[overrideSet]

@@ -7,8 +7,6 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
-	"github.com/rategen/rategen/runtime/internal/private"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // Peek returns the decision that [Limiter.Take] would make now, without waiting and without
@@ -44,13 +42,11 @@ func (l *Limiter) peek(ctx context.Context, reqs ...*request) error {
 	for i, req := range reqs {
 		calls[i] = &req.Call.Call
 	}
-	switch err := l.engine.Peek(ctx, calls...); {
-	case err != nil && ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return unavailableError{private.Hide(err)}
+	err := l.engine.Peek(ctx, calls...)
+	if closed, ok := err.(decide.Closed); ok {
+		return unavailableError{closed.Cause}
 	}
-	return nil
+	return err
 }
 
 // A Usage is how much is left of one limit to one caller. Its fields are those of a
@@ -156,8 +152,8 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 	}
 	paid := make([]paidCap, len(limits))
 	arrived := clock.Now()
-	var open []*decide.Call
-	var asked []int // the limit of each
+	var calls []*decide.Call
+	var of []int // the limit of each
 	for i := range limits {
 		req, out := newRequest(), &outcomes[i]
 		defer req.free()
@@ -173,15 +169,12 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 			out.Allowed = true
 			continue
 		}
-		if req.Begin(ctx, time.Time{}, arrived); l.engine.Known(ctx, &req.Call.Call) {
-			out.Err = l.finish(ctx, &req.Call.Call, limits[i:i+1], nil, &out.Decision)
-		} else {
-			open, asked = append(open, &req.Call.Call), append(asked, i)
-		}
+		req.Begin(ctx, time.Time{}, arrived)
+		calls, of = append(calls, &req.Call.Call), append(of, i)
 	}
-	for k, err := range l.engine.AskEach(ctx, open) {
-		i := asked[k]
-		outcomes[i].Err = l.finish(ctx, open[k], limits[i:i+1], err, &outcomes[i].Decision)
+	for k, err := range l.engine.DecideEach(ctx, calls) {
+		i := of[k]
+		outcomes[i].Err = l.finish(ctx, calls[k], limits[i:i+1], err, &outcomes[i].Decision)
 	}
 	for i := range outcomes {
 		out := &outcomes[i]
@@ -207,19 +200,9 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	}
 	rule, _, _ := l.overridden(&limit)
 	p := l.plan(rule, rule.Max, nil)
-	var charges [1]terms.Charge
-	p.Charge(&charges[0], p.AppendKey(nil, limit.key.bytes()), 1)
-	_ = l.local.Reset(ctx, charges[:]) // never fails
-	if l.store == nil {
-		return decide.ErrNoStore
-	}
-	key := charges[0].Key
+	key := p.AppendKey(nil, limit.key.bytes())
 	defer l.permits.Wake(key)
-	if leases := l.engine.Leases; leases != nil {
-		leases.Drop(key)
-		defer leases.Drop(key) // what was charged meanwhile may be forgotten
-	}
-	return private.Hide(l.store.Reset(ctx, charges[:]))
+	return l.engine.Reset(ctx, p, key)
 }
 
 // RedisKey returns the key in Redis under which a limit counts by the overrides in force, for

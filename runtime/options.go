@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/rategen/rategen/runtime/internal/lease"
+	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -54,7 +55,8 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: redisOf(store), local: NewMemoryStore(), replicas: 1, events: newEvents(nil)}
+	l := &Limiter{store: store, redis: redisOf(store), replicas: 1, events: newEvents(nil)}
+	l.engine.Alone = memstate.NewStore(DefaultMaxKeys)
 	for _, opt := range opts {
 		opt(l)
 	}
@@ -82,7 +84,7 @@ func New(store Store, opts ...Option) *Limiter {
 
 // build puts the engine together.
 func (l *Limiter) build() {
-	stores := [2]terms.Store{l.store, l.local.states}
+	stores := [2]terms.Store{l.store, l.engine.Alone}
 	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.log.NotRenewed
 	l.permits.Panicked = func(value any) { l.events.log.Panic("store", value) }
 	contain := func() {
@@ -96,7 +98,7 @@ func (l *Limiter) build() {
 	w.Store, w.Bound, w.Contain, w.Report = l.store, l.detached, contain, l.events.reached
 	l.factors.Make, l.factors.Changed = l.newFactor, l.factorChanged
 	e := &l.engine
-	e.Store, e.Alone = stores[0], l.local.states
+	e.Store = l.store
 	if s, ok := l.store.(*MemoryStore); ok {
 		e.InProcess = s.states
 	}
@@ -107,14 +109,12 @@ func (l *Limiter) build() {
 		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
 		l.settler.Leases = e.Leases
 	}
-	e.Failed = func(ctx context.Context, p *plan.Plan, policy plan.Policy, err error) {
-		l.events.failure(ctx, ruleOf(p), FailurePolicy(policy), err)
-	}
+	e.Failed = l.events.failure
 }
 
 // shareClock has the limiter's own counts use the clock of its store, if that was given one.
 func (l *Limiter) shareClock(clock func() int64) {
-	if l.local.states.Clock = clock; l.cap != nil {
+	if l.engine.Alone.Clock = clock; l.cap != nil {
 		l.cap.counts.InProcess.Clock = clock
 	}
 }

@@ -62,7 +62,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	case !on:
 		return nil
 	case err != nil && p != nil && p.Terms.Shadow:
-		l.events.failure(ctx, ruleOf(p), FailOpen, err)
+		l.events.failure(ctx, p, plan.Open, err)
 		return nil
 	case err != nil:
 		return err

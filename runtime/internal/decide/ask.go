@@ -3,13 +3,10 @@ package decide
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/denials"
-	"github.com/rategen/rategen/runtime/internal/failure"
-	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/route"
 	"github.com/rategen/rategen/runtime/internal/terms"
@@ -17,12 +14,6 @@ import (
 
 // ErrNoStore is the error of a limiter without a store.
 var ErrNoStore = private.New("the limiter has no store")
-
-// A Closed error is the error of a call that was not decided and has a rule that fails
-// closed.
-type Closed struct{ Cause error }
-
-func (c Closed) Error() string { return c.Cause.Error() }
 
 // Known is [Engine.Local] for a [Call].
 func (e *Engine) Known(ctx context.Context, c *Call) bool {
@@ -72,74 +63,26 @@ func (c *Call) Open() *terms.Call {
 	return &c.open[0]
 }
 
-// AskEach is Ask for several calls in one request to the store. It returns the error of each.
-func (e *Engine) AskEach(ctx context.Context, each []*Call) []error {
-	if len(each) == 0 {
-		return nil
-	}
-	calls, errs := make([]terms.Call, len(each)), make([]error, len(each))
+// DecideEach decides several calls, and asks the store about all that this process cannot decide
+// in one request. It returns the error of each, as Ask does.
+func (e *Engine) DecideEach(ctx context.Context, each []*Call) []error {
+	var open []int
+	var calls []terms.Call // of those
 	for i, c := range each {
-		calls[i] = *c.Open()
+		if !e.Known(ctx, c) {
+			open, calls = append(open, i), append(calls, *c.Open())
+		}
+	}
+	errs := make([]error, len(each))
+	if len(open) == 0 {
+		return errs
 	}
 	failed := e.ask(ctx, calls)
-	for i, c := range each {
-		c.open[0].Err = calls[i].Err
-		errs[i] = e.answered(ctx, c, failed)
+	for k, i := range open {
+		each[i].open[0].Err = calls[k].Err
+		errs[i] = e.answered(ctx, each[i], failed)
 	}
 	return errs
-}
-
-// Peek begins a try of each of some calls, and finds how it would be decided if it came alone
-// now.
-func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
-	var open []*Call
-	for _, c := range each {
-		// The store is not asked about a call that can never be admitted, unless a limit keeps counts of periods.
-		if c.Begin(ctx, time.Time{}, clock.Now()); !Unsatisfiable(c.Charges) || len(c.Tries) == 1 && c.Tries[0].Keep > 0 {
-			open = append(open, c)
-		}
-	}
-	if len(open) > 0 {
-		if err := e.peek(ctx, open); err != nil {
-			return err
-		}
-	}
-	for _, c := range each {
-		if Unsatisfiable(c.Charges) {
-			never(c.Charges, c.Tries)
-		}
-	}
-	return nil
-}
-
-// peek is Peek for what the store is asked.
-func (e *Engine) peek(ctx context.Context, each []*Call) error {
-	if e.Store == nil {
-		return ErrNoStore
-	}
-	calls := make([]terms.Call, len(each))
-	for i, c := range each {
-		calls[i] = *c.Open()
-	}
-	err := e.Store.Peek(ctx, calls)
-	for i := range calls {
-		err = cmp.Or(err, calls[i].Err)
-	}
-	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return err
-	}
-	for _, c := range each {
-		for i := range c.Tries {
-			p, t := c.Charges[i].Plan, &c.Tries[i]
-			if t.Source = terms.ByStore; t.Err != nil {
-				t.Result, t.Err = terms.Result{Allowed: true, Remaining: p.Capacity}, nil
-			}
-			if e.Leases != nil {
-				e.Leases.Peek(p, t)
-			}
-		}
-	}
-	return nil
 }
 
 func (e *Engine) ask(ctx context.Context, calls []terms.Call) error {
@@ -199,8 +142,11 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 	if known {
 		recalled(c.Tries)
 	}
+	undecided := false
 	for i := range c.Tries {
-		if t := &c.Tries[i]; t.Source == terms.Nobody && t.Err == nil && !known {
+		t := &c.Tries[i]
+		undecided = undecided || t.Err != nil
+		if t.Source == terms.Nobody && t.Err == nil && !known {
 			t.Source = terms.ByStore
 			if e.Leases != nil && c.Charges[i].Plan.Lease > 0 {
 				e.Leases.Learn(c.Charges[i].Plan, t)
@@ -210,7 +156,10 @@ func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 			}
 		}
 	}
-	failed := e.fail(ctx, c, err)
+	var failed error
+	if undecided {
+		failed = e.fail(ctx, c, err)
+	}
 	if failed != nil || !terms.Admitted(c.Tries) {
 		e.deny(c)
 	}
@@ -226,91 +175,4 @@ func (c *Call) fillIn() {
 			n++
 		}
 	}
-}
-
-// fail applies the failure policies to the charges that were not decided. Cause is why the
-// call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
-func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
-	gone := ctx.Err() != nil // no failure of the store
-	var closed error
-	alone := 0
-	for i := range c.Tries {
-		t := &c.Tries[i]
-		if t.Err == nil {
-			continue
-		}
-		p, err := c.Charges[i].Plan, private.Hide(t.Err)
-		policy := p.Fail
-		if cause == nil || gone {
-			policy = plan.Open
-		}
-		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, terms.ByFailure
-		if gone {
-			if cause != nil {
-				t.Source = terms.Nobody
-			}
-			continue
-		}
-		e.Failed(ctx, p, policy, err)
-		switch {
-		case policy == plan.Closed:
-			closed = Closed{err}
-		case policy == plan.Local:
-			t.Source = terms.ByLocal
-			alone++
-		case cause == nil && ofOneKey(err):
-			e.rests.begin(p.Declared, err)
-		}
-	}
-	if closed == nil && alone > 0 {
-		closed = e.decideAlone(ctx, c)
-	}
-	for i := range c.Tries {
-		if t := &c.Tries[i]; closed != nil && t.Source == terms.ByLocal {
-			t.Source = terms.ByFailure
-		}
-	}
-	return closed
-}
-
-// ofOneKey reports whether an error may be the fault of one limit of many.
-func ofOneKey(err error) bool {
-	class := failure.ClassOf(err)
-	return class == failure.Auth || class == failure.TryAgain
-}
-
-// decideAlone decides charges by this process's share of their limits. It charges another
-// store than leases do, so that the units of leases are not given back.
-func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
-	var asked []terms.Charge
-	for i := range c.Tries {
-		if t := &c.Tries[i]; t.Source == terms.ByLocal {
-			share := c.Charges[i].Plan.Share
-			var one terms.Charge
-			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
-			if one.Wait = t.Wait; share.Queues() {
-				one.More = t.Wait.Microseconds()
-			}
-			asked = append(asked, one)
-		}
-	}
-	calls := []terms.Call{{Charges: asked}}
-	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
-		return Closed{err}
-	}
-	admitted := terms.Admitted(calls[0].Charges)
-	for i := range c.Tries {
-		switch t := &c.Tries[i]; {
-		case t.Source == terms.ByLocal:
-			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
-		case t.Source == terms.ByLease && admitted:
-			t.At = 0
-		}
-	}
-	return nil
-}
-
-// Resting returns why a plan's limit in shadow mode is left out of calls now, or nil.
-func (e *Engine) Resting(p *plan.Plan, now time.Duration) error {
-	return e.rests.cause(p.Declared, now)
 }

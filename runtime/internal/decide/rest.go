@@ -8,6 +8,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/plan"
 )
 
 // How long a shadow limit is left out of calls, the longer the more often in a row.
@@ -65,4 +66,9 @@ func (r *rests) begin(declared unsafe.Pointer, err error) {
 		one.last.Store(pause)
 		one.err.Store(&err)
 	}
+}
+
+// Resting returns why a plan's limit in shadow mode is left out of calls now, or nil.
+func (e *Engine) Resting(p *plan.Plan, now time.Duration) error {
+	return e.rests.cause(p.Declared, now)
 }

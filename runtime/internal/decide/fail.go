@@ -1,0 +1,99 @@
+package decide
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/private"
+	"github.com/rategen/rategen/runtime/internal/terms"
+)
+
+// A Closed error is the error of a call that was not decided and has a rule that fails
+// closed.
+type Closed struct{ Cause error }
+
+func (c Closed) Error() string { return c.Cause.Error() }
+
+// fail applies the failure policies to the charges that were not decided. Cause is why the
+// call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
+func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
+	gone := ctx.Err() != nil // no failure of the store
+	var closed error
+	alone := 0
+	for i := range c.Tries {
+		t := &c.Tries[i]
+		if t.Err == nil {
+			continue
+		}
+		p, err := c.Charges[i].Plan, private.Hide(t.Err)
+		policy := p.Fail
+		if cause == nil || gone {
+			policy = plan.Open
+		}
+		t.Result, t.Err, t.Source = terms.Result{Allowed: true, Remaining: p.Capacity}, nil, terms.ByFailure
+		if gone {
+			if cause != nil {
+				t.Source = terms.Nobody
+			}
+			continue
+		}
+		e.Failed(ctx, p, policy, err)
+		switch {
+		case policy == plan.Closed:
+			closed = Closed{err}
+		case policy == plan.Local:
+			t.Source = terms.ByLocal
+			alone++
+		case cause == nil && ofOneKey(err):
+			e.rests.begin(p.Declared, err)
+		}
+	}
+	if closed == nil && alone > 0 {
+		closed = e.decideAlone(ctx, c)
+	}
+	for i := range c.Tries {
+		if t := &c.Tries[i]; closed != nil && t.Source == terms.ByLocal {
+			t.Source = terms.ByFailure
+		}
+	}
+	return closed
+}
+
+// ofOneKey reports whether an error may be the fault of one limit of many.
+func ofOneKey(err error) bool {
+	class := failure.ClassOf(err)
+	return class == failure.Auth || class == failure.TryAgain
+}
+
+// decideAlone decides charges by this process's share of their limits. It charges another
+// store than leases do, so that the units of leases are not given back.
+func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
+	var asked []terms.Charge
+	for i := range c.Tries {
+		if t := &c.Tries[i]; t.Source == terms.ByLocal {
+			share := c.Charges[i].Plan.Share
+			var one terms.Charge
+			share.Charge(&one, t.Key, min(t.Cost, share.Capacity))
+			if one.Wait = t.Wait; share.Queues() {
+				one.More = t.Wait.Microseconds()
+			}
+			asked = append(asked, one)
+		}
+	}
+	calls := []terms.Call{{Charges: asked}}
+	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
+		return Closed{err}
+	}
+	admitted := terms.Admitted(calls[0].Charges)
+	for i := range c.Tries {
+		switch t := &c.Tries[i]; {
+		case t.Source == terms.ByLocal:
+			t.Terms, t.Result, asked = asked[0].Terms, asked[0].Result, asked[1:]
+		case t.Source == terms.ByLease && admitted:
+			t.At = 0
+		}
+	}
+	return nil
+}
