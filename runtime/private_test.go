@@ -85,7 +85,7 @@ func (w *notes) use(t *testing.T, l *runtime.Limiter, store runtime.Store, happe
 	var decisions []runtime.Decision
 	var groups []*runtime.KeyGroup
 	for name, rule := range serverRules(time.Minute, 3) {
-		if !w.all && !slices.Contains([]string{"log zset", "fixed", "permits"}, name) {
+		if !w.all && !slices.Contains([]string{"log packed", "fixed", "permits"}, name) {
 			continue
 		}
 		rule.Prefix = "{x}" + name + ":"

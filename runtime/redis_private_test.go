@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
@@ -121,7 +122,7 @@ func TestNothingPrivateOfServers(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
 	check := func(t *testing.T, client redis.UniversalClient, fails bool, classes ...runtime.ErrorClass) {
-		w := notes{all: true}
+		w := notes{all: effort.Full()}
 		store := runtime.NewRedisStore(client, patient, atOnce)
 		w.use(t, w.limiter(store, closed), store, func() {})
 		w.find(t)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -79,7 +80,7 @@ func TestLifetime(t *testing.T) {
 		}
 	}
 	eachLog(t, rules, nil, func(t *testing.T, log *log, rule *runtime.Rule) {
-		for i := range 100 {
+		for i := range effort.Choose(40, 100) {
 			step, cost := 7*time.Millisecond, int64(1)
 			if often := rule.Window < time.Second; !often {
 				// From steps well within the slack to some of many seconds.

@@ -52,6 +52,7 @@ func TestReservationsExpire(t *testing.T) {
 			ok(t, client.Persist(t.Context(), name).Err())
 			eventually(t, rule.Name+" has an expiry after "+when, func() bool {
 				act()
+				time.Sleep(10 * time.Millisecond)
 				return client.PTTL(t.Context(), name).Val() > 0
 			})
 			lives := client.PTTL(t.Context(), name).Val()

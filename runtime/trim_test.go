@@ -251,7 +251,7 @@ func TestTrimInPieces(t *testing.T) {
 // wants what is stored of it to become little too.
 func TestPeakOfSmallCalls(t *testing.T) {
 	t.Parallel()
-	max, calls := effort.Choose[int64](3_000, 10_000), effort.Choose(510, 1700)
+	max, calls := effort.Choose[int64](1_500, 10_000), effort.Choose(260, 1700)
 	eachLog(t, logRules(time.Second, max), nil, func(t *testing.T, log *log, rule *runtime.Rule) {
 		rule.Resolution = min(rule.Resolution, time.Millisecond)
 		for _, gap := range []time.Duration{time.Millisecond, 17 * time.Microsecond, 0} {
