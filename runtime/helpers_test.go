@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -57,6 +58,13 @@ func inMemory(opts ...runtime.Option) *runtime.Limiter {
 // onRedis returns a limiter on a patient store, which fails closed.
 func onRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
 	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient}, opts...)...), quiet, closed)
+}
+
+// ownRedis starts a server for a test that runs beside others, and returns a client of it.
+func ownRedis(t *testing.T) *redis.Client {
+	t.Helper()
+	t.Parallel()
+	return redistest.Start(t).Client(t)
 }
 
 // Rules for any test: one that admits one call, and one that keeps nobody out.

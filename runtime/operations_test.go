@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -134,8 +133,7 @@ func TestUsageFails(t *testing.T) {
 
 // TestUsageOneTrip wants one request for the usages of many limits.
 func TestUsageOneTrip(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	count := counting(client)
 	limiter := onRedis(client)
 	var limits []runtime.Limit

@@ -12,28 +12,6 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A source that panics now and then leaves in force what it said in between.
-func TestOverrideSourcePanics(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var panics recorder[runtime.PanicEvent]
-		var refused recorder[runtime.OverrideEvent]
-		looks := 0
-		limiter := inMemory(observing(runtime.Observer{Panic: panics.add, Override: refused.add}), runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
-			if looks++; looks == 3 {
-				return one(runtime.Override{Max: new(int64(1))}), nil
-			}
-			panic("out of ideas")
-		}), time.Second))
-		defer limiter.Close()
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		wantPassing(t, limiter, (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5}).Limit(nil), 10, 1)
-		source := runtime.PanicEvent{In: "override source"}
-		same(t, "panics", []runtime.PanicEvent{source, source, source}, panics.all())
-		equal(t, "events of overrides", len(refused.all()), 3)
-	})
-}
-
 // A source that goes on after its context is told of while it does, and again when it
 // has answered after all.
 func TestOverrideSourceLate(t *testing.T) {

@@ -75,8 +75,7 @@ func times(begin int64, n int) []int64 {
 
 // TestPackedEmpty gives back all of a log, and wants its key to be gone.
 func TestPackedEmpty(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	store := runtime.NewRedisStore(client, patient)
 	for _, block := range []time.Duration{0, time.Second} {
 		for _, n := range []int64{1, 20, 100} {
@@ -94,8 +93,7 @@ func TestPackedEmpty(t *testing.T) {
 // TestPackedShrinks has a log become small again after a peak, and wants its memory
 // back while it is used all the time.
 func TestPackedShrinks(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	log := newLog(t, client)
 	rule := packedRule(10_500)
 	bytes := func() int64 { return client.StrLen(t.Context(), log.key).Val() }
@@ -160,8 +158,7 @@ func TestPackedRefused(t *testing.T) {
 // TestPackedBytes wants servers with and without Lua's struct to keep the same bytes of
 // every state that is a text.
 func TestPackedBytes(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	without := func(text string) string {
 		changed := strings.Replace(text, "local struct = rawget(_G, 'struct')", "local struct", 1)
 		if changed == text && strings.Contains(text, "SETRANGE") {
@@ -198,8 +195,7 @@ func equalBytes(t *testing.T, client *redis.Client, rule *runtime.Rule, with, wi
 
 // TestPackedBroken damages logs, and wants an error that names it and no change.
 func TestPackedBroken(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	subject := injected(t, client, nil)
 	now := subject.Now()
 	long, short := packedLog(times(now-500, 200), 40), packedLog(times(now-10, 10), -1)
@@ -244,8 +240,7 @@ func TestPackedBroken(t *testing.T) {
 // from every form that it may have, and wants each decision to be the one in memory;
 // and it charges a log until it has become larger several times.
 func TestPackedEdges(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	for _, events := range effort.Choose([]int64{20, 60}, []int64{19, 20, 21, 60, 130}) {
 		for _, step := range []int64{1, 3, 9, 50} {
 			log := newLog(t, client)

@@ -50,6 +50,7 @@ func counted(panics *recorder[runtime.PanicEvent]) map[string]bool {
 func TestPanicsAreContained(t *testing.T) {
 	eachCase(t, map[string]bool{"asked for its level": true, "with a line": false}, func(t *testing.T, enabled bool) {
 		var panics recorder[runtime.PanicEvent]
+		var overrides recorder[runtime.OverrideEvent]
 		polls := int64(0)
 		limiter := runtime.New(runtime.NewMemoryStore(),
 			runtime.WithLogger(slog.New(panicHandler{enabled})),
@@ -70,7 +71,7 @@ func TestPanicsAreContained(t *testing.T) {
 				Scale:    func(runtime.ScaleEvent) { panic("scale") },
 				Panic:    func(runtime.PanicEvent) { panic("panic") },
 			}),
-			observing(runtime.Observer{Panic: panics.add}))
+			observing(runtime.Observer{Panic: panics.add, Override: overrides.add}))
 		ctx := runtime.WithRecorder(context.Background(), func(runtime.DecisionEvent) { panic("recorder") })
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Adaptive: scalerFunc(func(runtime.Load) float64 { panic("scaler") })}
 		for range 10 {
@@ -81,8 +82,13 @@ func TestPanicsAreContained(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		if polls < 10 {
-			t.Errorf("the source was polled %d times only", polls)
+		equal(t, "polls", polls, 11)
+		// What the source said before it began to panic is in force, and that it does is told.
+		if d, err := limiter.Peek(ctx, rule.Limit(nil)); err != nil || d.Limit != 5 {
+			t.Errorf("got %+v, %v", d, err)
+		}
+		if events := overrides.all(); events[len(events)-1].Err == nil {
+			t.Errorf("events of overrides: %+v", events)
 		}
 		same(t, "panics", map[string]bool{"log handler": true, "kill switch": true, "override source": true, "observer": true, "scaler": true, "recorder": true}, counted(&panics))
 		ok(t, limiter.Close())

@@ -36,8 +36,7 @@ func proxied(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy
 // Calls that share a trip, and are merged into one charge, hold permits of their
 // own: each returns as many as it has got.
 func TestPermitsOfSharedTrips(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client)
 	limit := permitRule(400).Limit(key("k"))
 	costs := []int64{3, 1, 1, 1, 1, 1, 1, 1, 1, 1}
@@ -61,8 +60,7 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 // A key lives for as long as any of its permits, whatever windows they have: a
 // charge or a renewal by a shorter window does not let it go sooner.
 func TestPermitExpiry(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	store := runtime.NewRedisStore(client, patient)
 	longer, shorter := *permitRule(9), *permitRule(9)
 	longer.Window, shorter.Window = time.Hour, time.Second
@@ -87,8 +85,7 @@ func TestPermitExpiry(t *testing.T) {
 // A denial is forgotten when a permit comes back in this process, and is soon when
 // one does in another.
 func TestPermitDenials(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	here, there := onRedis(client), onRedis(client)
 	limit := permitRule(1).Limit(key("k"))
 	asks := func() {

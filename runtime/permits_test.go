@@ -52,36 +52,6 @@ func TestInvalidSettlementReturnsPermits(t *testing.T) {
 	}
 }
 
-// Permits beside rates: all or none is charged, and only the permits come back. Those in
-// shadow mode deny nobody.
-func TestPermitsBesideRates(t *testing.T) {
-	t.Parallel()
-	limiter := inMemory()
-	rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 3}).Limit(nil)
-	permit, hidden := permitRule(1).Limit(nil), *permitRule(1)
-	hidden.Name, hidden.Mode = "shadow", runtime.ModeShadow
-	shadow := hidden.Limit(nil)
-	d := taken(t, limiter, rate, permit, shadow)
-	denied(t, limiter, rate, permit, shadow)
-	wantLeft(t, limiter, rate, 2)
-	same(t, "in flight", map[string]int64{"permits": 1, "shadow": 1}, limiter.Permits())
-	settled(t, limiter, d)
-	for limit, want := range map[*runtime.Limit]int64{&rate: 2, &permit: 1, &shadow: 1} {
-		wantLeft(t, limiter, *limit, want)
-	}
-	all := []runtime.Decision{taken(t, limiter, shadow), taken(t, limiter, shadow)}
-	for i, out := range limiter.TakeEach(t.Context(), permit, permit, rate) {
-		if (out.Err == nil) != (i != 1) {
-			t.Errorf("outcome %d: %v", i, out.Err)
-		}
-		all = append(all, out.Decision)
-	}
-	for _, d := range all {
-		settled(t, limiter, d)
-	}
-	same(t, "in flight at the end", map[string]int64{"permits": 0, "shadow": 0}, limiter.Permits())
-}
-
 // While the store fails, a rule that fails locally has permits in the process,
 // which are renewed and returned like others.
 func TestLocalPermits(t *testing.T) {
@@ -112,30 +82,5 @@ func TestLocalPermits(t *testing.T) {
 			}
 			_ = limiter.Close()
 		}
-	})
-}
-
-// Overrides and switches change a limit of permits like any other, and what was taken
-// before is returned.
-func TestPermitsFollowOverrides(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, board := following(t, time.Second)
-		rule := permitRule(2)
-		rule.Name = "r"
-		limit := rule.Limit(nil)
-		first, second := taken(t, limiter, limit), taken(t, limiter, limit)
-		board.put(one(runtime.Override{Max: new(int64(5))}))
-		third := taken(t, limiter, limit)
-		wantLeft(t, limiter, limit, 2)
-		board.put(one(runtime.Override{Max: new(int64(1))}))
-		settled(t, limiter, first)
-		denied(t, limiter, limit)
-		board.put(one(runtime.Override{Enabled: new(false)}))
-		settled(t, limiter, taken(t, limiter, limit))
-		settled(t, limiter, second) // of a rule that is switched off by now
-		board.put(runtime.Overrides{})
-		wantLeft(t, limiter, limit, 1)
-		settled(t, limiter, third)
-		wantLeft(t, limiter, limit, 2)
 	})
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // executed returns how often scripts executed each of their commands during do.
@@ -48,8 +47,7 @@ func writes(calls map[string]int) (n int) {
 // TestBlockWrites wants a block to be written once, by the denial that begins it,
 // and to cost callers who are not blocked neither a command nor an argument.
 func TestBlockWrites(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	args := 0 // of scripts
 	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
 		if cmds[0].Name() == "evalsha" {
@@ -103,8 +101,7 @@ func TestBlockWrites(t *testing.T) {
 
 // TestBlockExpiry wants a key to live until its block is over, and not for ever.
 func TestBlockExpiry(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
 		for name, rule := range blockingRules(10*time.Hour, 10) {
@@ -133,8 +130,7 @@ func TestBlockExpiry(t *testing.T) {
 
 // TestBlockWithoutMemory wants a Redis that refuses writes to deny all the same.
 func TestBlockWithoutMemory(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
 	rules := blockingRules(1000*time.Hour, 10)
@@ -177,63 +173,36 @@ func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime
 	taken(t, limiter, all...)
 }
 
-// TestBlockLeavesNothing wants the first charge after a block to remove it from the
-// key, so that later calls do not read it.
+// TestBlockLeavesNothing wants the first charge after a block to remove it from the key, so that
+// later calls do not read it, and what stays to expire if all that was charged before is given
+// back.
 func TestBlockLeavesNothing(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	for name, rule := range blockingRules(1000*time.Hour, 10) {
 		rule.Block = 30 * time.Millisecond
-		limit := rule.Limit(nil)
-		taken(t, limiter, limit.WithCost(6))
+		limit, returned := rule.Limit(key("charged")), rule.Limit(key("returned"))
+		id := limiter.RedisKey(limit)
 		holds := func() bool {
-			key := onlyKey(t, client, rule.Prefix)
-			if client.Type(t.Context(), key).Val() == "zset" {
-				return client.ZCount(t.Context(), key, "inf", "inf").Val() > 0
+			if client.Type(t.Context(), id).Val() == "zset" {
+				return client.ZCount(t.Context(), id, "inf", "inf").Val() > 0
 			}
-			value := client.Get(t.Context(), key).Val()
-			return packedNumbers([]byte(value[1:]))[0] > 0
+			return packedNumbers([]byte(client.Get(t.Context(), id).Val()[1:]))[0] > 0
 		}
+		taken(t, limiter, limit.WithCost(6))
+		d := taken(t, limiter, returned.WithCost(6))
+		blockedBy(t, limiter, returned.WithCost(6))
 		if blockedBy(t, limiter, limit.WithCost(6)); !holds() {
 			t.Errorf("%s: the key holds no block", name)
 		}
-		for {
-			d, err := limiter.Take(t.Context(), limit)
-			if err == nil {
-				break
-			}
-			if !d.Blocked || d.RetryAfter > rule.Block {
-				t.Fatalf("%s: got %+v, %v", name, d, err)
-			}
-			time.Sleep(d.RetryAfter)
-		}
+		eventually(t, "the block is over", func() bool { return passing(t, limiter, limit, 1) > 0 })
 		if holds() {
 			t.Errorf("%s: the key still holds the block", name)
 		}
-	}
-}
-
-// TestEndedBlockExpires gives back all that was charged before a block that is over,
-// and wants what stays of the key to expire.
-func TestEndedBlockExpires(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	store := runtime.NewRedisStore(client, patient, atOnce)
-	for name, rule := range blockingRules(time.Hour, 10) {
-		rule.Block = time.Millisecond
-		call := func(do operation) rawstore.Charge { return must(t, store, do, single(rule, name, 10)) }
-		charged := call(take)
-		if denied := call(take); !denied.Blocked {
-			t.Fatalf("%s: got %+v, want it blocked", name, denied)
-		}
-		for call(peek).Blocked {
-			time.Sleep(time.Millisecond)
-		}
 		time.Sleep(2 * time.Millisecond) // it is over for longer than the unit of PTTL
-		ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
-		if ttl := client.PTTL(t.Context(), name).Val(); ttl == -1 {
-			t.Errorf("%s: %q lives for ever", name, client.Dump(t.Context(), name).Val())
+		refunded(t, limiter, d)
+		if ttl := client.PTTL(t.Context(), limiter.RedisKey(returned)).Val(); ttl == -1 {
+			t.Errorf("%s: the key lives for ever", name)
 		}
 	}
 }

@@ -18,8 +18,7 @@ import (
 // TestForeignType has somebody else's values under a limit's key: the call fails by its policy,
 // others beside it do not, and a reset heals the key.
 func TestForeignType(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	with := func(policy runtime.FailurePolicy) *runtime.Limiter {
 		return runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithFailurePolicy(policy))
 	}
@@ -147,8 +146,7 @@ func foreignValues(t *testing.T, client *redis.Client, key string, rule *runtime
 // of them more than once: what is read of all at once must be each one's own,
 // and must not be told again once it has changed.
 func TestKeysInRow(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range serverRules(time.Hour, 50) {
 		t.Run(name, func(t *testing.T) {

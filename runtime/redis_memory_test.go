@@ -27,8 +27,7 @@ func onlyKey(t *testing.T, client *redis.Client, prefix string) string {
 // TestExpiry wants every key to expire, at most a window and a second after its last charge. A
 // key that has lost its expiry gets one by the next call, be it admitted or denied.
 func TestExpiry(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	for name, rule := range serverRules(10*time.Second, 1000) {
 		some, most := int64(300), int64(1000) // does not fit any more
@@ -122,8 +121,7 @@ func TestOutOfMemory(t *testing.T) {
 // TestBytesPerEvent wants events to take the memory that is promised, beyond
 // what the key takes with the first one.
 func TestBytesPerEvent(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client)
 	for _, test := range []struct {
 		name   string

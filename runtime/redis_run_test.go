@@ -25,8 +25,7 @@ import (
 // terms, which the script is told once: each must be decided by its own, and
 // what is wrong with one must not touch those after it.
 func TestRuns(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	store := runtime.NewRedisStore(client, patient, atOnce)
 	for name, rule := range serverRules(time.Hour, 5) {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +152,7 @@ func TestRaisedWindow(t *testing.T) {
 // machine that stalls: what the first calls of a trip charged must not have
 // expired when the later ones are decided, which are at the same time.
 func TestLongScript(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	// The time has to pass after the clock was read.
 	slow := func(text string) string {
 		const mark = "-- How many milliseconds"
@@ -183,8 +181,7 @@ func TestLongScript(t *testing.T) {
 // charge is rounded up, so that the charge fits, while the room for it, rounded
 // down, is one less.
 func TestBucketRounding(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	store := runtime.NewRedisStore(client, patient)
 	const most, unit = runtime.MaxCount, 1_000_000
 	cost := int64(1)

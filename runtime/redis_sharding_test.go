@@ -100,8 +100,7 @@ func TestSharded(t *testing.T) {
 // TestNotSharded wants the check to be made once or twice on a single server, to
 // find nothing, and to leave no keys behind.
 func TestNotSharded(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter, store, _ := checking(t, client, time.Millisecond)
 	rule := func(prefix string) runtime.Limit {
 		return (&runtime.Rule{Name: prefix, Prefix: prefix, Window: time.Hour, Max: 100}).Limit(nil)

@@ -180,8 +180,7 @@ func TestKeysOf(t *testing.T) {
 // TestSurveyWithoutPrefix heals nothing for a group that stands for every key of
 // the database.
 func TestSurveyWithoutPrefix(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	client.Set(t.Context(), "mine", 1, 0)
 	store := runtime.NewRedisStore(client, patient)
 	everything := runtime.New(store, quiet).KeysOf(&runtime.Rule{Window: time.Hour, Max: 1})
@@ -197,8 +196,7 @@ func TestSurveyWithoutPrefix(t *testing.T) {
 // TestSurveyOfMovingKeys goes on when keys move to another server of a cluster
 // between being listed and being looked at, or healed.
 func TestSurveyOfMovingKeys(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	for i := range 5 {
 		client.Set(t.Context(), fmt.Sprint("k:", i), 1, 0)
 	}
@@ -260,8 +258,7 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 
 // The key that a limit is said to have is that which a call charges.
 func TestRedisKey(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithNamespace("n"))
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(key(strings.Repeat("long", 100)))

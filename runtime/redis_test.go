@@ -35,8 +35,7 @@ func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
 }
 
 func TestOneTrip(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	client.Ping(t.Context()) // so that there is a connection
 	testOneTrip(t, onRedis(client, atOnce), counting(client))
 }
@@ -101,8 +100,7 @@ func TestScriptFlush(t *testing.T) {
 // the larger max. (A change of algorithm or storage starts new counts, so
 // there each version admits its own max.)
 func TestRollingDeploy(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	rules := serverRules(time.Hour, 10)
 	for name, old := range rules {
 		changed := *old

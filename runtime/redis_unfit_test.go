@@ -47,8 +47,7 @@ func wantUnfit(t *testing.T, what string, errs ...error) {
 // TestNarrowServer takes by every algorithm from a server of 32 bits, alone, with several
 // limits and together with others. It refuses from the first call on, and nothing is charged.
 func TestNarrowServer(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	on32 := runtime.Change(func(text string) string {
 		return strings.ReplaceAll(text, "rawget(_G, 'struct')", struct32)
 	})
@@ -147,8 +146,7 @@ end)()`
 // TestDeclaredKeys runs every algorithm on a server that forbids scripts keys that are not
 // declared: they use none. Where a server forbids those too that are, the error says so.
 func TestDeclaredKeys(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	on := func(names string) runtime.RedisOption {
 		return runtime.Change(func(text string) string {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -13,8 +12,7 @@ import (
 // A call that outlasts its period is not charged to the next one, although its renewal finds
 // no key: that has expired, and is not lost.
 func TestReservationsOutlastTheirKey(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client)
 	rule := reserveRule(10)
 	rule.Window, rule.Reserve = time.Second, 900*time.Millisecond // renewed every 300 ms
@@ -35,8 +33,7 @@ func TestReservationsOutlastTheirKey(t *testing.T) {
 // A key with reservations, or what is owed, that has lost its expiry gets one by whatever comes
 // next, or soon after.
 func TestReservationsExpire(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	for _, rule := range []*runtime.Rule{
 		{Name: "reserves", Window: 10 * time.Second, Max: 100, Reserve: 5 * time.Second},
@@ -99,8 +96,7 @@ func testReservationsOfManyCallers(t *testing.T, replica replicas) {
 
 // A key has no more reservations than a bound, and one that is settled makes room.
 func TestOpenReservations(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	const most = 10_000
 	rule := reserveRule(1_000_000)
 	rule.Reserve = time.Hour

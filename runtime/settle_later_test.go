@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -100,8 +99,7 @@ func TestSettleLaterPanics(t *testing.T) {
 // Many callers settle on a real Redis at once, also a key's WRONGTYPE among
 // them; only what fails is reported.
 func TestSettleLaterOnRedis(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
+	client := ownRedis(t)
 	var failed sync.Map
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, closed, observing(runtime.Observer{
 		Failure: func(_ context.Context, ev runtime.FailureEvent) { failed.Store(fmt.Sprintf("%+v", ev), true) },

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -27,8 +26,7 @@ func TestSettleLocally(t *testing.T) {
 
 // A debt ends the denials that this process remembers, and a RetryAfter counts it.
 func TestDebtIsNotHidden(t *testing.T) {
-	t.Parallel()
-	limiter := onRedis(redistest.Start(t).Client(t))
+	limiter := onRedis(ownRedis(t))
 	limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 60, Algorithm: runtime.TokenBucket}).Limit(nil)
 	d := taken(t, limiter, limit.WithCost(60))
 	before, _ := denied(t, limiter, limit.WithCost(30))

@@ -66,23 +66,6 @@ func TestTrimInStretch(t *testing.T) {
 	}
 }
 
-// TestLongLog lets many events leave at once, of which the script finds the
-// last by a binary search, at every place of the edge.
-func TestLongLog(t *testing.T) {
-	t.Parallel()
-	exact := func(r *runtime.Rule) bool { return r.Resolution == 0 }
-	eachLog(t, logRules(time.Second, 200), exact, func(t *testing.T, log *log, rule *runtime.Rule) {
-		log.decideEach(rule, 100)
-		log.subject.Advance(time.Second - 101*time.Microsecond)
-		for left := int64(100); left <= 200; left++ {
-			if got := log.peek(rule, 1).Remaining; got != left {
-				t.Fatalf("%d left, want %d", got, left)
-			}
-			log.subject.Advance(time.Microsecond)
-		}
-	})
-}
-
 // TestManyValues charges a store what a [runtime.Limiter] would refuse, and wants
 // it to be written in as many pieces as a script needs.
 func TestManyValues(t *testing.T) {
