@@ -35,6 +35,14 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	limittest.Equal(t, what, got, want)
 }
 
+// between wants a number to be from least to most.
+func between[T ~int | ~int64](t testing.TB, what string, got, least, most T) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: got %v, want from %v to %v", what, got, least, most)
+	}
+}
+
 // same wants two values to be the same in all their parts.
 func same[T any](t testing.TB, what string, want, got T, opts ...cmp.Option) {
 	t.Helper()

@@ -167,16 +167,14 @@ func TestRecorder(t *testing.T) {
 // had before, and for no call under another context.
 func TestRecordersNest(t *testing.T) {
 	t.Parallel()
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 2}
+	rule := perHour(2)
 	limiter := inMemory()
 	var outer, inner []string
 	add := func(to *[]string) func(runtime.DecisionEvent) {
 		return func(ev runtime.DecisionEvent) { *to = append(*to, fmt.Sprint(ev.Verdict, ev.Remaining)) }
 	}
 	ctx := runtime.WithRecorder(context.Background(), add(&outer))
-	if runtime.WithRecorder(ctx, nil) != ctx {
-		t.Error("a nil recorder makes another context")
-	}
+	equal(t, "context with a nil recorder", runtime.WithRecorder(ctx, nil), ctx)
 	limiter.TakeEach(runtime.WithRecorder(ctx, add(&inner)), rule.Limit(nil), rule.Limit(nil))
 	_, _ = limiter.Take(ctx, rule.Limit(nil))
 	_, _ = limiter.Take(context.Background(), rule.Limit(nil))

@@ -158,9 +158,7 @@ func TestRules(t *testing.T) {
 		adaptive := &runtime.Rule{Name: "a", Window: time.Minute, Max: 100, Adaptive: always(0.5)}
 		var attached *runtime.Limiter
 		limiter, board := following(t, time.Second, observing(runtime.Observer{Attach: func(l *runtime.Limiter) { attached = l }}))
-		if attached != limiter {
-			t.Fatal("the observer does not have its limiter")
-		}
+		equal(t, "the observer's limiter", attached, limiter)
 		limiter.Register(plain, nil, adaptive)
 		limiter.Register(twin, plain)
 

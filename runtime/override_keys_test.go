@@ -44,13 +44,9 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 		ok(t, limiter.Reset(t.Context(), user("acme", "a")))
 	}
 	for _, ev := range seen.all() {
-		if ev.Rule != "r" {
-			t.Errorf("told of the rule %q", ev.Rule)
-		}
+		equal(t, "rule of an event", ev.Rule, "r")
 	}
-	if group := limiter.KeysOf(rule); group.Expiry < 4*time.Hour {
-		t.Errorf("keys live for %v, less than twice the longest window", group.Expiry)
-	}
+	between(t, "keys live for twice the longest window", limiter.KeysOf(rule).Expiry, 4*time.Hour, 7*time.Hour)
 }
 
 // The factor of an adaptive rule and a process's share apply to a key's numbers, also
@@ -102,9 +98,7 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		// The 10th, 20th, 30th and 40th differ, and the 20th and 30th in two ways.
-		if events := seen.all(); len(events) != 5 {
-			t.Errorf("told %d times, want 5: %+v", len(events), events)
-		}
+		equal(t, "events", len(seen.all()), 5)
 	})
 }
 
@@ -145,16 +139,14 @@ func TestOverrideKeysMemory(t *testing.T) {
 		}
 		with := heap() - before
 		limiter := inMemory(overridden(one(runtime.Override{Keys: all})))
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 4}).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
+		limit := perHour(4).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
 		eventually(t, "overrides hold", func() bool { return left(t, limiter, limit) != 4 }) // New waits for a moment only
 		held := heap() - before
 		t.Logf("%s: %d bytes, of which the source's map %d", name, held, with)
 		if name == "all different" {
 			held -= with
 		}
-		if held > most {
-			t.Errorf("%s: %d bytes are held, want at most %d", name, held, most)
-		}
+		between(t, name+": bytes are held", held, 0, most)
 		goruntime.KeepAlive(all)
 		ok(t, limiter.Close())
 	}

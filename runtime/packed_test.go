@@ -98,13 +98,9 @@ func TestPackedShrinks(t *testing.T) {
 	rule := packedRule(10_500)
 	bytes := func() int64 { return client.StrLen(t.Context(), log.key).Val() }
 	log.fill(rule, 2_000)
-	if n := bytes(); n > 2_000*7*9/8+700 {
-		t.Errorf("%d bytes for 2,000 events", n)
-	}
+	between(t, "bytes for 2,000 events", bytes(), 14_000, 2_000*7*9/8+700)
 	log.fill(rule, 8_000)
-	if n := bytes(); n < 70_000 || n > 85_000 {
-		t.Errorf("%d bytes for 10,000 events", n)
-	}
+	between(t, "bytes for 10,000 events", bytes(), 70_000, 85_000)
 	for range effort.Choose(300, 3000) {
 		log.subject.Advance(10 * time.Millisecond)
 		log.decide(take, rule, 1)

@@ -46,9 +46,7 @@ func TestLine(t *testing.T) {
 			}
 			// A call asks when it arrives or when a permit comes back, and once
 			// more than it finds room. In between it is asked after 5 ms or so.
-			if takes := store.takes.Load(); takes > 5*callers {
-				t.Errorf("max %d: asked %d times for %d calls", max, takes, callers)
-			}
+			between(t, "questions to the store", store.takes.Load(), callers, 5*callers)
 		})
 	}
 }
@@ -63,9 +61,7 @@ func TestLineOfOtherProcess(t *testing.T) {
 			d := taken(t, there, limit)
 			time.AfterFunc(hold, func() { _ = there.Settle(context.Background(), d) })
 			var mine runtime.Decision
-			if took := elapsed(func() { mine = taken(t, here, limit) }); took < hold || took > hold+65*time.Millisecond {
-				t.Errorf("held for %v: waited %v", hold, took)
-			}
+			between(t, "waited", elapsed(func() { mine = taken(t, here, limit) }), hold, hold+65*time.Millisecond)
 			settled(t, here, mine)
 		}
 	})
@@ -227,7 +223,5 @@ func TestInFlightIsBounded(t *testing.T) {
 		limit := (&runtime.Rule{Name: fmt.Sprint(i), Algorithm: runtime.Concurrency, Window: time.Minute, Max: 1}).Limit(nil)
 		settled(t, limiter, taken(t, limiter, limit))
 	}
-	if n := len(limiter.Permits()); n > 10_001 {
-		t.Errorf("%d names", n)
-	}
+	between(t, "names", len(limiter.Permits()), 1, 10_001)
 }

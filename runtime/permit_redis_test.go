@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -66,9 +65,7 @@ func TestPermitExpiry(t *testing.T) {
 	longer.Window, shorter.Window = time.Hour, time.Second
 	lives := func(least, most time.Duration) {
 		t.Helper()
-		if ttl := client.PTTL(t.Context(), "k").Val(); ttl < least || ttl > most {
-			t.Errorf("lives for %v, want from %v to %v", ttl, least, most)
-		}
+		between(t, "lives for", client.PTTL(t.Context(), "k").Val(), least, most)
 	}
 	calls := single(&shorter, "k", 1)
 	for _, do := range []operation{take, renew} {
@@ -90,9 +87,7 @@ func TestPermitDenials(t *testing.T) {
 	limit := permitRule(1).Limit(key("k"))
 	asks := func() {
 		t.Helper()
-		if d, _ := denied(t, here, limit); d.Source != runtime.SourceStore {
-			t.Fatalf("got %+v", d)
-		}
+		deniedBy(t, here, runtime.SourceStore, limit)
 	}
 	for range 50 {
 		d := taken(t, here, limit)
@@ -136,9 +131,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	}
 	reach()
 	proxy.Delay(100 * time.Millisecond) // each way, or altogether: beyond the timeout in both cases
-	if _, err := limiter.Take(t.Context(), limit.WithCost(3)); !errors.Is(err, runtime.ErrUnavailable) {
-		t.Fatalf("got %v", err)
-	}
+	refused(t, limiter, runtime.ErrUnavailable, limit.WithCost(3))
 	returns("a late answer")
 
 	proxy.Pass()

@@ -23,9 +23,7 @@ func TestPermitsAreHeld(t *testing.T) {
 		denied(t, limiter, limit)
 		same(t, "in flight", map[string]int64{"permits": 5}, limiter.Permits())
 		settled(t, limiter, d)
-		if err := limiter.Settle(t.Context(), d); err != runtime.ErrSettled {
-			t.Errorf("settled twice: %v", err)
-		}
+		wantError(t, "settled twice", limiter.Settle(t.Context(), d), runtime.ErrSettled)
 		wantLeft(t, limiter, limit, 2)
 		limiter.SettleLater(t.Context(), other)
 		time.Sleep(time.Millisecond)

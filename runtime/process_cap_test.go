@@ -77,9 +77,7 @@ func TestProcessCapGivesBack(t *testing.T) {
 					t.Fatalf("%v, call %d: got %v, want %v after %d", algorithm, i, err, test.err, test.first)
 				}
 				if test.first == 0 {
-					if out := limiter.TakeEach(ctx, test.refused...)[0]; !errors.Is(out.Err, test.err) {
-						t.Fatalf("%v, each: got %v, want %v", algorithm, out.Err, test.err)
-					}
+					wantError(t, fmt.Sprint(algorithm, ", each"), limiter.TakeEach(ctx, test.refused...)[0].Err, test.err)
 				}
 				cancel()
 			}
@@ -177,7 +175,5 @@ func TestProcessCapBesideNever(t *testing.T) {
 func TestProcessCapNone(t *testing.T) {
 	t.Parallel()
 	wantPassing(t, inMemory(runtime.WithProcessCap(nil)), wide.Limit(nil), 10, 10)
-	if _, err := inMemory(runtime.WithProcessCap(permitRule(1))).Take(t.Context(), wide.Limit(nil)); !errors.Is(err, runtime.ErrInvalidLimit) {
-		t.Errorf("a cap of permits: %v", err)
-	}
+	refused(t, inMemory(runtime.WithProcessCap(permitRule(1))), runtime.ErrInvalidLimit, wide.Limit(nil))
 }

@@ -146,7 +146,7 @@ func testClusterRefundOnce(t *testing.T, cluster *redistest.Cluster, client *red
 // of a call, and gives it back. It finds the room within a tenth of a second.
 func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 	one, other := runtime.NewRedisStore(cluster.Client(t), patient), runtime.NewRedisStore(cluster.Client(t), patient)
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
+	rule := perHour(1)
 	least := time.Hour // of several, since a busy machine adds to it
 	for id := range 10 {
 		call := func(store runtime.Store) rawstore.Charge {
@@ -161,9 +161,7 @@ func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 		eventually(t, "there is room", func() bool { return call(other).Allowed })
 		least = min(least, time.Since(given))
 	}
-	if least > 100*time.Millisecond {
-		t.Errorf("denied for %v at least although the limit was whole", least)
-	}
+	between(t, "denied although the limit was whole for", least, 0, 100*time.Millisecond)
 }
 
 // TestRing shares trips to each server of a ring, charges limits on two of them all or none,
@@ -217,7 +215,5 @@ func TestRing(t *testing.T) {
 		atomic.AddInt64(&placed, n)
 		return err
 	}))
-	if placed != 2*keys {
-		t.Errorf("%d keys on all servers, want %d: some are on two", placed, 2*keys)
-	}
+	equal(t, "keys on all servers", placed, 2*keys)
 }

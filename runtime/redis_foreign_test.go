@@ -104,9 +104,7 @@ func TestForeignValue(t *testing.T) {
 						}
 					}
 				}
-				if client.Dump(ctx, key).Val() != before {
-					t.Errorf("a %s was changed", client.Type(ctx, key).Val())
-				}
+				equal(t, client.Type(ctx, key).Val(), client.Dump(ctx, key).Val(), before)
 			}
 		})
 	}

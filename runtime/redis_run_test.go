@@ -59,9 +59,7 @@ func TestRuns(t *testing.T) {
 			}
 			for key, longest := range map[string]time.Duration{"b": time.Hour, "d": time.Minute} {
 				longest += longest/7 + time.Second // of a bucket too
-				if ttl := client.PTTL(t.Context(), prefix+key).Val(); ttl <= longest/2 || ttl > longest {
-					t.Errorf("%s expires in %v, want about %v", key, ttl, longest)
-				}
+				between(t, key+": expires in", client.PTTL(t.Context(), prefix+key).Val(), longest/2, longest)
 			}
 		})
 	}
@@ -100,9 +98,7 @@ func TestLifetime(t *testing.T) {
 				ok(t, rawstore.On(log.subject.Store).Settle(t.Context(), []rawstore.Charge{c}))
 				continue
 			}
-			if more := log.lives() - c.ResetAfter; more < 0 || more > time.Second {
-				t.Errorf("charge %d: lives %v longer than the %v until it is whole again", i, more, c.ResetAfter)
-			}
+			between(t, fmt.Sprintf("charge %d: lives on when it is whole again for", i), log.lives()-c.ResetAfter, 0, time.Second)
 		}
 	})
 }
@@ -118,9 +114,7 @@ func TestRaisedMember(t *testing.T) {
 	ok(t, log.client.ZAdd(t.Context(), log.key, redis.Z{Score: float64(log.subject.Now()), Member: raised}).Err())
 	log.subject.Advance(rule.Window + time.Second)
 	must(t, log.subject.Store, take, single(rule, log.key, 1))
-	if lives := log.lives(); lives < rule.Window || lives > rule.Window+time.Second {
-		t.Errorf("expires in %v, want about %v", lives, rule.Window)
-	}
+	between(t, "expires in", log.lives(), rule.Window, rule.Window+time.Second)
 }
 
 // TestRaisedWindow raises a window while a key is in use, and wants the key to outlive what the
@@ -134,9 +128,7 @@ func TestRaisedWindow(t *testing.T) {
 		log.take(rule, 1, 1)
 		outlives := func(r terms.Result) {
 			t.Helper()
-			if lives := log.lives(); lives < r.ResetAfter-time.Second || lives > r.ResetAfter+time.Second {
-				t.Errorf("got %+v; expires in %v", r, lives)
-			}
+			between(t, "expires in", log.lives(), r.ResetAfter-time.Second, r.ResetAfter+time.Second)
 		}
 		if r := log.take(&longer, 1, 0); !stored(rule) { // a log may leave its expiry alone for 0.8 seconds
 			outlives(r)

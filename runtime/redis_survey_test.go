@@ -76,9 +76,7 @@ func TestSurvey(t *testing.T) {
 	}
 	// The window of a log is an hour, and the bucket takes one to be full.
 	for _, healed := range []string{`a[b]*:c?\d:3`, `a[b]*:c?\d:e:3%token`} {
-		if left := client.PTTL(ctx, healed).Val(); left < time.Hour || left > 3*time.Hour+time.Minute {
-			t.Errorf("%s lives on for %v", healed, left)
-		}
+		between(t, healed+" lives on for", client.PTTL(ctx, healed).Val(), time.Hour, 3*time.Hour+time.Minute)
 	}
 	equal(t, "a foreign key lives on for", client.PTTL(ctx, "other").Val(), -1)
 	over, cancel := context.WithCancel(ctx)
@@ -151,9 +149,7 @@ func TestMemoryWatchEnds(t *testing.T) {
 	server.Pause()
 	store, idle, none := runtime.NewRedisStore(client, watch), runtime.NewRedisStore(client, watch), runtime.NewRedisStore(client)
 	runtime.New(store, quiet)
-	if took := elapsed(func() { ok(t, errors.Join(store.Close(), idle.Close(), none.Close())) }); took > 4*time.Second {
-		t.Errorf("closing took %v", took)
-	}
+	between(t, "closing took", elapsed(func() { ok(t, errors.Join(store.Close(), idle.Close(), none.Close())) }), 0, 4*time.Second)
 	runtime.New(idle, quiet) // starts nothing any more, or goroutines are left
 	server.Resume()
 }
@@ -263,9 +259,7 @@ func TestRedisKey(t *testing.T) {
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
 		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(key(strings.Repeat("long", 100)))
 		taken(t, limiter, limit)
-		if key := limiter.RedisKey(limit); client.Exists(context.Background(), key).Val() != 1 {
-			t.Errorf("%v: there is no key %q", algorithm, key)
-		}
+		equal(t, fmt.Sprint(algorithm, ": keys"), client.Exists(t.Context(), limiter.RedisKey(limit)).Val(), 1)
 	}
 	equal(t, "key of a rule without a name", limiter.RedisKey((&runtime.Rule{}).Limit(nil)), "")
 }

@@ -34,30 +34,13 @@ func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
 	return rules
 }
 
+// TestOneTrip wants one trip for a call, however many limits it has, for calls that are taken
+// together, and for a look.
 func TestOneTrip(t *testing.T) {
 	client := ownRedis(t)
 	client.Ping(t.Context()) // so that there is a connection
-	testOneTrip(t, onRedis(client, atOnce), counting(client))
-}
-
-// testOneTrip wants one trip for a call, however many limits it has, for calls that are taken
-// together, and for a look. On a cluster a tag in the prefix puts all keys in one slot.
-func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) {
-	var limits []runtime.Limit
-	for _, rule := range serverRules(time.Hour, 3) {
-		if len(limits) < runtime.MaxLimits {
-			rule.Prefix = "{tagged}:" + rule.Prefix
-			limits = append(limits, rule.Limit(key("k")))
-		}
-	}
-	count.sent()
-	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}, {"evalsha"}, {"evalsha"}} {
-		_, err := limiter.Take(t.Context(), limits...)
-		if errors.Is(err, runtime.ErrLimited) != (i == 3) {
-			t.Errorf("call %d: %v", i, err)
-		}
-		same(t, fmt.Sprintf("call %d", i), want, count.sent())
-	}
+	limiter, count := onRedis(client, atOnce), counting(client)
+	limits := testOneTrip(t, limiter, count)
 	// Calls with one limit each have a script of their own.
 	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}} {
 		limiter.TakeEach(t.Context(), limits...)
@@ -66,6 +49,25 @@ func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) {
 	_, err := limiter.Peek(t.Context(), limits...)
 	ok(t, err)
 	same(t, "peek", []string{"evalsha"}, count.sent())
+}
+
+// testOneTrip wants one trip for a call with many limits. On a cluster a tag in the prefix puts
+// their keys in one slot.
+func testOneTrip(t *testing.T, limiter *runtime.Limiter, count *commands) (limits []runtime.Limit) {
+	for _, rule := range serverRules(time.Hour, 3) {
+		if len(limits) < runtime.MaxLimits {
+			rule.Prefix = "{tagged}:" + rule.Prefix
+			limits = append(limits, rule.Limit(key("k")))
+		}
+	}
+	count.sent()
+	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}, {"evalsha"}, {"evalsha"}} {
+		if _, err := limiter.Take(t.Context(), limits...); errors.Is(err, runtime.ErrLimited) != (i == 3) {
+			t.Errorf("call %d: %v", i, err)
+		}
+		same(t, fmt.Sprintf("call %d", i), want, count.sent())
+	}
+	return limits
 }
 
 // TestScriptFlush forgets the script all the time.
@@ -85,7 +87,7 @@ func TestScriptFlush(t *testing.T) {
 	limiter := onRedis(server.Client(t))
 	keys := 0
 	for ; flushed.Load() < 20 || keys < 20; keys++ {
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 100}).Limit(key(fmt.Sprint(keys)))
+		limit := perHour(100).Limit(key(fmt.Sprint(keys)))
 		var admitted atomic.Int64
 		concurrently(64, func(int) { admitted.Add(int64(passing(t, limiter, limit, 5))) })
 		equal(t, fmt.Sprintf("key %d: admitted", keys), admitted.Load(), 100)

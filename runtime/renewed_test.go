@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -116,16 +115,12 @@ func TestSettlementIsRepeated(t *testing.T) {
 					return errBroken
 				}
 				d := taken(t, c.limiter, c.limit.WithCost(4))
-				if err := c.limiter.Settle(t.Context(), d, cost); !errors.Is(err, errBroken) {
-					t.Errorf("got %v", err)
-				}
+				wantError(t, "error", c.limiter.Settle(t.Context(), d, cost), errBroken)
 				equal(t, "in flight", c.limiter.Permits()["permits"], 0)
 				time.Sleep(12 * time.Second)
 				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
 				last := c.store.settles.Load()
-				if last > 30 {
-					t.Errorf("settled %d times in ten seconds", last)
-				}
+				between(t, "settlements in ten seconds", last, 2, 30)
 				time.Sleep(time.Hour)
 				wantLeft(t, c.limiter, c.limit, 10-cost*c.keeps)
 				equal(t, "settlements after an hour", c.store.settles.Load(), last)

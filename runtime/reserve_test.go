@@ -1,7 +1,6 @@
 package runtime_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -42,13 +41,9 @@ func TestReservationsAreHeld(t *testing.T) {
 			wantLeft(t, limiter, limit, 60)
 		}
 		equal(t, "rules of permits", len(limiter.Permits()), 0)
-		if err := limiter.Settle(t.Context(), d, test.costs...); !errors.Is(err, test.err) {
-			t.Error(err)
-		}
+		wantError(t, "settle", limiter.Settle(t.Context(), d, test.costs...), test.err)
 		wantLeft(t, limiter, limit, test.want)
-		if err := limiter.Settle(t.Context(), d, 1); err != runtime.ErrSettled {
-			t.Errorf("settled twice: %v", err)
-		}
+		wantError(t, "settled twice", limiter.Settle(t.Context(), d, 1), runtime.ErrSettled)
 		time.Sleep(time.Hour)
 		wantLeft(t, limiter, limit, test.want)
 	})

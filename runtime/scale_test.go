@@ -161,9 +161,7 @@ func TestScaling(t *testing.T) {
 		equal(t, "factor after a panic", limiter.Factor(rule), 1)
 		limiter.Close()
 		look()
-		if len(loads) != 11 {
-			t.Error("asked after Close")
-		}
+		equal(t, "questions, none of them after Close", len(loads), 11)
 	})
 }
 
@@ -182,9 +180,7 @@ func TestHungScaler(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(2 * time.Second)
 		}
-		if asked != 1 {
-			t.Errorf("asked %d times at once", asked)
-		}
+		equal(t, "questions at once", asked, 1)
 		answer <- 0.5
 		synctest.Wait()
 		equal(t, "factor", limiter.Factor(rule), 0.5)

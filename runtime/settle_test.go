@@ -17,7 +17,7 @@ import (
 func TestSettleLocally(t *testing.T) {
 	t.Parallel()
 	limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
-	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 20}).Limit(nil)
+	limit := perHour(20).Limit(nil)
 	settled(t, limiter, taken(t, limiter, limit.WithCost(5)), 1)
 	limiter.SettleLater(t.Context(), taken(t, limiter, limit.WithCost(5)), 8)
 	denied(t, limiter, limit.WithCost(2)) // of the 10 that are this process's share 1 is left
@@ -32,12 +32,8 @@ func TestDebtIsNotHidden(t *testing.T) {
 	before, _ := denied(t, limiter, limit.WithCost(30))
 	settled(t, limiter, d, 180)
 	after, _ := denied(t, limiter, limit.WithCost(30))
-	if more := after.RetryAfter - before.RetryAfter; more < 90*time.Second || more > 120*time.Second {
-		t.Errorf("RetryAfter grew by %v for a debt of two minutes: %v, then %v", more, before.RetryAfter, after.RetryAfter)
-	}
-	if err := limiter.Refund(t.Context(), d); err != runtime.ErrSettled {
-		t.Errorf("refund of a settled decision: %v", err)
-	}
+	between(t, "RetryAfter grew, for a debt of two minutes, by", after.RetryAfter-before.RetryAfter, 90*time.Second, 120*time.Second)
+	wantError(t, "refund of a settled decision", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 }
 
 // A settled cost out of bounds changes nothing, and the decision can still be
@@ -73,9 +69,7 @@ func TestSettleByOtherLimiter(t *testing.T) {
 		d := taken(t, limiter, (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(key("k")), permitRule(3).Limit(key("k")))
 		for _, other := range []*runtime.Limiter{runtime.New(store, quiet), runtime.New(nil, quiet)} {
 			for _, err := range []error{other.Settle(t.Context(), d, 0), other.Refund(t.Context(), d)} {
-				if !errors.Is(err, runtime.ErrOtherLimiter) {
-					t.Errorf("got %v", err)
-				}
+				wantError(t, "by another limiter", err, runtime.ErrOtherLimiter)
 			}
 			other.SettleLater(t.Context(), d, 0)
 		}
@@ -83,9 +77,7 @@ func TestSettleByOtherLimiter(t *testing.T) {
 		equal(t, "in flight", limiter.Permits()["permits"], 1)
 		settled(t, limiter, d)
 		equal(t, "in flight at the end", limiter.Permits()["permits"], 0)
-		if err := limiter.Refund(t.Context(), d); !errors.Is(err, runtime.ErrSettled) {
-			t.Errorf("again: %v", err)
-		}
+		wantError(t, "again", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 	})
 }
 
@@ -129,7 +121,7 @@ func TestSettleEachLimit(t *testing.T) {
 func TestSettleUncharged(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory(runtime.WithFailurePolicy(runtime.FailLocal))
-	rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1}
+	rule := perHour(1)
 	a, free, invalid := rule.Limit(nil), rule.Limit(key("free")).WithCost(0), rule.Limit(runtime.NewKey().AddInvalid("none"))
 	first := taken(t, limiter, a)
 	over, _ := denied(t, limiter, a)
@@ -157,7 +149,7 @@ func TestSettleUncharged(t *testing.T) {
 // passed or it was cancelled.
 func testRefundAfterTheCaller(t *testing.T, replica replicas) {
 	limiter := replica()
-	limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 20}).Limit(key("k"))
+	limit := perHour(20).Limit(key("k"))
 	for i := range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		d, err := limiter.Take(ctx, limit)

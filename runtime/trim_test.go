@@ -60,9 +60,7 @@ func TestTrimInStretch(t *testing.T) {
 	}{{10, 9, 9, 1}, {990, 1, 10, 0}, {10, 4, 15, 5}, {-5, 1, 15, 4}, {6, 4, 10, 0}} {
 		log.subject.Advance(step.after * time.Millisecond)
 		log.take(rule, step.cost, step.left)
-		if n := log.stored(rule); n > step.most {
-			t.Errorf("%d events %d ms later, want at most %d", n, step.after, step.most)
-		}
+		between(t, fmt.Sprintf("events %d ms later", step.after), log.stored(rule), 1, step.most)
 	}
 }
 
@@ -80,9 +78,7 @@ func TestManyValues(t *testing.T) {
 // livesAWindow wants a key to live for about the window of its rule.
 func livesAWindow(t *testing.T, log *log, rule *runtime.Rule) {
 	t.Helper()
-	if lives := log.lives(); lives < rule.Window-rule.Resolution || lives > rule.Window+time.Second {
-		t.Errorf("expires in %v, want about %v", lives, rule.Window)
-	}
+	between(t, "expires in", log.lives(), rule.Window-rule.Resolution, rule.Window+time.Second)
 }
 
 // TestIdleLog has a call find a log or a counter of which everything has left, and wants it to
@@ -247,9 +243,7 @@ func TestPeakOfSmallCalls(t *testing.T) {
 				log.subject.Advance(gap)
 				inside = rule.Max - log.decide(take, rule, 1).Remaining
 			}
-			if n := log.stored(rule); n > inside+200 {
-				t.Errorf("%v apart: %d events are stored, of which %d are in the window", gap, n, inside)
-			}
+			between(t, fmt.Sprintf("%v apart: events are stored", gap), log.stored(rule), inside, inside+200)
 			log.subject.Advance(2 * time.Second) // all leave
 		}
 	})

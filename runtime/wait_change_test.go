@@ -103,9 +103,7 @@ func TestPaceAfterChange(t *testing.T) {
 		ended, refused := done()
 		equal(t, "refused", refused, 0)
 		for i := test.from; i < len(ended); i++ {
-			if gap := ended[i] - ended[i-1]; gap < test.least || gap > test.most {
-				t.Errorf("call %d went on %v after the one before", i, gap)
-			}
+			between(t, fmt.Sprintf("call %d went on later than the one before by", i), ended[i]-ended[i-1], test.least, test.most)
 		}
 	})
 }
