@@ -131,23 +131,6 @@ func TestUsageFails(t *testing.T) {
 	}
 }
 
-// TestUsageOneTrip wants one request for the usages of many limits.
-func TestUsageOneTrip(t *testing.T) {
-	client := ownRedis(t)
-	count := counting(client)
-	limiter := onRedis(client)
-	var limits []runtime.Limit
-	for i := range int64(50) {
-		limits = append(limits, wide.Limit(runtime.NewKey().AddInt(i)))
-	}
-	for _, sent := range []int{2, 1} { // the first has to load the script
-		usages, err := limiter.Usage(t.Context(), limits...)
-		ok(t, err)
-		equal(t, "usages", len(usages), 50)
-		equal(t, "requests", len(count.sent()), sent)
-	}
-}
-
 // TestRules registers rules before their first call and reads what holds for
 // them: as declared, under overrides, by an adaptive factor and with limits
 // switched off.

@@ -155,7 +155,7 @@ func TestPackedRefused(t *testing.T) {
 // every state that is a text.
 func TestPackedBytes(t *testing.T) {
 	client := ownRedis(t)
-	without := func(text string) string {
+	withoutStruct := func(text string) string {
 		changed := strings.Replace(text, "local struct = rawget(_G, 'struct')", "local struct", 1)
 		if changed == text && strings.Contains(text, "SETRANGE") {
 			t.Error("the script has changed: it would use struct")
@@ -168,7 +168,7 @@ func TestPackedBytes(t *testing.T) {
 		}
 		for _, rule.Block = range []time.Duration{0, time.Millisecond} {
 			t.Run(fmt.Sprintf("%s, block=%v", name, rule.Block), func(t *testing.T) {
-				equalBytes(t, client, rule, injected(t, client, nil), injected(t, client, without))
+				equalBytes(t, client, rule, injected(t, client, nil), injected(t, client, withoutStruct))
 			})
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // others beside it do not, and a reset heals the key.
 func TestForeignType(t *testing.T) {
 	client := ownRedis(t)
-	with := func(policy runtime.FailurePolicy) *runtime.Limiter {
+	limiterOf := func(policy runtime.FailurePolicy) *runtime.Limiter {
 		return runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithFailurePolicy(policy))
 	}
-	closed, open, local := with(runtime.FailClosed), with(runtime.FailOpen), with(runtime.FailLocal)
+	closed, open, local := limiterOf(runtime.FailClosed), limiterOf(runtime.FailOpen), limiterOf(runtime.FailLocal)
 	for name, rule := range serverRules(time.Hour, 2) {
 		t.Run(name, func(t *testing.T) {
 			limit, good := rule.Limit(key("k")), (&runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}).Limit(key(name))

@@ -86,11 +86,6 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-func TestMemoryWatch(t *testing.T) {
-	t.Parallel()
-	testMemoryWatch(t, redistest.Start(t).Client(t))
-}
-
 // testMemoryWatch fills Redis and frees it, and wants to be told of both once
 // and of every reading, until the store is closed.
 func testMemoryWatch(t *testing.T, client redis.UniversalClient) {

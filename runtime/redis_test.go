@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
 }
 
 // TestOneTrip wants one trip for a call, however many limits it has, for calls that are taken
-// together, and for a look.
+// together, and for a look at one call or at many limits.
 func TestOneTrip(t *testing.T) {
 	client := ownRedis(t)
 	client.Ping(t.Context()) // so that there is a connection
@@ -49,6 +50,10 @@ func TestOneTrip(t *testing.T) {
 	_, err := limiter.Peek(t.Context(), limits...)
 	ok(t, err)
 	same(t, "peek", []string{"evalsha"}, count.sent())
+	usages, err := limiter.Usage(t.Context(), slices.Repeat(limits, 6)...)
+	ok(t, err)
+	equal(t, "usages", len(usages), 6*len(limits))
+	same(t, "usage", []string{"evalsha"}, count.sent())
 }
 
 // testOneTrip wants one trip for a call with many limits. On a cluster a tag in the prefix puts

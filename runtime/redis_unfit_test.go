@@ -147,13 +147,13 @@ end)()`
 // declared: they use none. Where a server forbids those too that are, the error says so.
 func TestDeclaredKeys(t *testing.T) {
 	client := ownRedis(t)
-	on := func(names string) runtime.RedisOption {
+	declaring := func(names string) runtime.RedisOption {
 		return runtime.Change(func(text string) string {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
 		})
 	}
-	doEverything(t, runtime.NewRedisStore(client, patient, atOnce, on("ipairs(KEYS)")))
-	limiter := onRedis(client, atOnce, on("ipairs({})"))
+	doEverything(t, runtime.NewRedisStore(client, patient, atOnce, declaring("ipairs(KEYS)")))
+	limiter := onRedis(client, atOnce, declaring("ipairs({})"))
 	for name, rule := range serverRules(time.Minute, 3) {
 		_, err := limiter.Take(t.Context(), rule.Limit(key(caller)))
 		wantUnfit(t, name, err)

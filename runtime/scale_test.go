@@ -174,9 +174,8 @@ func TestHungScaler(t *testing.T) {
 		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { asked++; return <-answer })
 		limiter := inMemory()
 		for range 10 {
-			if taken(t, limiter, rule.Limit(nil)); limiter.Factor(rule) != 1 {
-				t.Fatal(limiter.Factor(rule))
-			}
+			taken(t, limiter, rule.Limit(nil))
+			equal(t, "factor", limiter.Factor(rule), 1)
 			synctest.Wait()
 			time.Sleep(2 * time.Second)
 		}
@@ -219,11 +218,11 @@ func TestLatency(t *testing.T) {
 		whatever := span{0, time.Hour}
 		about := func(d time.Duration) span { return span{d - 1, d + 1} }
 		for _, step := range []struct {
-			name          string
-			length        time.Duration
-			calls         int // a second
-			took          []time.Duration
-			latency, norm span // that the scaler is told; a norm of {-1, -1} is about as before
+			name           string
+			length         time.Duration
+			calls          int // a second
+			took           []time.Duration
+			latency, usual span // that the scaler is told; {-1, -1} is about as before
 		}{
 			{"before the first call", 5 * time.Second, 0, nil, span{}, span{}},
 			{"the first call", time.Second, 1, []time.Duration{500 * ms}, span{500 * ms, 500 * ms}, span{500 * ms, 500 * ms}},
@@ -249,13 +248,11 @@ func TestLatency(t *testing.T) {
 				taken(t, limiter, rule.Limit(nil))
 				synctest.Wait()
 			}
-			if step.norm[0] < 0 {
-				step.norm = span{usual, usual + 12*ms}
+			if step.usual[0] < 0 {
+				step.usual = span{usual, usual + 12*ms}
 			}
-			within := func(d time.Duration, s span) bool { return s[0] <= d && d <= s[1] }
-			if !within(load.Latency, step.latency) || !within(load.Usual, step.norm) {
-				t.Errorf("%s: told of %v, usually %v, want %v, usually %v", step.name, load.Latency, load.Usual, step.latency, step.norm)
-			}
+			between(t, step.name+": latency", load.Latency, step.latency[0], step.latency[1])
+			between(t, step.name+": usual latency", load.Usual, step.usual[0], step.usual[1])
 			if step.name == "after hours" {
 				usual = load.Usual
 			}

@@ -39,6 +39,7 @@ func TestOnServer(t *testing.T) {
 	server := redistest.Start(t)
 	t.Run("warm", func(t *testing.T) { testWarm(t, server.Client(t)) })
 	t.Run("short scripts", func(t *testing.T) { testShortScripts(t, server.Client(t), []*redistest.Server{server}) })
+	t.Run("memory watch", func(t *testing.T) { testMemoryWatch(t, server.Client(t)) })
 }
 
 // testWarm wants a limiter that was warmed to need no script's text afterwards, whatever
