@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,11 +18,20 @@ const module = "github.com/rategen/rategen/"
 // those within the module.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// listed asks the go command once for all tests.
+var listed = sync.OnceValues(func() (map[string][]string, error) {
 	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./cmd/...", "./generator/...", "./lua/...", "./runtime/...")
 	cmd.Dir = "../../.."
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	all := map[string][]string{}
 	for line := range strings.Lines(string(out)) {
@@ -34,8 +44,8 @@ func imports(t *testing.T) map[string][]string {
 			}
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
 // TestOneWay wants imports to run one way.
 func TestOneWay(t *testing.T) {
