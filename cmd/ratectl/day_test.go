@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
@@ -20,6 +21,9 @@ import (
 // and all of it undone. A program follows the hash all the time.
 func TestCustomersDay(t *testing.T) {
 	t.Parallel()
+	if !effort.Full() {
+		t.Skip("in a full run only: TestCluster and TestTwoOperators try the commands")
+	}
 	ctx := context.Background()
 	cluster := redistest.StartCluster(t)
 	victim := cluster.Master(cluster.Slot("orders:limits"))

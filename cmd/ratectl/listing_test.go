@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,22 +23,40 @@ type accounts struct{}
 
 func (accounts) LogIn(context.Context, string, string) (string, error) { return "", login.ErrWrong }
 
+// examples is what rategen list -json prints of the examples.
+var examples = sync.OnceValues(func() ([]byte, error) {
+	list := exec.Command("go", "run", "./cmd/rategen", "list", "-json", "./examples/...")
+	list.Dir = "../.."
+	return list.Output()
+})
+
+// listExamples has the command read a listing of those examples whose files begin with one
+// of some paths.
+func (b *bench) listExamples(t *testing.T, paths ...string) {
+	t.Helper()
+	all, err := examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listing strings.Builder
+	for line := range strings.Lines(string(all)) {
+		if slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(line, `{"file":"examples/`+path) }) {
+			listing.WriteString(line)
+		}
+	}
+	b.env["RATECTL_RULES"] = filepath.Join(t.TempDir(), "rules.jsonl")
+	if err := os.WriteFile(b.env["RATECTL_RULES"], []byte(listing.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The rules of a listing have the keys of those that the generated code has, whatever
 // their options: what a wrapper has counted is found, and a reset lets it go on.
 func TestListing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	listed := exec.Command("go", "run", "./cmd/rategen", "list", "-json", "./examples/...")
-	listed.Dir = "../.."
-	out, err := listed.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.env["RATECTL_RULES"] = filepath.Join(t.TempDir(), "rules")
-	if err := os.WriteFile(b.env["RATECTL_RULES"], out, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b.listExamples(t, "")
 	limiter := runtime.New(runtime.NewRedisStore(b.client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
 		runtime.WithNamespace("orders"), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	service := login.NewRateLimitedAccounts(accounts{}, limiter)

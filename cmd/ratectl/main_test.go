@@ -15,19 +15,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/override"
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable()
-	// A pool whose server is gone goes on to dial it for a second after it is closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
-}
+func TestMain(m *testing.M) { limittest.Main(m) }
 
 // listing is what rategen list -json prints of some rules.
 const listing = `{"file":"a.go","line":1,"interface":"Accounts","methods":["LogIn"],"key":["#user"],"window":"15m0s","max":"5","algorithm":"sliding-log","storage":"zset","prefix":"rate_limit:login:","name":"login.user","block":"1h0m0s","mode":"enforce"}
@@ -112,19 +107,21 @@ func (a answer) wants(t *testing.T, code int, out, errs string) {
 	}
 }
 
-// TestCommand goes through an operator's day on a single server and on a cluster.
+// TestCommand goes through an operator's day.
 func TestCommand(t *testing.T) {
 	t.Parallel()
-	t.Run("standalone", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t)
-		story(t, newBench(t, server.Client(t), server.Addr))
-	})
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		cluster := redistest.StartCluster(t)
-		story(t, newBench(t, cluster.Client(t), cluster.Nodes[1].Addr)) // it finds out that this is a cluster
-	})
+	server := redistest.Start(t)
+	story(t, newBench(t, server.Client(t), server.Addr))
+}
+
+// TestCluster has a cluster for what is to be done on one.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	// Each is told one node, and finds out that this is a cluster.
+	t.Run("command", func(t *testing.T) { story(t, newBench(t, cluster.Client(t), cluster.Nodes[1].Addr)) })
+	t.Run("doctor", func(t *testing.T) { testDoctorOfCluster(t, newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)) })
+	t.Run("scans", func(t *testing.T) { testScansOfWalk(t, newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)) })
 }
 
 func story(t *testing.T, b *bench) {

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,18 +20,9 @@ func TestOperatingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := exec.Command("go", "run", "./cmd/rategen", "list", "-json", "./examples/recipes/login", "./examples/recipes/gateway")
-	listed.Dir = "../.."
-	listing, err := listed.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := redistest.Start(t)
 	b := newBench(t, server.Client(t), server.Addr)
-	b.env["RATECTL_RULES"] = filepath.Join(t.TempDir(), "rules.jsonl")
-	if err := os.WriteFile(b.env["RATECTL_RULES"], listing, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b.listExamples(t, "recipes/login/", "recipes/gateway/")
 	b.env["RATECTL_NAMESPACE"], b.env["RATECTL_OVERRIDES"] = "orders", "shop:limits"
 	b.rules["user"] = &runtime.Rule{Name: "login.user", Prefix: "rate_limit:login.Accounts.LogIn:", Window: 15 * time.Minute, Max: 5, Block: time.Hour}
 	b.rules["address"] = &runtime.Rule{Name: "login.address", Prefix: "rate_limit:login.Accounts.LogIn#2:", Window: 15 * time.Minute, Max: 50, Block: time.Hour}

@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"testing"
 	"time"
-
-	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
 // Each walk counts its own scans, once, however many there were before.
-func TestScansOfWalk(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
-	b := newBench(t, cluster.Client(t), cluster.Nodes[0].Addr)
+func testScansOfWalk(t *testing.T, b *bench) {
+	t.Helper()
 	b.take(t, 1, "login", 0, "user-1")
-	o := &operator{program: &program{err: new(bytes.Buffer), shows: true}, options: &options{redis: cluster.Nodes[0].Addr, timeout: time.Minute, rules: b.env["RATECTL_RULES"]}}
+	o := &operator{program: &program{err: new(bytes.Buffer), shows: true}, options: &options{redis: b.env["RATECTL_REDIS"], timeout: time.Minute, rules: b.env["RATECTL_RULES"]}}
 	o.getenv = func(name string) string { return b.env[name] }
 	var err error
 	if o.known, err = o.readListing(o.rules); err != nil {

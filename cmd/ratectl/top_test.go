@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
@@ -78,14 +79,22 @@ func TestTopSurvives(t *testing.T) {
 	}
 	b.run("top", "-count", "2", "-every", "100ms").wants(t, 1, "", "ratectl: .*") // the first has to be right
 	b.client.Del(context.Background(), "orders:limits")
-	ended := make(chan answer, 1)
-	go func() { ended <- b.run("top", "-count", "20", "-every", "200ms", "-timeout", "300ms") }()
-	time.Sleep(time.Second)
+	var out, errs limittest.Lines
+	p := &program{out: &out, err: &errs, getenv: func(name string) string { return b.env[name] }}
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- p.run(ctx, []string{"top", "-count", "1000000", "-every", "100ms", "-timeout", "300ms"})
+	}()
+	tables := func() int { return strings.Count(out.String(), "RULE ") }
+	limittest.Eventually(t, "there are two tables", func() bool { return tables() > 1 })
 	server.Pause()
-	time.Sleep(1500 * time.Millisecond)
+	limittest.Eventually(t, "it tries again", func() bool { return strings.Contains(errs.String(), "trying again") })
+	before := tables()
 	server.Resume()
-	a := <-ended
-	if n := strings.Count(a.out, "RULE "); a.code != 0 || n < 2 || !strings.Contains(a.err, "trying again") {
-		t.Errorf("exit code %d, %d tables, %s", a.code, n, a.err)
+	limittest.Eventually(t, "there is another table", func() bool { return tables() > before })
+	interrupt()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d, %s", code, errs.String())
 	}
 }
