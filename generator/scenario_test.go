@@ -1,14 +1,11 @@
 package generator_test
 
 import (
-	"bytes"
+	"errors"
 	"flag"
-	"fmt"
-	"io/fs"
-	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,64 +20,61 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations in testdata")
 
-// The sections of a scenario that are no input: the generated files, under
-// want/, and the text of the errors or, if there are none, of the warnings.
-const (
-	wantPrefix   = "want/"
-	wantError    = "error"
-	wantWarnings = "warnings"
-)
-
-// The section with a scenario's flags, one a line.
-const flagsSection = "flags"
-
-// scenarioConfig returns what to generate in dir.
-func scenarioConfig(t *testing.T, archive *txtar.Archive, dir string) generator.Config {
-	t.Helper()
-	cfg := generator.Config{Dir: dir, Patterns: []string{"./..."}}
-	for _, f := range archive.Files {
-		if f.Name != flagsSection {
-			continue
-		}
-		for line := range strings.Lines(string(f.Data)) {
-			switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
-			case "-out":
-				cfg.Out = value
-			case "-pkg":
-				cfg.Package = value
-			case "packages":
-				cfg.Patterns = strings.Fields(value)
-			default:
-				t.Fatal("unknown flag", line)
-			}
-		}
-	}
-	return cfg
-}
-
 // TestScenarios runs every testdata/*.txtar: the files of the archive are
 // generated for, in a package of one scratch module. What comes out is
-// compared with the archive. In the end all of it is type-checked at once; in a full run
-// it is compiled and vetted, and the tests in it are run.
+// compared with the archive. One run is for all scenarios without errors, and one for
+// those with some; a full run generates for each alone, too. In the end all of it is
+// type-checked at once; in a full run it is compiled and vetted, and the tests in it are run.
 func TestScenarios(t *testing.T) {
 	archives, err := filepath.Glob("../testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatal("no scenarios in testdata", err)
 	}
 	module := scratch.Module(t, "..")
-	t.Run("case", func(t *testing.T) {
-		for _, path := range archives {
-			name := strings.TrimSuffix(filepath.Base(path), ".txtar")
-			t.Run(name, func(t *testing.T) {
+	together := map[string][]*scenario{}
+	var alone []*scenario
+	for _, path := range archives {
+		s := unpack(t, path, module)
+		if !s.apart {
+			together[s.parent] = append(together[s.parent], s)
+		}
+		if s.apart || effort.Full() {
+			alone = append(alone, s)
+		}
+	}
+	for parent, scenarios := range together {
+		config := generator.Config{Dir: filepath.Join(module, parent)}
+		for _, s := range scenarios {
+			config.Patterns = append(config.Patterns, "./"+s.name+"/...")
+		}
+		found := generate(t, config)
+		for _, s := range scenarios {
+			own := s.among(found)
+			if parent == "bad" && !failed(own) { // it is found only when all else is right
+				alone = append(alone, s)
+				continue
+			}
+			t.Run(s.name, func(t *testing.T) { s.compare(t, own) })
+		}
+		if parent == "good" {
+			wantUnchanged(t, config)
+		}
+	}
+	t.Run("alone", func(t *testing.T) {
+		for _, s := range alone {
+			t.Run(s.name, func(t *testing.T) {
 				t.Parallel()
-				scenario(t, path, module, name)
+				s.write(t)
+				s.compare(t, generate(t, s.config))
+				if s.parent == "good" {
+					wantUnchanged(t, s.config)
+				}
 			})
 		}
 	})
 	if t.Failed() || testing.Short() {
 		return
 	}
-	sameInAnyOrder(t, filepath.Join(module, "good"))
 	if !effort.Full() {
 		typecheck.Test(t, module, "./good/...")
 		return
@@ -92,35 +86,25 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// sameInAnyOrder removes what was generated below a directory and has it
-// generated again, all packages in one run, and once more in reverse order.
-// Every byte must be as before, and -check must agree.
-func sameInAnyOrder(t *testing.T, dir string) {
-	before := readTree(t, dir)
-	var patterns []string
-	for _, file := range sortedKeys(before) {
-		if strings.HasPrefix(file, "concrete_cgo/") && !effort.Full() {
-			continue // slows down the others: the go command type-checks them all
-		}
-		if pattern := "./" + filepath.ToSlash(filepath.Dir(file)); strings.HasSuffix(file, ".go") && !isGenerated(before[file]) && !slices.Contains(patterns, pattern) {
-			patterns = append(patterns, pattern)
-		}
+// generate returns the errors of a run, or what it warns of.
+func generate(t *testing.T, config generator.Config) generator.Diagnostics {
+	t.Helper()
+	result, err := generator.Run(config)
+	var found generator.Diagnostics
+	switch {
+	case errors.As(err, &found):
+		return found
+	case err != nil:
+		t.Fatal(err)
 	}
-	for range 2 {
-		for file, content := range before {
-			if isGenerated(content) && !strings.HasSuffix(file, "_windows.go") && slices.Contains(patterns, "./"+filepath.ToSlash(filepath.Dir(file))) {
-				os.Remove(filepath.Join(dir, file))
-			}
-		}
-		if _, err := generator.Run(generator.Config{Dir: dir, Patterns: patterns}); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(before, readTree(t, dir)); diff != "" {
-			t.Errorf("generated again (-before +after):\n%s", diff)
-		}
-		slices.Reverse(patterns)
-	}
-	result, err := generator.Run(generator.Config{Dir: dir, Patterns: patterns, Check: true})
+	return result.Warnings
+}
+
+// wantUnchanged wants another run, with the generated files there, to change none.
+func wantUnchanged(t *testing.T, config generator.Config) {
+	t.Helper()
+	config.Check = true
+	result, err := generator.Run(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,109 +115,57 @@ func sameInAnyOrder(t *testing.T, dir string) {
 	}
 }
 
-// isGenerated reports whether a file is one that a run has written.
-func isGenerated(content string) bool {
-	return strings.HasPrefix(content, "// Code generated by rategen. DO NOT EDIT.") && strings.Contains(content, "IsAtLeastVersion")
+func failed(found generator.Diagnostics) bool {
+	return slices.ContainsFunc(found, func(d generator.Diagnostic) bool { return d.Severity == generator.Error })
 }
 
-func scenario(t *testing.T, path, module, name string) {
-	archive, err := txtar.ParseFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fails := false
-	for _, f := range archive.Files {
-		fails = fails || f.Name == wantError
-	}
-	dir := filepath.Join(module, "good", name)
-	if fails {
-		dir = filepath.Join(module, "bad", name)
-	}
-	before := map[string]string{}
-	var inputs, wants []txtar.File
-	for _, f := range archive.Files {
-		if f.Name == wantError || f.Name == wantWarnings || strings.HasPrefix(f.Name, wantPrefix) {
-			wants = append(wants, f)
-			continue
+// among returns what a run says of a scenario, in the words of one for it alone.
+func (s *scenario) among(found generator.Diagnostics) (own generator.Diagnostics) {
+	path := regexp.MustCompile(`(^|[^/\w])` + s.name + `/`)
+	for _, d := range found {
+		if name, ok := strings.CutPrefix(d.Pos.Filename, s.name+"/"); ok {
+			d.Pos.Filename, d.Message = name, path.ReplaceAllString(d.Message, "$1")
+			own = append(own, d)
 		}
-		inputs = append(inputs, f)
-		if f.Name == flagsSection {
-			continue
-		}
-		before[f.Name] = string(f.Data)
-		scratch.Write(t, filepath.Join(dir, f.Name), string(f.Data))
 	}
+	return own
+}
 
-	cfg := scenarioConfig(t, archive, dir)
-	result, runErr := generator.Run(cfg)
-	after := readTree(t, dir)
+// compare compares what is found and generated with what the archive wants.
+func (s *scenario) compare(t *testing.T, found generator.Diagnostics) {
+	t.Helper()
+	after := readTree(t, s.config.Dir)
 	var got []txtar.File
-	if runErr != nil {
-		if diff := cmp.Diff(before, after); diff != "" {
+	if failed(found) {
+		if diff := cmp.Diff(s.before, after); diff != "" {
 			t.Errorf("a run with errors changed files (-before +after):\n%s", diff)
 		}
-		got = []txtar.File{{Name: wantError, Data: []byte(runErr.Error() + "\n")}}
+		got = []txtar.File{{Name: wantError, Data: []byte(found.Error() + "\n")}}
 	} else {
-		if len(result.Warnings) > 0 {
-			got = []txtar.File{{Name: wantWarnings, Data: []byte(result.Warnings.Error() + "\n")}}
+		if len(found) > 0 {
+			got = []txtar.File{{Name: wantWarnings, Data: []byte(found.Error() + "\n")}}
 		}
 		for _, file := range sortedKeys(after) {
-			if after[file] != before[file] {
+			if after[file] != s.before[file] {
 				got = append(got, txtar.File{Name: wantPrefix + file, Data: []byte(after[file])})
 			}
 		}
-		for _, file := range sortedKeys(before) {
+		for _, file := range sortedKeys(s.before) {
 			if _, ok := after[file]; !ok {
 				got = append(got, txtar.File{Name: wantPrefix + file, Data: []byte("removed\n")})
 			}
 		}
 	}
 	if *update {
-		archive.Files = append(inputs, got...)
-		scratch.Write(t, path, string(txtar.Format(archive)))
-		return
-	}
-	if diff := cmp.Diff(texts(wants), texts(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if runErr == nil && cfg.Out != "" { // the others are checked together
-		cfg.Check = true
-		result, err := generator.Run(cfg)
+		archive, err := txtar.ParseFile(s.path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range result.Files {
-			if f.Status != generator.Unchanged {
-				t.Errorf("-check: %s is %s", f.Path, f.Status)
-			}
-		}
+		archive.Files = append(s.inputs, got...)
+		scratch.Write(t, s.path, string(txtar.Format(archive)))
+		return
+	}
+	if diff := cmp.Diff(texts(s.wants), texts(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-func texts(files []txtar.File) map[string]string {
-	m := map[string]string{}
-	for _, f := range files {
-		// An archive ends each file with a line break.
-		m[f.Name] = string(bytes.TrimRight(f.Data, "\n"))
-	}
-	return m
-}
-
-func readTree(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(dir, path))
-		files[path] = string(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(fmt.Errorf("reading %s: %w", dir, err))
-	}
-	return files
-}
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
