@@ -280,12 +280,16 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 				return fmt.Errorf("%s at %d: script differs from model: model %v, script %v", op, now, renewed[0], renewed[1])
 			}
 		case "hold":
-			hold := rawstore.Charge{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(drawKey()), Max: load.max[0],
-				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}
-			if base.Block == 0 || hold.Rule == &longer && layered(base) {
+			if base.Block == 0 {
 				continue
 			}
-			if err := both(func(s rawstore.Store, _ int) error { return s.Hold(ctx, []rawstore.Charge{hold}) }, string(hold.Key)); err != nil {
+			key := drawKey()
+			hold := rawstore.Charge{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
+				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}
+			if hold.Rule == &longer && layered(base) {
+				continue
+			}
+			if err := both(func(s rawstore.Store, _ int) error { return s.Hold(ctx, []rawstore.Charge{hold}) }, key); err != nil {
 				return err
 			}
 		case "reset":
