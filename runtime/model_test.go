@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -183,7 +184,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 		return errors.Join(do(stores[0], 0), do(stores[1], 1))
 	}
 	drawKey := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key") }
-	for range rapid.IntRange(1, 60).Draw(t, "steps") {
+	for range rapid.IntRange(1, effort.Choose(30, 60)).Draw(t, "steps") {
 		usual := rapid.OneOf(
 			rapid.Just(int64(0)),
 			rapid.Int64Range(1, 10),

@@ -34,7 +34,7 @@ func bySuite(rule, test string) string {
 const byExpiry = "^TestExpiry$"
 
 // sample is how many mutations a quick run tries.
-const sample = 12
+const sample = 6
 
 // TestMutations runs this test binary once for every mutation, with the
 // scripts changed by it, and wants the named test to fail; or to pass, if the
