@@ -121,6 +121,9 @@ func (s *RedisStore) Wide() { s.cfg.Library.Wide = true }
 // TellBreaker has the limiter report the circuit breaker of a node.
 func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
 
+// TellBreaker has the limiters on the store report the circuit breaker of a node.
+func (s *RedisStore) TellBreaker(node string, open bool) { s.heard().breaker(node, open) }
+
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }
 

@@ -203,3 +203,17 @@ func TestErrorsAreTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is looked up in a context before some context has a recorder.
+func TestRecordersOf(t *testing.T) {
+	ctx := context.WithValue(context.Background(), recorderKey{}, &recorder{})
+	was := recording.Swap(false)
+	if recordersOf(ctx) != nil {
+		t.Error("the context was asked")
+	}
+	recording.Store(true)
+	if recordersOf(ctx) == nil {
+		t.Error("the context was not asked")
+	}
+	recording.Store(was)
+}

@@ -1,17 +1,12 @@
-package runtime
+package runtime_test
 
 import (
-	"bytes"
-	"context"
-	"log/slog"
-	"strings"
-	"sync"
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/rategen/rategen/runtime/internal/report"
+	"github.com/rategen/rategen/runtime"
 )
 
 // Events of a store reach each limiter on it, but an observer or a logger that
@@ -20,83 +15,50 @@ func TestListeners(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
-	store := NewRedisStore(client)
-	var out [2]bytes.Buffer
-	var seen [2][]BreakerEvent
-	var opts [2][]Option
+	store := runtime.NewRedisStore(client)
+	var out [2]lines
+	var seen [2]recorder[runtime.BreakerEvent]
+	var opts [2][]runtime.Option
 	for i := range opts {
-		opts[i] = []Option{
-			WithLogger(slog.New(slog.NewTextHandler(&out[i], nil))),
-			WithObserver(&Observer{Breaker: func(ev BreakerEvent) { seen[i] = append(seen[i], ev) }}),
-		}
+		opts[i] = []runtime.Option{out[i].Logger(), observing(runtime.Observer{Breaker: seen[i].add})}
 	}
-	limiters := []*Limiter{New(store, opts[0]...), New(store, opts[1]...), New(store, opts[0]...)}
-	turn := func(open bool, node string) { store.heard().breaker(node, open) }
-	turn(true, "10.0.0.1:6379")
-	turn(false, "")
+	limiters := []*runtime.Limiter{runtime.New(store, opts[0]...), runtime.New(store, opts[1]...), runtime.New(store, opts[0]...)}
+	store.TellBreaker("10.0.0.1:6379", true)
+	store.TellBreaker("", false)
 	for i := range seen {
-		if diff := cmp.Diff([]BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i]); diff != "" {
-			t.Errorf("%d (-want +got):\n%s", i, diff)
-		}
-		text := out[i].String()
-		if strings.Count(text, "\n") != 2 ||
-			!strings.Contains(text, `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server="one of several"`) ||
-			!strings.Contains(text, `level=INFO msg="rate limit store responding again: circuit breaker closed"`+"\n") {
-			t.Errorf("%d: logged\n%s", i, text)
-		}
+		same(t, "events", []runtime.BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i].all())
+		same(t, "log", `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server="one of several"
+level=INFO msg="rate limit store responding again: circuit breaker closed"
+`, out[i].String())
 	}
 	// A closed limiter hears no more. The other one of the same options does.
 	for _, step := range []struct{ close, first, second int }{{0, 3, 3}, {1, 4, 3}, {2, 4, 3}} {
-		for range 2 {
-			if err := limiters[step.close].Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		turn(true, "")
-		if len(seen[0]) != step.first || len(seen[1]) != step.second {
-			t.Errorf("after closing %d: told %d and %d times, want %d and %d", step.close, len(seen[0]), len(seen[1]), step.first, step.second)
-		}
+		ok(t, limiters[step.close].Close())
+		ok(t, limiters[step.close].Close())
+		store.TellBreaker("", true)
+		equal(t, fmt.Sprintf("after closing %d: events", step.close), [2]int{len(seen[0].all()), len(seen[1].all())}, [2]int{step.first, step.second})
 	}
 }
 
 // Limiters come and go while events are reported.
 func TestListenersConcurrently(t *testing.T) {
 	t.Parallel()
-	var l report.Group[*events]
-	if l.All(nobody) != nobody {
-		t.Error("events without a limiter")
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	store := runtime.NewRedisStore(client)
+	store.TellBreaker("", true) // without a limiter
+	var seen recorder[runtime.BreakerEvent]
+	concurrently(8, func(int) {
+		for range 200 {
+			limiter := runtime.New(store, quiet, observing(runtime.Observer{Breaker: seen.add}))
+			store.TellBreaker("", true)
+			ok(t, limiter.Close())
+		}
+	})
+	before := len(seen.all())
+	store.TellBreaker("", true)
+	equal(t, "events when all are closed", len(seen.all()), before)
+	if before < 1600 {
+		t.Errorf("%d events, want one for each limiter at least", before)
 	}
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(func() {
-			for range 200 {
-				e := newEvents(slog.New(slog.DiscardHandler))
-				e.observe(&Observer{Breaker: func(BreakerEvent) {}})
-				l.Add(e, joined)
-				l.All(nobody).breaker("", true)
-				l.Remove(e, joined)
-			}
-		})
-	}
-	wait.Wait()
-	if all := l.All(nobody); len(all.observers) != 0 || len(all.log.Loggers) != 0 {
-		t.Errorf("%d observers are left", len(all.observers))
-	}
-	if !l.Add(newEvents(nil), joined) || l.Add(newEvents(nil), joined) {
-		t.Error("add does not know the first one")
-	}
-}
-
-// Nothing is looked up in a context before some context has a recorder.
-func TestRecordersOf(t *testing.T) {
-	ctx := context.WithValue(context.Background(), recorderKey{}, &recorder{})
-	was := recording.Swap(false)
-	if recordersOf(ctx) != nil {
-		t.Error("the context was asked")
-	}
-	recording.Store(true)
-	if recordersOf(ctx) == nil {
-		t.Error("the context was not asked")
-	}
-	recording.Store(was)
 }
