@@ -14,12 +14,12 @@ import (
 // finish answers a call that was decided, unless err says that nobody could. Of a call with
 // several limits the decision does not keep these yet.
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
-	if closed, ok := err.(decide.Closed); ok {
+	if _, ok := err.(decide.Unavailable); ok {
 		if l.events.decides() {
 			l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
 		}
 		*d = Decision{Source: SourceFailure}
-		return unavailableError{closed.Cause}
+		return err
 	}
 	if *d = (Decision{}); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/internal/spec"
+	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
@@ -28,7 +29,7 @@ var (
 	// policy is [FailClosed]. Its text is this one's, so that a client may read it;
 	// [errors.Unwrap] returns the store's own, which names rules and servers. It has a method
 	// StatusCode() int that returns 503.
-	ErrUnavailable = errors.New("rate limit store unavailable")
+	ErrUnavailable = decide.ErrUnavailable
 
 	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
 	// nil pointer in its expression. The failure policy decides whether the call may go on.
@@ -96,14 +97,6 @@ func (e *LimitedError) Is(target error) bool {
 
 // StatusCode returns 429, the HTTP status of a caller over a limit, for frameworks that ask.
 func (e *LimitedError) StatusCode() int { return 429 }
-
-// An unavailableError is the [ErrUnavailable] of a call.
-type unavailableError struct{ cause error }
-
-func (e unavailableError) Error() string        { return ErrUnavailable.Error() }
-func (e unavailableError) Is(target error) bool { return target == ErrUnavailable }
-func (e unavailableError) Unwrap() error        { return e.cause }
-func (e unavailableError) StatusCode() int      { return 503 }
 
 // DefaultMessage is the error text of a rule that has no message of its own.
 const DefaultMessage = spec.DefaultMessage

@@ -108,14 +108,6 @@ func (e *events) fail(ctx context.Context, ev FailureEvent) {
 	}
 }
 
-// hidden reports that the client of a refused call was told of something else.
-func (e *events) hidden(ctx context.Context, rule, route string) {
-	e.log.Hidden(rule, route)
-	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Hidden, HiddenEvent{rule})
-	}
-}
-
 // Waits implements [turn.Listener].
 func (e *events) Waits(ctx context.Context, ev turn.Event) {
 	for _, o := range e.observers {

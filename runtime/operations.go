@@ -28,25 +28,12 @@ func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
 	if len(req.Charges) == 0 {
 		return Decision{Allowed: true}, nil
 	}
-	if err := l.peek(ctx, req); err != nil {
+	if err := l.engine.Peek(ctx, &req.Call.Call); err != nil {
 		return Decision{}, err
 	}
 	var d Decision
 	d.fill(req.Charges, req.Tries)
 	return d, nil
-}
-
-// peek finds out what would be decided about each of some calls, if it alone came.
-func (l *Limiter) peek(ctx context.Context, reqs ...*request) error {
-	calls := make([]*decide.Call, len(reqs))
-	for i, req := range reqs {
-		calls[i] = &req.Call.Call
-	}
-	err := l.engine.Peek(ctx, calls...)
-	if closed, ok := err.(decide.Closed); ok {
-		return unavailableError{closed.Cause}
-	}
-	return err
 }
 
 // A Usage is how much is left of one limit to one caller. Its fields are those of a
@@ -88,7 +75,7 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 	if !l.Enabled() || isExempt(ctx) {
 		return nil, nil
 	}
-	reqs := make([]*request, 0, len(limits))
+	var calls []*decide.Call
 	for _, limit := range limits {
 		if err := limit.key.invalid(); err != nil {
 			return nil, err
@@ -100,15 +87,15 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 			return nil, err
 		}
 		if len(req.Charges) > 0 {
-			reqs = append(reqs, req)
+			calls = append(calls, &req.Call.Call)
 		}
 	}
-	if err := l.peek(ctx, reqs...); err != nil {
+	if err := l.engine.Peek(ctx, calls...); err != nil {
 		return nil, err
 	}
-	usages := make([]Usage, len(reqs))
-	for i, req := range reqs {
-		p, c := req.Charges[0].Plan, &req.Tries[0]
+	usages := make([]Usage, len(calls))
+	for i, call := range calls {
+		p, c := call.Charges[0].Plan, &call.Tries[0]
 		rule := ruleOf(p)
 		window, left := p.Numbers.Present()
 		usages[i] = Usage{

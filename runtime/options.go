@@ -60,8 +60,10 @@ func New(store Store, opts ...Option) *Limiter {
 	for _, opt := range opts {
 		opt(l)
 	}
-	if m := memoryOf(store); m != nil {
-		l.shareClock(m.states.Clock)
+	if m := memoryOf(store); m != nil { // the counts of this process use its clock
+		if l.engine.Alone.Clock = m.states.Clock; l.cap != nil {
+			l.cap.counts.InProcess.Clock = m.states.Clock
+		}
 	}
 	l.build()
 	l.switched = l.enabled != nil || l.follow != nil
@@ -110,13 +112,6 @@ func (l *Limiter) build() {
 		l.settler.Leases = e.Leases
 	}
 	e.Failed = l.events.failure
-}
-
-// shareClock has the limiter's own counts use the clock of its store, if that was given one.
-func (l *Limiter) shareClock(clock func() int64) {
-	if l.engine.Alone.Clock = clock; l.cap != nil {
-		l.cap.counts.InProcess.Clock = clock
-	}
 }
 
 // closeTimeout is how long Close waits for what is not settled yet.

@@ -34,7 +34,10 @@ type Refusal struct {
 func (r Refusal) Hidden(ctx context.Context, route string) {
 	var limited *LimitedError
 	if r.events != nil && errors.As(r.Err, &limited) {
-		r.events.hidden(ctx, limited.Rule, route)
+		r.events.log.Hidden(limited.Rule, route)
+		for _, o := range r.events.observers {
+			notifyWith(r.events, ctx, o.Hidden, HiddenEvent{limited.Rule})
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func (e *Engine) deny(c *Call) {
 }
 
 // Ask has the store decide the open charges of a call. The error is nil if the call was
-// decided, by the store or by failure policies. Otherwise it is the context's, or [Closed].
+// decided, by the store or by failure policies. Otherwise it is the context's, or [Unavailable].
 func (e *Engine) Ask(ctx context.Context, c *Call) error {
 	open := c.Open()
 	if !enforces(open.Charges) && len(open.Charges) < len(c.Tries) && enforces(c.Tries) {

@@ -3,6 +3,7 @@ package decide
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -10,11 +11,19 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// A Closed error is the error of a call that was not decided and has a rule that fails
-// closed.
-type Closed struct{ Cause error }
+// ErrUnavailable is runtime.ErrUnavailable, which says what it means.
+var ErrUnavailable = errors.New("rate limit store unavailable")
 
-func (c Closed) Error() string { return c.Cause.Error() }
+// An Unavailable error is the ErrUnavailable of a call that was not decided and has a rule that
+// fails closed.
+type Unavailable struct{ Cause error }
+
+func (e Unavailable) Error() string        { return ErrUnavailable.Error() }
+func (e Unavailable) Is(target error) bool { return target == ErrUnavailable }
+func (e Unavailable) Unwrap() error        { return e.Cause }
+
+// StatusCode returns the HTTP status.
+func (e Unavailable) StatusCode() int { return 503 }
 
 // fail applies the failure policies to the charges that were not decided. Cause is why the
 // call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
@@ -42,7 +51,7 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		e.Failed(ctx, p, policy, err)
 		switch {
 		case policy == plan.Closed:
-			closed = Closed{err}
+			closed = Unavailable{err}
 		case policy == plan.Local:
 			t.Source = terms.ByLocal
 			alone++
@@ -84,7 +93,7 @@ func (e *Engine) decideAlone(ctx context.Context, c *Call) error {
 	}
 	calls := []terms.Call{{Charges: asked}}
 	if err := cmp.Or(e.Alone.Take(ctx, calls), calls[0].Err); err != nil {
-		return Closed{err}
+		return Unavailable{err}
 	}
 	admitted := terms.Admitted(calls[0].Charges)
 	for i := range c.Tries {

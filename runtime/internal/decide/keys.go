@@ -14,7 +14,7 @@ import (
 )
 
 // Peek begins a try of each of some calls, and finds how it would be decided if it came alone
-// now. The error is nil, the context's, or [Closed] if the store has not answered.
+// now. The error is nil, the context's, or [Unavailable] if the store has not answered.
 func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 	var open []*Call
 	for _, c := range each {
@@ -27,7 +27,7 @@ func (e *Engine) Peek(ctx context.Context, each ...*Call) error {
 		if err := e.peek(ctx, open); err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		} else if err != nil {
-			return Closed{private.Hide(err)}
+			return Unavailable{private.Hide(err)}
 		}
 	}
 	for _, c := range each {
