@@ -16,6 +16,7 @@ import (
 // whatever else it decides; and when the node is back both are charged.
 func TestPartOfANodeAway(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	cluster := redistest.StartCluster(t)
 	cluster.Configure(t, "cluster-require-full-coverage", "no")
 	away := cluster.Nodes[0]
@@ -76,6 +77,7 @@ func TestPartOfANodeAway(t *testing.T) {
 // old one any more, and its circuit breaker closes.
 func TestNodeWithoutSlots(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t, func(o *redis.ClusterOptions) { runtime.TuneRedis(o) })
 	store := runtime.NewRedisStore(client)

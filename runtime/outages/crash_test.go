@@ -110,6 +110,7 @@ func TestStreamThatDies(t *testing.T) {
 // nothing that is used comes back, however long it runs.
 func TestMeterCrash(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	server := redistest.Start(t)
 	limiter := onRedis(server.Client(t))
 	a, b := streamRules()
@@ -163,6 +164,7 @@ func TestMeterCrash(t *testing.T) {
 // what nobody renews there, since its call or its process is over, lapses.
 func TestFailoverOfReservations(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	ctx := t.Context()
 	master := redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := net.SplitHostPort(master.Addr)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -26,4 +27,13 @@ func TestMain(m *testing.M) { limittest.Main(m) }
 // onRedis returns a limiter on a patient store, which fails closed.
 func onRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
 	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient}, opts...)...), quiet, closed)
+}
+
+// fullOnly leaves a test to a full run. A quick one has TestCrash, TestCluster and some of
+// the faults.
+func fullOnly(t *testing.T) {
+	t.Helper()
+	if !effort.Full() {
+		t.Skip("in a full run only")
+	}
 }

@@ -102,6 +102,7 @@ func TestPowerCut(t *testing.T) {
 // is gone.
 func TestKilledRedis(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	for name, c := range map[string]struct {
 		args     []string
 		keeps    bool
@@ -147,6 +148,7 @@ func TestKilledRedis(t *testing.T) {
 // master was told to take no writes without a replica.
 func TestFailoverLoses(t *testing.T) {
 	t.Parallel()
+	fullOnly(t)
 	for _, c := range []struct {
 		name     string
 		args     []string
