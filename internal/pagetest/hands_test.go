@@ -22,7 +22,7 @@ import (
 )
 
 // withHands opens a browser for what operators do one after the other, in a full run: a
-// quick one has TestPage and TestAccessible.
+// quick one has TestPage.
 func withHands(t *testing.T) *browser {
 	if !effort.Full() {
 		t.Skip("in a full run only")
