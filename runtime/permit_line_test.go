@@ -158,6 +158,7 @@ func TestLineBesideRate(t *testing.T) {
 		time.Sleep(time.Second)
 		settled(t, limiter, holding)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		same(t, "waited", []time.Duration{20 * time.Second, time.Second}, waited)
 	})
 }

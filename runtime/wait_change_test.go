@@ -137,13 +137,14 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 // TestScaleWhileWaiting has the load scale a limit up while a call waits.
 func TestScaleWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		factor := 1.0
+		var factor atomic.Int64
+		factor.Store(1)
 		limiter := inMemory()
 		defer func() { _ = limiter.Close() }()
-		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour, Adaptive: scalerFunc(func(runtime.Load) float64 { return factor })}).Limit(nil)
+		limit := (&runtime.Rule{Name: "r", Max: 1, Window: time.Hour, Wait: 10 * time.Hour, Adaptive: scalerFunc(func(runtime.Load) float64 { return float64(factor.Load()) })}).Limit(nil)
 		taken(t, limiter, limit)
 		done := waiters(limiter, 3, 0, limit)
-		factor = 10
+		factor.Store(10)
 		if ended, refused := done(); refused > 0 || ended[2] > 3*time.Second {
 			t.Errorf("%d refused, the calls went on after %v", refused, ended)
 		}

@@ -75,6 +75,7 @@ func TestWaitOfPriorities(t *testing.T) {
 				synctest.Wait()
 			}
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if *waited[10] > time.Second || *waited[8] < 2*time.Second || *waited[8] > 4*time.Second {
 				t.Errorf("%v: the important call waited %v, and the other %v", algorithm, *waited[10], *waited[8])
 			}
