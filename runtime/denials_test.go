@@ -53,24 +53,6 @@ func TestDenialMemory(t *testing.T) {
 	taken(t, limiter, limit.WithCost(10))
 }
 
-// TestDenialMemoryEnds shows that a denial is not believed for longer than the
-// store was told.
-func TestDenialMemoryEnds(t *testing.T) {
-	t.Parallel()
-	client := redistest.Start(t).Client(t)
-	limiter, limit := remembering(client, 50*time.Millisecond), perHour(1).Limit(nil)
-	taken(t, limiter, limit)
-	denied(t, limiter, limit)
-	ok(t, onRedis(client).Reset(t.Context(), limit)) // which limiter does not hear of
-	eventually(t, "the denial is no longer believed", func() bool {
-		d, err := limiter.Take(t.Context(), limit)
-		if err != nil && d.Source != runtime.SourceRecalled {
-			t.Fatalf("got %+v, want an admission or a recalled denial", d)
-		}
-		return err == nil
-	})
-}
-
 // TestDenialOutlastsRedis shows that a caller over its limit is not let through
 // because Redis went away, before its time has come.
 func TestDenialOutlastsRedis(t *testing.T) {

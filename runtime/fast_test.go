@@ -127,6 +127,7 @@ func TestElseAllocates(t *testing.T) {
 		}
 		return d
 	}
+	paid := limiter.Meter(ctx, take((&Rule{Name: "m", Window: time.Hour, Max: 1_000_000, Algorithm: FixedWindow}).Limit(nil).WithCost(100_000)), 0)
 	take(budget.WithCost(900_000))
 	<-told
 	for _, test := range []struct {
@@ -139,6 +140,11 @@ func TestElseAllocates(t *testing.T) {
 		{"settle later", 0, func() { limiter.SettleLater(ctx, take(limit), 0) }},
 		{"measure", 0, func() { limiter.Measure(adaptive, start) }},
 		{"adaptive", 0, func() { take(adaptive.Limit(nil)) }},
+		{"meter what is paid in advance", 0, func() {
+			if err := paid.Charge(1); err != nil {
+				t.Fatal(err)
+			}
+		}},
 	} {
 		test.do()
 		if n := FewestAllocs(test.do); n > test.most {

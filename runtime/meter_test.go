@@ -457,11 +457,3 @@ func TestMeterReader(t *testing.T) {
 		})
 	}
 }
-
-// To charge what is paid in advance allocates nothing.
-func TestMeterAllocs(t *testing.T) {
-	limiter := inMemory()
-	m := limiter.Meter(context.Background(), taken(t, limiter, wide.Limit(nil).WithCost(100_000)), 0)
-	defer m.Close()
-	equal(t, "allocations", fewestAllocs(func() { ok(t, m.Charge(1)) }), 0)
-}

@@ -35,7 +35,6 @@ var takeMutations = []scriptMutation{
 
 var logMutations = []scriptMutation{
 	{"zset: window edge", "zset", "first = clock - window + 1", "first = clock - window", bySuite("zset", "window_edge")},
-	{"zset: window edge, to the model", "zset", "first = clock - window + 1", "first = clock - window", byModel("log_zset")},
 	{"zset: first microsecond left out", "zset", "'ZCOUNT', key, first_text", "'ZCOUNT', key, '(' .. first_text", bySuite("zset", "window_edge")},
 	{"zset: window edge after a step back", "zset", "first = at - window + 1", "first = at - window", "^TestTrimInStretch$"},
 	{"zset: no trim", "zset", "if left > 0 then", "if false then", "^TestTrim$"},
