@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/rawstore"
@@ -56,7 +57,7 @@ func testWarm(t *testing.T, client redis.UniversalClient) {
 			ok(t, limiter.Warm(t.Context()))
 		}
 		for _, r := range rules {
-			for i := range 40 {
+			for i := range effort.Choose(12, 40) {
 				refunded(t, limiter, taken(t, limiter, r.Limit(key(fmt.Sprint(i)))))
 			}
 		}
