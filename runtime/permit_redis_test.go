@@ -114,7 +114,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	slow, proxy := proxied(t, server)
-	limiter := runtime.New(runtime.NewRedisStore(slow, runtime.WithTimeout(50*time.Millisecond)), quiet, closed)
+	limiter := runtime.New(runtime.NewRedisStore(slow, runtime.WithTimeout(150*time.Millisecond)), quiet, closed)
 	near := server.Client(t)
 	limit := permitRule(10).Limit(key("k"))
 	reach := func() { // the script and the connection are warm then, and Redis knows of no permit
@@ -130,7 +130,7 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 		})
 	}
 	reach()
-	proxy.Delay(100 * time.Millisecond) // each way, or altogether: beyond the timeout in both cases
+	proxy.Delay(300 * time.Millisecond) // each way, or altogether: beyond the timeout in both cases
 	refused(t, limiter, runtime.ErrUnavailable, limit.WithCost(3))
 	returns("a late answer")
 
@@ -153,7 +153,7 @@ func TestPermitsThroughFaults(t *testing.T) {
 	server := redistest.Start(t)
 	far, proxy := proxied(t, server)
 	near := server.Client(t)
-	limiter := runtime.New(runtime.NewRedisStore(far), quiet, closed)
+	limiter := runtime.New(runtime.NewRedisStore(far, runtime.WithTimeout(300*time.Millisecond)), quiet, closed)
 	rule := *permitRule(4)
 	rule.Window = 1500 * time.Millisecond
 	held := func(n int64, what string) {

@@ -25,7 +25,8 @@ func TestForeignType(t *testing.T) {
 	closed, open, local := limiterOf(runtime.FailClosed), limiterOf(runtime.FailOpen), limiterOf(runtime.FailLocal)
 	for name, rule := range serverRules(time.Hour, 2) {
 		t.Run(name, func(t *testing.T) {
-			limit, good := rule.Limit(key("k")), (&runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}).Limit(key(name))
+			limit := rule.Limit(key(strings.Repeat("long", 100))) // a part of its key is a hash
+			good := (&runtime.Rule{Name: "good", Prefix: "good:", Window: time.Hour, Max: 100}).Limit(key(name))
 			redisKey := closed.RedisKey(limit)
 			fails := func(what string, limits ...runtime.Limit) {
 				t.Helper()

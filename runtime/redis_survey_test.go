@@ -166,6 +166,7 @@ func TestKeysOf(t *testing.T) {
 			t.Errorf("%+v: got %+v, want at least %v", test.rule, g, test.least)
 		}
 	}
+	equal(t, "key of a rule without a name", inMemory().RedisKey((&runtime.Rule{}).Limit(nil)), "")
 }
 
 // TestSurveyWithoutPrefix heals nothing for a group that stands for every key of
@@ -245,16 +246,4 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 		slices.Sort(got)
 		same(t, rule.Name, want, got)
 	}
-}
-
-// The key that a limit is said to have is that which a call charges.
-func TestRedisKey(t *testing.T) {
-	client := ownRedis(t)
-	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet, runtime.WithNamespace("n"))
-	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.TokenBucket} {
-		limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 5, Algorithm: algorithm}).Limit(key(strings.Repeat("long", 100)))
-		taken(t, limiter, limit)
-		equal(t, fmt.Sprint(algorithm, ": keys"), client.Exists(t.Context(), limiter.RedisKey(limit)).Val(), 1)
-	}
-	equal(t, "key of a rule without a name", limiter.RedisKey((&runtime.Rule{}).Limit(nil)), "")
 }
