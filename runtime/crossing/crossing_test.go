@@ -81,8 +81,8 @@ var redisScope = &scope{
 
 // TestRedis runs programs on one Redis, some at the same time on servers of their own.
 func TestRedis(t *testing.T) {
-	try(t, 2, 30)
-	for lane := range effort.Choose(4, 12) {
+	try(t, 1, 30)
+	for lane := range effort.Choose(2, 12) {
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 			t.Parallel()
 			runReal(t, oneRedis(t), redisScope)
@@ -98,7 +98,7 @@ var clusterScope = &scope{
 
 // TestCluster runs programs on a cluster.
 func TestCluster(t *testing.T) {
-	try(t, 2, 50)
+	try(t, 1, 50)
 	runReal(t, oneCluster(t), clusterScope)
 }
 

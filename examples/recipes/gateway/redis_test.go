@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/examples/recipes/internal/replica"
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -139,6 +140,9 @@ func TestBudgets(t *testing.T) {
 // month has paid what was read, but for about the last second.
 func TestCrash(t *testing.T) {
 	t.Parallel()
+	if !effort.Full() {
+		t.Skip("waits for seconds: in a full run only")
+	}
 	server := redistest.Start(t)
 	p := replica.Start[question, answer](t, server.Addr, 2)
 	limiter := replica.Limiter(server.Client(t))
