@@ -44,11 +44,20 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// try sets how many programs a test tries, unless the command line says so.
+// try sets how many programs a test tries, and where a quick run begins, unless the command
+// line says so.
 func try(t *testing.T, quick, full int) {
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set(strconv.Itoa(effort.Choose(quick, full)))
-		t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
+	set(t, "rapid.checks", effort.Choose(quick, full))
+	if !effort.Full() {
+		set(t, "rapid.seed", 1)
+	}
+}
+
+// set sets a flag for a test, unless the command line does.
+func set(t *testing.T, name string, value int) {
+	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+		_ = f.Value.Set(strconv.Itoa(value))
+		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 	}
 }
 
@@ -56,10 +65,7 @@ func try(t *testing.T, quick, full int) {
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
 	try(t, effort.Few(1500), 20_000)
-	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == seed.DefValue {
-		_ = seed.Value.Set("1")
-		defer func() { _ = seed.Value.Set(seed.DefValue) }()
-	}
+	set(t, "rapid.seed", 1)
 	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer nowhere.Close()
 	rapid.Check(t, func(t *rapid.T) {
@@ -81,8 +87,8 @@ var redisScope = &scope{
 
 // TestRedis runs programs on one Redis, some at the same time on servers of their own.
 func TestRedis(t *testing.T) {
-	try(t, 1, 30)
-	for lane := range effort.Choose(2, 12) {
+	try(t, 2, 30)
+	for lane := range effort.Choose(1, 12) {
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 			t.Parallel()
 			runReal(t, oneRedis(t), redisScope)
@@ -98,7 +104,7 @@ var clusterScope = &scope{
 
 // TestCluster runs programs on a cluster.
 func TestCluster(t *testing.T) {
-	try(t, 1, 50)
+	try(t, 2, 50)
 	runReal(t, oneCluster(t), clusterScope)
 }
 
