@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -77,71 +76,6 @@ func TestOverrides(t *testing.T) {
 			equal(t, test.name+": enabled", limiter.Enabled(), test.name != "all off")
 			board.put(runtime.Overrides{})
 			wantPassing(t, limiter, rule.Limit(key("after")), 10, 4)
-		})
-	}
-}
-
-// The counts that there are go on to count, on Redis too, where denials are remembered:
-// a raised max is seen at once, and a denial of another limit stays free.
-func TestOverrideKeepsCounts(t *testing.T) {
-	t.Parallel()
-	steps := []struct {
-		name string
-		to   runtime.KeyOverride
-		want int // of 10 calls, after 2
-	}{
-		{"raised", maximum(5), 3},
-		{"raised again", maximum(6), 1},
-		{"lowered below what is counted", maximum(3), 0},
-		{"blocked", maximum(0), 0},
-		{"off", runtime.KeyOverride{Enabled: new(false)}, 10},
-		{"on again: nothing was counted meanwhile", maximum(6), 0},
-		{"shadow", runtime.KeyOverride{Mode: new(runtime.ModeShadow)}, 10},
-		{"longer", runtime.KeyOverride{Max: new(int64(7)), Window: new(2 * time.Hour)}, 1},
-		{"shorter", runtime.KeyOverride{Window: new(time.Millisecond)}, 10},
-	}
-	follow := func(t *testing.T, store runtime.Store, denier runtime.Source, ofKey bool) {
-		source, seen := new(board), make(chan error, 100)
-		limiter := runtime.New(store, quiet, runtime.WithOverrides(source, 5*time.Millisecond),
-			observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev.Err }}))
-		defer limiter.Close()
-		limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}).Limit(key("a"))
-		other := (&runtime.Rule{Name: "o", Prefix: "o:", Window: time.Hour, Max: 2}).Limit(nil)
-		if ofKey {
-			other = (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 2}).Limit(key("b"))
-		}
-		for _, l := range []runtime.Limit{limit, other} {
-			wantPassing(t, limiter, l, 5, 2)
-		}
-		for _, step := range steps {
-			o := runtime.Override{Enabled: step.to.Enabled, Max: step.to.Max, Window: step.to.Window, Mode: step.to.Mode}
-			if ofKey {
-				o = runtime.Override{Keys: keys{"a": step.to}}
-			}
-			source.set(one(o), nil)
-			select {
-			case err := <-seen:
-				ok(t, err)
-			case <-time.After(30 * time.Second):
-				t.Fatal("overrides do not come into force")
-			}
-			got := 0
-			for range 10 {
-				if step.name == "shorter" {
-					time.Sleep(2 * time.Millisecond) // the window, by Redis's clock
-				}
-				got += passing(t, limiter, limit, 1)
-			}
-			equal(t, step.name+": admitted", got, step.want)
-			deniedBy(t, limiter, denier, other)
-		}
-	}
-	for _, ofKey := range []bool{false, true} {
-		t.Run(fmt.Sprint("memory, of a key: ", ofKey), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { follow(t, runtime.NewMemoryStore(), runtime.SourceStore, ofKey) })
-		})
-		t.Run(fmt.Sprint("redis, of a key: ", ofKey), func(t *testing.T) {
-			follow(t, runtime.NewRedisStore(redistest.Start(t).Client(t), patient, runtime.WithDenialMemory(time.Hour)), runtime.SourceRecalled, ofKey)
 		})
 	}
 }
