@@ -29,42 +29,45 @@ func TestExpiry(t *testing.T) {
 	client := ownRedis(t)
 	limiter := onRedis(client, atOnce)
 	for name, rule := range serverRules(10*time.Second, 1000) {
-		some, most := int64(300), int64(1000) // does not fit any more
-		if stored(rule) {
-			rule.Max, some, most = 400, 150, runtime.MaxLogCost
-		}
-		limit := rule.Limit(key("k"))
-		longest := rule.Window + time.Second
-		switch {
-		case isCounter(rule):
-			longest += rule.Window / 7 // the last event counts until its bucket has left
-		case isBucket(rule):
-			longest = rule.Window/2 + time.Second // it holds half of what it can
-		}
-		lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() }
-		expires := func(when string) {
-			t.Helper()
-			if ttl := lives(); ttl <= 0 || ttl > longest {
-				t.Fatalf("%s, %s: expires in %v, want at most %v", name, when, ttl, longest)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()                          // a part of each is waiting
+			some, most := int64(300), int64(1000) // does not fit any more
+			if stored(rule) {
+				rule.Max, some, most = 400, 150, runtime.MaxLogCost
 			}
-		}
-		taken(t, limiter, limit.WithCost(100))
-		expires("admitted")
-		taken(t, limiter, limit.WithCost(100))
-		expires("admitted again")
-		denied(t, limiter, limit.WithCost(most))
-		expires("denied")
-		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
-		taken(t, limiter, limit.WithCost(some))
-		// A log may leave its expiry alone for up to 0.8 seconds.
-		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && lives() < 0; time.Sleep(20 * time.Millisecond) {
-			taken(t, limiter, limit)
-		}
-		expires("healed by an admitted call")
-		client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
-		denied(t, limiter, limit.WithCost(most))
-		expires("healed by a denied call")
-		between(t, name+": healed to expire when its events have left, in", lives(), 2*time.Second, longest)
+			limit := rule.Limit(key("k"))
+			longest := rule.Window + time.Second
+			switch {
+			case isCounter(rule):
+				longest += rule.Window / 7 // the last event counts until its bucket has left
+			case isBucket(rule):
+				longest = rule.Window/2 + time.Second // it holds half of what it can
+			}
+			lives := func() time.Duration { return client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val() }
+			expires := func(when string) {
+				t.Helper()
+				if ttl := lives(); ttl <= 0 || ttl > longest {
+					t.Fatalf("%s: expires in %v, want at most %v", when, ttl, longest)
+				}
+			}
+			taken(t, limiter, limit.WithCost(100))
+			expires("admitted")
+			taken(t, limiter, limit.WithCost(100))
+			expires("admitted again")
+			denied(t, limiter, limit.WithCost(most))
+			expires("denied")
+			client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
+			taken(t, limiter, limit.WithCost(some))
+			// A log may leave its expiry alone for up to 0.8 seconds.
+			for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && lives() < 0; time.Sleep(20 * time.Millisecond) {
+				taken(t, limiter, limit)
+			}
+			expires("healed by an admitted call")
+			client.Persist(t.Context(), onlyKey(t, client, rule.Prefix))
+			denied(t, limiter, limit.WithCost(most))
+			expires("healed by a denied call")
+			between(t, "healed to expire when its events have left, in", lives(), 2*time.Second, longest)
+		})
 	}
 }
 
