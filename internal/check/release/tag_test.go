@@ -51,6 +51,19 @@ func newClone(t *testing.T) *clone {
 	return c
 }
 
+// copy returns a clone of its own with the same content.
+func (c *clone) copy(t *testing.T) *clone {
+	t.Helper()
+	own := &clone{t, t.TempDir(), t.TempDir()}
+	for from, to := range map[string]string{c.dir: own.dir, c.origin: own.origin} {
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own.git("remote", "set-url", "origin", own.origin)
+	return own
+}
+
 func (c *clone) write(name, text string) {
 	c.t.Helper()
 	path := filepath.Join(c.dir, name)
@@ -159,6 +172,7 @@ func TestTag(t *testing.T) {
 
 // TestTagRefuses wants each thing that is missing to be named, and nothing to change.
 func TestTagRefuses(t *testing.T) {
+	all := newClone(t)
 	for name, test := range map[string]struct {
 		prepare func(*clone)
 		tag     string
@@ -175,7 +189,7 @@ func TestTagRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClone(t)
+			c := all.copy(t)
 			if test.prepare != nil {
 				test.prepare(c)
 			}

@@ -12,7 +12,7 @@ import (
 
 var network = []Fault{
 	proxied("replies 20 ms late", true, func(p *faultproxy.Proxy) { p.Delay(20 * time.Millisecond) }),
-	proxied("replies 80 ms late", true, func(p *faultproxy.Proxy) { p.Delay(80 * time.Millisecond) }, "timeout"),
+	proxied("replies 80 ms late", false, func(p *faultproxy.Proxy) { p.Delay(80 * time.Millisecond) }, "timeout"),
 	proxied("silence", true, (*faultproxy.Proxy).Stall, "timeout"),
 	proxied("connections reset", false, (*faultproxy.Proxy).Reset, "connection", "dial", "timeout"),
 	proxied("connections refused", true, (*faultproxy.Proxy).Refuse, "dial", "timeout"),

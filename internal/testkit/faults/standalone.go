@@ -99,7 +99,7 @@ var standalone = []Fault{
 			end:     m.commands("ACL SETUSER app +evalsha +eval"),
 		}
 	}},
-	{Name: "password set, client has none", Where: Standalone, Classes: []string{"auth"}, Quick: true, set: func(tb testing.TB, c clients) *site {
+	{Name: "password set, client has none", Where: Standalone, Classes: []string{"auth"}, set: func(tb testing.TB, c clients) *site {
 		m := newMachine(tb)
 		return &site{connect: m.clients(c),
 			begin: m.commands("CONFIG SET requirepass new", "CLIENT KILL TYPE normal SKIPME yes"),
