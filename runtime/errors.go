@@ -176,21 +176,22 @@ const pageErrors = 36
 // An errorBook has errors for denials to come, so that each does not cost an allocation. They
 // live as long as any of them. A book is used by one goroutine at a time.
 type errorBook struct {
-	left   []LimitedError
+	page   *[pageErrors]LimitedError
+	next   int    // error on the page
 	stripe uint32 // of its users in a [report.StripedThrottle]
 }
 
 // errorBooks has about one book for each processor.
-var errorBooks = sync.Pool{New: func() any { return &errorBook{stripe: lastStripe.Add(1)} }}
+var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
 
 var lastStripe atomic.Uint32
 
 // issue returns an error that nobody else has.
 func (b *errorBook) issue() *LimitedError {
-	if len(b.left) == 0 {
-		b.left = make([]LimitedError, pageErrors)
+	if b.next == pageErrors {
+		b.page, b.next = new([pageErrors]LimitedError), 0
 	}
-	e := &b.left[0]
-	b.left = b.left[1:]
+	e := &b.page[b.next]
+	b.next++
 	return e
 }

@@ -114,16 +114,23 @@ func (k *Key) invalid() error { return k.parts.Err() }
 // Limit returns the rule applied to one key, at a cost of 1. A nil key is the Key without
 // parts.
 func (r *Rule) Limit(key *Key) Limit {
-	if key == nil {
-		key = &noParts
-	}
-	if r == nil {
-		return Limit{cost: 1, key: *key}
+	if r == nil || key == nil {
+		return r.bareLimit(key)
 	}
 	return Limit{rule: r, cost: 1, max: r.Max, key: *key} // in one go, which is quicker
 }
 
-var noParts Key
+// bareLimit is Limit without a rule or without a key.
+func (r *Rule) bareLimit(key *Key) Limit {
+	l := Limit{rule: r, cost: 1}
+	if r != nil {
+		l.max = r.Max
+	}
+	if key != nil {
+		l.key = *key
+	}
+	return l
+}
 
 // A Limit is a rule applied to one call: to which key, at what cost, with which max. It is a
 // plain value.

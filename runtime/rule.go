@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -138,7 +137,12 @@ type Rule struct {
 }
 
 // declaration returns the rule as it was declared, without its override.
-func (r *Rule) declaration() *Rule { return cmp.Or(r.declared, r) }
+func (r *Rule) declaration() *Rule {
+	if r.declared != nil {
+		return r.declared
+	}
+	return r
+}
 
 // A Mode says whether a limit denies calls.
 type Mode uint8
