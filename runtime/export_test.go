@@ -61,6 +61,10 @@ func Mutate(s *RedisStore) {
 	}
 }
 
+// OwnScripts is a [RedisOption] that has a store share no scripts: which mixtures of
+// algorithms have one depends on those that came before.
+func OwnScripts(s *RedisStore) { s.cfg.Library.Change = mutate }
+
 // SetClock makes the store take its time from clock, in microseconds.
 func (s *MemoryStore) SetClock(clock func() int64) {
 	WithClock(func() time.Time { return time.UnixMicro(clock()) })(s)

@@ -26,7 +26,7 @@ func TestCluster(t *testing.T) {
 	limiter := onRedis(client)
 	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("share kept", func(t *testing.T) { testShareKept(t, cluster) })
-	t.Run("one trip", func(t *testing.T) { testOneTrip(t, onRedis(client, atOnce), count) })
+	t.Run("one trip", func(t *testing.T) { testOneTrip(t, onRedis(client, atOnce, runtime.OwnScripts), count) })
 	t.Run("concurrent", func(t *testing.T) { testClusterConcurrent(t, cluster) })
 	t.Run("refund once", func(t *testing.T) { testClusterRefundOnce(t, cluster, client, count) })
 }

@@ -40,7 +40,7 @@ func serverRules(window time.Duration, max int64) map[string]*runtime.Rule {
 func TestOneTrip(t *testing.T) {
 	client := ownRedis(t)
 	client.Ping(t.Context()) // so that there is a connection
-	limiter, count := onRedis(client, atOnce), counting(client)
+	limiter, count := onRedis(client, atOnce, runtime.OwnScripts), counting(client)
 	limits := testOneTrip(t, limiter, count)
 	// Calls with one limit each have a script of their own.
 	for i, want := range [][]string{{"evalsha", "eval"}, {"evalsha"}} {
