@@ -40,6 +40,7 @@ type record struct {
 	hash    uint64
 	key     string
 	until   time.Duration // of the denial that is fresh for longest
+	holds   time.Duration // until when any denial does, at the longest
 	denials []*denial
 }
 
@@ -71,9 +72,9 @@ func setOf(slots []slot, hash uint64) *[setSize]slot {
 func place(hash, i uint64) uint64 { return (hash/shards + i) % setSize }
 
 // add adds a denial, for which Redis was asked at an instant, to those of its
-// key. The record of the key takes the slot of another one of its set if there
-// is no free one: of one that is not fresh any more, or of the first that will
-// not be. Add does nothing if a key of the shard was forgotten since.
+// key. If the set of the key has no free slot, nor one of a record that does not hold
+// any more, the shard grows. If it cannot, the record takes the slot of the first that is
+// not fresh any more. Add does nothing if a key of the shard was forgotten since.
 func (t *table) add(key []byte, n *denial, asked time.Duration) {
 	hash := maphash.Bytes(t.seed, key)
 	s := &t.shards[hash%shards]
@@ -90,7 +91,7 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 		}
 		victim := s.victim(*slots, hash, string(key), asked)
 		old := victim.Load()
-		if old != nil && old.until > asked && old.key != string(key) && len(*slots) < shardSlots {
+		if old != nil && old.holds > asked && old.key != string(key) && len(*slots) < shardSlots {
 			s.grow(2 * len(*slots))
 			continue
 		}
@@ -108,33 +109,35 @@ func (t *table) add(key []byte, n *denial, asked time.Duration) {
 // with returns the record of a key with one more denial. It leaves out those
 // that do not hold any more, and the oldest if there are too many.
 func (r *record) with(hash uint64, key string, n *denial, now time.Duration) *record {
-	next := &record{hash: hash, key: key, until: n.until, denials: []*denial{n}}
+	next := &record{hash: hash, key: key, until: n.until, holds: n.fits, denials: []*denial{n}}
 	if r == nil {
 		return next
 	}
 	for _, old := range r.denials {
 		if len(next.denials) < maxCosts && old.fits > now && (old.cost != n.cost || old.terms != n.terms) {
 			next.denials = append(next.denials, old)
-			next.until = max(next.until, old.until)
+			next.until, next.holds = max(next.until, old.until), max(next.holds, old.fits)
 		}
 	}
 	return next
 }
 
-// victim returns the slot that the record of a key may have: its own, or else
-// that of the record that is the first not to be fresh.
+// victim returns the slot that the record of a key may have: its own, or else a free one, or
+// that of a record that does not hold any more, or of the first not to be fresh.
 func (s *shard) victim(slots []slot, hash uint64, key string, now time.Duration) *slot {
 	var victim *slot
 	soonest := time.Duration(0)
 	set := setOf(slots, hash)
 	for i := range uint64(setSize) {
 		slot := &set[place(hash, i)]
-		until, old := now, slot.Load()
+		until, old := time.Duration(0), slot.Load()
 		if old != nil {
 			if old.hash == hash && old.key == key {
 				return slot
 			}
-			until = max(now, old.until)
+			if old.holds > now {
+				until = max(now, old.until)
+			}
 		}
 		if victim == nil || until < soonest {
 			victim, soonest = slot, until

@@ -54,6 +54,23 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
+// TestStaleStay adds keys while others are not fresh any more, but hold. All are found, for
+// when Redis does not answer.
+func TestStaleStay(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	table := &New(time.Second).table
+	for i := range n {
+		asked := time.Duration(i+1) * time.Second
+		table.add([]byte(strconv.Itoa(i)), &denial{until: asked + time.Second, fits: 3 * n * time.Second}, asked)
+	}
+	for i := range n {
+		if table.find([]byte(strconv.Itoa(i))) == nil {
+			t.Fatalf("denial %d of %d is gone", i, n)
+		}
+	}
+}
+
 // size returns how many slots there are.
 func (t *table) size() int {
 	n := 0
