@@ -110,7 +110,7 @@ const (
 )
 
 // eventWork is the work of each further event that a charge to a log writes or removes.
-var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 8}
+var eventWork = [Algorithms]int64{LogZSet: 8, LogPacked: 1, Permits: 10}
 
 // Work returns how much work the charge is for Redis. A charge to a log writes
 // as many events as it costs.
