@@ -175,6 +175,11 @@ func TestOverriddenDecisions(t *testing.T) {
 		"both": {Mode: new(runtime.ModeShadow), Keys: keys{"a": maximum(9)}},
 	}}))
 	defer limiter.Close()
+	eventually(t, "the overrides are in force", func() bool { // which New waits for, but not for long
+		events := seen.all()
+		taken(t, limiter, (&runtime.Rule{Name: "rule", Prefix: "first:", Max: 5, Window: time.Hour}).Limit(runtime.NewKey().AddInt(int64(len(events)))))
+		return seen.all()[len(events)].Overridden
+	})
 	for name, keys := range map[string]map[string]bool{
 		"rule": {"a": true, "c": true}, "keys": {"a": true, "bb": true, "c": false}, "both": {"a": true, "c": true}, "none": {"a": false},
 	} {
