@@ -161,7 +161,7 @@ func (l Limit) WithPeriod(zone string, anchor int64) Limit {
 		l.key.AddInvalid(fmt.Sprintf("the anchor of a %v is 0", unit))
 		return l
 	}
-	p, err := calendar.Of(unit, zone, int(max(-1, min(anchor, 9999)))) // as no anchor is
+	p, err := calendar.Load(unit, zone, int(max(-1, min(anchor, 9999)))) // as no anchor is
 	if err != nil {
 		l.key.AddInvalid("the time zone or the anchor of a period is none") // which may be a caller's
 		return l
@@ -180,7 +180,7 @@ func (r *Rule) period() (*calendar.Period, error) {
 	case r.Window != 0:
 		return nil, fmt.Errorf("the calendar says how long a %v is: leave the window out", r.Period)
 	}
-	return calendar.Of(spec.Unit(r.Period), r.Zone, r.Anchor)
+	return calendar.Load(spec.Unit(r.Period), r.Zone, r.Anchor)
 }
 
 // A Debt says what becomes of what calls turn out to cost beyond the Max of a rule.

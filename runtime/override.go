@@ -197,7 +197,7 @@ func (l *Limiter) followOverrides() {
 	}
 	l.overrides.Store(newOverrideSet(override.Overrides{}, func(err error) { l.overridesFailed(stale.Invalid(err)) }))
 	if l.cap != nil {
-		l.overrides.Load().Of(l.cap.limit.rule)
+		l.overrides.Load().Effective(l.cap.limit.rule)
 	}
 	l.follow.Start()
 }

@@ -52,7 +52,7 @@ func (l *Limiter) overridden(limit *Limit) (*Rule, int64, bool) {
 	if o == nil || rule == nil {
 		return rule, max, true
 	}
-	e := o.Of(rule)
+	e := o.Effective(rule)
 	if e.Keys() > 0 {
 		e = e.For(limit.key.bytes())
 	}

@@ -22,7 +22,7 @@ func (l *Limiter) Register(rules ...*Rule) {
 			l.redis.keeps(r)
 		}
 		if o := l.overrides.Load(); o != nil {
-			o.Of(r)
+			o.Effective(r)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (l *Limiter) Rules() []RuleState {
 func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
 	state, rule := RuleState{Rule: r, Enabled: enabled, Factor: l.Factor(r)}, r
 	if o := l.overrides.Load(); o != nil {
-		e := o.Of(r)
+		e := o.Effective(r)
 		rule, state.Keys, state.Overridden = e.Rule, e.Keys(), e.Rule.overridden
 		state.Enabled = enabled && !e.Off
 	}

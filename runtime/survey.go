@@ -51,7 +51,7 @@ func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 	g := &KeyGroup{Prefix: r.keyStart(l.namespace)}
 	in := &override.Effective[Rule]{Rule: r, Max: override.Unset}
 	if o := l.overrides.Load(); o != nil && r != nil {
-		in = o.Of(r)
+		in = o.Effective(r)
 	}
 	for e := range in.All() {
 		most := e.Max

@@ -16,7 +16,7 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 )
 
-// A Period is a division of all time into periods. Equal ones are one, see [Of], so it is
+// A Period is a division of all time into periods. Equal ones are one, see [Load], so it is
 // compared by its address.
 type Period struct {
 	Unit spec.Unit
@@ -66,7 +66,7 @@ func (p *Period) Before(end int64) int64 {
 	case spec.Year:
 		anchor = int(t.Month())*100 + t.Day()
 	}
-	like, err := Of(p.Unit, p.Zone, anchor)
+	like, err := Load(p.Unit, p.Zone, anchor)
 	if err != nil {
 		return p.find(end - 1).Begin // which cannot be
 	}

@@ -27,7 +27,7 @@ func TestPeriods(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range zones.All {
-				p, err := Of(s.Unit, zone, s.Anchor)
+				p, err := Load(s.Unit, zone, s.Anchor)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +84,7 @@ func TestBoundaries(t *testing.T) {
 		{spec.Year, "Asia/Kolkata", 401, "2026-03-31T18:29:59Z", "2025-03-31T18:30:00Z", "2026-03-31T18:30:00Z"},
 		{spec.Month, "UTC", 0, "0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0001-02-01T00:00:00Z"},
 	} {
-		p, err := Of(c.unit, c.zone, c.anchor)
+		p, err := Load(c.unit, c.zone, c.anchor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,14 +105,14 @@ func TestBoundaries(t *testing.T) {
 // TestOf wants one Period for all that means the same, at no allocation, and errors for
 // what means nothing.
 func TestOf(t *testing.T) {
-	one, err := Of(spec.Month, "", 0)
+	one, err := Load(spec.Month, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other, err := Of(spec.Month, "UTC", 1); err != nil || other != one {
+	if other, err := Load(spec.Month, "UTC", 1); err != nil || other != one {
 		t.Errorf("UTC from the 1st is %p, %v; the default is %p", other, err, one)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = Of(spec.Month, "UTC", 1) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = Load(spec.Month, "UTC", 1) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	for _, c := range []key{
@@ -121,7 +121,7 @@ func TestOf(t *testing.T) {
 		{spec.Month, "", -1}, {spec.Month, "", 32}, {spec.Week, "", 8}, {spec.Week, "", -1}, {spec.Day, "", 1}, {spec.Year, "", 230}, {spec.Year, "", 1301},
 		{spec.Year, "", 431}, {spec.Year, "", 100}, {spec.Year, "", -101}, {spec.NoUnit, "", 0}, {spec.Units, "", 0},
 	} {
-		if p, err := Of(c.unit, c.zone, c.anchor); err == nil {
+		if p, err := Load(c.unit, c.zone, c.anchor); err == nil {
 			t.Errorf("%+v: %+v", c, p)
 		}
 	}
@@ -150,7 +150,7 @@ func TestBefore(t *testing.T) {
 		{spec.Day, "Europe/Berlin", 0, "2026-03-30T12:00:00Z", "2026-03-29T13:00:00Z"},
 		{spec.Year, "", 101, "2028-02-29T01:00:00Z", "2027-02-28T01:00:00Z"},
 	} {
-		p, err := Of(c.unit, c.zone, c.anchor)
+		p, err := Load(c.unit, c.zone, c.anchor)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,10 +19,10 @@ var (
 	known = map[key]*Period{}
 )
 
-// Of returns the periods of a unit that begin at an anchor in a zone. An empty zone is UTC,
-// and anchor 0 the first day. Those that were asked for before cost no allocation;
-// how many there can be is bounded by the zones of the zone table and their anchors.
-func Of(unit spec.Unit, zone string, anchor int) (*Period, error) {
+// Load returns the periods of a unit that begin at an anchor in a zone. An empty zone is UTC,
+// and anchor 0 the first day. Loading periods again does not allocate. How many there
+// can be is bounded by the zones of the zone table and their anchors.
+func Load(unit spec.Unit, zone string, anchor int) (*Period, error) {
 	k := key{unit, zone, anchor}
 	mu.RLock()
 	p := known[k]

@@ -128,8 +128,8 @@ func (e *Effective[R]) All() iter.Seq[*Effective[R]] {
 	}
 }
 
-// Of returns a rule with the overrides applied, or as declared if they do not fit it.
-func (s *Set[R]) Of(declared *R) *Effective[R] {
+// Effective returns a rule with the overrides applied, or as declared if they do not fit it.
+func (s *Set[R]) Effective(declared *R) *Effective[R] {
 	if found := s.rules.Find(declared); found != nil {
 		return found
 	}

@@ -69,7 +69,7 @@ func everyBoundary(t *testing.T, decide decider, zone string, from, to int) (n i
 	charges := make([]terms.Charge, len(zones.All)) // by series
 	var all []boundary
 	for i, s := range zones.All {
-		period, err := calendar.Of(s.Unit, zone, s.Anchor)
+		period, err := calendar.Load(s.Unit, zone, s.Anchor)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func callsOf(a terms.Algorithm, limits int, cost int64) []terms.Call {
 	t := terms.Terms{Algorithm: a, Window: time.Hour.Microseconds(), Max: 100_000}
 	switch a {
 	case terms.Calendar:
-		t.Period, _ = calendar.Of(spec.Month, "", 1)
+		t.Period, _ = calendar.Load(spec.Month, "", 1)
 	case terms.Counter:
 		t.Param = time.Minute.Microseconds()
 	case terms.LayeredCounter:
