@@ -10,7 +10,7 @@
 //
 // Usage:
 //
-//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-cores n] [-connections n] [-markdown] [-write directory]
+//	go run ./compare [-quick] [-runs n] [-only regexp] [-cases regexp] [-callers n,n] [-rounds n] [-away duration] [-cores n] [-connections n] [-markdown] [-write directory]
 //
 // It takes about five minutes. With -cores n this program and redis-server share n
 // cores; by default they use the whole machine. With -write the numbers go into
@@ -24,7 +24,8 @@
 // With -only and -cases a part is measured, in seconds: the limiters whose names match
 // one regular expression, beside those that all are compared with, in the cases whose
 // headings match the other. Targets that need more say that they were not measured.
-// With -callers the curve alone is measured, with these numbers of callers.
+// With -callers the curve alone is measured, with these numbers of callers. With -away the
+// answers of Redis come later by so much, through a proxy in this process.
 // For example:
 //
 //	go run ./compare -callers 2,3,4 -only 'token-bucket'
@@ -51,7 +52,9 @@ import (
 	"github.com/rategen/rategen/bench/internal/page"
 	"github.com/rategen/rategen/bench/internal/report"
 	"github.com/rategen/rategen/bench/internal/server"
+	"github.com/rategen/rategen/bench/internal/trial"
 	"github.com/rategen/rategen/internal/progress"
+	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -112,7 +115,6 @@ func run(ctx context.Context, o options) error {
 
 // measure starts a redis-server and has everything measured.
 func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
-	begin := time.Now()
 	line := progress.New(os.Stderr)
 	defer line.Clear()
 	redisServer, err := server.StartTCP(ctx)
@@ -120,16 +122,31 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 		return nil, err
 	}
 	defer redisServer.Stop()
+	if plan.Away == 0 {
+		return over(ctx, line, plan, redisServer, redisServer.Addr)
+	}
+	var result *contest.Result
+	trial.Run(func(t *trial.Trial) {
+		proxy := faultproxy.Start(t, redisServer.Addr)
+		proxy.Delay(plan.Away)
+		result, err = over(ctx, line, plan, redisServer, proxy.Addr)
+	})
+	return result, err
+}
+
+// over has everything measured over a server that clients reach by an address.
+func over(ctx context.Context, line *progress.Line, plan contest.Plan, redisServer *server.Server, addr string) (*contest.Result, error) {
+	begin := time.Now()
 	look := server.NewClient(redisServer.Socket) // its own, so that it never waits
 	defer look.Close()
-	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: redisServer.Addr, PoolSize: plan.Connections}))
+	client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: addr, PoolSize: plan.Connections}))
 	defer client.Close()
-	other, err := limiters.NewRueidis(redisServer.Addr)
+	other, err := limiters.NewRueidis(addr)
 	if err != nil {
 		return nil, err
 	}
 	defer other.Close()
-	over := limiters.Server{Client: client, Rueidis: other, Addr: redisServer.Addr, Connections: plan.Connections, Timeout: plan.Timeout}
+	over := limiters.Server{Client: client, Rueidis: other, Addr: addr, Connections: plan.Connections, Timeout: plan.Timeout}
 
 	var result contest.Result
 	if result.Facts, err = plan.Facts(ctx, look); err != nil {

@@ -30,6 +30,7 @@ func parse(args []string, w io.Writer) (options, error) {
 	flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
 	flags.SetOutput(w)
 	quick := flags.Bool("quick", false, "one short round")
+	away := flags.Duration("away", 0, "how much later the answers of Redis come")
 	connections := flags.Int("connections", 0, "connections that each client may have, 0 for 64")
 	flags.IntVar(&o.runs, "runs", 1, "how often to measure all of it; the targets are the medians of all runs")
 	flags.IntVar(&o.cores, "cores", 0, "cores for this program and redis-server together, 0 for all")
@@ -67,12 +68,16 @@ func parse(args []string, w io.Writer) (options, error) {
 	if *connections > 0 {
 		o.plan.Connections = *connections
 	}
-	o.plan.Part = part
+	o.plan.Part, o.plan.Away = part, *away
 	switch {
 	case flags.NArg() > 0:
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.runs < 1:
 		return options{}, fmt.Errorf("-runs %d: at least one run is needed", o.runs)
+	case *away < 0:
+		return options{}, fmt.Errorf("-away %v: it cannot be negative", *away)
+	case o.checkout != "" && *away != 0:
+		return options{}, errors.New("-write needs the numbers of a Redis that is near: leave out -away")
 	case o.checkout != "" && !part.Whole() && !part.Curve():
 		return options{}, errors.New("-write needs all numbers, or those of the curve: leave out -only, and -cases but for -cases '^curve '")
 	}

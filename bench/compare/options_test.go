@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rategen/rategen/bench/internal/contest"
 )
@@ -30,6 +31,10 @@ func TestParse(t *testing.T) {
 	if err != nil || o.checkout != ".." {
 		t.Errorf("a curve to be written: %+v, %v", o, err)
 	}
+	o, err = parse([]string{"-callers", "8", "-away", "5ms"}, &told)
+	if err != nil || o.plan.Away != 5*time.Millisecond {
+		t.Errorf("a Redis that is away: %+v, %v", o, err)
+	}
 	o, err = parse(nil, &told)
 	if err != nil || !reflect.DeepEqual(o.plan, contest.Whole) || o.runs != 1 {
 		t.Errorf("without flags: %+v, %v", o, err)
@@ -45,6 +50,8 @@ func TestParseFaults(t *testing.T) {
 		{"-write .. -only packed", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
 		{"-write .. -cases hot", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
 		{"-write .. -callers 3 -only packed", "-write needs all numbers, or those of the curve: leave out -only, and -cases"},
+		{"-write .. -away 1ms", "-write needs the numbers of a Redis that is near: leave out -away"},
+		{"-away -1ms", "-away -1ms: it cannot be negative"},
 		{"-callers 3,,4", `invalid value "3,,4" for flag -callers: "" is no number of callers`},
 		{"-callers 0", `invalid value "0" for flag -callers: "0" is no number of callers`},
 		{"-runs 0", "-runs 0: at least one run is needed"},

@@ -41,7 +41,8 @@ func (p Plan) Shared(ctx context.Context, line *progress.Line, client *redis.Cli
 // Curve has limiters over Redis answer calls of ever more callers.
 func (p Plan) Curve(ctx context.Context, line *progress.Line, client *redis.Client, server limiters.Server) ([]Table, error) {
 	short := p
-	short.Rounds, short.Warm, short.Measure = p.RoundsCurve, p.MeasureCurve/5, p.MeasureCurve
+	measure := max(p.MeasureCurve, 40*p.Away) // many trips also to a Redis that is away
+	short.Rounds, short.Warm, short.Measure = p.RoundsCurve, measure/5, measure
 	var tables []Table
 	for i, n := range p.Callers {
 		c := Case{n, 1000, Distinct}
