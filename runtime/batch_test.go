@@ -17,18 +17,6 @@ import (
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
-// together makes n calls while the server is paused, so that most are decided together.
-func together(server *redistest.Server, n int, call func(i int)) {
-	server.Pause()
-	var wait sync.WaitGroup
-	for i := range n {
-		wait.Go(func() { call(i) })
-	}
-	time.Sleep(20 * time.Millisecond) // most have come by then; it matters little
-	server.Resume()
-	wait.Wait()
-}
-
 // occupy pauses a server, and has as many batches of a store be under way as can be at a
 // time, so that all other calls wait until resume is called. The store has a long Linger.
 func occupy(t *testing.T, server *redistest.Server, store *runtime.RedisStore, calls func() []rawstore.Call) (resume func()) {
@@ -42,52 +30,6 @@ func occupy(t *testing.T, server *redistest.Server, store *runtime.RedisStore, c
 	return func() {
 		server.Resume()
 		wait.Wait()
-	}
-}
-
-// TestSharedTrips has many callers of one key be decided together, and wants them to be
-// told what they would be one after the other: those that there is room for are admitted,
-// and the others denied, or blocked for as long as the key then lives.
-func TestSharedTrips(t *testing.T) {
-	t.Parallel()
-	const callers, cost, most = 60, 2, 51
-	server := redistest.Start(t)
-	client := server.Client(t)
-	var want []int64
-	for n := int64(1); n < most; n += cost {
-		want = append(want, n)
-	}
-	for _, block := range []time.Duration{0, time.Minute, 300 * time.Hour} {
-		for name, rule := range serverRules(100*time.Hour, most) {
-			if block > 0 && (rule.Algorithm == runtime.Concurrency || rule.Reserve > 0) {
-				continue
-			}
-			rule.Block, rule.Prefix = block, block.String()+":"+rule.Prefix
-			what := fmt.Sprintf("%s, block %v", name, block)
-			store := runtime.NewRedisStore(client, patient)
-			must(t, store, peek, single(rule, rule.Prefix, 1))
-			var left recorder[int64] // after each admitted call
-			var denied atomic.Int64
-			together(server, callers, func(int) {
-				c, err := try(store, take, single(rule, rule.Prefix, cost))
-				r := c.Result
-				switch {
-				case err == nil && r.Allowed && !r.Blocked && r.At > 0 && r.RetryAfter == 0 && r.ResetAfter > 0:
-					left.add(r.Remaining)
-				case err == nil && !r.Allowed && r.Blocked == (block > 0) && r.At == 0 && r.RetryAfter > block-30*time.Second && r.RetryAfter > 0 &&
-					r.ResetAfter >= r.RetryAfter && (r.Remaining == 0 || r.Remaining == 1 && block == 0):
-					denied.Add(1)
-				default:
-					t.Errorf("%s: got %+v, %v", what, r, err)
-				}
-			})
-			same(t, what+": left", want, slices.Sorted(slices.Values(left.all())))
-			equal(t, what+": denied", denied.Load(), callers-most/cost)
-			whole := must(t, store, peek, single(rule, rule.Prefix, cost)).ResetAfter
-			if ttl := client.PTTL(t.Context(), rule.Prefix).Val(); ttl < whole-time.Second || ttl > whole+2*time.Second {
-				t.Errorf("%s: the key expires in %v, want %v or a little more", what, ttl, whole)
-			}
-		}
 	}
 }
 
@@ -139,7 +81,7 @@ func TestOrderOfArrival(t *testing.T) {
 		resume()
 		wait.Wait()
 		for i, calls := range sequence {
-			alone := clone(calls)
+			alone := []rawstore.Call{{Charges: slices.Clone(calls[0].Charges)}}
 			must(t, model, take, alone)
 			for j, want := range alone[0].Charges {
 				if got := calls[0].Charges[j]; got.Allowed != want.Allowed || got.Remaining != want.Remaining {

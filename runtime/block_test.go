@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -10,23 +9,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
-
-// blockingRules are the serverRules that may have a block.
-func blockingRules(window time.Duration, max int64) map[string]*runtime.Rule {
-	rules := serverRules(window, max)
-	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return r.Algorithm == runtime.Concurrency || r.Reserve > 0 })
-	return rules
-}
-
-// blockedBy returns the denial of a call that a block denies.
-func blockedBy(t *testing.T, limiter *runtime.Limiter, limits ...runtime.Limit) *runtime.LimitedError {
-	t.Helper()
-	d, limited := denied(t, limiter, limits...)
-	if !limited.Blocked || limited.Remaining != 0 || limited.RetryAfter <= 0 || !d.Blocked || d.Remaining != 0 || d.ResetAfter < d.RetryAfter {
-		t.Fatalf("%s: got %+v, %+v, want a denial by a block", d.Rule, d, limited)
-	}
-	return limited
-}
 
 // testBlock wants a denial by one replica to block the caller on all, whatever the
 // cost of the next tries, until the key is reset by one. A cost that never fits blocks

@@ -206,12 +206,6 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), runtime.ErrorClass(failure.ClusterDown))
 }
 
-// A reply is an error that Redis replied.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
-
 // calling is a [runtime.RedisOption] that has scripts call commands by the body of a Lua
 // function of (name, ...).
 func calling(body string) runtime.RedisOption {

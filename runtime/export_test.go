@@ -1,35 +1,9 @@
 package runtime
 
 import (
-	"encoding/json"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-// Mutation names the variable of the environment that changes the text of
-// every script of a store with [Mutate]: a JSON array of the text to replace
-// and its replacement.
-const Mutation = "RATEGEN_TEST_MUTATION"
-
-var mutation [2]string
-
-func init() {
-	if text := os.Getenv(Mutation); text != "" {
-		if err := json.Unmarshal([]byte(text), &mutation); err != nil {
-			panic(err)
-		}
-	}
-}
-
-func mutate(text string) string {
-	if mutation[0] == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, mutation[0], mutation[1])
-}
 
 // Stores check for sharding only with CheckSharding: some tests count commands.
 func init() { checkSharding = false }
@@ -48,79 +22,20 @@ func (s *RedisStore) ShardingChecks() int { return s.sharding.Made() }
 
 // Change is a [RedisOption] that changes the scripts.
 func Change(change func(string) string) RedisOption {
-	return func(s *RedisStore) {
-		s.cfg.Library.Change = func(text string) string { return change(mutate(text)) }
-	}
-}
-
-// Mutate is a [RedisOption] that changes the scripts if Mutation says so. Stores without
-// changes share their scripts, which take a while to make.
-func Mutate(s *RedisStore) {
-	if mutation[0] != "" {
-		s.cfg.Library.Change = mutate
-	}
+	return func(s *RedisStore) { s.cfg.Library.Change = change }
 }
 
 // OwnScripts is a [RedisOption] that has a store share no scripts: which mixtures of
 // algorithms have one depends on those that came before.
-func OwnScripts(s *RedisStore) { s.cfg.Library.Change = mutate }
+func OwnScripts(s *RedisStore) {
+	s.cfg.Library.Change = func(text string) string { return text }
+}
 
 // SetClock makes the store take its time from clock, in microseconds.
 func (s *MemoryStore) SetClock(clock func() int64) {
 	WithClock(func() time.Time { return time.UnixMicro(clock()) })(s)
 	s.states.Clock = s.clock
 }
-
-// ClockKey is the Redis key that a store with a clock of its own reads its
-// time from, in microseconds.
-const ClockKey = "test:clock"
-
-// onClock makes a script take its time from ClockKey, and keys expire by it.
-var onClock = strings.NewReplacer(
-	"redis.call('TIME')", "{string.match(redis.call('GET', '"+ClockKey+"'), '^(%d+)%d%d%d%d%d%d$'), "+
-		"string.match(redis.call('GET', '"+ClockKey+"'), '^%d-0?0?0?0?0?(%d%d?%d?%d?%d?%d?)$')}",
-	"(at - clock) / 1000)", "at / 1000)", // of lifetime
-	"call('PTTL', key)", "("+ExpireTime("key")+" * 1000 - clock) / 1000",
-	"'PEXPIRE'", "'PEXPIREAT'",
-	"'PX'", "'PXAT'",
-)
-
-// ExpireTime returns Lua that is when a key expires, in milliseconds, for servers
-// without PEXPIRETIME, which came with Redis 7.0. Before that time goes on while a
-// script runs, so it is read in one and the same millisecond.
-func ExpireTime(key string) string {
-	return strings.ReplaceAll(`(function()
-  while true do
-    local before, left, after = redis.call('TIME'), redis.call('PTTL', KEY), redis.call('TIME')
-    local now = before[1] * 1000 + math.floor(before[2] / 1000)
-    if now == after[1] * 1000 + math.floor(after[2] / 1000) then
-      return left < 0 and left or now + left
-    end
-  end
-end)()`, "KEY", key)
-}
-
-// SetScript changes the text of the script, if change is not nil, and makes it take its
-// time from ClockKey.
-func (s *RedisStore) SetScript(change func(string) string) {
-	s.cfg.Denials = nil // their time is the process's
-	s.cfg.Library.Change = func(text string) string {
-		timed, ok := onClockTexts.Load(text)
-		if !ok {
-			timed, _ = onClockTexts.LoadOrStore(text, onClock.Replace(mutate(text)))
-		}
-		if change == nil {
-			return timed.(string)
-		}
-		return change(timed.(string))
-	}
-}
-
-var onClockTexts sync.Map
-
-// Wide gives the store scripts that know all algorithms, as it has for mixtures that
-// come after many others.
-func (s *RedisStore) Wide() { s.cfg.Library.Wide = true }
 
 // TellBreaker has the limiter report the circuit breaker of a node.
 func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
@@ -147,12 +62,6 @@ func (s *RedisStore) InFlight() int {
 // batch sent.
 func Linger(d time.Duration) RedisOption {
 	return func(s *RedisStore) { s.cfg.Linger = d }
-}
-
-// Wall is a [RedisOption] that has the store expect the time of servers by another clock, in
-// microseconds.
-func Wall(clock func() int64) RedisOption {
-	return func(s *RedisStore) { s.cfg.Wall = clock }
 }
 
 // Beside is a [RedisOption] that sets how much longer a call waits for limits in shadow

@@ -15,18 +15,21 @@ import (
 	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
-var quiet, closed, atOnce = limittest.Quiet, limittest.Closed, limittest.AtOnce
+var quiet, closed, atOnce, patient = limittest.Quiet, limittest.Closed, limittest.AtOnce, limittest.Patient
 
-// What limiters are asked most often, and how.
+// What stores and limiters are asked most often, and how.
 var (
+	serverRules, blockingRules            = storetest.WaysOf, storetest.BlockingWaysOf
+	single, chargeOf, try, must           = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must
+	take, peek, renew                     = storetest.Take, storetest.Peek, storetest.Renew
 	key, taken, denied, settled, refunded = limittest.Key, limittest.Taken, limittest.Denied, limittest.Settled, limittest.Refunded
 	left, wantLeft, passing, wantPassing  = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
 	ok, eventually, elapsed, concurrently = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
 	observing, metered, executions        = limittest.Observing, limittest.Metered, limittest.Executions
-	fewestAllocs                          = runtime.FewestAllocs
+	fewestAllocs, blockedBy, causes       = runtime.FewestAllocs, limittest.Blocked, limittest.Causes
 )
 
 // equal wants a number, or what else can be compared, to be as it is to be.
@@ -38,9 +41,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 // between wants a number to be from least to most.
 func between[T ~int | ~int64](t testing.TB, what string, got, least, most T) {
 	t.Helper()
-	if got < least || got > most {
-		t.Errorf("%s: got %v, want from %v to %v", what, got, least, most)
-	}
+	limittest.Between(t, what, got, least, most)
 }
 
 // same wants two values to be the same in all their parts.
@@ -50,13 +51,6 @@ func same[T any](t testing.TB, what string, want, got T, opts ...cmp.Option) {
 }
 
 type lines = limittest.Lines
-
-// patient lets a store wait for longer than a busy machine takes, and lets
-// TestMutations change its scripts.
-func patient(s *runtime.RedisStore) {
-	limittest.Patient(s)
-	runtime.Mutate(s)
-}
 
 // inMemory returns a limiter on a store of its own.
 func inMemory(opts ...runtime.Option) *runtime.Limiter {
@@ -97,15 +91,6 @@ func isBucket(r *runtime.Rule) bool {
 	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 }
 
-// single returns a call of one charge, for a store without a limiter.
-func single(rule *runtime.Rule, key string, cost int64) []rawstore.Call {
-	return []rawstore.Call{{Charges: []rawstore.Charge{chargeOf(rule, key, cost)}}}
-}
-
-func chargeOf(rule *runtime.Rule, key string, cost int64) rawstore.Charge {
-	return rawstore.Charge{Rule: rule, Key: []byte(key), Max: rule.Max, Cost: cost, Wait: rule.Wait}
-}
-
 // wantError wants an error to be a certain one, or none if that is nil.
 func wantError(t testing.TB, what string, err, want error) {
 	t.Helper()
@@ -138,39 +123,6 @@ func refused(t testing.TB, l *runtime.Limiter, want error, limits ...runtime.Lim
 		t.Errorf("got %+v, %v, want %v", d, err, want)
 	}
 	return d
-}
-
-// An operation is one of a store, without a limiter.
-type operation func(rawstore.Store, context.Context, []rawstore.Call) error
-
-var take, peek, renew operation = rawstore.Store.Take, rawstore.Store.Peek, rawstore.Store.Renew
-
-// try has a store do something with calls, and returns the first one's first charge and
-// what any of them failed with.
-func try(store runtime.Store, do operation, calls []rawstore.Call) (rawstore.Charge, error) {
-	err := do(rawstore.On(store), context.Background(), calls)
-	for i := range calls {
-		err = errors.Join(err, calls[i].Err)
-	}
-	return calls[0].Charges[0], err
-}
-
-// must is try, of calls that must be answered.
-func must(t testing.TB, store runtime.Store, do operation, calls []rawstore.Call) rawstore.Charge {
-	t.Helper()
-	c, err := try(store, do, calls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// causes returns the texts of an error and of all that it wraps.
-func causes(err error) (texts string) {
-	for ; err != nil; err = errors.Unwrap(err) {
-		texts += err.Error() + "\n"
-	}
-	return texts
 }
 
 // A recorder keeps the events that it is told.

@@ -1,47 +1,21 @@
 package runtime_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
 
-// A hook is what a client does with commands in place of sending them: with one, or with
-// those of a pipeline.
-type hook func(cmds []redis.Cmder, send func() error) error
+type (
+	hook  = redistest.Hook
+	reply = redistest.Reply
+)
 
-func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		return h([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
-	}
-}
-
-func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return h(cmds, func() error { return next(ctx, cmds) })
-	}
-}
-
-// failing has commands fail.
-func failing(cmds []redis.Cmder, err error) error {
-	for _, cmd := range cmds {
-		cmd.SetErr(err)
-	}
-	return err
-}
-
-// connects reports whether commands are part of making a connection. On a busy
-// machine a store has more made while calls are under way.
-func connects(cmds ...redis.Cmder) bool {
-	return !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool {
-		return !slices.Contains([]string{"ping", "hello", "client"}, cmd.Name())
-	})
-}
+var failing, connects = redistest.Failing, redistest.Connects
 
 // commands are the names of what clients send. A pipeline is one.
 type commands struct {

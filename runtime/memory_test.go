@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
@@ -87,7 +88,7 @@ func TestMemoryStoreConflict(t *testing.T) {
 // TestMemoryStoreAllocates counts the allocations of calls with as many limits
 // as a limiter allows: none.
 func TestMemoryStoreAllocates(t *testing.T) {
-	for name, rule := range modelRules() {
+	for name, rule := range storetest.Ways() {
 		charges := make([]terms.Charge, runtime.MaxLimits)
 		for n := 1; n <= len(charges); n++ {
 			store := runtime.NewMemoryStore()

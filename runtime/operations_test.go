@@ -108,6 +108,47 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestPastOfAll wants what is kept of a key that an override admits nothing of, that has a
+// lease, and in shadow mode; and nothing of rules that keep none.
+func TestPastOfAll(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.November, 25, 12, 0, 0, 0, time.UTC)
+	store := runtime.NewMemoryStore(runtime.WithClock(func() time.Time { return now }))
+	before, limiter := runtime.New(store, quiet), runtime.New(store, quiet, overridden(runtime.Overrides{Rules: map[string]runtime.Override{
+		"keys": {Keys: map[string]runtime.KeyOverride{"k": {Max: new(int64(0))}}},
+	}}))
+	defer before.Close()
+	defer limiter.Close()
+	rule := func(name string, keep uint8) *runtime.Rule {
+		return &runtime.Rule{Name: name, Algorithm: runtime.FixedWindow, Period: runtime.Week, Keep: keep, Max: 10}
+	}
+	shadow, leased := rule("shadow", 3), rule("leased", 1)
+	shadow.Mode, leased.Lease = runtime.ModeShadow, time.Second
+	rules := []*runtime.Rule{rule("plain", 2), rule("keys", 2), shadow, leased, rule("none", 0)}
+	var limits []runtime.Limit
+	for i, r := range rules {
+		limits = append(limits, r.Limit(key("k")))
+		taken(t, before, limits[i].WithCost(int64(i+1)))
+	}
+	now = now.AddDate(0, 0, 7)
+	usages, err := limiter.Usage(context.Background(), limits...)
+	ok(t, err)
+	if len(usages) != len(rules) {
+		t.Fatalf("%+v", usages)
+	}
+	for i, u := range usages {
+		if len(u.Past) != int(rules[i].Keep) || len(u.Past) > 0 && u.Past[0].Used != int64(i+1) {
+			t.Errorf("%s: %+v", u.Rule, u)
+		}
+	}
+	if u := usages[1]; u.RetryAfter != runtime.Never || u.Remaining != 0 || u.Limit != 0 || u.ResetAfter <= 0 {
+		t.Errorf("with a max of 0: %+v", u)
+	}
+	if week := usages[0].Past[0]; week.Start.Format(time.RFC3339) != "2026-11-23T00:00:00Z" || week.End.Format(time.RFC3339) != "2026-11-30T00:00:00Z" {
+		t.Errorf("%+v", week)
+	}
+}
+
 // TestUsageFails wants an error where nobody can say what is left.
 func TestUsageFails(t *testing.T) {
 	t.Parallel()

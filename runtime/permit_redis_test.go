@@ -12,7 +12,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/faultproxy"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // permitKey is where Redis keeps the permits of permitRule for the key "k".
@@ -55,29 +54,6 @@ func TestPermitsOfSharedTrips(t *testing.T) {
 			held -= costs[i%10]
 		}
 		wantLeft(t, limiter, limit, 400)
-	}
-}
-
-// A key lives for as long as any of its permits, whatever windows they have: a
-// charge or a renewal by a shorter window does not let it go sooner.
-func TestPermitExpiry(t *testing.T) {
-	client := ownRedis(t)
-	store := runtime.NewRedisStore(client, patient)
-	longer, shorter := *permitRule(9), *permitRule(9)
-	longer.Window, shorter.Window = time.Hour, time.Second
-	lives := func(least, most time.Duration) {
-		t.Helper()
-		between(t, "lives for", client.PTTL(t.Context(), "k").Val(), least, most)
-	}
-	calls := single(&shorter, "k", 1)
-	for _, do := range []operation{take, renew} {
-		ok(t, do(rawstore.On(store), t.Context(), calls))
-		lives(1, 2*time.Second)
-	}
-	must(t, store, take, single(&longer, "k", 1))
-	for _, do := range []operation{take, renew} {
-		ok(t, do(rawstore.On(store), t.Context(), calls))
-		lives(time.Hour-time.Minute, time.Hour+time.Second)
 	}
 }
 

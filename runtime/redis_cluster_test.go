@@ -61,6 +61,27 @@ func tripleRule(t *testing.T, cluster *redistest.Cluster, prefix string, block t
 	return rules, keys
 }
 
+// testBlockInParts wants a call whose keys lie on several masters to block where
+// there is no room for it, and nowhere else: what is charged and given back
+// blocks nobody.
+func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
+	rules, _ := tripleRule(t, cluster, "block:", time.Hour)
+	limit := func(i int) runtime.Limit { return rules[i].Limit(key("k")) }
+	taken(t, limiter, limit(1).WithCost(10))
+	all := []runtime.Limit{limit(0), limit(1), limit(2).WithCost(10)}
+	for range 3 {
+		equal(t, "blocked by", blockedBy(t, limiter, all...).Rule, rules[1].Name)
+	}
+	for i, blocked := range []bool{false, true, false} {
+		d, err := limiter.Peek(t.Context(), limit(i))
+		if err != nil || d.Blocked != blocked || !blocked && d.Remaining != 10 {
+			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
+		}
+	}
+	ok(t, limiter.Reset(t.Context(), limit(1)))
+	taken(t, limiter, all...)
+}
+
 // testShareKept denies a call whose charge in another slot cannot be given back: the
 // store counts that as a failure, and the decision stands.
 func testShareKept(t *testing.T, cluster *redistest.Cluster) {

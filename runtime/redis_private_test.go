@@ -19,6 +19,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
 // TestNothingPrivateOfStores has stores fail in many ways.
@@ -143,8 +144,8 @@ func TestNothingPrivateOfServers(t *testing.T) {
 		})
 	}
 	forbidden := []string{"resetkeys", "-evalsha -eval", "-unlink", "-scan"}
-	for _, right := range rights(t) {
-		forbidden = append(forbidden, "-"+strings.TrimPrefix(right, "+"))
+	for _, command := range storetest.Commands() {
+		forbidden = append(forbidden, "-"+command)
 	}
 	for _, rules := range forbidden {
 		t.Run("forbidden "+rules, func(t *testing.T) {

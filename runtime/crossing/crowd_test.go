@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -88,40 +89,24 @@ func (c crowd) come(w *redisWorld) crowded {
 	return crowded{c, done.Load(), scripts.Load()}
 }
 
-// A scriptCount is a hook that counts the scripts that a client sends.
+// A scriptCount counts the scripts that a client sends.
 type scriptCount struct{ atomic.Int64 }
 
 // watch has the scripts counted that a client sends to any server.
 func (n *scriptCount) watch(client redis.UniversalClient) {
+	count := redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
+		for _, cmd := range cmds {
+			if strings.HasPrefix(cmd.Name(), "eval") {
+				n.Add(1)
+			}
+		}
+		return send()
+	})
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(n) })
+		cluster.OnNewNode(func(node *redis.Client) { node.AddHook(count) })
 		return
 	}
-	client.AddHook(n)
-}
-
-func (n *scriptCount) add(cmds ...redis.Cmder) {
-	for _, cmd := range cmds {
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			n.Add(1)
-		}
-	}
-}
-
-func (*scriptCount) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (n *scriptCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		n.add(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (n *scriptCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		n.add(cmds...)
-		return next(ctx, cmds)
-	}
+	client.AddHook(count)
 }
 
 // judgeCrowds has takes and settlements share trips.

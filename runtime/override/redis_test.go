@@ -149,24 +149,13 @@ func TestRedisFrozen(t *testing.T) {
 	}
 }
 
-// rude is a hook of a client that panics.
-type rude struct{}
-
-func (rude) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (rude) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(context.Context, redis.Cmder) error { panic("the hook has panicked") }
-}
-func (rude) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // A panic in the client is contained like one in a source, and does not keep
 // the next look from being made.
 func TestRedisPanics(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
-	client.AddHook(rude{})
+	client.AddHook(redistest.Hook(func([]redis.Cmder, func() error) error { panic("the hook has panicked") }))
 	seen := make(chan string, 10)
 	limiter := runtime.New(nil, runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.WithOverrides(Redis(client, "limits"), time.Millisecond),

@@ -38,6 +38,14 @@ func Equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
+// Between wants a number to be from least to most.
+func Between[T ~int | ~int64](t testing.TB, what string, got, least, most T) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: got %v, want from %v to %v", what, got, least, most)
+	}
+}
+
 // Same wants two values to be the same in all their parts.
 func Same[T any](t testing.TB, what string, want, got T, opts ...cmp.Option) {
 	t.Helper()
@@ -68,6 +76,16 @@ func Denied(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) (runtime.
 		t.Fatalf("got %+v, %v, want a denial", d, err)
 	}
 	return d, limited
+}
+
+// Blocked takes limits of which a block denies one, and returns the denial.
+func Blocked(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) *runtime.LimitedError {
+	t.Helper()
+	d, limited := Denied(t, l, limits...)
+	if !limited.Blocked || limited.Remaining != 0 || limited.RetryAfter <= 0 || !d.Blocked || d.Remaining != 0 || d.ResetAfter < d.RetryAfter {
+		t.Fatalf("%s: got %+v, %+v, want a denial by a block", d.Rule, d, limited)
+	}
+	return limited
 }
 
 // Settled settles a decision.
@@ -146,6 +164,14 @@ func WantPassing(t testing.TB, l *runtime.Limiter, limit runtime.Limit, n, want 
 	if got := Passing(t, l, limit, n); got != want {
 		t.Errorf("%d of %d calls admitted, want %d", got, n, want)
 	}
+}
+
+// Causes returns the texts of an error and of all that it wraps.
+func Causes(err error) (texts string) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		texts += err.Error() + "\n"
+	}
+	return texts
 }
 
 // Concurrently has n goroutines do something, and returns when all have.

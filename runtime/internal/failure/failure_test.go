@@ -11,13 +11,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
 )
-
-// A reply is an error that Redis replied.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-func (reply) RedisError()     {}
 
 // TestClassOf names errors that are hard to bring about.
 func TestClassOf(t *testing.T) {
@@ -27,42 +23,42 @@ func TestClassOf(t *testing.T) {
 	}{
 		{Other, nil},
 		{Other, errors.New("no answer")},
-		{Other, reply("CROSSSLOT Keys in request don't hash to the same slot")},
-		{Other, reply("")},
-		{Dial, reply("ERR max number of clients reached")},
-		{Moved, reply("MOVED 3999 127.0.0.1:6381")},
-		{Moved, reply("ASK 3999 127.0.0.1:6381")},
-		{NoScript, reply("NOSCRIPT No matching script. Please use EVAL.")},
-		{ReadOnly, reply("MISCONF Redis is configured to save RDB snapshots")},
-		{ReadOnly, reply("NOREPLICAS Not enough good replicas to write.")},
+		{Other, redistest.Reply("CROSSSLOT Keys in request don't hash to the same slot")},
+		{Other, redistest.Reply("")},
+		{Dial, redistest.Reply("ERR max number of clients reached")},
+		{Moved, redistest.Reply("MOVED 3999 127.0.0.1:6381")},
+		{Moved, redistest.Reply("ASK 3999 127.0.0.1:6381")},
+		{NoScript, redistest.Reply("NOSCRIPT No matching script. Please use EVAL.")},
+		{ReadOnly, redistest.Reply("MISCONF Redis is configured to save RDB snapshots")},
+		{ReadOnly, redistest.Reply("NOREPLICAS Not enough good replicas to write.")},
 		// A command that is unknown or that the user may not call, and a key that
 		// it may not touch: as the servers reply to EVALSHA, when the script ends
 		// with the error, and when it goes on. The last two are of the script's
 		// redis.call before Redis 7.0.
-		{Auth, reply("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand")},
-		{Auth, reply("NOPERM this user has no permissions to run the 'evalsha' command")},
-		{Auth, reply("NOPERM User u has no permissions to run the 'evalsha' command")},
-		{Auth, reply("NOPERM this user has no permissions to access one of the keys used as arguments")},
-		{Auth, reply("NOPERM No permissions to access a key")},
-		{Auth, reply("ERR The user executing the script can't run this command or subcommand script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
-		{Auth, reply("ERR The user executing the script can't run this command or subcommand")},
-		{Auth, reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")},
-		{Auth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
-		{Auth, reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: on @user_script:1.")},
-		{Auth, reply("ERR ACL failure in script: User u has no permissions to run the 'zadd' command")},
-		{Auth, reply("ERR ACL failure in script: No permissions to access a key")},
-		{Auth, reply("ERR Error running script (call to f_104ae65debf45156ded1e8e613705534c8e62c17): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand")},
-		{NoScript, reply("ERR unknown command 'EVALSHA'")},
-		{NoScript, reply("ERR unknown command `EVALSHA`")},
-		{Script, reply("ERR Unknown Redis command called from script")},
-		{Script, reply("ERR Unknown command called from script")},
-		{Script, reply("ERR Unknown Redis command called from Lua script")},
-		{Script, reply("ERR Error compiling script (new function): user_script:1: unexpected symbol near 'return'")},
-		{WrongType, reply("WRONGTYPE Operation against a key holding the wrong kind of value script: 74d9c4f061bc4590499fe86289136c684b10a8d1, on @user_script:1.")},
-		{WrongType, reply("ERR Error running script (call to f_74d9c4f061bc4590499fe86289136c684b10a8d1): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value")},
+		{Auth, redistest.Reply("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand")},
+		{Auth, redistest.Reply("NOPERM this user has no permissions to run the 'evalsha' command")},
+		{Auth, redistest.Reply("NOPERM User u has no permissions to run the 'evalsha' command")},
+		{Auth, redistest.Reply("NOPERM this user has no permissions to access one of the keys used as arguments")},
+		{Auth, redistest.Reply("NOPERM No permissions to access a key")},
+		{Auth, redistest.Reply("ERR The user executing the script can't run this command or subcommand script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
+		{Auth, redistest.Reply("ERR The user executing the script can't run this command or subcommand")},
+		{Auth, redistest.Reply("ERR The user executing the script can't access at least one of the keys mentioned in the command arguments")},
+		{Auth, redistest.Reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: 104ae65debf45156ded1e8e613705534c8e62c17, on @user_script:1.")},
+		{Auth, redistest.Reply("ERR ACL failure in script: User u has no permissions to run the 'time' command script: on @user_script:1.")},
+		{Auth, redistest.Reply("ERR ACL failure in script: User u has no permissions to run the 'zadd' command")},
+		{Auth, redistest.Reply("ERR ACL failure in script: No permissions to access a key")},
+		{Auth, redistest.Reply("ERR Error running script (call to f_104ae65debf45156ded1e8e613705534c8e62c17): @user_script:1: @user_script: 1: The user executing the script can't run this command or subcommand")},
+		{NoScript, redistest.Reply("ERR unknown command 'EVALSHA'")},
+		{NoScript, redistest.Reply("ERR unknown command `EVALSHA`")},
+		{Script, redistest.Reply("ERR Unknown Redis command called from script")},
+		{Script, redistest.Reply("ERR Unknown command called from script")},
+		{Script, redistest.Reply("ERR Unknown Redis command called from Lua script")},
+		{Script, redistest.Reply("ERR Error compiling script (new function): user_script:1: unexpected symbol near 'return'")},
+		{WrongType, redistest.Reply("WRONGTYPE Operation against a key holding the wrong kind of value script: 74d9c4f061bc4590499fe86289136c684b10a8d1, on @user_script:1.")},
+		{WrongType, redistest.Reply("ERR Error running script (call to f_74d9c4f061bc4590499fe86289136c684b10a8d1): @user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value")},
 		// As Redis 6.2 tells of other errors in a script.
-		{OOM, reply("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.")},
-		{Script, reply("ERR Error running script (call to f_1): @user_script:1: user_script:1: boom")},
+		{OOM, redistest.Reply("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.")},
+		{Script, redistest.Reply("ERR Error running script (call to f_1): @user_script:1: user_script:1: boom")},
 		{Pool, redis.ErrPoolExhausted},
 		{Timeout, os.ErrDeadlineExceeded},
 		{Connection, io.ErrUnexpectedEOF},

@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 func packedRule(max int64) *runtime.Rule {
@@ -45,7 +44,7 @@ func TestPackedRead(t *testing.T) {
 			must(t, log.subject.Store, take, single(rule, log.key, cost))
 			read := 0
 			for _, line := range stop() {
-				if !strings.Contains(line, " lua] ") || strings.Contains(line, runtime.ClockKey) {
+				if !strings.Contains(line, " lua] ") || strings.Contains(line, clockKey) {
 					continue
 				}
 				if m := ranges.FindStringSubmatch(line); m != nil {
@@ -76,13 +75,13 @@ func times(begin int64, n int) []int64 {
 // TestPackedEmpty gives back all of a log, and wants its key to be gone.
 func TestPackedEmpty(t *testing.T) {
 	client := ownRedis(t)
-	store := runtime.NewRedisStore(client, patient)
+	store := newStore(client)
 	for _, block := range []time.Duration{0, time.Second} {
 		for _, n := range []int64{1, 20, 100} {
 			rule := packedRule(1000)
 			rule.Block = block
 			c := must(t, store, take, single(rule, storetest.Prefix(t), n))
-			ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{c})) // at 0
+			settledCharge(t, store, c) // at 0
 			if value, err := client.Get(t.Context(), storetest.Prefix(t)).Bytes(); !errors.Is(err, redis.Nil) || !c.Allowed {
 				t.Errorf("%d events, block %v: got %+v; the key holds %x, %v", n, block, c.Result, value, err)
 			}
@@ -162,7 +161,7 @@ func TestPackedBytes(t *testing.T) {
 		}
 		return changed
 	}
-	for name, rule := range serverRules(100*time.Millisecond, 1000) {
+	for name, rule := range storetest.WaysOf(100*time.Millisecond, 1000) {
 		if rule.Reserve > 0 || stored(rule) && rule.Storage != runtime.StoragePacked {
 			continue
 		}
@@ -220,7 +219,7 @@ func TestPackedBroken(t *testing.T) {
 				continue
 			}
 			client.Set(t.Context(), key, value, time.Hour)
-			for _, do := range []operation{peek, take} {
+			for _, do := range []storetest.Operation{peek, take} {
 				if c, err := try(subject.Store, do, single(packedRule(max), key, cost)); err == nil || runtime.ClassOf(err) != runtime.ClassWrongType {
 					t.Errorf("%s, max %d: got %+v, %v", name, max, c.Result, err)
 				}

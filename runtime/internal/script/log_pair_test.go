@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // logRules holds a rule for every way of keeping a log.
 func logRules(window time.Duration, max int64) map[string]*runtime.Rule {
-	rules := serverRules(window, max)
+	rules := storetest.WaysOf(window, max)
 	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return r.Algorithm != runtime.SlidingLog })
 	return rules
 }
@@ -29,14 +30,14 @@ type log struct {
 	testing.TB
 	client  *redis.Client
 	key     string
-	memory  *runtime.MemoryStore
+	memory  *memstate.Store
 	subject storetest.Subject
 }
 
 func newLog(t *testing.T, client *redis.Client) *log {
 	subject := injected(t, client, nil)
-	l := &log{t, client, storetest.Prefix(t), runtime.NewMemoryStore(), subject}
-	l.memory.SetClock(subject.Now)
+	l := &log{t, client, storetest.Prefix(t), memstate.NewStore(1000), subject}
+	l.memory.Clock = subject.Now
 	return l
 }
 
@@ -59,7 +60,7 @@ func (l *log) lives() time.Duration {
 }
 
 // decide wants both stores to say the same, and returns it.
-func (l *log) decide(do operation, rule *runtime.Rule, cost int64) terms.Result {
+func (l *log) decide(do storetest.Operation, rule *runtime.Rule, cost int64) terms.Result {
 	l.Helper()
 	var results []terms.Result
 	for _, store := range []runtime.Store{l.memory, l.subject.Store} {

@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"context"
@@ -11,49 +11,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
-
-// modelRules holds a rule for every way of counting. All windows are the same,
-// so that one range of steps in time is interesting for all.
-func modelRules() map[string]*runtime.Rule {
-	const window = 100 * time.Millisecond
-	return map[string]*runtime.Rule{
-		"log zset":     {Window: window},
-		"log packed":   {Window: window, Storage: runtime.StoragePacked},
-		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
-		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.StoragePacked},
-		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
-		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
-		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
-		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
-		"fixed":        {Window: window, Algorithm: runtime.FixedWindow},
-		"calendar":     {Period: runtime.Day, Algorithm: runtime.FixedWindow},
-		"keeps":        {Period: runtime.Day, Algorithm: runtime.FixedWindow, Keep: 2},
-		"keeps lent":   {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry, Keep: 3},
-		"token":        {Window: window, Algorithm: runtime.TokenBucket},
-		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
-		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
-		"permits":      {Window: window, Algorithm: runtime.Concurrency},
-		"reserved":     {Window: window, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond},
-		"reserved day": {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtForgive},
-		"carries":      {Window: window, Algorithm: runtime.FixedWindow, Debt: runtime.DebtCarry},
-		"carries day":  {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry},
-		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
-	}
-}
 
 // blockRules holds a rule with a block for every way of counting that may have one:
 // one that is shorter than the window, and one that is longer.
 func blockRules() map[string]*runtime.Rule {
 	rules := make(map[string]*runtime.Rule)
-	for name, rule := range modelRules() {
+	for name, rule := range storetest.Ways() {
 		if rule.Wait > 0 || rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 || rule.Debt != runtime.DebtDefault {
 			continue
 		}
@@ -69,8 +41,8 @@ func blockRules() map[string]*runtime.Rule {
 // answer to each in every field.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	rules := modelRules()
-	for name, rule := range modelRules() {
+	rules := storetest.Ways()
+	for name, rule := range storetest.Ways() {
 		if rule.Algorithm != runtime.Concurrency && rule.Reserve == 0 && rule.Debt == runtime.DebtDefault {
 			forgives := *rule
 			forgives.Debt = runtime.DebtForgive
@@ -85,7 +57,7 @@ func TestModel(t *testing.T) {
 // pieces, and every cost up to the bound.
 func TestModelOfLongLogs(t *testing.T) {
 	t.Parallel()
-	rules := modelRules()
+	rules := storetest.Ways()
 	maps.Copy(rules, blockRules())
 	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return !stored(r) })
 	testModel(t, rules, longLogs)
@@ -133,8 +105,8 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	// real one, so that Redis expires nothing meanwhile.
 	now := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() +
 		rapid.Int64Range(0, 1_000_000).Draw(t, "start")
-	memory := runtime.NewMemoryStore()
-	memory.SetClock(func() int64 { return now })
+	memory := memstate.NewStore(1000)
+	memory.Clock = func() int64 { return now }
 	store := db.store
 	if rapid.Bool().Draw(t, "wide scripts") {
 		store = db.wide
@@ -173,7 +145,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	// both has both stores do the same with keys, of which those expire before that are to.
 	both := func(do func(rawstore.Store, int) error, keys ...string) error {
 		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
-			if err := expire(ctx, db.client, runtime.ClockKey, now, keys...); err != nil {
+			if err := expire(ctx, db.client, now, keys...); err != nil {
 				return err
 			}
 			shown = now
@@ -221,7 +193,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 				}
 			}
 			answers := [2][]rawstore.Call{clone(calls), clone(calls)}
-			do := map[string]operation{"peek": peek, "take": take}[op]
+			do := map[string]storetest.Operation{"peek": peek, "take": take}[op]
 			if err := both(func(s rawstore.Store, i int) error { return do(s, ctx, answers[i]) }, keys...); err != nil {
 				return err
 			}
@@ -304,35 +276,6 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	}
 	return nil
 }
-
-// expire sets the clock that the scripts read to the time that the test pretends
-// it is, and does with keys what Redis does by itself.
-func expire(ctx context.Context, client *redis.Client, clock string, now int64, keys ...string) error {
-	return expiry.Run(ctx, client, append([]string{clock}, keys...), now).Err()
-}
-
-// expireTime returns when a key expires, as PEXPIRETIME does.
-func expireTime(ctx context.Context, client *redis.Client, key string) time.Duration {
-	at, _ := whenExpired.Run(ctx, client, []string{key}).Int64()
-	return time.Duration(at) * time.Millisecond
-}
-
-var whenExpired = redis.NewScript("return " + runtime.ExpireTime("KEYS[1]"))
-
-// expiry expires the keys behind the clock's, and expireAll those that match a pattern.
-var expiry, expireAll = redis.NewScript("local keys = KEYS" + expiring), redis.NewScript("local keys = redis.call('KEYS', ARGV[2])" + expiring)
-
-var expiring = `
-redis.call('SET', KEYS[1], ARGV[1])
-for _, key in ipairs(keys) do
-  if key ~= KEYS[1] then
-    local at = ` + runtime.ExpireTime("key") + `
-    if at > 0 and at <= math.floor(ARGV[1] / 1000) then
-      redis.call('DEL', key)
-    end
-  end
-end
-return 0`
 
 func sameAnswer(a, b rawstore.Call) bool {
 	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b rawstore.Charge) bool {

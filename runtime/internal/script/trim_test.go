@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
 // TestTrim keeps a limit busy for so long that its key never expires, and
@@ -21,7 +22,7 @@ import (
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	only := func(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingLog || isCounter(r) } // others are a number or two
-	eachLog(t, serverRules(time.Second, 10), only, func(t *testing.T, log *log, rule *runtime.Rule) {
+	eachLog(t, storetest.WaysOf(time.Second, 10), only, func(t *testing.T, log *log, rule *runtime.Rule) {
 		for i := range 50 {
 			if r := log.decide(take, rule, 3); !r.Allowed {
 				t.Fatalf("got %+v", r)
@@ -51,7 +52,7 @@ func TestTrim(t *testing.T) {
 // not be set anew, and wants what is kept of it to be bounded.
 func TestTrimInStretch(t *testing.T) {
 	t.Parallel()
-	rule := serverRules(time.Second, 10)["log zset"]
+	rule := storetest.WaysOf(time.Second, 10)["log zset"]
 	log := newLog(t, redistest.Start(t).Client(t))
 	for _, step := range []struct {
 		after      time.Duration
@@ -85,7 +86,7 @@ func livesAWindow(t *testing.T, log *log, rule *runtime.Rule) {
 // be dropped as a whole and no event of it to be looked at.
 func TestIdleLog(t *testing.T) {
 	t.Parallel()
-	rules, counters := logRules(time.Hour, 1_000_000), serverRules(time.Second, 100)
+	rules, counters := logRules(time.Hour, 1_000_000), storetest.WaysOf(time.Second, 100)
 	maps.DeleteFunc(counters, func(_ string, r *runtime.Rule) bool { return !isCounter(r) })
 	maps.Copy(rules, counters)
 	eachLog(t, rules, nil, func(t *testing.T, log *log, rule *runtime.Rule) {
@@ -135,7 +136,7 @@ func TestIdleSlices(t *testing.T) {
 // TestCounterEdge lets one of two buckets leave, to the microsecond.
 func TestCounterEdge(t *testing.T) {
 	t.Parallel()
-	eachLog(t, serverRules(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
+	eachLog(t, storetest.WaysOf(time.Second, 100), isCounter, func(t *testing.T, log *log, rule *runtime.Rule) {
 		log.take(rule, 60, 40)
 		log.subject.Advance(300 * time.Millisecond)
 		log.take(rule, 40, 0)

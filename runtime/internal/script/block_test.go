@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 )
 
-// executed returns how often scripts executed each of their commands during do.
-func executed(t *testing.T, client *redis.Client, do func()) map[string]int {
+// executedBy returns how often scripts executed each of their commands during do.
+func executedBy(t *testing.T, client *redis.Client, do func()) map[string]int {
 	t.Helper()
-	known := rights(t)
-	calls := commandsOf(t, client, do)
-	maps.DeleteFunc(calls, func(name string, _ int) bool { return !slices.Contains(known, "+"+name) }) // the client's own
+	known, calls := storetest.Commands(), commandsOf(t, client, do)
+	maps.DeleteFunc(calls, func(name string, _ int) bool { return !slices.Contains(known, name) }) // the client's own
 	return calls
 }
 
@@ -49,25 +49,25 @@ func writes(calls map[string]int) (n int) {
 func TestBlockWrites(t *testing.T) {
 	client := ownRedis(t)
 	args := 0 // of scripts
-	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+	client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 		if cmds[0].Name() == "evalsha" {
 			args += len(cmds[0].Args())
 		}
 		return send()
 	}))
-	limiter := onRedis(client, atOnce)
-	for name, plain := range blockingRules(1000*time.Hour, 10) {
+	limiter := newLimiter(client)
+	for name, plain := range storetest.BlockingWaysOf(1000*time.Hour, 10) {
 		blocking := *plain
 		blocking.Prefix, blocking.Block = "b:"+plain.Prefix, 2000*time.Hour // the key must live longer for it
 		admits := func(rule *runtime.Rule) (calls map[string]int, sent int) {
 			args = 0
-			calls = executed(t, client, func() { taken(t, limiter, rule.Limit(nil)) })
+			calls = executedBy(t, client, func() { taken(t, limiter, rule.Limit(nil)) })
 			delete(calls, "pexpire") // these two a log needs at the start of a stretch of time only
 			delete(calls, "zcard")
 			return calls, args
 		}
 		denies := func(cost int64) map[string]int {
-			return executed(t, client, func() {
+			return executedBy(t, client, func() {
 				if d, _ := denied(t, limiter, blocking.Limit(nil).WithCost(cost)); !d.Blocked {
 					t.Errorf("%s: cost %d: got %+v", name, cost, d)
 				}
@@ -102,15 +102,15 @@ func TestBlockWrites(t *testing.T) {
 // TestBlockExpiry wants a key to live until its block is over, and not for ever.
 func TestBlockExpiry(t *testing.T) {
 	client := ownRedis(t)
-	limiter := onRedis(client, atOnce)
+	limiter := newLimiter(client)
 	for _, block := range []time.Duration{time.Minute, 100 * time.Hour} { // shorter and longer than the window
-		for name, rule := range blockingRules(10*time.Hour, 10) {
+		for name, rule := range storetest.BlockingWaysOf(10*time.Hour, 10) {
 			rule.Block = block
 			limit := rule.Limit(key("k"))
 			taken(t, limiter, limit.WithCost(10))
 			lives := func(when string) {
 				t.Helper()
-				rest := blockedBy(t, limiter, limit).RetryAfter
+				rest := blocked(t, limiter, limit).RetryAfter
 				whole, err := limiter.Peek(t.Context(), limit)
 				ttl := client.PTTL(t.Context(), onlyKey(t, client, rule.Prefix)).Val()
 				if err != nil || ttl < rest-time.Second || ttl > max(rest, whole.ResetAfter)+2*time.Second {
@@ -131,9 +131,9 @@ func TestBlockExpiry(t *testing.T) {
 // TestBlockWithoutMemory wants a Redis that refuses writes to deny all the same.
 func TestBlockWithoutMemory(t *testing.T) {
 	client := ownRedis(t)
-	limiter := onRedis(client, atOnce)
+	limiter := newLimiter(client)
 	other := &runtime.Rule{Name: "other", Prefix: "other:", Window: time.Hour, Max: 1}
-	rules := blockingRules(1000*time.Hour, 10)
+	rules := storetest.BlockingWaysOf(1000*time.Hour, 10)
 	for _, rule := range rules {
 		rule.Block = time.Hour
 		taken(t, limiter, rule.Limit(nil).WithCost(10))
@@ -152,34 +152,13 @@ func TestBlockWithoutMemory(t *testing.T) {
 	}
 }
 
-// testBlockInParts wants a call whose keys lie on several masters to block where
-// there is no room for it, and nowhere else: what is charged and given back
-// blocks nobody.
-func testBlockInParts(t *testing.T, cluster *redistest.Cluster, limiter *runtime.Limiter) {
-	rules, _ := tripleRule(t, cluster, "block:", time.Hour)
-	limit := func(i int) runtime.Limit { return rules[i].Limit(key("k")) }
-	taken(t, limiter, limit(1).WithCost(10))
-	all := []runtime.Limit{limit(0), limit(1), limit(2).WithCost(10)}
-	for range 3 {
-		equal(t, "blocked by", blockedBy(t, limiter, all...).Rule, rules[1].Name)
-	}
-	for i, blocked := range []bool{false, true, false} {
-		d, err := limiter.Peek(t.Context(), limit(i))
-		if err != nil || d.Blocked != blocked || !blocked && d.Remaining != 10 {
-			t.Errorf("limit %d: got %+v, %v, want it blocked: %v", i, d, err, blocked)
-		}
-	}
-	ok(t, limiter.Reset(t.Context(), limit(1)))
-	taken(t, limiter, all...)
-}
-
 // TestBlockLeavesNothing wants the first charge after a block to remove it from the key, so that
 // later calls do not read it, and what stays to expire if all that was charged before is given
 // back.
 func TestBlockLeavesNothing(t *testing.T) {
 	client := ownRedis(t)
-	limiter := onRedis(client, atOnce)
-	for name, rule := range blockingRules(1000*time.Hour, 10) {
+	limiter := newLimiter(client)
+	for name, rule := range storetest.BlockingWaysOf(1000*time.Hour, 10) {
 		rule.Block = 30 * time.Millisecond
 		limit, returned := rule.Limit(key("charged")), rule.Limit(key("returned"))
 		id := limiter.RedisKey(limit)
@@ -191,8 +170,8 @@ func TestBlockLeavesNothing(t *testing.T) {
 		}
 		taken(t, limiter, limit.WithCost(6))
 		d := taken(t, limiter, returned.WithCost(6))
-		blockedBy(t, limiter, returned.WithCost(6))
-		if blockedBy(t, limiter, limit.WithCost(6)); !holds() {
+		blocked(t, limiter, returned.WithCost(6))
+		if blocked(t, limiter, limit.WithCost(6)); !holds() {
 			t.Errorf("%s: the key holds no block", name)
 		}
 		eventually(t, "the block is over", func() bool { return passing(t, limiter, limit, 1) > 0 })

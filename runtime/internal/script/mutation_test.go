@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/lua"
-	"github.com/rategen/rategen/runtime"
 )
 
 // A scriptMutation is a fault put into the scripts, and the test that finds it.
@@ -44,7 +43,7 @@ func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a test binary for each mutation")
 	}
-	if os.Getenv(runtime.Mutation) != "" {
+	if mutation()[0] != "" {
 		t.Skip("the scripts are mutated already")
 	}
 	frozen := redistest.Start(t).FrozenTime()
@@ -100,7 +99,7 @@ func runMutated(t *testing.T, m scriptMutation) (string, error) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run="+m.test, "-test.timeout=50s", "-test.failfast",
 		"-rapid.nofailfile", "-rapid.shrinktime=1ms", "-rapid.seed=1", "-rapid.checks=1500")
 	// The test is the one of a full run, which finds them all.
-	cmd.Env = append(os.Environ(), runtime.Mutation+"="+string(text), effort.Variable+"=1")
+	cmd.Env = append(os.Environ(), mutationVariable+"="+string(text), effort.Variable+"=1")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "no tests to run") {
 		t.Fatalf("%s is no test", m.test)

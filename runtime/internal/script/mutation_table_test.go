@@ -1,4 +1,4 @@
-package runtime_test
+package script_test
 
 var takeMutations = []scriptMutation{
 	{"take: shadow denies", "", "(limit.shadow or not limit.retry)", "(not limit.retry)", bySuite("zset", "shadow")},
@@ -17,7 +17,7 @@ var takeMutations = []scriptMutation{
 	{"take: expiry is not healed", "", "if reset and call('PTTL', key) < reset / 1000 then", "if false then", byExpiry},
 	{"take: an expiry that is too early is not healed", "", "call('PTTL', key) < reset / 1000", "call('PTTL', key) == -1", "^TestRaisedWindow$"},
 	{"take: peek charges", "", "or peek_all", "or take_all", bySuite("zset", "peek_charges_nothing")},
-	{"take: one failure is everybody's", "", "local ok, err = pcall(decide)", "local ok, err = true, decide()", "^TestForeignType$"},
+	{"take: one failure is everybody's", "", "local ok, err = pcall(decide)", "local ok, err = true, decide()", "^TestRuns$"},
 	{"take: a failure ends the run", "", "until ok", "until true", "^TestRuns$"},
 	{"take: a run is one key", "", "last = place + ARGV[arg + 3] - 1", "last = place", "^TestRuns$"},
 	{"take: the terms before hold on", "", "if which ~= used then", "if not used then", "^TestRuns$"},
@@ -25,7 +25,7 @@ var takeMutations = []scriptMutation{
 	{"settle: a debt needs room", "", "elseif cost < 0 then", "elseif cost < 0 and max > each then", bySuite("token_bucket", "settle_into_debt")},
 	{"settle: looks for room that there is not", "", "cost = 0 -- looking", "cost = each -- looking", bySuite("zset", "settle_into_debt")},
 	{"settle: gives back what is owed", "", "if cost > 0 then\n    ", "if true then\n    ", bySuite("zset", "settle_for_more")},
-	{"settle: a run is one key", "", "last = place + ARGV[arg + 3] - 1", "last = place", "^TestSettleLaterOnRedis$"},
+	{"settle: a run is one key", "", "last = place + ARGV[arg + 3] - 1", "last = place", "^TestKeysInRow$"},
 	{"prelude: expires early", "", "(at - clock) / 1000) + 100", "(at - clock) / 1000) - 1", byModel("log_zset")},
 	{"prelude: expiry in scientific notation", "", "format(life < 2 ^ 31 and '%d' or '%.0f', life)", "math.ceil(at) .. ''", byModel("log_zset")},
 	{"texts: times of few digits", "", "'%010d%06d'", "'%010d%d'", byModel("log_zset")},

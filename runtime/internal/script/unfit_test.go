@@ -1,9 +1,8 @@
-package runtime_test
+package script_test
 
 import (
 	"errors"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +10,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/internal/testkit/redistest"
-	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
+
+// caller is the part of a key that nobody is to read in an error.
+const caller = "alice@example.com"
+
+var wide = &runtime.Rule{Name: "wide", Prefix: "wide:", Window: time.Hour, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 
 // struct32 is Lua for the library struct as a server of 32 bits has it.
 const struct32 = `(function()
@@ -48,18 +54,18 @@ func wantUnfit(t *testing.T, what string, errs ...error) {
 // limits and together with others. It refuses from the first call on, and nothing is charged.
 func TestNarrowServer(t *testing.T) {
 	client := ownRedis(t)
-	on32 := runtime.Change(func(text string) string {
+	on32 := changing(func(text string) string {
 		return strings.ReplaceAll(text, "rawget(_G, 'struct')", struct32)
 	})
-	for name, rule := range serverRules(time.Minute, 3) {
-		limiter := onRedis(client, atOnce, on32)
+	for name, rule := range storetest.WaysOf(time.Minute, 3) {
+		limiter := newLimiter(client, on32)
 		for range 5 {
 			_, alone := limiter.Take(t.Context(), rule.Limit(nil))
 			_, both := limiter.Take(t.Context(), rule.Limit(nil), wide.Limit(nil))
 			_, peeked := limiter.Peek(t.Context(), rule.Limit(nil))
 			wantUnfit(t, name, alone, both, peeked, limiter.TakeEach(t.Context(), rule.Limit(nil), wide.Limit(nil))[0].Err)
-			if !strings.Contains(causes(alone), "64 bits") {
-				t.Errorf("%s: got %v", name, causes(alone))
+			if !strings.Contains(limittest.Causes(alone), "64 bits") {
+				t.Errorf("%s: got %v", name, limittest.Causes(alone))
 			}
 		}
 	}
@@ -72,12 +78,12 @@ func TestFitServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	admin := server.Client(t)
-	counted := runtime.Change(func(text string) string {
+	counted := changing(func(text string) string {
 		return strings.Replace(text, "if library and", "redis.call('INCR', 'looked')\n  if library and", 1)
 	})
-	rules := serverRules(time.Minute, 1000)
+	rules := storetest.WaysOf(time.Minute, 1000)
 	for n := 1; n < 4; n++ {
-		limiter := onRedis(server.Client(t), atOnce, counted)
+		limiter := newLimiter(server.Client(t), counted)
 		for range 3 {
 			for _, rule := range rules {
 				taken(t, limiter, rule.Limit(key("k")))
@@ -96,21 +102,21 @@ func TestServerWithoutLua(t *testing.T) {
 	for name, answers := range map[string]map[string]error{
 		"the commands are unknown": nil,
 		"Valkey built without Lua": {
-			"evalsha": reply("NOSCRIPT No matching script. Please use EVAL."),
-			"eval":    reply("ERR Could not find scripting engine 'lua'"),
+			"evalsha": redistest.Reply("NOSCRIPT No matching script. Please use EVAL."),
+			"eval":    redistest.Reply("ERR Could not find scripting engine 'lua'"),
 		},
 	} {
 		client := without.Client(t)
-		client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+		client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 			if err := answers[cmds[0].Name()]; err != nil {
-				return failing(cmds, err)
+				return redistest.Failing(cmds, err)
 			}
 			return send()
 		}))
-		limiter := onRedis(client, atOnce)
+		limiter := newLimiter(client)
 		_, err := limiter.Take(t.Context(), wide.Limit(key(caller)))
 		if runtime.ClassOf(err) != runtime.ErrorClass(failure.NoScript) || !errors.Is(err, runtime.ErrUnavailable) ||
-			!strings.Contains(causes(err), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
+			!strings.Contains(limittest.Causes(err), "runs no Lua scripts") || strings.Contains(err.Error(), caller) {
 			t.Errorf("%s: got %v, of class %v", name, err, runtime.ClassOf(err))
 		}
 	}
@@ -147,31 +153,30 @@ end)()`
 // declared: they use none. Where a server forbids those too that are, the error says so.
 func TestDeclaredKeys(t *testing.T) {
 	client := ownRedis(t)
-	declaring := func(names string) runtime.RedisOption {
-		return runtime.Change(func(text string) string {
+	declaring := func(names string) func(*batch.Config) {
+		return changing(func(text string) string {
 			return "local redis = " + strings.Replace(declared, "ipairs(KEYS)", names, 1) + "\n" + text
 		})
 	}
-	doEverything(t, runtime.NewRedisStore(client, patient, atOnce, declaring("ipairs(KEYS)")))
-	limiter := onRedis(client, atOnce, declaring("ipairs({})"))
-	for name, rule := range serverRules(time.Minute, 3) {
+	doEverything(t, newStore(client, declaring("ipairs(KEYS)")))
+	limiter := newLimiter(client, declaring("ipairs({})"))
+	for name, rule := range storetest.WaysOf(time.Minute, 3) {
 		_, err := limiter.Take(t.Context(), rule.Limit(key(caller)))
 		wantUnfit(t, name, err)
 	}
 }
 
-// rights returns the rights that the documentation says the scripts need, as
-// those of ACL SETUSER.
+// rights returns the commands that the documentation says the scripts need the right to.
 func rights(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/running.md")
+	page, err := os.ReadFile("../../../docs/running.md")
 	ok(t, err)
 	_, rest, _ := strings.Cut(string(page), "<!-- commands -->")
 	text, _, ok := strings.Cut(rest, "<!-- /commands -->")
 	if !ok {
 		t.Fatal("docs/running.md does not say which commands the scripts call")
 	}
-	found := strings.Fields(strings.ReplaceAll(text, "```", ""))
+	found := strings.Fields(strings.NewReplacer("```", "", "+", "").Replace(text))
 	slices.Sort(found)
 	return found
 }
@@ -180,14 +185,7 @@ func rights(t *testing.T) []string {
 // scripts call, and no other.
 func TestScriptCommands(t *testing.T) {
 	t.Parallel()
-	var calls []string
-	all := uint(lua.Several - 1)
-	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Renew) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
-	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(scripts, -1) {
-		calls = append(calls, "+"+strings.ToLower(m[1]))
-	}
-	slices.Sort(calls)
-	same(t, "commands (-the scripts' +docs/running.md's)", slices.Compact(calls), rights(t))
+	same(t, "commands (-the scripts' +docs/running.md's)", storetest.Commands(), rights(t))
 }
 
 // TestScriptRights has a user with no more than the documented rights do
@@ -198,19 +196,19 @@ func TestScriptRights(t *testing.T) {
 	admin := server.Client(t)
 	args := []any{"ACL", "SETUSER", "limiter", "on", "nopass", "~*", "+hello", "+client", "+ping", "+eval", "+evalsha"}
 	for _, right := range rights(t) {
-		args = append(args, right)
+		args = append(args, "+"+right)
 	}
 	ok(t, admin.Do(t.Context(), args...).Err())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
 	t.Cleanup(func() { _ = client.Close() })
-	doEverything(t, runtime.NewRedisStore(client, patient, atOnce))
+	doEverything(t, newStore(client))
 }
 
 // doEverything has a store do all that it can by every algorithm, and nothing may fail.
 func doEverything(t *testing.T, store runtime.Store) {
-	for name, rule := range serverRules(20*time.Millisecond, 6) {
+	for name, rule := range storetest.WaysOf(20*time.Millisecond, 6) {
 		rule.Resolution = min(rule.Resolution, rule.Window)
-		all := func(do operation) rawstore.Charge {
+		all := func(do storetest.Operation) rawstore.Charge {
 			calls := append(single(rule, name+"a", 1), single(rule, name+"b", 1)...)
 			calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{chargeOf(rule, name+"a", 1), chargeOf(rule, name+"c", 1)}})
 			return must(t, store, do, calls)
@@ -221,7 +219,7 @@ func doEverything(t *testing.T, store runtime.Store) {
 			charged := all(take)
 			all(peek)
 			for _, charged.Settled = range []int64{2, 0} {
-				ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{charged}))
+				settledCharge(t, store, charged)
 			}
 			if rule.Algorithm == runtime.Concurrency || rule.Reserve > 0 {
 				must(t, store, renew, []rawstore.Call{{Charges: []rawstore.Charge{charged}}})

@@ -1,0 +1,107 @@
+package script_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/batch"
+	"github.com/rategen/rategen/runtime/internal/goredis"
+	"github.com/rategen/rategen/runtime/internal/route"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+)
+
+// What stores and limiters are asked most often, and how.
+var (
+	quiet, closed, key, blocked                = limittest.Quiet, limittest.Closed, limittest.Key, limittest.Blocked
+	taken, denied, settled, refunded           = limittest.Taken, limittest.Denied, limittest.Settled, limittest.Refunded
+	left, wantLeft, passing, ok, eventually    = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.OK, limittest.Eventually
+	single, chargeOf, try, must, settledCharge = storetest.Single, storetest.ChargeOf, storetest.Try, storetest.Must, storetest.Settled
+	take, peek, renew                          = storetest.Take, storetest.Peek, storetest.Renew
+)
+
+// equal, between and same want a number, or another value, to be as it is to be.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	limittest.Equal(t, what, got, want)
+}
+
+func between[T ~int | ~int64](t testing.TB, what string, got, least, most T) {
+	t.Helper()
+	limittest.Between(t, what, got, least, most)
+}
+
+func same[T any](t testing.TB, what string, want, got T) {
+	t.Helper()
+	limittest.Same(t, what, want, got)
+}
+
+// mutationVariable names the variable of the environment that changes the text of every script:
+// a JSON array of the text to replace and its replacement.
+const mutationVariable = "RATEGEN_TEST_MUTATION"
+
+var mutation = sync.OnceValue(func() (pair [2]string) {
+	if text := os.Getenv(mutationVariable); text != "" {
+		if err := json.Unmarshal([]byte(text), &pair); err != nil {
+			panic(err)
+		}
+	}
+	return pair
+})
+
+func mutated(text string) string {
+	if pair := mutation(); pair[0] != "" {
+		return strings.ReplaceAll(text, pair[0], pair[1])
+	}
+	return text
+}
+
+// newStore returns a store that waits for longer than a busy machine takes, and remembers no
+// denials. TestMutations changes its scripts.
+func newStore(client redis.UniversalClient, changes ...func(*batch.Config)) *route.Router {
+	cfg := &batch.Config{
+		Timeout: 20 * time.Second, Beside: time.Minute,
+		Changed: func(string, bool) {}, SteppedBack: func(string, time.Duration) {}, Kept: func(error) {},
+		Panicked: func(value any) { panic(value) },
+	}
+	if mutation()[0] != "" { // stores without changes share their scripts, which take a while to make
+		cfg.Library.Change = mutated
+	}
+	for _, change := range changes {
+		change(cfg)
+	}
+	store := route.New(goredis.New(client), cfg)
+	store.Undecided = func(error, int) {}
+	return store
+}
+
+// changing has a store change its scripts.
+func changing(change func(string) string) func(*batch.Config) {
+	return func(cfg *batch.Config) {
+		cfg.Library.Change = func(text string) string { return change(mutated(text)) }
+	}
+}
+
+// newLimiter returns a limiter on a store of its own, which fails closed.
+func newLimiter(client redis.UniversalClient, changes ...func(*batch.Config)) *runtime.Limiter {
+	return runtime.New(newStore(client, changes...), quiet, closed)
+}
+
+// ownRedis starts a server for a test that runs beside others, and returns a client of it.
+func ownRedis(t *testing.T) *redis.Client {
+	t.Helper()
+	t.Parallel()
+	return redistest.Start(t).Client(t)
+}
+
+func isBucket(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
+}

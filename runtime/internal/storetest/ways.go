@@ -1,0 +1,62 @@
+package storetest
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// Ways returns a rule for every way of counting, with all that changes how it counts. All
+// windows are the same, so that one range of steps in time is interesting for all.
+func Ways() map[string]*runtime.Rule {
+	const window = 100 * time.Millisecond
+	return map[string]*runtime.Rule{
+		"log zset":     {Window: window},
+		"log packed":   {Window: window, Storage: runtime.StoragePacked},
+		"zset slice":   {Window: window, Resolution: 7 * time.Millisecond},
+		"packed slice": {Window: window, Resolution: 7 * time.Millisecond, Storage: runtime.StoragePacked},
+		"equal":        {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(7)},
+		"layered":      {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(4, 5)},
+		"one layer":    {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(1, 9)},
+		"adaptive":     {Window: window, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()},
+		"fixed":        {Window: window, Algorithm: runtime.FixedWindow},
+		"calendar":     {Period: runtime.Day, Algorithm: runtime.FixedWindow},
+		"keeps":        {Period: runtime.Day, Algorithm: runtime.FixedWindow, Keep: 2},
+		"keeps lent":   {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry, Keep: 3},
+		"token":        {Window: window, Algorithm: runtime.TokenBucket},
+		"burst":        {Window: window, Algorithm: runtime.TokenBucket, Burst: 5},
+		"leaky":        {Window: window - time.Microsecond, Algorithm: runtime.LeakyBucket, Burst: 17}, // drains by fractions
+		"permits":      {Window: window, Algorithm: runtime.Concurrency},
+		"reserved":     {Window: window, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond},
+		"reserved day": {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtForgive},
+		"carries":      {Window: window, Algorithm: runtime.FixedWindow, Debt: runtime.DebtCarry},
+		"carries day":  {Period: runtime.Day, Algorithm: runtime.FixedWindow, Reserve: 30 * time.Millisecond, Debt: runtime.DebtCarry},
+		"queue":        {Window: window, Algorithm: runtime.LeakyBucket, Wait: 40 * time.Millisecond},
+	}
+}
+
+// WaysOf returns those of the Ways that can have a window, with a prefix of their own and
+// without waiting. That with reservations can have no block.
+func WaysOf(window time.Duration, max int64) map[string]*runtime.Rule {
+	rules := Ways()
+	for name, rule := range rules {
+		rule.Name, rule.Prefix = name, strings.ReplaceAll(name, " ", "_")+":"
+		rule.Window, rule.Max, rule.Burst, rule.Wait = window, max, 0, 0
+		if rule.Reserve > 0 {
+			rule.Reserve = time.Hour // nothing lapses in a test
+		}
+		if name == "queue" || rule.Period != runtime.NoPeriod || rule.Debt != runtime.DebtDefault { // which has no such window
+			delete(rules, name)
+		}
+	}
+	return rules
+}
+
+// BlockingWaysOf returns those of WaysOf that may have a block.
+func BlockingWaysOf(window time.Duration, max int64) map[string]*runtime.Rule {
+	rules := WaysOf(window, max)
+	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return isPermits(r) || r.Reserve > 0 })
+	return rules
+}
