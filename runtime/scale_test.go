@@ -1,11 +1,11 @@
 package runtime_test
 
 import (
-	"math"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -115,18 +115,15 @@ func TestScaledBounds(t *testing.T) {
 	}
 }
 
-// TestScaling tells the observer of every factor, asks once a second and makes
-// nothing of what a scaler must not say.
+// TestScaling has a scaler told of its rule, and observers of what it says, also when it
+// panics. Package adapt has when it is asked, and what is made of what it must not say.
 func TestScaling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var seen []any
-		answer, loads := 0.5, []float64(nil)
+		var seen, want []any
+		answer := 0.5
 		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 100, Adaptive: always(9)}
 		scaler := scalerFunc(func(l runtime.Load) float64 {
-			if l.Rule != rule || l.Latency != 0 || l.Usual != 0 {
-				t.Errorf("told of %+v", l)
-			}
-			loads = append(loads, l.Factor)
+			seen = append(seen, l)
 			if answer == 13 {
 				panic("unlucky")
 			}
@@ -137,58 +134,38 @@ func TestScaling(t *testing.T) {
 			Panic: func(e runtime.PanicEvent) { seen = append(seen, e) },
 		}))
 		defer limiter.Close()
-		look := func() {
-			before := limiter.Factor(rule)
-			d := taken(t, limiter, rule.Limit(nil))
+		limiter.Measure(rule, time.Now().Add(-2*time.Second))
+		load := runtime.Load{Rule: rule, Factor: 1, Latency: 2 * time.Second, Usual: 2 * time.Second}
+		scale := func(f float64) any { return runtime.ScaleEvent{Rule: "r", Factor: f} }
+		for _, answer = range []float64{0.5, 0.75, 13} {
+			left(t, limiter, rule.Limit(nil)) // has the scaler asked
 			synctest.Wait()
-			// The call may have the scaler asked, and go by what it says already.
-			if after := limiter.Factor(rule); d.Limit != int64(100*before) && d.Limit != int64(100*after) {
-				t.Fatalf("a limit of %d at a factor of %v, then %v", d.Limit, before, after)
+			want = append(want, load)
+			if load.Factor = answer; answer == 13 {
+				want, load.Factor = append(want, runtime.PanicEvent{In: "scaler"}), 1
 			}
-		}
-		for _, answer = range []float64{0.5, 0.5, math.NaN(), 0.25, 0, 2, -1, 0.5, math.Inf(1), 0.75, 13} {
-			for range 5 {
-				look()
-			}
+			want = append(want, scale(load.Factor))
+			equal(t, "factor", limiter.Factor(rule), load.Factor)
+			equal(t, "limit", taken(t, limiter, rule.Limit(nil)).Limit, int64(100*load.Factor))
 			time.Sleep(time.Second)
 		}
-		scale := func(f float64) any { return runtime.ScaleEvent{Rule: "r", Factor: f} }
-		want := []any{scale(0.5), scale(1), scale(0.25), scale(1), scale(2), scale(1), scale(0.5), scale(1), scale(0.75), runtime.PanicEvent{In: "scaler"}, scale(1)}
-		same(t, "observer", want, seen)
-		if want := []float64{1, 0.5, 0.5, 1, 0.25, 1, 2, 1, 0.5, 1, 0.75}; !slices.Equal(loads, want) {
-			t.Errorf("asked with factors %v, want %v", loads, want)
-		}
-		equal(t, "factor after a panic", limiter.Factor(rule), 1)
-		limiter.Close()
-		look()
-		equal(t, "questions, none of them after Close", len(loads), 11)
+		same(t, "told", want, seen, cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }))
 	})
 }
 
-// TestHungScaler keeps a scaler that gives no answer from being asked again,
-// and from holding up a call or Close.
+// TestHungScaler has a scaler that gives no answer hold up no call, and Close for a second.
 func TestHungScaler(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		asked, answer := 0, make(chan float64)
+		answer, limiter := make(chan float64), inMemory()
 		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 10}
-		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { asked++; return <-answer })
-		limiter := inMemory()
-		for range 10 {
-			taken(t, limiter, rule.Limit(nil))
-			equal(t, "factor", limiter.Factor(rule), 1)
-			synctest.Wait()
-			time.Sleep(2 * time.Second)
-		}
-		equal(t, "questions at once", asked, 1)
-		answer <- 0.5
+		rule.Adaptive = scalerFunc(func(runtime.Load) float64 { return <-answer })
+		equal(t, "limit", taken(t, limiter, rule.Limit(nil)).Limit, 10)
 		synctest.Wait()
-		equal(t, "factor", limiter.Factor(rule), 0.5)
-		left(t, limiter, rule.Limit(nil)) // has it asked again
 		var err error
 		if took := elapsed(func() { err = limiter.Close() }); err == nil || took != time.Second {
 			t.Errorf("closed after %v: %v", took, err)
 		}
-		answer <- 0.5
+		close(answer)
 		ok(t, limiter.Close())
 	})
 }
@@ -201,61 +178,4 @@ func TestFactorOf(t *testing.T) {
 		limiter.Measure(r, time.Now())
 		equal(t, "factor", limiter.Factor(r), 1)
 	}
-}
-
-// TestLatency feeds an adaptive rule with calls and looks at what its scaler is
-// told.
-func TestLatency(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var load runtime.Load
-		rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Second, Max: 1000}
-		rule.Adaptive = scalerFunc(func(l runtime.Load) float64 { load = l; return 1 })
-		limiter := inMemory()
-		defer limiter.Close()
-		const ms = time.Millisecond
-		usual := time.Duration(-1) // after hours of the same
-		type span [2]time.Duration
-		whatever := span{0, time.Hour}
-		about := func(d time.Duration) span { return span{d - 1, d + 1} }
-		for _, step := range []struct {
-			name           string
-			length         time.Duration
-			calls          int // a second
-			took           []time.Duration
-			latency, usual span // that the scaler is told; {-1, -1} is about as before
-		}{
-			{"before the first call", 5 * time.Second, 0, nil, span{}, span{}},
-			{"the first call", time.Second, 1, []time.Duration{500 * ms}, span{500 * ms, 500 * ms}, span{500 * ms, 500 * ms}},
-			{"after a slow start", 5 * time.Minute, 100, []time.Duration{5 * ms, 15 * ms}, about(10 * ms), span{10 * ms, 40 * ms}},
-			{"after hours", 4 * time.Hour, 100, []time.Duration{10 * ms}, about(10 * ms), span{10 * ms, 20 * ms}},
-			{"one slow call", time.Second, 1, []time.Duration{100 * ms}, span{10 * ms, 22 * ms}, whatever},
-			{"as usual", 30 * time.Second, 100, []time.Duration{10 * ms}, whatever, whatever},
-			{"ten seconds of overload", 10 * time.Second, 100, []time.Duration{100 * ms}, span{80 * ms, 100 * ms}, whatever},
-			{"an hour of overload", time.Hour, 100, []time.Duration{100 * ms}, about(100 * ms), span{-1, -1}},
-			{"over", 20 * time.Second, 100, []time.Duration{10 * ms}, span{10 * ms, 12 * ms}, whatever},
-			{"nonsense", time.Second, 2, []time.Duration{-time.Hour, 1 << 62}, whatever, whatever},
-			{"after nonsense", 4 * time.Minute, 100, []time.Duration{10 * ms}, about(10 * ms), whatever},
-		} {
-			for length := step.length; length > 0; length -= time.Second {
-				for i := range step.calls {
-					began := time.Now().Add(-step.took[i%len(step.took)])
-					if step.took[i%len(step.took)] == 1<<62 {
-						began = time.Time{} // never started
-					}
-					limiter.Measure(rule, began)
-				}
-				time.Sleep(time.Second)
-				taken(t, limiter, rule.Limit(nil))
-				synctest.Wait()
-			}
-			if step.usual[0] < 0 {
-				step.usual = span{usual, usual + 12*ms}
-			}
-			between(t, step.name+": latency", load.Latency, step.latency[0], step.latency[1])
-			between(t, step.name+": usual latency", load.Usual, step.usual[0], step.usual[1])
-			if step.name == "after hours" {
-				usual = load.Usual
-			}
-		}
-	})
 }
