@@ -142,9 +142,7 @@ func TestForbiddenKey(t *testing.T) {
 	t.Parallel()
 	const callers, keys, most = 60, 20, 2
 	server := redistest.Start(t)
-	ok(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err())
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
-	t.Cleanup(func() { _ = client.Close() })
+	client := server.ClientAs(t, "~free:*", "+@all")
 	store := runtime.NewRedisStore(client, patient, atOnce, runtime.Linger(time.Hour))
 	rule := perHour(most)
 	resume := occupy(t, server, store, func() []rawstore.Call { return single(rule, "free:", 1) })

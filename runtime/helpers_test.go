@@ -29,6 +29,7 @@ var (
 	left, wantLeft, passing, wantPassing  = limittest.Left, limittest.WantLeft, limittest.Passing, limittest.WantPassing
 	ok, eventually, elapsed, concurrently = limittest.OK, limittest.Eventually, limittest.Elapsed, limittest.Concurrently
 	observing, metered, executions        = limittest.Observing, limittest.Metered, limittest.Executions
+	onRedis                               = limittest.OnRedis
 	fewestAllocs, blockedBy, causes       = runtime.FewestAllocs, limittest.Blocked, limittest.Causes
 )
 
@@ -55,11 +56,6 @@ type lines = limittest.Lines
 // inMemory returns a limiter on a store of its own.
 func inMemory(opts ...runtime.Option) *runtime.Limiter {
 	return runtime.New(runtime.NewMemoryStore(), append([]runtime.Option{quiet}, opts...)...)
-}
-
-// onRedis returns a limiter on a patient store, which fails closed.
-func onRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
-	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient}, opts...)...), quiet, closed)
 }
 
 // ownRedis starts a server for a test that runs beside others, and returns a client of it.

@@ -2,7 +2,6 @@ package runtime_test
 
 import (
 	goruntime "runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -63,25 +62,32 @@ func TestMemoryStoreMemory(t *testing.T) {
 }
 
 // TestMemoryStoreConflict has two algorithms use one key, as TestConflict of package memstate
-// does for all. The error names the second one's rule, and its call charges nothing.
+// does for all. The error names the second one's rule, and its call charges nothing. In shadow
+// mode that is its own affair.
 func TestMemoryStoreConflict(t *testing.T) {
 	t.Parallel()
 	log := &runtime.Rule{Name: "log", Window: time.Hour, Max: 3}
 	bucket := &runtime.Rule{Name: "bucket", Window: time.Hour, Max: 3, Algorithm: runtime.TokenBucket}
+	shadow := *bucket
+	shadow.Mode = runtime.ModeShadow
 	store := runtime.NewMemoryStore()
 	must(t, store, take, single(log, "k", 1))
-	beside := single(log, "other", 1)
-	beside[0].Charges = append(beside[0].Charges, chargeOf(bucket, "k", 1))
-	calls := slices.Concat(single(bucket, "k", 1), beside, single(log, "k", 1))
+	both := func(second *runtime.Rule) rawstore.Call {
+		return rawstore.Call{Charges: []rawstore.Charge{chargeOf(log, "other", 1), chargeOf(second, "k", 1)}}
+	}
+	calls := []rawstore.Call{single(bucket, "k", 1)[0], single(&shadow, "k", 1)[0], both(bucket), both(&shadow), single(log, "k", 1)[0]}
 	ok(t, rawstore.On(store).Take(t.Context(), calls))
 	const want = `the key of rule "bucket" holds the state of another algorithm`
-	for i, call := range calls[:2] {
+	for i, call := range calls[:3] {
 		if call.Err == nil || call.Err.Error() != want {
 			t.Errorf("call %d: got %v, want %s", i, call.Err, want)
 		}
 	}
-	if r := calls[2].Charges[0].Result; calls[2].Err != nil || !r.Allowed || r.Remaining != 1 || store.Keys() != 1 {
-		t.Errorf("got %+v, %v and %d keys", r, calls[2].Err, store.Keys())
+	if beside := calls[3].Charges; calls[3].Err != nil || !beside[0].Allowed || beside[0].Remaining != 2 || beside[1].Err == nil {
+		t.Errorf("beside a shadow: got %+v", calls[3])
+	}
+	if r := calls[4].Charges[0].Result; calls[4].Err != nil || !r.Allowed || r.Remaining != 1 || store.Keys() != 2 {
+		t.Errorf("got %+v, %v and %d keys", r, calls[4].Err, store.Keys())
 	}
 }
 

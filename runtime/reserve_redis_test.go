@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A call that outlasts its period is not charged to the next one, although its renewal finds
@@ -91,47 +90,5 @@ func testReservationsOfManyCallers(t *testing.T, replica replicas) {
 		})
 		eventually(t, "all is settled", func() bool { return left(t, limiters[0], limit) == 600-cost.Load() })
 		ok(t, limiters[0].Reset(t.Context(), limit))
-	}
-}
-
-// A key has no more reservations than a bound, and one that is settled makes room.
-func TestOpenReservations(t *testing.T) {
-	client := ownRedis(t)
-	const most = 10_000
-	rule := reserveRule(1_000_000)
-	rule.Reserve = time.Hour
-	charge := func(store runtime.Store, key string, n int) []rawstore.Call {
-		t.Helper()
-		calls := make([]rawstore.Call, n)
-		for i := range calls {
-			calls[i] = single(rule, key, 1)[0]
-		}
-		must(t, store, take, calls)
-		return calls
-	}
-	redisStore, memory := runtime.NewRedisStore(client, patient), runtime.NewMemoryStore()
-	memory.SetClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro)
-	for name, store := range map[string]runtime.Store{"redis": redisStore, "memory": memory} {
-		var last rawstore.Charge
-		for range most / 100 {
-			if last = charge(store, "k", 100)[99].Charges[0]; !last.Allowed {
-				t.Fatalf("%s: %+v", name, last)
-			}
-		}
-		if r := charge(store, "k", 1)[0].Charges[0].Result; r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
-			t.Errorf("%s: %+v, want it denied until the first lapses", name, r)
-		}
-		last.Settled = 1
-		ok(t, rawstore.On(store).Settle(t.Context(), []rawstore.Charge{last}))
-		if r := charge(store, "k", 1)[0].Charges[0].Result; !r.Allowed || r.Remaining != rule.Max-most-1 {
-			t.Errorf("%s: %+v after one was settled", name, r)
-		}
-	}
-	// What the header of reserved.lua says of memory.
-	charge(redisStore, "few", 100)
-	for key, n := range map[string]int64{"few": 100, "k": most} {
-		if got, bytes := client.MemoryUsage(t.Context(), key, 0).Val()/n, map[string]int64{"few": 40, "k": 150}[key]; got > bytes {
-			t.Errorf("%d reservations: %d bytes for each, want at most %d", n, got, bytes)
-		}
 	}
 }

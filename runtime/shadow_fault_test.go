@@ -15,7 +15,6 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // shadowCase is two limits of a call, of which one is in shadow mode and fails.
@@ -76,7 +75,7 @@ func (c *shadowCase) check(t *testing.T, limiter *runtime.Limiter, id string) (a
 // reported.
 func TestShadowKeyFails(t *testing.T) {
 	t.Parallel()
-	for name, client := range map[string]*redis.Client{"theirs": redistest.Start(t).Client(t), "forbidden": forbidding(t)} {
+	for name, client := range map[string]*redis.Client{"theirs": redistest.Start(t).Client(t), "forbidden": redistest.Start(t).ClientAs(t, "~free:*", "+@all")} {
 		count := counting(client)
 		var failures atomic.Int64
 		cases := shadowCases("free:", name+":")
@@ -106,41 +105,8 @@ func TestShadowKeyFails(t *testing.T) {
 	}
 }
 
-// In memory, too, a key of another kind is the shadow limit's own affair.
-func TestShadowOfOtherKind(t *testing.T) {
-	t.Parallel()
-	store := runtime.NewMemoryStore()
-	log, counter := &runtime.Rule{Name: "e", Window: time.Hour, Max: 2}, shadowRule()
-	counter.Algorithm = runtime.SlidingCounter
-	take := func(charges ...rawstore.Charge) rawstore.Call {
-		calls := []rawstore.Call{{Charges: charges}}
-		ok(t, rawstore.On(store).Take(t.Context(), calls))
-		return calls[0]
-	}
-	take(chargeOf(log, "theirs", 1))
-	for i := range 3 {
-		got := take(chargeOf(log, "mine", 1), chargeOf(counter, "theirs", 1))
-		if got.Err != nil || got.Charges[0].Allowed != (i < 2) || got.Charges[1].Err == nil {
-			t.Errorf("call %d: got %+v", i, got)
-		}
-	}
-	if got := take(chargeOf(counter, "theirs", 1)); got.Err == nil {
-		t.Error("alone the charge was made")
-	}
-}
-
 func shadowRule() *runtime.Rule {
 	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-}
-
-// forbidding starts a server that lets the client's user touch keys that begin with
-// "free:", and returns it and such a client.
-func forbidding(t *testing.T) *redis.Client {
-	server := redistest.Start(t)
-	ok(t, server.Client(t).Do(t.Context(), "ACL", "SETUSER", "limiter", "on", "nopass", "~free:*", "+@all").Err())
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limiter", Password: "any"})
-	t.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
 // TestShadowForbiddenBesideOthers has callers share trips of whom a few have a shadow
@@ -148,7 +114,7 @@ func forbidding(t *testing.T) *redis.Client {
 // most of their calls, and no enforced limit notices.
 func TestShadowForbiddenBesideOthers(t *testing.T) {
 	t.Parallel()
-	limiter := onRedis(forbidding(t), atOnce)
+	limiter := onRedis(redistest.Start(t).ClientAs(t, "~free:*", "+@all"), atOnce)
 	enforced := &runtime.Rule{Name: "enforced", Prefix: "free:e:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.FixedWindow}
 	innocent, guilty := *enforced, *enforced
 	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.ModeShadow

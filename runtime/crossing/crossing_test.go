@@ -1,7 +1,6 @@
 package crossing
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"regexp"
@@ -13,10 +12,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/limittest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -29,20 +28,12 @@ var memoryScope = &scope{
 var promise = flag.String("promise", "", "judge only what contradicts promises that match a regular expression, or with a ! before it those that do not")
 
 func TestMain(m *testing.M) {
-	redis.SetLogger(silence{}) // tests kill servers all the time
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("12") // they wait most of the time
 	}
-	goleak.VerifyTestMain(m,
-		// It dials once a second while a pool's dials fail, and sees only then
-		// that its client is closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+	limittest.Main(m)
 }
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}
 
 // try sets how many programs a test tries, and where a quick run begins, unless the command
 // line says so.

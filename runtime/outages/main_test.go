@@ -5,11 +5,8 @@ package outages
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/limittest"
-	"github.com/rategen/rategen/runtime"
 )
 
 var (
@@ -18,16 +15,12 @@ var (
 	ok, eventually, elapsed        = limittest.OK, limittest.Eventually, limittest.Elapsed
 	wantLeft, concurrently         = limittest.WantLeft, limittest.Concurrently
 	observing, metered, executions = limittest.Observing, limittest.Metered, limittest.Executions
+	onRedis                        = limittest.OnRedis
 )
 
 type lines = limittest.Lines
 
 func TestMain(m *testing.M) { limittest.Main(m) }
-
-// onRedis returns a limiter on a patient store, which fails closed.
-func onRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
-	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient}, opts...)...), quiet, closed)
-}
 
 // fullOnly leaves a test to a full run. A quick one has TestCrash, TestCluster and some of
 // the faults.

@@ -57,6 +57,11 @@ func Same[T any](t testing.TB, what string, want, got T, opts ...cmp.Option) {
 // Key returns a key of one part.
 func Key(id string) *runtime.Key { return runtime.NewKey().AddString(id) }
 
+// OnRedis returns a limiter on a Patient store, which fails closed.
+func OnRedis(client redis.UniversalClient, opts ...runtime.RedisOption) *runtime.Limiter {
+	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{Patient}, opts...)...), Quiet, Closed)
+}
+
 // Taken takes limits, which must have room.
 func Taken(t testing.TB, l *runtime.Limiter, limits ...runtime.Limit) runtime.Decision {
 	t.Helper()

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
@@ -83,6 +84,17 @@ func (s *Server) Client(tb testing.TB, options ...func(*redis.Options)) *redis.C
 	client := redis.NewClient(opt)
 	tb.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// ClientAs returns a client of the server as a user of its own, who has the rights that rules of
+// ACL SETUSER give.
+func (s *Server) ClientAs(tb testing.TB, rules ...any) *redis.Client {
+	tb.Helper()
+	args := append([]any{"ACL", "SETUSER", "limiter", "reset", "on", "nopass"}, rules...)
+	if err := s.Client(tb).Do(context.Background(), args...).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	return s.Client(tb, func(o *redis.Options) { o.Username, o.Password = "limiter", "any" })
 }
 
 // Kill ends the server at once, as a power cut would: its port then refuses

@@ -88,6 +88,8 @@ func TestBytesPerEvent(t *testing.T) {
 		{"counter", runtime.Rule{Algorithm: runtime.SlidingCounter}, 10_000, 1, 1},
 		{"fixed window", runtime.Rule{Algorithm: runtime.FixedWindow}, 10_000, 1, 0.1},
 		{"token bucket", runtime.Rule{Algorithm: runtime.TokenBucket}, 10_000, 1, 0.1},
+		{"reservations", runtime.Rule{Algorithm: runtime.FixedWindow, Reserve: time.Minute}, 10_000, 1, 150},
+		{"few reservations", runtime.Rule{Algorithm: runtime.FixedWindow, Reserve: time.Minute}, 100, 1, 40},
 	} {
 		rule := test.rule
 		rule.Window, rule.Max, rule.Prefix = time.Hour, int64(test.events)+1, test.name+":"

@@ -241,3 +241,27 @@ func debts(t *trial) {
 		}
 	}
 }
+
+// openReservations fills a key with reservations up to their bound. One that is settled makes
+// room.
+func openReservations(t *trial) {
+	const most = 10_000
+	if t.Slow {
+		t.Skip("takes many calls")
+	}
+	t.rule.Max, t.rule.Reserve = 1_000_000, time.Hour
+	c := t.charge("k", 1)
+	last := t.admit(c, t.rule.Max-1)
+	for n := 1; n < most; n += 101 { // and 99 by 101
+		calls := make([]rawstore.Call, 101)
+		for i := range calls {
+			calls[i] = callOf(c)
+		}
+		last = t.results(t.takeAll(calls...)[100])[0]
+	}
+	if r := t.take(c)[0]; !last.Allowed || r.Allowed || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
+		t.Errorf("%+v and then %+v, want the last denied until the first lapses", last, r)
+	}
+	t.settle(c, last, 1)
+	t.admit(c, t.rule.Max-most-1)
+}

@@ -177,6 +177,7 @@ var tests = []struct {
 	{name: "reservations are settled", run: reservationsAreSettled, exact: true, skip: not(isFixed)},
 	{name: "reservations are charged again", run: reservationsAreChargedAgain, exact: true, skip: not(isFixed)},
 	{name: "reservations are reset", run: reservationsAreReset, skip: not(isFixed)},
+	{name: "open reservations", run: openReservations, skip: not(isFixed)},
 	{name: "reservations of the past", run: reservationsOfThePast, exact: true, skip: not(isFixed)},
 	{name: "debts", run: debts, exact: true, skip: func(r *runtime.Rule) bool { return isPermits(r) || isQueue(r) }},
 	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},
