@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +14,6 @@ import (
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
-	"github.com/rategen/rategen/runtime/rawstore"
 )
 
 // A classCase brings a server into a state in which it decides nothing.
@@ -90,17 +86,11 @@ func busy(t *testing.T, s *redistest.Server, admin *redis.Client) {
 // loading makes the server load for longer than the calls take.
 func loading(_ *testing.T, s *redistest.Server, _ *redis.Client) { s.RestartLoading(12 * time.Second) }
 
-func replica(t *testing.T, _ *redistest.Server, admin *redis.Client) {
-	follow(t, admin, redistest.Start(t))
+func replica(t *testing.T, s *redistest.Server, admin *redis.Client) {
+	s.Follow(t, redistest.Start(t))
 	eventually(t, "the replica follows", func() bool {
 		return strings.Contains(admin.Info(context.Background(), "replication").Val(), "master_link_status:up")
 	})
-}
-
-func follow(t *testing.T, admin *redis.Client, master *redistest.Server) {
-	config("repl-diskless-sync-delay", "0")(t, master, master.Client(t)) // it waits for others, for 5 seconds
-	host, port, _ := net.SplitHostPort(master.Addr)
-	ok(t, admin.Do(context.Background(), "REPLICAOF", host, port).Err())
 }
 
 // TestErrorClasses has real servers fail in every way and wants each failure to
@@ -204,108 +194,4 @@ func TestErrorClassesOfCluster(t *testing.T) {
 	}
 	_, err := limiter.Take(t.Context(), rule.Limit(nil))
 	equal(t, fmt.Sprintf("no node has the slot: %v: class", err), runtime.ClassOf(err), runtime.ErrorClass(failure.ClusterDown))
-}
-
-// calling is a [runtime.RedisOption] that has scripts call commands by the body of a Lua
-// function of (name, ...).
-func calling(body string) runtime.RedisOption {
-	const call = "local call, format, sub, ceil = redis.call,"
-	return runtime.Change(func(text string) string {
-		return strings.Replace(text, call, "local function call(name, ...)\n"+body+"\nend\nlocal format, sub, ceil =", 1)
-	})
-}
-
-// TestErrorTextsOfVersions has a command that writes fail in the script as servers of every
-// version have it fail: by a text before Redis 7.0, and by a table from then on.
-func TestErrorTextsOfVersions(t *testing.T) {
-	t.Parallel()
-	const (
-		readonly = "READONLY You can't write against a read only replica."
-		oom      = "OOM command not allowed when used memory > 'maxmemory'."
-		disk     = "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."
-		forbid   = "The user executing the script can't run this command or subcommand"
-	)
-	client := redistest.Start(t).Client(t)
-	for _, test := range []struct {
-		versions, raised string
-		want             runtime.ErrorClass
-		whole            bool // nobody in the batch is answered: the server decides nothing now
-	}{
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(readonly) + `\r\n'`, runtime.ClassReadOnly, true},
-		{"Redis 6.2, of a function", `'@user_script: 123: -` + escaped(readonly) + `'`, runtime.ClassReadOnly, true},
-		{"Redis 7.0, 7.2, 8.x and Valkey", `{err = '` + escaped(readonly) + `', source = '@user_script', line = '7'}`, runtime.ClassReadOnly, true},
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(oom) + `\r\n'`, runtime.ClassOOM, false},
-		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(oom) + `'}`, runtime.ClassOOM, false},
-		{"Redis 6.2", `'@user_script: 7: -` + escaped(disk) + `\r\n'`, runtime.ClassReadOnly, false},
-		{"Redis 7.0 and later, Valkey", `{err = '` + escaped(disk) + `'}`, runtime.ClassReadOnly, false},
-		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, runtime.ClassAuth, false},
-		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, runtime.ClassAuth, false},
-		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, runtime.ClassAuth, false},
-		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ErrorClass(failure.Script), false},
-		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ErrorClass(failure.Script), false},
-		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, runtime.ClassWrongType, false},
-		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, runtime.ClassWrongType, false},
-	} {
-		timeout := runtime.WithTimeout(10 * time.Second)
-		if test.whole { // it is asked for as long
-			timeout = runtime.WithTimeout(100 * time.Millisecond)
-		}
-		store := runtime.NewRedisStore(client, atOnce, timeout,
-			calling("if name == 'ZADD' then error("+test.raised+", 0) end\nreturn redis.call(name, ...)"))
-		one := single(perHour(10), "a:", 1)[0].Charges
-		for _, charges := range [][]rawstore.Charge{one, append(one, chargeOf(perHour(10), "b:", 1))} {
-			calls := []rawstore.Call{{Charges: slices.Clone(charges)}}
-			err := rawstore.On(store).Take(t.Context(), calls)
-			if test.whole != (err != nil) || err == nil && (calls[0].Err == nil || runtime.ClassOf(calls[0].Err) != test.want) {
-				t.Errorf("%s, %d limits: %s: got %v and %v, want %v", test.versions, len(charges), test.raised, err, calls[0].Err, test.want)
-			}
-		}
-	}
-}
-
-func escaped(text string) string { return strings.ReplaceAll(text, "'", `\'`) }
-
-// TestDemotedMaster demotes the master behind a name that connections stay with, as a DNS
-// name or a virtual address: calls find the new master, whose address the name has by then,
-// on servers that raise errors by a text as on those that raise tables.
-func TestDemotedMaster(t *testing.T) {
-	t.Parallel()
-	for name, option := range map[string]runtime.RedisOption{
-		"tables, as from Redis 7.0 on": func(*runtime.RedisStore) {},
-		"texts, as before": calling(`local reply = redis.pcall(name, ...)
-if type(reply) == 'table' and reply.err then
-  error('@user_script: 7: -' .. reply.err .. '\r\n', 0)
-end
-return reply`),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old, next := redistest.Start(t), redistest.Start(t)
-			var address atomic.Pointer[string]
-			address.Store(&old.Addr)
-			client := old.Client(t, func(o *redis.Options) {
-				o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
-					return (&net.Dialer{}).DialContext(ctx, network, *address.Load())
-				}
-			})
-			store := runtime.NewRedisStore(client, atOnce, option)
-			limiter := runtime.New(store, quiet, closed)
-			take := func() error {
-				_, err := limiter.Take(t.Context(), perHour(1_000_000).Limit(key("k")))
-				return err
-			}
-			eventually(t, "the old master decides", func() bool { return take() == nil })
-			follow(t, old.Client(t), next)
-			address.Store(&next.Addr)
-			begin, inRow := time.Now(), 0
-			eventually(t, "the new master decides", func() bool {
-				if err := take(); err == nil {
-					inRow++
-				} else if inRow = 0; time.Since(begin) > 2*time.Second && runtime.ClassOf(err) == runtime.ClassReadOnly {
-					t.Fatalf("after %v: %v; %v", time.Since(begin), err, store.Failures())
-				}
-				return inRow == 20
-			})
-		})
-	}
 }

@@ -160,10 +160,7 @@ func TestReplica(t *testing.T) {
 	master := redistest.Start(t)
 	replica := redistest.Start(t)
 	b := newBench(t, replica.Client(t), replica.Addr)
-	host, port, _ := strings.Cut(master.Addr, ":")
-	if err := b.client.Do(context.Background(), "REPLICAOF", host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	replica.Follow(t, master)
 	for _, line := range []string{"block login.user x", "override set login.user -max 7", "reset login.user x -yes"} {
 		a := b.run(strings.Fields(line)...)
 		if a.code == 0 || strings.Contains(a.err, "EXECABORT") || !strings.Contains(a.err, "is a replica") && !strings.Contains(a.err, "nothing is counted") {

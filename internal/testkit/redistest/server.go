@@ -97,6 +97,17 @@ func (s *Server) ClientAs(tb testing.TB, rules ...any) *redis.Client {
 	return s.Client(tb, func(o *redis.Options) { o.Username, o.Password = "limiter", "any" })
 }
 
+// Follow makes the server a replica of another one, which the server soon copies.
+func (s *Server) Follow(tb testing.TB, master *Server) {
+	tb.Helper()
+	host, port, _ := net.SplitHostPort(master.Addr)
+	// A master waits for more replicas otherwise, for 5 seconds.
+	err := master.Client(tb).ConfigSet(context.Background(), "repl-diskless-sync-delay", "0").Err()
+	if err = errors.Join(err, s.Client(tb).Do(context.Background(), "REPLICAOF", host, port).Err()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Kill ends the server at once, as a power cut would: its port then refuses
 // connections. It does nothing to a server that is down.
 func (s *Server) Kill() {
