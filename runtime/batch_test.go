@@ -123,7 +123,7 @@ func TestBatchOfOneWhoLeft(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	ctx, cancel := context.WithCancel(context.Background())
 	count := counting(client)
-	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+	client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 		if cmds[0].Name() == "evalsha" {
 			defer cancel()
 		}

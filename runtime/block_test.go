@@ -74,10 +74,10 @@ func TestBlockAndOverrides(t *testing.T) {
 		wantPassing(t, limiter, limit, 2, 2)
 		blockedBy(t, limiter, limit)
 		for _, o := range []runtime.Override{{Max: new(int64(100))}, {Window: new(time.Millisecond)}} {
-			board.put(one(o))
+			board.put(overridesOf(o))
 			blockedBy(t, limiter, limit)
 		}
-		board.put(one(runtime.Override{Mode: new(runtime.ModeShadow)}))
+		board.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
 		wantPassing(t, limiter, limit, 5, 5)
 		board.put(runtime.Overrides{})
 		equal(t, "retry after", blockedBy(t, limiter, limit).RetryAfter, time.Hour-4*time.Second)

@@ -224,7 +224,7 @@ func TestExceededByOverride(t *testing.T) {
 	}{runtime.ModeSoft: {1, nil}, runtime.ModeShadow: {0, nil}, runtime.ModeEnforce: {0, runtime.ErrLimited}} {
 		for _, declared := range []runtime.Mode{runtime.ModeEnforce, runtime.ModeSoft, runtime.ModeShadow} {
 			limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Mode: declared}).Limit(nil)
-			l := inMemory(overridden(one(runtime.Override{Mode: &mode})))
+			l := inMemory(overridden(overridesOf(runtime.Override{Mode: &mode})))
 			taken(t, l, limit)
 			ctx := runtime.WithExceeded(t.Context())
 			_, err := l.Take(ctx, limit)

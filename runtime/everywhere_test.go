@@ -14,8 +14,8 @@ import (
 // namespace of the test's on a server, and each has a store of its own there.
 type replicas func(opts ...runtime.Option) *runtime.Limiter
 
-// on returns replicas on one store.
-func on(store runtime.Store) replicas {
+// sharing returns replicas on one store.
+func sharing(store runtime.Store) replicas {
 	return func(opts ...runtime.Option) *runtime.Limiter {
 		return runtime.New(store, append([]runtime.Option{quiet}, opts...)...)
 	}

@@ -181,8 +181,7 @@ func TestReplicasWait(t *testing.T) {
 // decided here can still be given back here.
 func TestLocalHandsBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := newFake()
-		limiter := runtime.New(store, quiet, runtime.WithReplicas(2), runtime.WithFailurePolicy(runtime.FailLocal))
+		limiter, store := onFake(runtime.WithReplicas(2), runtime.WithFailurePolicy(runtime.FailLocal))
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 4, Algorithm: runtime.TokenBucket}
 		take := func(source runtime.Source, limit int64) runtime.Decision {
 			t.Helper()
@@ -210,9 +209,9 @@ func TestReplicasOverride(t *testing.T) {
 		defer limiter.Close()
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Burst: 6, Algorithm: runtime.TokenBucket}
 		wantPassing(t, limiter, rule.Limit(key("a")), 10, 3)
-		source.put(one(runtime.Override{Mode: new(runtime.ModeShadow)}))
+		source.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
 		wantPassing(t, limiter, rule.Limit(key("a")), 10, 10)
-		source.put(one(runtime.Override{Max: new(int64(0))}))
+		source.put(overridesOf(runtime.Override{Max: new(int64(0))}))
 		wantPassing(t, limiter, rule.Limit(key("b")), 10, 0)
 	})
 }

@@ -3,9 +3,15 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
@@ -42,6 +48,12 @@ type fakeStore struct {
 func newFake(opts ...runtime.MemoryOption) *fakeStore {
 	s := runtime.NewMemoryStore(opts...)
 	return &fakeStore{Shared: runtime.Shared{Store: s}, MemoryStore: s}
+}
+
+// onFake returns a limiter on a store of its own that counts what it is asked.
+func onFake(opts ...runtime.Option) (*runtime.Limiter, *fakeStore) {
+	store := newFake()
+	return runtime.New(store, append([]runtime.Option{quiet}, opts...)...), store
 }
 
 // trips returns how often the store was asked for decisions and settlements.
@@ -87,4 +99,44 @@ func (s *fakeStore) whileCalled() *fakeStore {
 		return s.MemoryStore.Settle(ctx, charges)
 	}
 	return s
+}
+
+// commands are the names of what clients send. A pipeline is one.
+type commands struct {
+	mu    sync.Mutex
+	names []string
+}
+
+// counting counts what a client sends from now on.
+func counting(client interface{ AddHook(redis.Hook) }) *commands {
+	c := new(commands)
+	client.AddHook(redistest.Hook(c.count))
+	return c
+}
+
+func (c *commands) count(cmds []redis.Cmder, send func() error) error {
+	if !redistest.Connects(cmds...) {
+		name := "pipeline"
+		if len(cmds) == 1 {
+			name = cmds[0].Name()
+		}
+		c.mu.Lock()
+		c.names = append(c.names, name)
+		c.mu.Unlock()
+	}
+	return send()
+}
+
+// sent returns what was sent since the last time, but for what made connections.
+func (c *commands) sent() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := c.names
+	c.names = nil
+	return names
+}
+
+// scripts returns how many scripts were sent since the last time.
+func (c *commands) scripts() int {
+	return len(slices.DeleteFunc(c.sent(), func(name string) bool { return !strings.HasPrefix(name, "eval") }))
 }

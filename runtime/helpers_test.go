@@ -156,8 +156,8 @@ func overridden(o runtime.Overrides) runtime.Option {
 	return runtime.WithOverrides(fixed(o), time.Hour)
 }
 
-// one overrides the rule named r.
-func one(o runtime.Override) runtime.Overrides {
+// overridesOf returns overrides of the rule named r.
+func overridesOf(o runtime.Override) runtime.Overrides {
 	return runtime.Overrides{Rules: map[string]runtime.Override{"r": o}}
 }
 

@@ -1,10 +1,13 @@
 package runtime_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/runtime"
 )
@@ -50,4 +53,58 @@ level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=
 `
 		same(t, "log", want, out.String())
 	})
+}
+
+// Events of a store reach each limiter on it, but an observer or a logger that
+// several limiters share only once.
+func TestListeners(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	store := runtime.NewRedisStore(client)
+	var out [2]lines
+	var seen [2]recorder[runtime.BreakerEvent]
+	var opts [2][]runtime.Option
+	for i := range opts {
+		opts[i] = []runtime.Option{out[i].Logger(), observing(runtime.Observer{Breaker: seen[i].add})}
+	}
+	limiters := []*runtime.Limiter{runtime.New(store, opts[0]...), runtime.New(store, opts[1]...), runtime.New(store, opts[0]...)}
+	store.TellBreaker("10.0.0.1:6379", true)
+	store.TellBreaker("", false)
+	for i := range seen {
+		same(t, "events", []runtime.BreakerEvent{{true, "10.0.0.1:6379"}, {false, ""}}, seen[i].all())
+		same(t, "log", `level=WARN msg="rate limit store not responding: circuit breaker open" code=breaker_open server="one of several"
+level=INFO msg="rate limit store responding again: circuit breaker closed"
+`, out[i].String())
+	}
+	// A closed limiter hears no more. The other one of the same options does.
+	for _, step := range []struct{ close, first, second int }{{0, 3, 3}, {1, 4, 3}, {2, 4, 3}} {
+		ok(t, limiters[step.close].Close())
+		ok(t, limiters[step.close].Close())
+		store.TellBreaker("", true)
+		equal(t, fmt.Sprintf("after closing %d: events", step.close), [2]int{len(seen[0].all()), len(seen[1].all())}, [2]int{step.first, step.second})
+	}
+}
+
+// Limiters come and go while events are reported.
+func TestListenersConcurrently(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	store := runtime.NewRedisStore(client)
+	store.TellBreaker("", true) // without a limiter
+	var seen recorder[runtime.BreakerEvent]
+	concurrently(8, func(int) {
+		for range 200 {
+			limiter := runtime.New(store, quiet, observing(runtime.Observer{Breaker: seen.add}))
+			store.TellBreaker("", true)
+			ok(t, limiter.Close())
+		}
+	})
+	before := len(seen.all())
+	store.TellBreaker("", true)
+	equal(t, "events when all are closed", len(seen.all()), before)
+	if before < 1600 {
+		t.Errorf("%d events, want one for each limiter at least", before)
+	}
 }

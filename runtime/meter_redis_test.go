@@ -118,8 +118,7 @@ func TestMeterReservesNothingForLong(t *testing.T) {
 	t.Parallel()
 	for _, messages := range []int{0, 1, 2, 3, 100} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFake()
-			limiter := runtime.New(store, quiet)
+			limiter, store := onFake()
 			rule, job := reserveRule(1_000_000), reserveRule(1_000_000)
 			job.Name, job.Prefix = "job", "job:"
 			m := metered(t, limiter, rule.Limit(nil))

@@ -121,8 +121,7 @@ func TestMeterTrips(t *testing.T) {
 	}{{10 * time.Millisecond, 1000, 0.02}, {10 * time.Millisecond, 100, 0.06}, {time.Millisecond, 5000, 0.003}, {2 * time.Second, 50, 1.06}} {
 		for limits := 1; limits <= 3; limits++ {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFake()
-				limiter := runtime.New(store, quiet)
+				limiter, store := onFake()
 				var all []runtime.Limit
 				costs := []int64{3, 50, 1}[:limits]
 				for i := range limits {
@@ -196,8 +195,7 @@ func TestMeterGivesBackInTime(t *testing.T) {
 // more, in which the store may tell what it has taken.
 func TestMeterOnSlowStore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := newFake()
-		limiter := runtime.New(store, quiet)
+		limiter, store := onFake()
 		ctx, cancel := context.WithCancel(context.Background())
 		m := limiter.Meter(ctx, taken(t, limiter, wide.Limit(nil)), 0)
 		wait := 3 * time.Second
@@ -294,8 +292,7 @@ func TestMeterInShadow(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []runtime.Mode{runtime.ModeShadow, runtime.ModeSoft} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFake()
-			limiter := runtime.New(store, quiet)
+			limiter, store := onFake()
 			shadow, rule := perDay(100), perDay(5000)
 			shadow.Name, shadow.Mode = "s", mode
 			ctx := runtime.WithExceeded(context.Background())
@@ -343,16 +340,16 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		limiter.Register(rule)
 		m := metered(t, limiter, rule.Limit(nil))
 		charge(t, m, 100, 20*time.Millisecond, 1)
-		b.put(one(runtime.Override{Max: new(int64(150))}))
+		b.put(overridesOf(runtime.Override{Max: new(int64(150))}))
 		charge(t, m, 50, 0, 1)
 		on.Store(false)
 		charge(t, m, 50, 0, 1)
 		on.Store(true)
-		b.put(one(runtime.Override{Enabled: new(false)}))
+		b.put(overridesOf(runtime.Override{Enabled: new(false)}))
 		charge(t, m, 50, 0, 1)
-		b.put(one(runtime.Override{Mode: new(runtime.ModeShadow)}))
+		b.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
 		charge(t, m, 50, 0, 1)
-		b.put(one(runtime.Override{Max: new(int64(160))}))
+		b.put(overridesOf(runtime.Override{Max: new(int64(160))}))
 		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
 		m.Close()
 	})
@@ -392,9 +389,8 @@ func TestMeterWaits(t *testing.T) {
 // A lease may decide messages, and in the end the store has counted what they cost.
 func TestMeterLeased(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		store := newFake()
+		limiter, store := onFake()
 		store.delay = time.Millisecond
-		limiter := runtime.New(store, quiet)
 		rule := perDay(100_000)
 		rule.Lease = time.Second
 		fillLease(t, limiter, rule.Limit(nil))
@@ -439,8 +435,7 @@ func TestMeterReader(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 999, 5000, 70_000, 70_001, 200_000} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFake()
-			limiter := runtime.New(store, quiet)
+			limiter, store := onFake()
 			limit := perDay(70_000).Limit(nil)
 			m := metered(t, limiter, limit)
 			r := m.Reader(bytes.NewReader(make([]byte, size)), func(n int) []int64 { return []int64{int64(n)} })

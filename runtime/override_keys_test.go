@@ -18,7 +18,7 @@ import (
 func TestOverrideKeysEverywhere(t *testing.T) {
 	t.Parallel()
 	var seen recorder[runtime.DecisionEvent]
-	limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}), overridden(one(runtime.Override{Keys: keys{
+	limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}), overridden(overridesOf(runtime.Override{Keys: keys{
 		"blocked": maximum(0), "acme:*": {Max: new(int64(6)), Window: new(2 * time.Hour)},
 	}})))
 	defer limiter.Close()
@@ -53,7 +53,7 @@ func TestOverrideKeysEverywhere(t *testing.T) {
 // where the limit is one of permits.
 func TestOverrideKeysAreScaled(t *testing.T) {
 	t.Parallel()
-	override := overridden(one(runtime.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
+	override := overridden(overridesOf(runtime.Override{Keys: keys{"big*": maximum(40), "small": maximum(4), "blocked": maximum(0)}}))
 	store := runtime.NewRedisStore(redistest.Start(t).Client(t), patient)
 	for name, test := range map[string]struct {
 		store    runtime.Store
@@ -90,7 +90,7 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 		n := int64(0)
 		limiter := inMemory(runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			n++
-			return one(runtime.Override{Keys: keys{
+			return overridesOf(runtime.Override{Keys: keys{
 				"a": maximum(1 + n/10), "b*": {Enabled: new(n < 20)}, fmt.Sprint("c", n/30): {Mode: new(runtime.ModeShadow)},
 			}}), nil
 		}), time.Second), observing(runtime.Observer{Override: seen.add}))
@@ -109,7 +109,7 @@ func TestKeyPattern(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	for _, text := range []string{"a", "a*", "*", "", "a%b:c", "\x00\xff", "\xff*", "键", "{x}"} {
 		pattern := key(text).Pattern()
-		limiter := inMemory(overridden(one(runtime.Override{Keys: keys{pattern: maximum(7)}})))
+		limiter := inMemory(overridden(overridesOf(runtime.Override{Keys: keys{pattern: maximum(7)}})))
 		for other, want := range map[string]int64{text: 7, text + "x": 5, "x" + text: 5} {
 			wantLeft(t, limiter, rule.Limit(key(other)), want)
 		}
@@ -138,7 +138,7 @@ func TestOverrideKeysMemory(t *testing.T) {
 			all[key] = o
 		}
 		with := heap() - before
-		limiter := inMemory(overridden(one(runtime.Override{Keys: all})))
+		limiter := inMemory(overridden(overridesOf(runtime.Override{Keys: all})))
 		limit := perHour(4).Limit(runtime.NewKey().AddString("tenant-00000006").AddInt(1))
 		eventually(t, "overrides hold", func() bool { return left(t, limiter, limit) != 4 }) // New waits for a moment only
 		held := heap() - before

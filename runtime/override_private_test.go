@@ -24,7 +24,7 @@ func TestNothingPrivateOfOverrides(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))
-	overriding := func(keys keys) runtime.OverrideSource { return fixed(one(runtime.Override{Keys: keys})) }
+	overriding := func(keys keys) runtime.OverrideSource { return fixed(overridesOf(runtime.Override{Keys: keys})) }
 	fails := func(err error) runtime.OverrideSource {
 		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return runtime.Overrides{}, err })
 	}

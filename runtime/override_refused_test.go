@@ -86,7 +86,7 @@ func TestOverridesCheck(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
 	month := &runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Period: runtime.Month, Zone: "Europe/Berlin", Max: 5}
-	maxOf := func(max int64) runtime.Overrides { return one(runtime.Override{Max: &max}) }
+	maxOf := func(max int64) runtime.Overrides { return overridesOf(runtime.Override{Max: &max}) }
 	for _, test := range []struct {
 		o     runtime.Overrides
 		rules []*runtime.Rule
@@ -96,13 +96,13 @@ func TestOverridesCheck(t *testing.T) {
 		{maxOf(runtime.MaxLog), []*runtime.Rule{rule}, ""},
 		{maxOf(runtime.MaxLog + 1), nil, ""},
 		{maxOf(runtime.MaxLog + 1), []*runtime.Rule{rule}, "the maximum of a sliding-log"},
-		{one(runtime.Override{Keys: keys{"k": maximum(runtime.MaxLog + 1)}}), []*runtime.Rule{rule}, `override of key "k"`},
+		{overridesOf(runtime.Override{Keys: keys{"k": maximum(runtime.MaxLog + 1)}}), []*runtime.Rule{rule}, `override of key "k"`},
 		{maxOf(-1), nil, "max -1 is not between"},
-		{one(runtime.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
+		{overridesOf(runtime.Override{Keys: keys{"a*b": {}}}), nil, "a * before the end"},
 		{runtime.Overrides{}, []*runtime.Rule{nil}, "no rule"},
 		{maxOf(7), []*runtime.Rule{month}, ""},
-		{one(runtime.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
-		{one(runtime.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
+		{overridesOf(runtime.Override{Window: new(time.Hour)}), []*runtime.Rule{month}, "leave the window out"},
+		{overridesOf(runtime.Override{Keys: keys{"k": {Window: new(time.Hour)}}}), []*runtime.Rule{month}, "leave the window out"},
 	} {
 		err := test.o.Check(test.rules...)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(causes(err), test.want) {
@@ -180,8 +180,8 @@ func TestOverrideKeysRefusedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen recorder[runtime.OverrideEvent]
 		_, board := following(t, time.Second, observing(runtime.Observer{Override: seen.add}))
-		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
-		board.put(one(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
+		board.put(overridesOf(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour)}}}))
+		board.put(overridesOf(runtime.Override{Keys: keys{"b": {Window: new(2 * time.Hour), Max: new(int64(-1))}}}))
 		if events := seen.all(); len(events) != 2 || !errors.Is(events[1].Err, runtime.ErrInvalidOverrides) {
 			t.Errorf("observed %+v, want the second overrides refused", events)
 		}

@@ -32,32 +32,32 @@ func TestOverrides(t *testing.T) {
 	}{
 		{"nothing", runtime.Overrides{}, 0, map[string]int{"a": 4}},
 		{"another rule", runtime.Overrides{Rules: map[string]runtime.Override{"other": {Max: new(int64(9))}}}, 0, map[string]int{"a": 4}},
-		{"max raised", one(runtime.Override{Max: new(int64(6))}), 0, map[string]int{"a": 6}},
-		{"max lowered", one(runtime.Override{Max: new(int64(2))}), 0, map[string]int{"a": 2}},
-		{"max 0", one(runtime.Override{Max: new(int64(0))}), 0, map[string]int{"a": 0}},
-		{"max of the call's own", one(runtime.Override{Max: new(int64(6))}), 3, map[string]int{"a": 6}},
-		{"a max of the call's own that makes no sense", one(runtime.Override{Max: new(int64(6))}), -3, map[string]int{"a": 6}},
-		{"window, and a max of the call's own", one(runtime.Override{Window: new(time.Minute)}), 3, map[string]int{"a": 3}},
-		{"shadow", one(runtime.Override{Mode: new(runtime.ModeShadow)}), 0, map[string]int{"a": 10}},
-		{"off", one(runtime.Override{Enabled: new(false)}), 0, map[string]int{"a": 10}},
-		{"off, of a call that makes no sense", one(runtime.Override{Enabled: new(false)}), -3, map[string]int{"a": 10}},
-		{"on", one(runtime.Override{Enabled: new(true)}), 0, map[string]int{"a": 4}},
+		{"max raised", overridesOf(runtime.Override{Max: new(int64(6))}), 0, map[string]int{"a": 6}},
+		{"max lowered", overridesOf(runtime.Override{Max: new(int64(2))}), 0, map[string]int{"a": 2}},
+		{"max 0", overridesOf(runtime.Override{Max: new(int64(0))}), 0, map[string]int{"a": 0}},
+		{"max of the call's own", overridesOf(runtime.Override{Max: new(int64(6))}), 3, map[string]int{"a": 6}},
+		{"a max of the call's own that makes no sense", overridesOf(runtime.Override{Max: new(int64(6))}), -3, map[string]int{"a": 6}},
+		{"window, and a max of the call's own", overridesOf(runtime.Override{Window: new(time.Minute)}), 3, map[string]int{"a": 3}},
+		{"shadow", overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}), 0, map[string]int{"a": 10}},
+		{"off", overridesOf(runtime.Override{Enabled: new(false)}), 0, map[string]int{"a": 10}},
+		{"off, of a call that makes no sense", overridesOf(runtime.Override{Enabled: new(false)}), -3, map[string]int{"a": 10}},
+		{"on", overridesOf(runtime.Override{Enabled: new(true)}), 0, map[string]int{"a": 4}},
 		{"all off", runtime.Overrides{Enabled: new(false)}, 0, map[string]int{"a": 10}},
 		{"all on", runtime.Overrides{Enabled: new(true)}, 0, map[string]int{"a": 4}},
 
-		{"quota", one(runtime.Override{Keys: keys{"a": maximum(6), "b": maximum(2)}}), 0, map[string]int{"a": 6, "b": 2, "c": 4, "aa": 4}},
-		{"allow list", one(runtime.Override{Keys: keys{"a": off}}), 0, map[string]int{"a": 10, "b": 4}},
-		{"block list", one(runtime.Override{Keys: keys{"a": maximum(0)}}), 0, map[string]int{"a": 0, "b": 4}},
-		{"nobody but", one(runtime.Override{Max: new(int64(0)), Keys: keys{"a": maximum(5), "b": off}}), 0, map[string]int{"a": 5, "b": 10, "c": 0}},
-		{"off but", one(runtime.Override{Enabled: new(false), Keys: keys{"a": on, "b": maximum(2)}}), 0, map[string]int{"a": 4, "b": 10, "c": 10}},
-		{"longest", one(runtime.Override{Keys: keys{"*": maximum(1), "p*": maximum(2), "premium-*": maximum(3), "premium-7": maximum(5), "premium-7*": maximum(6)}}),
+		{"quota", overridesOf(runtime.Override{Keys: keys{"a": maximum(6), "b": maximum(2)}}), 0, map[string]int{"a": 6, "b": 2, "c": 4, "aa": 4}},
+		{"allow list", overridesOf(runtime.Override{Keys: keys{"a": off}}), 0, map[string]int{"a": 10, "b": 4}},
+		{"block list", overridesOf(runtime.Override{Keys: keys{"a": maximum(0)}}), 0, map[string]int{"a": 0, "b": 4}},
+		{"nobody but", overridesOf(runtime.Override{Max: new(int64(0)), Keys: keys{"a": maximum(5), "b": off}}), 0, map[string]int{"a": 5, "b": 10, "c": 0}},
+		{"off but", overridesOf(runtime.Override{Enabled: new(false), Keys: keys{"a": on, "b": maximum(2)}}), 0, map[string]int{"a": 4, "b": 10, "c": 10}},
+		{"longest", overridesOf(runtime.Override{Keys: keys{"*": maximum(1), "p*": maximum(2), "premium-*": maximum(3), "premium-7": maximum(5), "premium-7*": maximum(6)}}),
 			0, map[string]int{"a": 1, "p": 2, "premium": 2, "premium-": 3, "premium-6": 3, "premium-7": 5, "premium-77": 6}},
-		{"shadow of keys", one(runtime.Override{Keys: keys{"a*": {Mode: new(runtime.ModeShadow)}}}), 0, map[string]int{"a1": 10, "b": 4}},
-		{"all but one in shadow mode", one(runtime.Override{Mode: new(runtime.ModeShadow), Keys: keys{"a": {Mode: new(runtime.ModeEnforce)}}}), 0, map[string]int{"a": 4, "b": 10}},
-		{"the rule's max stays", one(runtime.Override{Max: new(int64(7)), Keys: keys{"a": {Window: new(time.Minute)}}}), 0, map[string]int{"a": 7, "b": 7}},
-		{"a star of the key's own", one(runtime.Override{Keys: keys{"all%2A": maximum(2)}}), 0, map[string]int{"all*": 2, "all": 4, "all*x": 4}},
-		{"a key that is hashed", one(runtime.Override{Keys: keys{long: maximum(1), long + "-*": maximum(2)}}), 0, map[string]int{long: 1, long + "-x": 2, long + "x": 4}},
-		{"the key that is empty", one(runtime.Override{Keys: keys{"": maximum(1)}}), 0, map[string]int{"": 1, "a": 4}},
+		{"shadow of keys", overridesOf(runtime.Override{Keys: keys{"a*": {Mode: new(runtime.ModeShadow)}}}), 0, map[string]int{"a1": 10, "b": 4}},
+		{"all but one in shadow mode", overridesOf(runtime.Override{Mode: new(runtime.ModeShadow), Keys: keys{"a": {Mode: new(runtime.ModeEnforce)}}}), 0, map[string]int{"a": 4, "b": 10}},
+		{"the rule's max stays", overridesOf(runtime.Override{Max: new(int64(7)), Keys: keys{"a": {Window: new(time.Minute)}}}), 0, map[string]int{"a": 7, "b": 7}},
+		{"a star of the key's own", overridesOf(runtime.Override{Keys: keys{"all%2A": maximum(2)}}), 0, map[string]int{"all*": 2, "all": 4, "all*x": 4}},
+		{"a key that is hashed", overridesOf(runtime.Override{Keys: keys{long: maximum(1), long + "-*": maximum(2)}}), 0, map[string]int{long: 1, long + "-x": 2, long + "x": 4}},
+		{"the key that is empty", overridesOf(runtime.Override{Keys: keys{"": maximum(1)}}), 0, map[string]int{"": 1, "a": 4}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rule := perHour(4)
@@ -86,7 +86,7 @@ func TestRulesWithoutEnd(t *testing.T) {
 	t.Parallel()
 	var out lines
 	limiter := runtime.New(&brokenStore{}, out.Logger(), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2),
-		overridden(one(runtime.Override{Max: new(int64(2))})))
+		overridden(overridesOf(runtime.Override{Max: new(int64(2))})))
 	defer limiter.Close()
 	for i := range int64(10_500) {
 		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow, Adaptive: always(1)}
@@ -136,13 +136,13 @@ func TestRefundAfterOverride(t *testing.T) {
 		for _, algorithm := range algorithms {
 			limit := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 4, Algorithm: algorithm}).Limit(key("k"))
 			d := taken(t, limiter, limit.WithCost(4))
-			board.put(one(override))
+			board.put(overridesOf(override))
 			refunded(t, limiter, d)
 			board.put(runtime.Overrides{})
 			equal(t, fmt.Sprint(algorithm, ": left"), left(t, limiter, limit), 4)
 		}
 		layered := (&runtime.Rule{Name: "r", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)}).Limit(key("layered"))
-		board.put(one(runtime.Override{Window: new(2 * time.Hour)}))
+		board.put(overridesOf(runtime.Override{Window: new(2 * time.Hour)}))
 		for range 2 {
 			wantPassing(t, limiter, layered, 5, 3)
 			ok(t, limiter.Reset(t.Context(), layered))
@@ -157,7 +157,7 @@ func TestLogOfOverriddenRule(t *testing.T) {
 		limiter, board := following(t, 10*time.Millisecond, out.Logger())
 		rule := perHour(1)
 		for i := range int64(100) {
-			board.set(one(runtime.Override{Max: new(1 + i%2)}), nil)
+			board.set(overridesOf(runtime.Override{Max: new(1 + i%2)}), nil)
 			passing(t, limiter, rule.Limit(nil), 3)
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -201,8 +201,8 @@ func TestOverridesRace(t *testing.T) {
 	source := runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 		n := turn.Add(1)
 		return []runtime.Overrides{
-			{}, {Enabled: new(false)}, one(runtime.Override{Enabled: new(false)}), one(runtime.Override{Max: new(int64(-1))}),
-			one(runtime.Override{Max: new(n), Window: new(time.Duration(n) * time.Millisecond)}),
+			{}, {Enabled: new(false)}, overridesOf(runtime.Override{Enabled: new(false)}), overridesOf(runtime.Override{Max: new(int64(-1))}),
+			overridesOf(runtime.Override{Max: new(n), Window: new(time.Duration(n) * time.Millisecond)}),
 		}[n%5], nil
 	})
 	limiter := inMemory(runtime.WithOverrides(source, time.Millisecond),

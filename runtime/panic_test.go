@@ -62,7 +62,7 @@ func TestPanicsAreContained(t *testing.T) {
 				case polls%2 == 0:
 					return runtime.Overrides{}, panicError{}
 				}
-				return one(runtime.Override{Max: new(polls)}), nil
+				return overridesOf(runtime.Override{Max: new(polls)}), nil
 			}), time.Second),
 			observing(runtime.Observer{
 				Decision: func(context.Context, runtime.DecisionEvent) { panic("decision") },
@@ -145,8 +145,8 @@ func TestPanickingHook(t *testing.T) {
 		client := redis.NewClient(options)
 		t.Cleanup(func() { _ = client.Close() })
 		var armed atomic.Bool
-		client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
-			if armed.Load() && !connects(cmds...) {
+		client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
+			if armed.Load() && !redistest.Connects(cmds...) {
 				panic("in a hook")
 			}
 			return send()

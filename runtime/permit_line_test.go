@@ -23,8 +23,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	for _, max := range []int64{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newFake()
-			limiter := runtime.New(store, quiet)
+			limiter, store := onFake()
 			limit := waitingRule(max, time.Minute).Limit(key("k"))
 			const callers, hold = 60, 7 * time.Millisecond
 			var order recorder[int]
@@ -205,7 +204,7 @@ func TestPermitsOfOddLimits(t *testing.T) {
 	}
 	eachCase(t, tests, func(t *testing.T, test test) {
 		b := new(board)
-		b.set(one(runtime.Override{Max: new(int64(5))}), nil)
+		b.set(overridesOf(runtime.Override{Max: new(int64(5))}), nil)
 		limiter := runtime.New(test.store, quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithOverrides(b, time.Second))
 		defer func() { _ = limiter.Close() }()
 		d := taken(t, limiter, test.limit)

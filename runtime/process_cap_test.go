@@ -95,7 +95,7 @@ func TestProcessCapCountsEveryCall(t *testing.T) {
 		"invalid key":  narrow.Limit(runtime.NewKey().AddInvalid("req is nil")),
 		"switched off": off.Limit(nil),
 	}, func(t *testing.T, limit runtime.Limit) {
-		limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, overridden(one(runtime.Override{Enabled: new(false)})))
+		limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, overridden(overridesOf(runtime.Override{Enabled: new(false)})))
 		defer limiter.Close()
 		wantPassing(t, limiter, limit, 2, 2)
 		for i, out := range limiter.TakeEach(context.Background(), limit, limit, limit) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/storetest"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -22,7 +23,7 @@ func TestCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := cluster.Client(t)
 	count := new(commands)
-	client.OnNewNode(func(node *redis.Client) { node.AddHook(hook(count.count)) })
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(redistest.Hook(count.count)) })
 	limiter := onRedis(client)
 	t.Run("block in parts", func(t *testing.T) { testBlockInParts(t, cluster, limiter) })
 	t.Run("share kept", func(t *testing.T) { testShareKept(t, cluster) })
@@ -88,11 +89,11 @@ func testShareKept(t *testing.T, cluster *redistest.Cluster) {
 	var left atomic.Int64 // scripts until one is lost
 	client := cluster.Client(t)
 	client.OnNewNode(func(node *redis.Client) {
-		node.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
-			if connects(cmds...) || left.Add(-1) != 0 {
+		node.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
+			if redistest.Connects(cmds...) || left.Add(-1) != 0 {
 				return send()
 			}
-			return failing(cmds, io.EOF)
+			return redistest.Failing(cmds, io.EOF)
 		}))
 	})
 	store := runtime.NewRedisStore(client, patient, atOnce)
@@ -183,6 +184,13 @@ func testReservedShare(t *testing.T, cluster *redistest.Cluster) {
 		least = min(least, time.Since(given))
 	}
 	between(t, "denied although the limit was whole for", least, 0, 100*time.Millisecond)
+}
+
+func testStoreOnCluster(t *testing.T, cluster *redistest.Cluster) {
+	client, node := cluster.Client(t), cluster.Nodes[0].Client(t)
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
+		return storetest.OnServerTime(t, runtime.NewRedisStore(client, patient, runtime.Beside(time.Minute)), node)
+	})
 }
 
 // TestRing shares trips to each server of a ring, charges limits on two of them all or none,

@@ -51,18 +51,18 @@ func TestNothingPrivateOfStores(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"moved":           reply("MOVED 1234 " + address),
-		"asked":           reply("ASK 1234 " + address),
-		"redirected":      reply("REDIRECT " + address),
-		"unknown":         reply("ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' 'rate_limit:" + caller + "'"),
-		"a proxy's":       reply("ERR no upstream " + address + " for key " + caller),
-		"a proxy's code":  reply("UPSTREAM " + address + " has no " + caller),
+		"moved":           redistest.Reply("MOVED 1234 " + address),
+		"asked":           redistest.Reply("ASK 1234 " + address),
+		"redirected":      redistest.Reply("REDIRECT " + address),
+		"unknown":         redistest.Reply("ERR unknown command 'EVALSHA', with args beginning with: 'abc' '1' 'rate_limit:" + caller + "'"),
+		"a proxy's":       redistest.Reply("ERR no upstream " + address + " for key " + caller),
+		"a proxy's code":  redistest.Reply("UPSTREAM " + address + " has no " + caller),
 		"a plain error":   quotes,
 		"a wrapped one":   fmt.Errorf("node %s: %w", address, os.ErrDeadlineExceeded),
-		"several at once": errors.Join(quotes, reply("MOVED 1 "+address)),
+		"several at once": errors.Join(quotes, redistest.Reply("MOVED 1 "+address)),
 	} {
 		for way, fail := range map[string]func([]redis.Cmder, error) error{
-			"failing": failing, "panicking": func(_ []redis.Cmder, err error) error { panic(err.Error()) },
+			"failing": redistest.Failing, "panicking": func(_ []redis.Cmder, err error) error { panic(err.Error()) },
 		} {
 			t.Run(name+", "+way, func(t *testing.T) {
 				t.Parallel()
@@ -70,7 +70,7 @@ func TestNothingPrivateOfStores(t *testing.T) {
 				var armed atomic.Bool
 				client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: server.Addr}))
 				defer client.Close()
-				client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+				client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 					if armed.Load() {
 						return fail(cmds, err)
 					}

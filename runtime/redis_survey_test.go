@@ -192,11 +192,11 @@ func TestSurveyOfMovingKeys(t *testing.T) {
 	for i := range 5 {
 		client.Set(t.Context(), fmt.Sprint("k:", i), 1, 0)
 	}
-	moved := reply("MOVED 1 127.0.0.1:1")
+	moved := redistest.Reply("MOVED 1 127.0.0.1:1")
 	replies := map[string]error{
-		"pttl[k:0]": moved, "memory[usage k:1]": reply("ASK 1 127.0.0.1:1"), fmt.Sprint("pexpire[k:2 ", 3600*1000, "]"): moved,
+		"pttl[k:0]": moved, "memory[usage k:1]": redistest.Reply("ASK 1 127.0.0.1:1"), fmt.Sprint("pexpire[k:2 ", 3600*1000, "]"): moved,
 	}
-	client.AddHook(hook(func(cmds []redis.Cmder, send func() error) error {
+	client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
 		err := send()
 		for _, cmd := range cmds {
 			if reply := replies[fmt.Sprint(cmd.Name(), cmd.Args()[1:])]; reply != nil {
@@ -219,7 +219,7 @@ func testSurveyEach(t *testing.T, cluster *redistest.Cluster) {
 	client := cluster.Client(t)
 	store := runtime.NewRedisStore(client, patient)
 	layered := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Block: time.Hour}
-	limiter := runtime.New(store, runtime.WithNamespace("orders"), quiet, overridden(one(runtime.Override{Keys: keys{"k1*": {Window: new(time.Hour)}}})))
+	limiter := runtime.New(store, runtime.WithNamespace("orders"), quiet, overridden(overridesOf(runtime.Override{Keys: keys{"k1*": {Window: new(time.Hour)}}})))
 	defer limiter.Close()
 	for _, rule := range []*runtime.Rule{layered, {Name: "log", Window: time.Minute, Max: 5}, {Name: "log:", Window: time.Minute, Max: 5}} {
 		var want, got []string

@@ -128,6 +128,21 @@ func TestRollingDeploy(t *testing.T) {
 	}
 }
 
+// A clock of Redis that steps back, as when a replica is promoted whose clock is behind, is
+// reported once.
+func TestClockStepsBack(t *testing.T) {
+	client := ownRedis(t)
+	var log lines
+	limiter := runtime.New(runtime.NewRedisStore(client, patient, runtime.Change(func(text string) string {
+		return strings.Replace(text, "redis.call('TIME')", "{redis.call('GET', 'clock'), '0'}", 1)
+	})), log.Logger())
+	for i, clock := range []int64{4_000_003_600, 4_000_000_000, 4_000_000_000} {
+		ok(t, client.Set(t.Context(), "clock", clock, 0).Err())
+		taken(t, limiter, wide.Limit(nil))
+		equal(t, fmt.Sprintf("call %d: lines", i), strings.Count(log.String(), "clock of the rate limit store stepped back"), min(i, 1))
+	}
+}
+
 // TestTuneRedis wants every kind of options to get what is recommended, and
 // what is already set to stay.
 func TestTuneRedis(t *testing.T) {

@@ -37,8 +37,7 @@ func eachRenewed(t *testing.T, test func(*testing.T, renewed)) {
 	for keeps, rule := range []*runtime.Rule{permitRule(10), reserveRule(10)} {
 		t.Run(rule.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := newFake()
-				limiter := runtime.New(store, quiet)
+				limiter, store := onFake()
 				test(t, renewed{store, limiter, rule.Limit(key("k")), int64(keeps)})
 				ok(t, limiter.Close())
 			})

@@ -54,7 +54,7 @@ func testScaledMax(t *testing.T, replica replicas) {
 // with others while there is no store, or that bounds the process.
 func TestScaledElsewhere(t *testing.T) {
 	rule := &runtime.Rule{Name: "r", Prefix: "r:", Window: time.Hour, Max: 10, Fail: runtime.FailLocal, Adaptive: always(9)}
-	override, replicas := overridden(one(runtime.Override{Max: new(int64(60))})), runtime.WithReplicas(2)
+	override, replicas := overridden(overridesOf(runtime.Override{Max: new(int64(60))})), runtime.WithReplicas(2)
 	type test struct {
 		store  runtime.Store
 		opts   []runtime.Option

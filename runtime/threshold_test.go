@@ -162,7 +162,7 @@ func TestThresholdsOfEachPeriod(t *testing.T) {
 	rule, last, clock := daily()
 	store := runtime.NewMemoryStore()
 	store.SetClock(clock.Load)
-	heard := newThresholds(2, on(store))
+	heard := newThresholds(2, sharing(store))
 	var want []string
 	for day := range 5 {
 		clock.Store(last.AddDate(0, 0, day).UnixMicro())
@@ -188,7 +188,7 @@ func TestThresholdTooLate(t *testing.T) {
 		}
 		return store.MemoryStore.Take(ctx, calls)
 	}
-	heard := newThresholds(1, on(store))
+	heard := newThresholds(1, sharing(store))
 	taken(t, heard.limiters[0], rule.Limit(key("k")))
 	eventually(t, "both marks are taken back", func() bool { return store.resets.Load() == 2 })
 	taken(t, heard.limiters[0], rule.Limit(key("k")))
@@ -223,7 +223,7 @@ func TestThresholdAskedAgain(t *testing.T) {
 		}
 		return store.MemoryStore.Take(ctx, calls)
 	}
-	heard := newThresholds(1, on(store))
+	heard := newThresholds(1, sharing(store))
 	limit := budget("again").Limit(key("k")).WithCost(20)
 	passing(t, heard.limiters[0], limit, 4)
 	eventually(t, "both are told", func() bool {

@@ -48,12 +48,12 @@ func TestChangeWhileWaiting(t *testing.T) {
 		return func(b *board, _ *atomic.Bool) { b.set(o, nil) }
 	}
 	changes := map[string]func(*board, *atomic.Bool){
-		"max raised":       set(one(runtime.Override{Max: new(int64(100_000))})),
-		"switched off":     set(one(runtime.Override{Enabled: new(false)})),
-		"shadow":           set(one(runtime.Override{Mode: new(runtime.ModeShadow)})),
+		"max raised":       set(overridesOf(runtime.Override{Max: new(int64(100_000))})),
+		"switched off":     set(overridesOf(runtime.Override{Enabled: new(false)})),
+		"shadow":           set(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)})),
 		"all switched off": set(runtime.Overrides{Enabled: new(false)}),
-		"raised for key":   set(one(runtime.Override{Keys: keys{"k": maximum(100_000)}})),
-		"off for key":      set(one(runtime.Override{Keys: keys{"k": {Enabled: new(false)}}})),
+		"raised for key":   set(overridesOf(runtime.Override{Keys: keys{"k": maximum(100_000)}})),
+		"off for key":      set(overridesOf(runtime.Override{Keys: keys{"k": {Enabled: new(false)}}})),
 		"kill switch":      func(_ *board, on *atomic.Bool) { on.Store(false) },
 	}
 	for _, algorithm := range []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.Concurrency, runtime.LeakyBucket} {
@@ -99,7 +99,7 @@ func TestPaceAfterChange(t *testing.T) {
 		rule := *test.rule
 		rule.Name, rule.Wait = "r", time.Minute
 		done := waiters(limiter, 20, test.hold, rule.Limit(nil))
-		b.set(one(runtime.Override{Max: &test.to}), nil)
+		b.set(overridesOf(runtime.Override{Max: &test.to}), nil)
 		ended, refused := done()
 		equal(t, "refused", refused, 0)
 		for i := test.from; i < len(ended); i++ {
@@ -117,7 +117,7 @@ func TestNewcomersBehindWaiting(t *testing.T) {
 		rule.Name, rule.Wait = "r", 10*time.Second
 		limit := rule.Limit(nil)
 		done := waiters(limiter, 12, 100*time.Millisecond, limit)
-		b.set(one(runtime.Override{Max: new(int64(4))}), nil)
+		b.set(overridesOf(runtime.Override{Max: new(int64(4))}), nil)
 		newcomers := 0
 		for until := time.Now().Add(time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -164,7 +164,7 @@ func TestNeverWhileWaiting(t *testing.T) {
 			failed <- err
 		}()
 		synctest.Wait()
-		b.set(one(runtime.Override{Max: new(int64(0))}), nil)
+		b.set(overridesOf(runtime.Override{Max: new(int64(0))}), nil)
 		var err error
 		if took := elapsed(func() { err = <-failed }); !errors.Is(err, runtime.ErrCostExceedsLimit) || took > time.Second {
 			t.Errorf("got %v after %v", err, took)

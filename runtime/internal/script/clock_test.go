@@ -2,13 +2,18 @@ package script_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/limittest"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/route"
@@ -115,5 +120,114 @@ func onTime(t *testing.T, client *redis.Client, store runtime.Store) storetest.S
 			now += d.Microseconds()
 			set()
 		},
+	}
+}
+
+// wrongBy returns a limiter of a replica whose clock is wrong.
+func wrongBy(t *testing.T, server *redistest.Server, by time.Duration) *runtime.Limiter {
+	return newLimiter(server.Client(t), func(cfg *batch.Config) {
+		cfg.Wall = func() int64 { return time.Now().Add(by).UnixMicro() }
+	})
+}
+
+// TestWrongClocks has replicas whose clocks are wrong charge a limit together, of each
+// period. They admit what one does, and agree on when the period ends.
+func TestWrongClocks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	const day = 24 * time.Hour
+	var limiters []*runtime.Limiter
+	for _, by := range []time.Duration{0, time.Second, -time.Minute, time.Hour, -12 * time.Hour, day, -day, 40 * day, -30 * 365 * day} {
+		limiters = append(limiters, wrongBy(t, server, by))
+	}
+	for _, period := range []runtime.Period{runtime.Day, runtime.Week, runtime.Month, runtime.Year} {
+		limit := (&runtime.Rule{Name: "wrong clocks of a " + period.String(), Algorithm: runtime.FixedWindow, Period: period, Zone: "Pacific/Kiritimati", Max: 100}).Limit(nil)
+		var admitted atomic.Int64
+		ends := make([]map[time.Time]bool, len(limiters))
+		limittest.Concurrently(len(limiters), func(i int) {
+			ends[i] = map[time.Time]bool{}
+			for range 30 {
+				d, err := limiters[i].Take(context.Background(), limit)
+				if err == nil {
+					admitted.Add(1)
+				} else if !errors.Is(err, runtime.ErrLimited) {
+					t.Error(err)
+				}
+				ends[i][time.Now().Add(d.ResetAfter).Round(time.Minute)] = true
+			}
+		})
+		equal(t, fmt.Sprint(period, ": admitted"), admitted.Load(), 100)
+		for _, end := range ends {
+			same(t, fmt.Sprint(period, ": ends"), ends[0], end)
+		}
+	}
+}
+
+// TestWrongClockFirst has a replica with a wrong clock begin a period, which ends when it is
+// to end by the clock of Redis all the same.
+func TestWrongClockFirst(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rule := &runtime.Rule{Name: "first", Algorithm: runtime.FixedWindow, Period: runtime.Day, Max: 5}
+	for _, by := range []time.Duration{72 * time.Hour, -72 * time.Hour} {
+		d := taken(t, wrongBy(t, server, by), rule.Limit(key(by.String())))
+		if d.ResetAfter <= 0 || d.ResetAfter > 24*time.Hour {
+			t.Errorf("%v off: %+v", by, d)
+		}
+	}
+}
+
+// TestClockStepsBack has Redis's clock step back by an hour, or a replica is promoted whose clock is behind. An
+// active key then admits calls again at once, lives no longer for it, and the step is
+// reported.
+func TestClockStepsBack(t *testing.T) {
+	t.Parallel()
+	const window = time.Minute // long enough for nothing to be renewed meanwhile
+	client := redistest.Start(t).Client(t)
+	var steps atomic.Int64
+	subject := onTime(t, client, timed(client, nil, func(cfg *batch.Config) {
+		cfg.SteppedBack = func(string, time.Duration) { steps.Add(1) }
+	}))
+	limiter := runtime.New(subject.Store, quiet)
+	t.Cleanup(func() { _ = limiter.Close() })
+	var limits []runtime.Limit
+	for name, rule := range storetest.Ways() {
+		if rule.Period != runtime.NoPeriod {
+			continue // which ends later than any step here
+		}
+		rule.Name, rule.Window, rule.Max, rule.Burst, rule.Wait = name, window, 10, 0, 0
+		if rule.Reserve > 0 {
+			rule.Reserve = rule.Window // else it is renewed meanwhile
+		}
+		rule.Prefix = strings.ReplaceAll(t.Name()+":"+name, " ", "-") + ":"
+		limits = append(limits, rule.Limit(nil))
+	}
+	admitted := func() (n int) {
+		for _, limit := range limits {
+			n += passing(t, limiter, limit, 10)
+		}
+		return n
+	}
+	first := admitted()
+	for _, step := range []struct {
+		back     time.Duration
+		admitted int
+		reported bool
+	}{
+		{90 * time.Millisecond, 0, false},
+		{time.Hour, first, true},
+	} {
+		subject.Advance(-step.back)
+		equal(t, fmt.Sprintf("%v back: admitted", step.back), admitted(), step.admitted)
+		equal(t, fmt.Sprintf("%v back: reported", step.back), steps.Load() > 0, step.reported)
+		keys := client.Keys(t.Context(), t.Name()+":*").Val()
+		if len(keys) == 0 {
+			t.Fatal("no keys")
+		}
+		for _, key := range keys {
+			if lives := expireTime(t.Context(), client, key) - time.Duration(subject.Now())*time.Microsecond; lives > window*6/5 {
+				t.Errorf("%v back: %s lives for %v", step.back, key, lives)
+			}
+		}
 	}
 }

@@ -68,7 +68,7 @@ func testModel(t *testing.T, rules map[string]*runtime.Rule, load modelLoad) {
 	for name, rule := range rules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := free.one(t)
+			db := free.borrow(t)
 			rapid.Check(t, func(t *rapid.T) {
 				if err := drive(t, db, rule, load); err != nil {
 					t.Fatal(err)

@@ -105,3 +105,5 @@ func ownRedis(t *testing.T) *redis.Client {
 func isBucket(r *runtime.Rule) bool {
 	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 }
+
+func TestMain(m *testing.M) { limittest.Main(m) }
