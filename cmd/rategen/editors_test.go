@@ -33,6 +33,7 @@ func tasks(t *testing.T) []task {
 
 // The problem matcher reads errors and warnings as the command prints them.
 func TestProblemMatcher(t *testing.T) {
+	t.Parallel()
 	var problems struct {
 		Pattern struct {
 			Regexp                                string
@@ -73,6 +74,7 @@ func TestProblemMatcher(t *testing.T) {
 
 // The task that explains a line gives the command what it needs.
 func TestExplainTask(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, module)
 	command, ok := strings.CutPrefix(tasks(t)[1].Command, "go tool rategen ")
 	name, place, cut := strings.Cut(command, " ")

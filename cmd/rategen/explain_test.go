@@ -15,12 +15,14 @@ import (
 // "explain" holds what rategen prints for that command line, and how it ends if that is
 // not 0. The other sections are files of a module.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	scenarios, err := filepath.Glob("../../testdata/explain/*.txtar")
 	if err != nil || len(scenarios) < 3 {
 		t.Fatal("no scenarios", err)
 	}
 	for _, path := range scenarios {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			t.Parallel()
 			archive, err := txtar.ParseFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -46,6 +46,7 @@ func busy(err error) (int, error) { return 0, err }
 `
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, map[string]string{
 		"go.mod":                        module["go.mod"],
 		"a.go":                          listed,

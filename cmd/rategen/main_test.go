@@ -16,16 +16,16 @@ var module = map[string]string{
 	"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id string) error\n}\n",
 }
 
-// Tests leave the user's cache alone.
+// Tests leave the user's cache and settings alone.
 func TestMain(m *testing.M) {
 	os.Setenv("RATEGEN_CACHE", "off")
+	os.Setenv("GOFLAGS", "")
+	os.Setenv("GOWORK", "off")
 	os.Exit(m.Run())
 }
 
 func writeModule(t *testing.T, files map[string]string) string {
 	t.Helper()
-	t.Setenv("GOFLAGS", "")
-	t.Setenv("GOWORK", "off")
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
@@ -48,6 +48,7 @@ func rategen(dir string, args ...string) (code int, stdout, stderr string) {
 // A line inserted above a method changes no limit, so the generated file stays
 // up to date.
 func TestMovedLines(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, module)
 	if code, out, errs := rategen(dir); code != 0 {
 		t.Fatal(code, out, errs)
@@ -63,6 +64,7 @@ func TestMovedLines(t *testing.T) {
 }
 
 func TestLifeOfAFile(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, module)
 	expect := func(wantCode int, wantOut, wantErr string, args ...string) {
 		t.Helper()
@@ -97,6 +99,7 @@ func TestLifeOfAFile(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -121,6 +124,7 @@ func TestErrors(t *testing.T) {
 		{"symbolic link", nil, []string{"./link"}, 1, "not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			files := map[string]string{}
 			for name, content := range module {
 				files[name] = content
@@ -169,6 +173,7 @@ func TestManual(t *testing.T) {
 }
 
 func TestWarningsAndJSON(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, map[string]string{
 		"go.mod": module["go.mod"],
 		"a.go":   "package m\n\ntype A interface {\n\t//ratelimit:key=#id max=500\n\tDo(id string) error\n}\n",

@@ -65,6 +65,7 @@ func TestOutIsRecorded(t *testing.T) {
 
 // Flags that no line repeats work, and are warned of.
 func TestOutByFlagOnly(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, module)
 	const warning = "a.go:1:9: warning: no line of package example.com/m says that its wrappers go to x/limits, so other commands, such as rategen -check ./..., do not know it: " +
 		"write //go:generate go tool rategen -out x/limits [unknown_out]\n"
@@ -76,6 +77,7 @@ func TestOutByFlagOnly(t *testing.T) {
 }
 
 func TestOutDisagrees(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -92,6 +94,7 @@ func TestOutDisagrees(t *testing.T) {
 			"a.go:3:1: \"b-c\" cannot be the name of the package in b-c: choose one with -pkg\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			files := map[string]string{"go.mod": module["go.mod"]}
 			for name, content := range c.files {
 				files[name] = content
@@ -104,6 +107,7 @@ func TestOutDisagrees(t *testing.T) {
 // Packages that write to one directory, each in a run of its own, keep what the
 // other has written there, or are told.
 func TestOutOfTwoPackages(t *testing.T) {
+	t.Parallel()
 	const line = "go tool rategen -out ../limits"
 	dir := writeModule(t, map[string]string{
 		"go.mod": module["go.mod"],

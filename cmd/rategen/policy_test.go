@@ -20,6 +20,7 @@ var policyModule = map[string]string{
 
 // The list says which policies there are and what uses them.
 func TestListPolicies(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, policyModule)
 	expect(t, dir, 0, `POSITION            RULE         LIMIT       KEY
 limits/limits.go:3  limits.api   600 per 2h  (policy of orders.Orders.List, orders.Orders.Export, users.Users)
@@ -74,6 +75,7 @@ func TestChangedPolicy(t *testing.T) {
 
 // A policy that nothing uses is told in a package that has limits.
 func TestUnusedPolicy(t *testing.T) {
+	t.Parallel()
 	dir := writeModule(t, map[string]string{
 		"go.mod": module["go.mod"],
 		"a.go":   module["a.go"] + "\n//ratelimit:policy name=api max=5\n",
@@ -83,6 +85,7 @@ func TestUnusedPolicy(t *testing.T) {
 
 // A package may use a policy of one that imports it: nothing but its directives does.
 func TestPolicyOfImporter(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{
 		"go.mod":         module["go.mod"],
 		"app/app.go":     "package app\n\nimport \"example.com/m/store\"\n\n//ratelimit:policy name=api rate=5/s\n\ntype App interface {\n\tstore.Plain\n\t//ratelimit:use=api key=#id\n\tDo(id string) error\n}\n",

@@ -55,7 +55,11 @@ func set(t *testing.T, name string, value int) {
 // TestMemory runs programs on a store in memory. They are the same ones each time, unless
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
-	try(t, effort.Few(1500), 20_000)
+	quick := 500
+	if effort.More() {
+		quick = effort.Few(1500)
+	}
+	try(t, quick, 20_000)
 	set(t, "rapid.seed", 1)
 	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer nowhere.Close()
@@ -95,6 +99,9 @@ var clusterScope = &scope{
 
 // TestCluster runs programs on a cluster.
 func TestCluster(t *testing.T) {
+	if !effort.More() {
+		t.Skip("waits for a cluster")
+	}
 	try(t, 2, 50)
 	runReal(t, oneCluster(t), clusterScope)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
@@ -42,6 +43,9 @@ func TestBudgetAtRisk(t *testing.T) {
 		})
 	}
 	t.Run("cluster", func(t *testing.T) {
+		if !effort.More() {
+			t.Skip("waits for a cluster")
+		}
 		t.Parallel()
 		cluster := redistest.StartCluster(t)
 		cluster.Configure(t, "maxmemory", "100mb")

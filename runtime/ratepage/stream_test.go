@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -26,6 +27,30 @@ type viewer struct {
 	headers http.Header
 }
 
+// A piped is a writer whose answer is read from a pipe. No network is between, on which a
+// bubble's time would stand still.
+type piped struct {
+	*io.PipeWriter
+	header http.Header
+}
+
+func (p piped) Header() http.Header { return p.header }
+func (p piped) WriteHeader(int)     {}
+func (p piped) Flush()              {}
+
+// follow has a viewer follow a page in a bubble.
+func follow(t *testing.T, page *Page) *viewer {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	body, answer := io.Pipe()
+	go func() {
+		page.ServeHTTP(piped{answer, http.Header{}}, httptest.NewRequestWithContext(ctx, "GET", "/api/stream", nil))
+		_ = answer.Close()
+	}()
+	t.Cleanup(func() { leave(); _ = body.Close() })
+	return &viewer{t: t, lines: lines(body), leave: leave}
+}
+
 func open(t *testing.T, server *httptest.Server) *viewer {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
@@ -36,9 +61,13 @@ func open(t *testing.T, server *httptest.Server) *viewer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, 1<<20)
-	return &viewer{t, lines, leave, answer.StatusCode, answer.Header}
+	return &viewer{t, lines(answer.Body), leave, answer.StatusCode, answer.Header}
+}
+
+func lines(of io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(of)
+	s.Buffer(nil, 1<<20)
+	return s
 }
 
 // next returns the next event, or false when the stream has ended.
@@ -84,36 +113,35 @@ func serve(t *testing.T, page *Page) *httptest.Server {
 // action.
 func TestStream(t *testing.T) {
 	t.Parallel()
-	page := New(WithPlainKeys())
-	rule := &runtime.Rule{Name: "r", Max: 2, Window: time.Hour}
-	limiter := newLimiter(t, page, rule)
-	v := open(t, serve(t, page))
-	if v.status != 200 || v.headers.Get("Content-Type") != "text/event-stream; charset=utf-8" || v.headers.Get("Cache-Control") != "no-store" {
-		t.Fatalf("%d %v", v.status, v.headers)
-	}
-	event, first, _ := v.next()
-	if event != "state" || first.Version == 0 || !first.Enabled || first.Redis == nil || first.History == nil || first.Denied == nil {
-		t.Fatalf("%s %+v", event, first)
-	}
-	v.until("a sample", func(f frame) bool { return f.Point != nil })
-	for range 5 {
-		_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("ann")))
-	}
-	var sum [columns]uint64
-	listed := false
-	v.until("all calls and the key", func(f frame) bool {
-		for _, r := range f.Rows {
-			for i := range sum {
-				sum[i] += r.N[i]
-			}
+	synctest.Test(t, func(t *testing.T) {
+		page := New(WithPlainKeys())
+		rule := &runtime.Rule{Name: "r", Max: 2, Window: time.Hour}
+		limiter := newLimiter(t, page, rule)
+		v := follow(t, page)
+		event, first, _ := v.next()
+		if event != "state" || first.Version == 0 || !first.Enabled || first.Redis == nil || first.History == nil || first.Denied == nil {
+			t.Fatalf("%s %+v", event, first)
 		}
-		listed = listed || strings.Contains(string(f.Denied), `{"rule":"r","key":"ann","count":3,"over":0}`)
-		return sum == [columns]uint64{admitted: 2, denied: 3} && listed
+		v.until("a sample", func(f frame) bool { return f.Point != nil })
+		for range 5 {
+			_, _ = limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddString("ann")))
+		}
+		var sum [columns]uint64
+		listed := false
+		v.until("all calls and the key", func(f frame) bool {
+			for _, r := range f.Rows {
+				for i := range sum {
+					sum[i] += r.N[i]
+				}
+			}
+			listed = listed || strings.Contains(string(f.Denied), `{"rule":"r","key":"ann","count":3,"over":0}`)
+			return sum == [columns]uint64{admitted: 2, denied: 3} && listed
+		})
+		limiter.Register(&runtime.Rule{Name: "s", Max: 2, Window: time.Hour})
+		v.until("a new rule", func(f frame) bool { return f.Reload && f.Version > first.Version })
+		page.history.add(historyEntry{Note: "hello"})
+		v.until("an entry of the history", func(f frame) bool { return strings.Contains(string(f.History), "hello") })
 	})
-	limiter.Register(&runtime.Rule{Name: "s", Max: 2, Window: time.Hour})
-	v.until("a new rule", func(f frame) bool { return f.Reload && f.Version > first.Version })
-	page.history.add(historyEntry{Note: "hello"})
-	v.until("an entry of the history", func(f frame) bool { return strings.Contains(string(f.History), "hello") })
 }
 
 // TestViewers wants the next viewer to be refused, one that leaves to make room,
@@ -124,6 +152,9 @@ func TestViewers(t *testing.T) {
 	newLimiter(t, page)
 	server := serve(t, page)
 	first, second := open(t, server), open(t, server)
+	if first.status != 200 || first.headers.Get("Content-Type") != "text/event-stream; charset=utf-8" || first.headers.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v", first.status, first.headers)
+	}
 	if _, _, ok := second.next(); !ok {
 		t.Fatal("no state")
 	}

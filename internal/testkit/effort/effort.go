@@ -7,8 +7,15 @@ import "os"
 // Variable is the variable of the environment that asks for a full run with 1.
 const Variable = "RATEGEN_TEST_FULL"
 
+// MoreVariable is the variable of the environment that asks for [More] alone.
+const MoreVariable = "RATEGEN_TEST_MORE"
+
 // Full reports whether tests try everything, however long it takes.
 func Full() bool { return os.Getenv(Variable) == "1" }
+
+// More reports whether tests try what takes seconds and has quicker tests beside it: in a
+// full run, under the race detector, and where [MoreVariable] asks for it with 1.
+func More() bool { return Full() || raced || os.Getenv(MoreVariable) == "1" }
 
 // Choose returns quick in a quick run, and full in a full run.
 func Choose[T any](quick, full T) T {

@@ -48,11 +48,11 @@ func RunFew(t *testing.T, start func(t *testing.T) Subject) {
 	run(t, few, 1, start)
 }
 
-// RunSome is Run in a full run. A quick one has a twelfth of the tests for each way of
+// RunSome is Run in a full run. A quick one has one in 36 of the tests for each way of
 // counting, other ones for each. It is for subjects that cost much and carry out the
 // scripts, which another subject tries with all tests.
 func RunSome(t *testing.T, start func(t *testing.T) Subject) {
-	run(t, Rules(), effort.Choose(12, 1), start)
+	run(t, Rules(), effort.Choose(36, 1), start)
 }
 
 // run runs one of so many tests for a rule, and the one after it for the next rule.
