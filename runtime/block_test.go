@@ -10,9 +10,8 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// testBlock wants a denial by one replica to block the caller on all, whatever the
-// cost of the next tries, until the key is reset by one. A cost that never fits blocks
-// nobody.
+// testBlock wants a denial by one replica to block the caller on all, whatever the cost of the
+// next tries, until the key is reset by one. A cost that never fits blocks nobody.
 func testBlock(t *testing.T, replica replicas) {
 	one, other := replica(), replica()
 	for name, rule := range blockingRules(10*time.Hour, 10) {

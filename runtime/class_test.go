@@ -93,9 +93,8 @@ func replica(t *testing.T, s *redistest.Server, admin *redis.Client) {
 	})
 }
 
-// TestErrorClasses has real servers fail in every way and wants each failure to
-// be named, in the error, in the store's count and to the observer, with every
-// policy having its say.
+// TestErrorClasses has real servers fail in every way and wants each failure to be named, in
+// the error, in the store's count and to the observer, with every policy having its say.
 func TestErrorClasses(t *testing.T) {
 	t.Parallel()
 	for _, test := range classCases {
@@ -167,8 +166,7 @@ func TestErrorClassOfConnection(t *testing.T) {
 	wantClass(t, client, runtime.ErrorClass(failure.Closed), false, patient)
 }
 
-// TestErrorClassesOfCluster takes a slot from a cluster, and leaves another
-// half moved.
+// TestErrorClassesOfCluster takes a slot from a cluster, and leaves another half moved.
 func TestErrorClassesOfCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

@@ -21,9 +21,8 @@ func remembering(client redis.UniversalClient, trust time.Duration, opts ...runt
 	return runtime.New(runtime.NewRedisStore(client, append([]runtime.RedisOption{patient, runtime.WithDenialMemory(trust)}, opts...)...), quiet)
 }
 
-// TestDenialMemory shows that a caller over its limit costs no trips, that only
-// what is sure to be denied is, and that what this process changes itself is
-// seen at once.
+// TestDenialMemory shows that a caller over its limit costs no trips, that only what is sure to
+// be denied is, and that what this process changes itself is seen at once.
 func TestDenialMemory(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
@@ -138,9 +137,8 @@ func TestDenialsOfEach(t *testing.T) {
 	}
 }
 
-// TestDenialOvertakes has calls on a key wait while others on it are under way,
-// and wants them to be denied by what these are told: without a trip, unless
-// they cost less.
+// TestDenialOvertakes has calls on a key wait while others on it are under way, and wants them
+// to be denied by what these are told: without a trip, unless they cost less.
 func TestDenialOvertakes(t *testing.T) {
 	t.Parallel()
 	const crowd = 60

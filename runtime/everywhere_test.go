@@ -31,11 +31,24 @@ var everywhere = map[string]func(*testing.T, replicas){
 // onServers is what they promise where processes share a Redis.
 var onServers = map[string]func(*testing.T, replicas){"leases": testLeases, "thresholds of leases": testThresholdsLeased}
 
+// alone is what they promise there, too, and what is tried while nobody else uses the servers.
+var alone = map[string]func(*testing.T, redis.UniversalClient, []*redistest.Server){
+	"warm": testWarm, "short scripts": testShortScripts, "memory watch": testMemoryWatch,
+}
+
 // TestEverywhere tries it on a store in memory, on a Redis, on a cluster, and on a store that
 // gives no answer to a caller whose context has ended.
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t)
+	for name, test := range alone {
+		t.Run("redis/"+name, func(t *testing.T) { test(t, server.Client(t), []*redistest.Server{server}) })
+		t.Run("cluster/"+name, func(t *testing.T) { test(t, cluster.Client(t), cluster.Nodes) })
+	}
+	t.Run("cluster/reserved share", func(t *testing.T) { testReservedShare(t, cluster) })
+	t.Run("cluster/survey", func(t *testing.T) { testSurveyEach(t, cluster) })
+	cluster.WaitReady()
+	t.Run("cluster/store", func(t *testing.T) { testStoreOnCluster(t, cluster) })
 	redisStore := func(client redis.UniversalClient) func() runtime.Store {
 		return func() runtime.Store { return runtime.NewRedisStore(client, patient) }
 	}

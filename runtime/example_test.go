@@ -9,8 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A limit for each user and one that all share: a call is charged to both or to
-// neither.
+// A limit for each user and one that all share: a call is charged to both or to neither.
 func ExampleLimiter_Take() {
 	perUser := &runtime.Rule{Name: "user", Prefix: "search:user:", Window: time.Minute, Max: 2, Message: "too many searches"}
 	overall := &runtime.Rule{Name: "all", Prefix: "search:all:", Window: time.Second, Max: 1000, Algorithm: runtime.TokenBucket}

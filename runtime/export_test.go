@@ -58,8 +58,7 @@ func (s *RedisStore) InFlight() int {
 	return batches
 }
 
-// Linger is a [RedisOption] that sets after how long a waiting call has one more
-// batch sent.
+// Linger is a [RedisOption] that sets after how long a waiting call has one more batch sent.
 func Linger(d time.Duration) RedisOption {
 	return func(s *RedisStore) { s.cfg.Linger = d }
 }

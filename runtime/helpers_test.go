@@ -211,3 +211,5 @@ func eachCase[C any](t *testing.T, cases map[string]C, try func(*testing.T, C)) 
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { try(t, c) }) })
 	}
 }
+
+func TestMain(m *testing.M) { limittest.Main(m) }

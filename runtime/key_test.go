@@ -26,8 +26,7 @@ func escaped(part string) string {
 	return b.String()
 }
 
-// TestKey builds keys of all lengths, and copies of them that go on by
-// themselves.
+// TestKey builds keys of all lengths, and copies of them that go on by themselves.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	type fork struct {

@@ -59,8 +59,7 @@ func TestParseKeyRefuses(t *testing.T) {
 	}
 }
 
-// testKeyDenied denies calls on each way that a call can take, and looks each
-// reported key up.
+// testKeyDenied denies calls on each way that a call can take, and looks each reported key up.
 func testKeyDenied(t *testing.T, replica replicas) {
 	long := strings.Repeat("long ", 90)
 	var got []string
@@ -104,8 +103,7 @@ func testKeyDenied(t *testing.T, replica replicas) {
 	blockedBy(t, limiter, prefixed.Limit(parsed))
 }
 
-// An empty part of a key is counted with every decision, and logged once for
-// each rule.
+// An empty part of a key is counted with every decision, and logged once for each rule.
 func TestEmptyPart(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 150)

@@ -212,3 +212,33 @@ func TestLeaseNeverExceeds(t *testing.T) {
 		})
 	}
 }
+
+// Where a trip takes longer than a lease little is charged in vain, though a bucket
+// takes nothing back.
+func TestLeaseShorterThanTrip(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		rule := &runtime.Rule{Name: "hot", Algorithm: runtime.TokenBucket, Window: time.Second, Lease: 10 * time.Millisecond, Max: 1_000_000}
+		s := &distantStore{SharedMemory: runtime.SharedMemory{MemoryStore: runtime.NewMemoryStore()}, windows: new(sync.Map), delay: func() time.Duration { return 8 * time.Millisecond }}
+		l := runtime.New(s, quiet)
+		var admitted atomic.Int64
+		concurrently(20, func(int) { admitted.Add(int64(passing(t, l, rule.Limit(nil), 1000))) })
+		ok(t, l.Close())
+		if n := s.charged.Load(); admitted.Load() != 20_000 || n > 22_500 {
+			t.Errorf("%d calls were admitted, and %d charged", admitted.Load(), n)
+		}
+	})
+}
+
+// Callers that try many keys fill no memory, and keep no hot key from its lease.
+func TestLeaseTableIsBounded(t *testing.T) {
+	t.Parallel()
+	testLease(t, nil, func(l *leaseTest) {
+		for i := range int64(10_000) {
+			_, _ = l.limiter.Take(l.Context(), l.rule.Limit(runtime.NewKey().AddInt(i)))
+		}
+		if keys, _ := l.limiter.Leases(); keys > 8192 {
+			l.Errorf("%d keys", keys)
+		}
+		l.fill()
+	})
+}

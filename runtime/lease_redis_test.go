@@ -172,3 +172,67 @@ func TestLeaseShares(t *testing.T) {
 		}
 	}
 }
+
+// Observers and recorders learn of every call.
+func TestLeaseEvents(t *testing.T) {
+	t.Parallel()
+	var seen recorder[runtime.DecisionEvent]
+	testLease(t, nil, func(l *leaseTest) {
+		recorded := 0
+		ctx := runtime.WithRecorder(l.Context(), func(runtime.DecisionEvent) { recorded++ })
+		want, got := map[runtime.Source]int{}, map[runtime.Source]int{}
+		for range 300 {
+			d, err := l.limiter.Take(ctx, l.limit)
+			ok(l, err)
+			want[d.Source]++
+		}
+		for _, e := range seen.all() {
+			if e.Verdict == runtime.VerdictAdmitted && e.Window == time.Second && e.Max == 10_000 {
+				got[e.Source]++
+			}
+		}
+		same(l, "events by source", want, got)
+		if recorded != 300 || want[runtime.SourceLease] < 100 {
+			l.Errorf("%d recorded, %d by leases", recorded, want[runtime.SourceLease])
+		}
+	}, observing(runtime.Observer{Decision: withContext(seen.add)}))
+}
+
+// A shadow limit, a wait and a process cap go with leases.
+func TestLeaseKinds(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*runtime.Rule){
+		"shadow": func(r *runtime.Rule) { r.Mode = runtime.ModeShadow },
+		"wait":   func(r *runtime.Rule) { r.Wait = time.Second },
+		"log":    func(r *runtime.Rule) { r.Algorithm = runtime.SlidingLog },
+		"bucket": func(r *runtime.Rule) { r.Algorithm = runtime.TokenBucket },
+		"fixed":  func(r *runtime.Rule) { r.Algorithm = runtime.FixedWindow },
+		"empty":  func(r *runtime.Rule) { r.Prefix = "p:" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			few := func(r *runtime.Rule) {
+				r.Max = 400
+				change(r)
+			}
+			testLease(t, few, func(l *leaseTest) {
+				begin, admitted, leased := time.Now(), 0, 0
+				for time.Since(begin) < 2*time.Second {
+					d, err := l.limiter.Take(l.Context(), l.rule.Limit(nil))
+					if err == nil && (d.Source == runtime.SourceStore || d.Source == runtime.SourceLease) {
+						admitted++
+					}
+					if d.Source == runtime.SourceLease {
+						leased++
+					}
+					time.Sleep(100 * time.Microsecond)
+				}
+				if leased < 100 || l.rule.Mode == runtime.ModeEnforce && (admitted < 750 || admitted > 1200) {
+					l.Errorf("%d admitted, %d by leases", admitted, leased)
+				}
+			})
+			testLease(t, few, func(l *leaseTest) {
+				wantPassing(l, l.limiter, l.rule.Limit(nil), 300, 150)
+			}, runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Minute, Max: 150}))
+		})
+	}
+}

@@ -51,8 +51,7 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryStoreDropsTheDead keeps a store from filling with callers that are
-// long gone.
+// TestMemoryStoreDropsTheDead keeps a store from filling with callers that are long gone.
 func TestMemoryStoreDropsTheDead(t *testing.T) {
 	t.Parallel()
 	now := century.UnixMicro()

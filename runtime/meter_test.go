@@ -1,11 +1,9 @@
 package runtime_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // used charges a meter until it refuses, and returns how often it did not.
@@ -191,33 +188,6 @@ func TestMeterGivesBackInTime(t *testing.T) {
 	})
 }
 
-// On a store that bounds nothing a message waits for as long as its call does, and for a second
-// more, in which the store may tell what it has taken.
-func TestMeterOnSlowStore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, store := onFake()
-		ctx, cancel := context.WithCancel(context.Background())
-		m := limiter.Meter(ctx, taken(t, limiter, wide.Limit(nil)), 0)
-		wait := 3 * time.Second
-		store.take = func(ctx context.Context, calls []terms.Call) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(wait):
-				return store.MemoryStore.Take(ctx, calls)
-			}
-		}
-		ok(t, m.Charge(2))
-		wait = time.Hour
-		time.AfterFunc(2*time.Second, cancel)
-		equal(t, "time until the call has ended", elapsed(func() { wantError(t, "the last message", m.Charge(100), context.Canceled) }), 3*time.Second)
-		m.Close()
-		wait = 0
-		wantLeft(t, limiter, wide.Limit(nil), 1_000_000-2)
-		ok(t, limiter.Close())
-	})
-}
-
 // A second meter of a decision, and one of another limiter's, charge nothing.
 func TestMeterOwnsItsDecision(t *testing.T) {
 	t.Parallel()
@@ -283,172 +253,5 @@ func TestMeterWithoutStore(t *testing.T) {
 				m.Close()
 			})
 		}
-	}
-}
-
-// A limit in shadow mode never stops a call, and has counted what it had room for; another
-// limit of the call is exact.
-func TestMeterInShadow(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []runtime.Mode{runtime.ModeShadow, runtime.ModeSoft} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter, store := onFake()
-			shadow, rule := perDay(100), perDay(5000)
-			shadow.Name, shadow.Mode = "s", mode
-			ctx := runtime.WithExceeded(context.Background())
-			d, err := limiter.Take(ctx, shadow.Limit(nil), rule.Limit(nil))
-			ok(t, err)
-			m := limiter.Meter(ctx, d, 0, 0)
-			equal(t, "passed", used(t, m, 10*time.Millisecond, 1, 1), 5000)
-			m.Close()
-			ok(t, limiter.Close())
-			if trips := store.trips(); trips > 500 {
-				t.Errorf("%d trips", trips)
-			}
-			wantLeft(t, limiter, rule.Limit(nil), 0)
-			wantLeft(t, limiter, shadow.Limit(nil), 0)
-			equal(t, "errors that are kept for the call", len(runtime.Exceeded(ctx)), 0)
-		})
-	}
-}
-
-// Observers hear of a refusal once, when it ends the call, and of as much as was charged.
-func TestMeterEvents(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var seen recorder[runtime.DecisionEvent]
-		limiter := inMemory(observing(runtime.Observer{Decision: withContext(seen.add)}))
-		limit := perDay(1000).Limit(nil)
-		first, second := metered(t, limiter, limit), metered(t, limiter, limit)
-		charge(t, first, 100, time.Millisecond, 1)
-		ok(t, second.Charge(895-first.Advance(0))) // so that a piece is refused
-		used(t, first, 0, 1)
-		for i, ev := range seen.all() {
-			if last := i == len(seen.all())-1; last != (ev.Verdict == runtime.VerdictDenied) {
-				t.Errorf("event %d of %d: %+v", i, len(seen.all()), ev)
-			}
-		}
-	})
-}
-
-// What holds at a trip decides: overrides, the kill switch, and the process's cap not at all.
-func TestMeterFollowsOverrides(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		on := atomic.Bool{}
-		on.Store(true)
-		limiter, b := following(t, time.Second, runtime.WithEnabled(on.Load), runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: 24 * time.Hour, Max: 3}))
-		rule := perDay(100)
-		limiter.Register(rule)
-		m := metered(t, limiter, rule.Limit(nil))
-		charge(t, m, 100, 20*time.Millisecond, 1)
-		b.put(overridesOf(runtime.Override{Max: new(int64(150))}))
-		charge(t, m, 50, 0, 1)
-		on.Store(false)
-		charge(t, m, 50, 0, 1)
-		on.Store(true)
-		b.put(overridesOf(runtime.Override{Enabled: new(false)}))
-		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(runtime.Override{Mode: new(runtime.ModeShadow)}))
-		charge(t, m, 50, 0, 1)
-		b.put(overridesOf(runtime.Override{Max: new(int64(160))}))
-		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
-		m.Close()
-	})
-}
-
-// A rule with a Block begins it only when a message has no room, and then the call ends.
-func TestMeterWithBlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter := inMemory()
-		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100, Block: 24 * time.Hour}).Limit(nil)
-		m, other := metered(t, limiter, limit), metered(t, limiter, limit)
-		ok(t, other.Charge(49))
-		equal(t, "passed", used(t, m, time.Millisecond, 1), 51)
-		blockedBy(t, limiter, limit)
-		m.Close()
-	})
-}
-
-// A rule with a Wait lets a message wait for room. A queue gives each message its turn.
-func TestMeterWaits(t *testing.T) {
-	t.Parallel()
-	for algorithm, want := range map[runtime.Algorithm]time.Duration{runtime.TokenBucket: 90 * time.Second, runtime.LeakyBucket: 99 * time.Second} {
-		synctest.Test(t, func(t *testing.T) {
-			rule := &runtime.Rule{Name: "r", Algorithm: algorithm, Window: time.Second, Max: 1, Burst: 10, Wait: 5 * time.Second}
-			took := elapsed(func() {
-				m := metered(t, inMemory(), rule.Limit(nil))
-				charge(t, m, 100, 0, 1)
-				m.Close()
-			})
-			if took < want-2*time.Second || took > want+2*time.Second {
-				t.Errorf("%v: 100 messages took %v, want %v", algorithm, took, want)
-			}
-		})
-	}
-}
-
-// A lease may decide messages, and in the end the store has counted what they cost.
-func TestMeterLeased(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, store := onFake()
-		store.delay = time.Millisecond
-		rule := perDay(100_000)
-		rule.Lease = time.Second
-		fillLease(t, limiter, rule.Limit(nil))
-		m := metered(t, limiter, rule.Limit(nil))
-		charge(t, m, 300, time.Millisecond, 2)
-		m.Close()
-		ok(t, limiter.Close())
-		wantLeft(t, limiter, rule.Limit(nil), 100_000-150-600)
-	})
-}
-
-// Other limits of the call are settled by Close, and permits returned, also after a refusal.
-// What Take alone has charged is settled at what Close is told, also after a refusal; what was
-// used of others stays.
-func TestMeterSettlesOthers(t *testing.T) {
-	t.Parallel()
-	permits := &runtime.Rule{Name: "p", Algorithm: runtime.Concurrency, Window: time.Minute, Max: 2}
-	for _, refuse := range []bool{false, true} {
-		limiter := inMemory()
-		requests := &runtime.Rule{Name: "q", Window: time.Hour, Max: 10}
-		tokens := &runtime.Rule{Name: "t", Window: time.Hour, Max: 20}
-		d := taken(t, limiter, permits.Limit(nil), requests.Limit(nil).WithCost(3), tokens.Limit(nil).WithCost(4))
-		m := limiter.Meter(context.Background(), d, -1, -1, 0)
-		ok(t, m.Charge(0, 0, 5))
-		if refuse {
-			wantError(t, "too much", m.Charge(0, 8, 16), runtime.ErrLimited)
-		}
-		wantLeft(t, limiter, permits.Limit(nil), 1)
-		m.Close(-1, 1, 0)
-		for limit, want := range map[*runtime.Rule]int64{permits: 2, requests: 9, tokens: 15} {
-			wantLeft(t, limiter, limit.Limit(nil), want)
-		}
-		same(t, "in flight", map[string]int64{"p": 0}, limiter.Permits())
-	}
-	m := metered(t, inMemory(), permits.Limit(nil))
-	wantError(t, "permits that grow", m.Charge(1), runtime.ErrInvalidLimit)
-	m.Close()
-}
-
-// A reader ends at the last byte that is paid, in few trips.
-func TestMeterReader(t *testing.T) {
-	t.Parallel()
-	for _, size := range []int{0, 1, 999, 5000, 70_000, 70_001, 200_000} {
-		synctest.Test(t, func(t *testing.T) {
-			limiter, store := onFake()
-			limit := perDay(70_000).Limit(nil)
-			m := metered(t, limiter, limit)
-			r := m.Reader(bytes.NewReader(make([]byte, size)), func(n int) []int64 { return []int64{int64(n)} })
-			n, err := io.Copy(io.Discard, struct{ io.Reader }{r})
-			if want := min(int64(size), 70_000); n != want || (err != nil) != (size > 70_000) || err != nil && !errors.Is(err, runtime.ErrLimited) {
-				t.Errorf("%d of %d bytes, %v", n, size, err)
-			}
-			ok(t, r.Close())
-			ok(t, limiter.Close())
-			wantLeft(t, limiter, limit, 70_000-n)
-			if trips := store.trips(); trips > 120 {
-				t.Errorf("%d bytes in %d trips", size, trips)
-			}
-		})
 	}
 }

@@ -102,8 +102,7 @@ func TestOverrideKeysUnchanged(t *testing.T) {
 	})
 }
 
-// The pattern of a key is in force for that key and for no other, whatever bytes
-// it has.
+// The pattern of a key is in force for that key and for no other, whatever bytes it has.
 func TestKeyPattern(t *testing.T) {
 	t.Parallel()
 	rule := &runtime.Rule{Name: "r", Window: time.Minute, Max: 5}
@@ -162,4 +161,30 @@ func heap() int64 {
 		least = min(least, int64(m.HeapAlloc))
 	}
 	return least
+}
+
+// Overrides and the kill switch hold for the next call, whatever is leased.
+func TestLeaseOverrides(t *testing.T) {
+	t.Parallel()
+	source := new(board)
+	testLease(t, func(r *runtime.Rule) { r.Window, r.Lease = time.Minute, 20*time.Second }, func(l *leaseTest) {
+		override := func(o runtime.Override) {
+			source.put(runtime.Overrides{Rules: map[string]runtime.Override{"hot": o}})
+		}
+		l.fill()
+		l.leased()
+		override(runtime.Override{Max: new(int64(9_000))})
+		equal(l, "limit", takenBy(l, l.limiter, runtime.SourceStore, l.limit).Limit, 9_000)
+		override(runtime.Override{Max: new(int64(0))})
+		refused(l, l.limiter, runtime.ErrLimited, l.limit)
+		override(runtime.Override{Max: new(int64(8_000))})
+		l.fill()
+		equal(l, "limit", l.leased().Limit, 8_000)
+		override(runtime.Override{Window: new(20 * time.Second)}) // as long as the lease
+		for range 50 {
+			takenBy(l, l.limiter, runtime.SourceStore, l.limit)
+		}
+		override(runtime.Override{Enabled: new(false)})
+		takenBy(l, l.limiter, runtime.SourceNone, l.limit)
+	}, runtime.WithOverrides(source, time.Second))
 }

@@ -3,13 +3,22 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/override"
 )
 
 // A source that goes on after its context is told of while it does, and again when it
@@ -83,5 +92,75 @@ func TestClose(t *testing.T) {
 	}
 	if followed.Enabled() {
 		t.Error("the overrides are gone with Close")
+	}
+}
+
+// TestNothingPrivateOfOverrides gives a limiter overrides that are wrong in every way,
+// and wants each error to be noted, without the key, and to have the key in its cause.
+func TestNothingPrivateOfOverrides(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limit := (&runtime.Rule{Name: "r", Prefix: "r:", Window: time.Minute, Max: 3}).Limit(key(caller))
+	overriding := func(keys keys) runtime.OverrideSource { return fixed(overridesOf(runtime.Override{Keys: keys})) }
+	fails := func(err error) runtime.OverrideSource {
+		return runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) { return runtime.Overrides{}, err })
+	}
+	file := func(name, text string) runtime.OverrideSource {
+		path := filepath.Join(t.TempDir(), name)
+		ok(t, os.WriteFile(path, []byte(text), 0o600))
+		return override.File(path)
+	}
+	hashes := 0
+	hash := func(fields ...string) runtime.OverrideSource {
+		hashes++
+		client, key := server.Client(t), fmt.Sprint("h", hashes)
+		ok(t, client.HSet(t.Context(), key, fields).Err())
+		return override.Redis(client, key)
+	}
+	gone := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: "127.0.0.1:1"}))
+	defer gone.Close()
+	for name, c := range map[string]struct {
+		source runtime.OverrideSource
+		cause  string // is in the cause
+	}{
+		"max":            {overriding(keys{caller: maximum(-1)}), caller},
+		"pattern":        {overriding(keys{caller + "*x": {}}), caller},
+		"escape":         {overriding(keys{caller + "%41": {}}), caller},
+		"twice":          {overriding(keys{caller + "é": {}, caller + "%C3%A9": {}}), caller},
+		"does not fit":   {overriding(keys{caller: maximum(runtime.MaxCount)}), caller},
+		"dial":           {fails(&url.Error{Op: "Get", URL: "http://" + address + "/limits?key=" + caller, Err: context.DeadlineExceeded}), address},
+		"own":            {fails(errors.New("no limits of " + caller + " at " + address)), caller},
+		"redis":          {override.Redis(gone, "limits"), "127.0.0.1:1"},
+		"json value":     {file("a.json", `{"rules": {"r": {"keys": {"`+caller+`": {"max": "many"}}}}}`), caller},
+		"json object":    {file("a.json", `{"rules": {"r": {"keys": {"`+caller+`": 5}}}}`), caller},
+		"json empty":     {file("a.json", `{"rules": {"r": {"keys": {"`+caller+`": null}}}}`), caller},
+		"json twice":     {file("a.json", `{"rules": {"r": {"keys": {"`+caller+`": {}, "`+caller+`": {}}}}}`), caller},
+		"json misplaced": {file("a.json", `{"rules": {"r": {"`+caller+`": {"max": 5}}}}`), caller},
+		"yaml value":     {file("a.yaml", "rules:\n  r:\n    keys:\n      "+caller+": {max: many}\n"), caller},
+		"yaml twice":     {file("a.yaml", "rules:\n  r:\n    keys:\n      "+caller+": {}\n      "+caller+": {}\n"), caller},
+		"yaml syntax":    {file("a.yaml", "rules:\n  r:\n    keys:\n      "+caller+": *"+caller+"\n"), ""},
+		"yaml alias":     {file("a.yaml", "rules:\n  r:\n    keys: {a: &a {max: 1}, "+caller+": *a}\n"), ""},
+		"hash value":     {hash(`["r", "`+caller+`"]`, `{"max": "many"}`), caller},
+		"hash json":      {hash(`["r", "`+caller+`"]`, `{"max": `), caller},
+		"hash field":     {hash(`["r", "`+caller+`", "x"]`, `{}`), caller},
+		"hash twice":     {hash(`["r", "`+caller+`"]`, `{"max": 1}`, `r`, `{"keys": {"`+caller+`": {"max": 1}}}`), caller},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w notes
+			seen := make(chan error, 10)
+			l := w.limiter(runtime.NewMemoryStore(), runtime.WithOverrides(c.source, time.Hour),
+				observing(runtime.Observer{Override: func(ev runtime.OverrideEvent) { seen <- ev.Err }}))
+			_, err := l.Take(t.Context(), limit)
+			w.note("take", err)
+			rejected := <-seen
+			if rejected == nil { // before the rule was known
+				rejected = <-seen
+			}
+			ok(t, l.Close())
+			w.find(t, "127.0.0.1")
+			if cause := errors.Unwrap(rejected); c.cause != "" && (cause == nil || !strings.Contains(cause.Error(), c.cause)) {
+				t.Errorf("the cause of %q is %v", rejected, cause)
+			}
+		})
 	}
 }

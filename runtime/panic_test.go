@@ -17,8 +17,7 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// A panicHandler panics with every line, or while it is asked whether it wants
-// one.
+// A panicHandler panics with every line, or while it is asked whether it wants one.
 type panicHandler struct{ enabled bool }
 
 func (h panicHandler) Enabled(context.Context, slog.Level) bool {
@@ -45,8 +44,7 @@ func counted(panics *recorder[runtime.PanicEvent]) map[string]bool {
 	return in
 }
 
-// Whatever a program's function does, the limiter goes on, and so do its
-// goroutines.
+// Whatever a program's function does, the limiter goes on, and so do its goroutines.
 func TestPanicsAreContained(t *testing.T) {
 	eachCase(t, map[string]bool{"asked for its level": true, "with a line": false}, func(t *testing.T, enabled bool) {
 		var panics recorder[runtime.PanicEvent]
@@ -119,9 +117,8 @@ func TestPanicsInStoreEvents(t *testing.T) {
 	same(t, "panics", map[string]bool{"observer": true, "log handler": true}, counted(&panics))
 }
 
-// A line about a panic is written where lines still can be: by the log, or by
-// slog.Default if it is the log's handler that panics. Not parallel, since it
-// sets slog.Default.
+// A line about a panic is written where lines still can be: by the log, or by slog.Default if
+// it is the log's handler that panics. Not parallel, since it sets slog.Default.
 func TestPanicOfHandlerIsLogged(t *testing.T) {
 	var out lines
 	defer slog.SetDefault(slog.Default())
@@ -135,9 +132,8 @@ func TestPanicOfHandlerIsLogged(t *testing.T) {
 	}
 }
 
-// TestPanickingHook has a hook of the client panic, for callers that travel
-// alone and for such that share trips. The policy decides their calls, and all
-// is well when the hook is.
+// TestPanickingHook has a hook of the client panic, for callers that travel alone and for such
+// that share trips. The policy decides their calls, and all is well when the hook is.
 func TestPanickingHook(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -142,8 +142,7 @@ func TestProcessCapChanged(t *testing.T) {
 	})
 }
 
-// A cap of a queue's rule does not wait, and a refund is of the call's own
-// limits.
+// A cap of a queue's rule does not wait, and a refund is of the call's own limits.
 func TestProcessCapOfQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		limiter := inMemory(runtime.WithProcessCap(&runtime.Rule{Name: "process", Window: time.Minute, Max: 4, Algorithm: runtime.LeakyBucket, Wait: time.Hour}))

@@ -44,9 +44,8 @@ func rush(t *testing.T, limiter *runtime.Limiter, prefix string) (admitted int64
 	return n.Load(), errs.Load() > 0
 }
 
-// TestSharded puts a proxy that shards in between: without the check more is
-// admitted than may be, silently; with it the store refuses, once it has seen the
-// first shared batch.
+// TestSharded puts a proxy that shards in between: without the check more is admitted than may
+// be, silently; with it the store refuses, once it has seen the first shared batch.
 func TestSharded(t *testing.T) {
 	t.Parallel()
 	var addrs []string
@@ -124,8 +123,7 @@ func TestNotSharded(t *testing.T) {
 	}
 }
 
-// A panicky client panics when it is to send several commands at a time, as only
-// a check does.
+// A panicky client panics when it is to send several commands at a time, as only a check does.
 type panicky struct{ *redis.Client }
 
 func (panicky) Pipeline() redis.Pipeliner { panic("no pipelines") }

@@ -88,7 +88,7 @@ func TestSurvey(t *testing.T) {
 
 // testMemoryWatch fills Redis and frees it, and wants to be told of both once
 // and of every reading, until the store is closed.
-func testMemoryWatch(t *testing.T, client redis.UniversalClient) {
+func testMemoryWatch(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
 	var out lines
 	readings := make(chan runtime.MemoryEvent)
 	store := runtime.NewRedisStore(client, runtime.WithMemoryWatch(0.5, time.Millisecond))
@@ -149,8 +149,7 @@ func TestMemoryWatchEnds(t *testing.T) {
 	server.Resume()
 }
 
-// TestKeysOf wants the expiry that a survey gives to be longer than what the
-// rule counts.
+// TestKeysOf wants the expiry that a survey gives to be longer than what the rule counts.
 func TestKeysOf(t *testing.T) {
 	for _, test := range []struct {
 		rule  runtime.Rule
@@ -169,8 +168,7 @@ func TestKeysOf(t *testing.T) {
 	equal(t, "key of a rule without a name", inMemory().RedisKey((&runtime.Rule{}).Limit(nil)), "")
 }
 
-// TestSurveyWithoutPrefix heals nothing for a group that stands for every key of
-// the database.
+// TestSurveyWithoutPrefix heals nothing for a group that stands for every key of the database.
 func TestSurveyWithoutPrefix(t *testing.T) {
 	client := ownRedis(t)
 	client.Set(t.Context(), "mine", 1, 0)

@@ -85,10 +85,9 @@ func TestScriptFlush(t *testing.T) {
 	t.Logf("%d flushes while %d keys were called on", flushed.Load(), keys)
 }
 
-// TestRollingDeploy has two versions of a rule at work side by side: nothing
-// is an error, and in the shorter window of both never more is admitted than
-// the larger max. (A change of algorithm or storage starts new counts, so
-// there each version admits its own max.)
+// TestRollingDeploy has two versions of a rule at work side by side: nothing is an error, and
+// in the shorter window of both never more is admitted than the larger max. (A change of
+// algorithm or storage starts new counts, so there each version admits its own max.)
 func TestRollingDeploy(t *testing.T) {
 	client := ownRedis(t)
 	rules := serverRules(time.Hour, 10)

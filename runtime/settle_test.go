@@ -36,8 +36,7 @@ func TestDebtIsNotHidden(t *testing.T) {
 	wantError(t, "refund of a settled decision", limiter.Refund(t.Context(), d), runtime.ErrSettled)
 }
 
-// A settled cost out of bounds changes nothing, and the decision can still be
-// settled.
+// A settled cost out of bounds changes nothing, and the decision can still be settled.
 func TestSettleOutOfBounds(t *testing.T) {
 	t.Parallel()
 	limiter := inMemory()

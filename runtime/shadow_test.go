@@ -12,8 +12,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
-// shadowRules returns a rule of each kind that admits one call an hour, in
-// shadow mode.
+// shadowRules returns a rule of each kind that admits one call an hour, in shadow mode.
 func shadowRules() []runtime.Rule {
 	rules := []runtime.Rule{
 		{},

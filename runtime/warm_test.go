@@ -34,18 +34,9 @@ func warmRules() (rules []*runtime.Rule) {
 	return rules
 }
 
-// TestOnServer has on a server by itself what TestSharedCluster has on a cluster.
-func TestOnServer(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	t.Run("warm", func(t *testing.T) { testWarm(t, server.Client(t)) })
-	t.Run("short scripts", func(t *testing.T) { testShortScripts(t, server.Client(t), []*redistest.Server{server}) })
-	t.Run("memory watch", func(t *testing.T) { testMemoryWatch(t, server.Client(t)) })
-}
-
 // testWarm wants a limiter that was warmed to need no script's text afterwards, whatever
 // its rules are and whether calls come alone or together.
-func testWarm(t *testing.T, client redis.UniversalClient) {
+func testWarm(t *testing.T, client redis.UniversalClient, _ []*redistest.Server) {
 	limiter := runtime.New(runtime.NewRedisStore(client, patient), quiet)
 	defer limiter.Close()
 	rules := warmRules()

@@ -55,9 +55,8 @@ func TestLifetime(t *testing.T) {
 	})
 }
 
-// TestRaisedMember charges a key whose only event has left the window, and whose
-// member was raised above the time: the charge sets the expiry of what is a new
-// key.
+// TestRaisedMember charges a key whose only event has left the window, and whose member was
+// raised above the time: the charge sets the expiry of what is a new key.
 func TestRaisedMember(t *testing.T) {
 	t.Parallel()
 	rule := storetest.WaysOf(10*time.Second, 5)["log zset"]

@@ -122,8 +122,7 @@ func TestBytesPerEvent(t *testing.T) {
 	}
 }
 
-// monitor returns what the server executes until stop is called, a line for
-// each command.
+// monitor returns what the server executes until stop is called, a line for each command.
 func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr)
@@ -155,8 +154,7 @@ func monitor(t *testing.T, server *redistest.Server) (stop func() []string) {
 	}
 }
 
-// TestNumbers wants no number to reach Redis in scientific notation, from Go or
-// from Lua.
+// TestNumbers wants no number to reach Redis in scientific notation, from Go or from Lua.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -35,10 +35,9 @@ const byExpiry = "^TestExpiry$"
 // sample is how many mutations a quick run tries.
 const sample = 6
 
-// TestMutations runs this test binary once for every mutation, with the
-// scripts changed by it, and wants the named test to fail; or to pass, if the
-// mutation is no fault on this server. A quick run tries a sample, and holds the
-// others against the scripts.
+// TestMutations runs this test binary once for every mutation, with the scripts changed by it,
+// and wants the named test to fail; or to pass, if the mutation is no fault on this server. A
+// quick run tries a sample, and holds the others against the scripts.
 func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a test binary for each mutation")

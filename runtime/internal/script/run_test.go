@@ -89,9 +89,8 @@ func TestLongScript(t *testing.T) {
 	}
 }
 
-// TestBucketRounding fills a bucket to a level so high that what is left for a
-// charge is rounded up, so that the charge fits, while the room for it, rounded
-// down, is one less.
+// TestBucketRounding fills a bucket to a level so high that what is left for a charge is
+// rounded up, so that the charge fits, while the room for it, rounded down, is one less.
 func TestBucketRounding(t *testing.T) {
 	client := ownRedis(t)
 	store := newStore(client)

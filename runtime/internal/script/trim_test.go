@@ -195,9 +195,8 @@ func TestLooksOfLongLog(t *testing.T) {
 	})
 }
 
-// TestTrimInPieces lets most of a long log leave at once, and wants every charge
-// to remove a bounded piece of that, more than it adds, until it is gone: while
-// nothing of it counts.
+// TestTrimInPieces lets most of a long log leave at once, and wants every charge to remove a
+// bounded piece of that, more than it adds, until it is gone: while nothing of it counts.
 func TestTrimInPieces(t *testing.T) {
 	t.Parallel()
 	const max, gone, window = 40_000, 25_000, time.Second

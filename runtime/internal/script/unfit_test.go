@@ -188,8 +188,7 @@ func TestScriptCommands(t *testing.T) {
 	same(t, "commands (-the scripts' +docs/running.md's)", storetest.Commands(), rights(t))
 }
 
-// TestScriptRights has a user with no more than the documented rights do
-// everything.
+// TestScriptRights has a user with no more than the documented rights do everything.
 func TestScriptRights(t *testing.T) {
 	t.Parallel()
 	args := []any{"~*", "+hello", "+client", "+ping", "+eval", "+evalsha"}

@@ -224,8 +224,7 @@ func blockInBatch(t *trial) {
 	}
 }
 
-// blockAndRefund wants a refund neither to end a block nor to lose what it gives
-// back.
+// blockAndRefund wants a refund neither to end a block nor to lose what it gives back.
 func blockAndRefund(t *trial) {
 	t.rule.Block = time.Hour
 	for _, cost := range []int64{3, 10} { // a part of what was charged, and all of it

@@ -104,9 +104,8 @@ func refundOfAnEarlierLife(t *trial) {
 	t.left("k", 40)
 }
 
-// randomRefunds drives a bucket at random, under a changing max and window, and wants
-// no more to be admitted in any time than the burst and what drains in it, without what
-// was given back.
+// randomRefunds drives a bucket at random, under a changing max and window, and wants no more
+// to be admitted in any time than the burst and what drains in it, without what was given back.
 func randomRefunds(t *trial) {
 	for seed := range t.seeds(6, 30) {
 		random := rand.New(rand.NewPCG(seed, 7))

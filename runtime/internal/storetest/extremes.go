@@ -110,17 +110,15 @@ func ids(t *trial) {
 			}
 		}
 	}
-	// The key of an empty id is that of no id at all: a rule has one or the
-	// other.
+	// The key of an empty id is that of no id at all: a rule has one or the other.
 	d, err := limiter.Peek(t.Context(), t.rule.Limit(runtime.NewKey().AddString("")))
 	if err != nil || d.Remaining != 0 {
 		t.Errorf("empty id: got %+v, %v", d, err)
 	}
 }
 
-// slowDrain wants a limit that was lowered a million million times over to
-// deny for years, and neither to overflow nor to look for the end step by
-// step.
+// slowDrain wants a limit that was lowered a million million times over to deny for years, and
+// neither to overflow nor to look for the end step by step.
 func slowDrain(t *trial) {
 	t.rule.Window = runtime.MaxWindow
 	t.rule.Max = runtime.MaxCount

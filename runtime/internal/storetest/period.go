@@ -130,8 +130,7 @@ func periodOfChangedAnchor(t *trial) {
 	}
 }
 
-// periodSettledLater wants what a call owes to be charged to the period in which it is
-// settled.
+// periodSettledLater wants what a call owes to be charged to the period in which it is settled.
 func periodSettledLater(t *trial) {
 	c := t.charge("k", 4)
 	r := t.admit(c, 6)

@@ -22,8 +22,7 @@ func (t *trial) renew(c rawstore.Charge, at int64) {
 	}
 }
 
-// permitsAreRenewed renews some permits, which then lapse a window later, and no
-// others.
+// permitsAreRenewed renews some permits, which then lapse a window later, and no others.
 func permitsAreRenewed(t *trial) {
 	t.rule.Window = time.Second
 	few, many := t.charge("k", 3), t.charge("k", 4)

@@ -29,9 +29,8 @@ func (t *trial) timed(c rawstore.Charge) (r terms.Result, after, before int64) {
 	return r, after, t.Now()
 }
 
-// window wants a limit to be whole again when its only charge has left, and
-// RetryAfter to say when. On a clock that runs it is as exact as the bounds of
-// the time of the denial.
+// window wants a limit to be whole again when its only charge has left, and RetryAfter to say
+// when. On a clock that runs it is as exact as the bounds of the time of the denial.
 func window(t *trial) {
 	t.rule.Window = 200 * time.Millisecond
 	for _, name := range []string{"1st", "2nd", "3rd", "4th", "5th"} {

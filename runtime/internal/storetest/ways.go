@@ -2,9 +2,12 @@ package storetest
 
 import (
 	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rategen/rategen/lua"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -59,4 +62,15 @@ func BlockingWaysOf(window time.Duration, max int64) map[string]*runtime.Rule {
 	rules := WaysOf(window, max)
 	maps.DeleteFunc(rules, func(_ string, r *runtime.Rule) bool { return isPermits(r) || r.Reserve > 0 })
 	return rules
+}
+
+// Commands returns the commands that the scripts call.
+func Commands() (names []string) {
+	all := uint(lua.Several - 1)
+	scripts := lua.Take(all|lua.Several) + lua.Take(all|lua.Settle) + lua.Take(all|lua.Renew) + lua.Take(all|lua.Several|lua.Block) + lua.Take(all|lua.Settle|lua.Block)
+	for _, m := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(scripts, -1) {
+		names = append(names, strings.ToLower(m[1]))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

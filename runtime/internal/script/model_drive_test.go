@@ -1,0 +1,223 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/terms"
+	"github.com/rategen/rategen/runtime/rawstore"
+)
+
+// drive runs one random sequence and returns the first difference.
+func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
+	ctx := context.Background()
+	db.client.FlushDB(ctx)
+	// A fixed time, so that a failure can be repeated, and far ahead of the
+	// real one, so that Redis expires nothing meanwhile.
+	now := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() +
+		rapid.Int64Range(0, 1_000_000).Draw(t, "start")
+	memory := memstate.NewStore(1000)
+	memory.Clock = func() int64 { return now }
+	store := db.store
+	if rapid.Bool().Draw(t, "wide scripts") {
+		store = db.wide
+	}
+	var charged []rawstore.Charge
+	other, longer := *base, *base // the same limit in shadow mode, and in another version
+	other.Mode, longer.Window = runtime.ModeShadow, base.Window*2
+	edge, far := int64(100_000), int64(300_000)
+	if base.Period != runtime.NoPeriod {
+		now -= 1_000_000 // into the last second of the year, of a month and of a day
+		edge = 24 * time.Hour.Microseconds()
+		far = 2 * edge
+		longer.Window, longer.Period, longer.Anchor = 0, runtime.Month, 15
+		if base.Keep > 0 { // or its keys would live longer
+			longer.Period, longer.Anchor, longer.Zone = base.Period, 0, "Asia/Kolkata"
+		}
+	}
+	rules := []*runtime.Rule{base, &other, &longer}
+	if base.Block > 0 {
+		another := *base
+		another.Block = 70 * time.Millisecond
+		rules = append(rules, &another)
+	}
+	if base.Resolution > 0 {
+		coarser := *base
+		coarser.Resolution *= 5
+		rules = append(rules, &coarser)
+	}
+
+	maxima := load.max
+	if base.Debt == runtime.DebtCarry {
+		maxima = maxima[:1] // what is over a lower max than it was charged by may be forgotten
+	}
+	stores := [2]rawstore.Store{rawstore.On(memory), rawstore.On(store)}
+	shown, looked := int64(0), map[string]int64{} // by Redis's clock, when it was set and keys last expired
+	// both has both stores do the same with keys, of which those expire before that are to.
+	both := func(do func(rawstore.Store, int) error, keys ...string) error {
+		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
+			if err := expire(ctx, db.client, now, keys...); err != nil {
+				return err
+			}
+			shown = now
+			for _, key := range keys {
+				looked[key] = now
+			}
+		}
+		return errors.Join(do(stores[0], 0), do(stores[1], 1))
+	}
+	drawKey := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key") }
+	for range rapid.IntRange(1, effort.Choose(30, 60)).Draw(t, "steps") {
+		usual := rapid.OneOf(
+			rapid.Just(int64(0)),
+			rapid.Int64Range(1, 10),
+			rapid.Int64Range(1, 30_000),
+			rapid.Int64Range(90_000, 110_000),
+			rapid.Int64Range(-20_000, 0),
+			rapid.SampledFrom([]int64{100_000, 99_999, 100_001, 50_000, 7_000, edge, edge}),
+		)
+		if rapid.IntRange(0, 99).Draw(t, "far") == 99 { // seldom, since all state is lost then
+			now += rapid.SampledFrom([]int64{-100_000, -100_001, -300_000, -3_600_000_000, -far}).Draw(t, "step")
+		} else {
+			now += usual.Draw(t, "step")
+		}
+		switch op := rapid.SampledFrom([]string{"take", "take", "take", "take", "peek", "settle", "settle", "reset", "renew", "hold"}).Draw(t, "op"); op {
+		case "take", "peek":
+			calls := make([]rawstore.Call, rapid.IntRange(1, 3).Draw(t, "calls"))
+			var keys []string
+			for i := range calls {
+				for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 2, rapid.ID).Draw(t, "keys") {
+					rule := rapid.SampledFrom(rules).Draw(t, "rule")
+					if rule == &longer && layered(base) {
+						rule = base // the key of a layered counter names its window
+					}
+					limit := rapid.SampledFrom(maxima).Draw(t, "max")
+					most := limit
+					if rule.Burst > 0 {
+						most = rule.Burst
+					}
+					keys = append(keys, key)
+					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
+						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
+						Cost: load.cost(most).Draw(t, "cost"),
+					})
+				}
+			}
+			answers := [2][]rawstore.Call{clone(calls), clone(calls)}
+			do := map[string]storetest.Operation{"peek": peek, "take": take}[op]
+			if err := both(func(s rawstore.Store, i int) error { return do(s, ctx, answers[i]) }, keys...); err != nil {
+				return err
+			}
+			if slices.EqualFunc(answers[0], answers[1], sameAnswer) {
+				// cmp would take longer than Redis to find that out.
+			} else if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.EquateErrors()); diff != "" {
+				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
+			}
+			for _, call := range answers[1] {
+				for _, c := range call.Charges {
+					if c.At != 0 {
+						charged = append(charged, c)
+					}
+				}
+			}
+		case "settle", "renew":
+			if len(charged) == 0 || op == "renew" && base.Algorithm != runtime.Concurrency && base.Reserve == 0 {
+				continue
+			}
+			var charges []rawstore.Charge
+			var keys []string
+			for _, c := range rapid.SliceOfN(rapid.SampledFrom(charged), 1, 6).Draw(t, "charges") {
+				c.Wait, c.Result = 0, terms.Result{At: c.At, Mark: c.Mark}
+				c.Settled = rapid.OneOf(
+					rapid.Just(int64(0)),
+					rapid.Int64Range(0, c.Cost),
+					rapid.Int64Range(c.Cost, c.Cost+20),
+					rapid.Int64Range(c.Cost, c.Cost+runtime.MaxLogCost),
+				).Draw(t, "settled")
+				if base.Reserve > 0 {
+					c.Mark = rapid.Int64Range(0, 2).Draw(t, "mark")
+				}
+				charges, keys = append(charges, c), append(keys, string(c.Key))
+			}
+			var renewed [2][]int64
+			if err := both(func(s rawstore.Store, i int) error {
+				if op == "settle" {
+					return s.Settle(ctx, charges)
+				}
+				var calls []rawstore.Call
+				for _, c := range charges {
+					calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{c}})
+				}
+				err := s.Renew(ctx, calls)
+				for _, call := range calls {
+					err = errors.Join(err, call.Err)
+					c := call.Charges[0]
+					if renewed[i] = append(renewed[i], c.At); base.Reserve > 0 && c.At != 0 && i == 1 {
+						charged = append(charged, c)
+					}
+				}
+				return err
+			}, keys...); err != nil {
+				return err
+			}
+			if !slices.Equal(renewed[0], renewed[1]) {
+				return fmt.Errorf("%s at %d: script differs from model: model %v, script %v", op, now, renewed[0], renewed[1])
+			}
+		case "hold":
+			if base.Block == 0 {
+				continue
+			}
+			key := drawKey()
+			hold := rawstore.Charge{Rule: rapid.SampledFrom(rules).Draw(t, "rule"), Key: []byte(key), Max: load.max[0],
+				Wait: time.Duration(rapid.SampledFrom([]int64{0, 1, 5_000, 70_000, 250_000, 1_000_000}).Draw(t, "hold")) * time.Microsecond}
+			if hold.Rule == &longer && layered(base) {
+				continue
+			}
+			if err := both(func(s rawstore.Store, _ int) error { return s.Hold(ctx, []rawstore.Charge{hold}) }, key); err != nil {
+				return err
+			}
+		case "reset":
+			key := drawKey()
+			if err := both(func(s rawstore.Store, _ int) error {
+				return s.Reset(ctx, []rawstore.Charge{{Rule: base, Key: []byte(key)}})
+			}, key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sameAnswer(a, b rawstore.Call) bool {
+	return a.Err == nil && b.Err == nil && slices.EqualFunc(a.Charges, b.Charges, func(a, b rawstore.Charge) bool {
+		return a.Result == b.Result
+	})
+}
+
+func clone(calls []rawstore.Call) []rawstore.Call {
+	out := make([]rawstore.Call, len(calls))
+	for i := range calls {
+		out[i].Charges = append([]rawstore.Charge(nil), calls[i].Charges...)
+	}
+	return out
+}
+
+// stored reports whether the rule's store keeps every event or permit.
+func stored(r *runtime.Rule) bool {
+	return r.Algorithm == runtime.SlidingLog || r.Algorithm == runtime.Concurrency
+}
+
+func layered(r *runtime.Rule) bool {
+	return r.Buckets == runtime.LayeredBuckets(4, 5) || r.Buckets == runtime.LayeredBuckets(1, 9)
+}

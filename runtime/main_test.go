@@ -1,9 +1,0 @@
-package runtime_test
-
-import (
-	"testing"
-
-	"github.com/rategen/rategen/internal/testkit/limittest"
-)
-
-func TestMain(m *testing.M) { limittest.Main(m) }
