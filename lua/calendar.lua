@@ -63,7 +63,7 @@ end
 --- insert open
 --- insert past
 if start and at >= start and at < stop and clock < stop then
-  used = math.max(0, used - cost)
+  used = used > cost and used - cost or 0
   --- insert write
 end
 --- past (past)

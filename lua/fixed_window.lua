@@ -74,7 +74,7 @@ end
 --- sets used
 --- insert open
 if start and at >= start and at < start + window and clock < start + window then
-  used = math.max(0, used - cost)
+  used = used > cost and used - cost or 0
   --- insert write
 end
 --- mark

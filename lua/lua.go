@@ -77,7 +77,7 @@ func Take(set uint) string {
 	}
 	switch operation {
 	case Settle:
-		loop, p["run"] = "settle", p["run to settle"]
+		loop, p["run"], p["failed"] = "settle", p["run to settle"], p["failed to settle"]
 	case Renew:
 		loop = "renewal"
 	case Hold:

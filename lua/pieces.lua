@@ -104,15 +104,15 @@ if algorithm == 'ALGORITHM' then
   --- insert loop
 end
 --- settle
---- reads arg each last n place replies times
---- sets n place
+--- reads arg each last place times
+--- sets charged made_mark place
 --- insert gather
 -- Settles charges up to that of the last key, each by the same cost. Where more is charged
 -- the mark is 1 if that is to be no more than there is room for, and else 0.
+local charged, made_mark = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
 for i = place, last do
   place = i + 1
   local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
-  local charged, made_mark = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
   local charging, room, retry, reset, delay = false, nil, nil, nil, nil
   --- insert ends
   --- insert share
@@ -133,8 +133,6 @@ for i = place, last do
       --- insert keep
     end
   end
-  replies[n + 1], replies[n + 2] = 0, 0
-  n = n + 2
 end
 --- renewal
 --- reads each last n place replies times
@@ -158,8 +156,13 @@ end
 if string.match(err, '^READONLY') then
   return redis.error_reply(err)
 end
+--- insert failed
 local failed, n = -1, #replies
 --- insert fail
+--- failed
+--- failed to settle
+--- reads place replies
+replies[#replies + 1] = place - 1
 --- cause
 --- reads err
 --- sets err

@@ -192,14 +192,14 @@ if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000)
   call('PEXPIRE', key, lifetime(lives))
 end
 --- settle
---- reads arg call clock debt each forgot fresh head last max member n
---- reads open place replies reserve start times used
---- sets n open place used
+--- reads arg call clock debt each forgot fresh head last max member open
+--- reads place reserve start times used
+--- sets charged kept open place used
 -- Settles charges up to that of the last key, each by the same cost.
+local charged, kept = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
 for i = place, last do
   place = i + 1
   local key, at = KEYS[i], times
-  local charged, kept = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
   --- insert ends
   --- insert open
   local grows, name = math.max(0, each), nil
@@ -230,8 +230,6 @@ for i = place, last do
     end
     --- insert write
   end
-  replies[n + 1], replies[n + 2] = 0, 0
-  n = n + 2
 end
 --- renewal
 --- reads call clock each forgot found fresh highest last lifetime member n open

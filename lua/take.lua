@@ -24,7 +24,8 @@
 --                 to peek
 --        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
---        long. The time first, and then for every limit
+--        long. The time first, and then, to settle, for every limit that failed the
+--        number of its key, from 1 on, and the error as below; or else for every limit
 --          left     how much is left, after the charges; to renew, 1, or 0 for
 --                   what was reset since; to hold, 0
 --          reset    microseconds until the limit is whole again

@@ -16,6 +16,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/failure"
 	"github.com/rategen/rategen/runtime/internal/storetest"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rawstore"
 )
 
@@ -155,6 +156,20 @@ func TestForeignValue(t *testing.T) {
 					for i, k := range keys {
 						if foreign := runtime.ClassOf(calls[i].Err) == runtime.ClassWrongType; foreign != (k == key) || !foreign && calls[i].Err != nil {
 							t.Errorf("call %d of %d: got %+v, %v", i, len(calls), calls[i].Charges[0].Result, calls[i].Err)
+						}
+					}
+					client.Del(ctx, key+"before", key+"after")
+					if rule.Algorithm == runtime.Concurrency {
+						continue // is never charged more
+					}
+					charges := make([]terms.Charge, len(keys))
+					for i := range keys {
+						charges[i] = calls[i].Charges[0].Engine()
+					}
+					ok(t, store.Settle(ctx, charges))
+					for i, k := range keys {
+						if foreign := runtime.ClassOf(charges[i].Err) == runtime.ClassWrongType; foreign != (k == key) || !foreign && charges[i].Err != nil {
+							t.Errorf("settle charge %d of %d: %v", i, len(charges), charges[i].Err)
 						}
 					}
 					client.Del(ctx, key+"before", key+"after")

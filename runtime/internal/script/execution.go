@@ -131,7 +131,10 @@ func (e *Execution) decode(numbers []int64, err error) {
 		reply.clock, reply.rest = numbers[0], numbers[1:]
 		e.Clock = reply.clock
 	}
-	for i := 0; i < len(e.calls) && e.Err == nil; i++ {
+	if e.op == Settle && e.Err == nil {
+		e.Err = reply.settled(e.calls)
+	}
+	for i := 0; i < len(e.calls) && e.Err == nil && e.op != Settle; i++ {
 		var admitted int64
 		if admitted, e.Err = reply.call(&e.calls[i], e.times[i], e.op == Peek); e.Err == nil {
 			e.found[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
@@ -156,6 +159,25 @@ const (
 type reply struct {
 	clock int64
 	rest  []int64
+}
+
+// settled decodes the part about settled calls, of one charge each: those that failed.
+func (r *reply) settled(calls []terms.Call) error {
+	for i := range calls {
+		calls[i].Err, calls[i].Charges[0].Err = nil, nil
+	}
+	for len(r.rest) > 0 {
+		i := r.rest[0] - 1
+		if r.rest = r.rest[1:]; i < 0 || i >= int64(len(calls)) || len(r.rest) < 2 || r.rest[0] != replyFailed {
+			return ErrReply
+		}
+		failure, err := r.failure()
+		if err != nil {
+			return err
+		}
+		calls[i].Err = failure
+	}
+	return nil
 }
 
 // call decodes the part about one call, which stands for so many, and was looked at only or

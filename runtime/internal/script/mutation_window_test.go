@@ -6,7 +6,7 @@ var windowMutations = []scriptMutation{
 	{"fixed: owes what is rounded", "fixed", "if used > 9007199254740991 then", "if false then", bySuite("fixed_window", "amount_owed")},
 	{"fixed: no expiry", "fixed", ", 'PX', lifetime(stop))", ")", byExpiry},
 	{"fixed: refund into another window", "fixed", "and at >= start and at < start + window", "", byModel("fixed")},
-	{"fixed: refund not clamped", "fixed", "math.max(0, used - cost)", "used - cost", byModel("fixed")},
+	{"fixed: refund not clamped", "fixed", "used > cost and used - cost or 0", "used - cost", byModel("fixed")},
 	{"fixed: retry is a window", "fixed", "retry = reset", "retry = window", byModel("fixed")},
 	{"fixed: starts with each event", "fixed", "I7I8', start, stop", "I7I8', clock, stop", byModel("fixed")},
 	{"fixed: expiry of another window kept", "fixed", "stop == start + window and", "stop and", "^TestRaisedWindow$"},

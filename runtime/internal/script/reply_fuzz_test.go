@@ -28,6 +28,39 @@ func bytesOf(numbers ...int64) (data []byte) {
 	return data
 }
 
+// TestReplyOfSettling decodes replies about three settled charges.
+func TestReplyOfSettling(t *testing.T) {
+	const now = 1_790_000_000_000_000
+	for _, tt := range []struct {
+		rest   []int64
+		failed []bool // of the charges; nil: the reply is refused
+	}{
+		{nil, []bool{false, false, false}},
+		{[]int64{2, replyFailed, 3, 'E', 'R', 'R'}, []bool{false, true, false}},
+		{[]int64{1, replyFailed, 3, 'E', 'R', 'R', 3, replyFailed, 3, 'E', 'R', 'R'}, []bool{true, false, true}},
+		{[]int64{0, replyFailed, 3, 'E', 'R', 'R'}, nil},
+		{[]int64{4, replyFailed, 3, 'E', 'R', 'R'}, nil},
+		{[]int64{2, replyFailed, 4, 'E', 'R', 'R'}, nil},
+		{[]int64{2, replyLong, 3, 'E', 'R', 'R'}, nil},
+		{[]int64{2, replyFailed}, nil},
+		{[]int64{2}, nil},
+	} {
+		e := &Execution{op: Settle}
+		for range 3 {
+			e.calls = append(e.calls, terms.Call{Charges: []terms.Charge{{Err: ErrReply}}, Err: ErrReply})
+		}
+		e.decode(append([]int64{now}, tt.rest...), nil)
+		if refused := tt.failed == nil; refused != (e.Err == ErrReply) {
+			t.Errorf("%v: %v", tt.rest, e.Err)
+		}
+		for i := range tt.failed {
+			if c := &e.calls[i]; tt.failed[i] != (c.Err != nil) || c.Charges[0].Err != nil {
+				t.Errorf("%v: charge %d: %v, %v", tt.rest, i, c.Err, c.Charges[0].Err)
+			}
+		}
+	}
+}
+
 // FuzzReply decodes any numbers as the reply about some calls. Either the whole is
 // refused and every call has that error, or each call has an error of its own or
 // results that, written again, are the reply.
