@@ -25,6 +25,14 @@ func Choose[T any](quick, full T) T {
 	return quick
 }
 
+// Pick is Choose by [More].
+func Pick[T any](quick, more T) T {
+	if More() {
+		return more
+	}
+	return quick
+}
+
 // Few returns how many of n tries a test makes of something that proves nothing about
 // races: what one goroutine does after the other, and bubbles, in which one runs at a
 // time mostly. It makes all of them, but a quarter under the race detector.

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/rategen/rategen/internal/testkit/effort"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/ratetest"
 	"github.com/rategen/rategen/runtime/ratetest/ratetestredis"
@@ -59,7 +60,7 @@ func TestDecidesAsRatetest(t *testing.T) {
 			if !r.Now().Equal(want.Now()) {
 				t.Fatalf("the clocks begin at %v and %v", r.Now(), want.Now())
 			}
-			for i := range 150 {
+			for i := range effort.Pick(50, 150) {
 				by := time.Duration(random.Int64N(int64(3 * time.Second))).Round(time.Microsecond)
 				r.Advance(by)
 				want.Advance(by)
