@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set("12") // they wait most of the time
 	}
-	limittest.Main(m)
+	limittest.Run(m) // each test says how many programs it tries
 }
 
 // try sets how many programs a test tries, and where a quick run begins, unless the command
