@@ -78,10 +78,9 @@ type Buckets struct {
 // EqualBuckets divides the window into n buckets, from 1 to [MaxBuckets]. An event counts for
 // at most 1/n of the window too long.
 func EqualBuckets(n int) Buckets {
-	if n < 1 || n > MaxBuckets {
-		return Buckets{coarse: -1}
-	}
-	return Buckets{coarse: int16(n)}
+	b := LayeredBuckets(n, 1)
+	b.fine = 0
+	return b
 }
 
 // LayeredBuckets divides the window into coarse buckets of fine ones each, at least one and
@@ -145,10 +144,10 @@ func (p Period) String() string {
 }
 
 // WithPeriod returns the limit with a time zone and an anchor in place of the rule's, as in
-// [Rule], of a rule with a Period. Anchor 0 is Sunday in a week, as in package time, and else
-// none that a caller can have. The key of the limit becomes invalid, as by [Key.AddInvalid], if
-// there is no such zone or anchor. The failure policy decides such calls, so check a zone that
-// a caller may choose, or have the rule fail closed.
+// [Rule], of a rule with a Period. Anchor 0 is Sunday in a week, as in package time, and
+// otherwise invalid. The key of the limit becomes invalid, as by [Key.AddInvalid], if there is
+// no such zone or anchor. The failure policy decides such calls, so check a zone that a caller
+// may choose, or have the rule fail closed.
 func (l Limit) WithPeriod(zone string, anchor int64) Limit {
 	if l.rule == nil || l.rule.Period == NoPeriod {
 		return l
@@ -157,13 +156,9 @@ func (l Limit) WithPeriod(zone string, anchor int64) Limit {
 	if anchor == 0 && unit == spec.Week {
 		anchor = 7
 	}
-	if anchor == 0 && unit != spec.Day {
-		l.key.AddInvalid(fmt.Sprintf("the anchor of a %v is 0", unit))
-		return l
-	}
 	p, err := calendar.Load(unit, zone, int(max(-1, min(anchor, 9999)))) // as no anchor is
-	if err != nil {
-		l.key.AddInvalid("the time zone or the anchor of a period is none") // which may be a caller's
+	if err != nil || anchor == 0 && unit != spec.Day {
+		l.key.AddInvalid("the time zone of a period is unknown, or its anchor is invalid or 0") // both may be a caller's
 		return l
 	}
 	l.period = p

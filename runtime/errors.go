@@ -12,6 +12,7 @@ import (
 	"github.com/rategen/rategen/internal/spec"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/failure"
+	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/stale"
 )
 
@@ -33,7 +34,7 @@ var (
 
 	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
 	// nil pointer in its expression. The failure policy decides whether the call may go on.
-	ErrInvalidKey = errors.New("invalid rate limit key")
+	ErrInvalidKey = keytext.ErrInvalid
 
 	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative cost or max, a
 	// window out of bounds, two limits of a call that have one key and count in different ways.
@@ -70,24 +71,17 @@ type LimitedError struct {
 	Blocked    bool
 	Source     Source
 
-	rule *Rule
+	rule *Rule // nil in an error that a program has made
 }
 
 // Error returns the rule's message, see [MessageText].
 func (e *LimitedError) Error() string {
-	if e.rule == nil {
-		return DefaultMessage
-	}
-	return MessageText(cmp.Or(e.rule.Message, DefaultMessage), e.RetryAfter)
+	r := cmp.Or(e.rule, new(Rule))
+	return MessageText(cmp.Or(r.Message, DefaultMessage), e.RetryAfter)
 }
 
 // Algorithm returns how the limit counts.
-func (e *LimitedError) Algorithm() Algorithm {
-	if e.rule == nil {
-		return SlidingLog
-	}
-	return e.rule.Algorithm
-}
+func (e *LimitedError) Algorithm() Algorithm { return cmp.Or(e.rule, new(Rule)).Algorithm }
 
 // Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the denial is for
 // ever.
@@ -116,15 +110,11 @@ func MessageText(message string, retryAfter time.Duration) string {
 		return ErrCostExceedsLimit.Error()
 	}
 	whole := max(time.Second, (retryAfter + time.Second - 1).Truncate(time.Second))
-	text := whole.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return strings.ReplaceAll(message, retryAfterVerb, text)
+	return strings.ReplaceAll(message, retryAfterVerb, withoutZeros.Replace(whole.String()))
 }
+
+// withoutZeros shortens the text of a duration of whole seconds.
+var withoutZeros = strings.NewReplacer("h0m0s", "h", "m0s", "m")
 
 // An ErrorClass is one word for the reason that a store did not decide: a label for metrics and
 // alerts, see [ClassOf]. There are more classes than those that have a name here, and a version
@@ -162,36 +152,30 @@ func (c ErrorClass) String() string { return failure.Class(c).String() }
 // ClassOf returns the class of an error of a [RedisStore] or of a [Limiter] on one, such as
 // [ErrUnavailable]. It is for errors of calls that were not decided: a denial is ClassOther,
 // and so is nil.
-func ClassOf(err error) ErrorClass {
-	class := ErrorClass(failure.ClassOf(err))
-	if class == ClassOther && errors.Is(err, ErrInvalidKey) {
-		return ErrorClass(failure.Key)
-	}
-	return class
-}
+func ClassOf(err error) ErrorClass { return ErrorClass(failure.ClassOf(err)) }
 
-// pageErrors is how many errors are allocated together. They take 2 KiB.
-const pageErrors = 36
+// errorsAtOnce is how many errors are allocated together. They take 2 KiB.
+const errorsAtOnce = 36
 
-// An errorBook has errors for denials to come, so that each does not cost an allocation. They
-// live as long as any of them. A book is used by one goroutine at a time.
-type errorBook struct {
-	page   *[pageErrors]LimitedError
-	next   int    // error on the page
+// spareErrors are for denials to come, so that each does not cost an allocation. They live as
+// long as any of those that were allocated together. One goroutine at a time uses them.
+type spareErrors struct {
+	errors *[errorsAtOnce]LimitedError
+	used   int
 	stripe uint32 // of its users in a [report.StripedThrottle]
 }
 
-// errorBooks has about one book for each processor.
-var errorBooks = sync.Pool{New: func() any { return &errorBook{next: pageErrors, stripe: lastStripe.Add(1)} }}
+// spares has about one for each processor.
+var spares = sync.Pool{New: func() any { return &spareErrors{used: errorsAtOnce, stripe: lastStripe.Add(1)} }}
 
 var lastStripe atomic.Uint32
 
-// issue returns an error that nobody else has.
-func (b *errorBook) issue() *LimitedError {
-	if b.next == pageErrors {
-		b.page, b.next = new([pageErrors]LimitedError), 0
+// next returns an error that nobody else has.
+func (s *spareErrors) next() *LimitedError {
+	if s.used == errorsAtOnce {
+		s.errors, s.used = new([errorsAtOnce]LimitedError), 0
 	}
-	e := &b.page[b.next]
-	b.next++
+	e := &s.errors[s.used]
+	s.used++
 	return e
 }

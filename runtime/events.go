@@ -79,12 +79,12 @@ func (e *events) shadowDenied(ctx context.Context, charge *decide.Charge, c *ter
 // deny reports the denial that a decision is, about a call that arrived at an instant, and
 // returns its caller's error.
 func (e *events) deny(r *Rule, cost int64, d *Decision, arrived time.Duration) error {
-	b := errorBooks.Get().(*errorBook)
-	if skipped, due := e.log.DenialDue(r.logged(), arrived, b.stripe); due {
+	spare := spares.Get().(*spareErrors)
+	if skipped, due := e.log.DenialDue(r.logged(), arrived, spare.stripe); due {
 		e.logDenial(r, cost, d, skipped)
 	}
-	denial := b.issue()
-	errorBooks.Put(b)
+	denial := spare.next()
+	spares.Put(spare)
 	denial.Rule, denial.Limit, denial.Remaining, denial.RetryAfter = d.Rule, d.Limit, d.Remaining, d.RetryAfter
 	denial.Blocked, denial.Source, denial.rule = d.Blocked, d.Source, r
 	return denial

@@ -44,12 +44,12 @@ func ids(n int) []string {
 	return out
 }
 
-// usualAllocs returns how much calls allocate on average, rounded down: a page of
+// usualAllocs returns how much calls allocate on average, rounded down: an allocation of
 // errors is for many of them.
-func usualAllocs(f func()) float64 { return testing.AllocsPerRun(10*pageErrors, f) }
+func usualAllocs(f func()) float64 { return testing.AllocsPerRun(10*errorsAtOnce, f) }
 
 // TestTakeAllocates counts the allocations of calls that are decided in this
-// process: none, but for the page that errors of denials come from.
+// process: none, but for what errors of denials come from.
 func TestTakeAllocates(t *testing.T) {
 	background, id := context.Background(), ids(1)[0]
 	recorded := WithRecorder(background, func(DecisionEvent) {})
@@ -177,10 +177,10 @@ func TestTakeAllocatesNothingForThoseWhoComeBack(t *testing.T) {
 }
 
 // TestErrorsAreTheirOwn has goroutines keep the errors of their denials, which come from
-// shared pages: none is another one's, and none changes.
+// shared memory: none is another one's, and none changes.
 func TestErrorsAreTheirOwn(t *testing.T) {
 	t.Parallel()
-	const callers, calls = 8, 5*pageErrors + 1
+	const callers, calls = 8, 5*errorsAtOnce + 1
 	limiter := New(NewMemoryStore(), silent)
 	errs := make([][]*LimitedError, callers)
 	var all sync.WaitGroup

@@ -4,14 +4,10 @@ import (
 	"encoding"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/rategen/rategen/runtime/internal/calendar"
 	"github.com/rategen/rategen/runtime/internal/keytext"
 )
-
-// maxKeyText is the longest text in bytes that [ParseKey] reads.
-const maxKeyText = 4096
 
 // A Key is the part of a Redis key that differs from caller to caller: the parts of a
 // directive's key option, escaped and joined by colons. The zero Key has no parts: one budget
@@ -73,7 +69,7 @@ func (k *Key) AddStringer(s fmt.Stringer) *Key { return k.AddString(s.String()) 
 // failure policy decides a call with such a key, with an error that is [ErrInvalidKey]. Under
 // [FailLocal] all keys that lack the same part share one budget.
 func (k *Key) AddInvalid(reason string) *Key {
-	k.parts.AddInvalid(fmt.Errorf("%w: %s", ErrInvalidKey, reason))
+	k.parts.AddInvalid(reason)
 	return k
 }
 
@@ -94,16 +90,11 @@ func (k *Key) Pattern() string { return keytext.Pattern{Text: k.String()}.JSON()
 // hash. Any other text that no key has is [ErrInvalidKey], and so is one of more than 4,096
 // bytes.
 func ParseKey(text string) (*Key, error) {
-	if len(text) > maxKeyText {
-		return nil, fmt.Errorf("%w: a text of %d bytes, the most is %d", ErrInvalidKey, len(text), maxKeyText)
+	parts, err := keytext.ParseParts(text)
+	if err != nil {
+		return nil, err
 	}
-	if !keytext.IsHash(text) {
-		var err error
-		if text, err = keytext.Parse(strings.ReplaceAll(text, "*", "%2A")); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalidKey, err)
-		}
-	}
-	return &Key{keytext.ParsedParts(text)}, nil
+	return &Key{parts}, nil
 }
 
 func (k *Key) bytes() []byte { return k.parts.Bytes() }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/batch"
 	"github.com/rategen/rategen/runtime/internal/breaker"
+	"github.com/rategen/rategen/runtime/internal/keytext"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/server"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -101,6 +102,8 @@ func ClassOf(err error) Class {
 		return Timeout
 	case brokeOff(err):
 		return Connection
+	case errors.Is(err, keytext.ErrInvalid):
+		return Key
 	}
 	return Other
 }

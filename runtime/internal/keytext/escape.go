@@ -73,6 +73,24 @@ func Parse(s string) (string, error) {
 	return string(text), nil
 }
 
+// maxText is the longest text in bytes that [ParseParts] reads.
+const maxText = 4096
+
+// ParseParts returns the parts that an operator has written as Parse reads them, but for a *,
+// or as the hash that stands for them. The error is [ErrInvalid].
+func ParseParts(text string) (Parts, error) {
+	if len(text) > maxText {
+		return Parts{}, fmt.Errorf("%w: a text of %d bytes, the most is %d", ErrInvalid, len(text), maxText)
+	}
+	if !IsHash(text) {
+		var err error
+		if text, err = Parse(strings.ReplaceAll(text, "*", "%2A")); err != nil {
+			return Parts{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return ParsedParts(text), nil
+}
+
 // unhex returns the byte that the first two digits of s are.
 func unhex(s string) (b byte, ok bool) {
 	if len(s) < 2 {

@@ -1,6 +1,8 @@
 package keytext
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/rategen/rategen/internal/spec"
@@ -61,10 +63,13 @@ func (p *Parts) AddUint(n uint64) {
 	p.write(strconv.AppendUint(digits[:0], n, 10))
 }
 
-// AddInvalid adds a part that cannot be built. The first error stays.
-func (p *Parts) AddInvalid(err error) {
+// ErrInvalid is the error of parts that cannot be built, and of a text that no parts have.
+var ErrInvalid = errors.New("invalid rate limit key")
+
+// AddInvalid adds a part that cannot be built for a reason. The first reason stays.
+func (p *Parts) AddInvalid(reason string) {
 	if p.Err() == nil {
-		p.rare = &rare{err, p.spill(), p.HasEmpty()}
+		p.Fail(fmt.Errorf("%w: %s", ErrInvalid, reason))
 	}
 	p.separate()
 	p.write([]byte("%invalid")) // no part of a caller's can read like this
