@@ -41,7 +41,7 @@ func (s *MemoryStore) SetClock(clock func() int64) {
 func (l *Limiter) TellBreaker(node string, open bool) { l.events.breaker(node, open) }
 
 // TellBreaker has the limiters on the store report the circuit breaker of a node.
-func (s *RedisStore) TellBreaker(node string, open bool) { s.heard().breaker(node, open) }
+func (s *RedisStore) TellBreaker(node string, open bool) { s.events().breaker(node, open) }
 
 // Keys returns how many keys the store holds.
 func (s *MemoryStore) Keys() int { return s.states.Len() }

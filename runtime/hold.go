@@ -24,9 +24,6 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 	return l.hold(ctx, limit, d)
 }
 
-// longestHold bounds a [Limiter.HoldOff] of a rule with a shorter window.
-const longestHold = time.Hour
-
 // HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to make
 // another one: what hold= in a directive evaluates to. It does nothing at 0 or less. More than
 // an hour counts as an hour, or as the rule's Window if that is longer. The hold does not end
@@ -36,7 +33,7 @@ func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
 	if d <= 0 || limit.rule == nil {
 		return
 	}
-	held := min(max(d, time.Microsecond), max(longestHold, limit.rule.Window))
+	held := min(max(d, time.Microsecond), max(time.Hour, limit.rule.Window))
 	ctx, cancel := l.detached(ctx)
 	defer cancel()
 	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))

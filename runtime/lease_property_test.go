@@ -70,7 +70,7 @@ type leaseTrial struct {
 func drawTrial(r *rand.Rand, rule runtime.Rule) leaseTrial {
 	rule.Name = "r"
 	rule.Window = time.Duration(20+r.IntN(2000)) * time.Millisecond
-	rule.Lease = max(runtime.MinLease, time.Duration(r.Float64()*r.Float64()*0.95*float64(rule.Window)).Truncate(time.Microsecond))
+	rule.Lease = max(time.Millisecond, time.Duration(r.Float64()*r.Float64()*0.95*float64(rule.Window)).Truncate(time.Microsecond))
 	rule.Max = 1 + int64(3000*r.Float64()*r.Float64()*r.Float64())
 	if rule.Algorithm == runtime.TokenBucket && r.IntN(2) == 0 {
 		rule.Burst = 1 + r.Int64N(2*rule.Max)

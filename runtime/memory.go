@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/memstate"
@@ -13,23 +12,13 @@ import (
 //
 // Only this module makes stores: what a store is asked, and in which terms, may change with
 // every release. A type that embeds one of them is a Store, too.
-type Store interface {
-	Take(ctx context.Context, calls []terms.Call) error
-	Peek(ctx context.Context, calls []terms.Call) error
-	Settle(ctx context.Context, charges []terms.Charge) error
-	Renew(ctx context.Context, calls []terms.Call) error
-	Hold(ctx context.Context, charges []terms.Charge) error
-	Reset(ctx context.Context, charges []terms.Charge) error
-}
+type Store interface{ engineStore }
 
-// A decider is what a store of this package has decide: its methods are the store's.
-type decider = terms.Store
+// An engineStore is a store as the engine knows it. Those of this package embed one.
+type engineStore = terms.Store
 
-// A leaser is a store whose limits a process may lease, because other processes share them.
-type leaser interface{ leases() }
-
-// DefaultMaxKeys is how many keys a [MemoryStore] holds by default.
-const DefaultMaxKeys = 131_072
+// defaultMaxKeys is how many keys a [MemoryStore] holds by default.
+const defaultMaxKeys = 131_072
 
 // A MemoryStore keeps counts in this process. It decides exactly as [RedisStore] does, for one
 // process; use it in tests, for limits that are meant for a process, and as what [FailLocal]
@@ -39,7 +28,7 @@ const DefaultMaxKeys = 131_072
 // out one of those that mean least: one that is forgotten anyway, or else the soonest to be of
 // a few.
 type MemoryStore struct {
-	decider
+	engineStore
 	states  *memstate.Store
 	maxKeys int
 	clock   func() int64 // in place of the process's, or nil
@@ -49,10 +38,8 @@ type MemoryStore struct {
 type MemoryOption func(*MemoryStore)
 
 // WithMaxKeys sets how many keys the store holds at most, rounded up to a multiple of 64. The
-// default is [DefaultMaxKeys].
-func WithMaxKeys(n int) MemoryOption {
-	return func(s *MemoryStore) { s.maxKeys = n }
-}
+// default is 131,072.
+func WithMaxKeys(n int) MemoryOption { return func(s *MemoryStore) { s.maxKeys = n } }
 
 // WithClock makes the store tell the time by now, in place of the process's clock: for tests
 // that move time themselves, see package ratetest. A limiter on the store counts by it as well
@@ -68,20 +55,20 @@ func WithClock(now func() time.Time) MemoryOption {
 
 // NewMemoryStore returns an empty store.
 func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
-	s := &MemoryStore{maxKeys: DefaultMaxKeys}
+	s := &MemoryStore{maxKeys: defaultMaxKeys}
 	for _, opt := range opts {
 		opt(s)
 	}
 	s.states = memstate.NewStore(s.maxKeys)
-	s.states.Clock, s.decider = s.clock, s.states
+	s.states.Clock, s.engineStore = s.clock, s.states
 	return s
 }
 
 func (s *MemoryStore) self() *MemoryStore { return s }
 
-// memoryOf returns the MemoryStore that a store is or embeds, or nil.
-func memoryOf(store Store) *MemoryStore {
-	if s, ok := store.(interface{ self() *MemoryStore }); ok {
+// storeOf returns the store of type S that a store is or embeds, or nil.
+func storeOf[S MemoryStore | RedisStore](store Store) *S {
+	if s, ok := store.(interface{ self() *S }); ok {
 		return s.self()
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/lease"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
-	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -18,31 +17,23 @@ type Option func(*Limiter)
 // WithNamespace starts every Redis key with name and a colon. Programs that share a Redis need
 // different namespaces, because the default prefix of a rule names its package but not its
 // program.
-func WithNamespace(name string) Option {
-	return func(l *Limiter) { l.namespace = name }
-}
+func WithNamespace(name string) Option { return func(l *Limiter) { l.namespace = name } }
 
 // WithFailurePolicy sets the policy for calls that the store does not decide and whose rule has
 // no policy of its own. The default is [FailOpen].
-func WithFailurePolicy(p FailurePolicy) Option {
-	return func(l *Limiter) { l.fail = p }
-}
+func WithFailurePolicy(p FailurePolicy) Option { return func(l *Limiter) { l.fail = p } }
 
 // WithReplicas sets how many processes share the limits. While the store gives no answer, each
 // of them admits an n-th of the max and burst of a rule that fails locally, rounded down but at
 // least 1: together they admit no more than the rule does, or n if that is more. A call that
 // costs more than that share takes all of it. The default is 1.
-func WithReplicas(n int) Option {
-	return func(l *Limiter) { l.replicas = int64(max(1, n)) }
-}
+func WithReplicas(n int) Option { return func(l *Limiter) { l.replicas = int64(max(1, n)) } }
 
 // WithEnabled makes enabled a kill switch: while it returns false every call goes through,
 // nothing is counted and no key is built. It is called before every call, from many goroutines,
 // and so must be quick; the Load method of an atomic.Bool fits. A panic in it counts as true,
 // and is reported.
-func WithEnabled(enabled func() bool) Option {
-	return func(l *Limiter) { l.enabled = enabled }
-}
+func WithEnabled(enabled func() bool) Option { return func(l *Limiter) { l.enabled = enabled } }
 
 // WithLogger sets where the limiter reports denials and the store's failures: at most one line
 // a second for each rule and kind, with the number of lines left out. No line has a caller's
@@ -55,12 +46,12 @@ func WithLogger(logger *slog.Logger) Option {
 // New returns a Limiter that keeps its counts in store. Without one every call is decided by
 // its rule's failure policy. [Limiter.Close] ends the goroutines that it has started.
 func New(store Store, opts ...Option) *Limiter {
-	l := &Limiter{store: store, redis: redisOf(store), replicas: 1, events: newEvents(nil)}
-	l.engine.Alone = memstate.NewStore(DefaultMaxKeys)
+	l := &Limiter{store: store, redis: storeOf[RedisStore](store), replicas: 1, events: newEvents(nil)}
+	l.engine.Alone = memstate.NewStore(defaultMaxKeys)
 	for _, opt := range opts {
 		opt(l)
 	}
-	if m := memoryOf(store); m != nil { // the counts of this process use its clock
+	if m := storeOf[MemoryStore](store); m != nil { // the counts of this process use its clock
 		if l.engine.Alone.Clock = m.states.Clock; l.cap != nil {
 			l.cap.counts.InProcess.Clock = m.states.Clock
 		}
@@ -74,8 +65,7 @@ func New(store Store, opts ...Option) *Limiter {
 		l.events.witness, l.events.decisions = w, true
 	}
 	if _, ok := store.(*MemoryStore); ok && l.replicas > 1 { // each of which admits as much as a rule does
-		l.events.log.Alert(report.MemoryOfReplicas, 0,
-			slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
+		l.events.log.MemoryOfReplicas()
 	}
 	l.followOverrides()
 	for _, o := range l.events.observers {
@@ -87,13 +77,12 @@ func New(store Store, opts ...Option) *Limiter {
 // build puts the engine together.
 func (l *Limiter) build() {
 	stores := [2]terms.Store{l.store, l.engine.Alone}
-	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed = stores, l.detached, l.events.log.NotRenewed
-	l.permits.Panicked = func(value any) { l.events.log.Panic("store", value) }
 	contain := func() {
 		if value := recover(); value != nil {
 			l.events.log.Panic("store", value)
 		}
 	}
+	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed, l.permits.Contain = stores, l.detached, l.events.log.NotRenewed, contain
 	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
 	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
 	w := &l.thresholds
@@ -107,15 +96,12 @@ func (l *Limiter) build() {
 	if l.redis != nil {
 		e.Denials = l.redis.cfg.Denials
 	}
-	if _, ok := l.store.(leaser); ok {
+	if _, ok := l.store.(interface{ leases() }); ok {
 		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
 		l.settler.Leases = e.Leases
 	}
 	e.Failed = l.events.failure
 }
-
-// closeTimeout is how long Close waits for what is not settled yet.
-const closeTimeout = 2 * SettleTimeout
 
 // Close settles what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of
 // permits, the polling of the override source and the calls of scalers. It returns when they
@@ -127,10 +113,8 @@ const closeTimeout = 2 * SettleTimeout
 // Calls are still decided, with the overrides and factors as they are, but events of the store
 // no longer reach the limiter. The store stays open.
 func (l *Limiter) Close() error {
-	if leases := l.engine.Leases; leases != nil {
-		leases.Close(SettleTimeout)
-	}
-	err := l.settler.Close(closeTimeout)
+	l.engine.Leases.Close(SettleTimeout)
+	err := l.settler.Close(2 * SettleTimeout)
 	l.permits.Close()
 	l.thresholds.Close()
 	if l.redis != nil {
@@ -154,11 +138,7 @@ func (l *Limiter) switchedOn() (on bool) {
 	if l.enabled == nil {
 		return true
 	}
-	defer func() {
-		if value := recover(); value != nil {
-			l.events.log.Panic("kill switch", value)
-			on = true
-		}
-	}()
+	on = true
+	defer l.events.contain("kill switch")
 	return l.enabled()
 }

@@ -56,9 +56,6 @@ type Overrides struct {
 	Rules map[string]Override
 }
 
-// DefaultOverrideInterval is how often an override source is polled by default.
-const DefaultOverrideInterval = time.Second
-
 // An OverrideSource returns the overrides that are to be in force. Package runtime/override has
 // two sources: a file, and a hash in Redis.
 type OverrideSource interface {
@@ -156,18 +153,17 @@ func (r *Rule) changed(c override.Change) *Rule {
 }
 
 // WithOverrides changes rules while the program runs: source is polled at once and then at
-// every interval, 0 standing for [DefaultOverrideInterval]. Its overrides are in force for all
-// later calls. If any of them is invalid, or does not fit a rule that the limiter knows, all
-// are rejected and the last good ones stay. A rule becomes known with its first call; if its
-// override does not fit then, the rule stays as declared. The last good ones stay as well while
-// the source cannot be read. Either is reported once, and again every minute while the error
-// stays the same.
+// every interval, 0 standing for a second. Its overrides are in force for all later calls. If
+// any of them is invalid, or does not fit a rule that the limiter knows, all are rejected. A
+// rule becomes known with its first call; if its override does not fit then, the rule stays as
+// declared. While overrides are rejected, or the source cannot be read, the last good ones stay.
+// Either is reported once, and again every minute while the error stays the same.
 //
 // [New] waits for the first answer for at most 100 ms. Until there is one, rules are as
 // declared. [Limiter.Close] ends the polling.
 func WithOverrides(source OverrideSource, interval time.Duration) Option {
 	if interval <= 0 {
-		interval = DefaultOverrideInterval
+		interval = time.Second
 	}
 	return func(l *Limiter) {
 		var unmet override.Unmet

@@ -75,9 +75,7 @@ func (l *Limiter) plan(rule *Rule, max int64, period *calendar.Period) *plan.Pla
 		p.Numbers.Period = period
 	}
 	p.Name, p.Start = rule.Name, rule.keyStart(l.namespace)
-	if l.redis != nil {
-		l.redis.keeps(rule)
-	}
+	l.redis.checkDurability(rule)
 	p.Complete(l.replicas)
 	l.plans.Add(p)
 	return p

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -17,12 +16,8 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-const (
-	// DefaultTimeout is how long a call waits for Redis by default.
-	DefaultTimeout = 50 * time.Millisecond
-	// DefaultDenialMemory is how long a [RedisStore] trusts a denial by default.
-	DefaultDenialMemory = time.Second
-)
+// DefaultTimeout is how long a call waits for Redis by default.
+const DefaultTimeout = 50 * time.Millisecond
 
 // A RedisStore keeps counts in Redis, where every process that uses the same Redis and
 // namespace shares them. One Lua script decides all limits of a call, by the clock of Redis.
@@ -51,7 +46,7 @@ const (
 // when the answer is there, within the store's timeout. Other callers see a deadline in time,
 // and a cancellation within 5 ms of their arrival, or at once later on.
 type RedisStore struct {
-	decider
+	engineStore
 	client    rediswire.Client
 	cfg       batch.Config
 	router    *route.Router
@@ -82,8 +77,8 @@ func WithTimeout(d time.Duration) RedisOption {
 // answer, the store may miss that another process has reset the key or refunded a charge; its
 // own resets and refunds, and a raised max, it sees at once. On a cluster or ring, where what
 // denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not respond a
-// denial holds until its RetryAfter is over, whatever the failure policy. The default is
-// [DefaultDenialMemory]; with 0 Redis is asked about every call.
+// denial holds until its RetryAfter is over, whatever the failure policy. The default is a
+// second; with 0 Redis is asked about every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		if s.cfg.Denials = nil; d > 0 {
@@ -103,20 +98,20 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 // bring one. Programs call their functions.
 func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
-	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
+	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(time.Second)
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.cfg.Changed = func(node string, open bool) { s.heard().breaker(node, open) }
-	s.cfg.SteppedBack = func(node string, by time.Duration) { s.heard().log.SteppedBack(node, by) }
+	s.cfg.Changed = func(node string, open bool) { s.events().breaker(node, open) }
+	s.cfg.SteppedBack = func(node string, by time.Duration) { s.events().log.SteppedBack(node, by) }
 	s.cfg.Kept = func(err error) { s.router.Count(err, 1) }
-	s.cfg.Panicked = func(value any) { s.heard().log.Panic("redis client", value) }
+	s.cfg.Panicked = func(value any) { s.events().log.Panic("redis client", value) }
 	s.keeping.Client, s.keeping.Panicked = client, s.cfg.Panicked
 	if checkSharding {
 		s.sharding = newShardingCheck(s)
 	}
 	s.router = route.New(client, &s.cfg)
-	s.decider = s.router
+	s.engineStore = s.router
 	s.router.Sharding = s.sharding
 	s.router.Undecided = func(err error, calls int) { s.failures[ClassOf(err)].Add(int64(calls)) }
 	return s
@@ -125,10 +120,6 @@ func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore
 // checkSharding has new stores check for sharding.
 var checkSharding = true
 
-// shardingAgain is the time after which a check for sharding that was not conclusive is made
-// again.
-const shardingAgain = time.Second
-
 // newShardingCheck returns the check of a store, which begins when a batch is shared; or nil,
 // if the client itself knows several servers.
 func newShardingCheck(s *RedisStore) *server.Sharding {
@@ -136,13 +127,11 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 		return nil
 	}
 	check := &server.Sharding{
-		Client:  s.client,
-		Library: &s.cfg.Library,
-		Again:   shardingAgain,
-		Sharded: func() { s.heard().log.Alert(report.Sharded, 0) },
-		Unknown: func(err error) {
-			s.heard().log.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
-		},
+		Client:   s.client,
+		Library:  &s.cfg.Library,
+		Again:    time.Second,
+		Sharded:  func() { s.events().log.Alert(report.Sharded, 0) },
+		Unknown:  func(err error) { s.events().log.ShardingUnknown(err) },
 		Panicked: func(value any) { s.cfg.Panicked(value) },
 	}
 	s.cfg.Shared = check.Begin
@@ -151,27 +140,21 @@ func newShardingCheck(s *RedisStore) *server.Sharding {
 
 // attach makes the store report to e what happens, until e is removed from the listeners.
 func (s *RedisStore) attach(e *events) {
-	if s.listeners.Add(e, joined) {
-		if set, now := s.client.Advice(); set != "" {
-			e.log.Alert(report.ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
-		}
+	if set, now := s.client.Advice(); s.listeners.Add(e, joined) && set != "" {
+		e.log.ReadsTooLong(set, now)
 	}
-	if s.watch != nil {
-		s.watch.Begin()
-	}
+	s.watch.Begin()
 }
 
-// heard returns events that reach the limiters on the store.
-func (s *RedisStore) heard() *events { return s.listeners.All(nobody) }
+// events returns those that reach the limiters on the store.
+func (s *RedisStore) events() *events { return s.listeners.All(nobody) }
 
 // Close ends the goroutines that the store has started, and returns when they have ended: at
 // once, or when they have given up on a Redis that does not respond, which takes a second or
 // two, and longer on a cluster whose client waits longer. Calls are decided as before; the
 // client stays open.
 func (s *RedisStore) Close() error {
-	if s.watch != nil {
-		s.watch.Close()
-	}
+	s.watch.Close()
 	s.router.Close()
 	s.keeping.Close()
 	if s.sharding != nil {
@@ -180,18 +163,10 @@ func (s *RedisStore) Close() error {
 	return nil
 }
 
-// leases implements leaser.
+// leases says that a process may lease limits, because other processes share them.
 func (*RedisStore) leases() {}
 
 func (s *RedisStore) self() *RedisStore { return s }
-
-// redisOf returns the RedisStore that a store is or embeds, or nil.
-func redisOf(store Store) *RedisStore {
-	if s, ok := store.(interface{ self() *RedisStore }); ok {
-		return s.self()
-	}
-	return nil
-}
 
 // Failures returns how many calls the store has not decided, and how many charges it has not
 // settled or refunded, since it was made, by error class. Classes without any are left out.

@@ -10,65 +10,46 @@ import (
 	"github.com/rategen/rategen/runtime/internal/server"
 )
 
-const (
-	// DefaultMemoryShare is the share of its memory from which on Redis is short of it, see
-	// [WithMemoryWatch].
-	DefaultMemoryShare = 0.8
-	// DefaultMemoryInterval is the time between two readings.
-	DefaultMemoryInterval = time.Minute
-)
-
 // WithMemoryWatch makes the store read Redis's memory use every interval: the share of its
 // maxmemory, or of its machine's memory if that is not set; on a cluster the share of the
 // fullest master. Each reading goes to the observers. The log has a warning when more than
 // share is in use, a line when that is over, and a warning when Redis begins to drop keys, of
 // whichever program. The watch begins with the first limiter on the store and ends with
-// [RedisStore.Close]. A share of 0 stands for [DefaultMemoryShare], an interval of 0 for
-// [DefaultMemoryInterval].
+// [RedisStore.Close]. A share of 0 stands for 0.8, an interval of 0 for a minute.
 func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	if share <= 0 {
-		share = DefaultMemoryShare
+		share = 0.8
 	}
 	if interval <= 0 {
-		interval = DefaultMemoryInterval
+		interval = time.Minute
 	}
 	return func(s *RedisStore) {
-		report := memoryReport{store: s, share: share}
-		s.watch = server.NewMemoryWatch(s.client, interval, report.hear)
+		var lines report.MemoryLines
+		s.watch = server.NewMemoryWatch(s.client, interval, func(use server.Reading, err error) {
+			e := s.events()
+			if err != nil {
+				if class := ClassOf(err); class == ClassAuth || class == ClassOther { // calls report the others
+					lines.Unknown(e.log, err)
+				}
+				return
+			}
+			ev := MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > share, Evicted: use.Evicted}
+			lines.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
+			for _, o := range e.observers {
+				notify(e, "observer", o.Memory, ev)
+			}
+		})
 	}
 }
 
-// A memoryReport tells the limiters on a store of its Redis's memory.
-type memoryReport struct {
-	store *RedisStore
-	share float64
-	lines report.MemoryLines
-}
-
-// hear reports a reading. Calls report a Redis that does not respond.
-func (r *memoryReport) hear(use server.Reading, err error) {
-	e := r.store.heard()
-	if err != nil {
-		if class := ClassOf(err); class == ClassAuth || class == ClassOther {
-			r.lines.Unknown(e.log, err)
-		}
-		return
-	}
-	ev := MemoryEvent{Used: use.Used, Max: use.Most(), High: use.Share() > r.share, Evicted: use.Evicted}
-	r.lines.Read(e.log, ev.Used, ev.Max, ev.Evicted, ev.High)
-	for _, o := range e.observers {
-		notify(e, "observer", o.Memory, ev)
-	}
-}
-
-// keeps has the store look once whether its servers keep counts, and warn if they may not, as
-// soon as it counts for a day or longer.
-func (s *RedisStore) keeps(r *Rule) {
-	if r.Period == NoPeriod && r.Window < 24*time.Hour {
+// checkDurability has the store, if it is not nil, look once whether its servers keep counts, and warn if
+// they may not, as soon as it counts for a day or longer.
+func (s *RedisStore) checkDurability(r *Rule) {
+	if s == nil || r.Period == NoPeriod && r.Window < 24*time.Hour {
 		return
 	}
 	s.keeping.Begin(func(risk server.Risk) {
-		s.heard().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
+		s.events().log.AtRisk(r.Name, risk.Evicts, risk.Unsaved)
 	})
 }
 

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -68,15 +69,9 @@ func (l *Limiter) refused(ctx context.Context, err error) error {
 
 // form returns the form that the application has for a refusal. It is never nil.
 func (l *Limiter) form(ctx context.Context, err error) (formed error) {
-	defer func() {
-		if value := recover(); value != nil {
-			l.events.log.Panic("denied", value)
-		}
-		if formed == nil {
-			formed = err
-		}
-	}()
-	return l.denied(ctx, err)
+	formed = err
+	defer l.events.contain("denied")
+	return cmp.Or(l.denied(ctx, err), err)
 }
 
 // isRefusal reports whether an error of a call is the limiter's, and not that of a context that

@@ -18,12 +18,8 @@ func (l *Limiter) Register(rules ...*Rule) {
 		if r == nil || !l.registered.Keep(r, new(struct{})) {
 			continue
 		}
-		if l.redis != nil {
-			l.redis.keeps(r)
-		}
-		if o := l.overrides.Load(); o != nil {
-			o.Effective(r)
-		}
+		l.redis.checkDurability(r)
+		l.overrides.Load().Effective(r)
 	}
 }
 
@@ -62,19 +58,16 @@ func (l *Limiter) Rules() []RuleState {
 
 // stateOf returns what holds for a rule while limits are enabled or not.
 func (l *Limiter) stateOf(r *Rule, enabled bool) RuleState {
-	state, rule := RuleState{Rule: r, Enabled: enabled, Factor: l.Factor(r)}, r
-	if o := l.overrides.Load(); o != nil {
-		e := o.Effective(r)
-		rule, state.Keys, state.Overridden = e.Rule, e.Keys(), e.Rule.overridden
-		state.Enabled = enabled && !e.Off
+	e := l.overrides.Load().Effective(r)
+	n, factor, most := e.Rule.numbers(), l.Factor(r), e.Rule.Max
+	if factor != 1 && most > 0 {
+		most = n.Scale(most, 1, factor)
 	}
-	n := rule.numbers()
-	state.Max, state.Mode = rule.Max, rule.Mode
-	state.Window, _ = n.Present()
-	if state.Factor != 1 && state.Max > 0 {
-		state.Max = n.Scale(state.Max, 1, state.Factor)
+	window, _ := n.Present()
+	return RuleState{
+		Rule: r, Enabled: enabled && !e.Off, Max: most, Window: window, Mode: e.Rule.Mode,
+		Overridden: e.Rule.overridden, Keys: e.Keys(), Factor: factor,
 	}
-	return state
 }
 
 // Warm connects to every server of the store and has it load the scripts of all registered
@@ -102,9 +95,4 @@ func (l *Limiter) Permits() map[string]int64 { return l.permits.InFlight() }
 // Leased returns how many units this process holds of rules with a [Rule.Lease], by the name of
 // the rule: they are charged, and no call has used them yet. What nobody uses before its time
 // is over is refunded.
-func (l *Limiter) Leased() map[string]int64 {
-	if l.engine.Leases == nil {
-		return map[string]int64{}
-	}
-	return l.engine.Leases.Units()
-}
+func (l *Limiter) Leased() map[string]int64 { return l.engine.Leases.Units() }

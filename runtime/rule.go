@@ -12,8 +12,6 @@ import (
 const (
 	MinWindow = spec.MinWindow
 	MaxWindow = spec.MaxWindow
-	// MinLease is the shortest Lease.
-	MinLease = spec.MinLease
 
 	// MaxLog is the largest max of a [SlidingLog], which stores every event.
 	MaxLog = spec.MaxLog
@@ -45,9 +43,8 @@ type Rule struct {
 	// bytes that a [Key] escapes are escaped. A rule needs a Prefix or a Name.
 	Prefix string
 	// Window is the time that Max refers to, from [MinWindow] to [MaxWindow]. For a
-	// [Concurrency] it is how long a permit lasts that nobody renews: how soon a process that
-	// has died frees its own. It should be some seconds at least: a process that stops for two
-	// thirds of it may lose its permits meanwhile.
+	// [Concurrency] it is how long a permit lasts that nobody renews, and should be some seconds
+	// at least: a process that stops for two thirds of it may lose its permits meanwhile.
 	Window time.Duration
 	// Period, in place of Window, has Max refer to periods of the calendar. The rule is then a
 	// [FixedWindow], and its Window 0.
@@ -92,7 +89,7 @@ type Rule struct {
 	Block time.Duration
 	// Lease, if above 0, lets a process charge a key ahead for calls to come, as much as it has
 	// lately used in that time, and admit these by itself. It is for keys that have more calls
-	// than one Redis decides. It is whole microseconds, from [MinLease] to less than Window.
+	// than one Redis decides. It is whole microseconds, from 1ms to less than Window.
 	//
 	// All processes together admit no more than without leases. For that the store counts an
 	// event for Window and Lease, and lowers a burst by what drains in a Lease, unless nothing
@@ -161,8 +158,7 @@ const (
 	ModeSoft
 )
 
-// Denies reports whether a limit in the mode denies calls. One that does not counts only, and
-// delays and refuses none.
+// Denies reports whether a limit in the mode denies calls. One that does not only counts them.
 func (m Mode) Denies() bool { return m == ModeEnforce }
 
 // String returns the mode as the directive spells it.

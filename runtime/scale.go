@@ -28,9 +28,7 @@ type Load struct {
 }
 
 // WithScaler makes s scale every adaptive rule, in place of the rule's own scaler.
-func WithScaler(s Scaler) Option {
-	return func(l *Limiter) { l.scaler = s }
-}
+func WithScaler(s Scaler) Option { return func(l *Limiter) { l.scaler = s } }
 
 // Measure records that a call which r admitted began at start and ends now. Generated code
 // defers it for rules that adapt to latency. Another rule, or nil, is passed over.

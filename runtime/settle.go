@@ -32,11 +32,10 @@ const SettleTimeout = time.Second
 // refunded time in line only if nobody is behind it, and one event's time stays charged, since
 // its turn has begun.
 //
-// Missing events are charged as of now, even if the limit has no room for them. Then the caller
-// is in debt: its next calls are denied until the limit has room again, and their RetryAfter
-// says when. A bucket drains a debt at its rate, and never owes more than drains in 142 years.
-// In a window a debt counts until it leaves the window like any other charge; what a
-// [FixedWindow] counts is never above [MaxAmount].
+// Missing events are charged as of now, even if the limit has no room for them, unless the
+// rule's [Debt] says otherwise. The next calls are then denied until the limit has room again,
+// and their RetryAfter says when. A bucket never owes more than drains in 142 years, and a
+// [FixedWindow] never counts more than [MaxAmount].
 //
 // A decision is settled at most once: Settle of a decision that was settled before, or of a
 // copy, returns [ErrSettled] and changes nothing. On an [ErrInvalidLimit] nothing changes
@@ -81,7 +80,7 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 func (l *Limiter) settleSoon(ctx context.Context, local bool, b *settle.Batch) {
 	switch {
 	case len(b.Charges) == 0: // nothing is left to settle
-	case local || memoryOf(l.store) != nil:
+	case local || storeOf[MemoryStore](l.store) != nil:
 		l.settler.AtOnce(ctx, local, b)
 	default:
 		l.settler.Later(ctx, b)
@@ -160,9 +159,9 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 	return err
 }
 
-// correct fills in what is to be settled of a limit that was charged, at a cost or below 0 at
-// none. It reports whether the limit is settled, if only at the cost that was reserved. The
-// error is that of a limit that cannot be settled at the cost.
+// correct adds what is to be settled of a limit that was charged. A cost below 0 leaves its
+// charge. It reports whether the limit is settled, if only at the cost that was reserved. The
+// error says why it cannot be settled at the cost.
 func (l *Limiter) correct(b *settle.Batch, limit *Limit, cost int64, local, left bool) (settles bool, err error) {
 	switch reserved := limit.rule.Reserve > 0; {
 	case limit.at == 0 || limit.cost == 0:
@@ -191,7 +190,7 @@ func (l *Limiter) planToSettle(limit *Limit) (*plan.Plan, error) {
 	rule, max, _ := l.overridden(limit)
 	p, err := l.planFor(limit, rule, max)
 	if err != nil && rule != nil && (rule.Algorithm == Concurrency || rule.Reserve > 0) {
-		// It may be that of the call's max, which an override has hidden before.
+		// The call's own max may be invalid, which an override has replaced before.
 		if err = rule.check(1, limit.cost); err == nil {
 			return l.plan(rule, limit.cost, limit.period), nil
 		}

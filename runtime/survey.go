@@ -49,11 +49,7 @@ type FoundKey struct {
 // calls than the rule's.
 func (l *Limiter) KeysOf(r *Rule) *KeyGroup {
 	g := &KeyGroup{Prefix: r.keyStart(l.namespace)}
-	in := &override.Effective[Rule]{Rule: r, Max: override.Unset}
-	if o := l.overrides.Load(); o != nil && r != nil {
-		in = o.Effective(r)
-	}
-	for e := range in.All() {
+	for e := range l.overrides.Load().Effective(r).All() {
 		most := e.Max
 		if most == override.Unset {
 			most = r.Max

@@ -86,8 +86,11 @@ func (t *Leases) Drop(key []byte) {
 }
 
 // Close ends all leases, and waits for requests under way for no longer than a time.
-// Calls are then decided by the store.
+// Calls are then decided by the store. Nil has no leases.
 func (t *Leases) Close(within time.Duration) {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	t.closed.Store(true)
 	if t.timer != nil {

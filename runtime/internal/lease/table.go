@@ -120,6 +120,9 @@ func (t *Leases) Count() (keys int, units int64) {
 // Units returns how many units there are that can be used, by the name of the rule.
 func (t *Leases) Units() map[string]int64 {
 	units := map[string]int64{}
+	if t == nil {
+		return units
+	}
 	sets, now := t.table.sets.Load(), clock.Now()
 	for s := 0; sets != nil && s < len(sets); s++ {
 		for i := range sets[s] {

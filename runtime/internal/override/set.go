@@ -128,8 +128,12 @@ func (e *Effective[R]) All() iter.Seq[*Effective[R]] {
 	}
 }
 
-// Effective returns a rule with the overrides applied, or as declared if they do not fit it.
+// Effective returns a rule with the overrides applied, or as declared if they do not fit it, or
+// the set is nil.
 func (s *Set[R]) Effective(declared *R) *Effective[R] {
+	if s == nil {
+		return &Effective[R]{Rule: declared, Max: Unset}
+	}
 	if found := s.rules.Find(declared); found != nil {
 		return found
 	}

@@ -32,8 +32,8 @@ type Permits struct {
 	Stores [2]terms.Store
 	// Bound returns a context that bounds how long a store may take.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
-	// Panicked is called with the value of a store's panic.
-	Panicked func(value any)
+	// Contain, deferred, ends a panic of a store.
+	Contain func()
 	// NotRenewed is called for a rule whose permits were not renewed.
 	NotRenewed func(rule string, err error)
 

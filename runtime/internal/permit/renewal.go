@@ -184,11 +184,7 @@ var errStorePanicked = private.New("the store panicked")
 func (p *Permits) do(store terms.Store, do func(context.Context, terms.Store) error) (err error) {
 	ctx, cancel := p.Bound(context.Background())
 	defer cancel()
-	defer func() {
-		if value := recover(); value != nil {
-			p.Panicked(value)
-			err = errStorePanicked
-		}
-	}()
+	err = errStorePanicked // unless do returns
+	defer p.Contain()
 	return do(ctx, store)
 }

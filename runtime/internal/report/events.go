@@ -67,6 +67,21 @@ func (l *Lines) AtRisk(rule, evicts string, unsaved bool) {
 	l.Alert(BudgetAtRisk, 0, slog.String("rule", rule), slog.String("evicts", cmp.Or(evicts, "no")), slog.Bool("append_only_file", !unsaved))
 }
 
+// ShardingUnknown says why it is not known whether a proxy shards keys.
+func (l *Lines) ShardingUnknown(err error) {
+	l.Write(slog.LevelDebug, "it is not known whether a proxy shards keys", 0, slog.Any("error", err))
+}
+
+// ReadsTooLong says that a client waits too long for answers: what to set, and how it is now.
+func (l *Lines) ReadsTooLong(set, now string) {
+	l.Alert(ReadsTooLong, 0, slog.String("set", set), slog.String("now", now))
+}
+
+// MemoryOfReplicas says that several replicas count in memory.
+func (l *Lines) MemoryOfReplicas() {
+	l.Alert(MemoryOfReplicas, 0, slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
+}
+
 // OverridesInForce says which rules are overridden, and whether limits are enabled.
 func (l *Lines) OverridesInForce(enabled bool, rules []string) {
 	l.Write(slog.LevelInfo, "overrides of rate limits are in force", 0, slog.Bool("enabled", enabled), slog.Int("overridden", len(rules)), slog.Any("rules", first(rules)))

@@ -33,13 +33,19 @@ func NewMemoryWatch(client rediswire.Client, interval time.Duration, read func(R
 	return w
 }
 
-// Begin starts the watch, if it has not been started and is not closed.
+// Begin starts the watch, if it has not been started and is not closed. A nil watch reads
+// nothing.
 func (w *MemoryWatch) Begin() {
-	w.once.Do(func() { w.running.Go(w.run) })
+	if w != nil {
+		w.once.Do(func() { w.running.Go(w.run) })
+	}
 }
 
 // Close ends the watch and returns when it has ended.
 func (w *MemoryWatch) Close() {
+	if w == nil {
+		return
+	}
 	w.end()
 	w.once.Do(func() {})
 	w.running.Wait()
