@@ -15,9 +15,7 @@ import (
 // several limits the decision does not keep these yet.
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
 	if _, ok := err.(decide.Unavailable); ok {
-		if l.events.decides() {
-			l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
-		}
+		l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
 		*d = Decision{Source: SourceFailure}
 		return err
 	}
@@ -70,18 +68,6 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 // decides reports whether anybody may listen to decisions.
 func (e *events) decides() bool { return e.decisions || recording.Load() }
 
-// newDecisionEvent returns an event with all that is known of one charge and a try of it.
-func newDecisionEvent(c *decide.Charge, t *terms.Charge) DecisionEvent {
-	p := c.By(t)
-	rule := ruleOf(p)
-	window, _ := p.Numbers.Present()
-	return DecisionEvent{
-		Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
-		Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
-		Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden,
-	}
-}
-
 // A witness is a store that learns the keys of decisions, and when they were charged, which no
 // event for an [Observer] says: that of package ratetest. It is given copies, so that charges
 // may be on the stack of their caller.
@@ -98,20 +84,26 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 	}
 	admitted, latency := terms.Admitted(tries), clock.Now()-arrived
 	for i := range charges {
-		c := &tries[i]
-		ev := newDecisionEvent(&charges[i], c)
-		ev.Latency = latency
+		c, t := &charges[i], &tries[i]
+		p := c.By(t)
+		rule := ruleOf(p)
+		window, _ := p.Numbers.Present()
+		ev := DecisionEvent{
+			Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
+			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
+			Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden, Latency: latency,
+		}
 		switch {
 		case unavailable:
 			ev.Verdict = VerdictUnavailable
-		case !c.Allowed && c.Shadow:
+		case !t.Allowed && t.Shadow:
 			ev.Verdict = VerdictShadowDenied
-		case !c.Allowed:
+		case !t.Allowed:
 			ev.Verdict = VerdictDenied
 		case !admitted:
 			ev.Verdict = VerdictNotCharged
 		}
-		e.decision(ctx, recorders, &charges[i], c.At, &ev)
+		e.decision(ctx, recorders, c, t.At, &ev)
 	}
 }
 

@@ -78,10 +78,12 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	}
 	if err := limit.key.invalid(); err != nil {
 		r.failed(ctx, l, p, err)
-		switch p.Fail {
-		case plan.Open:
+		switch {
+		case r.peeking:
+			return err
+		case p.Fail == plan.Open:
 			return nil
-		case plan.Closed:
+		case p.Fail == plan.Closed:
 			return fmt.Errorf("rule %q: %w", p.Name, err)
 		}
 	}
@@ -109,14 +111,14 @@ func (r *request) failed(ctx context.Context, l *Limiter, p *plan.Plan, err erro
 	}
 }
 
-// sharedKey reports that a limit in shadow mode is left out, which has the key of another one.
+// sharedKey reports that a limit in shadow mode is left out because another one has its key.
 func (l *Limiter) sharedKey(shadow, other *plan.Plan) {
 	l.events.log.SharedKey(ruleOf(shadow).logged(), ruleOf(other).logged())
 }
 
 // join makes a charge that of another one's limit, too. Both have one key. It then costs what
-// both do, but no more than the limit could ever admit: that a call names a key twice makes it
-// none that is never admitted. The lower max holds.
+// both do, but no more than the limit could ever admit, so that a call may name a key twice. The
+// lower max holds.
 func (l *Limiter) join(c, o *decide.Charge) error {
 	first, other := ruleOf(c.Plan), ruleOf(o.Plan)
 	if !c.Plan.Numbers.CountsAs(&o.Plan.Numbers) {
@@ -130,17 +132,17 @@ func (l *Limiter) join(c, o *decide.Charge) error {
 	return nil
 }
 
-// A standing is what holds for limits at present.
-type standing struct {
+// An inForce says what is in force for limits at present.
+type inForce struct {
 	*Limiter
 	limits []Limit
 }
 
-// standing returns what holds for a copy of limits, which are on their caller's stack.
-func (l *Limiter) standing(limits []Limit) turn.Now { return &standing{l, slices.Clone(limits)} }
+// inForce returns that of a copy of limits, which are on their caller's stack.
+func (l *Limiter) inForce(limits []Limit) turn.Now { return &inForce{l, slices.Clone(limits)} }
 
 // Overrides implements [turn.Now].
-func (s *standing) Overrides() turn.Overrides { return s.overrides.Load() }
+func (f *inForce) Overrides() turn.Overrides { return f.overrides.Load() }
 
 // Plan implements [turn.Now].
-func (s *standing) Plan(i int) (*plan.Plan, bool, error) { return s.planOf(&s.limits[i]) }
+func (f *inForce) Plan(i int) (*plan.Plan, bool, error) { return f.planOf(&f.limits[i]) }

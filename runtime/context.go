@@ -37,7 +37,7 @@ type recorder struct {
 
 type recorderKey struct{}
 
-// recording is to recorders what exempting is to exempt contexts.
+// recording is true once any context has a recorder, as exempting is for exempt ones.
 var recording atomic.Bool
 
 // WithRecorder returns a context under which record receives every limit of every decided call,

@@ -37,9 +37,8 @@
 // # Failures
 //
 // When the store gives no answer in time, the rule's [FailurePolicy] decides. By default the
-// call goes on. The Source of a [Decision] says who decided. The log says why, once a second at
-// most for each rule. After repeated failures a circuit breaker opens and calls no longer wait
-// for the store.
+// call goes on. The Source of a [Decision] says who decided, and the log says why. After
+// repeated failures a circuit breaker opens, and calls no longer wait for the store.
 //
 // [WithReplicas] divides a limit among processes that decide alone. [WithProcessCap] bounds how
 // many calls this process admits, whatever happens. [TuneRedis] sets options of a Redis client
@@ -47,21 +46,12 @@
 //
 // # While a program runs
 //
-// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of rules;
-// package runtime/override reads overrides from files and from Redis. The max of a rule with a
-// [Scaler] follows the load; package runtime/adaptive has one.
+// [WithEnabled] is a switch for all limits. [WithOverrides] changes the limits of rules, and a
+// [Scaler] has them follow the load. An [Observer] receives decisions and failures.
+// [WithRecorder] shows middleware every limit of one request. [WithMemoryWatch] watches the
+// memory of Redis, and [RedisStore.Survey] counts the keys in it. [Limiter.Close] and
+// [RedisStore.Close] end the goroutines that these start.
 //
-// An [Observer] receives decisions and failures. [WithRecorder] shows middleware every limit of
-// one request. [WithMemoryWatch] watches the memory of Redis, and [RedisStore.Survey] counts
-// the keys in it. [Limiter.Close] and [RedisStore.Close] end the goroutines that these start.
-//
-// # Stores
-//
-// [RedisStore] shares limits between processes. [MemoryStore] makes the same decisions within
-// one process, without a server.
-//
-// # Tests
-//
-// Package ratetest has limiters for tests of code that is limited: their time is moved by the
-// test, their answers may be scripted, and they know what was decided.
+// A [MemoryStore] needs no server. Package ratetest has limiters for tests of code that is
+// limited.
 package runtime

@@ -83,15 +83,17 @@ func (l *Limiter) takeInto(ctx context.Context, limits []Limit, d *Decision) (er
 		return nil
 	}
 	var p *plan.Plan
+	var paid paidCap
 	if len(limits) == 1 {
 		p = l.plain(&limits[0])
 	}
 	if p != nil {
-		err = l.takeOne(ctx, limits, p, d)
+		err = l.takeOne(ctx, limits, p, &paid, d)
 	} else {
-		err = l.takeAll(ctx, limits, d)
+		err = l.takeAll(ctx, limits, &paid, d)
 	}
 	if err != nil {
+		l.cap.giveBack(&paid)
 		err = l.refused(ctx, err)
 	}
 	return err
@@ -120,7 +122,7 @@ func (l *Limiter) plain(limit *Limit) *plan.Plan {
 
 // takeOne takes a call with one plain limit. All that it needs until the store is asked is on
 // the stack.
-func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *Decision) error {
+func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, paid *paidCap, d *Decision) error {
 	limit := &limits[0]
 	var key [terms.ShortKey]byte
 	var charges [1]decide.Charge
@@ -130,14 +132,13 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 	charges[0].Plan, charges[0].Key, charges[0].Cost, charges[0].Own, charges[0].Limits = p, whole, limit.cost, limit.max, 1
 	tries[0].Terms, tries[0].Label, tries[0].Key, tries[0].Cost = p.Terms, &p.Label, whole, limit.cost
 	try := decide.Try{Arrived: clock.Now()}
-	var paid paidCap
 	if l.cap != nil {
-		if err := l.admitted(ctx, &paid, d); err != nil {
+		if err := l.admitted(ctx, paid, d); err != nil {
 			return err
 		}
 	}
 	if !l.engine.Local(ctx, charges[:], tries[:], &try) {
-		return l.askOne(ctx, limits, p, &try, tries[0].Rechecks, &paid, d)
+		return l.askOne(ctx, limits, p, &try, tries[0].Rechecks, d)
 	}
 	err := l.answer(ctx, charges[:], tries[:], try.Arrived, d)
 	if tries[0].At != 0 {
@@ -151,42 +152,31 @@ func (l *Limiter) takeOne(ctx context.Context, limits []Limit, p *plan.Plan, d *
 			l.permits.Keep(p, &tries[0], try.Arrived)
 		}
 	}
-	if err != nil && l.cap != nil {
-		l.cap.giveBack(&paid)
-	}
 	return err
 }
 
 // askOne has the store decide what takeOne could not.
-func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try *decide.Try, rechecks bool, paid *paidCap, d *Decision) error {
+func (l *Limiter) askOne(ctx context.Context, limits []Limit, p *plan.Plan, try *decide.Try, rechecks bool, d *Decision) error {
 	c, limit := decide.NewCall(), &limits[0]
 	defer c.Free()
 	c.Adopt(p, limit.key.bytes(), limit.cost, limit.max, try, rechecks)
-	err := l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
-	if err != nil && l.cap != nil {
-		l.cap.giveBack(paid)
-	}
-	return err
+	return l.finish(ctx, c, limits, l.engine.Ask(ctx, c), d)
 }
 
 // takeAll takes a call with any limits.
-func (l *Limiter) takeAll(ctx context.Context, limits []Limit, d *Decision) error {
+func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d *Decision) error {
 	req := newRequest()
 	defer req.free()
 	if err := req.fill(ctx, l, limits); err != nil {
 		return err
 	}
-	var paid paidCap
 	if l.cap != nil && !decide.Unsatisfiable(req.Charges) {
-		if err := l.admitted(ctx, &paid, d); err != nil {
+		if err := l.admitted(ctx, paid, d); err != nil {
 			return err
 		}
 	}
 	err := l.take(ctx, req, limits, d)
 	req.End(ctx, err == nil)
-	if err != nil && l.cap != nil {
-		l.cap.giveBack(&paid)
-	}
 	return err
 }
 
@@ -229,7 +219,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 				return meter.ErrNoRoom
 			}
 			if pause, ok := req.Pause(); ok {
-				waited, err = true, req.Await(ctx, pause, l.standing(limits))
+				waited, err = true, req.Await(ctx, pause, l.inForce(limits))
 				continue
 			}
 		}
@@ -239,7 +229,7 @@ func (l *Limiter) take(ctx context.Context, req *request, limits []Limit, d *Dec
 		if err != nil || req.Delay() == 0 {
 			return err
 		}
-		if err = req.AwaitTurn(ctx, l.standing(limits)); err != nil {
+		if err = req.AwaitTurn(ctx, l.inForce(limits)); err != nil {
 			d.left = true
 			_ = l.Refund(ctx, *d)
 			*d = Decision{}

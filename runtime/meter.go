@@ -70,9 +70,9 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 // error. After [Meter.Close] that is [ErrSettled]. A [Concurrency] takes no costs.
 //
 // Where the store has less than Charge would take in advance, it is asked for exactly what is
-// lacking, so that all of a budget can be used. It is asked so for each message by a rule with
-// a Block, and by a queue, in which each has a turn of its own. A trip is a decision of its own
-// for observers, but for one that was refused more than is lacking.
+// lacking, so that all of a budget can be used. A rule with a Block takes nothing in advance, nor
+// does a queue, in which each message has a turn of its own. Observers see each trip as a
+// decision, except one that was refused more than was lacking.
 func (m *Meter) Charge(costs ...int64) error { return m.meter.Charge(costs, false) }
 
 // Err returns the error by which the meter has ended, or nil.
@@ -82,9 +82,9 @@ func (m *Meter) Err() error { return m.meter.Ended() }
 func (m *Meter) Advance(i int) int64 { return m.meter.Left(i) }
 
 // Close ends the meter and gives back what was taken in advance, soon, as [Limiter.SettleLater]
-// does. Costs are what that would settle limits at that were charged by Take alone, in the
-// order of Take; the others have been charged what was used. So has one with a Reserve that has
-// refused a message. Permits of a [Concurrency] are returned. A second Close does nothing.
+// does. Costs, in the order of Take, settle the limits that Take alone has charged; the others
+// have been charged what was used, and so has one with a Reserve that has refused a message.
+// Permits of a [Concurrency] are returned. A second Close does nothing.
 func (m *Meter) Close(costs ...int64) { m.meter.Close(costs) }
 
 // Reader returns a reader of r that ends at the last byte that is paid, with the error of
@@ -169,13 +169,7 @@ func (l *Limiter) outliving(ctx context.Context) (context.Context, context.Cance
 		return l.detached(ctx)
 	}
 	trip, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(SettleTimeout):
-			cancel()
-		case <-trip.Done():
-		}
-	})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(SettleTimeout, cancel) })
 	return trip, func() { stop(); cancel() }
 }
 

@@ -30,29 +30,17 @@ type Observer struct {
 	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period, each
 	// once a period over all processes, in a goroutine of its own.
 	Threshold func(context.Context, ThresholdEvent)
-	// Failure is called for every limit that the store did not decide, for every key that could
-	// not be built, and for every decision that [Limiter.SettleLater] could not settle.
-	Failure func(context.Context, FailureEvent)
-	// Hidden is called for every refused call whose client was told of something else, see
-	// [Refusal.Hidden].
-	Hidden func(context.Context, HiddenEvent)
-	// Wait is called when a call begins to wait for its turn, and when that is over.
-	Wait func(context.Context, WaitEvent)
-	// PeerRefused is called for every call that went out and that its peer has refused.
+	// The others are called with each event of their kind.
+	Failure     func(context.Context, FailureEvent)
+	Hidden      func(context.Context, HiddenEvent)
+	Wait        func(context.Context, WaitEvent)
 	PeerRefused func(context.Context, PeerRefusedEvent)
-	// Hold is called when this process holds back the calls on a key, or releases them.
-	Hold func(context.Context, HoldEvent)
-	// Breaker is called when a circuit breaker of the store opens or closes.
-	Breaker func(BreakerEvent)
-	// Override is called when other overrides come into force, and when some are rejected or
-	// cannot be read.
-	Override func(OverrideEvent)
-	// Scale is called when the factor of an adaptive rule changes.
-	Scale func(ScaleEvent)
-	// Memory is called for every reading of Redis's memory.
-	Memory func(MemoryEvent)
-	// Panic is called when a panic in a function that the limiter was given was contained.
-	Panic func(PanicEvent)
+	Hold        func(context.Context, HoldEvent)
+	Breaker     func(BreakerEvent)
+	Override    func(OverrideEvent)
+	Scale       func(ScaleEvent)
+	Memory      func(MemoryEvent)
+	Panic       func(PanicEvent)
 }
 
 // WithObserver adds an observer, which must not be changed any more. Several observers are
@@ -60,9 +48,7 @@ type Observer struct {
 //
 // Events of a store reach every limiter on it until [Limiter.Close]. An observer that several
 // of these limiters share is called once for each event.
-func WithObserver(o *Observer) Option {
-	return func(l *Limiter) { l.events.observe(o) }
-}
+func WithObserver(o *Observer) Option { return func(l *Limiter) { l.events.observe(o) } }
 
 // A DecisionEvent is the decision about one limit of a call. Its Blocked, Limit, RetryAfter and
 // ResetAfter are those of a [Decision] about this limit alone.
@@ -140,14 +126,14 @@ type ThresholdEvent struct {
 	Shadow bool
 }
 
-// A FailureEvent is a limit that the store did not decide: the class of the error, and the
-// policy that decided instead. A limit in [ModeShadow] mode refuses nobody, whatever the
-// policy.
+// A FailureEvent is a limit that the store did not decide, or whose key could not be built: the
+// class of the error, and the policy that decided instead. A limit in [ModeShadow] mode refuses
+// nobody, whatever the policy.
 type FailureEvent struct {
 	Rule   string
 	Class  ErrorClass
 	Policy FailurePolicy
-	// Settling reports that the call was decided, and could not be settled: its cost stays as
+	// Settling reports that [Limiter.SettleLater] could not settle a decision: its cost stays as
 	// it was reserved. Holding reports that the results of a call ask to hold calls back, see
 	// [Limiter.HoldOff], and that the store does not. There is no Policy then.
 	Settling, Holding bool
@@ -169,13 +155,16 @@ type WaitEvent struct {
 	Admitted bool
 }
 
-// A HiddenEvent is a call that a rule has refused, and whose client was told of something else.
+// A HiddenEvent is a call that a rule has refused, and whose client was told of something else,
+// see [Refusal.Hidden].
 type HiddenEvent struct{ Rule string }
 
-// A PeerRefusedEvent is a call that its peer has refused. The rule counts calls to the peer.
+// A PeerRefusedEvent is a call that went out and that its peer has refused. The rule counts
+// calls to the peer.
 type PeerRefusedEvent struct{ Rule string }
 
-// A HoldEvent is the end of a [Limiter.Hold] or [Limiter.Release] of some key of a rule.
+// A HoldEvent is the end of a [Limiter.Hold] or [Limiter.Release], by this process, of some key
+// of a rule.
 type HoldEvent struct {
 	Rule string
 	// For is for how long calls are held back from now on. It is 0 for a release.
@@ -184,7 +173,7 @@ type HoldEvent struct {
 	Err error
 }
 
-// A BreakerEvent is a circuit breaker that opened or closed.
+// A BreakerEvent is a circuit breaker of the store that opened or closed.
 type BreakerEvent struct {
 	// Open is true if calls no longer wait for the store, but for a probe now and then.
 	Open bool
@@ -193,9 +182,9 @@ type BreakerEvent struct {
 	Node string
 }
 
-// An OverrideEvent reports the overrides in force. If Err is not nil, others did not come into
-// force because of it. An error that stays the same is reported once a minute, and an event
-// without Err tells that it is over.
+// An OverrideEvent reports overrides that come into force or, if Err is not nil, that do not
+// because of it. An error that stays the same is reported once a minute, and an event without
+// Err tells that it is over.
 type OverrideEvent struct {
 	// Rules is how many rules the overrides in force are for.
 	Rules int
@@ -226,8 +215,9 @@ type MemoryEvent struct {
 	Evicted int64
 }
 
-// A PanicEvent names the kind of function that panicked: observer, recorder, log handler,
-// override source, scaler, kill switch, denied (see [WithRefusalError]), redis client or store.
+// A PanicEvent is a contained panic in a function that the limiter was given, by its kind:
+// observer, recorder, log handler, override source, scaler, kill switch, denied (see
+// [WithRefusalError]), redis client or store.
 type PanicEvent struct{ In string }
 
 // A KeyDeniedEvent is a key whose limit had no room for a call.

@@ -13,27 +13,18 @@ import (
 // charging anything. The error is non-nil if and only if there is no such decision:
 // [ErrInvalidLimit], [ErrInvalidKey], [ErrUnavailable] or the context's. The kill switch,
 // failure policies, the process cap and a rule's Mode have no effect on it.
-func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (Decision, error) {
+func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	req := newRequest()
 	defer req.free()
-	for i := range limits {
-		if err := limits[i].key.invalid(); err != nil {
-			return Decision{}, err
-		}
-	}
 	req.peeking = true
-	if err := req.fill(ctx, l, limits); err != nil {
-		return Decision{}, err
+	if err = req.fill(ctx, l, limits); err != nil || len(req.Charges) == 0 {
+		d.Allowed = err == nil
+		return d, err
 	}
-	if len(req.Charges) == 0 {
-		return Decision{Allowed: true}, nil
+	if err = l.engine.Peek(ctx, &req.Call.Call); err == nil {
+		d.fill(req.Charges, req.Tries)
 	}
-	if err := l.engine.Peek(ctx, &req.Call.Call); err != nil {
-		return Decision{}, err
-	}
-	var d Decision
-	d.fill(req.Charges, req.Tries)
-	return d, nil
+	return d, err
 }
 
 // A Usage is how much is left of one limit to one caller. Its fields are those of a
@@ -77,9 +68,6 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 	}
 	var calls []*decide.Call
 	for _, limit := range limits {
-		if err := limit.key.invalid(); err != nil {
-			return nil, err
-		}
 		req := newRequest()
 		defer req.free()
 		req.peeking = true
@@ -164,14 +152,10 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		outcomes[i].Err = l.finish(ctx, calls[k], limits[i:i+1], err, &outcomes[i].Decision)
 	}
 	for i := range outcomes {
-		out := &outcomes[i]
-		if out.Err == nil {
-			continue
-		}
-		if l.cap != nil {
+		if out := &outcomes[i]; out.Err != nil {
 			l.cap.giveBack(&paid[i])
+			out.Err = l.refused(ctx, out.Err)
 		}
-		out.Err = l.refused(ctx, out.Err)
 	}
 	return outcomes
 }

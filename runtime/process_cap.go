@@ -86,7 +86,7 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	return err
 }
 
-// giveBack undoes admitted.
+// giveBack undoes admitted. Without a cap nothing is paid.
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}
