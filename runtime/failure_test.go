@@ -51,30 +51,6 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-// Each limit of a call has a policy of its own, and every one that the store did not decide
-// is reported.
-func TestFailurePoliciesMixed(t *testing.T) {
-	t.Parallel()
-	var seen recorder[runtime.FailureEvent]
-	limiter := runtime.New(&brokenStore{}, quiet, observing(runtime.Observer{Failure: withContext(seen.add)}))
-	limit := func(name string, fail runtime.FailurePolicy) runtime.Limit {
-		return (&runtime.Rule{Name: name, Window: time.Hour, Max: 2, Fail: fail}).Limit(nil)
-	}
-	open, local, closed := limit("open", runtime.FailOpen), limit("local", runtime.FailLocal), limit("closed", runtime.FailClosed)
-	for range 2 {
-		equal(t, "admitted by the limit of", taken(t, limiter, open, local).Rule, "local")
-	}
-	d, _ := denied(t, limiter, open, local)
-	equal(t, "denied by the limit of", d.Rule, "local")
-	before := len(seen.all())
-	refused(t, limiter, runtime.ErrUnavailable, closed, open, local)
-	var policies []string
-	for _, ev := range seen.all()[before:] {
-		policies = append(policies, ev.Rule+" "+ev.Policy.String())
-	}
-	same(t, "failures", []string{"closed closed", "open open", "local local"}, policies)
-}
-
 // What else is asked of a limiter without a store fails, but what this process counts is reset.
 func TestBrokenStoreElsewhere(t *testing.T) {
 	t.Parallel()

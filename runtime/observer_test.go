@@ -12,7 +12,6 @@ import (
 
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/failure"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // Every limit of a decided call is told of once, with what became of it.
@@ -214,33 +213,4 @@ func TestObservers(t *testing.T) {
 		t.Error("no events")
 	}
 	same(t, "the second observer", seen[0].all(), seen[1].all(), cmpopts.EquateComparable(), cmpopts.EquateErrors())
-}
-
-// A limit that was not looked up has no source: beside one whose denial is
-// remembered, and where the failure policy admits it.
-func TestSourceOfEachLimit(t *testing.T) {
-	t.Parallel()
-	var got []string
-	ctx := runtime.WithRecorder(context.Background(), func(ev runtime.DecisionEvent) {
-		got = append(got, fmt.Sprint(ev.Rule, " ", ev.Verdict, " ", ev.Source))
-	})
-	local, open := &runtime.Rule{Name: "local", Window: time.Hour, Max: 5, Fail: runtime.FailLocal}, &runtime.Rule{Name: "open", Window: time.Hour, Max: 5}
-	_, _ = runtime.New(new(brokenStore), quiet).Take(ctx, local.Limit(nil), open.Limit(nil))
-	recalling := runtime.New(recalls{}, quiet)
-	_, _ = recalling.Take(ctx, local.Limit(nil), open.Limit(nil))
-	want := []string{"local admitted local", "open admitted failure", "local denied recalled", "open not_charged none"}
-	same(t, "recorded", want, got)
-}
-
-// recalls is a store that remembers that the first limit of any call is denied.
-type recalls struct{ *brokenStore }
-
-func (recalls) Take(_ context.Context, calls []terms.Call) error {
-	for _, call := range calls {
-		for i := range call.Charges {
-			call.Charges[i].Result = terms.Result{Allowed: true}
-		}
-		call.Charges[0].Result = terms.Result{RetryAfter: time.Hour, Recalled: true}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,45 +106,6 @@ func TestShadowKeyFails(t *testing.T) {
 
 func shadowRule() *runtime.Rule {
 	return &runtime.Rule{Name: "shadow", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
-}
-
-// TestShadowForbiddenBesideOthers has callers share trips of whom a few have a shadow
-// limit that Redis forbids, while others have one that it does not: that comes to count
-// most of their calls, and no enforced limit notices.
-func TestShadowForbiddenBesideOthers(t *testing.T) {
-	t.Parallel()
-	limiter := onRedis(redistest.Start(t).ClientAs(t, "~free:*", "+@all"), atOnce)
-	enforced := &runtime.Rule{Name: "enforced", Prefix: "free:e:", Window: time.Hour, Max: runtime.MaxCount, Algorithm: runtime.FixedWindow}
-	innocent, guilty := *enforced, *enforced
-	innocent.Name, innocent.Prefix, innocent.Mode = "innocent", "free:i:", runtime.ModeShadow
-	guilty.Name, guilty.Prefix, guilty.Mode = "guilty", "forbidden:", runtime.ModeShadow
-	used := func(r *runtime.Rule) int64 { return r.Max - left(t, limiter, r.Limit(nil)) }
-	var callers sync.WaitGroup
-	var calls, innocents atomic.Int64
-	var stop atomic.Bool
-	for i := range 16 {
-		callers.Go(func() {
-			for !stop.Load() && !t.Failed() {
-				shadow := &guilty
-				if i%4 > 0 {
-					shadow = &innocent
-					innocents.Add(1)
-				}
-				taken(t, limiter, shadow.Limit(nil), enforced.Limit(nil))
-				calls.Add(1)
-			}
-		})
-	}
-	eventually(t, "the other shadow limit is counted", func() bool {
-		before, counted := innocents.Load(), used(&innocent)
-		for innocents.Load() < before+2000 && !t.Failed() {
-			time.Sleep(time.Millisecond)
-		}
-		return used(&innocent)-counted > (innocents.Load()-before)*3/4
-	})
-	stop.Store(true)
-	callers.Wait()
-	equal(t, "charges", used(enforced), calls.Load())
 }
 
 // TestShadowOfLostMaster has the master of a shadow limit's slot freeze, and die, and wants
