@@ -2,9 +2,11 @@ package runtime_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,14 +23,6 @@ const permitKey = "rate_limit:permits:k%permits"
 // that are none.
 func permitsHeld(client redis.Cmdable) int64 {
 	return client.ZCard(context.Background(), permitKey).Val() - 3
-}
-
-// proxied returns a client that reaches a server through a proxy.
-func proxied(t *testing.T, server *redistest.Server) (*redis.Client, *faultproxy.Proxy) {
-	proxy := faultproxy.Start(t, server.Addr)
-	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
-	t.Cleanup(func() { _ = client.Close() })
-	return client, proxy
 }
 
 // Calls that share a trip, and are merged into one charge, hold permits of their
@@ -91,7 +85,8 @@ func TestPermitDenials(t *testing.T) {
 func TestPermitsOfLateAnswers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	slow, proxy := proxied(t, server)
+	proxy := faultproxy.Start(t, server.Addr)
+	slow := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
 	limiter := runtime.New(runtime.NewRedisStore(slow, runtime.WithTimeout(150*time.Millisecond)), quiet, closed)
 	near := server.Client(t)
 	limit := permitRule(10).Limit(key("k"))
@@ -129,7 +124,8 @@ func TestPermitsOfLateAnswers(t *testing.T) {
 func TestPermitsThroughFaults(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	far, proxy := proxied(t, server)
+	proxy := faultproxy.Start(t, server.Addr)
+	far := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
 	near := server.Client(t)
 	limiter := runtime.New(runtime.NewRedisStore(far, runtime.WithTimeout(300*time.Millisecond)), quiet, closed)
 	rule := *permitRule(4)
@@ -190,4 +186,55 @@ func TestPermitOfAnotherProcess(t *testing.T) {
 	}
 	settled(t, holder, d)
 	_ = holder.Close()
+}
+
+// A settled cost that is no cost keeps no permit from being returned.
+func TestInvalidSettlementReturnsPermits(t *testing.T) {
+	t.Parallel()
+	for _, later := range []bool{false, true} {
+		limiter := inMemory()
+		rate := (&runtime.Rule{Name: "rate", Window: time.Hour, Max: 10}).Limit(nil)
+		permit := permitRule(1).Limit(nil)
+		d := taken(t, limiter, rate.WithCost(4), permit)
+		if wrong := int64(runtime.MaxCount + 1); later {
+			limiter.SettleLater(t.Context(), d, wrong)
+		} else if err := limiter.Settle(t.Context(), d, wrong); !errors.Is(err, runtime.ErrInvalidLimit) {
+			t.Errorf("got %v", err)
+		}
+		wantLeft(t, limiter, permit, 1)
+		wantLeft(t, limiter, rate, 6)
+	}
+}
+
+// While the store fails, a rule that fails locally has permits in the process,
+// which are renewed and returned like others.
+func TestLocalPermits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, replicas := range []int{1, 2} {
+			limiter := runtime.New(new(brokenStore), quiet, runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(replicas))
+			limit := permitRule(4).Limit(nil)
+			all := make([]runtime.Decision, 4/replicas)
+			for i := range all {
+				all[i] = taken(t, limiter, limit)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait() // a permit that is renewed while it is returned is back a little later
+			for i, d := range all {
+				denied(t, limiter, limit)
+				settled(t, limiter, d)
+				all[i] = taken(t, limiter, limit)
+			}
+			denied(t, limiter, limit)
+			for _, d := range all {
+				settled(t, limiter, d)
+			}
+			// A call that costs more than its share takes all of it.
+			settled(t, limiter, taken(t, limiter, limit.WithCost(3)))
+			equal(t, "in flight", limiter.Permits()["permits"], 0)
+			for range all {
+				taken(t, limiter, limit)
+			}
+			_ = limiter.Close()
+		}
+	})
 }
