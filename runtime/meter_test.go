@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,39 +71,6 @@ func TestMeterUsesAll(t *testing.T) {
 			}
 		}
 	}
-}
-
-// All limits are charged for a message, or none.
-func TestMeterAllOrNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(1, 2))
-		for range 200 {
-			limiter := inMemory()
-			var limits []runtime.Limit
-			var want []int64
-			for i := range 1 + random.IntN(3) {
-				rule := &runtime.Rule{Name: fmt.Sprint("r", i), Algorithm: algorithms[random.IntN(3)], Window: 300 * 24 * time.Hour, Max: 50 + random.Int64N(500)}
-				limits, want = append(limits, rule.Limit(key("k"))), append(want, rule.Max)
-			}
-			m, costs := metered(t, limiter, limits...), make([]int64, len(limits))
-			for {
-				for i := range costs {
-					costs[i] = random.Int64N(10)
-				}
-				if m.Charge(costs...) != nil {
-					break
-				}
-				for i, cost := range costs {
-					want[i] -= cost
-				}
-				time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
-			}
-			m.Close()
-			for i, limit := range limits {
-				wantLeft(t, limiter, limit, want[i])
-			}
-		}
-	})
 }
 
 // At 100 messages a second there is at most a trip for each ten, and a call that is slow
