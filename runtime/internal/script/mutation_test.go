@@ -32,12 +32,12 @@ func bySuite(rule, test string) string {
 
 const byExpiry = "^TestExpiry$"
 
-// sample is how many mutations a quick run tries.
-const sample = 6
+// sample is how many mutations a run tries that is not full.
+var sample = effort.Pick(2, 6)
 
 // TestMutations runs this test binary once for every mutation, with the scripts changed by it,
-// and wants the named test to fail; or to pass, if the mutation is no fault on this server. A
-// quick run tries a sample, and holds the others against the scripts.
+// and wants the named test to fail; or to pass, if the mutation is no fault on this server. A run
+// that is not full tries a sample, and holds the others against the scripts.
 func TestMutations(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a test binary for each mutation")
@@ -48,19 +48,16 @@ func TestMutations(t *testing.T) {
 	frozen := redistest.Start(t).FrozenTime()
 	t.Parallel()
 	mutations := slices.Concat(takeMutations, logMutations, counterMutations, windowMutations, blockMutations, permitMutations, reservedMutations, pastMutations)
+	texts := map[string]string{} // by algorithm
 	for i, m := range append(mutations, clockMutations...) {
 		harmless := frozen && i >= len(mutations)
+		if texts[m.in] == "" {
+			texts[m.in] = scriptsOf(m.in)
+		}
+		text := texts[m.in]
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			algorithms := uint(lua.Several - 1)
-			if m.in != "" {
-				algorithms = 1 << slices.Index(lua.Algorithms[:], m.in)
-			}
-			var script string
-			for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
-				script += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past)
-			}
-			if !strings.Contains(script, m.old) {
+			if !strings.Contains(text, m.old) {
 				t.Fatalf("the script of %q does not hold %q", m.in, m.old)
 			}
 			if every := (len(mutations) + len(clockMutations)) / effort.Few(sample); !effort.Full() && i%every != 0 {
@@ -86,6 +83,18 @@ func TestMutations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scriptsOf returns the scripts of an algorithm, or those that have all.
+func scriptsOf(algorithm string) (text string) {
+	algorithms := uint(lua.Several - 1)
+	if algorithm != "" {
+		algorithms = 1 << slices.Index(lua.Algorithms[:], algorithm)
+	}
+	for _, set := range []uint{lua.Several, lua.Settle, lua.Renew, lua.Several | lua.Block, lua.Settle | lua.Block, lua.Hold | lua.Block} {
+		text += lua.Take(set|algorithms) + lua.Take(set|algorithms|lua.Past)
+	}
+	return text
 }
 
 // runMutated runs the mutation's test and returns its output.
