@@ -16,8 +16,12 @@ import (
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
-// DefaultTimeout is how long a call waits for Redis by default.
-const DefaultTimeout = 50 * time.Millisecond
+const (
+	// DefaultTimeout is how long a call waits for Redis by default.
+	DefaultTimeout = 50 * time.Millisecond
+	// DefaultDenialMemory is how long a [RedisStore] trusts a denial by default.
+	DefaultDenialMemory = time.Second
+)
 
 // A RedisStore keeps counts in Redis, where every process that uses the same Redis and
 // namespace shares them. One Lua script decides all limits of a call, by the clock of Redis.
@@ -77,8 +81,8 @@ func WithTimeout(d time.Duration) RedisOption {
 // answer, the store may miss that another process has reset the key or refunded a charge; its
 // own resets and refunds, and a raised max, it sees at once. On a cluster or ring, where what
 // denied a call may be refunded in a moment, d is 50 ms at most. While Redis does not respond a
-// denial holds until its RetryAfter is over, whatever the failure policy. The default is a
-// second; with 0 Redis is asked about every call.
+// denial holds until its RetryAfter is over, whatever the failure policy. The default is
+// [DefaultDenialMemory]; with 0 Redis is asked about every call.
 func WithDenialMemory(d time.Duration) RedisOption {
 	return func(s *RedisStore) {
 		if s.cfg.Denials = nil; d > 0 {
@@ -98,7 +102,7 @@ func NewRedisStore(client redis.UniversalClient, opts ...RedisOption) *RedisStor
 // bring one. Programs call their functions.
 func NewRedisStoreOver(client rediswire.Client, opts ...RedisOption) *RedisStore {
 	s := &RedisStore{client: client}
-	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(time.Second)
+	s.cfg.Timeout, s.cfg.Denials = DefaultTimeout, denials.New(DefaultDenialMemory)
 	for _, opt := range opts {
 		opt(s)
 	}
