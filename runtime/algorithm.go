@@ -32,10 +32,10 @@ const (
 	// queue which calls leave evenly spaced.
 	LeakyBucket
 	// Concurrency admits Max calls at a time, over all processes. A call holds as many permits
-	// as it costs from [Limiter.Take] until its decision is settled, see [Limiter.Settle],
-	// which its caller must not forget: the limiter renews the permits until then, or until
-	// [Limiter.Close]. Those of a process that has died lapse within a Window. RetryAfter is an
-	// estimate by how long calls have lasted lately, and at most the time until permits lapse.
+	// as it costs from [Limiter.Take] to [Limiter.Settle], which its caller must not forget: the
+	// limiter renews them until then, or until [Limiter.Close]. Those of a process that has died
+	// lapse within a Window. RetryAfter is an estimate by how long calls have lasted lately, and
+	// at most the time until permits lapse.
 	Concurrency
 )
 

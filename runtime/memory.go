@@ -25,8 +25,7 @@ const defaultMaxKeys = 131_072
 // falls back to.
 //
 // It holds a bounded number of keys and starts no goroutine. When it is full, a new key pushes
-// out one of those that mean least: one that is forgotten anyway, or else the soonest to be of
-// a few.
+// out one that would be forgotten anyway, or else of a few the one to be forgotten first.
 type MemoryStore struct {
 	engineStore
 	states  *memstate.Store

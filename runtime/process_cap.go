@@ -79,14 +79,13 @@ func (l *Limiter) admitted(ctx context.Context, paid *paidCap, d *Decision) erro
 	if paid.at, paid.mark = tries[0].At, tries[0].Mark; paid.at != 0 {
 		paid.plan = p
 	}
-	err = l.answer(ctx, charges[:], tries[:], try.Arrived, d)
-	if err == nil {
+	if err = l.answer(ctx, charges[:], tries[:], try.Arrived, d); err == nil {
 		*d = Decision{}
 	}
 	return err
 }
 
-// giveBack undoes admitted. Without a cap nothing is paid.
+// giveBack undoes admitted. A nil cap has charged nothing.
 func (c *processCap) giveBack(paid *paidCap) {
 	if p := paid.plan; p != nil {
 		back := terms.Charge{Terms: p.Terms, Key: p.Whole, Cost: -1, Charged: 1}

@@ -42,8 +42,8 @@ func WithMemoryWatch(share float64, interval time.Duration) RedisOption {
 	}
 }
 
-// checkDurability has the store, if it is not nil, look once whether its servers keep counts, and warn if
-// they may not, as soon as it counts for a day or longer.
+// checkDurability has the store, if it is not nil, look once whether its servers keep counts,
+// and warn if they may not, as soon as it counts for a day or longer.
 func (s *RedisStore) checkDurability(r *Rule) {
 	if s == nil || r.Period == NoPeriod && r.Window < 24*time.Hour {
 		return

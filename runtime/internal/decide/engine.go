@@ -1,11 +1,11 @@
 // Package decide decides calls. A call is a list of charges that nobody writes to. The result
 // of each charge is in a charge of package [terms], which is made anew at each try.
 //
-// The stages of a decision are functions of one form over both lists, in the order of
-// [Engine.Local]: charges that can never be made, units of leases, remembered denials, and
-// counts in this process. They keep nothing of their arguments, so that the lists of a lone
-// call may be on its caller's stack. The store decides the charges that the stages leave
-// open, see [Engine.Ask]. It is handed memory that may be used after the caller has left.
+// The stages of a decision are those of [Engine.Local], in its order: charges that can never
+// be made, units of leases, remembered denials, and counts in this process. They keep nothing
+// of their arguments, so that the lists of a lone call may be on its caller's stack. The store
+// decides the charges that the stages leave open, see [Engine.Ask]. It is handed those of a
+// [Call], which are on the heap.
 //
 // The package is handed plans, and never reads a rule. It promises that a limit in shadow
 // mode changes nothing for the others of a call, and that the failure policies are applied in

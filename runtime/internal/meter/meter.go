@@ -25,7 +25,7 @@ var ErrNoRoom = errors.New("no room")
 type Charge struct {
 	// Cost is how many units were charged, At and Mark when. At is 0 if nothing was.
 	Cost, At, Mark int64
-	// Local says that this process alone has made it, Lapses that it does unless it is
+	// Local says that this process alone has made it, Lapses that it comes back unless it is
 	// settled, also at its cost.
 	Local, Lapses bool
 }
