@@ -31,7 +31,7 @@ type Found struct {
 
 // Text returns what a key has between the prefix and the tag, and false for a key of no such
 // group.
-func (g *Group) Text(key string) (string, bool) {
+func (g Group) Text(key string) (string, bool) {
 	text, has := strings.CutPrefix(key, g.Prefix)
 	if !has {
 		return "", false
