@@ -119,22 +119,22 @@ The options are:
     apart: #id is the parameter id, #0 the first (default: one budget for all
     callers)
   - window=DURATION|PERIOD: the time that max refers to, 1ms to 366d, or a Go
-    constant such as config.Window; or a period of the calendar, day, week,
-    month or year, of fixed-window; for concurrency, when the permits of a dead
-    process are free (default: 60s, for concurrency 30s)
+    constant such as config.Window; for fixed-window also a period of the
+    calendar, day, week, month or year; for concurrency, when the permits of a
+    dead process are free (default: 60s, for concurrency 30s)
   - keep=INTEGER: how many past periods of the calendar, 1 to 60, keep their
     counts, for Usage (default: none)
   - tz=ZONE: time zone of a period of the calendar, an IANA name such as
     Europe/Berlin, or a Go string expression such as #user.Zone (default: UTC)
   - anchor=DAY: where a period of the calendar begins: a day of the month such
     as 15, in a shorter month its last; a weekday such as sunday; the month and
-    day of a year, 04-01; or a Go integer expression such as #plan.BillingDay,
-    see Limit.WithPeriod (default: the 1st, monday, 01-01)
+    day of a year, 04-01; or a Go integer expression such as #plan.BillingDay
+    (default: the 1st, monday, 01-01)
   - max=INTEGER: calls admitted in a window, or in flight: 1 to 1,000,000 for
     sliding-log and concurrency, 2⁵³-1 for fixed-window, 10¹² for others, or a
     Go integer expression such as #plan.PerMinute (default: 100)
   - rate=MAX/WINDOW: short for max and window: rate=5/10s is max=5 window=10s,
-    rate=100/s is max=100 window=1s (default: max and window)
+    100/s is 100 in 1s (default: max and window)
   - algorithm=NAME: how calls are counted: sliding-log, which is exact,
     sliding-counter, fixed-window, token-bucket, leaky-bucket or concurrency,
     which counts calls in flight (default: sliding-log; fixed-window for a
@@ -167,43 +167,40 @@ The options are:
   - block=DURATION: how long a refused caller stays refused; further tries do
     not extend it (default: 0s, until there is room)
   - lease=DURATION: for very hot keys: each process reserves calls and admits
-    them locally for this long; costs at most lease/window of the rate
-    (default: 0s, Redis decides every call)
+    them locally for this long (default: 0s, Redis decides every call)
   - mode=enforce|soft|shadow: enforce refuses calls; shadow only counts and
-    reports them, to try a limit out; soft also reports them to the method, by
-    runtime.Exceeded (default: enforce)
+    reports them; soft also reports them to the method (default: enforce)
   - adaptive=SIGNAL,SIGNAL...: cpu, memory, latency or several: the max follows
     the load of the process, from 0.5 to 1.5 times max (default: fixed)
-  - refund=CONDITION: Go boolean expression over parameters and results; if it
-    is true when the call returns, the charge is refunded; #err is the error,
-    #result the first result (default: charges stay)
-  - settle=INTEGER: real cost of the call: a Go integer expression over
-    parameters and results, such as #result.Usage.Total, which replaces cost;
-    negative means unknown, and cost stays (default: cost stays)
-  - reserve=DURATION: of fixed-window, with settle, refund or meter: when the
-    charge of a call comes back whose process has died; others renew it while
-    the call runs. Some seconds at least (default: charges stay)
+  - refund=CONDITION: Go boolean expression over parameters and results such as
+    #err; if it is true when the call returns, the charge is refunded (default:
+    charges stay)
+  - settle=INTEGER: real cost of the call, which replaces cost: a Go integer
+    expression over parameters and results, such as #result.Usage.Total;
+    negative if unknown (default: cost stays)
+  - reserve=DURATION: of fixed-window, with settle, refund or meter: how long,
+    some seconds at least, the charge of a running call outlives its process
+    (default: charges stay)
   - debt=refuse|carry|forgive: what settle finds to have cost more than is
     left: refuse calls until the window or period ends, carry it to the next,
     forgive it (default: refuse of fixed-window, carry of others)
   - meter=INTEGER: for streams: what each message costs, a Go integer
     expression over parameters and #message, or for a reader #bytes (default:
     messages cost nothing)
-  - hold=DURATION: for calls that go out: a Go expression over parameters and
-    results, such as retryAfter(#err), a time.Duration for which all replicas
-    refuse calls of this key, or have them wait, from when the call has
-    returned (default: nothing is held back)
+  - hold=DURATION: for calls that go out: the time.Duration for which all
+    replicas refuse calls of this key, or have them wait, once the call has
+    returned: a Go expression over parameters and results, such as
+    retryAfter(#err) (default: nothing is held back)
   - deny=CALL: Go call whose results the method returns when this limit refuses
     it; #err is the refusal (default: the error, or an HTTP answer)
   - ctx=CONTEXT: the call's context, a Go expression such as
-    #c.Request().Context(), or #l.ctx with a field of the receiver l of a
-    struct's method (default: a parameter that is one, or has a method
+    #c.Request().Context() (default: a parameter that is one, or has a method
     Context())
-  - usage=on|ENDING: on gives the wrapper a method that tells a caller what is
-    left, without a charge: GetByIDUsage for GetByID. Another ending, such as
-    Left, replaces Usage (default: no such method)
-  - type=NAME: name of the wrapper, whose constructor is New and this name; one
-    line of an interface suffices (default: RateLimited<Interface>)
+  - usage=on|ENDING: on gives the wrapper a method GetByIDUsage for GetByID,
+    which tells what is left; another ending, such as Left, replaces Usage
+    (default: no such method)
+  - type=NAME: name of the wrapper, given on one line of an interface (default:
+    RateLimited<Interface>)
   - except=METHOD,METHOD...: on an interface's line: methods without this limit
     (default: none left out)
   - only=METHOD,METHOD...: on an interface's line: the only methods with this
@@ -211,8 +208,8 @@ The options are:
   - replace=all|NAME: on a method's line: this limit replaces all limits of its
     interface, or the one with that name (default: added to them)
   - use=POLICY: the limit that a line //ratelimit:policy name=POLICY …
-    declares, also in another package: use=limits.api; all that use it count
-    together (default: a limit of its own)
+    declares, also in another package: use=limits.api (default: a limit of its
+    own)
 
 The name and the default prefix of a method's second limit end in #2, those of
 the third in #3. The default prefix contains the package's name but not its path:

@@ -14,7 +14,7 @@ var Options = []Option{{
 	explain: explanations{TopicKey: explainKey},
 }, {
 	Name: "window", guesses: "per interval period duration time ttl every timewindow", counts: true, Value: "DURATION|PERIOD",
-	Doc:      "the time that `max` refers to, `1ms` to `366d`, or a Go constant such as `config.Window`; or a period of the calendar, `day`, `week`, `month` or `year`, of `fixed-window`; for `concurrency`, when the permits of a dead process are free",
+	Doc:      "the time that `max` refers to, `1ms` to `366d`, or a Go constant such as `config.Window`; for `fixed-window` also a period of the calendar, `day`, `week`, `month` or `year`; for `concurrency`, when the permits of a dead process are free",
 	Default:  "`60s`, for `concurrency` `30s`",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d"), unset: (*Settings).Window,
 	words: period, fits: periodFits,
@@ -34,7 +34,7 @@ var Options = []Option{{
 	field: "Zone", code: literal,
 }, {
 	Name: "anchor", guesses: "start from since billingday", Value: "DAY",
-	Doc:     "where a period of the calendar begins: a day of the month such as `15`, in a shorter month its last; a weekday such as `sunday`; the month and day of a year, `04-01`; or a Go integer expression such as `#plan.BillingDay`, see `Limit.WithPeriod`",
+	Doc:     "where a period of the calendar begins: a day of the month such as `15`, in a shorter month its last; a weekday such as `sunday`; the month and day of a year, `04-01`; or a Go integer expression such as `#plan.BillingDay`",
 	Default: "the 1st, `monday`, `01-01`", perCall: true,
 	parse: parseAnchor, fits: anchorFits,
 	field: "Anchor", code: anchorCode,
@@ -46,7 +46,7 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainMax},
 }, {
 	Name: "rate", guesses: "ratelimit speed qps rps", counts: true, Value: "MAX/WINDOW",
-	Doc:     "short for `max` and `window`: `rate=5/10s` is `max=5 window=10s`, `rate=100/s` is `max=100 window=1s`",
+	Doc:     "short for `max` and `window`: `rate=5/10s` is `max=5 window=10s`, `100/s` is 100 in `1s`",
 	Default: "`max` and `window`",
 	parse:   parseValue(parseRate), fits: rateFits,
 	algorithms: ratesOf(algorithms),
@@ -138,7 +138,7 @@ var Options = []Option{{
 	explain: explanations{TopicRefusal: explainBlock},
 }, {
 	Name: "lease", counts: true, Value: "DURATION",
-	Doc:     "for very hot keys: each process reserves calls and admits them locally for this long; costs at most lease/window of the rate",
+	Doc:     "for very hot keys: each process reserves calls and admits them locally for this long",
 	Default: "`0s`, Redis decides every call",
 	parse:   parseText(parseLease), fits: ruleFits((*spec.Rule).FitsLease),
 	field:   "Lease",
@@ -146,7 +146,7 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainLease},
 }, {
 	Name: "mode", guesses: "dryrun shadow soft", Value: "enforce|soft|shadow",
-	Doc:     "`enforce` refuses calls; `shadow` only counts and reports them, to try a limit out; `soft` also reports them to the method, by `runtime.Exceeded`",
+	Doc:     "`enforce` refuses calls; `shadow` only counts and reports them; `soft` also reports them to the method",
 	Default: "`enforce`",
 	parse:   oneOf("enforce", "soft", "shadow"), unset: "enforce",
 	field: "Mode", code: names{"soft": {naming.RuntimePath, "ModeSoft"}, "shadow": {naming.RuntimePath, "ModeShadow"}}.code,
@@ -162,21 +162,21 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainAdaptive},
 }, {
 	Name: "refund", guesses: "giveback undo", ownOnly: true, Value: "CONDITION",
-	Doc:     "Go boolean expression over parameters and results; if it is true when the call returns, the charge is refunded; `#err` is the error, `#result` the first result",
+	Doc:     "Go boolean expression over parameters and results such as `#err`; if it is true when the call returns, the charge is refunded",
 	Default: "charges stay",
 	parse:   expression, fits: ratesOnly,
 	brief:   func(*Settings) string { return "refund" },
 	explain: explanations{TopicEnd: explainRefund},
 }, {
 	Name: "settle", guesses: "actual actualcost realcost", ownOnly: true, Value: "INTEGER",
-	Doc:     "real cost of the call: a Go integer expression over parameters and results, such as `#result.Usage.Total`, which replaces `cost`; negative means unknown, and `cost` stays",
+	Doc:     "real cost of the call, which replaces `cost`: a Go integer expression over parameters and results, such as `#result.Usage.Total`; negative if unknown",
 	Default: "`cost` stays",
 	parse:   expression, fits: ratesOnly,
 	brief:   func(*Settings) string { return "settle" },
 	explain: explanations{TopicEnd: explainSettle},
 }, {
 	Name: "reserve", guesses: "reservation lapse expire reservefor", counts: true, Value: "DURATION",
-	Doc:      "of `fixed-window`, with `settle`, `refund` or `meter`: when the charge of a call comes back whose process has died; others renew it while the call runs. Some seconds at least",
+	Doc:      "of `fixed-window`, with `settle`, `refund` or `meter`: how long, some seconds at least, the charge of a running call outlives its process",
 	Default:  "charges stay",
 	constant: durations(spec.MinWindow, spec.MaxWindow, "between 1ms and 366d; leave the option out for charges that stay"), fits: ruleFits((*spec.Rule).FitsReserve),
 	field:   "Reserve",
@@ -198,7 +198,7 @@ var Options = []Option{{
 	explain: explanations{TopicEnd: explainMeter},
 }, {
 	Name: "hold", guesses: "holdoff backoff retryafter holdback", ownOnly: true, counts: true, Value: "DURATION",
-	Doc:     "for calls that go out: a Go expression over parameters and results, such as `retryAfter(#err)`, a `time.Duration` for which all replicas refuse calls of this key, or have them `wait`, from when the call has returned",
+	Doc:     "for calls that go out: the `time.Duration` for which all replicas refuse calls of this key, or have them `wait`, once the call has returned: a Go expression over parameters and results, such as `retryAfter(#err)`",
 	Default: "nothing is held back",
 	parse:   expression, fits: holdFits,
 	field: "Hold", code: func(any) any { return true },
@@ -211,18 +211,18 @@ var Options = []Option{{
 	parse:   expression,
 }, {
 	Name: "ctx", guesses: "context", ownOnly: true, Value: "CONTEXT",
-	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`, or `#l.ctx` with a field of the receiver `l` of a struct's method",
+	Doc:     "the call's context, a Go expression such as `#c.Request().Context()`",
 	Default: "a parameter that is one, or has a method `Context()`",
 	parse:   expression,
 }, {
 	Name: "usage", guesses: "remaining left accessor", ownOnly: true, Value: "on|ENDING",
-	Doc:     "`on` gives the wrapper a method that tells a caller what is left, without a charge: `GetByIDUsage` for `GetByID`. Another ending, such as `Left`, replaces `Usage`",
+	Doc:     "`on` gives the wrapper a method `GetByIDUsage` for `GetByID`, which tells what is left; another ending, such as `Left`, replaces `Usage`",
 	Default: "no such method",
 	parse:   parseText(parseUsage),
 	explain: explanations{TopicLimit: explainUsage},
 }, {
 	Name: "type", guesses: "typename wrapper", ownOnly: true, Value: "NAME",
-	Doc:     "name of the wrapper, whose constructor is `New` and this name; one line of an interface suffices",
+	Doc:     "name of the wrapper, given on one line of an interface",
 	Default: "`RateLimited<Interface>`",
 	parse:   parseText(parseTypeName),
 }, {
@@ -245,7 +245,7 @@ var Options = []Option{{
 	explain: explanations{TopicLimit: explainReplace},
 }, {
 	Name: "use", guesses: "policy uses with", ownOnly: true, Value: "POLICY",
-	Doc:     "the limit that a line `//ratelimit:policy name=POLICY …` declares, also in another package: `use=limits.api`; all that use it count together",
+	Doc:     "the limit that a line `//ratelimit:policy name=POLICY …` declares, also in another package: `use=limits.api`",
 	Default: "a limit of its own",
 	parse:   parseText(parsePolicy),
 	explain: explanations{TopicLimit: explainUse},
