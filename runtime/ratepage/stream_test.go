@@ -88,10 +88,10 @@ func (v *viewer) next() (event string, f frame, ok bool) {
 	return "", f, false
 }
 
-// until reads events until one is as wanted.
+// until reads events until one is as wanted, for a minute.
 func (v *viewer) until(what string, wanted func(frame) bool) {
 	v.t.Helper()
-	for {
+	for begin := time.Now(); time.Since(begin) < time.Minute; {
 		_, f, ok := v.next()
 		if !ok {
 			v.t.Fatalf("the stream ended before %s", what)
@@ -100,6 +100,7 @@ func (v *viewer) until(what string, wanted func(frame) bool) {
 			return
 		}
 	}
+	v.t.Fatalf("a minute of the stream has not %s", what)
 }
 
 func serve(t *testing.T, page *Page) *httptest.Server {
