@@ -30,35 +30,38 @@ const (
 	portMax = 22000
 )
 
-// handedOut holds the ports that this test binary has used: a server that is
-// down between Kill and Restart still owns its port.
-var handedOut = struct {
+// claims hold the UDP ports of the numbers that this test binary has used, until it ends. A
+// server that is down between Kill and Restart still owns its port: without a claim the server
+// of another binary could answer there.
+var claims struct {
 	sync.Mutex
-	ports map[int]bool
-}{ports: map[int]bool{}}
+	all []net.PacketConn
+}
 
 // freePort returns a loopback port that nobody listened on a moment ago.
-// Another process may still be faster; the server then says so and start
+// A process that is no test may still be faster; the server then says so and start
 // tries the next one.
 func freePort(kind portKind) (int, error) {
-	handedOut.Lock()
-	defer handedOut.Unlock()
+	claims.Lock()
+	defer claims.Unlock()
 	for range 1000 {
 		port := portMin + rand.IntN(portMax-portMin)
-		if handedOut.ports[port] || !canListen(port) {
+		claim, err := net.ListenPacket("udp", address(port))
+		if err != nil {
 			continue
 		}
-		if kind == portCluster && !canListen(port+busOffset) {
-			continue
+		claims.all = append(claims.all, claim)
+		if canListen(port) && (kind != portCluster || canListen(port+busOffset)) {
+			return port, nil
 		}
-		handedOut.ports[port] = true
-		return port, nil
 	}
 	return 0, errors.New("no free port found on " + loopback)
 }
 
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
 func canListen(port int) bool {
-	l, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	l, err := net.Listen("tcp", address(port))
 	if err != nil {
 		return false
 	}

@@ -50,7 +50,7 @@ func start(tb testing.TB, kind portKind, extra func(dir string, port int) []stri
 		}
 		dir := tb.TempDir()
 		s := &Server{
-			Addr: net.JoinHostPort(loopback, strconv.Itoa(port)),
+			Addr: address(port),
 			tb:   tb,
 			bin:  bin,
 			log:  filepath.Join(dir, "redis.log"),
