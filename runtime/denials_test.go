@@ -197,10 +197,10 @@ func TestDenialRenewedAgain(t *testing.T) {
 	limiter, limit := runtime.New(store, quiet, closed), perHour(1).Limit(nil)
 	source := func(ctx context.Context) runtime.Source {
 		d, err := limiter.Take(ctx, limit)
-		if err != nil && !errors.Is(err, runtime.ErrLimited) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, runtime.ErrLimited) && !errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
 			t.Fatalf("got %+v, %v", d, err)
 		}
-		return d.Source
+		return d.Source // or that of a failure, on a machine so busy that the first call takes too long
 	}
 	eventually(t, "Redis has denied the call", func() bool {
 		return source(ctx) == runtime.SourceStore && source(ctx) == runtime.SourceRecalled
