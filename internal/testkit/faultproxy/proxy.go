@@ -12,12 +12,14 @@
 package faultproxy
 
 import (
+	"io"
 	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rategen/rategen/internal/testkit/ports"
 )
 
 // A fault is what a proxy does to the connections that it carries.
@@ -40,6 +42,7 @@ type Proxy struct {
 
 	tb     testing.TB
 	target string
+	claim  io.Closer // of the port, which is the proxy's while it refuses, too
 	wait   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -64,15 +67,20 @@ const (
 func Start(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	p := &Proxy{tb: tb, target: target, changed: make(chan struct{}), links: map[*link]struct{}{}}
-	var err error
 	for range 100 {
-		p.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(portMin+rand.IntN(portMax-portMin)))
-		if err = p.listen(); err == nil {
+		port := portMin + rand.IntN(portMax-portMin)
+		claim, ok := ports.Claim(port)
+		if !ok {
+			continue
+		}
+		p.Addr, p.claim = ports.Address(port), claim
+		if err := p.listen(); err == nil {
 			tb.Cleanup(p.Close)
 			return p
 		}
+		_ = claim.Close()
 	}
-	tb.Fatalf("start a proxy: %v", err)
+	tb.Fatalf("start a proxy: no free port between %d and %d", portMin, portMax)
 	return nil
 }
 
@@ -109,6 +117,7 @@ func (p *Proxy) Close() {
 	p.hush()
 	p.mu.Unlock()
 	p.wait.Wait()
+	_ = p.claim.Close()
 }
 
 func (p *Proxy) set(f fault, delay time.Duration) {

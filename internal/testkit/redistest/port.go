@@ -2,10 +2,11 @@ package redistest
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
-	"net"
-	"strconv"
 	"sync"
+
+	"github.com/rategen/rategen/internal/testkit/ports"
 )
 
 const loopback = "127.0.0.1"
@@ -30,40 +31,31 @@ const (
 	portMax = 22000
 )
 
-// claims hold the UDP ports of the numbers that this test binary has used, until it ends. A
-// server that is down between Kill and Restart still owns its port: without a claim the server
-// of another binary could answer there.
+// claims are of the ports that this test binary has used, until it ends: a server that is down
+// between Kill and Restart comes back there.
 var claims struct {
 	sync.Mutex
-	all []net.PacketConn
+	all []io.Closer
 }
 
-// freePort returns a loopback port that nobody listened on a moment ago.
-// A process that is no test may still be faster; the server then says so and start
-// tries the next one.
+// freePort returns a port that nobody listened on a moment ago. A process that is no test may
+// still be faster; the server then says so and start tries the next one.
 func freePort(kind portKind) (int, error) {
-	claims.Lock()
-	defer claims.Unlock()
 	for range 1000 {
 		port := portMin + rand.IntN(portMax-portMin)
-		claim, err := net.ListenPacket("udp", address(port))
-		if err != nil {
-			continue
-		}
-		claims.all = append(claims.all, claim)
-		if canListen(port) && (kind != portCluster || canListen(port+busOffset)) {
+		if claim(port) && (kind != portCluster || claim(port+busOffset)) {
 			return port, nil
 		}
 	}
 	return 0, errors.New("no free port found on " + loopback)
 }
 
-func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
-
-func canListen(port int) bool {
-	l, err := net.Listen("tcp", address(port))
-	if err != nil {
-		return false
+func claim(port int) bool {
+	claim, ok := ports.Claim(port)
+	if ok {
+		claims.Lock()
+		claims.all = append(claims.all, claim)
+		claims.Unlock()
 	}
-	return l.Close() == nil
+	return ok
 }

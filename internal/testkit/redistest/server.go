@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/ports"
 )
 
 // Server is one redis-server process on a port of its own. All methods may be
@@ -50,7 +52,7 @@ func start(tb testing.TB, kind portKind, extra func(dir string, port int) []stri
 		}
 		dir := tb.TempDir()
 		s := &Server{
-			Addr: address(port),
+			Addr: ports.Address(port),
 			tb:   tb,
 			bin:  bin,
 			log:  filepath.Join(dir, "redis.log"),
