@@ -123,19 +123,20 @@ func measure(ctx context.Context, plan contest.Plan) (*contest.Result, error) {
 	}
 	defer redisServer.Stop()
 	if plan.Away == 0 {
-		return over(ctx, line, plan, redisServer, redisServer.Addr)
+		return measureOver(ctx, line, plan, redisServer, redisServer.Addr)
 	}
 	var result *contest.Result
+	err = errors.New("no proxy could be started") // unless one is
 	trial.Run(func(t *trial.Trial) {
 		proxy := faultproxy.Start(t, redisServer.Addr)
 		proxy.Delay(plan.Away)
-		result, err = over(ctx, line, plan, redisServer, proxy.Addr)
+		result, err = measureOver(ctx, line, plan, redisServer, proxy.Addr)
 	})
 	return result, err
 }
 
-// over has everything measured over a server that clients reach by an address.
-func over(ctx context.Context, line *progress.Line, plan contest.Plan, redisServer *server.Server, addr string) (*contest.Result, error) {
+// measureOver has everything measured over a server that clients reach by an address.
+func measureOver(ctx context.Context, line *progress.Line, plan contest.Plan, redisServer *server.Server, addr string) (*contest.Result, error) {
 	begin := time.Now()
 	look := server.NewClient(redisServer.Socket) // its own, so that it never waits
 	defer look.Close()
