@@ -29,7 +29,7 @@ func TestStoriesWithEmbeddedRedis(t *testing.T) {
 func TestStoriesWithRealRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	for range effort.Pick(1, 2) { // the second run must not meet the calls of the first
+	for range effort.ChooseMore(1, 2) { // the second run must not meet the calls of the first
 		out := tell(t, server.Addr)
 		if !strings.Contains(out, "cannot stop your Redis") {
 			t.Error(out)

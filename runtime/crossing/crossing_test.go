@@ -55,7 +55,7 @@ func set(t *testing.T, name string, value int) {
 // TestMemory runs programs on a store in memory. They are the same ones each time, unless
 // the command line says by -rapid.seed where to begin.
 func TestMemory(t *testing.T) {
-	try(t, effort.Pick(500, effort.Few(1500)), 20_000)
+	try(t, effort.ChooseMore(500, effort.Few(1500)), 20_000)
 	set(t, "rapid.seed", 1)
 	nowhere = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer nowhere.Close()

@@ -25,8 +25,8 @@ func Choose[T any](quick, full T) T {
 	return quick
 }
 
-// Pick is Choose by [More].
-func Pick[T any](quick, more T) T {
+// ChooseMore is Choose by [More].
+func ChooseMore[T any](quick, more T) T {
 	if More() {
 		return more
 	}

@@ -33,7 +33,7 @@ func bySuite(rule, test string) string {
 const byExpiry = "^TestExpiry$"
 
 // sample is how many mutations a run tries that is not full.
-var sample = effort.Pick(2, 6)
+var sample = effort.ChooseMore(2, 6)
 
 // TestMutations runs this test binary once for every mutation, with the scripts changed by it,
 // and wants the named test to fail; or to pass, if the mutation is no fault on this server. A run

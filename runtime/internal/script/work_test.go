@@ -33,7 +33,7 @@ func TestWork(t *testing.T) {
 	s := &stopwatch{tb: t, client: client}
 	for a := range terms.Algorithms {
 		var most time.Duration
-		for _, stored := range effort.Pick([]int64{0}, []int64{0, 20_000}) {
+		for _, stored := range effort.ChooseMore([]int64{0}, []int64{0, 20_000}) {
 			for _, limits := range effort.Choose([]int{1}, []int{1, 8}) {
 				for _, cost := range effort.Choose([]int64{1, 250}, []int64{1, 5, 50, 250}) {
 					for name, took := range s.kinds(a, stored, limits, cost) {

@@ -52,7 +52,7 @@ func RunFew(t *testing.T, start func(t *testing.T) Subject) {
 // counting, other ones for each. It is for subjects that cost much and carry out the
 // scripts, which another subject tries with all tests.
 func RunSome(t *testing.T, start func(t *testing.T) Subject) {
-	run(t, Rules(), effort.Choose(effort.Pick(36, 12), 1), start)
+	run(t, Rules(), effort.Choose(effort.ChooseMore(36, 12), 1), start)
 }
 
 // run runs one of so many tests for a rule, and the one after it for the next rule.

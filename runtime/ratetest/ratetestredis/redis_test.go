@@ -60,7 +60,7 @@ func TestDecidesAsRatetest(t *testing.T) {
 			if !r.Now().Equal(want.Now()) {
 				t.Fatalf("the clocks begin at %v and %v", r.Now(), want.Now())
 			}
-			for i := range effort.Pick(50, 150) {
+			for i := range effort.ChooseMore(50, 150) {
 				by := time.Duration(random.Int64N(int64(3 * time.Second))).Round(time.Microsecond)
 				r.Advance(by)
 				want.Advance(by)
