@@ -2,6 +2,29 @@ package memstate
 
 import "github.com/rategen/rategen/runtime/internal/terms"
 
+// Hold blocks c.Key for everybody for c.At microseconds, unless a block does for longer.
+// At 0 it ends any. It returns false, and has changed nothing, if the key holds the state of
+// another kind.
+func (m *Map) Hold(clock int64, c *terms.Charge) bool {
+	s, hash := m.shard(c.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var v view
+	charge := terms.Charge{Terms: c.Terms, Key: c.Key}
+	e, ok := s.look(clock, hash, &charge, &v)
+	if !ok || e == nil && c.At == 0 {
+		return ok
+	}
+	e = s.ready(clock, hash, c, e, m.max)
+	if until := v.at + c.At; c.At == 0 {
+		e.setBlockEnd(0)
+	} else if e.blockEnd() < until {
+		e.setBlockEnd(until)
+		e.outlive(clock, c.Window, until)
+	}
+	return true
+}
+
 // blockEnd returns when the block of a key ends, or 0 if there is none. A block that
 // has ended stays until the next charge. See block.lua.
 func (e *entry) blockEnd() int64 {

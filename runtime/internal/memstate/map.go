@@ -180,59 +180,18 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 
 // Renew keeps what was charged to c.Key at c.At from lapsing for another window,
 // and writes it again if it is gone. If it was reset since, it sets c.At to 0. A
-// renewal at a cost of 0 is a reset of such an algorithm. Renew returns false, and has changed nothing, if
-// the key holds the state of an algorithm that counts in another way.
+// renewal at a cost of 0 is a reset of such an algorithm. Renew returns false, and has changed
+// nothing, if the key holds the state of an algorithm that counts in another way.
 func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
-	if e == nil {
-		s.evict(clock, m.max)
-		e = s.keys.add(hash, c.Key)
-	}
-	if !e.become(c.Algorithm) {
+	if e != nil && !e.become(c.Algorithm) {
 		return false
 	}
-	if e.ahead(clock, c.Window) {
-		e.clear()
-	}
-	e.write(renew, clock, c, nil)
-	return true
-}
-
-// Hold blocks c.Key for everybody for c.At microseconds, unless a block does for longer.
-// At 0 it ends any. It returns false, and has changed nothing, if the key holds the state of
-// another kind.
-func (m *Map) Hold(clock int64, c *terms.Charge) bool {
-	s, hash := m.shard(c.Key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var v view
-	charge := terms.Charge{Terms: c.Terms, Key: c.Key}
-	e, ok := s.look(clock, hash, &charge, &v)
-	if e != nil && ok && e.ahead(clock, c.Window) {
-		e.clear()
-	}
-	switch until := v.at + c.At; {
-	case !ok:
-		return false
-	case c.At == 0:
-		if e != nil {
-			e.setBlockEnd(0)
-		}
-	default:
-		if e == nil {
-			s.evict(clock, m.max)
-			e = s.keys.add(hash, c.Key)
-			e.become(c.Algorithm)
-		}
-		if e.blockEnd() < until {
-			e.setBlockEnd(until)
-			e.outlive(clock, c.Window, until)
-		}
-	}
+	s.ready(clock, hash, c, e, m.max).write(renew, clock, c, nil)
 	return true
 }
 

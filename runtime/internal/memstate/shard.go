@@ -46,9 +46,9 @@ func (v *view) fillResult(r *terms.Result) {
 	r.Delay, r.At, r.Mark, r.Recalled, r.Blocked = 0, 0, 0, false, v.blocked
 }
 
-// charge makes a charge that has just been found to fit. A key without an entry
-// gets one, for which another key may have to go.
-func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) {
+// ready returns the entry of a key that is about to change, without a state that no longer
+// counts. A key without an entry gets one, for which another key may have to go.
+func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, limit int) *entry {
 	if e == nil {
 		s.evict(clock, limit)
 		e = s.keys.add(hash, c.Key)
@@ -57,6 +57,12 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 	if e.ahead(clock, c.Window) {
 		e.clear()
 	}
+	return e
+}
+
+// charge makes a charge that has just been found to fit.
+func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) {
+	e = s.ready(clock, hash, c, e, limit)
 	at := v.at
 	e.write(charge, clock, c, v)
 	if c.Blocks() {
@@ -76,14 +82,8 @@ func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit 
 		return false
 	case nothing && gone(c) == 0:
 		return true
-	case e == nil:
-		s.evict(clock, limit)
-		e = s.keys.add(hash, c.Key)
-		e.become(c.Algorithm)
-	case nothing:
-		e.clear()
 	}
-	e.write(settle, clock, c, nil)
+	s.ready(clock, hash, c, e, limit).write(settle, clock, c, nil)
 	return true
 }
 
