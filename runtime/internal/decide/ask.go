@@ -118,7 +118,7 @@ func (e *Engine) askBeside(ctx context.Context, c *Call) error {
 func (e *Engine) answered(ctx context.Context, c *Call, err error) error {
 	call := &c.open[0]
 	if call.Err = cmp.Or(err, call.Err); e.Denials != nil {
-		e.Denials.Release(call)
+		e.Denials.Release(call.Charges)
 		if call.Err != nil && ctx.Err() == nil {
 			// A call that was denied before is denied until that time is over: a store
 			// without an answer admits nobody sooner.

@@ -10,7 +10,6 @@ package denials
 
 import (
 	"hash/maphash"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -59,112 +58,11 @@ func New(trust time.Duration) *Memory {
 // must be called before the memory is used.
 func (m *Memory) Parts() { m.parts = true }
 
-// A Lookup says which denials may answer a charge.
-type Lookup uint8
-
-const (
-	// Fresh ones may.
-	Fresh Lookup = iota
-	// Rechecked ones may too: stale ones that another call rechecks.
-	Rechecked
-	// Rechecking is Rechecked, and the charge rechecks a stale denial that no other
-	// call rechecks. Its call must then be released.
-	Rechecking
-	// Unanswered: all that still hold may, also those of a lower cost, since
-	// Redis does not respond. RetryAfter is then the least possible.
-	Unanswered
-)
-
 // Empty reports whether no denial was ever added.
 func (m *Memory) Empty() bool { return !m.table.used.Load() }
 
-// Denies reports whether a charge to a key is known to be denied, and then fills
-// in its result.
-func (m *Memory) Denies(key []byte, c *terms.Charge, now time.Duration, lookup Lookup) bool {
-	c.Rechecks = false
-	if c.Shadow {
-		return false
-	}
-	n := m.find(key, c, now, lookup)
-	if n == nil {
-		return false
-	}
-	if now >= n.until && lookup != Unanswered {
-		if lookup == Fresh {
-			return false
-		}
-		if !n.rechecking.Load() {
-			if lookup != Rechecking {
-				return false
-			}
-			if c.Rechecks = n.rechecking.CompareAndSwap(false, true); c.Rechecks {
-				return false
-			}
-		}
-		runtime.Gosched() // a flood of denied calls must not keep the rechecking one from its answer
-	}
-	r := &c.Result // set in place, since a copy waits for what was just written
-	r.Allowed, r.Recalled, r.Blocked = false, true, n.blocked
-	r.Remaining, r.RetryAfter, r.ResetAfter = min(n.remaining, c.Max), n.fits-now, n.whole-now
-	r.Delay, r.At, r.Mark = 0, 0, 0
-	return true
-}
-
-// find returns the denial that may answer a charge, or nil.
-func (m *Memory) find(key []byte, c *terms.Charge, now time.Duration, lookup Lookup) *denial {
-	r := m.table.find(key)
-	if r == nil {
-		return nil
-	}
-	var cheaper *denial
-	for _, n := range r.denials {
-		switch {
-		case now >= n.fits:
-		case n.cost == c.Cost && n.terms == c.Terms:
-			return n
-		case lookup == Unanswered && n.implies(c) && (cheaper == nil || n.fits > cheaper.fits):
-			cheaper = n
-		}
-	}
-	return cheaper
-}
-
-// implies reports whether a charge that is not equal to the denied one cannot
-// fit either.
-func (n *denial) implies(c *terms.Charge) bool {
-	t := c.Terms
-	t.Max, t.Param = n.terms.Max, n.terms.Param
-	return t == n.terms && c.Cost >= n.cost && c.Max <= n.terms.Max && c.Param <= n.terms.Param
-}
-
-// Call reports whether a call is known to be denied, and then fills in its results. A charge
-// without a denial gets the result of one that has room. A charge that is decided already
-// keeps its result.
-func (m *Memory) Call(call *terms.Call, now time.Duration, lookup Lookup) bool {
-	known := m.known(call.Charges, now, lookup)
-	if known {
-		call.Err = nil
-	}
-	return known
-}
-
-func (m *Memory) known(charges []terms.Charge, now time.Duration, lookup Lookup) (known bool) {
-	for i := range charges {
-		c := &charges[i]
-		if c.Source != terms.Nobody {
-			continue
-		}
-		if m.Denies(c.Key, c, now, lookup) {
-			known = true
-		} else {
-			c.Result, c.Err = terms.Result{Allowed: true, Remaining: c.Max}, nil
-		}
-	}
-	return known
-}
-
 // Recall reports whether charges are denied without asking Redis, and then fills
-// in their results. Otherwise their call must be released when Redis was asked.
+// in their results. Otherwise they must be released when Redis was asked.
 func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 	if m.Empty() {
 		return false
@@ -173,23 +71,21 @@ func (m *Memory) Recall(charges []terms.Charge, now time.Duration) bool {
 		if !m.known(charges, now, Rechecking) {
 			return false
 		}
-		m.release(charges)
+		m.Release(charges)
 	}
 	return true
 }
 
-// Release lets another call recheck the denials that this one was to recheck. If
-// Redis answered they are replaced or gone.
-func (m *Memory) Release(call *terms.Call) { m.release(call.Charges) }
-
-func (m *Memory) release(charges []terms.Charge) {
+// Release lets another call recheck the denials that charges were to recheck. If Redis answered
+// they are replaced or gone.
+func (m *Memory) Release(charges []terms.Charge) {
 	for i := range charges {
 		c := &charges[i]
 		if !c.Rechecks {
 			continue
 		}
 		c.Rechecks = false
-		if n := m.find(c.Key, c, 0, Fresh); n != nil {
+		if n := m.find(c, 0, Fresh); n != nil {
 			n.rechecking.Store(false)
 		}
 	}

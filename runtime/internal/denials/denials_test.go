@@ -90,7 +90,7 @@ func TestPart(t *testing.T) {
 		if !m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Error("a second call asks Redis too")
 		}
-		m.Release(asking)
+		m.Release(asking.Charges)
 		if m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Error("nobody asks Redis again after the first gave up")
 		}
