@@ -149,6 +149,7 @@ blocked = limit.blocked
 -- Holds keys up to that of the last key.
 for i = place, last do
   place = i + 1
+  --- insert ready
   local key, cost, charging = KEYS[i], 0, true
   local room, retry, reset, at, delay = nil, nil, nil, nil, nil
   local forgotten -- what the key holds is from before the clock stepped back

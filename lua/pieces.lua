@@ -64,6 +64,7 @@ first = clock - window + 1
 -- calls in a row, of which as many as there is room for are charged at once.
 for i = place, last do
   place = i + 1
+  --- insert ready
   local key, cost, charging = KEYS[i], each, true
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   local charged, turn -- at and delay of those calls that fit, if not all do
@@ -112,6 +113,7 @@ end
 local charged, made_mark = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
 for i = place, last do
   place = i + 1
+  --- insert ready
   local key, cost, at = KEYS[i], -each, times -- what goes back, and of when
   local charging, room, retry, reset, delay = false, nil, nil, nil, nil
   --- insert ends
@@ -222,24 +224,22 @@ arg = arg + 4
 --- sets arg
 arg = arg + 6
 --- strings
---- reads last place
---- sets states
--- Reads what is a STRING under the keys of a run, for read to find.
-if last > place then
-  states = {}
-  local found = redis.pcall('MGET', unpack(KEYS, place, last))
-  for i = place, last do
-    states[KEYS[i]] = found[i - place + 1]
-  end
+--- reads keys last place
+--- sets before found
+-- Reads what is a STRING under the keys of a run, unless it may be written meanwhile.
+if keys > 1 then
+  found, before = redis.pcall('MGET', unpack(KEYS, place, last)), place - 1
 end
+--- ready
+--- reads before found i
+--- sets ready
+ready = found and found[i - before]
 --- read
---- reads call key states
---- sets state
--- Reads the STRING under key, once: what is written then is not in states.
-state = states and states[key]
-if state then
-  states[key] = nil
-else
+--- reads call key ready
+--- sets ready state
+-- Reads the STRING under key. What was ready is so once: the key may be written then.
+state, ready = ready, nil
+if not state then
   state = call('GET', key)
 end
 --- ended (block)

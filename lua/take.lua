@@ -21,7 +21,7 @@
 --                 longer; 0 ends any
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek
+--                 to peek; below 0 if some of these keys may be the same
 --        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then, to settle, for every limit that failed the
@@ -56,7 +56,7 @@ local place, last = 1, 0 -- the next key, and the last one of that run
 -- decides the calls after that one when it is called again.
 local function decide()
   --- insert prelude
-  local n = #replies
+  local n, keys = #replies, 0 -- of the run of limits
   --- insert several
   while true do
     if place > last then
@@ -65,7 +65,8 @@ local function decide()
       if arg > #ARGV then
         return
       end
-      last = place + ARGV[arg + 3] - 1
+      keys = ARGV[arg + 3] + 0
+      last = place + math.abs(keys) - 1
     end
     local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
     --- insert terms

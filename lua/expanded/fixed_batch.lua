@@ -21,7 +21,7 @@
 --                 longer; 0 ends any
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek
+--                 to peek; below 0 if some of these keys may be the same
 --        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then, to settle, for every limit that failed the
@@ -108,7 +108,7 @@ local function decide()
   -- where one should be shows that a key is somebody else's. Likewise x - x % 1
   -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
   local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
-  local KEYS, ARGV = KEYS, ARGV
+  local KEYS, ARGV, clock, replies = KEYS, ARGV, clock, replies
 
   -- The terms of the limit that is being decided, see take.lua, and their number;
   -- and all terms so far by their numbers. Times are in microseconds.
@@ -125,9 +125,9 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- Values that one command has read of many keys, by key. Each is read once, and
-  -- taken out when a key is decided: what is written then is not in it.
-  local states
+  -- What one command has read of the keys of a run, the place before these, and what it
+  -- has read of the key that is being decided, until that is used.
+  local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is
   -- counted from now, and is a little more than that: Redis would drop a key at
@@ -170,14 +170,15 @@ local function decide()
       return text
     end
   end
-  local n = #replies
+  local n, keys = #replies, 0 -- of the run of limits
   while true do
     if place > last then
       arg = arg + 4
       if arg > #ARGV then
         return
       end
-      last = place + ARGV[arg + 3] - 1
+      keys = ARGV[arg + 3] + 0
+      last = place + math.abs(keys) - 1
     end
     local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
     -- Makes the terms hold whose number is which.
@@ -205,29 +206,24 @@ local function decide()
       used, first_text = which, nil
     end
     if algorithm == 'fixed' then
-      -- Reads what is a STRING under the keys of a run, for read to find.
-      if last > place then
-        states = {}
-        local found = redis.pcall('MGET', unpack(KEYS, place, last))
-        for i = place, last do
-          states[KEYS[i]] = found[i - place + 1]
-        end
+      -- Reads what is a STRING under the keys of a run, unless it may be written meanwhile.
+      if keys > 1 then
+        found, before = redis.pcall('MGET', unpack(KEYS, place, last)), place - 1
       end
       -- Takes calls with one limit up to that of the last key. Each stands for times
       -- calls in a row, of which as many as there is room for are charged at once.
       for i = place, last do
         place = i + 1
+        ready = found and found[i - before]
         local key, cost, charging = KEYS[i], each, true
         local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
         local charged, turn -- at and delay of those calls that fit, if not all do
         repeat
           local again = false
           local state
-          -- Reads the STRING under key, once: what is written then is not in states.
-          state = states and states[key]
-          if state then
-            states[key] = nil
-          else
+          -- Reads the STRING under key. What was ready is so once: the key may be written then.
+          state, ready = ready, nil
+          if not state then
             state = call('GET', key)
           end
           local start, stop, set, used

@@ -21,7 +21,7 @@
 --                 longer; 0 ends any
 --          keys   how many keys in a row, each of them a call of its own, this
 --                 holds for: 1 if it is one of several limits of a call, and
---                 to peek
+--                 to peek; below 0 if some of these keys may be the same
 --        and to settle, before these four, what was charged, and the charge's mark
 -- REPLY  integers, since a reply takes Redis and the client as long as it is
 --        long. The time first, and then, to settle, for every limit that failed the
@@ -108,7 +108,7 @@ local function decide()
   -- where one should be shows that a key is somebody else's. Likewise x - x % 1
   -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
   local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
-  local KEYS, ARGV = KEYS, ARGV
+  local KEYS, ARGV, clock, replies = KEYS, ARGV, clock, replies
 
   -- The terms of the limit that is being decided, see take.lua, and their number;
   -- and all terms so far by their numbers. Times are in microseconds.
@@ -125,9 +125,9 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- Values that one command has read of many keys, by key. Each is read once, and
-  -- taken out when a key is decided: what is written then is not in it.
-  local states
+  -- What one command has read of the keys of a run, the place before these, and what it
+  -- has read of the key that is being decided, until that is used.
+  local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is
   -- counted from now, and is a little more than that: Redis would drop a key at
@@ -145,14 +145,15 @@ local function decide()
   local function text(at)
     return format('%010d%06d', at / 1000000, at % 1000000)
   end
-  local n = #replies
+  local n, keys = #replies, 0 -- of the run of limits
   while true do
     if place > last then
       arg = arg + 4
       if arg > #ARGV then
         return
       end
-      last = place + ARGV[arg + 3] - 1
+      keys = ARGV[arg + 3] + 0
+      last = place + math.abs(keys) - 1
     end
     local which, each, times = ARGV[arg] + 0, ARGV[arg + 1] + 0, ARGV[arg + 2] + 0
     -- Makes the terms hold whose number is which.
@@ -184,6 +185,7 @@ local function decide()
       -- calls in a row, of which as many as there is room for are charged at once.
       for i = place, last do
         place = i + 1
+        ready = found and found[i - before]
         local key, cost, charging = KEYS[i], each, true
         local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
         local charged, turn -- at and delay of those calls that fit, if not all do

@@ -68,7 +68,7 @@ local function decide()
   -- where one should be shows that a key is somebody else's. Likewise x - x % 1
   -- is the floor of x, and x + -x % 1 its ceiling, for a tenth of a call.
   local call, format, sub, ceil = redis.call, string.format, string.sub, math.ceil
-  local KEYS, ARGV = KEYS, ARGV
+  local KEYS, ARGV, clock, replies = KEYS, ARGV, clock, replies
 
   -- The terms of the limit that is being decided, see take.lua, and their number;
   -- and all terms so far by their numbers. Times are in microseconds.
@@ -87,9 +87,9 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- Values that one command has read of many keys, by key. Each is read once, and
-  -- taken out when a key is decided: what is written then is not in it.
-  local states
+  -- What one command has read of the keys of a run, the place before these, and what it
+  -- has read of the key that is being decided, until that is used.
+  local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is
   -- counted from now, and is a little more than that: Redis would drop a key at

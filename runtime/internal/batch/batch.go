@@ -71,8 +71,8 @@ var batches = sync.Pool{New: func() any { return &batch{at: make(map[groupKey]*g
 func (b *batch) load() int {
 	b.unload()
 	taken, last := len(b.waiters), &b.last
-	if taken == 1 {
-		last = nil // there is nobody to be merged with
+	if taken == 1 && len(b.waiters[0].charges) == 1 {
+		last = nil // there is no other key
 	}
 	for i, w := range b.waiters {
 		if w.state.Load() == pending && !b.take(w, last) {
@@ -180,8 +180,7 @@ func (b *batch) free() {
 // age returns how long ago the batch was sent.
 func (b *batch) age() time.Duration { return clock.Now() - b.sent }
 
-// An index finds the last call of a batch that takes from a key. Clearing it takes constant
-// time.
+// An index finds the last call of a group that has a key. Clearing it takes constant time.
 type index struct {
 	entries []indexEntry // a power of two of them
 	round   uint32       // entries of other rounds are empty
@@ -189,6 +188,7 @@ type index struct {
 }
 
 type indexEntry struct {
+	group  *group
 	charge *terms.Charge // whose key it is
 	hash   uint64
 	round  uint32
@@ -208,9 +208,9 @@ func (x *index) clear() {
 	x.used = 0
 }
 
-// entry returns the entry of a charge's key, or the one to make for it, whose
-// round is another; nil if there is no index or it is full, which does no harm.
-func (x *index) entry(c *terms.Charge) *indexEntry {
+// entry returns the entry of a charge's key in a group, or the one to make for it, whose
+// round is another; nil if there is no index or it is full.
+func (x *index) entry(g *group, c *terms.Charge) *indexEntry {
 	if x == nil {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (x *index) entry(c *terms.Charge) *indexEntry {
 			e.hash = hash
 			return e
 		}
-		if e.hash == hash && bytes.Equal(e.charge.Key, c.Key) {
+		if e.hash == hash && e.group == g && bytes.Equal(e.charge.Key, c.Key) {
 			return e
 		}
 	}
@@ -236,8 +236,20 @@ func (x *index) entry(c *terms.Charge) *indexEntry {
 // holds reports whether the entry is of this round.
 func (x *index) holds(e *indexEntry) bool { return e != nil && e.round == x.round }
 
-// set notes that a call is the last one on the entry's key.
-func (x *index) set(e *indexEntry, c *terms.Charge, call int) {
+// call returns the number, from 1 on, of the call that an entry holds, of so many; 0: there is
+// none. If it is not known it is the last one.
+func (x *index) call(e *indexEntry, calls int) int {
+	switch {
+	case e == nil:
+		return calls
+	case x.holds(e):
+		return int(e.call) + 1
+	}
+	return 0
+}
+
+// set notes that a call is the last one of a group that has the entry's key.
+func (x *index) set(e *indexEntry, g *group, c *terms.Charge, call int) {
 	if e == nil {
 		return
 	}
@@ -245,5 +257,5 @@ func (x *index) set(e *indexEntry, c *terms.Charge, call int) {
 		e.round = x.round
 		x.used++
 	}
-	e.charge, e.call = c, int32(call)
+	e.group, e.charge, e.call = g, c, int32(call)
 }

@@ -61,12 +61,15 @@ func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
 	if w.work > room {
 		return 0, false
 	}
-	for i := range w.Calls {
-		charges := w.Calls[i].Charges
-		for j := 0; g.op == script.Take && j < len(charges); j++ {
-			last.set(last.entry(&charges[j]), &charges[j], len(g.calls))
+	for _, call := range w.Calls {
+		for j := range call.Charges {
+			entry := last.entry(g, &call.Charges[j])
+			if j == 0 {
+				call.Previous = last.call(entry, len(g.calls))
+			}
+			last.set(entry, g, &call.Charges[j], len(g.calls))
 		}
-		g.append(w.Calls[i])
+		g.append(call)
 	}
 	g.waiters = append(g.waiters, w)
 	return w.work, true
@@ -75,11 +78,8 @@ func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
 // addOne adds a waiter of one charge.
 func (g *group) addOne(w *Waiter, last *index, room int64) (work int64, ok bool) {
 	charge, work := &w.charges[0], w.work
-	var entry *indexEntry
-	if g.op == script.Take {
-		entry = last.entry(charge)
-	}
-	merged := last.holds(entry) && equal(&g.calls[entry.call], charge)
+	entry := last.entry(g, charge)
+	merged := g.op == script.Take && last.holds(entry) && equal(&g.calls[entry.call], charge)
 	if merged {
 		work -= terms.Work
 	}
@@ -90,8 +90,10 @@ func (g *group) addOne(w *Waiter, last *index, room int64) (work int64, ok bool)
 		g.origin = append(g.origin, place{int(entry.call), g.times[entry.call]})
 		g.times[entry.call]++
 	default:
-		last.set(entry, charge, len(g.calls))
-		g.append(w.Calls[0])
+		call := w.Calls[0]
+		call.Previous = last.call(entry, len(g.calls))
+		last.set(entry, g, charge, len(g.calls))
+		g.append(call)
 	}
 	g.waiters = append(g.waiters, w)
 	return work, true

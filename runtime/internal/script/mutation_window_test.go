@@ -18,8 +18,9 @@ var windowMutations = []scriptMutation{
 	{"calendar: any clock", "calendar", "or clock >= ARGV[i + 4] + 0", "", "^TestWrongClockFirst$"},
 	{"calendar: a clock behind", "calendar", "clock < ARGV[i + 3] - ARGV[i + 1] or", "", "^TestWrongClockFirst$"},
 	{"fixed: any text is one", "fixed", "if kind ~= 4 then", "if false then", "^TestForeignValue$"},
-	{"fixed: read once, decided twice", "fixed", "states[key] = nil", "", "^TestKeysInRow$"},
-	{"fixed: another key's state", "fixed", "found[i - place + 1]", "found[i - place + 2]", "^TestKeysInRow$"},
+	{"fixed: read once, decided twice", "fixed", "state, ready = ready, nil", "state = ready", "^TestKeysInRow$"},
+	{"fixed: a key that comes again, read before", "fixed", "if keys > 1", "if last > place", "^TestKeysInRow$"},
+	{"fixed: another key's state", "fixed", "found[i - before]", "found[i - before + 1]", "^TestKeysInRow$"},
 
 	{"bucket: off by one", "bucket", "level > most or", "level >= most or", bySuite("token_bucket", "count_down")},
 	{"bucket: level rounded", "bucket", "bytes('>I7I8I7I2I5', at, level,", "bytes('>I7I8I7I2I5', at, level - level % 1000,", byModel("token")},
@@ -41,8 +42,9 @@ var windowMutations = []scriptMutation{
 	{"bucket: retry not to the microsecond", "bucket", "retry = free - clock", "retry = free - clock + 1", bySuite("token_bucket", "retry_after,_to_the_microsecond")},
 	{"bucket: queue lets all in", "bucket", "empty - at > more", "false", bySuite("queue", "queue")},
 	{"bucket: queue does not space", "bucket", "delay = math.max(empty, at) - clock", "delay = 0", bySuite("queue", "queue")},
-	{"bucket: read once, decided twice", "bucket", "states[key] = nil", "", "^TestKeysInRow$"},
-	{"bucket: another key's state", "bucket", "found[i - place + 1]", "found[i - place + 2]", "^TestKeysInRow$"},
+	{"bucket: read once, decided twice", "bucket", "state, ready = ready, nil", "state = ready", "^TestKeysInRow$"},
+	{"bucket: a key that comes again, read before", "bucket", "if keys > 1", "if last > place", "^TestKeysInRow$"},
+	{"bucket: another key's state", "bucket", "found[i - before]", "found[i - before + 1]", "^TestKeysInRow$"},
 }
 
 // clockMutations can be seen only where time goes on while a script runs, and keys

@@ -70,6 +70,7 @@ type request struct {
 	terms   []terms.Terms
 	numbers []int64  // of the runs of limits, then of the terms
 	alone   bool     // the last run is of calls with one limit
+	first   int      // the first of these
 	counts  [2]int64 // of keys and of terms
 	op      string
 	set     uint // what the script must know, see lua.Take
@@ -94,20 +95,20 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 				which = -which
 			}
 			r.keys = append(r.keys, c.Key)
-			alone := op != Peek && len(charges) == 1
+			alone, again := op != Peek && len(charges) == 1, calls[i].Previous > r.first
 			switch {
 			case op == Settle && (c.Cost < 0 || scriptNames[c.Algorithm] == reservedScript):
-				r.run(alone, c.Charged, c.Mark, which, c.Cost, c.At)
+				r.run(i, alone, again, c.Charged, c.Mark, which, c.Cost, c.At)
 			case op == Settle:
 				forgives := int64(0)
 				if c.Debt == terms.Forgives {
 					forgives = 1
 				}
-				r.run(alone, 0, forgives, which, c.Cost, 0)
+				r.run(i, alone, again, 0, forgives, which, c.Cost, 0)
 			case op == Renew || op == Hold:
-				r.run(alone, which, c.Cost, c.At)
+				r.run(i, alone, again, which, c.Cost, c.At)
 			default:
-				r.run(alone, which, c.Cost, times[i])
+				r.run(i, alone, again, which, c.Cost, times[i])
 			}
 		}
 	}
@@ -182,14 +183,25 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 	}
 }
 
-// run adds a limit to the runs: to the last one if that is equal, and both are the
-// only limits of their calls.
-func (r *request) run(alone bool, numbers ...int64) {
+// run adds a limit of the i-th call to the runs: to the last one if that is equal, and both are
+// the only limits of their calls. Again says that a call of that run has the key. The keys of a
+// run differ, unless its second one is the first one again: then any may come again, and their
+// number is below 0.
+func (r *request) run(i int, alone, again bool, numbers ...int64) {
 	if n := len(r.numbers) - len(numbers) - 1; alone && r.alone && slices.Equal(r.numbers[n:n+len(numbers)], numbers) {
-		r.numbers[n+len(numbers)]++
-		return
+		switch keys := &r.numbers[n+len(numbers)]; {
+		case *keys < 0:
+			*keys--
+			return
+		case !again:
+			*keys++
+			return
+		case *keys == 1:
+			*keys = -2
+			return
+		}
 	}
-	r.numbers, r.alone = append(append(r.numbers, numbers...), 1), alone
+	r.numbers, r.first, r.alone = append(append(r.numbers, numbers...), 1), i, alone
 	if !alone {
 		r.set |= lua.Several
 	}

@@ -3,6 +3,7 @@ package script_test
 import (
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -135,7 +136,7 @@ func TestKeysInRow(t *testing.T) {
 			for _, c := range []struct {
 				cost int64
 				keys string
-			}{{1, "a"}, {2, "b"}, {3, "c"}, {4, "dab"}, {1, "abcadb"}, {1, "ddddd"}, {2, "cabcab"}} {
+			}{{1, "a"}, {2, "b"}, {3, "c"}, {4, "dab"}, {1, "abcadb"}, {1, "ddddd"}, {1, "ccab"}, {2, "cabcab"}} {
 				var calls []rawstore.Call
 				for _, k := range c.keys {
 					calls = append(calls, single(rule, prefix+string(k), c.cost)...)
@@ -152,6 +153,39 @@ func TestKeysInRow(t *testing.T) {
 				equal(t, fmt.Sprintf("%c, all given back: left", k), must(t, store, peek, single(rule, prefix+string(k), 1)).Remaining, 50)
 			}
 		})
+	}
+}
+
+// TestReadsInRow counts the commands by which a run of calls, and then their settlements, read
+// keys that are there: one for keys that differ, and one for each key if the first comes again
+// at once.
+func TestReadsInRow(t *testing.T) {
+	client := ownRedis(t)
+	store := newStore(client)
+	readings := regexp.MustCompile(`m?get:calls=\d+`)
+	for _, algorithm := range []runtime.Algorithm{runtime.FixedWindow, runtime.SlidingCounter, runtime.TokenBucket} {
+		rule := &runtime.Rule{Name: "r", Algorithm: algorithm, Window: time.Hour, Max: 50}
+		for _, c := range []struct{ keys, want string }{
+			{"abc", "[mget:calls=1]"}, {"abcabc", "[mget:calls=2]"}, {"ccbb", "[get:calls=4]"}, {"b", "[get:calls=1]"},
+		} {
+			var calls []rawstore.Call
+			var charges []rawstore.Charge
+			for _, k := range c.keys {
+				calls = append(calls, single(rule, algorithm.String()+string(k), 1)...)
+			}
+			counted := func(what string, do func()) {
+				client.ConfigResetStat(t.Context())
+				do()
+				stats := client.Info(t.Context(), "commandstats").Val()
+				equal(t, fmt.Sprintf("%v, %q: %s", algorithm, c.keys, what), fmt.Sprint(readings.FindAllString(stats, -1)), c.want)
+			}
+			must(t, store, take, slices.Clone(calls))
+			counted("take", func() { must(t, store, take, calls) })
+			for i := range calls {
+				charges = append(charges, calls[i].Charges[0])
+			}
+			counted("settle", func() { settledCharge(t, store, charges...) })
+		}
 	}
 }
 

@@ -19,6 +19,9 @@ type Call struct {
 	// Again marks a call that has waited: what was denied before says nothing about
 	// it, as long as Redis answers.
 	Again bool
+	// Previous is the number, from 1 on, of the last call before this one in a batch that
+	// has the key of its first charge; 0: there is none.
+	Previous int
 }
 
 // Copy copies what was found about a call with equal charges.
