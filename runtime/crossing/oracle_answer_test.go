@@ -66,8 +66,9 @@ func (o *oracle) stalled(a *asked) bool {
 	})
 }
 
-// quiet reports whether a call is the first one of its process that reaches the store
-// after a fault: it may find connections that the fault has broken.
+// quiet reports whether a call comes before its process knows that a fault is over: the first one
+// that reaches the store may find connections that the fault has broken, and then nobody asks until
+// the next probe.
 func (o *oracle) quiet(a *asked) bool {
 	last := time.Duration(-1)
 	for _, f := range during(o.faults, 0, a.start) {
@@ -75,10 +76,23 @@ func (o *oracle) quiet(a *asked) bool {
 			last = max(last, f.to)
 		}
 	}
-	return !o.exact && last >= 0 && !slices.ContainsFunc(o.asked, func(b *asked) bool {
-		return b.process == a.process && b.start > last && b.end < a.start && b.d.Source != runtime.SourceNone
-	})
+	first, probing := true, false
+	for _, b := range o.asked {
+		switch {
+		case b == a || b.process != a.process || b.start <= last || b.start > a.start || b.d.Source == runtime.SourceNone:
+		case b.d.Source == runtime.SourceStore && b.end < a.start:
+			return false
+		case b.d.Source == runtime.SourceStore:
+			probing = true
+		default:
+			first = first && b.end > a.start-untilProbe
+		}
+	}
+	return !o.exact && last >= 0 && (first || probing)
 }
+
+// untilProbe is how long it takes at most until a store that did not answer is asked again.
+const untilProbe = 250 * time.Millisecond
 
 // recovery is how long after a fault the store may not decide yet.
 func (o *oracle) recovery() time.Duration {

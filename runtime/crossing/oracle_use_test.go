@@ -53,7 +53,7 @@ func (o *oracle) windows(name string, charges []charge) {
 			l := o.loosest([]charge{c, last}, before, last.at)
 			over := max(last.at-since, c.at-last.from(o.history)) >= l.window-rule.Resolution
 			if calendar {
-				over = !o.inPeriod(rule, since, last.at)
+				over = !o.inPeriod(rule, since, last.at) || !o.inPeriod(rule, c.at, last.at) // the clock may step back while it waits
 			}
 			if j < k && (over || o.forgotten(u, since, last.at) || o.elsewhere(rule, u, since, last.at) || o.lapsed(c, last.at)) {
 				continue
@@ -81,7 +81,7 @@ func (o *oracle) windows(name string, charges []charge) {
 // lapsed reports whether a charge may have come back by a time because nobody could renew it, or
 // did beyond the window by which it was charged.
 func (o *oracle) lapsed(c charge, at time.Duration) bool {
-	if s := c.settled; s.tried {
+	if s := c.settled; s.tried && c.call.Meter == nil { // a meter settles later what it has used
 		at = min(at, s.end)
 	}
 	since := c.from(o.history)
