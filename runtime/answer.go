@@ -3,11 +3,13 @@ package runtime
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/decide"
+	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -163,7 +165,12 @@ func (d *Decision) keep(l *Limiter, c *decide.Call, limits []Limit) {
 	d.by, d.page, d.receipt = l, c.Page, c.Receipt
 	if len(limits) == 1 {
 		if d.one = limits[0]; len(c.Tries) == 1 {
-			d.one.at, d.one.mark = c.Tries[0].At, c.Tries[0].Mark
+			t := &c.Tries[0]
+			d.one.at, d.one.mark = t.At, t.Mark
+			if made := c.Charges[0].Made(t); made < d.one.cost {
+				d.each = &settle.Item{Parts: slices.Clone(d.one.key.bytes()), At: t.At, Mark: t.Mark, Charged: made}
+				d.one.describe(d.each)
+			}
 		}
 	}
 }
@@ -176,14 +183,21 @@ func (d *Decision) keepEach(req *request, limits []Limit) {
 	items := req.shelf.Items(len(limits))
 	d.each = &items[0]
 	for i := range limits {
-		limit, o := &limits[i], &items[i]
-		o.Rule, o.Cost, o.Max, o.Period = unsafe.Pointer(limit.rule), limit.cost, limit.max, limit.period
-		o.Parts, o.Invalid = req.shelf.Parts(limit.key.bytes()), limit.key.invalid()
+		items[i].Parts = req.shelf.Parts(limits[i].key.bytes())
+		limits[i].describe(&items[i])
 	}
 	for i := range req.Tries {
+		t := &req.Tries[i]
+		made := req.Charges[i].Made(t)
 		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
-			charged := &items[bits.TrailingZeros8(set)]
-			charged.At, charged.Mark = req.Tries[i].At, req.Tries[i].Mark
+			o := &items[bits.TrailingZeros8(set)]
+			o.At, o.Mark, o.Charged = t.At, t.Mark, min(o.Cost, made)
+			made -= o.Charged
 		}
 	}
+}
+
+// describe fills in which limit an item is of.
+func (l *Limit) describe(o *settle.Item) {
+	o.Rule, o.Cost, o.Max, o.Period, o.Invalid = unsafe.Pointer(l.rule), l.cost, l.max, l.period, l.key.invalid()
 }

@@ -47,7 +47,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 		return m
 	}
 	var keys [MaxLimits]string // without the namespace
-	for limit, ok := d.charged(0); ok; limit, ok = d.charged(len(m.limits)) {
+	for limit, made, ok := d.charged(0); ok; limit, made, ok = d.charged(len(m.limits)) {
 		i, advance := len(m.limits), int64(0)
 		if limit.at != 0 && i < len(used) && used[i] >= 0 && limit.rule.Algorithm != Concurrency {
 			advance = max(0, limit.cost-used[i])
@@ -57,7 +57,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 			m.meter.Err = fmt.Errorf("%w: rules %q and %q of a metered call have the same prefix and key: give them prefixes of their own", ErrInvalidLimit, m.limits[j].rule.Name, limit.rule.Name)
 		}
 		m.limits = append(m.limits, limit)
-		m.meter.Begin(meter.Charge{Cost: limit.cost, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Lapses: limit.rule.Reserve > 0}, advance)
+		m.meter.Begin(meter.Charge{Cost: limit.cost, Made: made, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Lapses: limit.rule.Reserve > 0}, advance)
 	}
 	return m
 }
@@ -153,9 +153,9 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 		d.page.Use(d.receipt)
 	}
 	for i := range wants {
-		limit, _ := d.charged(i)
+		limit, made, _ := d.charged(i)
 		w := &wants[i]
-		w.At, w.Mark, w.Local = limit.at, limit.mark, d.Source == SourceLocal
+		w.Made, w.At, w.Mark, w.Local = made, limit.at, limit.mark, d.Source == SourceLocal
 		w.Lapses = limits[i].rule.Reserve > 0
 	}
 	return err
@@ -182,8 +182,8 @@ func (m *metered) Settle(charges []meter.Charge, costs []int64, when meter.Momen
 				continue
 			}
 			limit := m.limits[i].WithCost(c.Cost)
-			limit.at, limit.mark = c.At, c.Mark
-			if _, err := l.correct(b, &limit, costs[i], local, false); err != nil {
+			made := settle.Made{Cost: c.Cost, Charged: c.Made, At: c.At, Mark: c.Mark, Local: local}
+			if _, err := l.correct(b, &limit, made, costs[i]); err != nil {
 				l.events.unsettled(m.meter.Ctx, limit.rule, err)
 			}
 		}

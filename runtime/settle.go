@@ -69,7 +69,7 @@ func (l *Limiter) SettleLater(ctx context.Context, d Decision, costs ...int64) {
 	b := settle.NewBatch()
 	defer b.Free()
 	if err := l.settlement(b, &d, costs); err != nil {
-		limit, _ := d.charged(0)
+		limit, _, _ := d.charged(0)
 		l.events.unsettled(ctx, limit.rule, err)
 	}
 	l.settleSoon(ctx, d.Source == SourceLocal, b)
@@ -94,24 +94,24 @@ func (l *Limiter) Refund(ctx context.Context, d Decision) error {
 	return l.Settle(ctx, d, free[:]...)
 }
 
-// charged returns the i-th limit of the decision, whose at is 0 if nothing was charged to it.
-// It reports false if there are fewer.
-func (d *Decision) charged(i int) (limit Limit, ok bool) {
+// charged returns the i-th limit of the decision, whose at is 0 if nothing was charged to it, and
+// how much of its cost was. It reports false if there are fewer.
+func (d *Decision) charged(i int) (limit Limit, made int64, ok bool) {
 	if d.each == nil {
-		return d.one, i == 0
+		return d.one, d.one.cost, i == 0
 	}
 	c := d.each
 	for ; i > 0 && c != nil; i-- {
 		c = c.Next
 	}
 	if c == nil {
-		return Limit{}, false
+		return Limit{}, 0, false
 	}
 	key := Key{keytext.ParsedParts(string(c.Parts))}
 	if c.Invalid != nil {
 		key.parts.Fail(c.Invalid)
 	}
-	return Limit{(*Rule)(c.Rule), c.Cost, c.Max, c.Period, c.At, c.Mark, key}, true
+	return Limit{(*Rule)(c.Rule), c.Cost, c.Max, c.Period, c.At, c.Mark, key}, c.Charged, true
 }
 
 // settlement fills in what is to be settled of a decision, which then counts as settled. If
@@ -126,7 +126,7 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 	var found bool
 	var err error
 	for i := 0; ; i++ {
-		limit, ok := d.charged(i)
+		limit, charged, ok := d.charged(i)
 		if !ok {
 			break
 		}
@@ -134,7 +134,8 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 		if i < len(costs) {
 			cost = costs[i]
 		}
-		settles, invalid := l.correct(b, &limit, cost, d.Source == SourceLocal, d.left)
+		made := settle.Made{Cost: limit.cost, Charged: charged, At: limit.at, Mark: limit.mark, Local: d.Source == SourceLocal, Left: d.left}
+		settles, invalid := l.correct(b, &limit, made, cost)
 		found, err = found || settles, cmp.Or(err, invalid)
 	}
 	if err != nil {
@@ -159,12 +160,12 @@ func (l *Limiter) settlement(b *settle.Batch, d *Decision, costs []int64) error 
 	return err
 }
 
-// correct adds what is to be settled of a limit that was charged. A cost below 0 leaves its
-// charge. It reports whether the limit is settled, if only at the cost that was reserved. The
+// correct adds what is to be settled of a limit whose charge was made. A cost below 0 leaves
+// it. It reports whether the limit is settled, if only at the cost that was reserved. The
 // error says why it cannot be settled at the cost.
-func (l *Limiter) correct(b *settle.Batch, limit *Limit, cost int64, local, left bool) (settles bool, err error) {
+func (l *Limiter) correct(b *settle.Batch, limit *Limit, made settle.Made, cost int64) (settles bool, err error) {
 	switch reserved := limit.rule.Reserve > 0; {
-	case limit.at == 0 || limit.cost == 0:
+	case made.At == 0 || limit.cost == 0:
 		return false, nil
 	case limit.rule.Algorithm == Concurrency:
 		cost = 0
@@ -177,7 +178,7 @@ func (l *Limiter) correct(b *settle.Batch, limit *Limit, cost int64, local, left
 	if err != nil {
 		return false, err
 	}
-	err = b.Correct(p, limit.key.bytes(), settle.Made{Cost: limit.cost, At: limit.at, Mark: limit.mark, Local: local, Left: left}, cost)
+	err = b.Correct(p, limit.key.bytes(), made, cost)
 	if err == nil {
 		return true, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,4 +186,52 @@ func TestSettleTimeout(t *testing.T) {
 			t.Errorf("got %v after %v; the store got the value %v", err, took, got)
 		}
 	})
+}
+
+// A refund gives back what a call was charged and nothing of others, whatever max holds by then:
+// also where two limits have one key, or this process alone had a share of one.
+func TestRefundUnderAnotherMax(t *testing.T) {
+	cases := map[string]func(t *testing.T){}
+	for _, algorithm := range append(slices.Clone(algorithms), runtime.Concurrency) {
+		for _, local := range []bool{false, true} {
+			for _, after := range []int64{0, 1, 4, 100} {
+				cases[fmt.Sprint(algorithm, ", local ", local, ", then ", after)] = func(t *testing.T) { refundUnder(t, algorithm, local, after) }
+			}
+		}
+	}
+	eachCase(t, cases, func(t *testing.T, try func(*testing.T)) { try(t) })
+}
+
+func refundUnder(t *testing.T, algorithm runtime.Algorithm, local bool, after int64) {
+	var store runtime.Store = runtime.NewMemoryStore()
+	if local {
+		store = new(brokenStore)
+	}
+	source := new(board)
+	limiter := runtime.New(store, quiet, runtime.WithOverrides(source, time.Second), runtime.WithFailurePolicy(runtime.FailLocal), runtime.WithReplicas(2))
+	defer limiter.Close()
+	rule := &runtime.Rule{Name: "r", Prefix: "p", Window: time.Hour, Max: 8, Algorithm: algorithm}
+	second, open := *rule, *rule
+	second.Name, open.Name, open.Max = "second", "open", 1000
+	if isBucket(rule) {
+		open.Burst, open.Max = 1000, 1
+	}
+	used := func() int64 {
+		d := taken(t, limiter, open.Limit(nil))
+		refunded(t, limiter, d)
+		return d.Limit - d.Remaining - 1
+	}
+	taken(t, limiter, rule.Limit(nil))
+	for _, limits := range [][]runtime.Limit{
+		{rule.Limit(nil).WithCost(2)},
+		{rule.Limit(nil), second.Limit(nil)},
+		{rule.Limit(nil).WithCost(3).WithMax(4), second.Limit(nil).WithCost(4).WithMax(100)}, // over the lower max
+	} {
+		d, err := limiter.Take(t.Context(), limits...)
+		charged := used()
+		source.put(overridesOf(runtime.Override{Max: &after}))
+		refunded(t, limiter, d)
+		equal(t, fmt.Sprintf("of %d used, after a refund (%v)", charged, err), used(), 1)
+		source.put(runtime.Overrides{})
+	}
 }

@@ -134,6 +134,10 @@ func (c *Charge) By(try *terms.Charge) *plan.Plan {
 	return c.Plan
 }
 
+// Made returns how much was charged at a try, if anything was: no more than this process's
+// share, if that has decided.
+func (c *Charge) Made(try *terms.Charge) int64 { return min(c.Cost, c.By(try).Capacity) }
+
 // A Try is the state of a try that belongs to no single charge.
 type Try struct {
 	// Arrived is the instant at which it began.

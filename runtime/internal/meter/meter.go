@@ -23,8 +23,9 @@ var ErrNoRoom = errors.New("no room")
 
 // A Charge is the newest one of a limit, of which not all may be used.
 type Charge struct {
-	// Cost is how many units were charged, At and Mark when. At is 0 if nothing was.
-	Cost, At, Mark int64
+	// Cost is how many units were to be charged, Made how many were, At and Mark when. At is 0
+	// if nothing was.
+	Cost, Made, At, Mark int64
 	// Local says that this process alone has made it, Lapses that it comes back unless it is
 	// settled, also at its cost.
 	Local, Lapses bool

@@ -63,11 +63,12 @@ func (b *Batch) copy(p *plan.Plan, c terms.Charge) {
 	b.add(p, c)
 }
 
-// A Made is what a call was charged for one of its limits: a cost, when, and with which mark.
+// A Made is what a call was charged for one of its limits: how much of a cost, when, and with
+// which mark.
 type Made struct {
-	Cost, At, Mark int64
-	Local          bool // by this process alone
-	Left           bool // the call has left a queue before its turn
+	Cost, Charged, At, Mark int64
+	Local                   bool // by this process alone
+	Left                    bool // the call has left a queue before its turn
 }
 
 // Correct adds what is to be settled, so that a cost is charged in place of the one that was
@@ -84,7 +85,10 @@ func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) (err 
 	if p.Queues() && !m.Left {
 		settled = max(settled, 1) // its turn has begun, so that the next one is window/max away
 	}
-	if settled != m.Cost || reserved {
+	if settled == m.Cost {
+		settled = m.Charged // its charge stays
+	}
+	if settled != m.Charged || reserved {
 		b.correct(p, parts, m, settled)
 	}
 	return err
@@ -93,29 +97,19 @@ func (b *Batch) Correct(p *plan.Plan, parts []byte, m Made, settled int64) (err 
 // correct is Correct for a cost that can be. A call that was charged once for several limits on
 // one key is settled once, at the sum.
 func (b *Batch) correct(p *plan.Plan, parts []byte, m Made, settled int64) {
-	key, made, at, mark := b.key(p, parts), m.Cost, m.At, m.Mark
 	if m.Local {
 		p = p.Share
-		made = min(made, p.Capacity)
 	}
-	if settled == m.Cost {
-		settled = made // its charge stays
-	}
-	if i := b.find(key, at); i >= 0 { // as when it was made
+	key := b.key(p, parts)
+	if i := b.find(key, m.At); i >= 0 {
 		o := &b.Charges[i]
-		stays := o.Cost == 0 && settled == made
-		settled += o.Charged + o.Cost
 		if p.Max < b.Plans[i].Max {
 			b.Plans[i] = b.Plans[i].AtMax(p.Max)
 		}
-		p, made = b.Plans[i], max(o.Charged, made, min(o.Charged+made, b.Plans[i].Capacity))
-		if stays {
-			settled = made
-		}
-		b.Charges[i] = p.Units(o.Key, made, made-settled, at, mark)
+		*o = b.Plans[i].Units(o.Key, o.Charged+m.Charged, m.Charged-settled-o.Cost, m.At, m.Mark)
 		return
 	}
-	b.add(p, p.Units(key, made, made-settled, at, mark))
+	b.add(p, p.Units(key, m.Charged, m.Charged-settled, m.At, m.Mark))
 }
 
 // find returns the place of the charge that was made on a key at a time, or -1.

@@ -6,11 +6,12 @@ import (
 	"github.com/rategen/rategen/runtime/internal/calendar"
 )
 
-// An Item is one limit of a decision about several, and what was charged to it, if At is not
-// 0. The items of a decision are linked, and no slice, so that decisions can be compared.
+// An Item is one limit of a decision, and what was charged to it, if At is not 0. The items of
+// a decision are linked, and no slice, so that decisions can be compared.
 type Item struct {
 	Rule                unsafe.Pointer // nothing here looks into it
 	Cost, Max, At, Mark int64
+	Charged             int64 // of the cost
 	Period              *calendar.Period
 	Parts               []byte
 	Invalid             error // why the key could not be built, or nil
