@@ -36,6 +36,14 @@ func (r *running) sleep(d time.Duration, caller int64) {
 	time.Sleep(time.Until(until.Truncate(time.Microsecond).Add(time.Duration(caller % 1000))))
 }
 
+// exempted returns the context of a call.
+func (c call) exempted(ctx context.Context) context.Context {
+	if c.Exempt {
+		return runtime.WithoutLimits(ctx)
+	}
+	return ctx
+}
+
 // ask begins the record of a decision.
 func (p *process) ask(c call, uses []use) *asked {
 	a := &asked{process: p.number, call: c, uses: uses, each: c.Each, reported: make([]reported, len(uses))}
@@ -49,7 +57,7 @@ func (p *process) ask(c call, uses []use) *asked {
 func (p *process) take(c call, number int64) *asked {
 	a, limits := p.ask(c, c.Uses), p.limits(c.Uses)
 	to := &listener{[]*asked{a}}
-	ctx := context.WithValue(context.Background(), caller{}, to)
+	ctx := c.exempted(context.WithValue(context.Background(), caller{}, to))
 	if c.Cancel > 0 {
 		var cancel context.CancelFunc
 		if c.Deadline {
@@ -107,7 +115,7 @@ func (p *process) takeEach(c call, number int64) {
 		all = append(all, p.ask(c, c.Uses[i:i+1]))
 	}
 	p.work.Add(1)
-	ctx := context.WithValue(context.Background(), caller{}, &listener{all})
+	ctx := c.exempted(context.WithValue(context.Background(), caller{}, &listener{all}))
 	limits := p.limits(c.Uses)
 	for i := range c.Beside {
 		limits = append(limits, others.Limit(runtime.NewKey().AddInt(int64(i))))
@@ -144,10 +152,11 @@ func (x change) run(p *process) {
 	for i, override := range x.Rules {
 		o.Rules[p.program.Rules[i].Name] = override
 	}
-	if x.Off {
+	if x.Off && !x.Switch {
 		o.Enabled = new(false)
 	}
 	p.overrides.Store(&o)
+	p.off.Store(x.Off && x.Switch)
 	if p.exact() {
 		p.sleep(3*p.poll(), 0) // each limiter polls meanwhile
 	}

@@ -61,6 +61,7 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 			c.Uses = []use{s.drawUse(t, p, f, 0, key)}
 		}
 	}
+	c.Exempt = rarely(t, f.Exempts, "exempt")
 	if !c.Each && rarely(t, f.Leaving, "leaves") {
 		c.Cancel = max(time.Microsecond, s.drawGap(t, p))
 		c.Deadline = rapid.Bool().Draw(t, "deadline")
@@ -115,7 +116,7 @@ func holdsPermits(p *program, uses []use) bool {
 
 // drawChange draws overrides of some rules.
 func (s *scope) drawChange(t *rapid.T, p *program, f features) change {
-	c := change{Rules: map[int]runtime.Override{}, Off: rapid.IntRange(0, 7).Draw(t, "off") == 7}
+	c := change{Rules: map[int]runtime.Override{}, Off: rapid.IntRange(0, 7).Draw(t, "off") == 7, Switch: rapid.Bool().Draw(t, "switch")}
 	for i := range p.Rules {
 		if rapid.Bool().Draw(t, "rule's") {
 			drawn := s.drawOverride(t, p.Rules[i])

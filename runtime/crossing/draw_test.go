@@ -27,7 +27,7 @@ type scope struct {
 type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
-	Periods, Reserves, Meters                                                  bool
+	Periods, Reserves, Meters, Blocks, Holds, Exempts                          bool
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -36,6 +36,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
+		&f.Blocks, &f.Holds, &f.Exempts,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -52,6 +53,8 @@ func (s *scope) draw(t *rapid.T) *program {
 	f := s.drawFeatures(t)
 	p := &program{Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
 	p.Hasty = s.real && rapid.Bool().Draw(t, "hasty")
+	p.Replicas = rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "replicas")
+	p.Closes = rapid.IntRange(0, 7).Draw(t, "closes") == 7
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
 		rule := s.drawRule(t, f)
 		rule.Name = "rule" + strconv.Itoa(i)
@@ -123,7 +126,8 @@ func (s *scope) drawRule(t *rapid.T, f features) *runtime.Rule {
 	} else if f.Leases && r.Algorithm != runtime.Concurrency {
 		r.Lease = s.window / 40 * time.Duration(rapid.IntRange(1, 15).Draw(t, "lease"))
 	}
-	if f.Reserves && r.Algorithm != runtime.Concurrency && rapid.Bool().Draw(t, "reserves") {
+	s.drawBlock(t, r, f)
+	if f.Reserves && !r.Hold && r.Block == 0 && r.Algorithm != runtime.Concurrency && rapid.Bool().Draw(t, "reserves") {
 		s.drawReserve(t, r)
 	}
 	return r
@@ -174,7 +178,7 @@ func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
 func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
-	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults} {
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds)} {
 		if may {
 			kinds = append(kinds, kind)
 		}
@@ -194,6 +198,8 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 		st.Do = reset{Rule: rapid.IntRange(0, len(p.Rules)-1).Draw(t, "rule"), Key: drawKey(t, f)}
 	case "change":
 		st.Do = s.drawChange(t, p, f)
+	case "hold":
+		st.Do = s.drawHold(t, p, f)
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
 	case "trouble":

@@ -2,6 +2,7 @@ package crossing
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type history struct {
 	faults  []*happening
 	jumps   []*happening // steps of the store's clock
 	crowds  []crowded    // that shared no trips
+	holds   []*happening
+	closed  time.Duration // the first limiter was, or never
 	ended   time.Duration
 	told    []told   // shares of periods
 	left    []string // of keys when all was over
@@ -91,7 +94,8 @@ type happening struct {
 	fault     fault
 	rules     map[int]runtime.Override
 	off       bool          // all limits are
-	by        time.Duration // of a step of the clock
+	by        time.Duration // of a step of the clock, or for how long a key is held
+	err       error
 }
 
 const endless = time.Duration(1<<62 - 1)
@@ -125,7 +129,7 @@ func (a *asked) charged(i int) bool {
 
 // maybeCharged reports whether a use may be charged. It is not if the store said so.
 func (a *asked) maybeCharged(i int) bool {
-	if a.uses[i].Cost == 0 {
+	if a.uses[i].Cost == 0 || a.call.Exempt {
 		return false
 	}
 	t := a.reported[i]
@@ -214,6 +218,11 @@ func during(all []*happening, from, to time.Duration) (some []*happening) {
 	return some
 }
 
+// lost reports whether a server may have lost all keys between two times.
+func (h *history) lost(from, to time.Duration) bool {
+	return slices.ContainsFunc(during(h.faults, from, to), func(f *happening) bool { return f.fault == flushed || f.fault == killed })
+}
+
 // forgotten reports whether a key may have been forgotten between two times.
 func (h *history) forgotten(u use, from, to time.Duration) bool {
 	for _, r := range during(h.resets, from, to) {
@@ -221,10 +230,8 @@ func (h *history) forgotten(u use, from, to time.Duration) bool {
 			return true
 		}
 	}
-	for _, f := range during(h.faults, from, to) {
-		if f.fault == flushed || f.fault == killed {
-			return true
-		}
+	if h.lost(from, to) {
+		return true
 	}
 	// When a clock has stepped back to more than a window before the newest event, nothing
 	// counts of before.

@@ -51,7 +51,13 @@ func (h *history) String() string {
 		lines = append(lines, line{r.from, fmt.Sprintf("reset of rule %d key %d until %v", r.rule, r.key, r.to)})
 	}
 	for _, c := range h.changes[1:] {
-		lines = append(lines, line{c.from, fmt.Sprintf("%v, in force at %v", change{c.rules, c.off}, c.to)})
+		lines = append(lines, line{c.from, fmt.Sprintf("%v, in force at %v", change{Rules: c.rules, Off: c.off}, c.to)})
+	}
+	for _, x := range h.holds {
+		lines = append(lines, line{x.from, fmt.Sprintf("%v until %v: %v", hold{x.rule, x.key, x.by}, x.to, x.err)})
+	}
+	if h.closed < endless {
+		lines = append(lines, line{h.closed, "process 0 is closed"})
 	}
 	for _, j := range h.jumps {
 		lines = append(lines, line{j.from, fmt.Sprintf("%v", jump{j.by})})

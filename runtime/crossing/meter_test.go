@@ -137,7 +137,8 @@ func (s *stream) note(trip *asked, err error) (places []int) {
 	trip.d, trip.err = runtime.Decision{Allowed: err == nil}, err
 	var limited *runtime.LimitedError
 	if errors.As(err, &limited) {
-		trip.d.Rule, trip.d.Limit, trip.d.Remaining, trip.d.RetryAfter = limited.Rule, limited.Limit, limited.Remaining, limited.RetryAfter
+		trip.d.Rule, trip.d.Limit, trip.d.Remaining = limited.Rule, limited.Limit, limited.Remaining
+		trip.d.RetryAfter, trip.d.Blocked = limited.RetryAfter, limited.Blocked
 	}
 	all, told := trip.uses, trip.reported
 	trip.uses, trip.reported = nil, nil
@@ -277,8 +278,8 @@ func (s *stream) contradict(promise, format string, args ...any) {
 func (o *oracle) meters() {
 	o.found = append(o.found, o.odd...)
 	for _, a := range o.unasked {
-		if o.isOff(o.asked[a.number]) {
-			continue // a call that came then is not metered
+		if o.isOff(o.asked[a.number]) || o.asked[a.number].call.Exempt {
+			continue // such a call is not metered
 		}
 		u := a.uses[0]
 		all := o.terms(u, a.start, a.end)

@@ -123,7 +123,7 @@ func (o *oracle) looks(a *asked) {
 	if a.before == nil || a.after == nil || !a.alone || a.start != a.end || a.before.err != nil || a.after.err != nil {
 		return
 	}
-	if o.isOff(a) { // Peek tells what would be without the kill switch
+	if o.isOff(a) || a.call.Exempt { // Peek tells what would be without the kill switch
 		return
 	}
 	if a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
@@ -137,6 +137,9 @@ func (o *oracle) looks(a *asked) {
 	before, after := a.before.d, a.after.d
 	if o.reserves(a) { // a renewal of the same moment may come in between
 		before.RetryAfter, after.RetryAfter = a.d.RetryAfter, a.d.RetryAfter
+	}
+	if begins := a.d.Blocked && (!before.Blocked || len(a.uses) > 1); begins { // which Peek does not
+		before.RetryAfter, after.RetryAfter, after.ResetAfter, after.Remaining = a.d.RetryAfter, a.d.RetryAfter, before.ResetAfter, before.Remaining
 	}
 	if before.Allowed != a.admitted() || before.RetryAfter != a.d.RetryAfter {
 		o.wrong("Peek says what Take does", "#%d: %+v, and then %+v", a.number, before, a.d)

@@ -14,6 +14,9 @@ func (o *oracle) needless(a *asked) {
 	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore || len(o.jumps) > 0 || len(during(o.faults, 0, a.end)) > 0 {
 		return
 	}
+	if a.d.Blocked && o.blockedBefore(a) {
+		return
+	}
 	i := slices.IndexFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Name == a.d.Rule })
 	if i < 0 || a.uses[i].Cost == 0 {
 		return

@@ -87,7 +87,7 @@ func (o *oracle) period(a *asked) {
 		return
 	}
 	r := o.program.Rules[a.uses[0].Rule]
-	if r.Period == runtime.NoPeriod || a.d.RetryAfter == runtime.Never {
+	if r.Period == runtime.NoPeriod || a.d.Blocked || a.d.RetryAfter == runtime.Never {
 		return
 	}
 	from, to := o.edge(r, o.clock(a.start)), o.edge(r, o.clock(a.at))

@@ -30,7 +30,7 @@ func (o *oracle) retry(a *asked) {
 		}
 	}
 	for _, b := range o.asked[a.number+1:] {
-		if b.start <= a.end || queue && b.each || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || a.call.Deadline != b.call.Deadline ||
+		if b.start <= a.end || queue && b.each || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || b.call.Exempt || a.call.Deadline != b.call.Deadline ||
 			len(during(o.changes[1:], a.start, b.at)) > 0 {
 			continue
 		}
@@ -58,16 +58,24 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	for _, u := range a.uses {
 		given = given || o.forgotten(u, a.start, b.at)
 	}
+	for _, h := range o.holds {
+		if h.from <= b.at && h.to >= a.start && o.meet(a, &asked{uses: []use{{Rule: h.rule, Key: h.key}}}) {
+			given, taken = true, true
+		}
+	}
 	for _, c := range o.asked {
 		if !o.meet(a, c) {
 			continue
+		}
+		if c != a && c != b && errors.Is(c.err, runtime.ErrLimited) && c.start <= b.at && c.end >= a.start && o.blocking(c) {
+			taken = true
 		}
 		if s := c.settled; s.tried && s.start <= b.at && s.end >= a.start {
 			given, taken = true, true
 		}
 		if o.reserves(a) && c.start <= b.at && slices.ContainsFunc(indexes(c.uses), c.maybeCharged) {
 			taken = taken || c.admitted() // it is renewed while it runs, up to the end of the window by which it was charged
-			given = given || len(during(o.jumps, c.start, b.at)) > 0 || len(during(o.changes[1:], c.start, b.at)) > 0 || len(during(o.faults, c.start-o.recovery(), b.at)) > 0
+			given = given || b.at >= o.closed || len(during(o.jumps, c.start, b.at)) > 0 || len(during(o.changes[1:], c.start, b.at)) > 0 || len(during(o.faults, c.start-o.recovery(), b.at)) > 0
 		}
 		left := c != b && c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
 		if left && c.start <= b.at && c.end >= a.start {
@@ -88,6 +96,11 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		}
 	}
 	return given, taken
+}
+
+// blocking reports whether a limit of a call blocks those that it denies.
+func (o *oracle) blocking(a *asked) bool {
+	return slices.ContainsFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Block > 0 })
 }
 
 // reserves reports whether a limit of a call has reservations.

@@ -42,6 +42,8 @@ func judge(h, twin *history) []string {
 		o.needless(a)
 	}
 	o.caps()
+	o.blocks()
+	o.exempts()
 	o.thresholds()
 	o.past()
 

@@ -85,7 +85,7 @@ func (o *oracle) lapsed(c charge, at time.Duration) bool {
 		at = min(at, s.end)
 	}
 	since := c.from(o.history)
-	return o.program.Rules[c.uses[c.use].Rule].Reserve > 0 && (len(during(o.faults, since-o.recovery(), at)) > 0 || len(during(o.jumps, since, at)) > 0 || len(during(o.changes[1:], since, at)) > 0)
+	return o.program.Rules[c.uses[c.use].Rule].Reserve > 0 && (at >= o.closed || len(during(o.faults, since-o.recovery(), at)) > 0 || len(during(o.jumps, since, at)) > 0 || len(during(o.changes[1:], since, at)) > 0)
 }
 
 // strange returns how much settlements of charges that were forgotten before may have given
@@ -215,6 +215,9 @@ func (o *oracle) permits(name string, charges []charge) {
 			if s := last.settled; s.tried && s.start <= last.at && c.at == last.at {
 				continue // both came at one moment, and the last one may have left before
 			}
+			if c.process == 0 && o.closed < last.at {
+				continue // nobody renews them
+			}
 			if len(during(o.jumps, c.at, last.at)) > 0 {
 				continue // permits lapse by the store's clock before they are renewed
 			}
@@ -244,7 +247,7 @@ func (o *oracle) caps() {
 	for _, last := range o.asked {
 		sum := int64(0)
 		for _, a := range o.asked {
-			if o.isOff(a) {
+			if o.isOff(a) || a.call.Exempt {
 				continue // the cap as well
 			}
 			if a.process == last.process && !a.more && !last.more && a.admitted() && last.admitted() && a.number <= last.number && last.start-a.start < o.program.Cap.Window {

@@ -24,6 +24,8 @@ type program struct {
 	Cap       *runtime.Rule // of each process, or nil
 	Processes int           // limiters on one store
 	Polled    bool          // the limiters follow overrides
+	Replicas  int           // that the limiters believe to be
+	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
 	Hasty     bool          // calls have less time for Redis than a busy machine may need
 	Steps     []step
@@ -63,6 +65,7 @@ type call struct {
 	Settle   settling
 	Later    bool      // it is settled by SettleLater
 	Wrong    wrong     // what is tried besides
+	Exempt   bool      // no limit holds for it
 	Meter    *metering // in place of Holds: it is charged while it runs, and then closed; nil: it is not
 }
 
@@ -93,8 +96,9 @@ type reset struct{ Rule, Key int }
 
 // A change has overrides in force, in place of those before.
 type change struct {
-	Rules map[int]runtime.Override
-	Off   bool // there are no limits
+	Rules  map[int]runtime.Override
+	Off    bool // there are no limits
+	Switch bool // the program says so itself
 }
 
 // A jump sets the clock of the store.
@@ -134,6 +138,12 @@ func (p *program) String() string {
 	if p.Cap != nil {
 		fmt.Fprintf(&b, ", each with a cap of %s", ruleText(p.Cap))
 	}
+	if p.Replicas > 1 {
+		fmt.Fprintf(&b, ", as if of %d", p.Replicas)
+	}
+	if p.Closes {
+		b.WriteString(", the first of which is closed at the end of all steps")
+	}
 	if !p.Begins.IsZero() {
 		fmt.Fprintf(&b, ", from %v on", p.Begins.UTC())
 	}
@@ -171,7 +181,7 @@ func ruleText(r *runtime.Rule) string {
 	}{
 		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
 		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
-		{"prefix", r.Prefix != "", r.Prefix}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
+		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
 	} {
 		if o.set {
 			fmt.Fprintf(&b, " %s=%v", o.name, o.is)
@@ -191,6 +201,9 @@ func (u use) String() string {
 func (c call) String() string {
 	var b strings.Builder
 	b.WriteString("take")
+	if c.Exempt {
+		b.WriteString(" without limits")
+	}
 	if c.Each {
 		b.WriteString(" each of")
 		if c.Beside > 0 {
@@ -240,6 +253,9 @@ var unset = regexp.MustCompile(`"\w+":null,?`)
 
 func (c change) String() string {
 	text, _ := json.Marshal(c.Rules) // which it can
+	if c.Off && c.Switch {
+		return "switch all limits off"
+	}
 	if c.Off {
 		return "remove all limits"
 	}

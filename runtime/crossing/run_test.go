@@ -45,6 +45,7 @@ type running struct {
 	program   *program
 	processes []*process
 	overrides atomic.Pointer[runtime.Overrides]
+	off       atomic.Bool // the program's own switch
 	calls     sync.WaitGroup
 	work      atomic.Int64 // how much has begun or ended
 	troubled  atomic.Int64 // faults that are under way
@@ -53,7 +54,7 @@ type running struct {
 
 // run runs a program, and returns its history when nothing of it runs any more.
 func run(p *program, s *scope, w world) *history {
-	h := &history{program: p, scope: s, exact: w.exact(), began: time.Now(), edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
+	h := &history{program: p, scope: s, exact: w.exact(), began: time.Now(), closed: endless, edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
 	r := &running{world: w, history: h, program: p}
 	r.overrides.Store(&runtime.Overrides{})
 	for i := range p.Processes {
@@ -62,6 +63,10 @@ func run(p *program, s *scope, w world) *history {
 	for _, step := range p.Steps {
 		time.Sleep(step.Gap)
 		step.run(r)
+	}
+	if p.Closes {
+		h.closed = w.now()
+		_ = r.processes[0].limiter.Close() // leave looks at the error
 	}
 	r.calls.Wait()
 	h.ended = w.now()
@@ -97,12 +102,12 @@ func (s step) run(r *running) {
 func (r *running) start(number int) *process {
 	p := &process{running: r, number: number}
 	options := append(r.options(), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.WithObserver(&runtime.Observer{Decision: hear(r), Threshold: listen(r)}))
+		runtime.WithReplicas(r.program.Replicas), runtime.WithObserver(&runtime.Observer{Decision: hear(r), Threshold: listen(r)}))
 	if r.program.Cap != nil {
 		options = append(options, runtime.WithProcessCap(r.program.Cap))
 	}
 	if r.program.Polled {
-		options = append(options, runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			defer p.polls.Add(1)
 			return *r.overrides.Load(), nil
 		}), r.poll()))

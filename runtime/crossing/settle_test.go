@@ -135,7 +135,7 @@ func (r *running) leave() {
 			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
 		if calendar := r.program.Rules[u.Rule].Period != runtime.NoPeriod; calendar {
-			if now := h.clock(p.now()); d.ResetAfter > 0 && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
+			if now := h.clock(p.now()); d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
 				complain("rule %d key %d: whole at %v, not at the end of the period", u.Rule, u.Key, now.Add(d.ResetAfter).UTC())
 			}
 			if !r.exact() {
@@ -174,7 +174,7 @@ func (h *history) used() (all []use) {
 func (h *history) wholeAfter(u use) time.Duration {
 	r := h.program.Rules[u.Rule]
 	most := 4 * r.Window // by an override
-	bound := most + most/16 + most/7 + 2*r.Lease
+	bound := most + most/16 + most/7 + 2*r.Lease + r.Block + h.scope.window
 	if r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket {
 		total := int64(0)
 		for _, a := range h.asked {

@@ -1,0 +1,133 @@
+package crossing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A hold denies all calls on a key for a time, or at 0 no longer.
+type hold struct {
+	Rule, Key int
+	For       time.Duration
+}
+
+func (x hold) String() string { return fmt.Sprintf("hold rule %d key %d for %v", x.Rule, x.Key, x.For) }
+
+func holds(r *runtime.Rule) bool { return r.Hold }
+
+// drawBlock has a rule block those that it denies, or lets its keys be held.
+func (s *scope) drawBlock(t *rapid.T, r *runtime.Rule, f features) {
+	if r.Algorithm == runtime.Concurrency || r.Lease > 0 {
+		return
+	}
+	if r.Wait == 0 && f.Blocks && rapid.Bool().Draw(t, "blocks") {
+		r.Block = s.window / 4 * time.Duration(rapid.IntRange(1, 8).Draw(t, "block"))
+	}
+	r.Hold = f.Holds && rapid.Bool().Draw(t, "may be held")
+}
+
+// drawHold draws a hold, or the end of one.
+func (s *scope) drawHold(t *rapid.T, p *program, f features) hold {
+	rule := rapid.SampledFrom(slices.DeleteFunc(indexes(p.Rules), func(i int) bool { return !p.Rules[i].Hold })).Draw(t, "rule")
+	return hold{Rule: rule, Key: drawKey(t, f), For: rapid.OneOf(rapid.Just(time.Duration(0)), rapid.Just(s.window), rapid.Just(s.window/4)).Draw(t, "for")}
+}
+
+func (x hold) run(p *process) {
+	h := &happening{rule: x.Rule, key: x.Key, from: p.now(), by: x.For}
+	p.work.Add(1)
+	limit := p.limits([]use{{Rule: x.Rule, Key: x.Key, Cost: 1}})[0]
+	if x.For == 0 {
+		h.err = p.limiter.Release(context.Background(), limit)
+	} else {
+		h.err = p.limiter.Hold(context.Background(), limit, x.For)
+	}
+	h.to = p.now()
+	p.history.holds = append(p.history.holds, h)
+}
+
+// heldUse reports whether a key of a call may have been held, or released, in a time.
+func (o *oracle) heldUse(a *asked, from, to time.Duration) bool {
+	return slices.ContainsFunc(o.holds, func(h *happening) bool {
+		return h.from <= to && h.to+h.by >= from && o.meet(a, &asked{uses: []use{{Rule: h.rule, Key: h.key}}})
+	})
+}
+
+// blockedBefore reports whether a call may be denied by a block or a hold of before.
+func (o *oracle) blockedBefore(a *asked) bool {
+	if o.heldUse(a, a.start-o.lateness(), a.at) {
+		return true
+	}
+	for _, c := range o.asked {
+		if c == a || c.start > a.at || !o.meet(a, c) || !errors.Is(c.err, runtime.ErrLimited) {
+			continue
+		}
+		for _, u := range c.uses {
+			if b := o.program.Rules[u.Rule].Block; b > 0 && c.at+b >= a.start-o.lateness() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// blocks holds calls against the blocks and holds of their keys: nobody is admitted until these
+// are over, whatever has room meanwhile.
+func (o *oracle) blocks() {
+	if len(o.jumps) > 0 {
+		return
+	}
+	for _, a := range o.asked {
+		if len(a.uses) != 1 || o.program.Rules[a.uses[0].Rule].Block == 0 || a.d.Source != runtime.SourceStore || !a.d.Blocked ||
+			a.before == nil || a.before.err != nil || a.before.d.Blocked || !a.alone || a.start != a.end {
+			continue
+		}
+		if a.d.RetryAfter < o.program.Rules[a.uses[0].Rule].Block {
+			o.wrong("a block lasts as long as its rule says", "#%d is told %v", a.number, a.d.RetryAfter)
+		}
+		o.nobody("nobody is admitted who is blocked", a.uses[0], a.at, a.at, o.program.Rules[a.uses[0].Rule].Block)
+	}
+	for _, h := range o.holds {
+		if h.err == nil && h.by > 0 {
+			o.nobody("nobody is admitted to what is held", use{Rule: h.rule, Key: h.key}, h.from, h.to, h.by)
+		}
+	}
+}
+
+// nobody wants no call to be admitted to a key that came after a block had begun in a time, and
+// was decided before it was over, unless the key is forgotten or released.
+func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) {
+	for _, b := range o.asked {
+		if !b.admitted() || b.start <= to || b.at >= from+lasts {
+			continue
+		}
+		for i, u := range b.uses {
+			if u.Key != key.Key || !o.program.alike(u.Rule, key.Rule) || !b.charged(i) || b.reported[i].source != runtime.SourceStore || !b.reported[i].mode.Denies() {
+				continue
+			}
+			r := o.program.Rules[u.Rule]
+			released := slices.ContainsFunc(o.holds, func(h *happening) bool {
+				return h.by == 0 && h.from <= b.at && h.to >= from && h.key == u.Key && o.program.alike(h.rule, u.Rule)
+			})
+			if !released && !o.forgotten(u, from, b.at) && !o.elsewhere(r, u, from, b.at) {
+				o.wrong(promise, "#%d at %v: %v (%s), from %v on for %v", b.number, b.at, u, ruleText(r), from, lasts)
+			}
+		}
+	}
+}
+
+// exempts wants calls without limits to go on, and nobody to be told of them.
+func (o *oracle) exempts() {
+	for _, a := range o.asked {
+		told := slices.ContainsFunc(a.reported, func(t reported) bool { return t.yes })
+		if a.call.Exempt && !a.more && (a.err != nil || told || a.d.Source != runtime.SourceNone) {
+			o.wrong("an exempt call is not counted", "#%d: %+v, %v", a.number, a.d, a.err)
+		}
+	}
+}
