@@ -27,7 +27,7 @@ type scope struct {
 type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
-	Periods, Reserves, Meters, Blocks, Holds, Exempts                          bool
+	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive                bool
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -36,7 +36,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
-		&f.Blocks, &f.Holds, &f.Exempts,
+		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -51,12 +51,15 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 // draw draws a program.
 func (s *scope) draw(t *rapid.T) *program {
 	f := s.drawFeatures(t)
-	p := &program{Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
+	p := &program{load: new(load), Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
 	p.Hasty = s.real && rapid.Bool().Draw(t, "hasty")
 	p.Replicas = rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "replicas")
 	p.Closes = rapid.IntRange(0, 7).Draw(t, "closes") == 7
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
 		rule := s.drawRule(t, f)
+		if f.Adaptive && rapid.Bool().Draw(t, "adapts") {
+			rule.Adaptive = p.load
+		}
 		rule.Name = "rule" + strconv.Itoa(i)
 		if i > 0 && f.Shadows && rapid.Bool().Draw(t, "shadow") {
 			mode := rapid.SampledFrom([]runtime.Mode{runtime.ModeShadow, runtime.ModeSoft}).Draw(t, "mode")
@@ -178,7 +181,7 @@ func (s *scope) drawBegin(t *rapid.T, r *runtime.Rule) time.Time {
 func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	st := step{Gap: s.drawGap(t, p), Process: rapid.IntRange(0, p.Processes-1).Draw(t, "process")}
 	kinds := []string{"call", "call", "call", "call", "call", "call"}
-	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds)} {
+	for kind, may := range map[string]bool{"reset": f.Resets, "change": f.Overrides, "jump": f.Jumps, "trouble": f.Faults, "hold": slices.ContainsFunc(p.Rules, holds), "scale": f.Adaptive} {
 		if may {
 			kinds = append(kinds, kind)
 		}
@@ -200,6 +203,8 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 		st.Do = s.drawChange(t, p, f)
 	case "hold":
 		st.Do = s.drawHold(t, p, f)
+	case "scale":
+		st.Do = scale{rapid.SampledFrom([]float64{0.1, 0.5, 1, 1.5, 3}).Draw(t, "factor")}
 	case "jump":
 		st.Do = jump{By: time.Duration(rapid.IntRange(-40, 40).Draw(t, "by")) * s.window / 20}
 	case "trouble":

@@ -28,6 +28,7 @@ type history struct {
 	jumps   []*happening // steps of the store's clock
 	crowds  []crowded    // that shared no trips
 	holds   []*happening
+	scales  []float64     // factors of limits that adapt
 	closed  time.Duration // the first limiter was, or never
 	ended   time.Duration
 	told    []told   // shares of periods
@@ -64,6 +65,7 @@ type reported struct {
 	verdict runtime.Verdict
 	source  runtime.Source
 	max     int64
+	limit   int64 // that much could be admitted at most
 	window  time.Duration
 	mode    runtime.Mode
 }
@@ -139,7 +141,7 @@ func (a *asked) maybeCharged(i int) bool {
 // real returns what is known at a time to be charged still of a use, and the least it
 // may be.
 func (a *asked) real(i int, at time.Duration) int64 {
-	cost := a.uses[i].Cost
+	cost := charge{a, i}.cost()
 	if s := &a.settled; s.tried && s.start <= at && s.cost[i] >= 0 {
 		return min(cost, s.cost[i])
 	}
@@ -189,7 +191,14 @@ func (c charge) from(h *history) time.Duration {
 	return c.start
 }
 
-func (c charge) cost() int64 { return c.uses[c.use].Cost }
+// cost returns how much was charged: no more than its share, if a process did alone.
+func (c charge) cost() int64 {
+	cost := c.uses[c.use].Cost
+	if t := c.reported[c.use]; t.source == runtime.SourceLocal {
+		cost = min(cost, t.limit)
+	}
+	return cost
+}
 
 // accounts returns what was charged for sure, by what it was charged to.
 func (h *history) accounts() map[string][]charge {

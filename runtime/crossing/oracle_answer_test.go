@@ -126,7 +126,7 @@ func (o *oracle) looks(a *asked) {
 	if o.isOff(a) || a.call.Exempt { // Peek tells what would be without the kill switch
 		return
 	}
-	if a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
+	if o.adapts(a) || a.d.Source == runtime.SourceProcess || a.err != nil && !errors.Is(a.err, runtime.ErrLimited) || len(during(o.faults, a.start, a.end)) > 0 {
 		return
 	}
 	for _, u := range a.uses {

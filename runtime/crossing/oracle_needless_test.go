@@ -22,6 +22,9 @@ func (o *oracle) needless(a *asked) {
 		return
 	}
 	u, rule := a.uses[i], o.program.Rules[a.uses[i].Rule]
+	if o.adapts(a) {
+		return
+	}
 	all := o.terms(u, a.at, a.at)
 	if len(all) != 1 || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) {
 		return

@@ -58,6 +58,9 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 	for _, u := range a.uses {
 		given = given || o.forgotten(u, a.start, b.at)
 	}
+	if o.adapts(a) {
+		return true, true
+	}
 	for _, h := range o.holds {
 		if h.from <= b.at && h.to >= a.start && o.meet(a, &asked{uses: []use{{Rule: h.rule, Key: h.key}}}) {
 			given, taken = true, true

@@ -129,7 +129,10 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 	for _, c := range charges {
 		u := c.uses[c.use]
 		all := o.terms(u, from, to)
-		if t := c.reported[c.use]; t.yes {
+		switch t := c.reported[c.use]; {
+		case t.yes && (t.source == runtime.SourceLocal || o.adapts(c.asked)):
+			all = []terms{{max: t.max, window: t.window.Microseconds()}} // a share, or what the load has made of it
+		case t.yes:
 			all = append(all, terms{max: t.max, window: t.window.Microseconds()})
 		}
 		for _, t := range all {

@@ -58,7 +58,7 @@ func (o *oracle) thresholds() {
 		}
 		rule := o.program.Rules[a.uses[0].Rule]
 		for _, percent := range []int{80, 100} {
-			if rule.Period == runtime.NoPeriod || rule.Prefix == "shared:" || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
+			if rule.Period == runtime.NoPeriod || rule.Prefix == "shared:" || rule.Adaptive != nil || 100*(a.d.Limit-a.d.Remaining) < int64(percent)*a.d.Limit {
 				continue
 			}
 			found := false

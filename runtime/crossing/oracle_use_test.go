@@ -18,8 +18,8 @@ func (o *oracle) debts(charges []charge, from, to time.Duration) (sum int64) {
 		if (c.call.Later || c.call.Meter != nil) && len(during(o.faults, s.start, s.end)) > 0 {
 			continue // nobody has heard that it was in vain
 		}
-		if s.tried && s.err == nil && !s.mistake && s.start >= from && s.end <= to && s.cost[c.use] > c.cost() {
-			sum += s.cost[c.use] - c.cost()
+		if s.tried && s.err == nil && !s.mistake && s.start >= from && s.end <= to && s.cost[c.use] > c.uses[c.use].Cost {
+			sum += s.cost[c.use] - c.uses[c.use].Cost
 		}
 	}
 	return sum
@@ -94,7 +94,7 @@ func (o *oracle) lapsed(c charge, at time.Duration) bool {
 func (o *oracle) strange(charges []charge, u use, from, to time.Duration) (sum int64) {
 	for _, c := range charges {
 		s := c.settled
-		if s.tried && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, s.start) {
+		if s.tried && s.start <= to && s.end >= from && s.cost[c.use] < c.cost() && o.forgotten(u, c.start, max(s.start, min(s.end, to))) {
 			sum += c.cost() - s.cost[c.use]
 		}
 	}
@@ -150,7 +150,7 @@ func (o *oracle) drains(u use, from, to time.Duration) (rate float64) {
 				continue
 			}
 			for _, t := range o.terms(v, from, to) {
-				rate = max(rate, float64(t.max)/float64(t.window))
+				rate = max(rate, float64(o.highest(o.program.Rules[v.Rule], t.max))/float64(t.window))
 			}
 		}
 	}
@@ -196,6 +196,9 @@ func (o *oracle) varies(u use, from, to time.Duration) bool {
 			}
 			for _, t := range o.terms(v, from, to) {
 				seen[t] = true
+			}
+			if o.adapts(a) {
+				return true
 			}
 		}
 	}

@@ -24,6 +24,7 @@ type program struct {
 	Cap       *runtime.Rule // of each process, or nil
 	Processes int           // limiters on one store
 	Polled    bool          // the limiters follow overrides
+	load      *load         // which limits that adapt follow
 	Replicas  int           // that the limiters believe to be
 	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
@@ -181,7 +182,7 @@ func ruleText(r *runtime.Rule) string {
 	}{
 		{"burst", r.Burst > 0, r.Burst}, {"wait", r.Wait > 0, r.Wait}, {"lease", r.Lease > 0, r.Lease},
 		{"resolution", r.Resolution > 0, r.Resolution}, {"fail", r.Fail != 0, r.Fail}, {"mode", r.Mode != 0, r.Mode},
-		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
+		{"prefix", r.Prefix != "", r.Prefix}, {"block", r.Block > 0, r.Block}, {"hold", r.Hold, r.Hold}, {"adapts", r.Adaptive != nil, ""}, {"reserve", r.Reserve > 0, r.Reserve}, {"debt", r.Debt != 0, r.Debt}, {"keep", r.Keep > 0, r.Keep},
 	} {
 		if o.set {
 			fmt.Fprintf(&b, " %s=%v", o.name, o.is)

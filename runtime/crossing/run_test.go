@@ -57,6 +57,7 @@ func run(p *program, s *scope, w world) *history {
 	h := &history{program: p, scope: s, exact: w.exact(), began: time.Now(), closed: endless, edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
 	r := &running{world: w, history: h, program: p}
 	r.overrides.Store(&runtime.Overrides{})
+	p.load.set(1)
 	for i := range p.Processes {
 		r.processes = append(r.processes, r.start(i))
 	}
@@ -137,7 +138,7 @@ func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 					if a.heard, a.at = true, r.now(); a.more {
 						a.uses[i].Cost = ev.Cost
 					}
-					a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, window: ev.Window, mode: ev.Mode}
+					a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, limit: ev.Limit, window: ev.Window, mode: ev.Mode}
 				}
 			}
 		}

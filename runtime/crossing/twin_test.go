@@ -64,6 +64,9 @@ func (o *oracle) compare(twin *history) {
 	}
 	for i := range min(len(alone), len(mixed)) {
 		a, b := mixed[i], alone[i]
+		if o.adapts(b) {
+			return // calls of one moment have either factor
+		}
 		told := a.d.RetryAfter == b.d.RetryAfter
 		if !told && o.held(a) {
 			// It may be decided before or after a renewal of the same moment.

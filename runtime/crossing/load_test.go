@@ -1,0 +1,41 @@
+package crossing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/rategen/rategen/runtime"
+)
+
+// A load is that of a program, which limits follow that adapt.
+type load struct{ bits atomic.Uint64 }
+
+// Factor implements [runtime.Scaler].
+func (l *load) Factor(runtime.Load) float64 { return math.Float64frombits(l.bits.Load()) }
+
+func (l *load) set(factor float64) { l.bits.Store(math.Float64bits(factor)) }
+
+// A scale is a change of the load, by which limits have another factor soon.
+type scale struct{ Factor float64 }
+
+func (x scale) String() string { return fmt.Sprintf("the load makes the factor %v", x.Factor) }
+
+func (x scale) run(p *process) {
+	p.history.scales = append(p.history.scales, x.Factor)
+	p.program.load.set(x.Factor)
+}
+
+// adapts reports whether the max of any limit of a call may have changed with the load.
+func (h *history) adapts(a *asked) bool {
+	return len(h.scales) > 0 && slices.ContainsFunc(a.uses, func(u use) bool { return h.program.Rules[u.Rule].Adaptive != nil })
+}
+
+// highest returns the most that the load may make of a max.
+func (h *history) highest(r *runtime.Rule, most int64) int64 {
+	if r.Adaptive == nil || len(h.scales) == 0 {
+		return most
+	}
+	return max(most, int64(math.Round(slices.Max(h.scales)*float64(most))))
+}
