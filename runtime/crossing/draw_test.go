@@ -78,7 +78,7 @@ func (s *scope) draw(t *rapid.T) *program {
 		}
 	}
 	if rapid.IntRange(0, 5).Draw(t, "cap") == 5 {
-		p.Cap = &runtime.Rule{Name: "cap", Window: s.window, Max: rapid.Int64Range(1, 12).Draw(t, "cap's max")}
+		p.Cap = s.drawCap(t)
 	}
 	p.Steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step { return s.drawStep(t, p, f) }), 3, s.steps).Draw(t, "steps")
 	if s.real { // what there are programs on real servers for

@@ -129,10 +129,12 @@ func (o *oracle) loosest(charges []charge, from, to time.Duration) (l struct {
 	for _, c := range charges {
 		u := c.uses[c.use]
 		all := o.terms(u, from, to)
-		switch t := c.reported[c.use]; {
-		case t.yes && (t.source == runtime.SourceLocal || o.adapts(c.asked)):
-			all = []terms{{max: t.max, window: t.window.Microseconds()}} // a share, or what the load has made of it
-		case t.yes:
+		if t := c.reported[c.use]; t.yes {
+			for i := range all {
+				if t.source == runtime.SourceLocal || o.adapts(c.asked) {
+					all[i].max = t.max // a share, or what the load has made of it
+				}
+			}
 			all = append(all, terms{max: t.max, window: t.window.Microseconds()})
 		}
 		for _, t := range all {

@@ -241,25 +241,3 @@ func (o *oracle) permits(name string, charges []charge) {
 		}
 	}
 }
-
-// caps holds the caps of processes against their max, which counts a call when it comes.
-func (o *oracle) caps() {
-	if o.program.Cap == nil {
-		return
-	}
-	for _, last := range o.asked {
-		sum := int64(0)
-		for _, a := range o.asked {
-			if o.isOff(a) || a.call.Exempt {
-				continue // the cap as well
-			}
-			if a.process == last.process && !a.more && !last.more && a.admitted() && last.admitted() && a.number <= last.number && last.start-a.start < o.program.Cap.Window {
-				sum++
-			}
-		}
-		if o.exact && len(o.jumps) == 0 && sum > o.program.Cap.Max {
-			o.wrong("a process admits no more than its cap", "%d calls at #%d, the most is %d", sum, last.number, o.program.Cap.Max)
-			return
-		}
-	}
-}
