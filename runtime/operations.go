@@ -12,7 +12,7 @@ import (
 // Peek returns the decision that [Limiter.Take] would make now, without waiting and without
 // charging anything. The error is non-nil if and only if there is no such decision:
 // [ErrInvalidLimit], [ErrInvalidKey], [ErrUnavailable] or the context's. The kill switch,
-// failure policies, the process cap and a rule's Mode have no effect on it.
+// failure policies and the process cap have no effect on it.
 func (l *Limiter) Peek(ctx context.Context, limits ...Limit) (d Decision, err error) {
 	req := newRequest()
 	defer req.free()
