@@ -28,6 +28,7 @@ func newRequest() *request { return requests.Get().(*request) }
 
 func (r *request) free() {
 	r.Leave(false)
+	r.End(context.Background(), false) // where something has panicked
 	r.Clear()
 	r.peeking, r.tentative, r.Again, r.Permits, r.Listener, r.Overrides = false, false, false, nil, nil, nil
 	if !r.Large() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A panicHandler panics with every line, or while it is asked whether it wants one.
@@ -164,4 +165,37 @@ func TestPanickingHook(t *testing.T) {
 		armed.Store(false)
 		eventually(t, "all is well", func() bool { _, err := limiter.Take(t.Context(), limit); return err == nil })
 	}
+}
+
+// A panickyStore panics when it is asked for the third time.
+type panickyStore struct {
+	*runtime.MemoryStore
+	takes atomic.Int64
+}
+
+func (s *panickyStore) Take(ctx context.Context, calls []terms.Call) error {
+	if s.takes.Add(1) == 3 {
+		panic("store")
+	}
+	return s.MemoryStore.Take(ctx, calls)
+}
+
+// A call that panics waits no longer, as observers are told, and a later one is told of as if it had not.
+func TestPanicWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var waits recorder[runtime.WaitEvent]
+		limiter := runtime.New(&panickyStore{MemoryStore: runtime.NewMemoryStore()}, quiet, observing(runtime.Observer{Wait: withContext(waits.add)}))
+		limit := (&runtime.Rule{Name: "r", Window: time.Minute, Max: 1, Wait: time.Minute}).Limit(nil)
+		taken(t, limiter, limit)
+		for range 3 { // the first waits in vain, the second need not wait, and the third does
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = limiter.Take(t.Context(), limit)
+			}()
+		}
+		begun, over := runtime.WaitEvent{Rule: "r", Waiting: true}, runtime.WaitEvent{Rule: "r", Waited: time.Minute}
+		admitted := over
+		admitted.Admitted = true
+		same(t, "waits", []runtime.WaitEvent{begun, over, begun, admitted}, waits.all())
+	})
 }
