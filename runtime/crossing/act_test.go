@@ -72,7 +72,7 @@ func (p *process) take(c call, number int64) *asked {
 	work := p.work.Add(1)
 	d, err := p.limiter.Take(ctx, limits...)
 	a.alone = p.work.Add(1) == work+1 && p.troubled.Load() == 0
-	a.after, a.past = p.peek(limits), p.past(a)
+	a.after, a.usage = p.peek(limits), p.usage(a)
 	a.end = p.now()
 	if !a.heard {
 		a.at = a.end
@@ -93,16 +93,16 @@ func (p *process) peek(limits []runtime.Limit) *peeked {
 	return &peeked{d, err}
 }
 
-// past looks at what is kept of former periods, as peek does.
-func (p *process) past(a *asked) []runtime.PastPeriod {
-	if len(a.uses) != 1 || p.program.Rules[a.uses[0].Rule].Keep == 0 || !p.exact() || p.troubled.Load() > 0 {
+// usage looks at the use of a call that has only one, as peek does.
+func (p *process) usage(a *asked) *runtime.Usage {
+	if len(a.uses) != 1 || !p.exact() || p.troubled.Load() > 0 {
 		return nil
 	}
 	usages, err := p.limiter.Usage(context.Background(), p.limits(a.uses)...)
 	if err != nil || len(usages) == 0 {
 		return nil
 	}
-	return usages[0].Past
+	return &usages[0]
 }
 
 // others is the rule of limits whose decisions nobody looks at.

@@ -55,8 +55,8 @@ type asked struct {
 	settled  settled
 	before   *peeked // nil: nobody looked
 	after    *peeked
-	past     []runtime.PastPeriod // of the only use, after the call
-	alone    bool                 // nothing else was decided between before and after
+	usage    *runtime.Usage // of the only use, after the call; nil: nobody looked
+	alone    bool           // nothing else was decided between before and after
 }
 
 // reported is what observers were told about one use.

@@ -135,6 +135,9 @@ func (o *oracle) looks(a *asked) {
 		}
 	}
 	before, after := a.before.d, a.after.d
+	if u := a.usage; u != nil && after.Source == runtime.SourceStore && (u.Rule != after.Rule || u.Remaining != after.Remaining || u.Limit != after.Limit || u.Blocked != after.Blocked || after.ResetAfter > 0 && u.ResetAfter != after.ResetAfter) {
+		o.wrong("Usage says what Peek does", "#%d: %+v, and %+v", a.number, after, *u)
+	}
 	if o.reserves(a) { // a renewal of the same moment may come in between
 		before.RetryAfter, after.RetryAfter = a.d.RetryAfter, a.d.RetryAfter
 	}

@@ -25,20 +25,21 @@ func (o *oracle) past() {
 		}
 	}
 	for _, a := range o.asked {
-		if a.past == nil {
+		if a.usage == nil || a.usage.Past == nil {
 			continue
 		}
+		past := a.usage.Past
 		u, rule := a.uses[0], o.program.Rules[a.uses[0].Rule]
-		if len(a.past) != int(rule.Keep) {
-			o.wrong("as many periods as are kept are told", "#%d (%s): %+v", a.number, ruleText(rule), a.past)
+		if len(past) != int(rule.Keep) {
+			o.wrong("as many periods as are kept are told", "#%d (%s): %+v", a.number, ruleText(rule), past)
 		}
 		reset := false
 		for _, r := range o.resets {
 			reset = reset || r.rule == u.Rule && r.key == u.Key
 		}
-		for i, p := range a.past {
-			if !p.Start.Before(p.End) || i > 0 && !p.End.Equal(a.past[i-1].Start) {
-				o.wrong("former periods follow each other", "#%d (%s): %+v", a.number, ruleText(rule), a.past)
+		for i, p := range past {
+			if !p.Start.Before(p.End) || i > 0 && !p.End.Equal(past[i-1].Start) {
+				o.wrong("former periods follow each other", "#%d (%s): %+v", a.number, ruleText(rule), past)
 			}
 			if rule.Prefix == "shared:" || reset {
 				continue
