@@ -128,6 +128,9 @@ func (o *oracle) buckets(name string, charges []charge) {
 			seen = append(seen, c)
 			sum += c.real(c.use, last.at)
 			debts := o.debts(charges, since, last.from(o.history)-1)
+			if len(o.jumps) > 0 { // else what is in the bucket came after what was forgotten
+				debts -= o.strange(charges, u, since, last.at)
+			}
 			l := o.loosest(seen, since-rule.Lease, last.at)
 			drained := max(l.rate, o.drains(u, since, last.at)) * float64((last.at - since).Microseconds())
 			if float64(sum+debts) > float64(l.burst)+drained+1e-6 {
