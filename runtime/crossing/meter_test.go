@@ -178,6 +178,8 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 	if place < 0 { // nobody was asked
 		s.drop(i, before, endless)
 		*a = account{left: after}
+		s.history.mu.Lock()
+		defer s.history.mu.Unlock()
 		s.history.unasked = append(s.history.unasked, &asked{number: s.first.number, uses: s.first.uses[i : i+1], start: trip.start, end: trip.end})
 		return
 	}
