@@ -77,14 +77,20 @@ func TestReader(t *testing.T) {
 		var got []byte
 		var err error
 		for err == nil {
-			p := make([]byte, 1+random.IntN(100))
+			p := make([]byte, random.IntN(100))
 			var n int
 			n, err = r.Read(p)
 			got = append(got, p[:n]...)
+			clear(p) // the caller's
+			if err == nil && ends != 0 {
+				t.Fatal("it ends before its last byte")
+			}
 		}
 		if !bytes.HasPrefix(text, got) || ends != 1 {
 			t.Fatalf("read %q of %q, ended %d times", got, text, ends)
 		}
+		rest := left
+		left = len(text) // which is not asked for any more
 		if n, again := r.Read(make([]byte, 9)); n != 0 || again != err {
 			t.Fatalf("after %v it reads %d, %v", err, n, again)
 		}
@@ -94,8 +100,8 @@ func TestReader(t *testing.T) {
 				t.Fatalf("read %d of %d", len(got), len(text))
 			}
 		case errOver:
-			if left != 0 {
-				t.Fatalf("%d units are left after %d of %d bytes, %d for one", left, len(got), len(text), unit)
+			if rest != 0 {
+				t.Fatalf("%d units are left after %d of %d bytes, %d for one", rest, len(got), len(text), unit)
 			}
 		default:
 			t.Fatal(err)
@@ -108,8 +114,13 @@ func TestReader(t *testing.T) {
 
 // A failure of the source comes after the bytes before it, and closing closes the source.
 func TestReaderPassesOn(t *testing.T) {
-	source := &closer{Reader: io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(errOver))}
 	ends := 0
+	unread := &meter.Reader{From: new(closer), End: func() { ends++ }}
+	if err := unread.Close(); err != io.ErrClosedPipe || ends != 1 {
+		t.Errorf("closing what was not read gives %v, and it ends %d times", err, ends)
+	}
+	source := &closer{Reader: io.MultiReader(bytes.NewReader([]byte("abc")), iotest.ErrReader(errOver))}
+	ends = 0
 	r := &meter.Reader{From: source, End: func() { ends++ }, Pay: func(int, bool) error { return nil }}
 	got, err := io.ReadAll(r)
 	if string(got) != "abc" || err != errOver || ends != 1 {

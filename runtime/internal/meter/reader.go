@@ -22,17 +22,19 @@ type Reader struct {
 
 // Read reads into p what is paid. Its error is the source's, or that of Pay.
 func (r *Reader) Read(p []byte) (n int, err error) {
-	if len(r.rest) == 0 {
-		if r.err != nil || len(p) == 0 {
-			return 0, r.err
-		}
-		n, err = r.From.Read(p)
-		if r.err = err; n == 0 {
-			return 0, r.ended()
-		}
-		return r.paid(p[:n], p[:n])
+	switch {
+	case len(p) == 0:
+		return 0, nil
+	case len(r.rest) > 0:
+		return r.paid(p[:copy(p, r.rest)], r.rest)
+	case r.err != nil:
+		return 0, r.err
 	}
-	return r.paid(p[:copy(p, r.rest)], r.rest)
+	n, err = r.From.Read(p)
+	if r.err = err; n == 0 {
+		return 0, r.ended()
+	}
+	return r.paid(p[:n], p[:n])
 }
 
 // paid pays for as much of got as can be, which all begins with, and keeps the rest of that.
@@ -46,15 +48,12 @@ func (r *Reader) paid(got, all []byte) (n int, err error) {
 		r.rest, r.err = nil, err
 		return 0, r.ended()
 	}
-	switch {
-	case n == len(all):
-		r.rest = nil
-	case len(r.rest) > 0:
-		r.rest = r.rest[n:]
-	default:
-		r.rest = append([]byte(nil), all[n:]...)
+	if all = all[n:]; len(r.rest) > 0 {
+		r.rest = all
+	} else {
+		r.rest = append([]byte(nil), all...)
 	}
-	if len(r.rest) == 0 && r.err != nil {
+	if len(r.rest) == 0 {
 		return n, r.ended()
 	}
 	return n, nil
