@@ -67,7 +67,7 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 // cost. The error is that of [Limiter.Take], and what decides is the same: a limit in
 // [ModeShadow] mode refuses nothing, the failure policy decides where the store does not, and a
 // Wait is how long Charge may take. A refusal is the end: every further Charge returns the same
-// error. After [Meter.Close] that is [ErrSettled]. A [Concurrency] takes no costs.
+// error. Without one that is [ErrSettled] after [Meter.Close]. A [Concurrency] takes no costs.
 //
 // Where the store has less than Charge would take in advance, it is asked for exactly what is
 // lacking, so that all of a budget can be used. A rule with a Block takes nothing in advance, nor
@@ -101,16 +101,15 @@ func (m *Meter) Reader(r io.Reader, cost func(n int) []int64) io.ReadCloser {
 // metered is what a meter charges by.
 type metered Meter
 
-func (m *metered) Most(i int, units int64) (most int64, free bool) {
-	limit := m.limits[i].WithCost(units)
-	p, on, err := m.limiter.planOf(&limit)
-	switch {
-	case err != nil || !on:
+func (m *metered) Most(i int) (most int64, free bool) {
+	p, _, _ := m.limiter.planOf(&m.limits[i])
+	if p == nil { // it is switched off
 		return 0, false
-	case p.Terms.Block > 0 || p.Queues():
-		return 0, p.Terms.Shadow
 	}
-	return p.Most, p.Terms.Shadow
+	if p.Terms.Block == 0 && !p.Queues() {
+		most = p.Most
+	}
+	return most, p.Terms.Shadow
 }
 
 // Take is takeAll for more of a call that the cap of the process has admitted.
@@ -123,7 +122,7 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 	for i := range wants {
 		limits[i] = m.limits[wants[i].Limit].WithCost(wants[i].Cost)
 		if limits[i].at, limits[i].mark = 0, 0; limits[i].rule.Algorithm == Concurrency {
-			return l.refused(ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit, limits[i].rule.Name))
+			return l.refused(m.meter.Ctx, fmt.Errorf("%w: rule %q: the permits of a call cannot grow", ErrInvalidLimit, limits[i].rule.Name))
 		}
 		p, _, _ := l.planOf(&limits[i])
 		waits = waits || p != nil && p.Wait > 0
@@ -141,16 +140,11 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 		err = l.take(ctx, req, limits, &d)
 		req.End(ctx, err == nil)
 	}
-	for i := range req.Tries {
-		for set := req.Charges[i].Limits; set != 0; set &= set - 1 {
-			wants[bits.TrailingZeros8(set)].Room = req.Tries[i].Remaining
-		}
-	}
-	if err != nil && err != meter.ErrNoRoom {
+	if err != nil {
 		return l.refused(m.meter.Ctx, err)
 	}
-	if d.page != nil {
-		d.page.Use(d.receipt)
+	for i := range req.Tries { // each of one limit
+		wants[bits.TrailingZeros8(req.Charges[i].Limits)].Room = req.Tries[i].Remaining
 	}
 	for i := range wants {
 		limit, made, _ := d.charged(i)
@@ -158,7 +152,7 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 		w.Made, w.At, w.Mark, w.Local = made, limit.at, limit.mark, d.Source == SourceLocal
 		w.Lapses = limits[i].rule.Reserve > 0
 	}
-	return err
+	return nil
 }
 
 // outliving returns a context for a trip that goes on when the call's has ended. A store that
@@ -173,24 +167,24 @@ func (l *Limiter) outliving(ctx context.Context) (context.Context, context.Cance
 	return trip, func() { stop(); cancel() }
 }
 
-func (m *metered) Settle(charges []meter.Charge, costs []int64, when meter.Moment) {
+func (m *metered) Settle(settled []meter.Settled, now bool) {
 	l := m.limiter
 	for _, local := range [...]bool{false, true} {
 		b := settle.NewBatch()
-		for i, c := range charges {
-			if c.Local != local || costs[i] < 0 && when != meter.End { // at the end permits are returned in any case
+		for _, s := range settled {
+			if s.Local != local {
 				continue
 			}
-			limit := m.limits[i].WithCost(c.Cost)
-			made := settle.Made{Cost: c.Cost, Charged: c.Made, At: c.At, Mark: c.Mark, Local: local}
-			if _, err := l.correct(b, &limit, made, costs[i]); err != nil {
+			limit := m.limits[s.Limit].WithCost(s.Cost)
+			made := settle.Made{Cost: s.Cost, Charged: s.Made, At: s.At, Mark: s.Mark, Local: local}
+			if _, err := l.correct(b, &limit, made, s.Final); err != nil {
 				l.events.unsettled(m.meter.Ctx, limit.rule, err)
 			}
 		}
 		if !local {
 			l.settler.Return(b)
 		}
-		if when == meter.Now && !local {
+		if now && !local && len(b.Charges) > 0 {
 			l.settler.Along(m.meter.Ctx, b)
 		} else {
 			l.settleSoon(m.meter.Ctx, local, b)

@@ -36,15 +36,12 @@ func (a *Advance) Drop() int64 {
 // Due returns the instant from which on units that are left have waited for too long.
 func (a *Advance) Due() time.Duration { return a.taken + Keep }
 
-// Stale reports whether units are left that have waited for too long at an instant.
-func (a *Advance) Stale(now time.Duration) bool { return a.left > 0 && now >= a.Due() }
-
 // Portion returns how many units to take at an instant, for a use of which need units are
 // lacking, where a limit takes most at once: as many as are used in a while, if the limit
 // has many left. A free limit refuses nobody: once it has too few left, they are not what
 // bounds a portion.
 func (a *Advance) Portion(need, most int64, free bool, now time.Duration) int64 {
-	times := min(growth, float64(last)/float64(max(1, now-a.taken)))
+	times := min(growth, float64(last)/float64(now-a.taken))
 	size := int64(min(float64(a.size)*times, spec.MaxAmount))
 	room := a.room / share
 	if free && a.room < need {
@@ -58,5 +55,5 @@ func (a *Advance) Add(portion, room int64, now time.Duration) {
 	*a = Advance{left: a.left + portion, size: portion, room: room, taken: now}
 }
 
-// Refuse notes that a portion was refused by a limit with so much left.
-func (a *Advance) Refuse(room int64) { a.size, a.room = 0, room }
+// Refuse notes that a portion was refused: the next one is what is needed.
+func (a *Advance) Refuse() { a.size = 0 }
