@@ -39,6 +39,19 @@ func refusals(opts ...runtime.Option) map[refusal]func(context.Context) error {
 	_, _ = memory.Take(context.Background(), full)
 	capped := runtime.New(runtime.NewMemoryStore(), append(opts, runtime.WithProcessCap(&runtime.Rule{Name: "cap", Window: time.Hour, Max: 1}))...)
 	_, _ = capped.Take(context.Background(), rule.Limit(key("other")))
+	message := func(want error, why string, limit runtime.Limit, cost int64) {
+		all[refusal{want, why}] = func(ctx context.Context) error {
+			d, err := memory.Take(ctx, limit)
+			if err != nil {
+				return err
+			}
+			m := memory.Meter(ctx, d)
+			defer m.Close(0)
+			return m.Charge(cost)
+		}
+	}
+	message(runtime.ErrLimited, "message", rule.Limit(key("stream")), 1)
+	message(runtime.ErrInvalidLimit, "permits of a message", (&runtime.Rule{Name: "permits", Algorithm: runtime.Concurrency, Window: time.Hour, Max: 9}).Limit(nil), 1)
 	add(runtime.ErrLimited, "one limit", memory, full)
 	add(runtime.ErrLimited, "two limits", memory, full, other)
 	add(runtime.ErrLimited, "cap", capped, full)
@@ -56,9 +69,9 @@ func TestDenied(t *testing.T) {
 	t.Parallel()
 	formed := &domainError{"too many"}
 	var received []error
-	type callerKey struct{}
+	var calling context.Context
 	for want, call := range refusals(runtime.WithRefusalError(func(ctx context.Context, err error) error {
-		if ctx.Value(callerKey{}) != "test" {
+		if ctx != calling {
 			t.Error("not the context of the call")
 		}
 		received = append(received, err)
@@ -67,9 +80,8 @@ func TestDenied(t *testing.T) {
 		t.Run(want.Error()+" "+want.way, func(t *testing.T) {
 			var seen []runtime.Refusal
 			received = nil
-			ctx := context.WithValue(t.Context(), callerKey{}, "test")
-			ctx = runtime.WithRefusalRecorder(ctx, func(r runtime.Refusal) { seen = append(seen, r) })
-			equal(t, "the caller's error", call(ctx), error(formed))
+			calling = runtime.WithRefusalRecorder(t.Context(), func(r runtime.Refusal) { seen = append(seen, r) })
+			equal(t, "the caller's error", call(calling), error(formed))
 			if len(received) != 1 || !errors.Is(received[0], want.error) {
 				t.Errorf("the function received %v", received)
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A limit in shadow mode never stops a call, and has counted what it had room for; another
@@ -35,6 +34,11 @@ func TestMeterInShadow(t *testing.T) {
 			}
 			wantLeft(t, limiter, rule.Limit(nil), 0)
 			wantLeft(t, limiter, shadow.Limit(nil), 0)
+			shadow.Max = 1 // which never has room for a message
+			m = metered(t, limiter, shadow.Limit(key("k")), rule.Limit(key("k")))
+			charge(t, m, 2, time.Millisecond, 5, 5)
+			between(t, "in advance beside it", m.Advance(1), 1, 40)
+			m.Close()
 			equal(t, "errors that are kept for the call", len(runtime.Exceeded(ctx)), 0)
 		})
 	}
@@ -67,7 +71,19 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		rule := perDay(100)
 		limiter.Register(rule)
 		m := metered(t, limiter, rule.Limit(nil))
-		charge(t, m, 100, 20*time.Millisecond, 1)
+		charge(t, m, 50, 20*time.Millisecond, 1)
+		job := reserveRule(100)
+		job.Name = "r"
+		reserving := metered(t, limiter, job.Limit(nil))
+		ok(t, reserving.Charge(2))
+		b.put(overridesOf(runtime.Override{Enabled: new(false)}))
+		ok(t, m.Charge(1))
+		equal(t, "in advance of what is off", m.Advance(0), 0)
+		ok(t, reserving.Charge(7))
+		reserving.Close()
+		b.put(runtime.Overrides{})
+		wantLeft(t, limiter, job.Limit(nil), 98)
+		charge(t, m, 50, 20*time.Millisecond, 1)
 		b.put(overridesOf(runtime.Override{Max: new(int64(150))}))
 		charge(t, m, 50, 0, 1)
 		on.Store(false)
@@ -80,6 +96,7 @@ func TestMeterFollowsOverrides(t *testing.T) {
 		b.put(overridesOf(runtime.Override{Max: new(int64(160))}))
 		equal(t, "passed under the last override", used(t, m, 0, 1), 10)
 		m.Close()
+		wantLeft(t, limiter, rule.Limit(nil), 0)
 	})
 }
 
@@ -89,8 +106,9 @@ func TestMeterWithBlock(t *testing.T) {
 		limiter := inMemory()
 		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100, Block: 24 * time.Hour}).Limit(nil)
 		m, other := metered(t, limiter, limit), metered(t, limiter, limit)
-		ok(t, other.Charge(49))
-		equal(t, "passed", used(t, m, time.Millisecond, 1), 51)
+		charge(t, m, 20, time.Millisecond, 1)
+		ok(t, other.Charge(75))
+		equal(t, "passed", used(t, m, time.Millisecond, 1), 5)
 		blockedBy(t, limiter, limit)
 		m.Close()
 	})
@@ -99,17 +117,30 @@ func TestMeterWithBlock(t *testing.T) {
 // A rule with a Wait lets a message wait for room. A queue gives each message its turn.
 func TestMeterWaits(t *testing.T) {
 	t.Parallel()
-	for algorithm, want := range map[runtime.Algorithm]time.Duration{runtime.TokenBucket: 90 * time.Second, runtime.LeakyBucket: 99 * time.Second} {
+	for algorithm, want := range map[runtime.Algorithm]time.Duration{runtime.TokenBucket: 100 * time.Second, runtime.LeakyBucket: 110 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			rule := &runtime.Rule{Name: "r", Algorithm: algorithm, Window: time.Second, Max: 1, Burst: 10, Wait: 5 * time.Second}
-			took := elapsed(func() {
-				m := metered(t, inMemory(), rule.Limit(nil))
-				charge(t, m, 100, 0, 1)
-				m.Close()
-			})
+			var waits recorder[runtime.WaitEvent]
+			limiter, _ := onFake(observing(runtime.Observer{Wait: withContext(waits.add)}))
+			rule := &runtime.Rule{Name: "r", Algorithm: algorithm, Window: time.Second, Max: 10, Burst: 100, Wait: 5 * time.Second}
+			ctx, cancel := context.WithCancel(context.Background())
+			m := limiter.Meter(ctx, taken(t, limiter, rule.Limit(nil), wide.Limit(nil)), 0)
+			took := elapsed(func() { charge(t, m, 1100, 0, 1, 1) })
 			if took < want-2*time.Second || took > want+2*time.Second {
-				t.Errorf("%v: 100 messages took %v, want %v", algorithm, took, want)
+				t.Errorf("%v: 1100 messages took %v, want %v", algorithm, took, want)
 			}
+			charge(t, m, 2, 200*time.Millisecond, 1)
+			equal(t, "in advance of a queue", algorithm == runtime.LeakyBucket && m.Advance(0) > 0, false)
+			ok(t, m.Charge(40))
+			time.AfterFunc(time.Second, cancel)
+			equal(t, "time until the call has ended", elapsed(func() { wantError(t, "the last message", m.Charge(40, 1000), context.Canceled) }), time.Second)
+			all := waits.all()
+			for i, ev := range all {
+				if ev.Waiting != (i%2 == 0) || ev.Admitted != (i%2 == 1 && i < len(all)-1) {
+					t.Fatalf("event %d of %d: %+v", i, len(all), ev)
+				}
+			}
+			m.Close()
+			ok(t, limiter.Close())
 		})
 	}
 }
@@ -123,10 +154,18 @@ func TestMeterLeased(t *testing.T) {
 		rule.Lease = time.Second
 		fillLease(t, limiter, rule.Limit(nil))
 		m := metered(t, limiter, rule.Limit(nil))
+		charge(t, m, 4, time.Millisecond, 1)
+		_, units := limiter.Leases()
+		advance := m.Advance(0)
+		m.Close()
+		_, after := limiter.Leases()
+		between(t, "units in advance", advance, 1, 20)
+		equal(t, "units that are put back", after-units, advance)
+		m = metered(t, limiter, rule.Limit(nil))
 		charge(t, m, 300, time.Millisecond, 2)
 		m.Close()
 		ok(t, limiter.Close())
-		wantLeft(t, limiter, rule.Limit(nil), 100_000-150-600)
+		wantLeft(t, limiter, rule.Limit(nil), 100_000-150-4-600)
 	})
 }
 
@@ -156,6 +195,14 @@ func TestMeterSettlesOthers(t *testing.T) {
 	m := metered(t, inMemory(), permits.Limit(nil))
 	wantError(t, "permits that grow", m.Charge(1), runtime.ErrInvalidLimit)
 	m.Close()
+
+	var failures recorder[runtime.FailureEvent]
+	limiter := inMemory(observing(runtime.Observer{Failure: withContext(failures.add)}))
+	m = limiter.Meter(context.Background(), taken(t, limiter, perHour(10).Limit(nil)))
+	m.Close(runtime.MaxLogCost + 2)
+	if told := failures.all(); len(told) != 1 || !told[0].Settling || !errors.Is(told[0].Err, runtime.ErrInvalidLimit) {
+		t.Errorf("a cost that cannot be: %+v", told)
+	}
 }
 
 // A reader ends at the last byte that is paid, in few trips.
@@ -179,31 +226,4 @@ func TestMeterReader(t *testing.T) {
 			}
 		})
 	}
-}
-
-// On a store that bounds nothing a message waits for as long as its call does, and for a second
-// more, in which the store may tell what it has taken.
-func TestMeterOnSlowStore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		limiter, store := onFake()
-		ctx, cancel := context.WithCancel(context.Background())
-		m := limiter.Meter(ctx, taken(t, limiter, wide.Limit(nil)), 0)
-		wait := 3 * time.Second
-		store.take = func(ctx context.Context, calls []terms.Call) error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(wait):
-				return store.MemoryStore.Take(ctx, calls)
-			}
-		}
-		ok(t, m.Charge(2))
-		wait = time.Hour
-		time.AfterFunc(2*time.Second, cancel)
-		equal(t, "time until the call has ended", elapsed(func() { wantError(t, "the last message", m.Charge(100), context.Canceled) }), 3*time.Second)
-		m.Close()
-		wait = 0
-		wantLeft(t, limiter, wide.Limit(nil), 1_000_000-2)
-		ok(t, limiter.Close())
-	})
 }

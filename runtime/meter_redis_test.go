@@ -155,7 +155,7 @@ func TestMeterReservedRetryAfter(t *testing.T) {
 	for _, pause := range []time.Duration{0, 1500 * time.Microsecond, 2 * time.Second} {
 		for _, cost := range []int64{1, 2, 7, 100} {
 			synctest.Test(t, func(t *testing.T) {
-				limiter := inMemory()
+				limiter, _ := onFake()
 				month, hour := reserveRule(500), reserveRule(1_000_000)
 				month.Window, month.Period = 0, runtime.Month
 				hour.Name, hour.Prefix = "hour", "hour:"
@@ -167,6 +167,7 @@ func TestMeterReservedRetryAfter(t *testing.T) {
 					t.Errorf("%s: %v, %+v, want %d left and %v", what, err, limited, 500%cost, time.Until(next))
 				}
 				m.Close()
+				ok(t, limiter.Close())
 				time.Sleep(time.Hour)
 				wantLeft(t, limiter, month.Limit(nil), 500%cost)
 				wantLeft(t, limiter, hour.Limit(nil), 1_000_000-3*n*cost)
