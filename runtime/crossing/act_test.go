@@ -36,12 +36,21 @@ func (r *running) sleep(d time.Duration, caller int64) {
 	time.Sleep(time.Until(until.Truncate(time.Microsecond).Add(time.Duration(caller % 1000))))
 }
 
-// exempted returns the context of a call.
-func (c call) exempted(ctx context.Context) context.Context {
+// context returns the context of a call, whose decisions a listener is told, and what ends it.
+func (c call) context(to *listener) (ctx context.Context, end func()) {
+	ctx = context.WithValue(context.Background(), caller{}, to)
 	if c.Exempt {
-		return runtime.WithoutLimits(ctx)
+		ctx = runtime.WithoutLimits(ctx)
 	}
-	return ctx
+	switch {
+	case c.Cancel == 0:
+		return ctx, func() {}
+	case c.Deadline:
+		return context.WithTimeout(ctx, c.Cancel)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	leaves := time.AfterFunc(c.Cancel, cancel)
+	return ctx, func() { leaves.Stop(); cancel() }
 }
 
 // ask begins the record of a decision.
@@ -57,17 +66,8 @@ func (p *process) ask(c call, uses []use) *asked {
 func (p *process) take(c call, number int64) *asked {
 	a, limits := p.ask(c, c.Uses), p.limits(c.Uses)
 	to := &listener{[]*asked{a}}
-	ctx := c.exempted(context.WithValue(context.Background(), caller{}, to))
-	if c.Cancel > 0 {
-		var cancel context.CancelFunc
-		if c.Deadline {
-			ctx, cancel = context.WithTimeout(ctx, c.Cancel)
-		} else {
-			ctx, cancel = context.WithCancel(ctx)
-			defer time.AfterFunc(c.Cancel, cancel).Stop()
-		}
-		defer cancel()
-	}
+	ctx, end := c.context(to)
+	defer end()
 	a.before = p.peek(limits)
 	work := p.work.Add(1)
 	d, err := p.limiter.Take(ctx, limits...)
@@ -115,7 +115,8 @@ func (p *process) takeEach(c call, number int64) {
 		all = append(all, p.ask(c, c.Uses[i:i+1]))
 	}
 	p.work.Add(1)
-	ctx := c.exempted(context.WithValue(context.Background(), caller{}, &listener{all}))
+	ctx, end := c.context(&listener{all})
+	defer end()
 	limits := p.limits(c.Uses)
 	for i := range c.Beside {
 		limits = append(limits, others.Limit(runtime.NewKey().AddInt(int64(i))))

@@ -62,7 +62,7 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 		}
 	}
 	c.Exempt = rarely(t, f.Exempts, "exempt")
-	if !c.Each && rarely(t, f.Leaving, "leaves") {
+	if rarely(t, f.Leaving, "leaves") {
 		c.Cancel = max(time.Microsecond, s.drawGap(t, p))
 		c.Deadline = rapid.Bool().Draw(t, "deadline")
 	}
