@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,6 +23,8 @@ func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
 	if from == to {
 		return func() {}
 	}
+	// On a busy machine a node that is silent would be replaced, or refuse, meanwhile.
+	c.setNodeTimeout(clusterLimit)
 	c.setSlot(to, slot, "IMPORTING", c.id[from])
 	c.setSlot(from, slot, "MIGRATING", c.id[to])
 	return func() {
@@ -32,8 +35,25 @@ func (c *Cluster) StartMove(slot int, to *Server) (finish func()) {
 		// The new owner first: it refuses nothing in between.
 		c.setSlot(to, slot, "NODE", c.id[to])
 		c.setSlot(from, slot, "NODE", c.id[to])
+		c.setNodeTimeout(clusterNodeTimeout)
 		c.WaitReady()
 		waitFor(c.tb, clusterLimit, "the slot's new owner", func() error { return c.ownedBy(slot, to) })
+	}
+}
+
+// setNodeTimeout sets how long a running node lets others be silent.
+func (c *Cluster) setNodeTimeout(d time.Duration) {
+	c.tb.Helper()
+	for _, node := range c.Nodes {
+		if !node.running() {
+			continue
+		}
+		err := node.ask(func(ctx context.Context, client *redis.Client) error {
+			return client.ConfigSet(ctx, "cluster-node-timeout", fmt.Sprint(d.Milliseconds())).Err()
+		})
+		if err != nil {
+			c.tb.Fatalf("set the timeout of nodes: %v", err)
+		}
 	}
 }
 
