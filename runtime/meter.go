@@ -140,7 +140,10 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 		err = l.take(ctx, req, limits, &d)
 		req.End(ctx, err == nil)
 	}
-	if err != nil {
+	switch {
+	case err == meter.ErrNoRoom:
+		return err // nobody was refused
+	case err != nil:
 		return l.refused(m.meter.Ctx, err)
 	}
 	for i := range req.Tries { // each of one limit

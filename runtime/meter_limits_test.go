@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -110,6 +111,25 @@ func TestMeterWithBlock(t *testing.T) {
 		ok(t, other.Charge(75))
 		equal(t, "passed", used(t, m, time.Millisecond, 1), 5)
 		blockedBy(t, limiter, limit)
+		m.Close()
+	})
+}
+
+// Where a budget has too little to take in advance nobody is refused, and nobody hears of it.
+func TestMeterTellsOfRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		formed, recorded := 0, 0
+		limiter := inMemory(runtime.WithRefusalError(func(_ context.Context, err error) error {
+			formed++
+			return fmt.Errorf("refused: %w", err)
+		}))
+		ctx := runtime.WithRefusalRecorder(t.Context(), func(runtime.Refusal) { recorded++ })
+		limit := (&runtime.Rule{Name: "r", Algorithm: runtime.FixedWindow, Window: time.Hour, Max: 100}).Limit(nil)
+		m, other := limiter.Meter(ctx, taken(t, limiter, limit), 0), metered(t, limiter, limit)
+		charge(t, m, 20, time.Millisecond, 1)
+		ok(t, other.Charge(78))
+		equal(t, "passed", used(t, m, time.Millisecond, 1), 2)
+		same(t, "formed and recorded", [2]int{1, 1}, [2]int{formed, recorded})
 		m.Close()
 	})
 }
