@@ -1,6 +1,7 @@
 package outages
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -120,9 +121,10 @@ func testResetBesideFrozen(t *testing.T, cluster *redistest.Cluster) {
 	for i := range fresh {
 		store := runtime.NewRedisStore(cluster.Client(t), runtime.WithTimeout(300*time.Millisecond))
 		fresh[i] = runtime.New(store, quiet, closed)
-		if _, err := fresh[i].Take(t.Context(), rule.Limit(key(fmt.Sprint("fresh-", i))).WithMax(1)); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, "a fresh client's first answer", func() bool { // machines are busy
+			_, err := fresh[i].Take(t.Context(), rule.Limit(key(fmt.Sprint("fresh-", i))).WithMax(1))
+			return !errors.Is(err, runtime.ErrUnavailable)
+		})
 	}
 	frozen.Pause()
 	defer cluster.WaitReady()
