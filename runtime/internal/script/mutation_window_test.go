@@ -18,7 +18,7 @@ var windowMutations = []scriptMutation{
 	{"calendar: any clock", "calendar", "or clock >= ARGV[i + 4] + 0", "", "^TestWrongClockFirst$"},
 	{"calendar: a clock behind", "calendar", "clock < ARGV[i + 3] - ARGV[i + 1] or", "", "^TestWrongClockFirst$"},
 	{"fixed: any text is one", "fixed", "if kind ~= 4 then", "if false then", "^TestForeignValue$"},
-	{"fixed: read once, decided twice", "fixed", "state, ready = ready, nil", "state = ready", "^TestKeysInRow$"},
+	{"fixed: read once, decided twice", "fixed", "state, ready = ready, nil", "state = ready", "^TestTimesInRow$"},
 	{"fixed: a key that comes again, read before", "fixed", "if keys > 1", "if last > place", "^TestKeysInRow$"},
 	{"fixed: another key's state", "fixed", "found[i - before]", "found[i - before + 1]", "^TestKeysInRow$"},
 
@@ -42,7 +42,7 @@ var windowMutations = []scriptMutation{
 	{"bucket: retry not to the microsecond", "bucket", "retry = free - clock", "retry = free - clock + 1", bySuite("token_bucket", "retry_after,_to_the_microsecond")},
 	{"bucket: queue lets all in", "bucket", "empty - at > more", "false", bySuite("queue", "queue")},
 	{"bucket: queue does not space", "bucket", "delay = math.max(empty, at) - clock", "delay = 0", bySuite("queue", "queue")},
-	{"bucket: read once, decided twice", "bucket", "state, ready = ready, nil", "state = ready", "^TestKeysInRow$"},
+	{"bucket: read once, decided twice", "bucket", "state, ready = ready, nil", "state = ready", "^TestTimesInRow$"},
 	{"bucket: a key that comes again, read before", "bucket", "if keys > 1", "if last > place", "^TestKeysInRow$"},
 	{"bucket: another key's state", "bucket", "found[i - before]", "found[i - before + 1]", "^TestKeysInRow$"},
 }
