@@ -226,7 +226,7 @@ arg = arg + 6
 --- strings
 --- reads keys last place
 --- sets before found
--- Reads what is a STRING under the keys of a run, unless it may be written meanwhile.
+-- Reads the STRINGs under the keys of a run at once, if each key comes once.
 if keys > 1 then
   found, before = redis.pcall('MGET', unpack(KEYS, place, last)), place - 1
 end
@@ -237,7 +237,7 @@ ready = found and found[i - before]
 --- read
 --- reads call key ready
 --- sets ready state
--- Reads the STRING under key. What was ready is so once: the key may be written then.
+-- Reads the STRING under key. A value in ready is used once: the key may change then.
 state, ready = ready, nil
 if not state then
   state = call('GET', key)

@@ -85,8 +85,8 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- What one command has read of the keys of a run, the place before these, and what it
-  -- has read of the key that is being decided, until that is used.
+  -- found holds the values of the keys of a run, which follow the place before. ready is the
+  -- value of the key that is being decided, until it is used.
   local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is
@@ -143,7 +143,7 @@ local function decide()
   first = clock - window + 1
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
   local state
-  -- Reads the STRING under key. What was ready is so once: the key may be written then.
+  -- Reads the STRING under key. A value in ready is used once: the key may change then.
   state, ready = ready, nil
   if not state then
     state = call('GET', key)

@@ -125,8 +125,8 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- What one command has read of the keys of a run, the place before these, and what it
-  -- has read of the key that is being decided, until that is used.
+  -- found holds the values of the keys of a run, which follow the place before. ready is the
+  -- value of the key that is being decided, until it is used.
   local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is
@@ -206,7 +206,7 @@ local function decide()
       used, first_text = which, nil
     end
     if algorithm == 'fixed' then
-      -- Reads what is a STRING under the keys of a run, unless it may be written meanwhile.
+      -- Reads the STRINGs under the keys of a run at once, if each key comes once.
       if keys > 1 then
         found, before = redis.pcall('MGET', unpack(KEYS, place, last)), place - 1
       end
@@ -221,7 +221,7 @@ local function decide()
         repeat
           local again = false
           local state
-          -- Reads the STRING under key. What was ready is so once: the key may be written then.
+          -- Reads the STRING under key. A value in ready is used once: the key may change then.
           state, ready = ready, nil
           if not state then
             state = call('GET', key)

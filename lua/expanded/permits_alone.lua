@@ -82,8 +82,8 @@ local function decide()
   -- text, if it is wanted.
   local first, first_text
 
-  -- What one command has read of the keys of a run, the place before these, and what it
-  -- has read of the key that is being decided, until that is used.
+  -- found holds the values of the keys of a run, which follow the place before. ready is the
+  -- value of the key that is being decided, until it is used.
   local found, before, ready
 
   -- How many milliseconds a key lives on that means something until a time. It is

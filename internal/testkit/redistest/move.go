@@ -48,10 +48,7 @@ func (c *Cluster) setNodeTimeout(d time.Duration) {
 		if !node.running() {
 			continue
 		}
-		err := node.ask(func(ctx context.Context, client *redis.Client) error {
-			return client.ConfigSet(ctx, "cluster-node-timeout", fmt.Sprint(d.Milliseconds())).Err()
-		})
-		if err != nil {
+		if err := node.configure("cluster-node-timeout", fmt.Sprint(d.Milliseconds())); err != nil {
 			c.tb.Fatalf("set the timeout of nodes: %v", err)
 		}
 	}

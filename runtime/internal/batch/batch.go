@@ -236,26 +236,19 @@ func (x *index) entry(g *group, c *terms.Charge) *indexEntry {
 // holds reports whether the entry is of this round.
 func (x *index) holds(e *indexEntry) bool { return e != nil && e.round == x.round }
 
-// call returns the number, from 1 on, of the call that an entry holds, of so many; 0: there is
-// none. If it is not known it is the last one.
-func (x *index) call(e *indexEntry, calls int) int {
-	switch {
-	case e == nil:
-		return calls
-	case x.holds(e):
-		return int(e.call) + 1
-	}
-	return 0
-}
-
-// set notes that a call is the last one of a group that has the entry's key.
-func (x *index) set(e *indexEntry, g *group, c *terms.Charge, call int) {
+// set notes that a call is the last one of a group that has the entry's key. It returns the
+// number, from 1 on, of the one before that; 0: there is none. Without an entry nobody knows, and
+// it is that of the call before.
+func (x *index) set(e *indexEntry, g *group, c *terms.Charge, call int) (previous int) {
 	if e == nil {
-		return
+		return call
 	}
-	if !x.holds(e) {
+	if x.holds(e) {
+		previous = int(e.call) + 1
+	} else {
 		e.round = x.round
 		x.used++
 	}
 	e.group, e.charge, e.call = g, c, int32(call)
+	return previous
 }

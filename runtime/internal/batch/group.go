@@ -63,11 +63,10 @@ func (g *group) add(w *Waiter, last *index, room int64) (work int64, ok bool) {
 	}
 	for _, call := range w.Calls {
 		for j := range call.Charges {
-			entry := last.entry(g, &call.Charges[j])
-			if j == 0 {
-				call.Previous = last.call(entry, len(g.calls))
+			c := &call.Charges[j]
+			if previous := last.set(last.entry(g, c), g, c, len(g.calls)); j == 0 {
+				call.Previous = previous
 			}
-			last.set(entry, g, &call.Charges[j], len(g.calls))
 		}
 		g.append(call)
 	}
@@ -91,8 +90,7 @@ func (g *group) addOne(w *Waiter, last *index, room int64) (work int64, ok bool)
 		g.times[entry.call]++
 	default:
 		call := w.Calls[0]
-		call.Previous = last.call(entry, len(g.calls))
-		last.set(entry, g, charge, len(g.calls))
+		call.Previous = last.set(entry, g, charge, len(g.calls))
 		g.append(call)
 	}
 	g.waiters = append(g.waiters, w)

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestTimesInRow(t *testing.T) {
 		for _, want := range []struct{ callers, admitted, left int64 }{{2, 2, 3}, {4, 3, 0}, {1, 0, 0}} {
 			found := make([]script.Outcome, len(calls))
 			e := new(script.Execution)
-			e.Fill(script.Take, calls, []int64{want.callers, want.callers, want.callers}, found, time.Now().UnixMicro())
+			e.Fill(script.Take, calls, slices.Repeat([]int64{want.callers}, len(calls)), found, time.Now().UnixMicro())
 			e.WithText = true
 			library.Send(t.Context(), goredis.New(client), []*script.Execution{e})
 			ok(t, e.Err)
