@@ -52,6 +52,59 @@ func TestDenialMemory(t *testing.T) {
 	taken(t, limiter, limit.WithCost(10))
 }
 
+// TestDenialObeyed has trips take long now and not at the next try, and callers wait for exactly
+// as long as they are told, by Redis or from memory, or have the limiter wait. All must find
+// room, for else who is punctual is denied, and by a block for long. What is told of when the
+// limit is whole again is as sure.
+func TestDenialObeyed(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	var there, back atomic.Int64
+	client.AddHook(redistest.Hook(func(_ []redis.Cmder, send func() error) error {
+		time.Sleep(time.Duration(there.Load()))
+		defer func() { time.Sleep(time.Duration(back.Load())) }()
+		return send()
+	}))
+	limiter := remembering(client, time.Hour)
+	for _, algorithm := range algorithms {
+		for _, away := range [][2]time.Duration{{40 * time.Millisecond, 0}, {0, 40 * time.Millisecond}, {20 * time.Millisecond, 20 * time.Millisecond}} {
+			for _, way := range []string{"retry after", "reset after", "wait"} {
+				if way == "wait" && algorithm == runtime.LeakyBucket {
+					continue // a queue
+				}
+				t.Run(fmt.Sprint(algorithm, away, way), func(t *testing.T) {
+					rule := &runtime.Rule{Name: "r", Prefix: t.Name(), Algorithm: algorithm, Window: 200 * time.Millisecond, Max: 2}
+					if way != "wait" {
+						rule.Block = 100 * time.Millisecond
+					}
+					limit := rule.Limit(nil).WithCost(2)
+					taken(t, limiter, limit)
+					there.Store(int64(away[0]))
+					back.Store(int64(away[1]))
+					told, _ := deniedBy(t, limiter, runtime.SourceStore, limit)
+					there.Store(0)
+					back.Store(0)
+					again, _ := deniedBy(t, limiter, runtime.SourceRecalled, limit)
+					if least := told.RetryAfter - 40*time.Millisecond; again.RetryAfter < least || again.RetryAfter > told.RetryAfter {
+						t.Errorf("told %v by Redis, and %v from memory", told.RetryAfter, again.RetryAfter)
+					}
+					switch way {
+					case "retry after":
+						time.Sleep(again.RetryAfter)
+					case "reset after":
+						time.Sleep(again.ResetAfter)
+					case "wait":
+						waits := *rule
+						waits.Wait = again.RetryAfter
+						limit = waits.Limit(nil).WithCost(2)
+					}
+					taken(t, limiter, limit)
+				})
+			}
+		}
+	}
+}
+
 // TestDenialOutlastsRedis shows that a caller over its limit is not let through
 // because Redis went away, before its time has come.
 func TestDenialOutlastsRedis(t *testing.T) {

@@ -31,7 +31,7 @@ func recalling(t testing.TB, rule *Rule, keys []string) *Limiter {
 		c := make([]terms.Charge, 1)
 		p.Charge(&c[0], p.AppendKey(nil, []byte(key)), 1)
 		c[0].RetryAfter, c[0].ResetAfter = time.Hour, time.Hour
-		store.cfg.Denials.Learn(&terms.Call{Charges: c}, clock.Now())
+		store.cfg.Denials.Learn(&terms.Call{Charges: c}, clock.Now(), clock.Now())
 	}
 	return limiter
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
 	"github.com/rategen/rategen/runtime/internal/clock"
@@ -104,7 +105,7 @@ func (b *Batcher) finish(own *batch, redirected bool) bool {
 		b.tellShared(own)
 	}
 	for _, g := range own.groups {
-		b.tell(own, g)
+		b.tell(own, g, sent+took)
 	}
 	switch {
 	case how == answered && overdue:
@@ -130,15 +131,15 @@ func (b *batch) newestPermission() (newest breaker.Permission) {
 	return newest
 }
 
-// tell tells the callers of a group what became of their calls. What was denied
-// is known to all before: whoever was told finds it out without Redis.
-func (b *Batcher) tell(own *batch, g *group) {
+// tell tells the callers of a group, which was answered at an instant, what became of their
+// calls. What was denied is known to all before: whoever was told finds it out without Redis.
+func (b *Batcher) tell(own *batch, g *group, answered time.Duration) {
 	for _, e := range g.executions {
 		if back := b.clock.Learn(own.clock, e.Clock); back > 0 && b.cfg.SteppedBack != nil {
 			b.cfg.SteppedBack(b.Address(), back)
 		}
 	}
-	if m := b.cfg.Denials; m != nil && g.op == script.Take && g.learn(m, own.sent) {
+	if m := b.cfg.Denials; m != nil && g.op == script.Take && g.learn(m, own.sent, answered) {
 		m.Publish()
 	}
 	unwanted := g.finish()

@@ -152,9 +152,9 @@ func (g *group) err() error {
 	return g.executions[0].Err
 }
 
-// learn has a memory learn what the script, sent at an instant, has denied, and
-// reports whether that was anything.
-func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
+// learn has a memory learn what the script has denied, which was sent at an instant and
+// answered by another one, and reports whether that was anything.
+func (g *group) learn(m *denials.Memory, sent, answered time.Duration) (denied bool) {
 	for i := range g.calls {
 		call := &g.calls[i]
 		if call.Err != nil {
@@ -163,7 +163,7 @@ func (g *group) learn(m *denials.Memory, sent time.Duration) (denied bool) {
 		if g.found[i].Admitted < g.times[i] && g.times[i] > 1 {
 			call.Charges[0].Allowed = false // the last of them was not; share tells them apart
 		}
-		denied = m.Learn(call, sent) || denied
+		denied = m.Learn(call, sent, answered) || denied
 	}
 	return denied
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 )
 
@@ -54,10 +55,10 @@ func (b *Batcher) prepare(ctx context.Context, own *batch) (elsewhere bool) {
 				continue
 			}
 			e.WithText = script.Unknown(err) && !slices.ContainsFunc(own.send, e.TextComesWith)
-			clock, elsewhen := script.Elsewhen(err)
+			shown, elsewhen := script.Elsewhen(err)
 			switch {
 			case elsewhen:
-				e.Refill(clock)
+				e.Refill(shown)
 			case how == redirect:
 				elsewhere = true
 				b.direct(ctx, e)
@@ -132,7 +133,7 @@ func (b *Batcher) redirect(own *batch, err error) {
 		b.Breaker.Failure(own.permission, own.sent)
 	}
 	for _, g := range done {
-		b.tell(own, g)
+		b.tell(own, g, clock.Now())
 		g.clear()
 	}
 }

@@ -5,7 +5,10 @@
 // A denial answers calls of the same cost and terms, so that its RetryAfter is exact. It is
 // fresh for at most the time that the memory trusts denials. Then it is stale: one call
 // rechecks it by asking Redis, and other calls are still denied by it until the answer comes.
-// Times count from before Redis was asked, and so are never later than Redis's own.
+//
+// A denial holds for times that count from before Redis was asked, and so are never later than
+// Redis's own. What callers are told counts from the answer, and so is never sooner: who waits
+// for that long finds room, however long either trip takes. In between Redis is asked.
 package denials
 
 import (
@@ -41,8 +44,9 @@ type denial struct {
 	terms      terms.Terms
 	cost       int64
 	remaining  int64
-	fits       time.Duration // when the charge fits
-	whole      time.Duration // when the limit is whole again
+	fits       time.Duration // when the charge may fit
+	told       time.Duration // when it fits for sure
+	whole      time.Duration // when the limit is whole again for sure
 	until      time.Duration // how long it is fresh: never longer than fits
 	blocked    bool
 	rechecking atomic.Bool // a call asks whether it still holds
@@ -91,10 +95,10 @@ func (m *Memory) Release(charges []terms.Charge) {
 	}
 }
 
-// Learn remembers the denials of a call that Redis was asked about at an instant, and forgets
-// denials that no longer hold. It reports whether there is a denial; the caller then calls
+// Learn remembers the denials of a call that Redis was asked about at an instant and has
+// answered by another one, and forgets denials that no longer hold. It reports whether there is a denial; the caller then calls
 // Publish. Denials of queues are not remembered, since their times depend on who waits.
-func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
+func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]
 		trust, remaining := m.trust, c.Remaining
@@ -112,7 +116,8 @@ func (m *Memory) Learn(call *terms.Call, asked time.Duration) (denied bool) {
 			denied = true
 			m.table.add(c.Key, &denial{
 				terms: c.Terms, cost: c.Cost, remaining: remaining, blocked: c.Blocked,
-				fits: asked + c.RetryAfter, whole: asked + c.ResetAfter, until: asked + min(c.RetryAfter, trust),
+				fits: asked + c.RetryAfter, told: answered + c.RetryAfter, whole: answered + c.ResetAfter,
+				until: asked + min(c.RetryAfter, trust),
 			}, asked)
 		case m.table.used.Load():
 			if r := m.table.find(c.Key); r != nil && r.refuted(c, asked) {

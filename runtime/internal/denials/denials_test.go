@@ -19,7 +19,7 @@ func call(cost, max int64) *terms.Call {
 func learn(m *Memory, cost int64, retry time.Duration) {
 	c := call(cost, 10)
 	c.Charges[0].RetryAfter, c.Charges[0].ResetAfter = retry, retry+time.Second
-	m.Learn(c, clock.Now())
+	m.Learn(c, clock.Now(), clock.Now())
 }
 
 // TestCosts wants a denial to answer calls of its own cost alone, with the exact
@@ -54,6 +54,29 @@ func TestCosts(t *testing.T) {
 	})
 }
 
+// TestTold wants a denial to hold for as long as it does from when Redis was asked, and callers
+// to be told what it takes from when Redis has answered.
+func TestTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip, ms = 40 * time.Millisecond, time.Millisecond
+		m := New(time.Hour)
+		c := call(1, 10)
+		c.Charges[0].RetryAfter, c.Charges[0].ResetAfter = 100*ms, 300*ms
+		asked := clock.Now()
+		time.Sleep(trip)
+		m.Learn(c, asked, clock.Now())
+		for passed := trip; passed < 120*ms; passed += 10 * ms {
+			again := call(1, 10)
+			known := m.Recall(again.Charges, clock.Now())
+			r := again.Charges[0].Result
+			if known != (passed < 100*ms) || known && (r.RetryAfter != 100*ms+trip-passed || r.ResetAfter != 300*ms+trip-passed) {
+				t.Errorf("%v after Redis was asked: recalled %v, %+v", passed, known, r)
+			}
+			time.Sleep(10 * ms)
+		}
+	})
+}
+
 // TestUnanswered wants denials to answer calls of higher costs too while Redis
 // does not respond, with what is known of their RetryAfter.
 func TestUnanswered(t *testing.T) {
@@ -78,7 +101,7 @@ func TestPart(t *testing.T) {
 		m.Parts()
 		c := call(1, 10)
 		c.Charges[0].RetryAfter = time.Minute
-		m.Learn(c, clock.Now())
+		m.Learn(c, clock.Now(), clock.Now())
 		if !m.Recall(call(1, 10).Charges, clock.Now()) {
 			t.Fatal("the denial is not known")
 		}
@@ -106,7 +129,7 @@ func TestRefuted(t *testing.T) {
 			time.Sleep(time.Second)
 			admitted := call(3, 10)
 			admitted.Charges[0].Allowed = true
-			m.Learn(admitted, clock.Now())
+			m.Learn(admitted, clock.Now(), clock.Now())
 			if known := m.Call(call(cost, 10), clock.Now(), Unanswered); known != (cost == 5) {
 				t.Errorf("cost 3 was admitted: cost %d is denied: %v", cost, known)
 			}
@@ -124,7 +147,7 @@ func TestBlocked(t *testing.T) {
 			c := call(2, 10)
 			r := &c.Charges[0].Result
 			r.Blocked, r.Remaining, r.RetryAfter, r.ResetAfter = true, 1, time.Minute, time.Minute
-			if !m.Learn(c, clock.Now()) {
+			if !m.Learn(c, clock.Now(), clock.Now()) {
 				t.Error("a block is no denial")
 			}
 			for passed := time.Duration(0); passed < time.Minute; passed += 20 * time.Second {
@@ -141,12 +164,12 @@ func TestBlocked(t *testing.T) {
 			if again := call(2, 10); m.Recall(again.Charges, clock.Now()) {
 				t.Errorf("part %v: got %+v when the block is over", part, again.Charges[0].Result)
 			}
-			m.Learn(c, clock.Now())
+			m.Learn(c, clock.Now(), clock.Now())
 			if m.Forget([]byte("k")); m.Recall(call(2, 10).Charges, clock.Now()) {
 				t.Error("a block is recalled that was forgotten")
 			}
 			ghost := call(2, 10)
-			m.Learn(c, clock.Now()+1)
+			m.Learn(c, clock.Now()+1, clock.Now()+1)
 			if ghost.Charges[0].Shadow = true; m.Recall(ghost.Charges, clock.Now()) {
 				t.Error("a block denies a shadow")
 			}
