@@ -18,18 +18,19 @@ func do(ctx context.Context, client redis.UniversalClient, commands []rediswire.
 		}
 		sent[i] = redis.NewCmd(ctx, args...)
 	}
+	var failed error
 	if len(sent) == 1 {
-		_ = client.Process(ctx, sent[0])
+		failed = client.Process(ctx, sent[0])
 	} else {
 		pipeline := client.Pipeline()
 		for _, cmd := range sent {
 			_ = pipeline.Process(ctx, cmd)
 		}
-		_, _ = pipeline.Exec(ctx)
+		failed = exec(ctx, pipeline)
 	}
 	for i, cmd := range sent {
 		var err error
 		commands[i].Value, err = cmd.Result()
-		commands[i].Err = marked(err)
+		commands[i].Err = outcome(err, failed, commands[i].Value != nil)
 	}
 }

@@ -68,8 +68,9 @@ var _ interface{ NoRetry() bool } = redis.Cmder(nil)
 
 // execute has a client execute scripts. Several are sent as a pipeline.
 func execute(ctx context.Context, client redis.UniversalClient, scripts []*rediswire.Script) {
+	var failed error
 	if len(scripts) == 1 && !scripts[0].Asking {
-		_ = client.Process(ctx, begin(ctx, scripts[0]))
+		failed = client.Process(ctx, begin(ctx, scripts[0]))
 	} else {
 		pipeline := client.Pipeline()
 		for _, s := range scripts {
@@ -78,13 +79,13 @@ func execute(ctx context.Context, client redis.UniversalClient, scripts []*redis
 			}
 			_ = pipeline.Process(ctx, begin(ctx, s))
 		}
-		_, _ = pipeline.Exec(ctx)
+		failed = exec(ctx, pipeline)
 	}
 	for _, s := range scripts {
 		cmd := s.Own.(*redis.IntSliceCmd)
 		var err error
 		s.Numbers, err = cmd.Result()
-		s.Err = marked(err)
+		s.Err = outcome(err, failed, s.Numbers != nil)
 		*cmd = redis.IntSliceCmd{} // which is kept, and holds on to nothing
 	}
 }
@@ -98,6 +99,23 @@ func begin(ctx context.Context, s *rediswire.Script) command {
 	}
 	*cmd = *redis.NewIntSliceCmd(ctx, s.Args...)
 	return command{cmd}
+}
+
+var errSilent = errors.New("the redis client has returned neither a reply nor an error: one of its hooks has not passed the command on, perhaps")
+
+// outcome returns the error of a command that may have a reply: its own, or that of what
+// it was sent with. Go-redis leaves commands without either where a server answers with
+// an error when the connection is set up, because of a password say.
+func outcome(own, failed error, replied bool) error {
+	switch {
+	case own != nil:
+		return marked(own)
+	case replied:
+		return nil
+	case failed != nil:
+		return marked(failed)
+	}
+	return errSilent
 }
 
 // marked returns an error of go-redis as package rediswire has it.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -115,6 +116,9 @@ func fullest(ctx context.Context, client rediswire.Client) (fullest Reading, err
 			return err
 		}
 		use := readMemory(info)
+		if use.Used == 0 {
+			return errInfo
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		evicted += number(info["evicted_keys"])
@@ -137,7 +141,10 @@ func number(text string) int64 {
 	return n
 }
 
-// infoOf returns what a server says in sections of INFO, by the names of the fields.
+var errInfo = private.New("the reply to INFO has nothing of what was asked for")
+
+// infoOf returns what a server says in sections of INFO, by the names of the fields. That is
+// an error if it says nothing in one of them.
 func infoOf(ctx context.Context, server rediswire.Server, sections ...string) (map[string]string, error) {
 	ask := make([]rediswire.Command, len(sections))
 	for i, section := range sections {
@@ -150,9 +157,14 @@ func infoOf(ctx context.Context, server rediswire.Server, sections ...string) (m
 	fields := make(map[string]string)
 	for i := range ask {
 		text, _ := ask[i].Value.(string)
+		before := len(fields)
 		for line := range strings.Lines(text) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			fields[name] = value
+			if name, value, has := strings.Cut(strings.TrimSpace(line), ":"); has {
+				fields[name] = value
+			}
+		}
+		if len(fields) == before {
+			return nil, errInfo
 		}
 	}
 	return fields, nil

@@ -38,6 +38,7 @@ func Run(t *testing.T, connect Connect) {
 		{"lost replies", lostReplies},
 		{"silence", silence},
 		{"refused", refused},
+		{"refused by an answer", refusedByAnswer},
 		{"closed", closes},
 		{"tls", overTLS},
 		{"cluster", clusterMoves},
