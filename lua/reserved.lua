@@ -25,11 +25,14 @@
 --        max: 0, it counts to the end of the period; 1, up to all of the next period's max
 --        is used when that begins; 2, used does not grow beyond max.
 -- CALLS  look: ZRANGE, ZCARD; ZRANGEBYSCORE if reservations have lapsed; ZREVRANGE for a
---        denial while others are open. charge: ZADD; ZREMRANGEBYRANK before it if
---        reservations have lapsed; PEXPIRE if the second has changed since the last one;
---        UNLINK, ZADD and PEXPIRE for a new period. settle: those of look but ZCARD, ZREM
---        and those of a charge. renew: the same, with ZSCORE and no ZREM. A reset, which
---        is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
+--        denial while others are open. charge: ZADD; ZADD ZREM before it if reservations
+--        have lapsed; PEXPIRE if the second has changed since the last one; ZADD UNLINK,
+--        ZADD and PEXPIRE for a new period. settle: those of look but ZCARD, and those of
+--        a charge beside what has lapsed. renew: those of a charge, with ZSCORE. A reset,
+--        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
+--        Nothing is removed before ZADD, of no member, has shown that it is not refused:
+--        what is gone could not be written again. A server without memory refuses it only
+--        as long as a script has written nothing.
 -- SETTLE The time of the charge is its number, also where the cost has grown. A mark of 1
 --        says that the reservation is known to have lasted to the end of its period: then
 --        it was used there. Without that it has lapsed if it is not there, and all that
@@ -71,7 +74,7 @@ local function member(number, cost)
 end
 --- open
 --- reads call clock debt key max more param sub text window
---- sets back edge forgot found fresh head highest lapsed open owed start stop
+--- sets back edge forgot found fresh gone head highest open owed start stop
 --- sets used
 local found, head = call('ZRANGE', key, '0', '6', 'WITHSCORES'), {}
 for j = 1, math.min(#found, 12), 2 do
@@ -82,7 +85,7 @@ local highest, forgot = head.last, head.reset
 if found[1] and not (start and used and highest) then
   error('members of another kind')
 end
-local lapsed, back, owed = 0, 0, 0
+local back, owed, gone = 0, 0, {}
 if not start or start > clock + window then
   -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
   found, start, stop, used, open, highest, forgot = {}, 0, 0, 0, 0, 0, 0
@@ -91,8 +94,9 @@ elseif start > 0 and param == 0 then
 end
 local edge = clock < stop and clock or stop
 if found[14] and start > 0 and found[14] + 0 <= edge then
-  for _, name in ipairs(call('ZRANGEBYSCORE', key, '(0', text(edge))) do
-    lapsed, back = lapsed + 1, back + sub(name, 18)
+  gone = call('ZRANGEBYSCORE', key, '(0', text(edge))
+  for _, name in ipairs(gone) do
+    back = back + sub(name, 18)
   end
   used, open = used - back, open - back
 end
@@ -112,10 +116,10 @@ if fresh then
   if param > 0 then
     stop = clock < param and param or more
   end
-  used, open, lapsed = owed, 0, 0
+  used, open, gone = owed, 0, {}
 end
 --- look
---- reads call clock cost debt fresh key lapsed lapses max more open owed
+--- reads call clock cost debt fresh gone key lapses max more open owed
 --- reads param reservations reset retry start stop used window
 --- sets at reset retry room
 --- insert open
@@ -138,7 +142,7 @@ end
 if open >= 10000 then
   --- insert number open
   if reservations >= 10000 then
-    local soonest = call('ZRANGE', key, 6 + lapsed, 6 + lapsed, 'WITHSCORES')[2] - clock
+    local soonest = call('ZRANGE', key, 6 + #gone, 6 + #gone, 'WITHSCORES')[2] - clock
     retry = math.max(retry or 0, math.min(reset, soonest))
   end
 end
@@ -147,9 +151,9 @@ end
 --- sets lapses
 local lapses = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2]
 --- number open
---- reads call key lapsed
+--- reads call gone key
 --- sets reservations
-local reservations = call('ZCARD', key) - 6 - lapsed
+local reservations = call('ZCARD', key) - 6 - #gone
 --- charge
 --- reads clock cost highest member open reserve stop used
 --- sets at highest name open reset used
@@ -161,7 +165,7 @@ end
 --- insert write
 at, reset = highest, stop - clock
 --- write
---- reads call clock debt forgot format fresh head highest key lapsed lifetime max
+--- reads call clock debt forgot format fresh gone head highest key lifetime max
 --- reads name open reserve start stop text used window
 --- sets lives used values
 if used > 9007199254740991 then
@@ -171,12 +175,21 @@ local lives = stop
 if debt == 1 and used > max then
   lives = stop + window + window / 8 -- periods of the calendar are no longer than that
 end
+if fresh and head.last or gone[1] then
+  local refused = redis.pcall('ZADD', key, 'XX', '0', '')
+  if refused ~= 0 and not string.find(refused.err, 'OOM ') then
+    error(refused.err, 0)
+  end
+  if fresh then
+    call('UNLINK', key)
+  end
+end
+for j = 1, #gone, 4000 do
+  call('ZREM', key, unpack(gone, j, math.min(j + 3999, #gone)))
+end
 if fresh then
-  call('UNLINK', key)
   call('ZADD', key, format('%.0f', -start), 'start', format('%.0f', -stop), 'stop', format('%.0f', -forgot), 'reset')
   --- insert history
-elseif lapsed > 0 then
-  call('ZREMRANGEBYRANK', key, '6', 5 + lapsed)
 end
 local values = { format('%.0f', -used), 'used', format('%.0f', -open), 'open', format('%.0f', -highest), 'last' }
 if name then
@@ -192,8 +205,8 @@ if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000)
   call('PEXPIRE', key, lifetime(lives))
 end
 --- settle
---- reads arg call clock debt each forgot fresh head last max member open
---- reads place reserve start times used
+--- reads arg call clock debt each forgot fresh gone head last max member
+--- reads open place reserve start times used
 --- sets charged kept open place used
 -- Settles charges up to that of the last key, each by the same cost.
 local charged, kept = ARGV[arg - 2] + 0, ARGV[arg - 1] + 0
@@ -212,7 +225,7 @@ for i = place, last do
     -- A reservation that has lapsed counts as gone, though it may still be there.
     local score = call('ZSCORE', key, member(at, charged))
     if score and score + 0 > clock then
-      call('ZREM', key, member(at, charged))
+      gone[#gone + 1] = member(at, charged)
       grows, open = each, open - charged
     else
       grows = kept == 2 and 0 or charged + each
@@ -307,9 +320,9 @@ lives = lives + life
 local behind = format('%d', #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf'))
 local lapses = call('ZREVRANGE', key, behind, behind, 'WITHSCORES')[2]
 --- number open (past)
---- reads call key lapsed
+--- reads call gone key
 --- sets reservations
-local reservations = call('ZCARD', key) - 6 - lapsed - #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf')
+local reservations = call('ZCARD', key) - 6 - #gone - #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf')
 --- recall (past)
 --- reads begun fresh keep operation past stop
 --- sets former

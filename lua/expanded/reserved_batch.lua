@@ -213,7 +213,7 @@ local function decide()
           if found[1] and not (start and used and highest) then
             error('members of another kind')
           end
-          local lapsed, back, owed = 0, 0, 0
+          local back, owed, gone = 0, 0, {}
           if not start or start > clock + window then
             -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
             found, start, stop, used, open, highest, forgot = {}, 0, 0, 0, 0, 0, 0
@@ -222,8 +222,9 @@ local function decide()
           end
           local edge = clock < stop and clock or stop
           if found[14] and start > 0 and found[14] + 0 <= edge then
-            for _, name in ipairs(call('ZRANGEBYSCORE', key, '(0', text(edge))) do
-              lapsed, back = lapsed + 1, back + sub(name, 18)
+            gone = call('ZRANGEBYSCORE', key, '(0', text(edge))
+            for _, name in ipairs(gone) do
+              back = back + sub(name, 18)
             end
             used, open = used - back, open - back
           end
@@ -241,7 +242,7 @@ local function decide()
             if param > 0 then
               stop = clock < param and param or more
             end
-            used, open, lapsed = owed, 0, 0
+            used, open, gone = owed, 0, {}
           end
           room, at = max - used, clock
           if start > clock then
@@ -260,9 +261,9 @@ local function decide()
             end
           end
           if open >= 10000 then
-            local reservations = call('ZCARD', key) - 6 - lapsed
+            local reservations = call('ZCARD', key) - 6 - #gone
             if reservations >= 10000 then
-              local soonest = call('ZRANGE', key, 6 + lapsed, 6 + lapsed, 'WITHSCORES')[2] - clock
+              local soonest = call('ZRANGE', key, 6 + #gone, 6 + #gone, 'WITHSCORES')[2] - clock
               retry = math.max(retry or 0, math.min(reset, soonest))
             end
           end
@@ -294,11 +295,20 @@ local function decide()
             if debt == 1 and used > max then
               lives = stop + window + window / 8 -- periods of the calendar are no longer than that
             end
+            if fresh and head.last or gone[1] then
+              local refused = redis.pcall('ZADD', key, 'XX', '0', '')
+              if refused ~= 0 and not string.find(refused.err, 'OOM ') then
+                error(refused.err, 0)
+              end
+              if fresh then
+                call('UNLINK', key)
+              end
+            end
+            for j = 1, #gone, 4000 do
+              call('ZREM', key, unpack(gone, j, math.min(j + 3999, #gone)))
+            end
             if fresh then
-              call('UNLINK', key)
               call('ZADD', key, format('%.0f', -start), 'start', format('%.0f', -stop), 'stop', format('%.0f', -forgot), 'reset')
-            elseif lapsed > 0 then
-              call('ZREMRANGEBYRANK', key, '6', 5 + lapsed)
             end
             local values = { format('%.0f', -used), 'used', format('%.0f', -open), 'open', format('%.0f', -highest), 'last' }
             if name then

@@ -39,7 +39,7 @@ func commandsOf(t testing.TB, client *redis.Client, do func()) map[string]int {
 
 // writes returns how many of a script's commands write.
 func writes(calls map[string]int) (n int) {
-	for _, command := range []string{"zadd", "zrem", "zremrangebyrank", "append", "set", "setrange", "unlink", "pexpire"} {
+	for _, command := range writing {
 		n += calls[command]
 	}
 	return n

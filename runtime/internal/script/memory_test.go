@@ -46,6 +46,7 @@ func TestOutOfMemory(t *testing.T) {
 		}
 		_, errs[name] = limiter.Take(ctx, rule.Limit(nil).WithCost(runtime.MaxLogCost))
 		wantLeft(t, limiter, rule.Limit(nil), 9_997)
+		_, errs[name+", a new key"] = limiter.Take(ctx, rule.Limit(key("new")))
 	}
 	_, errs["several limits"] = limiter.Take(ctx, all...)
 	for i, o := range limiter.TakeEach(ctx, all...) {
