@@ -26,6 +26,7 @@ func TestNothingIsDestroyed(t *testing.T) {
 		{[]string{"allow", "login.user", "acme", "-for", "2h"}, `\{"allow":true,"allow_until":"[^"]+Z","max":1000\}`},
 		{[]string{"block", "login.user", "acme"}, `\{"allow":true,"allow_until":"[^"]+Z","block":true,"max":1000\}`},
 		{[]string{"unallow", "login.user", "acme"}, `\{"block":true,"max":1000\}`},
+		{[]string{"block", "login.user", "acme", "-for", "1s"}, `\{"block":true,"block_then":true,"block_until":"[^"]+Z","max":1000\}`},
 		{[]string{"unblock", "login.user", "acme"}, quota},
 		{[]string{"override", "set", "login.user", "-keys", "acme", "-max", "2000", "-for", "2h"}, `\{"max":2000,"max_then":1000,"until":"[^"]+Z"\}`},
 		{[]string{"shadow", "on", "login.user", "acme", "-yes"}, `\{"max":2000,"max_then":1000,"max_until":"[^"]+Z","mode":"shadow"\}`},

@@ -64,7 +64,7 @@ func (e overrideEntry) row() []string {
 		}
 	}
 	said := e.change
-	if said.Then == (runtime.KeyOverride{}) {
+	if said.Then == (override.Values{}) {
 		said.Until = time.Time{}
 	}
 	return []string{e.Rule, pattern, said.String(), until}
@@ -133,7 +133,7 @@ func (o *operator) target(rule string) (override.Target, error) {
 
 // ownText returns what an override says of the rule, without its keys.
 func ownText(o runtime.Override) string {
-	c := override.Change{KeyOverride: runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}}
+	c := override.Change{Values: override.Values{KeyOverride: runtime.KeyOverride{Enabled: o.Enabled, Max: o.Max, Window: o.Window, Mode: o.Mode}}}
 	if c.KeyOverride == (runtime.KeyOverride{}) {
 		return ""
 	}

@@ -19,10 +19,9 @@ type Target struct {
 // name can be overridden in a hash.
 const All = "*"
 
-// A Change is what an override says, and until when. Block and Allow are fields
-// beside the others: they cover them while they are in force, and leave them as
-// they are.
-type Change struct {
+// Values are the fields of an override. Block and Allow are fields beside the others:
+// they cover them while they are in force, and leave them as they are.
+type Values struct {
 	runtime.KeyOverride
 	// Block refuses all calls with these keys, whatever else is said of them and of
 	// their rule. A rule has no such field.
@@ -30,14 +29,19 @@ type Change struct {
 	// Allow removes the limit of these keys, unless Block is in force. A rule
 	// has no such field.
 	Allow bool
+}
+
+// A Change is what an override says, and until when.
+type Change struct {
+	Values
 	// Until is when every field ends that is not in Ends; zero: never.
 	Until time.Time
 	// Ends has the ends of fields by their names in the hash, such as max, if not
 	// all fields have the same.
 	Ends map[string]time.Time
-	// Then is what holds of a field from its end on. A field that is nil is no
+	// Then is what holds of a field from its end on. A field that is nil or false is no
 	// longer overridden then.
-	Then runtime.KeyOverride
+	Then Values
 }
 
 // What is added to the name of a field.
@@ -49,8 +53,7 @@ const (
 // names returns the fields that the change has.
 func (c Change) names() (names []string) {
 	for _, name := range fieldNames {
-		s, is := settings[name]
-		if is && s.has(c.KeyOverride) || name == "allow" && c.Allow || name == "block" && c.Block {
+		if settings[name].has(c.Values) {
 			names = append(names, name)
 		}
 	}
@@ -58,7 +61,7 @@ func (c Change) names() (names []string) {
 }
 
 // Empty reports whether the change says nothing.
-func (c Change) Empty() bool { return c.KeyOverride == runtime.KeyOverride{} && !c.Block && !c.Allow }
+func (c Change) Empty() bool { return c.Values == Values{} }
 
 // End returns when a field ends; zero: never.
 func (c Change) End(field string) time.Time {
@@ -70,20 +73,19 @@ func (c Change) End(field string) time.Time {
 
 // At returns what is in force of a change at a time, as a limiter has it.
 func (c Change) At(now time.Time) runtime.KeyOverride {
-	over := func(field string) bool { return expired(c.End(field), now) }
-	k := c.KeyOverride
+	v := c.Values
 	for name, s := range settings {
-		if over(name) {
-			s.take(&k, c.Then)
+		if expired(c.End(name), now) {
+			s.take(&v, c.Then)
 		}
 	}
 	switch {
-	case c.Block && !over("block"):
-		k.Enabled, k.Max, k.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
-	case c.Allow && !over("allow"):
-		k.Enabled = new(false)
+	case v.Block:
+		v.Enabled, v.Max, v.Mode = new(true), new(int64(0)), new(runtime.ModeEnforce)
+	case v.Allow:
+		v.Enabled = new(false)
 	}
-	return k
+	return v.KeyOverride
 }
 
 // expired reports whether an end has come, if there is one.

@@ -72,7 +72,12 @@ func TestEditor(t *testing.T) {
 
 		"block a quota":     {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), &block, hash{`["r","a"]`: `{"block":true,"max":7}`}, ""},
 		"block for a time":  {hash{`["r","a"]`: `{"max": 7}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true,"block_` + until[2:len(until)-1] + `,"max":7}`}, ""},
-		"blocked longer":    {hash{`["r","a"]`: `{"block":true}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true` + until}, ""},
+		"blocked anyway":    {hash{`["r","a"]`: `{"block":true}`}, ofKeys("r", "a"), new(timed(block)), hash{`["r","a"]`: `{"block":true,"block_then":true` + until}, ""},
+		"allowed anyway":    {hash{`["r","a"]`: `{"allow":true,"max":7}`}, ofKeys("r", "a"), new(timed(allow)), hash{`["r","a"]`: `{"allow":true,"allow_then":true,"allow_` + until[2:len(until)-1] + `,"max":7}`}, ""},
+		"blocked longer":    {hash{`["r","a"]`: `{"block":true,"block_then":true` + until}, ofKeys("r", "a"), &Edit{Block: true, Until: soon.Add(time.Hour)}, hash{`["r","a"]`: `{"block":true,"block_then":true,"until":"` + soon.Add(time.Hour).UTC().Format(time.RFC3339) + `"}`}, ""},
+		"blocked for good":  {hash{`["r","a"]`: `{"block":true` + until}, ofKeys("r", "a"), new(endless(block)), hash{`["r","a"]`: `{"block":true}`}, ""},
+		"still blocked":     {hash{`["r","a"]`: `{"block":true,"block_then":true` + past}, ofKeys("r", "a"), new(toMax(7)), hash{`["r","a"]`: `{"block":true,"max":7}`}, ""},
+		"unblock for good":  {hash{`["r","a"]`: `{"block":true,"block_then":true` + until}, ofKeys("r", "a"), without("block"), hash{}, ""},
 		"unblock":           {hash{`["r","a"]`: `{"block": true, "max": 7, "max_then": 5, "max_` + until[2:]}, ofKeys("r", "a"), without("block"), hash{`["r","a"]`: `{"max":7,"max_then":5` + until}, ""},
 		"unblock a key":     {hash{`["r","a"]`: `{"block": true}`}, ofKeys("r", "a"), without("block"), hash{}, ""},
 		"allow the blocked": {hash{"r": `{"keys": {"a": {"block": true}}}`}, ofKeys("r", "a"), &allow, hash{"r": `{"keys":{"a":{"allow":true,"block":true}}}`}, ""},

@@ -20,46 +20,62 @@ const (
 // fieldNames are the fields that have an end, in the order in which they are written.
 var fieldNames = []string{"allow", "block", "enabled", "max", "mode", "window"}
 
-// settings are the fields of [runtime.KeyOverride] by their names.
+// settings are the fields of [Values] by their names.
 var settings = map[string]setting{
-	"enabled": settingOf((*node).boolean, func(k *runtime.KeyOverride) **bool { return &k.Enabled }),
-	"max":     settingOf((*node).integer, func(k *runtime.KeyOverride) **int64 { return &k.Max }),
-	"mode":    settingOf((*node).mode, func(k *runtime.KeyOverride) **runtime.Mode { return &k.Mode }),
-	"window":  settingOf((*node).duration, func(k *runtime.KeyOverride) **time.Duration { return &k.Window }),
+	"allow":   flagOf(func(v *Values) *bool { return &v.Allow }),
+	"block":   flagOf(func(v *Values) *bool { return &v.Block }),
+	"enabled": settingOf((*node).boolean, func(v *Values) **bool { return &v.Enabled }),
+	"max":     settingOf((*node).integer, func(v *Values) **int64 { return &v.Max }),
+	"mode":    settingOf((*node).mode, func(v *Values) **runtime.Mode { return &v.Mode }),
+	"window":  settingOf((*node).duration, func(v *Values) **time.Duration { return &v.Window }),
 }
 
-// A setting is a field that changes a rule.
+// A setting is a field of an override.
 type setting struct {
-	has  func(k runtime.KeyOverride) bool
-	read func(n *node, k *runtime.KeyOverride) error
-	say  func(k runtime.KeyOverride) json.RawMessage // of one that has it
-	take func(k *runtime.KeyOverride, from runtime.KeyOverride)
+	has  func(v Values) bool
+	read func(n *node, v *Values) error
+	say  func(v Values) json.RawMessage // of one that has it
+	take func(v *Values, from Values)
 }
 
-func settingOf[T any](read func(*node) (*T, error), field func(*runtime.KeyOverride) **T) setting {
+func settingOf[T any](read func(*node) (*T, error), field func(*Values) **T) setting {
 	return setting{
-		has: func(k runtime.KeyOverride) bool { return *field(&k) != nil },
-		read: func(n *node, k *runtime.KeyOverride) (err error) {
-			*field(k), err = read(n)
+		has: func(v Values) bool { return *field(&v) != nil },
+		read: func(n *node, v *Values) (err error) {
+			*field(v), err = read(n)
 			return err
 		},
-		say: func(k runtime.KeyOverride) json.RawMessage {
-			value := any(**field(&k))
+		say: func(v Values) json.RawMessage {
+			value := any(**field(&v))
 			if named, is := value.(fmt.Stringer); is {
 				value = named.String()
 			}
 			return json.RawMessage(encoded(value))
 		},
-		take: func(k *runtime.KeyOverride, from runtime.KeyOverride) { *field(k) = *field(&from) },
+		take: func(v *Values, from Values) { *field(v) = *field(&from) },
+	}
+}
+
+// flagOf returns a setting that is as if it were left out if it is false.
+func flagOf(field func(*Values) *bool) setting {
+	return setting{
+		has: func(v Values) bool { return *field(&v) },
+		read: func(n *node, v *Values) error {
+			is, err := n.boolean()
+			*field(v) = err == nil && *is
+			return err
+		},
+		say:  func(Values) json.RawMessage { return json.RawMessage("true") },
+		take: func(v *Values, from Values) { *field(v) = *field(&from) },
 	}
 }
 
 // values returns the fields of an override in JSON.
-func values(k runtime.KeyOverride) members {
+func values(v Values) members {
 	m := make(members)
 	for name, s := range settings {
-		if s.has(k) {
-			m[name] = s.say(k)
+		if s.has(v) {
+			m[name] = s.say(v)
 		}
 	}
 	return m
@@ -90,7 +106,7 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 			}
 		}
 		switch is := slices.Contains(strings.Split(known, ", "), name); {
-		case !is, part != "" && !slices.Contains(fieldNames, name), part == thenPart && (name == "allow" || name == "block"):
+		case !is, part != "" && !slices.Contains(fieldNames, name):
 			err = f.unknown(known + hint(known))
 		case part == untilPart:
 			ends[name], err = f.time()
@@ -100,12 +116,8 @@ func changeOf(n *node, known string, keys func(*node) error) (c Change, until ti
 			until, err = f.time()
 		case name == "keys":
 			err = keys(f)
-		case name == "allow":
-			c.Allow, err = f.flag()
-		case name == "block":
-			c.Block, err = f.flag()
 		default:
-			err = settings[name].read(f, &c.KeyOverride)
+			err = settings[name].read(f, &c.Values)
 		}
 		if err != nil {
 			return Change{}, until, err
@@ -138,10 +150,4 @@ func hint(known string) string {
 		return ", and max_until, max_then and so on; block and allow are for keys"
 	}
 	return ", and max_until, max_then and so on"
-}
-
-// flag reads a field that is as if it were left out if it is false.
-func (n *node) flag() (bool, error) {
-	is, err := n.boolean()
-	return err == nil && *is, err
 }

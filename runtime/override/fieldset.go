@@ -18,14 +18,7 @@ type fieldValue struct {
 // fieldSetOf returns what a change says.
 func fieldSetOf(c Change) fieldSet {
 	s, then := make(fieldSet), values(c.Then)
-	all := values(c.KeyOverride)
-	if c.Block {
-		all["block"] = json.RawMessage("true")
-	}
-	if c.Allow {
-		all["allow"] = json.RawMessage("true")
-	}
-	for name, value := range all {
+	for name, value := range values(c.Values) {
 		s[name] = fieldValue{value, then[name], c.End(name)}
 	}
 	return s
@@ -52,7 +45,7 @@ func (s fieldSet) merge(e Edit) {
 	for _, name := range e.Clear {
 		delete(s, name)
 	}
-	for name, f := range fieldSetOf(Change{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}) {
+	for name, f := range fieldSetOf(Change{Values: Values{e.Set, e.Block, e.Allow}}) {
 		was, is := s[name]
 		switch {
 		case e.Endless:
@@ -60,7 +53,7 @@ func (s fieldSet) merge(e Edit) {
 			f.until, f.then = was.until, was.then
 		default:
 			f.until, f.then = e.Until, was.then
-			if is && was.until.IsZero() && name != "block" && name != "allow" {
+			if is && was.until.IsZero() {
 				f.then = was.value
 			}
 		}

@@ -20,7 +20,7 @@
 // An omitted field leaves the rule as it was declared. The field until, a time of RFC 3339
 // such as 2026-11-22T15:00:00Z, is when the fields beside it expire. A field may have an
 // expiry of its own, and a value that holds afterwards: max_until and max_then,
-// window_until and window_then, and so on. Each process checks its own clock at every
+// block_until and block_then, and so on. Each process checks its own clock at every
 // interval, also while the file or Redis cannot be read.
 //
 // The field keys changes a rule for single keys, by the patterns of [runtime.Override]:
@@ -128,7 +128,7 @@ func (r *reading) override(n *node, rule string) (runtime.Override, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		c := keys[key]
-		if !until.IsZero() && c.Then != (runtime.KeyOverride{}) {
+		if !until.IsZero() && c.Then != (Values{}) {
 			return runtime.Override{}, private.Errorf("key %.80q: what holds then cannot end with the until of the rule: give the key ends of its own", private.Text(key))
 		}
 		c = c.within(until)

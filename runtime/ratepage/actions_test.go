@@ -36,7 +36,7 @@ func (n *notebook) Edit(_ ctx, e override.Edit) (override.Edited, error) {
 	case len(e.Clear) > 0:
 		text += " without " + strings.Join(e.Clear, ",")
 	default:
-		text += " " + override.Change{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}.String()
+		text += " " + override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}}.String()
 	}
 	if !e.Until.IsZero() {
 		text += " for " + time.Until(e.Until).Round(time.Minute).String()
@@ -245,7 +245,7 @@ func TestOverrides(t *testing.T) {
 	end := time.Now().Add(time.Hour)
 	key := override.Target{Rule: "r", Pattern: "mallory", Keys: true}
 	editor := &notebook{
-		entries: []override.Entry{{Target: key, Change: override.Change{Block: true, Until: end}}, {Target: override.Target{Rule: "r"}, Change: override.Change{KeyOverride: runtime.KeyOverride{Max: new(int64(7))}, Until: time.Unix(1e9, 0)}}},
+		entries: []override.Entry{{Target: key, Change: override.Change{Values: override.Values{Block: true}, Until: end}}, {Target: override.Target{Rule: "r"}, Change: override.Change{Values: override.Values{KeyOverride: runtime.KeyOverride{Max: new(int64(7))}}, Until: time.Unix(1e9, 0)}}},
 		records: []override.Record{{ID: 3, Who: "ada", Why: "ticket 7", Target: key, After: `{"block":true}`}},
 	}
 	for _, keys := range []struct {

@@ -17,7 +17,7 @@ type inForce struct {
 }
 
 func (f *inForce) Edit(_ ctx, e override.Edit) (override.Edited, error) {
-	is := override.Change{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}.At(time.Now())
+	is := override.Change{Values: override.Values{KeyOverride: e.Set, Block: e.Block, Allow: e.Allow}}.At(time.Now())
 	f.says <- runtime.Overrides{Rules: map[string]runtime.Override{e.Rule: {Keys: map[string]runtime.KeyOverride{e.Pattern: is}}}}
 	return override.Edited{Found: true}, nil
 }
