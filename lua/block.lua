@@ -4,6 +4,9 @@
 -- A hold is a block of the key for all callers, whether or not the limit has room. Blocks
 -- and holds are stored and end alike.
 --
+-- A block denies calls of cost 0, too, which only limits with a block are asked about. There
+-- is room for them however little that is: they begin no block, and write nothing.
+--
 -- The block is part of the limit's own key, as the time in microseconds at which it
 -- ends: each algorithm says in its header where. Keys of limits with a block have
 -- names of their own, so scripts without these pieces never meet one. The limit is
@@ -71,10 +74,21 @@ end
 --- reads at ends
 --- sets active
 active = ends and ends > at
+--- fits
+--- reads cost retry
+--- sets retry
+retry = cost > 0 and retry or nil
+--- free
+--- reads cost times
+--- sets allowed at
+elseif cost == 0 then
+  --- insert whole
+  allowed, at = times, 0
 --- deny
 --- reads active allowed block blocked charging retry shadow
 --- sets blocked room
 --- insert active
+--- insert fits
 if active and not shadow then
   blocked = true
   if charging and not retry then
@@ -115,6 +129,7 @@ end
 --- reads active shadow
 --- sets blocked room
 --- insert active
+--- insert fits
 local blocked = active and not shadow
 --- insert rest
 if blocked then
@@ -133,6 +148,11 @@ limit.room, limit.retry, limit.reset, limit.charge, limit.blocked, limit.begin =
 --- peeked
 --- reads algorithm limit looks
 limit.room, limit.retry, limit.reset, limit.charge, limit.blocked = looks[algorithm](limit.key, limit.cost)
+--- spared
+--- reads limit
+if limit.cost == 0 and not limit.retry then
+  return
+end
 --- denied
 --- reads block limit
 if limit.retry and not limit.blocked and block > 1 then

@@ -80,6 +80,7 @@ for i = place, last do
     elseif retry then
       --- insert heal
       at = 0
+    --- insert free
     else
       allowed = 1
       if times > 1 then

@@ -39,6 +39,7 @@ local function peek(limit)
 end
 
 local function finish(limit, admitted)
+  --- insert spared
   if admitted and not limit.retry then
     limit.reset, limit.at, limit.delay, limit.mark = limit.charge()
     limit.room = limit.room - limit.cost

@@ -27,6 +27,7 @@ local function decide()
   if retry then
     --- insert heal
     at = 0
+  --- insert free
   else
     allowed = 1
     --- insert lift

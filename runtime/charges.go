@@ -37,7 +37,7 @@ func (r *request) free() {
 }
 
 // fill turns limits into charges by what holds now. It leaves out what needs no decision: a
-// limit that is switched off or at no cost, one whose key is invalid while its policy is open,
+// limit that is switched off, or at no cost if no key can be blocked or held, one whose key is invalid while its policy is open,
 // and a shadow limit that is invalid, could never admit the call or has the key of another
 // limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
 func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
@@ -68,7 +68,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		}
 		return err
 	}
-	if !on || limit.cost == 0 {
+	if !on || limit.cost == 0 && !p.RefusesAll() {
 		return nil
 	}
 	if p.Terms.Shadow && !r.peeking {

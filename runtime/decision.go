@@ -55,7 +55,7 @@ type Source uint8
 
 const (
 	// SourceNone means that no count was read: the limiter is switched off, no limit applies,
-	// every cost is 0, or the call can never be admitted.
+	// every cost is 0 and no key can be blocked, or the call can never be admitted.
 	SourceNone Source = iota
 	// SourceStore means that the limiter's store decided.
 	SourceStore

@@ -25,8 +25,8 @@
 //   - Several limits on a call are charged all or none; of several slots of a cluster see
 //     [RedisStore]. The error names the limit that keeps the caller out longest.
 //   - A cost of n is n events. A cost above what the limit ever admits is
-//     [ErrCostExceedsLimit], a cost of 0 passes, and a negative cost or max is
-//     [ErrInvalidLimit].
+//     [ErrCostExceedsLimit], a cost of 0 passes unless the key is blocked or held, and a
+//     negative cost or max is [ErrInvalidLimit].
 //   - RetryAfter is the time until the same call would be admitted if no other call arrived,
 //     and never 0.
 //   - A call is charged at most once, whatever the client retries. A decision is refunded at

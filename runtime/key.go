@@ -137,8 +137,9 @@ type Limit struct {
 	key      Key
 }
 
-// WithCost returns the limit with a cost of n events. A cost of 0 always passes and charges
-// nothing; a negative one is [ErrInvalidLimit], and so is one above [MaxLogCost] that a
+// WithCost returns the limit with a cost of n events. A cost of 0 charges nothing, and passes
+// unless all calls on the key are refused: by a [Rule.Block] or [Rule.Hold] that is on, or a max
+// of 0, which an override that blocks the key is. A negative one is [ErrInvalidLimit], and so is one above [MaxLogCost] that a
 // [SlidingLog] would have to store.
 func (l Limit) WithCost(n int64) Limit {
 	l.cost = n

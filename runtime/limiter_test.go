@@ -94,7 +94,7 @@ func TestCostZero(t *testing.T) {
 			t.Errorf("got %+v", d)
 		}
 	}
-	taken(t, limiter, limit.WithMax(0)) // even where nobody is admitted
+	refused(t, limiter, runtime.ErrCostExceedsLimit, limit.WithMax(0)) // where nobody is admitted
 	equal(t, "times that the store was asked", store.takes.Load(), 0)
 }
 

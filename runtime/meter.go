@@ -64,10 +64,11 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 
 // Charge charges a call more: costs are those of the limits that Take was given, in that order,
 // and a missing one is 0. All limits are charged, or none of them if one has no room for its
-// cost. The error is that of [Limiter.Take], and what decides is the same: a limit in
-// [ModeShadow] mode refuses nothing, the failure policy decides where the store does not, and a
-// Wait is how long Charge may take. A refusal is the end: every further Charge returns the same
-// error. Without one that is [ErrSettled] after [Meter.Close]. A [Concurrency] takes no costs.
+// cost. One at a cost of 0 is not asked. The error is that of [Limiter.Take], and what decides
+// is the same: a limit in [ModeShadow] mode refuses nothing, the failure policy decides where
+// the store does not, and a Wait is how long Charge may take. A refusal is the end: every
+// further Charge returns the same error. Without one that is [ErrSettled] after [Meter.Close].
+// A [Concurrency] takes no costs.
 //
 // Where the store has less than Charge would take in advance, it is asked for exactly what is
 // lacking, so that all of a budget can be used. A rule with a Block takes nothing in advance, nor

@@ -67,6 +67,7 @@ func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Pa
 	case ok && !commit:
 		e.recall(clock, c)
 	case !ok:
+	case c.Allowed && c.Cost == 0:
 	case c.Allowed:
 		s.charge(clock, hash, c, &v, e, m.max)
 		page, receipt = s.receipts.Issue()
@@ -130,6 +131,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		switch {
 		case !ok:
 			return i
+		case c.Allowed && c.Cost == 0:
 		case admitted && c.Allowed:
 			s.charge(clock, hash, c, &v, e, m.max)
 		case e != nil:

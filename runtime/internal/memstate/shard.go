@@ -31,6 +31,9 @@ func (s *shard) look(clock int64, hash uint64, c *terms.Charge, v *view) (*entry
 		}
 	}
 	state.do(look, clock, c, v)
+	if c.Cost == 0 {
+		v.retry = 0 // however little room there is
+	}
 	if v.blocked = false; c.Blocks() && state != &empty {
 		e.applyBlock(clock, c, v)
 	}

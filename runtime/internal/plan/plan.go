@@ -77,6 +77,12 @@ type Plan struct {
 // Unsatisfiable reports whether no waiting would admit a cost.
 func (p *Plan) Unsatisfiable(cost int64) bool { return p.Terms.Max == 0 || cost > p.Capacity }
 
+// RefusesAll reports whether all calls on some key may be refused, whatever they cost: it may
+// be blocked or held, or nobody is admitted.
+func (p *Plan) RefusesAll() bool {
+	return !p.Terms.Shadow && (p.Terms.Max == 0 || p.Terms.Blocks())
+}
+
 // Queues reports whether calls wait in a line that they leave evenly spaced.
 func (p *Plan) Queues() bool { return p.Terms.Algorithm == terms.Queue }
 

@@ -108,9 +108,12 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 						most = rule.Burst
 					}
 					keys = append(keys, key)
+					cost := load.cost(most)
+					if rule.Block > 0 || rule.Hold { // else a call at no cost is not asked about
+						cost = rapid.OneOf(rapid.Just(int64(0)), cost, cost, cost)
+					}
 					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
-						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait,
-						Cost: load.cost(most).Draw(t, "cost"),
+						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait, Cost: cost.Draw(t, "cost"),
 					})
 				}
 			}

@@ -124,6 +124,8 @@ var tests = []struct {
 	{name: "block and refund", run: blockAndRefund, exact: true, skip: blocksNobody},
 	{name: "hold", run: holdDenies, skip: holdsNobody},
 	{name: "hold edge", passes: true, run: holdEdge, exact: true, skip: holdsNobody},
+	{name: "no cost and block", run: freeAndBlock, skip: blocksNobody},
+	{name: "no cost and hold", run: freeAndHold, skip: isPermits},
 	{name: "window", passes: true, run: window},
 	{name: "retry after", passes: true, run: retryAfter},
 	{name: "retry after, to the microsecond", passes: true, run: retryExact, exact: true},
