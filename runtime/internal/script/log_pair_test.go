@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/memstate"
@@ -57,7 +58,7 @@ func isCounter(r *runtime.Rule) bool { return r.Algorithm == runtime.SlidingCoun
 
 // lives returns how long the key lives.
 func (l *log) lives() time.Duration {
-	return expireTime(l.Context(), l.client, l.key) - time.Duration(l.subject.Now())*time.Microsecond
+	return redisclock.ExpireTime(l.Context(), l.client, l.key) - time.Duration(l.subject.Now())*time.Microsecond
 }
 
 // decide wants both stores to say the same, and returns it.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -67,7 +68,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	// both has both stores do the same with keys, of which those expire before that are to.
 	both := func(do func(rawstore.Store, int) error, keys ...string) error {
 		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
-			if err := expire(ctx, db.client, now, keys...); err != nil {
+			if err := redisclock.Set(ctx, db.client, now, keys...); err != nil {
 				return err
 			}
 			shown = now

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/effort"
+	"github.com/rategen/rategen/internal/testkit/redisclock"
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 	"github.com/rategen/rategen/runtime/internal/storetest"
@@ -43,7 +44,7 @@ func TestPackedRead(t *testing.T) {
 			must(t, log.subject.Store, take, single(rule, log.key, cost))
 			read := 0
 			for _, line := range stop() {
-				if !strings.Contains(line, " lua] ") || strings.Contains(line, clockKey) {
+				if !strings.Contains(line, " lua] ") || strings.Contains(line, redisclock.Key) {
 					continue
 				}
 				if m := ranges.FindStringSubmatch(line); m != nil {
@@ -138,8 +139,8 @@ func TestPackedRefused(t *testing.T) {
 					charged += runtime.MaxLogCost
 				}
 				used := rule.Max - must(t, log.subject.Store, peek, single(rule, log.key, 1)).Remaining
-				if used != charged || expireTime(t.Context(), client, log.key) <= 0 {
-					t.Fatalf("%d events are counted, want %d; the log expires at %v", used, charged, expireTime(t.Context(), client, log.key))
+				if used != charged || redisclock.ExpireTime(t.Context(), client, log.key) <= 0 {
+					t.Fatalf("%d events are counted, want %d; the log expires at %v", used, charged, redisclock.ExpireTime(t.Context(), client, log.key))
 				}
 			}
 			if name == "longer than a text may be" && charged != 16_500+12*runtime.MaxLogCost {
