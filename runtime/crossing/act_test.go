@@ -10,23 +10,45 @@ import (
 func (c call) run(p *process) {
 	number := p.callers.Add(1)
 	p.calls.Go(func() {
-		if c.Each {
-			p.takeEach(c, number)
-			return
-		}
-		a := p.take(c, number)
-		if retry := a.d.RetryAfter; c.Again && a.err != nil && retry > 0 && retry < time.Hour {
-			p.sleep(retry-time.Microsecond, number)
-			if a = p.take(c, number); a.err != nil {
-				p.sleep(time.Microsecond, number)
-				a = p.take(c, number)
+		for range 1 + c.Next {
+			if c.Each {
+				p.takeEach(c, number)
+			} else {
+				p.takeOnce(c, number)
 			}
 		}
-		if p.isSettled(a) {
-			p.sleep(c.Holds, number)
-			p.settle(a)
-		}
 	})
+}
+
+// takeOnce makes a call and, if that is denied and is to, comes again. It settles it.
+func (p *process) takeOnce(c call, number int64) {
+	a := p.take(c, number)
+	if a.err != nil && c.Hasty {
+		a = p.take(c, number)
+	}
+	if retry := a.d.RetryAfter; c.Again && a.err != nil && retry > 0 && retry < time.Hour {
+		if c.Early {
+			p.sleep(retry-time.Microsecond, number)
+			if a = p.take(c, number); a.err != nil {
+				retry = time.Microsecond
+			}
+		}
+		if a.err != nil {
+			if p.still() {
+				p.sleep(retry, number)
+			} else {
+				time.Sleep(retry) // to the nanosecond: what is told from memory has these
+			}
+			a = p.take(c, number)
+		}
+	}
+	settles := p.isSettled(a)
+	if settles || c.Next > 0 { // so that a twin comes again at the same time
+		p.sleep(c.Holds, number)
+	}
+	if settles {
+		p.settle(a)
+	}
 }
 
 // sleep waits, until about the time at which the store's clock has gone on by d. No two
@@ -57,7 +79,7 @@ func (c call) context(to *listener) (ctx context.Context, end func()) {
 func (p *process) ask(c call, uses []use) *asked {
 	a := &asked{process: p.number, call: c, uses: uses, each: c.Each, reported: make([]reported, len(uses))}
 	p.history.add(a)
-	a.start = p.now()
+	a.start, a.came, a.turn = p.now(), p.moment(), p.work.Add(1)
 	return a
 }
 
@@ -73,7 +95,7 @@ func (p *process) take(c call, number int64) *asked {
 	d, err := p.limiter.Take(ctx, limits...)
 	a.alone = p.work.Add(1) == work+1 && p.troubled.Load() == 0
 	a.after, a.usage = p.peek(limits), p.usage(a)
-	a.end = p.now()
+	a.end, a.knows = p.now(), p.moment()
 	if !a.heard {
 		a.at = a.end
 	}
@@ -86,7 +108,7 @@ func (p *process) take(c call, number int64) *asked {
 
 // peek looks at limits where time stands still meanwhile.
 func (p *process) peek(limits []runtime.Limit) *peeked {
-	if !p.exact() || p.troubled.Load() > 0 {
+	if !p.still() || p.troubled.Load() > 0 {
 		return nil
 	}
 	d, err := p.limiter.Peek(context.Background(), limits...)
@@ -95,7 +117,7 @@ func (p *process) peek(limits []runtime.Limit) *peeked {
 
 // usage looks at the use of a call that has only one, as peek does.
 func (p *process) usage(a *asked) *runtime.Usage {
-	if len(a.uses) != 1 || !p.exact() || p.troubled.Load() > 0 {
+	if len(a.uses) != 1 || !p.still() || p.troubled.Load() > 0 {
 		return nil
 	}
 	usages, err := p.limiter.Usage(context.Background(), p.limits(a.uses)...)
@@ -125,7 +147,7 @@ func (p *process) takeEach(c call, number int64) {
 	p.work.Add(1)
 	for i, o := range outcomes {
 		a := all[i]
-		a.end, a.d, a.err = p.now(), o.Decision, o.Err
+		a.end, a.knows, a.d, a.err = p.now(), p.moment(), o.Decision, o.Err
 		if !a.heard {
 			a.at = a.end
 		}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,29 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+var wireScope = &scope{
+	window: time.Second, steps: 20, leases: true, far: true,
+	faults:   []fault{slow, frozen, down, lost, flushed, killed},
+	policies: []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal},
+}
+
+// TestWire runs programs on a Redis that is far away.
+func TestWire(t *testing.T) {
+	try(t, effort.ChooseMore(40, effort.Few(240)), 5000)
+	server := newFarServer(t)
+	rapid.Check(t, func(t *rapid.T) {
+		p := wireScope.draw(t)
+		var h *history
+		emptyPools()
+		rapid.SyncTest(t, func(*rapid.T) {
+			w := newWire(p, server)
+			h = run(p, wireScope, w)
+			w.close()
+		})
+		report(t, h, nil)
+	})
+}
+
 var redisScope = &scope{
 	window: 300 * time.Millisecond, steps: 12, leases: true, real: true,
 	faults:   []fault{slow, frozen, down, lost, flushed, forbidden, killed},
@@ -109,6 +133,14 @@ func runReal(t *testing.T, fleet *redisFleet, s *scope) {
 		defer w.close()
 		report(t, run(p, s, w), nil)
 	})
+}
+
+// emptyPools empties all pools: what waits for Redis is used again, and no bubble may use a
+// channel of another one.
+func emptyPools() {
+	for range 2 { // what the first leaves the second takes
+		goruntime.GC()
+	}
 }
 
 // programs is how many have run, in all lanes.

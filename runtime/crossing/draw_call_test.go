@@ -61,6 +61,12 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 			c.Uses = []use{s.drawUse(t, p, f, 0, key)}
 		}
 	}
+	if rarely(t, f.Nexts, "next") {
+		c.Next = rapid.IntRange(1, 6).Draw(t, "more")
+	}
+	if c.Each && rapid.Bool().Draw(t, "one twice") {
+		c.Uses = append(c.Uses, s.drawUse(t, p, f, c.Uses[0].Rule, c.Uses[0].Key))
+	}
 	c.Exempt = rarely(t, f.Exempts, "exempt")
 	if rarely(t, f.Leaving, "leaves") {
 		c.Cancel = max(time.Microsecond, s.drawGap(t, p))
@@ -70,7 +76,9 @@ func (s *scope) drawCall(t *rapid.T, p *program, f features) call {
 	if !c.Each && !shared && f.Meters && rapid.IntRange(0, 2).Draw(t, "metered") == 2 {
 		c.Meter = s.drawMeter(t, p, c.Uses)
 	}
-	c.Again = !c.Each && rarely(t, f.Coming, "again")
+	c.Again = !c.Each && (rarely(t, f.Coming, "again") || f.Coming && s.far && rapid.Bool().Draw(t, "again from far"))
+	c.Hasty = c.Again && !s.real && rapid.Bool().Draw(t, "at once")
+	c.Early = c.Again && !s.far && rapid.Bool().Draw(t, "early")
 	if f.Settling {
 		c.Settle = settling(rapid.IntRange(0, int(settlings)-1).Draw(t, "settle"))
 	}

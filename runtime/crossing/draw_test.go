@@ -20,6 +20,8 @@ type scope struct {
 	policies []runtime.FailurePolicy
 	// real is a world of real servers, on which time passes.
 	real bool
+	// far is a server that is far away.
+	far bool
 }
 
 // features are what a program may hold, each one or not. A program with a few of them
@@ -27,7 +29,7 @@ type scope struct {
 type features struct {
 	Waits, Leases, Permits, Buckets, Shadows, Overrides, Resets, Jumps, Faults bool
 	Leaving, Coming, Settling, Later, Mistakes, Each, Keys, Costs, OwnMax      bool
-	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive                bool
+	Periods, Reserves, Meters, Blocks, Holds, Exempts, Adaptive, Nexts         bool
 	Kinds                                                                      []fault // which Faults
 }
 
@@ -36,7 +38,7 @@ func (s *scope) drawFeatures(t *rapid.T) (f features) {
 	for i, feature := range []*bool{
 		&f.Waits, &f.Leases, &f.Permits, &f.Buckets, &f.Shadows, &f.Overrides, &f.Resets, &f.Jumps, &f.Faults,
 		&f.Leaving, &f.Coming, &f.Settling, &f.Later, &f.Mistakes, &f.Each, &f.Keys, &f.Costs, &f.OwnMax, &f.Periods, &f.Reserves, &f.Meters,
-		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive,
+		&f.Blocks, &f.Holds, &f.Exempts, &f.Adaptive, &f.Nexts,
 	} {
 		*feature = rapid.IntRange(0, 2).Draw(t, "feature "+strconv.Itoa(i)) > 0
 	}
@@ -53,6 +55,9 @@ func (s *scope) draw(t *rapid.T) *program {
 	f := s.drawFeatures(t)
 	p := &program{load: new(load), Processes: rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "processes"), Polled: f.Overrides}
 	p.Hasty = s.real && rapid.Bool().Draw(t, "hasty")
+	if s.far {
+		p.Trip, p.Edited = drawTrip(t), f.Overrides && !f.Jumps && rapid.Bool().Draw(t, "edited")
+	}
 	p.Replicas = rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "replicas")
 	p.Closes = rapid.IntRange(0, 7).Draw(t, "closes") == 7
 	for i := range rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "rules") {
@@ -86,6 +91,12 @@ func (s *scope) draw(t *rapid.T) *program {
 		p.Steps = slices.Insert(p.Steps, rapid.IntRange(0, len(p.Steps)).Draw(t, "before"), x)
 	}
 	return p
+}
+
+func drawTrip(t *rapid.T) trip {
+	times := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 20 * time.Millisecond})
+	return trip{There: times.Draw(t, "there"), Back: times.Draw(t, "back"), Uneven: times.Draw(t, "uneven") / 4,
+		Trust: rapid.SampledFrom([]time.Duration{time.Second, trust, 0}).Draw(t, "trust")}
 }
 
 // drawRule draws a limit of any kind.
@@ -186,6 +197,9 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 			kinds = append(kinds, kind)
 		}
 	}
+	if p.Edited { // what edits do to each other is what they are for
+		kinds = append(kinds, "change", "change")
+	}
 	slices.Sort(kinds)
 	if s.real && rapid.IntRange(0, 40).Draw(t, "a crowd") == 40 {
 		st.Do = crowd{Calls: rapid.IntRange(1500, 2000).Draw(t, "calls")}
@@ -200,7 +214,11 @@ func (s *scope) drawStep(t *rapid.T, p *program, f features) step {
 	case "reset":
 		st.Do = reset{Rule: rapid.IntRange(0, len(p.Rules)-1).Draw(t, "rule"), Key: drawKey(t, f)}
 	case "change":
-		st.Do = s.drawChange(t, p, f)
+		if p.Edited {
+			st.Do = s.drawEdit(t, p)
+		} else {
+			st.Do = s.drawChange(t, p, f)
+		}
 	case "hold":
 		st.Do = s.drawHold(t, p, f)
 	case "scale":

@@ -19,7 +19,9 @@ type history struct {
 	scope   *scope
 	began   time.Time
 	edges   map[*runtime.Rule][]time.Time // of periods of the calendar, oldest first
-	exact   bool                          // a decision is made at the time at which it is told, or at once
+	exact   bool                          // a decision was made at the time that is noted, or at once
+	still   bool                          // and time stands still meanwhile
+	parts   bool                          // limits of a call may be decided one after the other
 	asked   []*asked
 	resets  []*happening
 	changes []*happening // of overrides, the first is that of none
@@ -45,9 +47,12 @@ type asked struct {
 	each     bool
 	more     bool // of a call that is metered
 	start    time.Duration
+	turn     int64 // of the start, among all that began or was over
 	heard    bool
-	at       time.Duration // when the decision was told to observers
+	at       time.Duration // when it was decided or, where that is not known, told to observers
 	end      time.Duration // when Take returned: the call's turn
+	came     time.Duration // the start and the end to the nanosecond
+	knows    time.Duration
 	d        runtime.Decision
 	err      error
 	reported []reported // for each use
@@ -75,6 +80,8 @@ type settled struct {
 	cost     []int64 // for each use, or -1
 	start    time.Duration
 	end      time.Duration // endless if nobody was told
+	over     time.Duration // when its process had done all that it has to do for it
+	turn     int64         // of that, among all that began or was over
 	err      error
 	mistaken error // of the attempt that was wrong, or nil
 	mistake  bool  // there was one
@@ -182,12 +189,13 @@ type charge struct {
 	use int
 }
 
-// from is the earliest time at which the charge was made.
-func (c charge) from(h *history) time.Duration {
-	if h.exact && len(during(h.faults, c.start, c.at)) == 0 {
-		return c.at
+// from is the earliest time at which a decision was made. Those of TakeEach are told together,
+// when the last one is known.
+func (a *asked) from(h *history) time.Duration {
+	if h.exact && (h.still || !a.each) && len(during(h.faults, a.start, a.at)) == 0 && len(during(h.jumps, a.start, a.at)) == 0 {
+		return a.at
 	}
-	return c.start
+	return a.start
 }
 
 // cost returns how much was charged: no more than its share, if a process did alone.

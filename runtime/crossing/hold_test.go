@@ -108,7 +108,7 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 			continue
 		}
 		for i, u := range b.uses {
-			if u.Key != key.Key || !o.program.alike(u.Rule, key.Rule) || !b.charged(i) || b.reported[i].source != runtime.SourceStore || !b.reported[i].mode.Denies() {
+			if u.Key != key.Key || !o.program.alike(u.Rule, key.Rule) || !o.asksStore(b, i) {
 				continue
 			}
 			r := o.program.Rules[u.Rule]
@@ -117,6 +117,29 @@ func (o *oracle) nobody(promise string, key use, from, to, lasts time.Duration) 
 			})
 			if !released && !o.forgotten(u, from, b.at) && !o.elsewhere(r, u, from, b.at) {
 				o.wrong(promise, "#%d at %v: %v (%s), from %v on for %v", b.number, b.at, u, ruleText(r), from, lasts)
+			}
+		}
+	}
+}
+
+// asksStore reports whether a use of a call that went on was for the store to decide: also one
+// that costs nothing, of which nobody is told when there was nothing to ask.
+func (o *oracle) asksStore(a *asked, i int) bool {
+	if t := a.reported[i]; t.yes {
+		return t.source == runtime.SourceStore && t.verdict == runtime.VerdictAdmitted && t.mode.Denies()
+	}
+	enforced := !slices.ContainsFunc(o.terms(a.uses[i], a.start, a.at), func(t terms) bool { return t.off || !t.mode.Denies() })
+	return a.uses[i].Cost == 0 && enforced && !a.call.Exempt && !a.more && !o.obscured(a)
+}
+
+// refusals wants no call to go on, whatever it costs, whose key an override gives a max of 0 all
+// the time: that is what a block is.
+func (o *oracle) refusals() {
+	for _, a := range o.asked {
+		for i, u := range a.uses {
+			open := slices.ContainsFunc(o.terms(u, a.start, a.end), func(t terms) bool { return t.off || t.max > 0 || !t.mode.Denies() })
+			if !open && a.admitted() && !a.call.Exempt && !a.more {
+				o.wrong("nobody is admitted who is blocked by an override", "#%d: %v, %v", a.number, u, a.reported[i].verdict)
 			}
 		}
 	}

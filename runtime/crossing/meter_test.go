@@ -91,7 +91,7 @@ func (p *process) meter(ctx context.Context, to *listener, first *asked, number 
 
 // whole is how a piece is settled of which all is used.
 func whole(a *asked) settled {
-	s := settled{tried: true, start: a.start, end: a.end}
+	s := settled{tried: true, start: a.start, end: a.end, over: a.end}
 	for _, u := range a.uses {
 		s.cost = append(s.cost, u.Cost)
 	}
@@ -102,7 +102,7 @@ func whole(a *asked) settled {
 func (s *stream) charge(costs message) error {
 	trip := &asked{process: s.number, call: s.first.call, more: true, uses: slices.Clone(s.first.uses), reported: make([]reported, len(s.first.uses))}
 	charged := make([]int64, len(trip.uses))
-	trip.start = s.now()
+	trip.start, trip.came, trip.turn = s.now(), s.moment(), s.work.Add(1)
 	for i := range trip.uses {
 		charged[i] = costs[trip.uses[i].Rule]
 		trip.uses[i].Cost = charged[i]
@@ -112,7 +112,7 @@ func (s *stream) charge(costs message) error {
 	s.work.Add(1)
 	err := s.Charge(charged...)
 	s.work.Add(1)
-	trip.end = s.now()
+	trip.end, trip.knows = s.now(), s.moment()
 	if !trip.heard {
 		trip.at = trip.end
 	}
@@ -187,7 +187,7 @@ func (s *stream) account(i int, n int64, trip *asked, place int) {
 	switch rest := took - n; {
 	case !trip.charged(place) || trip.reported[place].source == runtime.SourceLocal:
 		s.drop(i, before, endless)
-		trip.settled.cost[place], trip.settled.end = min(took, max(0, n-before)), endless
+		trip.settled.cost[place], trip.settled.end, trip.settled.over = min(took, max(0, n-before)), endless, endless
 		*a = account{left: after}
 		return
 	case after == rest+before: // which is 0 mostly
@@ -213,14 +213,14 @@ func (s *stream) drop(i int, units int64, by time.Duration) {
 	if a := &s.accounts[i]; a.piece != nil && (a.piece != s.first || s.first.call.Meter.Advance) {
 		if settled := &a.piece.settled; settled.cost[a.use] == a.piece.uses[a.use].Cost {
 			settled.cost[a.use] -= units
-			settled.end = max(settled.end, by)
+			settled.end, settled.over, settled.turn = max(settled.end, by), s.now(), s.work.Add(1)
 		}
 	}
 }
 
 // soon is when something is settled that is settled now.
 func (s *stream) soon() time.Duration {
-	if s.exact() && memorized(s.program) {
+	if s.still() && memorized(s.program) {
 		return s.now()
 	}
 	return endless
@@ -235,7 +235,7 @@ func (s *stream) close(err error) {
 			s.contradict("a meter ends by what refuses a message", "#%d: %v, and %v", first.number, err, ended)
 		}
 	}
-	settled := settled{tried: true, start: s.now(), end: endless}
+	settled := settled{tried: true, start: s.now(), end: endless, over: endless}
 	costs := s.costs(first)
 	for i, u := range first.uses {
 		s.look(i)
@@ -254,7 +254,7 @@ func (s *stream) close(err error) {
 	for i := range s.accounts {
 		s.look(i)
 	}
-	settled.end = s.soon()
+	settled.end, settled.over, settled.turn = s.soon(), s.now(), s.work.Add(1)
 	if !first.call.Meter.Advance {
 		first.settled = settled
 	}

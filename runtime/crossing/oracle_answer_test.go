@@ -88,7 +88,7 @@ func (o *oracle) quiet(a *asked) bool {
 			first = first && b.end > a.start-untilProbe
 		}
 	}
-	return !o.exact && last >= 0 && (first || probing)
+	return !o.still && last >= 0 && (first || probing)
 }
 
 // untilProbe is how long it takes at most until a store that did not answer is asked again.
@@ -96,7 +96,7 @@ const untilProbe = 250 * time.Millisecond
 
 // recovery is how long after a fault the store may not decide yet.
 func (o *oracle) recovery() time.Duration {
-	if o.exact {
+	if o.still {
 		return 0
 	}
 	return 2 * time.Second

@@ -9,46 +9,67 @@ import (
 	"github.com/rategen/rategen/runtime"
 )
 
-// needless holds a denial against what can have been in its way at most.
+// needless holds a denial against what can have been in its way at most. A limit without room
+// explains it, or a block or hold of the key; nothing else does.
+//
+// It says nothing of a program whose clock was set, since what was counted before may count
+// for longer; after a fault that leaves it open what was charged; of a max that follows the
+// load, which changes at a moment that nobody is told; of a lease, whose units count while
+// nobody uses them; of a queue, where turns count and not calls.
 func (o *oracle) needless(a *asked) {
-	if !errors.Is(a.err, runtime.ErrLimited) || a.d.Source != runtime.SourceStore || len(o.jumps) > 0 || len(during(o.faults, 0, a.end)) > 0 {
+	if !errors.Is(a.err, runtime.ErrLimited) || len(o.jumps) > 0 || o.adapts(a) || o.obscured(a) {
+		return
+	}
+	if a.d.Source != runtime.SourceStore && a.d.Source != runtime.SourceRecalled {
 		return
 	}
 	if a.d.Blocked && o.blockedBefore(a) {
 		return
 	}
 	i := slices.IndexFunc(a.uses, func(u use) bool { return o.program.Rules[u.Rule].Name == a.d.Rule })
-	if i < 0 || a.uses[i].Cost == 0 {
+	if i < 0 {
+		o.wrong("a denial names a limit of its call", "#%d: %q", a.number, a.d.Rule)
 		return
 	}
 	u, rule := a.uses[i], o.program.Rules[a.uses[i].Rule]
-	if o.adapts(a) {
+	all := o.terms(u, a.from(o.history), a.at)
+	if len(all) != 1 || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) || o.otherTerms(u, rule, all[0], a.at) {
 		return
-	}
-	all := o.terms(u, a.at, a.at)
-	if len(all) != 1 || rule.Lease > 0 || rule.Wait > 0 && rule.Algorithm == runtime.LeakyBucket || u.Cost > capacity(rule, all[0].max) {
-		return
-	}
-	for _, t := range o.terms(u, 0, a.at) {
-		if t.window != all[0].window || rule.Algorithm != runtime.Concurrency && rule.Algorithm != runtime.SlidingLog && t.max != all[0].max {
-			return // what was counted by other terms counts longer, or drains otherwise
-		}
-	}
-	for _, c := range o.asked {
-		for j, v := range c.uses {
-			if rule.Debt == runtime.DebtCarry && v.Rule == u.Rule && v.Key == u.Key && c.settled.tried && c.settled.cost[j] > v.Cost {
-				return // it is owed for as long as it takes
-			}
-			this, other := &asked{uses: []use{u}}, &asked{uses: []use{v}}
-			own := o.meet(this, other) && !o.sameTerms(this, other)
-			if own && rule.Algorithm != runtime.Concurrency && rule.Algorithm != runtime.SlidingLog {
-				return // likewise
-			}
-		}
 	}
 	if used := o.used(a, u, rule, all[0]); used+float64(u.Cost) <= float64(capacity(rule, all[0].max)) {
 		o.wrong("nobody is denied who has room", "#%d at %v: %v (%s) has %.6g of %d used", a.number, a.at, u, ruleText(rule), used, capacity(rule, all[0].max))
 	}
+}
+
+// obscured reports whether a fault may have left it open what was charged before a call.
+func (o *oracle) obscured(a *asked) bool {
+	return slices.ContainsFunc(during(o.faults, 0, a.end), func(f *happening) bool { return f.fault != slow && f.fault != flushed })
+}
+
+// otherTerms reports whether anything may have been counted on a key by a window, or in a
+// bucket by a max, that is not the one of now: it counts longer, or drains otherwise. A debt
+// that is carried counts for as long as it takes.
+func (o *oracle) otherTerms(u use, rule *runtime.Rule, now terms, at time.Duration) bool {
+	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
+	for _, c := range o.asked {
+		for j, v := range c.uses {
+			if c.start > at || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) {
+				continue
+			}
+			if rule.Debt == runtime.DebtCarry && c.settled.tried && c.settled.cost[j] > v.Cost {
+				return true
+			}
+			if c.settled.tried && len(during(o.changes[1:], c.start, at)) > 0 && bucket {
+				return true // it is settled by its terms of then
+			}
+			for _, t := range o.terms(v, c.start, c.at) {
+				if t.window != now.window || bucket && t.max != now.max {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // used returns how much of a limit may be used at most when a call is denied.
@@ -61,16 +82,13 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 		window += window/7 + time.Microsecond
 	}
 	bucket := rule.Algorithm == runtime.TokenBucket || rule.Algorithm == runtime.LeakyBucket
-	last, floor := time.Duration(0), a.at
-	if !o.exact {
-		floor = a.start // it may have been decided then
-	}
+	last, floor := time.Duration(0), a.from(o.history)
 	for _, c := range o.asked {
 		for j, v := range c.uses {
-			if c == a || !o.meet(&asked{uses: []use{u}}, &asked{uses: []use{v}}) || !c.maybeCharged(j) || c.start > a.at {
+			if c == a || v.Key != u.Key || !o.program.alike(v.Rule, u.Rule) || !c.maybeCharged(j) && !o.parted(c, a) || c.start > a.at {
 				continue
 			}
-			at, cost := min(c.at, a.at), float64(c.most(j, a.start-o.lateness()))
+			at, cost := min(c.at, a.at), float64(o.counts(c, j, a))
 			if s := c.settled; s.tried && s.cost[j] > v.Cost || errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded) {
 				at = a.at // it may count as of now
 			}
@@ -98,10 +116,51 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 	return level
 }
 
+// counts returns how much of a charge may count at most for a later call. Of what another
+// process has given back a denial may be remembered that came before.
+func (o *oracle) counts(c *asked, use int, a *asked) int64 {
+	s, late := c.settled, o.lateness()
+	if a.d.Source == runtime.SourceRecalled {
+		late += o.remembers()
+	}
+	if s.tried && s.cost[use] >= 0 && s.over <= a.start-late && s.err == nil && !s.mistake {
+		return s.cost[use]
+	}
+	return max(c.uses[use].Cost, c.settledAt(use))
+}
+
+// parted reports whether a call that was denied may have been charged in part for a moment.
+func (o *oracle) parted(c, a *asked) bool {
+	return o.parts && len(c.uses) > 1 && !c.call.Exempt && c.end >= a.start-100*time.Millisecond
+}
+
+// remembers is for how long a process may go by a denial at most, and not know what others
+// have given back: one more answer than it trusts it.
+func (o *oracle) remembers() time.Duration {
+	switch {
+	case o.still:
+		return 0
+	case o.scope.far:
+		return o.program.Trip.Trust + 2*o.answers()
+	}
+	return trust + 2*o.answers()
+}
+
+// answers is how long an answer takes at most.
+func (o *oracle) answers() time.Duration {
+	switch {
+	case o.still:
+		return 0
+	case o.scope.far:
+		return o.program.Trip.longest()
+	}
+	return patience / 2
+}
+
 // lateness is how long it takes at most until something is seen.
 func (o *oracle) lateness() time.Duration {
-	if o.exact {
+	if o.still {
 		return time.Nanosecond // what is settled at the same moment may be later
 	}
-	return 5 * time.Millisecond
+	return 5*time.Millisecond + 2*o.program.Trip.longest()
 }

@@ -22,12 +22,12 @@ func (o *oracle) retry(a *asked) {
 			return
 		}
 	}
-	trip := time.Duration(0)
+	over := a.from(o.history) + a.d.RetryAfter - time.Microsecond + 1 // the clock shows microseconds
 	if a.d.Source == runtime.SourceRecalled {
-		trip = patience // what is remembered counts from before Redis was asked, see package denials
 		if len(during(o.faults, 0, a.end)) > 0 {
 			return // it may be of counts that the fault has lost
 		}
+		over -= o.answers() // it is told from the answer on, and the store has denied before that
 	}
 	for _, b := range o.asked[a.number+1:] {
 		if b.start <= a.end || queue && b.each || !slices.Equal(a.uses, b.uses) || a.call.Cancel != b.call.Cancel || b.call.Exempt || a.call.Deadline != b.call.Deadline ||
@@ -38,15 +38,15 @@ func (o *oracle) retry(a *asked) {
 			// A process remembers that Redis has denied a call, and goes by it while
 			// Redis does not answer. Nobody remembers what a queue denies.
 			passed := b.admitted() || errors.Is(b.err, runtime.ErrUnavailable)
-			if given, _ := o.touched(a, b); passed && !given && !o.exact && !queue && a.process == b.process && b.at < a.start+a.d.RetryAfter && b.d.Source != runtime.SourceProcess {
+			if given, _ := o.touched(a, b); passed && !given && o.remembers() > 2*o.answers() && !queue && a.process == b.process && b.at < over && b.d.Source != runtime.SourceProcess {
 				o.wrong("a denial holds while Redis does not answer", "#%d was told %v at %v, and #%d at %v: %v by %v", a.number, a.d.RetryAfter, a.at, b.number, b.at, kind(b.err), b.d.Source)
 			}
 			continue
 		}
-		if given, _ := o.touched(a, b); b.admitted() && !given && b.at < a.start+a.d.RetryAfter {
+		if given, _ := o.touched(a, b); b.admitted() && !given && b.at < over {
 			o.wrong("nobody is admitted before RetryAfter", "#%d was told %v at %v, and #%d is admitted at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
-		if _, taken := o.touched(a, b); errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && !taken && len(o.jumps) == 0 && b.start >= a.at+a.d.RetryAfter+trip {
+		if _, taken := o.touched(a, b); errors.Is(b.err, runtime.ErrLimited) && b.d.Source != runtime.SourceProcess && !taken && len(o.jumps) == 0 && b.came >= a.knows+a.d.RetryAfter {
 			o.wrong("a call alone is admitted after RetryAfter", "#%d was told %v at %v, and #%d is denied at %v", a.number, a.d.RetryAfter, a.at, b.number, b.at)
 		}
 	}
@@ -55,14 +55,18 @@ func (o *oracle) retry(a *asked) {
 // touched reports whether anything may have been given back to a key of a call between
 // it and a later one, and whether anything may have been charged.
 func (o *oracle) touched(a, b *asked) (given, taken bool) {
+	since := a.start
+	if a.d.Source == runtime.SourceRecalled { // by a denial that knows of nothing since
+		since -= o.remembers()
+	}
 	for _, u := range a.uses {
-		given = given || o.forgotten(u, a.start, b.at)
+		given = given || o.forgotten(u, since, b.at)
 	}
 	if o.adapts(a) {
 		return true, true
 	}
 	for _, h := range o.holds {
-		if h.from <= b.at && h.to >= a.start && o.meet(a, &asked{uses: []use{{Rule: h.rule, Key: h.key}}}) {
+		if h.from <= b.at && h.to >= since && o.meet(a, &asked{uses: []use{{Rule: h.rule, Key: h.key}}}) {
 			given, taken = true, true
 		}
 	}
@@ -70,10 +74,10 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 		if !o.meet(a, c) {
 			continue
 		}
-		if c != a && c != b && errors.Is(c.err, runtime.ErrLimited) && c.start <= b.at && c.end >= a.start && o.blocking(c) {
+		if c != a && c != b && errors.Is(c.err, runtime.ErrLimited) && c.start <= b.at && c.end >= since && o.blocking(c) {
 			taken = true
 		}
-		if s := c.settled; s.tried && s.start <= b.at && s.end >= a.start {
+		if s := c.settled; s.tried && s.start <= b.at && s.end >= since {
 			given, taken = true, true
 		}
 		if o.reserves(a) && c.start <= b.at && slices.ContainsFunc(indexes(c.uses), c.maybeCharged) {
@@ -81,20 +85,20 @@ func (o *oracle) touched(a, b *asked) (given, taken bool) {
 			given = given || b.at >= o.closed || len(during(o.jumps, c.start, b.at)) > 0 || len(during(o.changes[1:], c.start, b.at)) > 0 || len(during(o.faults, c.start-o.recovery(), b.at)) > 0
 		}
 		left := c != b && c.err != nil && !errors.Is(c.err, runtime.ErrLimited)
-		if left && c.start <= b.at && c.end >= a.start {
+		if left && c.start <= b.at && c.end >= since {
 			given, taken = true, true // it may have been charged, and given back
 		}
-		if c.start <= b.at && c.end >= a.start && !o.sameTerms(a, c) {
+		if c.start <= b.at && c.end >= since && !o.sameTerms(a, c) {
 			given = true // a bucket has drained by other terms
 		}
 		if o.carries(a) && (!o.sameTerms(a, c) || len(o.changes) > 1) {
 			given = true // what is over a lower max than it was charged by may be forgotten
 		}
-		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= a.start {
+		if c != a && c != b && c.err == nil && c.start <= b.at && c.end >= since {
 			taken = true
 		}
-		multiple := !o.exact && len(c.uses) > 1
-		if multiple && c != a && c.start <= b.at && c.end >= a.start {
+		multiple := o.parts && len(c.uses) > 1
+		if multiple && c != a && c.start <= b.at && c.end >= since {
 			given, taken = true, true // parts of it may have been charged, and given back
 		}
 	}

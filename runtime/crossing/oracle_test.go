@@ -3,7 +3,6 @@ package crossing
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/rategen/rategen/runtime"
@@ -43,6 +42,7 @@ func judge(h, twin *history) []string {
 	}
 	o.caps()
 	o.blocks()
+	o.refusals()
 	o.exempts()
 	o.thresholds()
 	o.past()
@@ -101,7 +101,7 @@ func (p *program) under(u use, c *happening) terms {
 		t.max = u.Max
 	}
 	rule := c.rules[u.Rule]
-	for _, o := range []runtime.KeyOverride{{Enabled: rule.Enabled, Max: rule.Max, Window: rule.Window, Mode: rule.Mode}, rule.Keys[strconv.Itoa(u.Key)]} {
+	for _, o := range []runtime.KeyOverride{{Enabled: rule.Enabled, Max: rule.Max, Window: rule.Window, Mode: rule.Mode}, keyOverride(rule.Keys, u.Key)} {
 		if o.Enabled != nil {
 			t.off = c.off || !*o.Enabled
 		}

@@ -170,6 +170,9 @@ func (o *oracle) turns(name string, charges []charge) {
 			if c == other || other.end < c.end || other.end == c.end && other.number <= c.number || o.forgotten(u, min(c.start, other.start), max(c.at, other.at)) {
 				continue
 			}
+			if c.each && !o.still {
+				continue // it is told later than it had its turn
+			}
 			if !o.exact || len(during(o.faults, c.start, other.end)) > 0 || len(during(o.jumps, min(c.start, other.start), max(c.end, other.end))) > 0 || u.Cost == 0 || c.real(c.use, other.at) == 0 || !c.reported[c.use].mode.Denies() || !other.reported[other.use].mode.Denies() {
 				continue
 			}

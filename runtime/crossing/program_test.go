@@ -3,11 +3,12 @@
 //
 //   - A program is what callers, operators and faults do, and when: program_test.go and
 //     draw_test.go.
-//   - A world is where it runs: memory, one Redis or a cluster, with faults.
+//   - A world is where it runs, with faults: memory, one Redis, a cluster, or a wire, which is
+//     a Redis far away whose trips take as long as the program says.
 //   - A history is what was seen: history_test.go and run_test.go.
 //   - The oracle says what is wrong with it: oracle_*_test.go.
 //   - What few rules have is drawn and judged in one file: cap_test.go, hold_test.go,
-//     load_test.go and meter_test.go.
+//     load_test.go, meter_test.go and edit_test.go.
 package crossing
 
 import (
@@ -23,10 +24,12 @@ type program struct {
 	Cap       *runtime.Rule // of each process, or nil
 	Processes int           // limiters on one store
 	Polled    bool          // the limiters follow overrides
+	Edited    bool          // which operators edit in a hash
 	load      *load         // which limits that adapt follow
 	Replicas  int           // that the limiters believe to be
 	Closes    bool          // the first limiter is closed while calls run
 	Begins    time.Time     // at least
+	Trip      trip          // to a server that is far away
 	Hasty     bool          // calls have less time for Redis than a busy machine may need
 	Steps     []step
 }
@@ -60,7 +63,10 @@ type call struct {
 	Beside   int           // limits of other keys, which TakeEach has besides
 	Cancel   time.Duration // after which the caller leaves; 0: never
 	Deadline bool          // the caller says so before
-	Again    bool          // denied, it comes just before its RetryAfter is over, and then
+	Again    bool          // denied, it comes when its RetryAfter is over
+	Early    bool          // and also just before
+	Hasty    bool          // and also at once, and goes by what it is told then, from memory perhaps
+	Next     int           // how often the caller comes again as soon as the call before is over
 	Holds    time.Duration // how long it lasts
 	Settle   settling
 	Later    bool      // it is settled by SettleLater

@@ -20,6 +20,9 @@ func (p *program) String() string {
 	if p.Replicas > 1 {
 		fmt.Fprintf(&b, ", as if of %d", p.Replicas)
 	}
+	if p.Trip != (trip{}) {
+		fmt.Fprintf(&b, ", trips %+v", p.Trip)
+	}
 	if p.Closes {
 		b.WriteString(", the first of which is closed at the end of all steps")
 	}
@@ -103,6 +106,15 @@ func (c call) String() string {
 	}
 	if c.Again {
 		b.WriteString("; come again")
+		if c.Early {
+			b.WriteString(", and just before")
+		}
+		if c.Hasty {
+			b.WriteString(", and at once")
+		}
+	}
+	if c.Next > 0 {
+		fmt.Fprintf(&b, "; %d more, one after the other", c.Next)
 	}
 	if c.Meter != nil {
 		b.WriteString(c.Meter.String())

@@ -3,6 +3,7 @@ package crossing
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,10 @@ import (
 type world interface {
 	// store returns the store of a process.
 	store(process int) runtime.Store
-	// now is the time by the oracle's clock.
+	// now is the time by the oracle's clock, in microseconds as stores have it, and moment is
+	// the time itself.
 	now() time.Duration
+	moment() time.Duration
 	// rest returns when all that can happen by now has happened, where that can be
 	// known.
 	rest()
@@ -26,8 +29,14 @@ type world interface {
 	begin(f fault) (end func())
 	// options are those of limiters.
 	options() []runtime.Option
-	// exact reports whether time stands still while something is decided.
+	// exact reports whether it is known when a decision was made, and back how long that is
+	// ago when it is told. That of a call on whose way the clock was set is not known.
 	exact() bool
+	back(since time.Duration) time.Duration
+	// still reports whether time stands still while something is decided.
+	still() bool
+	// parts reports whether the limits of a call may be decided one after the other.
+	parts() bool
 }
 
 // A process is a limiter of a program that runs.
@@ -46,6 +55,7 @@ type running struct {
 	processes []*process
 	overrides atomic.Pointer[runtime.Overrides]
 	off       atomic.Bool // the program's own switch
+	edited    edited      // in place of overrides
 	calls     sync.WaitGroup
 	work      atomic.Int64 // how much has begun or ended
 	troubled  atomic.Int64 // faults that are under way
@@ -54,8 +64,8 @@ type running struct {
 
 // run runs a program, and returns its history when nothing of it runs any more.
 func run(p *program, s *scope, w world) *history {
-	h := &history{program: p, scope: s, exact: w.exact(), began: time.Now(), closed: endless, edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
-	r := &running{world: w, history: h, program: p}
+	h := &history{program: p, scope: s, exact: w.exact(), still: w.still(), parts: w.parts(), began: time.Now(), closed: endless, edges: map[*runtime.Rule][]time.Time{}, changes: []*happening{{}}}
+	r := &running{world: w, history: h, program: p, edited: edited{}}
 	r.overrides.Store(&runtime.Overrides{})
 	p.load.set(1)
 	for i := range p.Processes {
@@ -108,10 +118,14 @@ func (r *running) start(number int) *process {
 		options = append(options, runtime.WithProcessCap(r.program.Cap))
 	}
 	if r.program.Polled {
-		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
+		source := runtime.OverrideSource(runtime.OverrideFunc(func(context.Context) (runtime.Overrides, error) {
 			defer p.polls.Add(1)
 			return *r.overrides.Load(), nil
-		}), r.poll()))
+		}))
+		if w, is := r.world.(*wire); is && r.program.Edited {
+			source = w.overridesSource()
+		}
+		options = append(options, runtime.WithEnabled(func() bool { return !r.off.Load() }), runtime.WithOverrides(source, r.poll()))
 	}
 	p.limiter = runtime.New(r.store(number), options...)
 	return p
@@ -133,14 +147,18 @@ func hear(r *running) func(context.Context, runtime.DecisionEvent) {
 			return
 		}
 		for _, a := range to.asked {
-			for i, u := range a.uses {
-				if r.program.Rules[u.Rule].Name == ev.Rule {
-					if a.heard, a.at = true, r.now(); a.more {
-						a.uses[i].Cost = ev.Cost
-					}
-					a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, limit: ev.Limit, window: ev.Window, mode: ev.Mode}
-				}
+			i := slices.IndexFunc(a.uses, func(u use) bool { return r.program.Rules[u.Rule].Name == ev.Rule })
+			if i < 0 || a.each && (a.reported[i].yes || a.uses[i].Cost != ev.Cost) { // TakeEach may have it twice
+				continue
 			}
+			if a.heard, a.at = true, r.now(); a.more {
+				a.uses[i].Cost = ev.Cost
+			}
+			if ev.Source == runtime.SourceStore {
+				a.at -= r.back(a.start)
+			}
+			a.reported[i] = reported{yes: true, verdict: ev.Verdict, source: ev.Source, max: ev.Max, limit: ev.Limit, window: ev.Window, mode: ev.Mode}
+			return
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (p *process) isSettled(a *asked) bool {
 func (p *process) settle(a *asked) {
 	c := a.call
 	costs := p.costs(a)
-	s := settled{tried: true, start: p.now(), end: endless, cost: slices.Clone(costs)}
+	s := settled{tried: true, start: p.now(), end: endless, over: endless, cost: slices.Clone(costs)}
 	for i, u := range a.uses {
 		if p.program.Rules[u.Rule].Algorithm == runtime.Concurrency {
 			s.cost[i] = 0
@@ -37,7 +37,7 @@ func (p *process) settle(a *asked) {
 		a.settled.end = p.now() // it was settled, if in a strange way
 	case c.Later:
 		p.limiter.SettleLater(ctx, a.d, costs...)
-		if p.exact() && memorized(p.program) {
+		if p.still() && memorized(p.program) {
 			a.settled.end = p.now()
 		}
 	default:
@@ -47,7 +47,7 @@ func (p *process) settle(a *asked) {
 			a.settled.twice, a.settled.again = true, p.limiter.Settle(ctx, a.d, costs...)
 		}
 	}
-	p.work.Add(1)
+	a.settled.over, a.settled.turn = p.now(), p.work.Add(1)
 }
 
 // costs returns what a decision is settled at.
@@ -101,7 +101,7 @@ func (r *running) leave() {
 	complain := func(format string, args ...any) {
 		h.left = append(h.left, fmt.Sprintf(format, args...))
 	}
-	if !memorized(r.program) || !r.exact() {
+	if !memorized(r.program) || !r.still() {
 		time.Sleep(h.scope.window / 2) // what is settled later
 	}
 	for _, p := range r.processes {
@@ -135,7 +135,7 @@ func (r *running) leave() {
 			complain("rule %d key %d: %d of %d permits are left when no call runs", u.Rule, u.Key, d.Remaining, d.Limit)
 		}
 		if calendar := r.program.Rules[u.Rule].Period != runtime.NoPeriod; calendar {
-			if now := h.clock(p.now()); d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
+			if now := h.clock(p.now() - p.back(p.now())); d.ResetAfter > 0 && !d.Blocked && r.exact() && len(h.jumps) == 0 && !now.Add(d.ResetAfter).Equal(h.edge(r.program.Rules[u.Rule], now)) {
 				complain("rule %d key %d: whole at %v, not at the end of the period", u.Rule, u.Key, now.Add(d.ResetAfter).UTC())
 			}
 			if !r.exact() {
@@ -145,13 +145,14 @@ func (r *running) leave() {
 			complain("rule %d key %d: whole after %v, which should take %v at most", u.Rule, u.Key, d.ResetAfter, bound)
 			continue
 		}
+		before := d
 		time.Sleep(d.ResetAfter)
 		if d, err = look(); err == nil && r.program.Rules[u.Rule].Debt == runtime.DebtCarry {
 			time.Sleep(d.ResetAfter) // in which what was owed is used
 			d, err = look()
 		}
 		if err == nil && d.Remaining != d.Limit && (!permits || len(h.jumps) == 0) { // those of before a jump may count later
-			complain("rule %d key %d: %d of %d are left when all is over", u.Rule, u.Key, d.Remaining, d.Limit)
+			complain("rule %d key %d: %+v, and when all is over %+v", u.Rule, u.Key, before, d)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package crossing
 import (
 	"context"
 	"errors"
-	"sync"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -16,23 +14,18 @@ import (
 // inMemory is the world of a store in memory, in a bubble of testing/synctest. Its
 // faults are those of a store that answers late, never, or with an error.
 type inMemory struct {
-	memory  *runtime.MemoryStore
-	plain   bool // without faults and leases: the limiter's quickest way
-	leases  bool
-	began   time.Time
-	mu      sync.Mutex
-	offset  time.Duration // of the store's clock
-	forward time.Duration // the steps of it that go forward
-	fault   [faultKinds]int
-	changed chan struct{} // closed when a fault begins or ends
+	bubble
+	memory *runtime.MemoryStore
+	plain  bool // without faults and leases: the limiter's quickest way
+	leases bool
 }
 
 // nowhere is a Redis that nobody asks: only a store on one has leases.
 var nowhere *redis.Client
 
 func newMemory(p *program) *inMemory {
-	time.Sleep(time.Until(p.Begins))
-	w := &inMemory{began: time.Now(), changed: make(chan struct{}), plain: true}
+	w := &inMemory{plain: true}
+	w.open(p)
 	var options []runtime.MemoryOption
 	for _, s := range p.Steps {
 		switch s.Do.(type) {
@@ -48,41 +41,9 @@ func newMemory(p *program) *inMemory {
 	return w
 }
 
-func (w *inMemory) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Now().Add(w.offset)
-}
-
-func (w *inMemory) now() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Since(w.began).Truncate(time.Microsecond) + w.forward
-}
-
-func (w *inMemory) jump(by time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.offset += by
-	w.forward += max(0, by)
-}
-
-func (w *inMemory) rest()                     { synctest.Wait() }
-func (w *inMemory) exact() bool               { return true }
-func (w *inMemory) options() []runtime.Option { return nil }
-
-func (w *inMemory) begin(f fault) (end func()) {
-	w.set(f, 1)
-	return func() { w.set(f, -1) }
-}
-
-func (w *inMemory) set(f fault, by int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fault[f] += by
-	close(w.changed)
-	w.changed = make(chan struct{})
-}
+func (w *inMemory) still() bool                      { return true }
+func (w *inMemory) parts() bool                      { return false }
+func (w *inMemory) back(time.Duration) time.Duration { return 0 }
 
 func (w *inMemory) store(int) runtime.Store {
 	switch faulty := (faultyStore{w.memory, w}); {
@@ -98,13 +59,6 @@ func (w *inMemory) store(int) runtime.Store {
 }
 
 var errFault = errors.New("a fault of the store")
-
-// troubles returns what holds now, and a channel that is closed when that has changed.
-func (w *inMemory) troubles() (f [faultKinds]int, changed <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.fault, w.changed
-}
 
 // through does something with the store, as far as faults let it.
 func (w *inMemory) through(ctx context.Context, do func() error) error {

@@ -120,10 +120,14 @@ func oneCluster(t *testing.T) *redisFleet {
 	return &redisFleet{redisWorld: w}
 }
 
-func (w *redisWorld) now() time.Duration { return time.Since(w.began) }
-func (w *redisWorld) exact() bool        { return false }
-func (w *redisWorld) rest()              { time.Sleep(time.Millisecond) } // so that most are in order
-func (w *redisWorld) jump(time.Duration) { panic("nobody sets the clock of a server") }
+func (w *redisWorld) now() time.Duration               { return time.Since(w.began) }
+func (w *redisWorld) moment() time.Duration            { return w.now() }
+func (w *redisWorld) exact() bool                      { return false }
+func (w *redisWorld) still() bool                      { return false }
+func (w *redisWorld) parts() bool                      { return w.cluster != nil }
+func (w *redisWorld) back(time.Duration) time.Duration { return 0 }
+func (w *redisWorld) rest()                            { time.Sleep(time.Millisecond) } // so that most are in order
+func (w *redisWorld) jump(time.Duration)               { panic("nobody sets the clock of a server") }
 
 // options are those of a limiter. Programs do not see each other's keys.
 func (w *redisWorld) options() []runtime.Option {
