@@ -189,7 +189,7 @@ func (m *metered) Settle(settled []meter.Settled, now bool) {
 			l.settler.Return(b)
 		}
 		if now && !local && len(b.Charges) > 0 {
-			l.settler.Along(m.meter.Ctx, b)
+			l.settler.Along(m.meter.Ctx, false, b)
 		} else {
 			l.settleSoon(m.meter.Ctx, local, b)
 		}

@@ -155,7 +155,7 @@ func TestMeterReservedRetryAfter(t *testing.T) {
 	for _, pause := range []time.Duration{0, 1500 * time.Microsecond, 2 * time.Second} {
 		for _, cost := range []int64{1, 2, 7, 100} {
 			synctest.Test(t, func(t *testing.T) {
-				limiter, _ := onFake()
+				limiter := inMemory()
 				month, hour := reserveRule(500), reserveRule(1_000_000)
 				month.Window, month.Period = 0, runtime.Month
 				hour.Name, hour.Prefix = "hour", "hour:"

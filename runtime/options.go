@@ -96,6 +96,9 @@ func (l *Limiter) build() {
 	if l.redis != nil {
 		e.Denials = l.redis.cfg.Denials
 	}
+	if l.redis != nil && Store(l.redis) == l.store { // a store that embeds it may settle in its own way
+		l.settler.Returner = l.redis.router
+	}
 	if _, ok := l.store.(interface{ leases() }); ok {
 		e.Leases = lease.New(l.store, l.settler.GiveBack, contain)
 		l.settler.Leases = e.Leases

@@ -71,7 +71,8 @@ func TestNothingPrivateOfStores(t *testing.T) {
 				client := redis.NewClient(runtime.TuneRedis(&redis.Options{Addr: server.Addr}))
 				defer client.Close()
 				client.AddHook(redistest.Hook(func(cmds []redis.Cmder, send func() error) error {
-					if armed.Load() {
+					// A panic while go-redis connects leaves a lock of its client's locked for ever.
+					if armed.Load() && (way == "failing" || !redistest.Connects(cmds...)) {
 						return fail(cmds, err)
 					}
 					return send()

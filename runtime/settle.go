@@ -81,7 +81,7 @@ func (l *Limiter) settleSoon(ctx context.Context, local bool, b *settle.Batch) {
 	switch {
 	case len(b.Charges) == 0: // nothing is left to settle
 	case local || storeOf[MemoryStore](l.store) != nil:
-		l.settler.AtOnce(ctx, local, b)
+		l.settler.Along(ctx, local, b)
 	default:
 		l.settler.Later(ctx, b)
 	}

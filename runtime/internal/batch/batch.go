@@ -27,11 +27,13 @@ type batch struct {
 	sent    time.Duration // when it was sent; 0: it was not yet
 	until   time.Duration // when its time for an answer is over
 	end     context.CancelCauseFunc
-	clock   int64 // the server's latest time that was known then
-	now     int64 // what its clock is expected to show, in microseconds
-	overdue bool  // it has had no answer within the timeout
-	yielded bool  // others do not wait for it to return
-	gathers bool  // see Batcher.gather
+	clock   int64    // the server's latest time that was known then
+	now     int64    // what its clock is expected to show, in microseconds
+	overdue bool     // it has had no answer within the timeout
+	yielded bool     // others do not wait for it to return
+	gathers bool     // see Batcher.gather
+	callers int      // of the waiters, those that are no returns
+	keys    []uint64 // hashes of what it makes busy, see Batcher.busy
 
 	ctx    context.Context // from when it is sent until it is over
 	denied []*Waiter       // see dropDenied

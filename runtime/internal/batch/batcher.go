@@ -54,11 +54,15 @@ type Batcher struct {
 	limit  int // of batches in flight
 
 	mu       sync.Mutex
-	waiting  []*Waiter // in the order of their arrival
-	batches  []*batch  // under way
-	inFlight int       // flush loops, but for those of yielded batches
-	yielded  int       // batches that nobody waits for to return
-	failing  bool      // the last batch was overdue
+	waiting  []*Waiter      // in the order of their arrival
+	places   uint64         // how many have arrived
+	resting  int            // how many of them are returns that do not begin a batch yet
+	held     []*Waiter      // in that order, those with a busy key
+	busy     map[uint64]int // see isBusy
+	batches  []*batch       // under way
+	inFlight int            // flush loops, but for those of yielded batches
+	yielded  int            // batches that nobody waits for to return
+	failing  bool           // the last batch was overdue
 	timer    *time.Timer
 	next     time.Duration // when timer will call expire; 0: never
 
@@ -70,6 +74,7 @@ type Batcher struct {
 	slow    atomic.Int32 // how many batches in a row took longer than linger
 	shared  atomic.Int32 // what Shared was told
 	fit     atomic.Bool  // the server has shown that it can count
+	settles sync.Map     // the scripts that settle, which it has been told
 	warming atomic.Int64 // when connections were last made ahead of need
 	clock   clock.Remote // the server's
 }
@@ -134,29 +139,59 @@ func (b *Batcher) patience(ctx context.Context, w *Waiter) (inline bool) {
 // may. If the caller may send it inline, and now, it is given a batch to send.
 func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 	b.mu.Lock()
-	if len(b.waiting) >= maxWaiting {
+	if b.full() {
 		b.mu.Unlock()
 		return nil, ErrCrowded
 	}
-	if crowds := b.crowded.Load() > 0; inline && len(b.waiting) == 0 {
+	if crowds := b.crowded.Load() > 0; inline && len(b.waiting) == b.resting && !b.isBusy(w) {
 		switch {
 		case crowds && b.inFlight == 0 && b.last >= gatherFrom:
 			return b.gather(w), nil
-		case !crowds && b.inFlight < min(maxLone, b.limit):
+		case !crowds && b.inFlight < min(maxLone, b.limit) && b.fits(w):
 			w.lazy = false
 			b.inFlight++
 			own := batches.Get().(*batch)
-			own.waiters = append(own.waiters[:0], w)
+			own.waiters = append(own.waiters[:0], b.waiting...)
+			own.waiters = append(own.waiters, w)
+			clear(b.waiting)
+			b.waiting, b.resting = b.waiting[:0], 0
 			b.depart(own, w.arrived, b.cfg.Timeout)
 			b.mu.Unlock()
 			return own, nil
 		}
 	}
-	b.schedule(w.next(b.linger), w.arrived)
-	b.waiting = append(b.waiting, w)
-	b.startBase()
+	b.enqueue(w)
 	b.mu.Unlock()
 	return nil, nil
+}
+
+// queue adds a waiter to the queue.
+func (b *Batcher) queue(w *Waiter) {
+	b.place(w)
+	b.schedule(w.next(b.linger), w.arrived)
+	b.waiting = append(b.waiting, w)
+}
+
+// place notes a waiter's place in the order of all arrivals.
+func (b *Batcher) place(w *Waiter) {
+	b.places++
+	w.place = b.places
+}
+
+// full reports whether too many wait already.
+func (b *Batcher) full() bool { return len(b.waiting)+len(b.held) >= maxWaiting }
+
+// enqueue adds a waiter to the queue, or to those with a busy key.
+func (b *Batcher) enqueue(w *Waiter) {
+	if b.isBusy(w) {
+		b.hold(w)
+		return
+	}
+	b.queue(w)
+	if w.rests {
+		b.rest()
+	}
+	b.startBase()
 }
 
 // depart registers a batch that is about to be sent, and has so long for that.
@@ -165,6 +200,7 @@ func (b *Batcher) depart(own *batch, now, patience time.Duration) {
 	own.until = now + patience
 	own.begin()
 	b.batches = append(b.batches, own)
+	b.occupy(own)
 	b.schedule(now+b.cfg.Timeout, now)
 }
 
@@ -218,7 +254,8 @@ func (b *Batcher) release(own *batch, how outcome, took time.Duration) (kept, ov
 	defer b.mu.Unlock()
 	i := slices.Index(b.batches, own)
 	b.batches = slices.Delete(b.batches, i, i+1)
-	b.last = len(own.waiters)
+	b.last = own.callers
+	b.vacate(own)
 	if n := b.crowded.Load(); b.last >= crowd {
 		b.crowded.Store(2 * baseInFlight)
 	} else if n > 0 {
@@ -241,5 +278,6 @@ func (b *Batcher) release(own *batch, how outcome, took time.Duration) (kept, ov
 	}
 	own.yielded = false
 	b.yielded--
+	b.startBase()
 	return false, overdue
 }

@@ -15,8 +15,7 @@ func (b *Batcher) gather(w *Waiter) *batch {
 	w.lazy = false
 	b.inFlight++
 	b.gathering = true
-	b.schedule(w.next(b.linger), w.arrived)
-	b.waiting = append(b.waiting, w)
+	b.queue(w)
 	b.mu.Unlock()
 	own := batches.Get().(*batch)
 	own.gathers = true
@@ -26,7 +25,7 @@ func (b *Batcher) gather(w *Waiter) *batch {
 // startBase starts a flush loop if somebody waits and fewer are under way than
 // may be at any time.
 func (b *Batcher) startBase() bool {
-	if len(b.waiting) == 0 || b.gathering || b.inFlight >= baseInFlight || b.failing && b.inFlight > 0 {
+	if len(b.waiting) == b.resting || b.gathering || b.inFlight >= baseInFlight || b.failing && b.inFlight > 0 {
 		return false
 	}
 	b.start()
@@ -57,22 +56,22 @@ func (b *Batcher) collect(own *batch, patience time.Duration) bool {
 		if own.gathers {
 			own.gathers, b.gathering = false, false
 		}
-		n := min(len(b.waiting), maxWaiters)
-		if n == 0 || b.inFlight > baseInFlight && !b.lingered(clock.Now()) {
+		n := 0
+		if b.inFlight <= baseInFlight || b.lingered(clock.Now()) {
+			n = b.pick(own)
+		}
+		if n == 0 {
 			b.inFlight--
 			b.mu.Unlock()
 			return false
 		}
-		own.waiters = append(own.waiters[:0], b.waiting[:n]...)
-		b.waiting = slices.Delete(b.waiting, 0, n)
 		b.depart(own, clock.Now(), patience)
 		b.mu.Unlock()
 
 		n -= b.dropDenied(own)
 		if taken := own.load(); taken < n {
 			b.mu.Lock()
-			b.waiting = slices.Insert(b.waiting, 0, own.waiters[taken:]...)
-			own.waiters = slices.Delete(own.waiters, taken, n)
+			b.putBack(own, taken)
 			if !b.startBase() && b.lingering(own.sent) {
 				b.start()
 			}
@@ -85,6 +84,35 @@ func (b *Batcher) collect(own *batch, patience time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// pick moves waiters from the front of the queue to a batch, but those with a busy key to the
+// others that have one. It returns how many the batch has: none if nobody begins one.
+func (b *Batcher) pick(own *batch) int {
+	own.waiters = own.waiters[:0]
+	for len(own.waiters) == 0 && len(b.waiting) > b.resting {
+		n := min(len(b.waiting), maxWaiters)
+		for _, w := range b.waiting[:n] {
+			if w.rests {
+				b.resting--
+			}
+			if b.isBusy(w) {
+				b.hold(w)
+			} else {
+				own.waiters = append(own.waiters, w)
+			}
+		}
+		b.waiting = slices.Delete(b.waiting, 0, n)
+	}
+	return len(own.waiters)
+}
+
+// putBack moves the waiters of a batch from the n-th on back to the front of the queue.
+func (b *Batcher) putBack(own *batch, n int) {
+	b.waiting = slices.Insert(b.waiting, 0, own.waiters[n:]...)
+	own.waiters = slices.Delete(own.waiters, n, len(own.waiters))
+	b.vacate(own)
+	b.occupy(own)
 }
 
 // lingering reports whether one more batch is due, for a caller that has waited
@@ -100,7 +128,7 @@ func (b *Batcher) lingering(now time.Duration) bool {
 // lingered reports whether a caller has waited for long enough.
 func (b *Batcher) lingered(now time.Duration) bool {
 	for _, w := range b.waiting {
-		if w.state.Load() == pending {
+		if w.state.Load() == pending && !w.rests {
 			return w.arrived+b.linger <= now
 		}
 	}
@@ -149,5 +177,6 @@ func (b *Batcher) unregister(own *batch, gone []*Waiter) {
 		stay = append(stay, w)
 	}
 	clear(own.waiters[len(stay):])
+	own.callers -= len(own.waiters) - len(stay)
 	own.waiters = stay
 }

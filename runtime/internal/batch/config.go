@@ -9,6 +9,7 @@ import (
 	"github.com/rategen/rategen/runtime/internal/denials"
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
+	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -33,6 +34,11 @@ const (
 	maxAside = 64
 	// maxWaiting is how many callers may wait for a batch.
 	maxWaiting = 16_384
+	// restTime is how long a return waits for a request that goes anyway. Few callers that
+	// give back what each call was charged would otherwise send two requests for each.
+	restTime = time.Millisecond
+	// maxResting is how many returns wait like that: as many as a batch takes.
+	maxResting = terms.MaxWork / terms.Work
 	// maxLinger bounds the time after which a waiting call is sent although two
 	// batches are under way.
 	maxLinger = 5 * time.Millisecond
@@ -87,8 +93,8 @@ type Config struct {
 	// of the first one whose keys have different hash tags: at most twice. Nil:
 	// nobody wants to know.
 	Shared func(key, other string)
-	// Kept is called with the error because of which a charge of a call that was denied
-	// could not be given back.
+	// Kept is called with the error because of which a charge could not be given back that
+	// no caller waits for.
 	Kept func(err error)
 	// Panicked is called with the value of a panic in the client.
 	Panicked func(value any)
@@ -129,5 +135,5 @@ func (b *Batcher) Address() string {
 func (b *Batcher) Load() (waiting, batches int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.waiting), len(b.batches)
+	return len(b.waiting) + len(b.held), len(b.batches)
 }

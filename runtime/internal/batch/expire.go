@@ -11,6 +11,9 @@ import (
 // next is when there is something to do about a waiter if its caller is not
 // told.
 func (w *Waiter) next(linger time.Duration) time.Duration {
+	if w.rests {
+		return min(w.due, w.arrived+restTime)
+	}
 	if !w.lingers {
 		return min(w.due, w.arrived+linger)
 	}
@@ -23,7 +26,10 @@ func (w *Waiter) next(linger time.Duration) time.Duration {
 // answer within the timeout are failures, and others no longer wait for them.
 func (b *Batcher) expire() {
 	now := clock.Now()
-	failed, canceled := b.expired(now)
+	failed, canceled, late := b.expired(now)
+	for _, w := range late {
+		b.end(w, w.err)
+	}
 	for _, own := range failed {
 		b.Breaker.Failure(own.permission, own.sent)
 	}
@@ -42,8 +48,8 @@ type evidence struct {
 }
 
 // expired returns the batches that are overdue since, and the permissions of the
-// waiters whose time was over before they were sent.
-func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permission) {
+// waiters whose time was over before they were sent, and the returns whose time is over.
+func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []breaker.Permission, returns []*Waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = 0
@@ -65,7 +71,17 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			soonest(w.next(b.linger))
 			return false
 		}
-		w.finish(late, true)
+		if returned := w.returned != nil; w.finish(late, true) && returned {
+			returns = append(returns, w)
+		}
+		return true
+	}
+	gone := func(w *Waiter) bool {
+		permission := w.permission
+		if !over(w) {
+			return false
+		}
+		canceled = append(canceled, permission)
 		return true
 	}
 	for _, own := range b.batches {
@@ -82,6 +98,7 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			if !own.yielded { // the server has not sent it elsewhere
 				failed = append(failed, evidence{own.newestPermission(), own.sent})
 			}
+			b.vacate(own)
 			b.yield(own)
 		}
 		if own.until > now {
@@ -90,21 +107,23 @@ func (b *Batcher) expired(now time.Duration) (failed []evidence, canceled []brea
 			own.end(late)
 		}
 	}
-	b.waiting = slices.DeleteFunc(b.waiting, func(w *Waiter) bool {
-		permission := w.permission
-		if !over(w) {
-			return false
+	b.wakeResting(now)
+	b.hurry(now, soonest)
+	b.held = slices.DeleteFunc(b.held, func(w *Waiter) bool {
+		over := gone(w)
+		if over {
+			b.mark(w, -1)
 		}
-		canceled = append(canceled, permission)
-		return true
+		return over
 	})
+	b.waiting = slices.DeleteFunc(b.waiting, gone)
 	if !b.startBase() && b.lingering(now) {
 		b.start()
 	}
 	if next > 0 {
 		b.schedule(next, now)
 	}
-	return failed, canceled
+	return failed, canceled, returns
 }
 
 // yield lets another flush loop take the place of a batch's, unless too many

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
-	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/script"
 	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
@@ -56,7 +55,7 @@ func (b *Batcher) flushInline(own *batch) {
 func (b *Batcher) handOver(own *batch, kept bool) {
 	if kept {
 		b.mu.Lock()
-		if len(b.waiting) > 0 {
+		if len(b.waiting) > b.resting {
 			b.mu.Unlock()
 			go b.flush(own)
 			return
@@ -73,6 +72,19 @@ func (b *Batcher) send(ctx context.Context, server rediswire.Server, executions 
 	if !b.fit.Load() {
 		for _, e := range executions {
 			e.Check = true
+		}
+	}
+	for _, e := range executions[:len(executions)-1] {
+		// The next script counts on what this one gives back.
+		if set, settles := e.Settles(); settles {
+			if _, known := b.settles.Load(set); !known {
+				e.WithText = true
+				defer func() {
+					if e.Err == nil {
+						b.settles.Store(set, nil)
+					}
+				}()
+			}
 		}
 	}
 	if panicked := b.cfg.Library.Send(ctx, server, executions); panicked != nil {
@@ -142,29 +154,26 @@ func (b *Batcher) tell(own *batch, g *group, answered time.Duration) {
 	if m := b.cfg.Denials; m != nil && g.op == script.Take && g.learn(m, own.sent, answered) {
 		m.Publish()
 	}
-	unwanted := g.finish()
-	for g.op == script.Take && len(unwanted) > 0 {
-		n, _ := terms.Fit(unwanted)
-		b.giveBack(g.slot, unwanted[:n])
-		unwanted = unwanted[n:]
+	unwanted := g.finish(b)
+	if g.op == script.Take {
+		b.giveBack(g.slot, unwanted)
 	}
 }
 
 // giveBack returns what callers hold who have given up: nobody else would, and
 // it would count until it lapses. If that fails it does.
 func (b *Batcher) giveBack(slot int, unwanted []terms.Call) {
-	w := NewWaiter(script.Settle, clock.Now())
 	for i := range unwanted {
-		held, c := &unwanted[i].Charges[0], w.Charge()
-		*c = *held
-		c.GiveBack()
-		w.SetKey(held.Key)
-		w.EndCall(false)
+		back := unwanted[i].Charges[0]
+		back.GiveBack()
+		b.Return(&back, slot, forgotten{})
 	}
-	w.Seal()
-	w.SetSlot(slot)
-	_ = b.Start(context.Background(), w, false)
 }
+
+// forgotten is told of returns about which nobody wants to know.
+type forgotten struct{}
+
+func (forgotten) Done(error) {}
 
 // A remedy is how to send a script again that certainly no server has executed.
 type remedy uint8

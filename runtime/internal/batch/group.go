@@ -168,17 +168,21 @@ func (g *group) learn(m *denials.Memory, sent, answered time.Duration) (denied b
 	return denied
 }
 
-// finish tells everybody in the group what became of their calls. It returns the
+// finish tells everybody in the group what became of their calls. It returns
 // what those hold who have given up.
-func (g *group) finish() (unwanted []terms.Call) {
+func (g *group) finish(b *Batcher) (unwanted []terms.Call) {
 	origin, err := g.origin, g.err()
 	for _, w := range g.waiters {
 		for i := range w.Calls {
 			g.share(&w.Calls[i], origin[i])
 		}
 		origin = origin[len(w.Calls):]
-		if !w.finish(err, false) && err == nil {
+		returned := w.returned != nil // read before its caller is told, who uses it again
+		switch told := w.finish(err, false); {
+		case !told && err == nil:
 			unwanted = w.held(unwanted)
+		case told && returned:
+			b.end(w, err)
 		}
 	}
 	return unwanted

@@ -89,15 +89,22 @@ func (b *Batcher) direct(ctx context.Context, e *script.Execution) {
 	e.Route(b.cfg.Router)
 }
 
-// sendAll sends executions, each to its server.
+// sendAll sends executions, each to its server, and those of a server in their order.
 func (b *Batcher) sendAll(ctx context.Context, executions []*script.Execution) {
 	for rest := executions; len(rest) > 0; {
-		server, n := rest[0].Server, 1
-		for i := n; i < len(rest); i++ { // those of the same server to the front
-			if rest[i].Server == server {
-				rest[i], rest[n] = rest[n], rest[i]
-				n++
+		server := rest[0].Server
+		slices.SortStableFunc(rest, func(x, y *script.Execution) int {
+			switch first, other := x.Server == server, y.Server == server; {
+			case first == other:
+				return 0
+			case first:
+				return -1
 			}
+			return 1
+		})
+		n := slices.IndexFunc(rest, func(e *script.Execution) bool { return e.Server != server })
+		if n < 0 {
+			n = len(rest)
 		}
 		if server == nil {
 			server = b.Server

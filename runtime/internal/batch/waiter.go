@@ -34,6 +34,11 @@ type Waiter struct {
 	permission breaker.Permission
 	lingers    bool // it has waited for as long as the batcher's linger
 
+	returned terms.Returned // of a return, for which no caller waits
+	place    uint64         // in the order of all arrivals
+	rests    bool           // of a return: it does not begin a batch yet
+	hurries  bool           // it waits no longer for returns under way
+
 	// The memory of most waiters stands together: other processors read it.
 	call   [1]terms.Call
 	charge [1]terms.Charge
@@ -63,6 +68,7 @@ func NewWaiter(op script.Operation, arrived time.Duration) *Waiter {
 	w := waiters.Get().(*Waiter)
 	w.state.Store(pending)
 	w.op, w.slot, w.work, w.arrived, w.err, w.lingers, w.late, w.ended = op, 0, 0, arrived, nil, false, false, 0
+	w.returned, w.place, w.rests, w.hurries = nil, 0, false, false
 	w.Calls, w.charges, w.keys = w.Calls[:0], w.charges[:0], w.keys[:0]
 	return w
 }

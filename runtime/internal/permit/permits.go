@@ -154,65 +154,48 @@ func (p *Permits) schedule(due time.Duration) {
 }
 
 // A Withdrawal is a permit on its way back.
-type Withdrawal struct {
-	*permit
-	charge int // by which it is returned
-}
+type Withdrawal struct{ *permit }
 
-// Withdraw ends the renewal of the permits among charges that are about to be
-// settled, which then are as they were made: an override may have changed the limit,
-// or the process's share of it, meanwhile. It appends them to back.
-func (p *Permits) Withdraw(back []Withdrawal, charges []terms.Charge, plans []*plan.Plan, local bool) []Withdrawal {
-	for i := range charges {
-		c := &charges[i]
-		if !c.Lapses() {
-			continue
-		}
-		p.mu.Lock()
-		m := p.held[id{string(c.Key), c.At, local}] // without a copy of the key
-		if m != nil {
-			delete(p.held, m.id)
-			if !m.reserved() {
-				p.inFlight[m.plan.Name] -= m.cost
-			}
-			if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
-				delete(p.inFlight, m.plan.Name)
-			}
-			m.crossed, m.more = m.renewing, c.Charged+c.Cost-m.cost
-			*c = m.returnCharge(c.Key)
-		} else { // they were reset since
-			m = &permit{id: id{string(c.Key), c.At, local}, plan: plans[i], cost: c.Charged, number: c.At, more: c.Cost}
-		}
-		p.mu.Unlock()
-		back = append(back, Withdrawal{m, i})
-	}
-	return back
-}
-
-// Returned records the results of returns. If the store has executed one, the first waiting
-// call of each line of the key asks the store. A return is repeated if it had no answer, or if
-// a renewal may have overtaken it.
-func (p *Permits) Returned(back []Withdrawal, charges []terms.Charge) {
-	if len(back) == 0 {
-		return
-	}
+// Withdraw ends the renewal of the permits of a charge that is about to be settled, which then
+// is as it was made: an override may have changed the limit, or the process's share of it,
+// meanwhile. The charge must be one that lapses.
+func (p *Permits) Withdraw(by *plan.Plan, c *terms.Charge, local bool) Withdrawal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := clock.Now()
-	for _, w := range back {
-		m, err := w.permit, charges[w.charge].Err
-		// A later renewal may charge a reservation again: that charge lapses, or is given back by itself.
-		if !p.closed && p.leaving != nil && (err != nil || (m.crossed || m.doubt != 0) && !m.reserved()) {
-			p.leaving[m.id] = m
-			m.due, m.until = now+m.retry(), now+m.window()
-			if err == nil && !m.renewing {
-				m.due = now
-			}
-			p.schedule(m.due)
+	m := p.held[id{string(c.Key), c.At, local}] // without a copy of the key
+	if m == nil {                               // they were reset since
+		return Withdrawal{&permit{id: id{string(c.Key), c.At, local}, plan: by, cost: c.Charged, number: c.At, more: c.Cost}}
+	}
+	delete(p.held, m.id)
+	if !m.reserved() {
+		p.inFlight[m.plan.Name] -= m.cost
+	}
+	if p.inFlight[m.plan.Name] == 0 && len(p.inFlight) > maxNames {
+		delete(p.inFlight, m.plan.Name)
+	}
+	m.crossed, m.more = m.renewing, c.Charged+c.Cost-m.cost
+	*c = m.returnCharge(c.Key)
+	return Withdrawal{m}
+}
+
+// Returned records the result of a return. A return is repeated if it had no answer, or if a
+// renewal may have overtaken it. If the store has executed it, the first waiting call of each
+// line of the key asks the store, unless asks says that it was to do so with the return.
+func (p *Permits) Returned(w Withdrawal, err error, asks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m, now := w.permit, clock.Now()
+	// A later renewal may charge a reservation again: that charge lapses, or is given back by itself.
+	if !p.closed && p.leaving != nil && (err != nil || (m.crossed || m.doubt != 0) && !m.reserved()) {
+		p.leaving[m.id] = m
+		m.due, m.until = now+m.retry(), now+m.window()
+		if err == nil && !m.renewing {
+			m.due = now
 		}
-		if err == nil {
-			p.wake(m.key)
-		}
+		p.schedule(m.due)
+	}
+	if err == nil && !asks {
+		p.wake(m.key)
 	}
 }
 

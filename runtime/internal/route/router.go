@@ -65,6 +65,25 @@ func (r *Router) Settle(ctx context.Context, charges []terms.Charge) error {
 	return r.decideEach(ctx, script.Settle, charges)
 }
 
+// Return implements [terms.Returner].
+func (r *Router) Return(c *terms.Charge, done terms.Returned) bool {
+	if r.Sharding != nil && r.Sharding.Found.Load() {
+		return false
+	}
+	b, slot := r.only, 0
+	switch {
+	case b != nil:
+	case r.bySlot != nil:
+		slot = r.slot(c.Key)
+		b = r.bySlot[slot].Load()
+	case r.ready.Load(): // a ring knows without asking
+		if server, err := r.several.Find(context.Background(), string(c.Key)); err == nil {
+			b = r.batcherOf(server)
+		}
+	}
+	return b != nil && b.Return(c, slot, done)
+}
+
 // decideEach executes an operation for charges, each as a call of its own, and sets the error
 // of each.
 func (r *Router) decideEach(ctx context.Context, op script.Operation, charges []terms.Charge) error {

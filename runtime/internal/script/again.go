@@ -8,6 +8,9 @@ func (e *Execution) Refill(now int64) {
 	e.fill(e.calls, e.times, e.found)
 }
 
+// Settles reports whether the execution settles, and which script it is then.
+func (e *Execution) Settles() (set uint, ok bool) { return e.request.set, e.op == Settle }
+
 // TextComesWith reports whether another execution, sent before, brings the text that this one
 // needs.
 func (e *Execution) TextComesWith(other *Execution) bool {

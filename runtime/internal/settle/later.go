@@ -3,155 +3,224 @@ package settle
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/clock"
+	"github.com/rategen/rategen/runtime/internal/permit"
 	"github.com/rategen/rategen/runtime/internal/plan"
+	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 const (
-	// maxWaiting is how many charges wait to be settled at most: about 1 MiB.
-	maxWaiting = 4096
-	// together is how many are settled in one request to Redis.
+	// maxUnderWay is how many charges are on their way back at most: about 1 MiB.
+	maxUnderWay = 4096
+	// together is how many are settled in one request of the queue's.
 	together = terms.MaxWork / terms.Work
-	// linger is how long charges wait for others to share their request. Few callers that
-	// settle each call would otherwise send a request more for each.
-	linger = time.Millisecond
 )
 
-// A queue holds charges until they are settled. A goroutine settles them while there are
-// any. The zero value is empty.
+// A back is a charge on its way back: nobody waits until it is settled.
+type back struct {
+	settler *Settler
+	ctx     context.Context // its values are the call's
+	plan    *plan.Plan
+	charge  terms.Charge
+	key     []byte // whose memory is used again
+	permit  permit.Withdrawal
+	asks    bool // calls that wait for the permit ask with the return
+	over    bool // it is settled, or cannot be
+}
+
+var backs = sync.Pool{New: func() any { return new(back) }}
+
+// A queue holds charges that the store did not take back at once, and those that it could
+// not settle. A goroutine settles the ones and reports the others, while there are any. The
+// zero value is empty.
 type queue struct {
-	mu      sync.Mutex
-	waiting Batch
-	sent    Batch         // the goroutine's, whose memory is that of the next ones to wait
-	now     chan struct{} // receives a value when charges are not to wait for others
-	done    chan struct{} // closed when the goroutine ends; nil: there is none
-	closed  bool
+	mu       sync.Mutex
+	waiting  []*back
+	running  bool // the goroutine
+	underWay int  // charges that are waiting or with the store
+	closed   bool
+	idle     chan struct{} // closed when underWay is 0; nil: nobody waits for that
 }
 
-// Later settles charges of the limiter's store soon, together with others. If too many
-// charges wait already it settles these itself, together with some that wait. It reports
-// errors to Unsettled.
+// Later has charges of the limiter's store settled soon. If too many are under way already it
+// settles these itself. It reports errors to Unsettled.
 func (s *Settler) Later(ctx context.Context, b *Batch) {
-	if !s.add(b) {
-		s.Along(ctx, b)
-	}
-}
-
-// Along settles charges before it returns, together with some that wait. It reports errors
-// to Unsettled.
-func (s *Settler) Along(ctx context.Context, b *Batch) {
-	s.share(b)
-	s.report(ctx, false, b)
-}
-
-// AtOnce is Later for charges whose store is in this process, and quick.
-func (s *Settler) AtOnce(ctx context.Context, local bool, b *Batch) { s.report(ctx, local, b) }
-
-// GiveBack gives units of a charge back later. They stay charged if too many charges wait
-// already.
-func (s *Settler) GiveBack(p *plan.Plan, c terms.Charge) {
-	b := NewBatch()
-	b.copy(p, c)
-	s.add(b)
-	b.Free()
-}
-
-// add adds charges to the queue. It returns false, and has done nothing, if the
-// queue is full or closed.
-func (s *Settler) add(b *Batch) bool {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed || len(q.waiting.Charges)+len(b.Charges) > maxWaiting {
-		return false
+	if !s.begin(len(b.Charges)) {
+		s.Along(ctx, false, b)
+		return
 	}
 	for i := range b.Charges {
-		q.waiting.copy(b.Plans[i], b.Charges[i])
+		s.send(ctx, b.Plans[i], &b.Charges[i])
 	}
-	if q.done == nil && len(b.Charges) > 0 {
-		q.done, q.now = make(chan struct{}), make(chan struct{}, 1)
-		go s.run(q.done, q.now)
-	}
-	if len(q.waiting.Charges) >= together || slices.ContainsFunc(b.Charges, isPermit) {
-		select {
-		case q.now <- struct{}{}:
-		default: // a value is there already
-		}
-	}
-	return true
 }
 
-// isPermit reports whether a call of another process may wait for what is given back.
-func isPermit(c terms.Charge) bool { return c.Algorithm == terms.Permits }
+// GiveBack has units of a charge given back later, by the plan of a lease. After Close it does
+// so itself.
+func (s *Settler) GiveBack(p *plan.Plan, c terms.Charge) {
+	ctx := context.Background()
+	if s.begin(0) {
+		s.send(ctx, p, &c)
+		return
+	}
+	b := NewBatch()
+	defer b.Free()
+	b.add(p, c)
+	s.Along(ctx, false, b)
+}
 
-// share moves waiting charges to a batch, up to as many as one request to Redis holds: the
-// caller waits for that request anyway.
-func (s *Settler) share(b *Batch) {
+// begin notes that so many charges are about to be sent. It returns false, and has done
+// nothing, if there are too many or the settler is closed. At 0 it is one, of which there are
+// never too many.
+func (s *Settler) begin(n int) bool {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := max(0, len(q.waiting.Charges)-max(0, together-len(b.Charges)))
-	for i := n; i < len(q.waiting.Charges); i++ {
-		b.copy(q.waiting.Plans[i], q.waiting.Charges[i])
-	}
-	q.waiting.cut(n)
-}
-
-// run settles what waits until nothing does.
-func (s *Settler) run(done, now chan struct{}) {
-	defer close(done)
-	timer := time.NewTimer(linger)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-now:
-		}
-		if !s.next() {
-			return
-		}
-		func() {
-			defer s.Contain()
-			s.report(context.Background(), false, &s.queue.sent)
-		}()
-		timer.Reset(linger)
-	}
-}
-
-// next takes all waiting charges out of the queue. It returns false if there are none; then
-// the goroutine ends.
-func (s *Settler) next() bool {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.sent.clear(); len(q.waiting.Charges) == 0 {
-		q.done = nil
+	if q.closed || n > 0 && q.underWay+n > maxUnderWay {
 		return false
 	}
-	q.sent, q.waiting = q.waiting, q.sent
+	q.underWay += max(n, 1)
 	return true
 }
 
-// Close returns when all waiting charges are settled, and the goroutine has ended. The error
+// send has the store take a charge back, or the queue if that cannot.
+func (s *Settler) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
+	r := backs.Get().(*back)
+	*r = back{settler: s, ctx: ctx, plan: p, charge: *c, key: append(r.key[:0], c.Key...)}
+	r.charge.Key = r.key
+	lapses := c.Lapses()
+	if lapses {
+		r.permit = s.Permits.Withdraw(p, &r.charge, false)
+		r.asks = s.Returner != nil
+	}
+	if s.Returner == nil || !s.Returner.Return(&r.charge, r) {
+		r.asks = false
+		s.enqueue(r)
+	} else if lapses && s.Permits.Waiting() {
+		s.Permits.Wake(c.Key)
+	}
+}
+
+// Done implements [terms.Returned].
+func (r *back) Done(err error) {
+	if r.returned(err); err != nil {
+		r.charge.Err, r.over = private.Hide(err), true
+		r.settler.enqueue(r) // observers may take as long as they like
+		return
+	}
+	r.settler.end(r)
+}
+
+// returned has the permits of a charge go on, or be returned again.
+func (r *back) returned(err error) {
+	if r.permit != (permit.Withdrawal{}) {
+		r.settler.Permits.Returned(r.permit, err, r.asks)
+	}
+}
+
+// end notes that a charge is not under way any more.
+func (s *Settler) end(r *back) {
+	*r = back{key: r.key}
+	backs.Put(r)
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.underWay--; q.underWay == 0 && q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+}
+
+// enqueue adds a charge to the queue.
+func (s *Settler) enqueue(r *back) {
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, r)
+	if !q.running {
+		q.running = true
+		go s.run()
+	}
+}
+
+// run settles or reports what is in the queue until nothing is.
+func (s *Settler) run() {
+	for {
+		next := s.next()
+		if len(next) == 0 {
+			return
+		}
+		s.settleThese(next)
+		for _, r := range next {
+			if !r.over {
+				r.returned(r.charge.Err)
+			}
+			if r.charge.Err != nil {
+				s.Unsettled(r.ctx, r.plan, r.charge.Err)
+			}
+			s.end(r)
+		}
+	}
+}
+
+// next takes charges from the front of the queue, up to as many as one request holds. If there
+// are none the goroutine ends.
+func (s *Settler) next() []*back {
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.waiting), together)
+	next := append([]*back(nil), q.waiting[:n]...)
+	clear(q.waiting[:n])
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
+	q.running = n > 0
+	return next
+}
+
+// settleThese settles those charges that are not over.
+func (s *Settler) settleThese(these []*back) {
+	var open []*back
+	var charges []terms.Charge
+	for _, r := range these {
+		if !r.over {
+			open, charges = append(open, r), append(charges, r.charge)
+			r.charge.Err = errPanicked // unless the store returns
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	defer s.Contain()
+	s.settle(context.Background(), false, charges)
+	for i, r := range open {
+		r.charge.Err = charges[i].Err
+	}
+}
+
+// Close returns when no charge is under way. Later ones are settled by their callers. The error
 // is non-nil if that is not within a time.
 func (s *Settler) Close(within time.Duration) error {
 	q := &s.queue
 	q.mu.Lock()
-	done := q.done
-	if !q.closed && done != nil {
-		close(q.now)
-	}
 	q.closed = true
+	idle := q.idle
+	if idle == nil && q.underWay > 0 {
+		idle = make(chan struct{})
+		q.idle = idle
+	}
 	q.mu.Unlock()
-	if done != nil && !clock.Await(done, within) {
+	if idle != nil && !clock.Await(idle, within) {
 		return errUnsettled
 	}
 	return nil
 }
 
-var errUnsettled = errors.New("some decisions could not be settled in time: their costs stay as they were reserved")
+var (
+	errPanicked  = private.New("the store panicked")
+	errUnsettled = errors.New("some decisions could not be settled in time: their costs stay as they were reserved")
+)

@@ -34,7 +34,9 @@ func (s *distant) Settle(_ context.Context, charges []terms.Charge) error {
 	return nil
 }
 
+// A store that takes nothing back at once is asked by the queue.
 func TestLater(t *testing.T) {
+	const ms = time.Millisecond
 	bucket, permits := terms.TokenBucket, terms.Permits
 	for _, test := range []struct {
 		name      string
@@ -45,14 +47,12 @@ func TestLater(t *testing.T) {
 		close     time.Duration // when the settler is closed; 0: long after all
 		want      []request
 	}{
-		{"a call waits for others", 0, bucket, 1, 0, 0, []request{{linger, 1}}},
-		{"calls in a row share requests", 0, bucket, 40, linger * 3 / 40, 0, []request{{linger, 14}, {2 * linger, 13}, {3 * linger, 13}}},
-		{"distant ones more so", 5 * linger, bucket, 40, linger * 3 / 40, 0, []request{{linger, 14}, {7 * linger, 26}}},
-		{"a whole request does not wait", 0, bucket, together, 0, 0, []request{{0, together}}},
-		{"a permit does not wait", 0, permits, 1, 0, 0, []request{{0, 1}}},
-		{"nor do permits under way", 3 * linger, permits, 3, linger, 0, []request{{0, 1}, {3 * linger, 2}}},
-		{"closing waits for nobody else", 0, bucket, 3, 0, linger / 2, []request{{linger / 2, 3}}},
-		{"after it each is settled by its caller", 0, bucket, 3, linger, linger / 2, []request{{linger / 2, 1}, {linger, 1}, {2 * linger, 1}}},
+		{"calls at a time share a request", ms, bucket, 4, 0, 0, []request{{0, 1}, {ms, 3}}},
+		{"so do permits", ms, permits, 4, 0, 0, []request{{0, 1}, {ms, 3}}},
+		{"a call in a row waits for the one before", 3 * ms, bucket, 5, 9 * ms / 5, 0, []request{{0, 1}, {3 * ms, 1}, {6 * ms, 2}, {9 * ms, 1}}},
+		{"a request is no larger than it may be", ms, bucket, 2*together + 2, 0, 0, []request{{0, 1}, {ms, together}, {2 * ms, together}, {3 * ms, 1}}},
+		{"closing waits for all", 3 * ms, bucket, 4, 0, ms, []request{{0, 1}, {3 * ms, 3}}},
+		{"after it each is settled by its caller", 0, bucket, 3, ms, ms / 2, []request{{0, 1}, {ms, 1}, {2 * ms, 1}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -71,6 +71,9 @@ func TestLater(t *testing.T) {
 						b.add(new(plan.Plan), terms.Charge{Terms: terms.Terms{Algorithm: test.algorithm}, Key: fmt.Append(nil, i)})
 						s.Later(t.Context(), b)
 						b.Free()
+						if i == 0 {
+							synctest.Wait() // the goroutine has taken it
+						}
 						time.Sleep(test.each)
 					}
 				})

@@ -22,7 +22,7 @@ type Batch struct {
 	Charges []terms.Charge
 	Plans   []*plan.Plan
 	keys    []byte
-	permits []permit.Withdrawal
+	permits []permit.Withdrawal // by charge; nil where it holds none
 }
 
 var batches = sync.Pool{New: func() any { return new(Batch) }}
@@ -53,14 +53,6 @@ func (b *Batch) key(p *plan.Plan, parts []byte) []byte {
 // add adds a charge whose key is the batch's.
 func (b *Batch) add(p *plan.Plan, c terms.Charge) {
 	b.Charges, b.Plans = append(b.Charges, c), append(b.Plans, p)
-}
-
-// copy adds a charge with a copy of its key.
-func (b *Batch) copy(p *plan.Plan, c terms.Charge) {
-	start := len(b.keys)
-	b.keys = append(b.keys, c.Key...)
-	c.Key = b.keys[start:len(b.keys):len(b.keys)]
-	b.add(p, c)
 }
 
 // A Made is what a call was charged for one of its limits: how much of a cost, when, and with
@@ -148,6 +140,9 @@ type Settler struct {
 	Stores [2]terms.Store
 	// Permits are given back by settling.
 	Permits *permit.Permits
+	// Returner is the limiter's store if it settles charges that nobody waits for. It may be
+	// nil.
+	Returner terms.Returner
 	// Leases take units back, so that no store has to. Nil: there are none.
 	Leases *lease.Leases
 	// Bound returns a context with the values of another, which does not end with that one
@@ -173,26 +168,42 @@ func (s *Settler) Return(b *Batch) {
 // Now settles charges of the limiter's store, or with local those that this process alone has
 // made. Each charge that was not settled has an error.
 func (s *Settler) Now(ctx context.Context, local bool, b *Batch) {
-	b.permits = s.Permits.Withdraw(b.permits[:0], b.Charges, b.Plans, local)
+	b.permits = b.permits[:0]
+	for i := range b.Charges {
+		var w permit.Withdrawal
+		if c := &b.Charges[i]; c.Lapses() {
+			w = s.Permits.Withdraw(b.Plans[i], c, local)
+		}
+		b.permits = append(b.permits, w)
+	}
+	s.settle(ctx, local, b.Charges)
+	for i, w := range b.permits {
+		if w != (permit.Withdrawal{}) {
+			s.Permits.Returned(w, b.Charges[i].Err, false)
+		}
+	}
+}
+
+// settle has a store settle charges, and sets the error of each.
+func (s *Settler) settle(ctx context.Context, local bool, charges []terms.Charge) {
 	ctx, cancel := s.Bound(ctx)
 	defer cancel()
 	store := s.Stores[0]
 	if local {
 		store = s.Stores[1]
 	}
-	err := store.Settle(ctx, b.Charges)
-	for i := range b.Charges {
-		if c := &b.Charges[i]; err != nil {
+	err := store.Settle(ctx, charges)
+	for i := range charges {
+		if c := &charges[i]; err != nil {
 			c.Err = private.Hide(err)
 		} else if c.Err != nil {
 			c.Err = private.Hide(c.Err)
 		}
 	}
-	s.Permits.Returned(b.permits, b.Charges)
 }
 
-// report is Now, and calls Unsettled for charges that could not be settled.
-func (s *Settler) report(ctx context.Context, local bool, b *Batch) {
+// Along is Now, and reports errors to Unsettled.
+func (s *Settler) Along(ctx context.Context, local bool, b *Batch) {
 	s.Now(ctx, local, b)
 	for i := range b.Charges {
 		if err := b.Charges[i].Err; err != nil {

@@ -53,6 +53,18 @@ type Store interface {
 	Reset(ctx context.Context, charges []Charge) error
 }
 
+// A Returner is a Store that settles charges nobody waits for.
+type Returner interface {
+	// Return settles a charge as Settle does, ahead of all that is asked about its key from
+	// now on: in one request with that, or soon by itself. It returns at once, and calls done
+	// once when the charge is settled, or was not. It returns false, and has done nothing, if
+	// that cannot be now.
+	Return(c *Charge, done Returned) bool
+}
+
+// A Returned is told the error of a charge that was to be settled. It must not wait.
+type Returned interface{ Done(err error) }
+
 // Marks of a reservation that is settled.
 const (
 	// Lasted says that it has lasted to the end of its period, and was used there.
