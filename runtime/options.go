@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/lease"
 	"github.com/rategen/rategen/runtime/internal/memstate"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -108,17 +109,17 @@ func (l *Limiter) build() {
 
 // Close settles what [Limiter.SettleLater] has left, refunds leases, and ends the renewal of
 // permits, the polling of the override source and the calls of scalers. It returns when they
-// have ended. The error is non-nil if and only if something is not settled after two seconds,
-// the override source still runs a second after its context has ended, or a [Scaler] after
-// another second. A second Close waits for the same.
+// have ended. The error is non-nil if and only if something is not settled, or a permit may not
+// be returned, after two seconds, the override source still runs a second after its context has
+// ended, or a [Scaler] after another second. A second Close waits for the same.
 //
 // Permits that calls still hold lapse within their window unless they are returned before.
 // Calls are still decided, with the overrides and factors as they are, but events of the store
 // no longer reach the limiter. The store stays open.
 func (l *Limiter) Close() error {
 	l.engine.Leases.Close(SettleTimeout)
-	err := l.settler.Close(2 * SettleTimeout)
-	l.permits.Close()
+	end := clock.Now() + 2*SettleTimeout
+	err := errors.Join(l.settler.Close(2*SettleTimeout), l.permits.Close(end-clock.Now()))
 	l.thresholds.Close()
 	if l.redis != nil {
 		l.redis.listeners.Remove(l.events, joined)

@@ -1,15 +1,18 @@
 package runtime_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
+	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // A repaid call is one whose charge has come back when the next one begins, if not all of it.
@@ -94,4 +97,46 @@ func tripsOf(client *redis.Client) (runtime.Store, *atomic.Int64) {
 		return send()
 	}))
 	return runtime.NewRedisStore(client, patient), trips
+}
+
+// A permit whose return a renewal has overtaken is returned again before Close returns nil,
+// however often the store fails meanwhile; if it fails for two seconds Close says so.
+func TestCloseReturnsPermits(t *testing.T) {
+	t.Parallel()
+	for _, failures := range []int64{0, 1, 5, 1 << 40} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, store := onFake()
+			limit, gate := permitRule(100).Limit(nil), make(chan struct{})
+			store.renew = func(ctx context.Context, calls []terms.Call) error {
+				<-gate // and is executed after the returns
+				return store.MemoryStore.Renew(ctx, calls)
+			}
+			failing := failures
+			var held []runtime.Decision
+			for range 100 {
+				held = append(held, taken(t, limiter, limit))
+			}
+			time.Sleep(15 * time.Second) // a renewal is under way
+			for _, d := range held {
+				limiter.SettleLater(t.Context(), d)
+			}
+			synctest.Wait()
+			store.settle = func(ctx context.Context, charges []terms.Charge) error {
+				if failing--; failing >= 0 {
+					return errBroken
+				}
+				return store.MemoryStore.Settle(ctx, charges)
+			}
+			go close(gate)
+			err := limiter.Close()
+			if lost := failures > 1000; lost != (err != nil) {
+				t.Errorf("after %d failures: %v", failures, err)
+			} else if !lost {
+				wantLeft(t, runtime.New(store, quiet), limit, 100)
+			}
+			failing = 0
+			ok(t, limiter.Close())
+			wantLeft(t, runtime.New(store, quiet), limit, 100)
+		})
+	}
 }

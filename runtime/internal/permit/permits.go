@@ -10,7 +10,9 @@ package permit
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,14 +209,33 @@ func (p *Permits) wake(key string) {
 	}
 }
 
-// Close ends renewals and waits for those under way.
-func (p *Permits) Close() {
+// Close ends renewals and waits for those under way. Then it returns again what may have been
+// returned in vain. The error is non-nil if that is not certain within a time.
+func (p *Permits) Close(within time.Duration) error {
 	p.mu.Lock()
 	p.closed = true
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	clear(p.leaving)
 	p.mu.Unlock()
 	p.rounds.Wait()
+	end := clock.Now() + within
+	for tries := 0; ; tries++ {
+		now := clock.Now()
+		var leaving [2][]*permit
+		p.mu.Lock()
+		p.leave(&leaving, math.MaxInt64, now)
+		p.mu.Unlock()
+		switch {
+		case len(leaving[0])+len(leaving[1]) == 0:
+			return nil
+		case tries > 0 && now >= end:
+			return errHeld
+		case tries > 0:
+			time.Sleep(shortRetry)
+		}
+		p.returnAll(&leaving)
+	}
 }
+
+var errHeld = errors.New("some permits may not be returned: they count until they lapse")

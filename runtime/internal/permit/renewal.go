@@ -54,15 +54,7 @@ func (p *Permits) round() {
 			renewing[m.store()] = append(renewing[m.store()], m)
 		}
 	}
-	for id, m := range p.leaving {
-		switch {
-		case m.due > start:
-		case m.until != 0 && start >= m.until:
-			delete(p.leaving, id) // it has lapsed
-		default:
-			leaving[m.store()] = append(leaving[m.store()], m)
-		}
-	}
+	p.leave(&leaving, start, start)
 	p.mu.Unlock()
 
 	for i, members := range renewing {
@@ -70,11 +62,7 @@ func (p *Permits) round() {
 			p.renew(p.Stores[i], members, start)
 		}
 	}
-	for i, members := range leaving {
-		if len(members) > 0 {
-			p.returnAgain(p.Stores[i], members)
-		}
-	}
+	p.returnAll(&leaving)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,6 +74,28 @@ func (p *Permits) round() {
 		}
 		if next != math.MaxInt64 {
 			p.schedule(next)
+		}
+	}
+}
+
+// leave collects what is to be returned again at a time, by store. It forgets what has lapsed by
+// now.
+func (p *Permits) leave(leaving *[2][]*permit, at, now time.Duration) {
+	for id, m := range p.leaving {
+		switch {
+		case m.due > at:
+		case m.until != 0 && now >= m.until:
+			delete(p.leaving, id)
+		default:
+			leaving[m.store()] = append(leaving[m.store()], m)
+		}
+	}
+}
+
+func (p *Permits) returnAll(leaving *[2][]*permit) {
+	for i, members := range leaving {
+		if len(members) > 0 {
+			p.returnAgain(p.Stores[i], members)
 		}
 	}
 }
@@ -167,7 +177,8 @@ func (p *Permits) returnAgain(store terms.Store, members []*permit) {
 	defer p.mu.Unlock()
 	for i, m := range members {
 		err := cmp.Or(err, charges[i].Err)
-		if err == nil && (m.doubt == 0 || m.reserved() || now >= m.doubt+m.window()) {
+		// Nothing is under way any more once the limiter is closed, as far as it can be known.
+		if err == nil && (p.closed || m.doubt == 0 || m.reserved() || now >= m.doubt+m.window()) {
 			delete(p.leaving, m.id)
 		} else {
 			m.due = now + m.retry()
