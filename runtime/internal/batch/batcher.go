@@ -3,6 +3,9 @@
 // and when one returns they are sent together. Callers who call again as soon as they are
 // told come along.
 //
+// What calls give back waits for a moment to go with the next batch, ahead of what that takes:
+// see [Batcher.Return].
+//
 // # Time and failure
 //
 // A caller's budget is the timeout, and runs from its arrival. It covers the
@@ -57,8 +60,8 @@ type Batcher struct {
 	waiting  []*Waiter      // in the order of their arrival
 	places   uint64         // how many have arrived
 	resting  int            // how many of them are returns that do not begin a batch yet
-	held     []*Waiter      // in that order, those with a busy key
-	busy     map[uint64]int // see isBusy
+	held     []*Waiter      // those with a busy key, apart from waiting
+	busy     map[uint64]int // how often keys are, by their hashes, see isBusy
 	batches  []*batch       // under way
 	inFlight int            // flush loops, but for those of yielded batches
 	yielded  int            // batches that nobody waits for to return

@@ -12,9 +12,9 @@ import (
 )
 
 // Return has a charge settled that no caller waits for, see [terms.Returner]. It goes with the
-// next batch, ahead of what that takes, or by itself after a moment. Until it is answered
-// nothing that is asked about its key after it leaves in another batch, which Redis might
-// execute before.
+// next batch, ahead of what that takes, or by itself after a moment. What is asked about its key
+// later does not leave in another batch until it is answered, since Redis might execute that
+// batch before.
 func (b *Batcher) Return(c *terms.Charge, slot int, done terms.Returned) bool {
 	arrived := clock.Now()
 	permission, ok := b.Breaker.Allow(arrived)
@@ -73,10 +73,10 @@ func (b *Batcher) rest() {
 // wakeResting lets returns begin a batch that have waited for one for long enough.
 func (b *Batcher) wakeResting(now time.Duration) {
 	for _, w := range b.held {
-		w.rests = w.rests && w.arrived+restTime > now
+		w.rests = w.rests && w.next(0) > now
 	}
 	for i := 0; b.resting > 0 && i < len(b.waiting); i++ {
-		if w := b.waiting[i]; w.rests && w.arrived+restTime <= now {
+		if w := b.waiting[i]; w.rests && w.next(0) <= now {
 			w.rests = false
 			b.resting--
 		}
