@@ -58,7 +58,9 @@ used = used + cost
 if used > 9007199254740991 then
   used = 9007199254740991 -- the largest max, 2^53 - 1: a larger sum would be rounded
 end
+--- insert shares
 --- insert write
+--- insert told shares
 reset = stop - clock
 --- write
 --- reads bytes call clock key lifetime set slack start stop used window

@@ -49,7 +49,7 @@ const (
 const (
 	// Block stands for block.lua.
 	Block = 1 << (len(Algorithms) + 3 + iota)
-	// Past stands for past.lua. Terms have four more values then.
+	// Past stands for past.lua. Terms have five more values then.
 	Past
 	// Sets is above every set.
 	Sets
@@ -60,8 +60,8 @@ const (
 // that it knows more than to take calls with one limit each, [Settle], [Renew] and [Hold]
 // that it does that and nothing else, [One] that it knows no more than to take one call,
 // and [Block] and [Past] that it knows limits with a block, and those that keep counts of
-// former periods, beside others: Redis sets every function of a script up anew for each
-// execution, so a script should know no more than it needs.
+// former periods or tell shares, beside others: Redis sets every function of a script up anew
+// for each execution, so a script should know no more than it needs.
 func Take(set uint) string {
 	p := pieces{"prelude": source("prelude.lua")}
 	p.read("pieces.lua")
@@ -115,7 +115,7 @@ func Take(set uint) string {
 func sized(set uint, script string) string {
 	switch {
 	case set&Past != 0:
-		return strings.NewReplacer("SIZE", "10", "COST", "11").Replace(script)
+		return strings.NewReplacer("SIZE", "11", "COST", "12").Replace(script)
 	case set&Reserved != 0:
 		return strings.NewReplacer("SIZE", "8", "COST", "9").Replace(script)
 	}
@@ -149,7 +149,7 @@ func (p pieces) read(file string) {
 }
 
 // These end the name of a piece that takes the place of the one without, if there is one,
-// in scripts that know blocks, or counts of former periods.
+// in scripts that know blocks, or what past.lua does.
 const withBlock, withPast = " (block)", " (past)"
 
 // choose settles whether the pieces whose names end so are used.

@@ -4,14 +4,17 @@
 -- KEY    a ZSET with one member a reservation: its number, 16 digits, a blank and its
 --        cost; the score is the time in microseconds at which it lapses. Numbers count
 --        the time: that of a charge, raised where needed to be above every earlier one,
---        so that no two of a key are the same. Six members come first, each with a number
---        below 0, or 0, as its score:
+--        so that no two of a key are the same. Six members or more come first, each with a
+--        number below 0, or 0, as its score:
 --          start  when the period began to be counted; 0: none has since a reset
 --          stop   when it ends
 --          used   how much of it is used, what is reserved included
 --          open   how much of that is reserved
 --          last   the highest number so far
 --          reset  the highest number at the last reset; 0: there was none
+--          owed   how much of used is a debt, if any has been; and
+--          due    when the period ends that a debt is charged to: that which follows this one
+--          told   the highest share of the period that was told, if any, see past.lua
 --        A reservation takes about 40 bytes, and 125 of keys with more than 128. A key
 --        has at most 10,000: then calls are denied until one is settled or lapses.
 --        With a KEEP, see past.lua, members of the score 2^53-1 follow: "begun" and when
@@ -20,16 +23,19 @@
 --        used.
 -- AT     the reservation's number.
 -- TERMS  behind the six of take.lua, RESERVE and DEBT, which all terms of the script have
---        then. PARAM and MORE are 0 for a fixed window, and else those of calendar.lua.
+--        then. PARAM and MORE are 0 for a fixed window, and else those of calendar.lua. But
+--        if debts are owed the clock must be before PARAM: a debt is due at MORE.
 --        RESERVE is 0 if nothing lapses. DEBT says what becomes of what calls cost beyond
---        max: 0, it counts to the end of the period; 1, up to all of the next period's max
---        is used when that begins; 2, used does not grow beyond max.
--- CALLS  look: ZRANGE, ZCARD; ZRANGEBYSCORE if reservations have lapsed; ZREVRANGE for a
+--        max: 0, it counts to the end of the period; 1, it is owed, and used when the next
+--        period begins, whatever the max, the zone and the anchor are by then; 2, used does
+--        not grow beyond max. A debt is that of the max by which a call is settled. What is
+--        given back later of the same period pays it.
+-- CALLS  look: ZRANGEBYSCORE; ZCARD if there may be many reservations; ZREVRANGE for a
 --        denial while others are open. charge: ZADD; ZADD ZREM before it if reservations
 --        have lapsed; PEXPIRE if the second has changed since the last one; ZADD UNLINK,
 --        ZADD and PEXPIRE for a new period. settle: those of look but ZCARD, and those of
 --        a charge beside what has lapsed. renew: those of a charge, with ZSCORE. A reset,
---        which is a renewal at no cost: ZRANGE UNLINK ZADD PEXPIRE.
+--        which is a renewal at no cost: ZRANGEBYSCORE UNLINK ZADD PEXPIRE.
 --        Nothing is removed before ZADD, of no member, has shown that it is not refused:
 --        what is gone could not be written again. A server without memory refuses it only
 --        as long as a script has written nothing.
@@ -54,7 +60,7 @@ for i = 3, ARGV[2] * SIZE - 3, SIZE do
 end
 --- other period
 --- reads clock i
-if ARGV[i + 3] ~= '0' and (clock < ARGV[i + 3] - ARGV[i + 1] or clock >= ARGV[i + 4] + 0) then
+if ARGV[i + 3] ~= '0' and (clock < ARGV[i + 3] - ARGV[i + 1] or clock >= ARGV[i + (ARGV[i + 7] == '1' and 3 or 4)] + 0) then
   return redis.error_reply('PERIOD ' .. string.format('%.0f', clock) .. ' is the time of the server')
 end
 --- extra terms
@@ -73,76 +79,78 @@ local function member(number, cost)
   return text(number) .. format(' %.0f', cost)
 end
 --- open
---- reads call clock debt key max more param sub text window
---- sets back edge forgot found fresh gone head highest open owed start stop
---- sets used
-local found, head = call('ZRANGE', key, '0', '6', 'WITHSCORES'), {}
-for j = 1, math.min(#found, 12), 2 do
-  head[found[j]] = -found[j + 1]
+--- reads call clock clock_text key more param sub window
+--- sets back carried due forgot found fresh gone head heads highest open owed
+--- sets pays start stop used
+local found, head, heads = call('ZRANGEBYSCORE', key, '-inf', clock_text, 'WITHSCORES'), {}, 0
+while found[2 * heads + 2] and found[2 * heads + 2] + 0 <= 0 do
+  head[found[2 * heads + 1]] = -found[2 * heads + 2]
+  heads = heads + 1
 end
 local start, stop, used, open = head.start, head.stop, head.used, head.open
-local highest, forgot = head.last, head.reset
-if found[1] and not (start and used and highest) then
+local highest, forgot, owed, due = head.last, head.reset, head.owed or 0, head.due or 0
+--- insert read told
+if found[1] and not (start and used and highest) or not found[1] and call('ZCARD', key) > 0 then
   error('members of another kind')
 end
-local back, owed, gone = 0, 0, {}
+local back, carried, pays, gone = 0, 0, 0, {}
 if not start or start > clock + window then
   -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
-  found, start, stop, used, open, highest, forgot = {}, 0, 0, 0, 0, 0, 0
+  found, start, stop, used, open, highest, forgot, owed, due = {}, 0, 0, 0, 0, 0, 0, 0, 0
+  --- insert forget told
 elseif start > 0 and param == 0 then
   stop = start + window
 end
-local edge = clock < stop and clock or stop
-if found[14] and start > 0 and found[14] + 0 <= edge then
-  gone = call('ZRANGEBYSCORE', key, '(0', text(edge))
-  for _, name in ipairs(gone) do
-    back = back + sub(name, 18)
+for j = 2 * heads + 1, #found, 2 do
+  if found[j + 1] + 0 <= stop then
+    gone[#gone + 1], back = found[j], back + sub(found[j], 18)
   end
-  used, open = used - back, open - back
 end
+used, open, owed = used - back, open - back, math.max(0, owed - back)
 local fresh = clock >= stop
 --- insert past
 if fresh then
   --- insert over
   local begin = clock
-  if debt == 1 and used > max and start > 0 then
-    if param == 0 and clock < stop + window then
-      begin, owed = stop, math.min(used - max, max)
-    elseif param > 0 and stop == (clock < param and param - window or param) then
-      owed = math.min(used - max, max)
+  if clock < due then
+    carried, pays = owed, due
+    if carried > 0 and param == 0 and clock < stop + window then
+      begin = stop
     end
   end
   start, stop = begin, begin + window
   if param > 0 then
     stop = clock < param and param or more
   end
-  used, open, gone = owed, 0, {}
+  used, open, gone, owed, due = carried, 0, {}, 0, 0
 end
 --- look
---- reads call clock cost debt fresh gone key lapses max more open owed
---- reads param reservations reset retry start stop used window
+--- reads call carried clock cost due fresh gone heads key lapses max open
+--- reads owed pays reservations reset retry start stop used
 --- sets at reset retry room
 --- insert open
 room, at = max - used, clock
 if start > clock then
   at = start
 end
-if not fresh or owed > 0 then
+if not fresh then
   reset = stop - clock
+elseif carried > 0 then
+  reset = pays - clock
 end
 if cost > room then
   retry = reset
   if open > 0 and cost <= room + open then
     --- insert latest
     retry = math.min(reset, lapses - clock)
-  elseif debt == 1 and cost <= max and cost > max * 2 - used + open then
-    retry = stop == param and more - clock or reset + window -- no client sees behind more
+  elseif not fresh and owed > open and cost > max - owed + open then
+    retry = due - clock
   end
 end
 if open >= 10000 then
   --- insert number open
   if reservations >= 10000 then
-    local soonest = call('ZRANGE', key, 6 + #gone, 6 + #gone, 'WITHSCORES')[2] - clock
+    local soonest = call('ZRANGE', key, heads + #gone, heads + #gone, 'WITHSCORES')[2] - clock
     retry = math.max(retry or 0, math.min(reset, soonest))
   end
 end
@@ -151,9 +159,9 @@ end
 --- sets lapses
 local lapses = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2]
 --- number open
---- reads call gone key
+--- reads call gone heads key
 --- sets reservations
-local reservations = call('ZCARD', key) - 6 - #gone
+local reservations = call('ZCARD', key) - heads - #gone
 --- charge
 --- reads clock cost highest member open reserve stop used
 --- sets at highest name open reset used
@@ -162,18 +170,26 @@ highest, used = highest < clock and clock or highest + 1, used + cost
 if reserve > 0 then
   open, name = open + cost, member(highest, cost)
 end
+--- insert shares
 --- insert write
+--- insert told shares
 at, reset = highest, stop - clock
+--- owe
+--- reads before debt due max more owed param stop used window
+--- sets due most owed
+local most = math.max(before, max)
+if used < before then
+  owed = math.max(0, owed - before + used)
+elseif debt == 1 and used > most then
+  owed = owed + used - most
+  due = due > 0 and due or stop < param and param or stop < more and more or stop + window
+end
 --- write
---- reads call clock debt forgot format fresh gone head highest key lifetime max
---- reads name open reserve start stop text used window
+--- reads call clock due forgot format fresh gone head highest key lifetime name
+--- reads open owed reserve start stop text used
 --- sets lives used values
 if used > 9007199254740991 then
   used = 9007199254740991 -- the largest max, see fixed_window.lua
-end
-local lives = stop
-if debt == 1 and used > max then
-  lives = stop + window + window / 8 -- periods of the calendar are no longer than that
 end
 if fresh and head.last or gone[1] then
   local refused = redis.pcall('ZADD', key, 'XX', '0', '')
@@ -195,11 +211,17 @@ local values = { format('%.0f', -used), 'used', format('%.0f', -open), 'open', f
 if name then
   values[7], values[8] = text(clock + reserve), name
 end
+if due > 0 then
+  local n = #values
+  values[n + 1], values[n + 2], values[n + 3], values[n + 4] = format('%.0f', -owed), 'owed', format('%.0f', -due), 'due'
+end
+--- insert write told
 call('ZADD', key, unpack(values))
 if not fresh and head.stop ~= stop then
   call('ZADD', key, format('%.0f', -stop), 'stop')
 end
 -- Somebody may have removed the expiry.
+local lives = owed > 0 and due or stop
 if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000) ~= math.floor(clock / 1000000) then
   --- insert longer
   call('PEXPIRE', key, lifetime(lives))
@@ -236,12 +258,15 @@ for i = place, last do
     grows = charged + each
   end
   if grows ~= 0 or not fresh and head.open ~= open then
-    local most = math.max(used, max)
+    local before = used
     used = math.max(0, used + grows)
-    if debt == 2 and grows > 0 and used > most then
-      used = most
+    if debt == 2 and used > before then
+      used = math.min(used, math.max(before, max))
     end
+    --- insert owe
+    --- insert shares
     --- insert write
+    --- insert told shares
   end
 end
 --- renewal
@@ -259,7 +284,7 @@ for i = place, last do
     call('ZADD', key, '0', 'start', '0', 'stop', '0', 'used', '0', 'open', last, 'last', last, 'reset')
     call('PEXPIRE', key, lifetime(clock + reserve))
   elseif not found[1] or not fresh and at >= start and at > forgot then
-    local name = member(at, cost)
+    local before, name = used, member(at, cost)
     local score = not fresh and call('ZSCORE', key, name)
     if score and score + 0 > clock then
       held = at
@@ -267,10 +292,30 @@ for i = place, last do
       held = highest < clock and clock or highest + 1
       name, highest, used, open = member(held, cost), held, used + cost, open + cost
     end
+    --- insert owe
+    --- insert shares
     --- insert write
+    --- insert told shares
   end
   replies[n + 1], replies[n + 2] = held, 0
   n = n + 2
+end
+--- read told (past)
+--- reads head
+--- sets told
+local told = head.told or 0
+--- forget told (past)
+--- sets told
+told = 0
+--- shares (past)
+--- insert find shares
+--- told shares (past)
+--- insert tell shares
+--- write told (past)
+--- reads format told values
+if told > 0 then
+  values[#values + 1] = format('%.0f', -told)
+  values[#values + 1] = 'told'
 end
 --- past (past)
 --- sets begun past
@@ -286,7 +331,8 @@ if header then
 end
 --- over (past)
 --- reads begun clock format keep param start stop text used window
---- sets begun past
+--- sets begun past told
+told = 0
 if keep > 0 then
   local begin = clock < param and param - window or param
   past = {}
@@ -320,9 +366,9 @@ lives = lives + life
 local behind = format('%d', #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf'))
 local lapses = call('ZREVRANGE', key, behind, behind, 'WITHSCORES')[2]
 --- number open (past)
---- reads call gone key
+--- reads call gone heads key
 --- sets reservations
-local reservations = call('ZCARD', key) - 6 - #gone - #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf')
+local reservations = call('ZCARD', key) - heads - #gone - #call('ZRANGEBYSCORE', key, '9007199254740991', '+inf')
 --- recall (past)
 --- reads begun fresh keep operation past stop
 --- sets former

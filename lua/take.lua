@@ -48,6 +48,7 @@
 local replies = {}
 local arg = ARGV[2] * SIZE - 1 -- the newest run of limits; the next one follows
 local place, last = 1, 0 -- the next key, and the last one of that run
+--- insert telling
 
 --- insert time
 --- insert check
@@ -80,4 +81,5 @@ repeat
     --- insert failure
   end
 until ok
+--- insert tell all
 return replies

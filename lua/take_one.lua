@@ -6,6 +6,8 @@
 --        are those of take.lua; and the cost
 -- REPLY  that of take.lua
 local replies = {}
+--- insert only key
+--- insert telling
 --- insert time
 --- insert check
 local i = 1 -- the terms begin behind it
@@ -42,4 +44,5 @@ local ok, err = pcall(decide)
 if not ok then
   --- insert failure
 end
+--- insert tell all
 return replies

@@ -51,11 +51,6 @@ func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []t
 	if l.events.keys && d.Source != SourceProcess {
 		l.events.keysDenied(ctx, charges, tries)
 	}
-	if l.events.shares {
-		for i := range tries {
-			l.thresholds.Look(ctx, charges[i].Plan, &tries[i])
-		}
-	}
 	for i := range tries {
 		if tries[i].Shadow && !tries[i].Allowed {
 			l.events.shadowDenied(ctx, &charges[i], &tries[i], d.Source, arrived)

@@ -11,7 +11,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/internal/threshold"
 	"github.com/rategen/rategen/runtime/internal/turn"
 )
 
@@ -22,14 +21,16 @@ type events struct {
 	observers []*Observer
 	decisions bool    // an observer has a Decision function, or there is a witness
 	keys      bool    // an observer has a KeyDenied function
-	shares    bool    // an observer has a Threshold function
+	hearShare bool    // an observer has a Threshold function
 	witness   witness // or nil
+	shares    report.Queue[terms.Reached]
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
 func newEvents(loggers ...*slog.Logger) *events {
 	e := new(events)
 	e.log = &report.Lines{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
+	e.shares.Tell = e.tellShare
 	return e
 }
 
@@ -39,7 +40,7 @@ func (e *events) observe(o *Observer) {
 		e.observers = append(e.observers, o)
 		e.decisions = e.decisions || o.Decision != nil
 		e.keys = e.keys || o.KeyDenied != nil
-		e.shares = e.shares || o.Threshold != nil
+		e.hearShare = e.hearShare || o.Threshold != nil
 	}
 }
 
@@ -176,14 +177,18 @@ func joined(each []*events) *events {
 	return all
 }
 
-// reached reports that a key has used a share.
-func (e *events) reached(ctx context.Context, r threshold.Reached) {
-	ev := ThresholdEvent{
-		Rule: r.Plan.Name, Key: string(r.Plan.Parts(r.Key)), Percent: int(r.Percent), Limit: r.Limit, Used: r.Used,
-		ResetAfter: r.ResetAfter, Shadow: r.Plan.Terms.Shadow,
+// reached returns what is told shares, or nil if nobody hears of them.
+func (e *events) reached() func(terms.Reached) {
+	if !e.hearShare {
+		return nil
 	}
+	return e.shares.Add
+}
+
+// tellShare reports that a key has used a share.
+func (e *events) tellShare(r terms.Reached) {
 	for _, o := range e.observers {
-		notifyWith(e, ctx, o.Threshold, ev)
+		notify(e, "observer", o.Threshold, ThresholdEvent(r))
 	}
 }
 

@@ -25,7 +25,8 @@ func sharing(store runtime.Store) replicas {
 var everywhere = map[string]func(*testing.T, replicas){
 	"block": testBlock, "hold": testHold, "no cost": testFree, "keys of denials": testKeyDenied, "one key twice": testSameKey,
 	"scaled max": testScaledMax, "rules without prefix": testRulesWithoutPrefix, "late refunds": testRefundAfterTheCaller,
-	"thresholds": testThresholds, "story of thresholds": testThresholdStory, "reservations of many callers": testReservationsOfManyCallers,
+	"thresholds": testThresholds, "story of thresholds": testThresholdStory, "thresholds in a burst": testThresholdsInABurst,
+	"thresholds of changed anchors": testThresholdsOfChangedAnchors, "reservations of many callers": testReservationsOfManyCallers,
 }
 
 // onServers is what they promise where processes share a Redis.

@@ -35,8 +35,8 @@ func (s *brokenStore) Reset(context.Context, []terms.Charge) error  { return err
 // wants in place of it. Limiters lease from it as from a store that others share.
 type fakeStore struct {
 	runtime.Shared
-	MemoryStore                      *runtime.MemoryStore
-	takes, settles, renewals, resets atomic.Int64
+	MemoryStore              *runtime.MemoryStore
+	takes, settles, renewals atomic.Int64
 
 	broken atomic.Bool   // take nothing
 	delay  time.Duration // of a take
@@ -83,11 +83,6 @@ func (s *fakeStore) Renew(ctx context.Context, calls []terms.Call) error {
 		return s.renew(ctx, calls)
 	}
 	return s.MemoryStore.Renew(ctx, calls)
-}
-
-func (s *fakeStore) Reset(ctx context.Context, charges []terms.Charge) error {
-	defer s.resets.Add(1)
-	return s.MemoryStore.Reset(ctx, charges)
 }
 
 // whileCalled has settlements fail when their caller's context has ended.

@@ -113,7 +113,7 @@ func TestTakeAllocates(t *testing.T) {
 // a permit that is taken and returned, what is kept of it for renewals and its key.
 func TestElseAllocates(t *testing.T) {
 	ctx, told := context.Background(), make(chan bool, 2)
-	limiter := New(NewMemoryStore(), silent, WithObserver(&Observer{Threshold: func(context.Context, ThresholdEvent) { told <- true }}))
+	limiter := New(NewMemoryStore(), silent, WithObserver(&Observer{Threshold: func(ThresholdEvent) { told <- true }}))
 	defer limiter.Close()
 	user := NewKey().AddString("user-1")
 	permit := (&Rule{Name: "p", Window: time.Minute, Max: 10, Algorithm: Concurrency}).Limit(user)

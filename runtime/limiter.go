@@ -17,7 +17,6 @@ import (
 	"github.com/rategen/rategen/runtime/internal/receipts"
 	"github.com/rategen/rategen/runtime/internal/settle"
 	"github.com/rategen/rategen/runtime/internal/terms"
-	"github.com/rategen/rategen/runtime/internal/threshold"
 )
 
 // A Limiter has a [Store] decide calls and turns its answers into errors. It is safe for
@@ -44,7 +43,6 @@ type Limiter struct {
 	registered bounded.Map[*Rule, struct{}]
 	settler    settle.Settler
 	permits    permit.Permits
-	thresholds threshold.Watch
 	closed     atomic.Bool
 }
 

@@ -59,7 +59,7 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 		opt(s)
 	}
 	s.states = memstate.NewStore(s.maxKeys)
-	s.states.Clock, s.engineStore = s.clock, s.states
+	s.states.Clock, s.states.Tells, s.engineStore = s.clock, true, s.states
 	return s
 }
 

@@ -8,9 +8,9 @@ import (
 // An Observer is a set of functions that a [Limiter] and its store call when something happens.
 // Metrics, traces and alerts are built on it. A nil function costs nothing.
 //
-// The functions are called from many goroutines. Those that receive a context, but for
-// Threshold, are called on the path of a call and with its context, so they must be quick. A
-// panic in a function is contained and reported.
+// The functions are called from many goroutines. Those that receive a context are called on the
+// path of a call and with its context, so they must be quick. A panic in a function is contained
+// and reported.
 //
 // The Rule of an event is the name of a rule. Three fields are private: the Key of a
 // [KeyDeniedEvent], that of a [ThresholdEvent] and the Node of a [BreakerEvent]. The texts of
@@ -28,8 +28,9 @@ type Observer struct {
 	// send: show them to nobody who may not see that. The process cap has none.
 	KeyDenied func(context.Context, KeyDeniedEvent)
 	// Threshold is called when a key has used 80 and 100 percent of a rule with a Period, each
-	// once a period over all processes, in a goroutine of its own.
-	Threshold func(context.Context, ThresholdEvent)
+	// once a period over all processes. A goroutine of the limiter does so, with one event after
+	// the other.
+	Threshold func(ThresholdEvent)
 	// The others are called with each event of their kind.
 	Failure     func(context.Context, FailureEvent)
 	Hidden      func(context.Context, HiddenEvent)
@@ -102,24 +103,26 @@ func (v Verdict) String() string {
 	return spelled("Verdict", uint8(v), "admitted", "denied", "shadow_denied", "not_charged", "unavailable")
 }
 
-// A ThresholdEvent is a key that has used a share of a rule with a Period, be it by its calls
-// or by what they were settled at. In a period there is one for each Percent and Limit,
-// whatever is refunded or reset, from the process that sees first that the share is used, which
-// is at the next decision of the store at the latest. With a [Rule.Lease] what processes hold
-// counts as used. A call that brings another Zone or Anchor than the one before may repeat an
-// event. That of 100 percent may come before that of 80.
+// A ThresholdEvent is a key that has used a share of a rule with a Period. The store tells it
+// with its answer to the call, the settlement or the renewal that takes the count over the
+// share: once in a period, over all processes whose limiters have a Threshold function,
+// whatever is refunded, leased or called with another Zone or Anchor later. A higher max has
+// its shares told anew, and a max that follows the load has not. [Limiter.Reset] begins anew.
 //
-// There is no event of what the store has not decided. One is lost if the process ends just
-// then, or the store's answer is lost. Rules without a Period have none: what is used of them
-// rises and falls all the time.
+// With a [Rule.Lease] what processes hold counts as used, so a share is told up to a grant
+// early. Nothing is told of a max that was lowered to less than what is used, until something is
+// counted again, nor of what the store has not decided. An event is lost if the process ends
+// just then, or the store's answer is lost. Rules without a Period have none: what is used of
+// them rises and falls all the time.
 type ThresholdEvent struct {
 	Rule string
 	// Key is as in a [KeyDeniedEvent], and as private, and may be kept.
 	Key string
 	// Percent is 80 or 100.
 	Percent int
-	// Limit is the max that held, and Used how much of it was used.
-	Limit, Used int64
+	// Used is how much of Limit, the max that held, was used. It is above Limit if calls have
+	// turned out to cost more.
+	Used, Limit int64
 	// ResetAfter is the time until the period ends.
 	ResetAfter time.Duration
 	// Shadow reports that the limit denies nobody.

@@ -86,8 +86,6 @@ func (l *Limiter) build() {
 	l.permits.Stores, l.permits.Bound, l.permits.NotRenewed, l.permits.Contain = stores, l.detached, l.events.log.NotRenewed, contain
 	l.settler.Stores, l.settler.Bound, l.settler.Permits, l.settler.Contain = stores, l.detached, &l.permits, contain
 	l.settler.Unsettled = func(ctx context.Context, p *plan.Plan, err error) { l.events.unsettled(ctx, ruleOf(p), err) }
-	w := &l.thresholds
-	w.Store, w.Bound, w.Contain, w.Report = l.store, l.detached, contain, l.events.reached
 	l.factors.Make, l.factors.Changed = l.newFactor, l.factorChanged
 	e := &l.engine
 	e.Store = l.store
@@ -120,7 +118,7 @@ func (l *Limiter) Close() error {
 	l.engine.Leases.Close(SettleTimeout)
 	end := clock.Now() + 2*SettleTimeout
 	err := errors.Join(l.settler.Close(2*SettleTimeout), l.permits.Close(end-clock.Now()))
-	l.thresholds.Close()
+	l.events.shares.Close()
 	if l.redis != nil {
 		l.redis.listeners.Remove(l.events, joined)
 	}

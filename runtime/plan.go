@@ -74,7 +74,7 @@ func (l *Limiter) plan(rule *Rule, max int64, period *calendar.Period) *plan.Pla
 	if period != nil {
 		p.Numbers.Period = period
 	}
-	p.Name, p.Start = rule.Name, rule.keyStart(l.namespace)
+	p.Name, p.Start, p.Reached = rule.Name, rule.keyStart(l.namespace), l.events.reached()
 	l.redis.checkDurability(rule)
 	p.Complete(l.replicas)
 	l.plans.Add(p)

@@ -198,7 +198,7 @@ func (l *Limiter) planToSettle(limit *Limit) (*plan.Plan, error) {
 			return l.plan(rule, limit.cost, limit.period), nil
 		}
 	}
-	if err == nil && p.Max == 0 {
+	if err == nil && p.Max == 0 && p.Numbers.Way != plan.FixedWindow {
 		return l.plan(rule, 1, limit.period), nil
 	}
 	return p, err

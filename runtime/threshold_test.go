@@ -1,16 +1,19 @@
 package runtime_test
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/rategen/rategen/internal/testkit/faultproxy"
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
 // thresholds are the events of limiters that share a store.
@@ -22,7 +25,7 @@ type thresholds struct {
 // newThresholds returns the events of n replicas.
 func newThresholds(n int, replica replicas, opts ...runtime.Option) *thresholds {
 	heard := new(thresholds)
-	opts = append(opts, observing(runtime.Observer{Threshold: func(_ context.Context, ev runtime.ThresholdEvent) {
+	opts = append(opts, observing(runtime.Observer{Threshold: func(ev runtime.ThresholdEvent) {
 		if ev.Used*100 < int64(ev.Percent)*ev.Limit || ev.ResetAfter <= 0 {
 			heard.add(fmt.Sprintf("wrong: %+v", ev))
 		}
@@ -96,7 +99,7 @@ func testThresholdStory(t *testing.T, replica replicas) {
 		return taken(t, l, limit.WithCost(cost))
 	}
 
-	// What is refunded and charged again, here and there, is told once.
+	// What is refunded and charged again, here and there, is told once. A reset begins anew.
 	refunds := limit("refunds")
 	for i := range 6 {
 		l := heard.limiters[i%2]
@@ -105,10 +108,23 @@ func testThresholdStory(t *testing.T, replica replicas) {
 	ok(t, one.Reset(t.Context(), refunds))
 	use(other, refunds, 90)
 
-	// What a call was settled at is told by the next one, though it is denied.
-	settles := limit("settled")
-	settled(t, one, use(one, settles, 1), 500)
-	denied(t, other, settles)
+	// What a call was settled at is told at once, in parts or at both shares.
+	for name, rule := range map[string]*runtime.Rule{"settled": budget("settled"), "reserved": budget("reserved"), "carried": budget("carried")} {
+		switch name {
+		case "reserved":
+			rule.Reserve = time.Minute
+		case "carried":
+			rule.Debt = runtime.DebtCarry
+		}
+		all, parts := rule.Limit(key("all")), rule.Limit(key("parts"))
+		settled(t, one, use(one, all, 1), 500)
+		settled(t, one, use(one, parts, 70), 79)
+		d := use(one, parts, 1)
+		settled(t, other, use(other, parts, 1), 10)
+		settled(t, one, d, 20)
+		denied(t, other, all)
+		denied(t, one, parts)
+	}
 
 	// One below the share says nothing, and neither does a call that is not charged.
 	low := limit("low")
@@ -123,9 +139,14 @@ func testThresholdStory(t *testing.T, replica replicas) {
 	denied(t, one, blocks.Limit(key("k")).WithCost(60))
 	denied(t, one, blocks.Limit(key("k")))
 
-	// Calls that are decided together, and keys that are told apart.
+	// Calls that are decided together, keys that are told apart, one key that comes again, and
+	// limits of one call.
 	plain := budget("plain")
 	one.TakeEach(t.Context(), plain.Limit(key("a")).WithCost(80), plain.Limit(key("b")).WithCost(79), plain.Limit(key("c:d")).WithCost(80))
+	one.TakeEach(t.Context(), plain.Limit(key("e")).WithCost(60), plain.Limit(key("e")).WithCost(30), plain.Limit(key("e")).WithCost(10))
+	both := budget("both")
+	both.Keep = 2
+	taken(t, one, narrow.Limit(key("f")), both.Limit(key("f")).WithCost(80), plain.Limit(key("f")).WithCost(100))
 
 	// A rule without a period has no events.
 	window := &runtime.Rule{Name: "window", Prefix: "window:", Window: time.Hour, Max: 10, Algorithm: runtime.FixedWindow}
@@ -142,10 +163,13 @@ func testThresholdStory(t *testing.T, replica replicas) {
 	use(one, topped, 60)
 
 	heard.wants(t,
-		"refunds k 80% of 100",
-		"settled k 80% of 100", "settled k 100% of 100",
+		"refunds k 80% of 100", "refunds k 80% of 100",
+		"settled all 80% of 100", "settled all 100% of 100", "settled parts 80% of 100", "settled parts 100% of 100",
+		"reserved all 80% of 100", "reserved all 100% of 100", "reserved parts 80% of 100", "reserved parts 100% of 100",
+		"carried all 80% of 100", "carried all 100% of 100", "carried parts 80% of 100", "carried parts 100% of 100",
 		"shadow k 80% of 100 in shadow mode",
-		"plain a 80% of 100", "plain c%3Ad 80% of 100",
+		"plain a 80% of 100", "plain c%3Ad 80% of 100", "plain e 80% of 100", "plain e 100% of 100",
+		"both f 80% of 100", "plain f 80% of 100", "plain f 100% of 100",
 		"topped up k 80% of 100", "topped up k 100% of 100", "topped up k 80% of 200")
 }
 
@@ -175,25 +199,61 @@ func TestThresholdsOfEachPeriod(t *testing.T) {
 	heard.wants(t, want...)
 }
 
-// TestThresholdTooLate wants nothing told of a period that is over, and the next one to have
-// its events all the same.
-func TestThresholdTooLate(t *testing.T) {
-	t.Parallel()
-	rule, last, clock := daily()
-	store := newFake()
-	store.MemoryStore.SetClock(clock.Load)
-	store.take = func(ctx context.Context, calls []terms.Call) error {
-		if asksForMark(calls) {
-			clock.Store(last.Add(time.Minute).UnixMicro())
+// testThresholdsInABurst wants all of many keys told that pass both shares at the same time.
+func testThresholdsInABurst(t *testing.T, replica replicas) {
+	const keys = 1000
+	heard := newThresholds(2, replica)
+	rules := []*runtime.Rule{budget("burst"), budget("burst of reservations")}
+	rules[1].Reserve = time.Hour
+	var want []string
+	for _, rule := range rules {
+		for i := range keys {
+			want = append(want, fmt.Sprintf("%s %d 80%% of 100", rule.Name, i), fmt.Sprintf("%s %d 100%% of 100", rule.Name, i))
 		}
-		return store.MemoryStore.Take(ctx, calls)
 	}
-	heard := newThresholds(1, sharing(store))
-	taken(t, heard.limiters[0], rule.Limit(key("k")))
-	eventually(t, "both marks are taken back", func() bool { return store.resets.Load() == 2 })
-	taken(t, heard.limiters[0], rule.Limit(key("k")))
+	concurrently(64, func(i int) {
+		for n := i; n < 2*keys; n += 64 {
+			limit := rules[n%2].Limit(key(fmt.Sprint(n / 2))).WithCost(100)
+			if _, err := heard.limiters[i%2].Take(context.Background(), limit); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	heard.wants(t, want...)
+}
+
+// TestThresholdsOfLateAnswers wants shares told of a charge whose caller has given up.
+func TestThresholdsOfLateAnswers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	slow := server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr })
+	heard := newThresholds(1, sharing(runtime.NewRedisStore(slow, patient)), closed)
+	rule := budget("late")
+	passing(t, heard.limiters[0], rule.Limit(key("warm")), 1)
+	proxy.Delay(100 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := heard.limiters[0].Take(ctx, rule.Limit(key("k")).WithCost(100)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the caller to give up", err)
+	}
 	heard.await(t, 2)
-	heard.wants(t, "r k 80% of 1", "r k 100% of 1")
+	heard.wants(t, "late k 80% of 100", "late k 100% of 100")
+}
+
+// testThresholdsOfChangedAnchors wants a share told once in a period that is counted, whichever
+// anchors and zones calls have meanwhile, and again in the next one.
+func testThresholdsOfChangedAnchors(t *testing.T, replica replicas) {
+	heard := newThresholds(2, replica)
+	rule := budget("anchors")
+	limit := func(i int) runtime.Limit {
+		return rule.Limit(key("k")).WithPeriod([]string{"UTC", "Asia/Tokyo", "America/Lima"}[i%3], int64(rule.Anchor+i%7))
+	}
+	for i := range 20 {
+		taken(t, heard.limiters[i%2], limit(i).WithCost(5))
+	}
+	denied(t, heard.limiters[0], limit(1))
+	heard.wants(t, "anchors k 80% of 100", "anchors k 100% of 100")
 }
 
 // testThresholdsLeased wants a share told once where processes decide by leases.
@@ -209,31 +269,4 @@ func testThresholdsLeased(t *testing.T, replica replicas) {
 		}
 	})
 	heard.wants(t, "leased k 80% of 20000", "leased k 100% of 20000")
-}
-
-// TestThresholdAskedAgain wants a share told by a later decision if the store did not say
-// whether it was, and a process to ask no more once it knows.
-func TestThresholdAskedAgain(t *testing.T) {
-	t.Parallel()
-	store := newFake()
-	var asked atomic.Int64
-	store.take = func(ctx context.Context, calls []terms.Call) error {
-		if asksForMark(calls) && asked.Add(1) <= 3 {
-			return errBroken
-		}
-		return store.MemoryStore.Take(ctx, calls)
-	}
-	heard := newThresholds(1, sharing(store))
-	limit := budget("again").Limit(key("k")).WithCost(20)
-	passing(t, heard.limiters[0], limit, 4)
-	eventually(t, "both are told", func() bool {
-		passing(t, heard.limiters[0], limit, 1)
-		return len(heard.all()) >= 2
-	})
-	heard.wants(t, "again k 80% of 100", "again k 100% of 100")
-}
-
-// asksForMark reports whether a store is asked whether a share was told.
-func asksForMark(calls []terms.Call) bool {
-	return bytes.Contains(calls[0].Charges[0].Key, []byte(terms.ReportMark))
 }

@@ -236,7 +236,7 @@ local function decide()
           local start, stop, set, used
           if state then
             local kind, ended
-            if #state == 37 or #state % 22 == 0 and #state > 22 then
+            if #state == 37 or #state == 44 or #state > 44 and #state % 22 == 7 then
               kind, ended, start, stop, set, used = number('>I1I7I7I7I7I8', state, 1)
             end
             if kind ~= 4 then
@@ -253,7 +253,7 @@ local function decide()
             end
             reset = stop - clock
           else
-            start, stop, set, used = clock, clock < param and param or more, 0, 0
+            start, stop, set, used, state = clock, clock < param and param or more, 0, 0, ''
           end
           room = max - used
           if cost > room then
@@ -282,7 +282,7 @@ local function decide()
             if set > clock - slack then
               call('SETRANGE', key, '29', bytes('>I8', used))
             else
-              call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used), 'PX', lifetime(stop))
+              call('SET', key, '\4\0\0\0\0\0\0\0' .. bytes('>I7I7I7I8', start, stop, clock, used) .. sub(state, 38), 'PX', lifetime(stop))
             end
             reset = stop - clock
             room = room - cost

@@ -25,7 +25,7 @@ if #ARGV[1] > 6 then
 end
 
 local i = 1 -- the terms begin behind it
-if ARGV[i + 3] ~= '0' and (clock < ARGV[i + 3] - ARGV[i + 1] or clock >= ARGV[i + 4] + 0) then
+if ARGV[i + 3] ~= '0' and (clock < ARGV[i + 3] - ARGV[i + 1] or clock >= ARGV[i + (ARGV[i + 7] == '1' and 3 or 4)] + 0) then
   return redis.error_reply('PERIOD ' .. string.format('%.0f', clock) .. ' is the time of the server')
 end
 
@@ -123,66 +123,66 @@ local function decide()
   first = clock - window + 1
   reserve, debt = ARGV[i + 6] + 0, ARGV[i + 7] + 0
   local allowed, room, retry, reset, at, delay = 0, nil, nil, nil, nil, nil
-  local found, head = call('ZRANGE', key, '0', '6', 'WITHSCORES'), {}
-  for j = 1, math.min(#found, 12), 2 do
-    head[found[j]] = -found[j + 1]
+  local found, head, heads = call('ZRANGEBYSCORE', key, '-inf', clock_text, 'WITHSCORES'), {}, 0
+  while found[2 * heads + 2] and found[2 * heads + 2] + 0 <= 0 do
+    head[found[2 * heads + 1]] = -found[2 * heads + 2]
+    heads = heads + 1
   end
   local start, stop, used, open = head.start, head.stop, head.used, head.open
-  local highest, forgot = head.last, head.reset
-  if found[1] and not (start and used and highest) then
+  local highest, forgot, owed, due = head.last, head.reset, head.owed or 0, head.due or 0
+  if found[1] and not (start and used and highest) or not found[1] and call('ZCARD', key) > 0 then
     error('members of another kind')
   end
-  local back, owed, gone = 0, 0, {}
+  local back, carried, pays, gone = 0, 0, 0, {}
   if not start or start > clock + window then
     -- There is nothing, or it is from before the clock stepped back, see prelude.lua.
-    found, start, stop, used, open, highest, forgot = {}, 0, 0, 0, 0, 0, 0
+    found, start, stop, used, open, highest, forgot, owed, due = {}, 0, 0, 0, 0, 0, 0, 0, 0
   elseif start > 0 and param == 0 then
     stop = start + window
   end
-  local edge = clock < stop and clock or stop
-  if found[14] and start > 0 and found[14] + 0 <= edge then
-    gone = call('ZRANGEBYSCORE', key, '(0', text(edge))
-    for _, name in ipairs(gone) do
-      back = back + sub(name, 18)
+  for j = 2 * heads + 1, #found, 2 do
+    if found[j + 1] + 0 <= stop then
+      gone[#gone + 1], back = found[j], back + sub(found[j], 18)
     end
-    used, open = used - back, open - back
   end
+  used, open, owed = used - back, open - back, math.max(0, owed - back)
   local fresh = clock >= stop
   if fresh then
     local begin = clock
-    if debt == 1 and used > max and start > 0 then
-      if param == 0 and clock < stop + window then
-        begin, owed = stop, math.min(used - max, max)
-      elseif param > 0 and stop == (clock < param and param - window or param) then
-        owed = math.min(used - max, max)
+    if clock < due then
+      carried, pays = owed, due
+      if carried > 0 and param == 0 and clock < stop + window then
+        begin = stop
       end
     end
     start, stop = begin, begin + window
     if param > 0 then
       stop = clock < param and param or more
     end
-    used, open, gone = owed, 0, {}
+    used, open, gone, owed, due = carried, 0, {}, 0, 0
   end
   room, at = max - used, clock
   if start > clock then
     at = start
   end
-  if not fresh or owed > 0 then
+  if not fresh then
     reset = stop - clock
+  elseif carried > 0 then
+    reset = pays - clock
   end
   if cost > room then
     retry = reset
     if open > 0 and cost <= room + open then
       local lapses = call('ZREVRANGE', key, '0', '0', 'WITHSCORES')[2]
       retry = math.min(reset, lapses - clock)
-    elseif debt == 1 and cost <= max and cost > max * 2 - used + open then
-      retry = stop == param and more - clock or reset + window -- no client sees behind more
+    elseif not fresh and owed > open and cost > max - owed + open then
+      retry = due - clock
     end
   end
   if open >= 10000 then
-    local reservations = call('ZCARD', key) - 6 - #gone
+    local reservations = call('ZCARD', key) - heads - #gone
     if reservations >= 10000 then
-      local soonest = call('ZRANGE', key, 6 + #gone, 6 + #gone, 'WITHSCORES')[2] - clock
+      local soonest = call('ZRANGE', key, heads + #gone, heads + #gone, 'WITHSCORES')[2] - clock
       retry = math.max(retry or 0, math.min(reset, soonest))
     end
   end
@@ -203,10 +203,6 @@ local function decide()
     if used > 9007199254740991 then
       used = 9007199254740991 -- the largest max, see fixed_window.lua
     end
-    local lives = stop
-    if debt == 1 and used > max then
-      lives = stop + window + window / 8 -- periods of the calendar are no longer than that
-    end
     if fresh and head.last or gone[1] then
       local refused = redis.pcall('ZADD', key, 'XX', '0', '')
       if refused ~= 0 and not string.find(refused.err, 'OOM ') then
@@ -226,11 +222,16 @@ local function decide()
     if name then
       values[7], values[8] = text(clock + reserve), name
     end
+    if due > 0 then
+      local n = #values
+      values[n + 1], values[n + 2], values[n + 3], values[n + 4] = format('%.0f', -owed), 'owed', format('%.0f', -due), 'due'
+    end
     call('ZADD', key, unpack(values))
     if not fresh and head.stop ~= stop then
       call('ZADD', key, format('%.0f', -stop), 'stop')
     end
     -- Somebody may have removed the expiry.
+    local lives = owed > 0 and due or stop
     if fresh or lives > stop or head.stop ~= stop or math.floor(head.last / 1000000) ~= math.floor(clock / 1000000) then
       call('PEXPIRE', key, lifetime(lives))
     end

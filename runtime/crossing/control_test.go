@@ -45,8 +45,8 @@ var defects = []defect{
 		"if call.Err != nil && ctx.Err() == nil {", "if err != nil && ctx.Err() == nil {", "TestCluster", "250", "a denial holds"},
 	{"a call is charged to the period after its own", "internal/permit/renewal.go",
 		"case m.reserved() && start >= m.over:", "case m.reserved() && start < 0:", "TestMemory", "20000", "nobody is denied who has room"},
-	{"no share is told of a period with reservations", "internal/threshold/threshold.go",
-		"c.Period == nil ||", "c.Algorithm != terms.Calendar ||", "TestMemory", "20000", "a share that is used is told"},
+	{"no share is told of a period with reservations", "internal/memstate/past.go",
+		"if written && c.Tells > 0 {", "if written && c.Tells > 0 && e.kind != reservedKind {", "TestMemory", "20000", "a share that is used is told"},
 	{"another limiter settles a decision", "settle.go",
 		"d.by != l", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
 }

@@ -1,7 +1,7 @@
 package crossing
 
 import (
-	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,8 +15,8 @@ type told struct {
 }
 
 // listen has shares told to the history.
-func listen(r *running) func(context.Context, runtime.ThresholdEvent) {
-	return func(_ context.Context, ev runtime.ThresholdEvent) {
+func listen(r *running) func(runtime.ThresholdEvent) {
+	return func(ev runtime.ThresholdEvent) {
 		r.history.mu.Lock()
 		defer r.history.mu.Unlock()
 		r.history.told = append(r.history.told, told{ev, r.now()})
@@ -24,8 +24,8 @@ func listen(r *running) func(context.Context, runtime.ThresholdEvent) {
 }
 
 // thresholds holds what was told of shares against what was used: each is told once a period
-// and limit, by whichever process, and all are that a decision of the store has seen. When
-// the clock has been set it is not known which period is meant.
+// and limit, by whichever process, and all are that a charge has passed, unless one of a higher
+// limit was before. When the clock has been set it is not known which period is meant.
 func (o *oracle) thresholds() {
 	if len(o.jumps) > 0 {
 		return
@@ -34,9 +34,10 @@ func (o *oracle) thresholds() {
 	for _, r := range o.program.Rules {
 		rules[r.Name] = r
 	}
-	same := func(ev told, rule *runtime.Rule, key string, percent int, limit int64, at time.Duration) bool {
-		return ev.Rule == rule.Name && ev.Key == key && ev.Percent == percent && ev.Limit == limit && o.edge(rule, o.clock(ev.at)).Equal(o.edge(rule, o.clock(at)))
+	of := func(ev told, rule *runtime.Rule, key string, at time.Duration) bool {
+		return ev.Rule == rule.Name && ev.Key == key && o.edge(rule, o.clock(ev.at)).Equal(o.edge(rule, o.clock(at)))
 	}
+	share := func(percent int, limit int64) int64 { return int64(percent) * limit }
 	for i, ev := range o.told {
 		rule := rules[ev.Rule]
 		if rule == nil || rule.Period == runtime.NoPeriod || 100*ev.Used < int64(ev.Percent)*ev.Limit {
@@ -44,7 +45,9 @@ func (o *oracle) thresholds() {
 			continue
 		}
 		for _, before := range o.told[:i] {
-			if same(before, rule, ev.Key, ev.Percent, ev.Limit, ev.at) && !o.lost(before.at, ev.at) {
+			key, err := strconv.Atoi(ev.Key)
+			if of(before, rule, ev.Key, ev.at) && before.Percent == ev.Percent && before.Limit == ev.Limit && err == nil &&
+				!o.forgotten(use{Rule: slices.IndexFunc(o.program.Rules, func(r *runtime.Rule) bool { return r == rule }), Key: key}, before.at, ev.at) {
 				o.wrong("a share is told once a period", "%+v at %v, after %v", ev.ThresholdEvent, ev.at, before.at)
 			}
 		}
@@ -53,7 +56,7 @@ func (o *oracle) thresholds() {
 		return // an answer may be lost
 	}
 	for _, a := range o.asked {
-		if len(a.uses) != 1 || a.d.Source != runtime.SourceStore || a.d.Blocked || a.d.Limit == 0 {
+		if len(a.uses) != 1 || a.d.Source != runtime.SourceStore || a.reported[0].verdict != runtime.VerdictAdmitted || a.uses[0].Cost == 0 || a.d.Limit == 0 {
 			continue
 		}
 		rule := o.program.Rules[a.uses[0].Rule]
@@ -63,7 +66,7 @@ func (o *oracle) thresholds() {
 			}
 			found := false
 			for _, ev := range o.told {
-				found = found || same(ev, rule, strconv.Itoa(a.uses[0].Key), percent, a.d.Limit, a.at)
+				found = found || of(ev, rule, strconv.Itoa(a.uses[0].Key), a.at) && share(ev.Percent, ev.Limit) >= share(percent, a.d.Limit)
 			}
 			if !found {
 				o.wrong("a share that is used is told", "%d percent of %d, as #%d has seen (%s): %+v", percent, a.d.Limit, a.number, ruleText(rule), o.told)

@@ -52,7 +52,7 @@ func (t *Tally) Observer() *runtime.Observer {
 	return &runtime.Observer{
 		Attach: t.attach,
 		Detach: t.detach,
-		Threshold: func(_ context.Context, ev runtime.ThresholdEvent) {
+		Threshold: func(ev runtime.ThresholdEvent) {
 			t.names.rule(ev.Rule).reached(ev)
 		},
 		Failure: func(_ context.Context, ev runtime.FailureEvent) {

@@ -254,7 +254,7 @@ func TestThresholdsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o := counted.Observer(); o.Threshold != nil {
-		o.Threshold(t.Context(), runtime.ThresholdEvent{Rule: "month", Percent: 50}) // of a later version
+		o.Threshold(runtime.ThresholdEvent{Rule: "month", Percent: 50}) // of a later version
 	}
 	got := read(t, counted)
 	if got[`rategen.thresholds["month" "80"]`] != 2 || got[`rategen.thresholds["month" "100"]`] != 1 {

@@ -23,6 +23,7 @@ type Charge struct {
 	Cost    int64
 	Settled int64 // what Settle makes of Cost
 	Wait    time.Duration
+	Reached func(terms.Reached) // hears of shares of a rule with a Period, or is nil
 
 	terms.Result
 	Err error
@@ -118,6 +119,9 @@ func (c *Charge) Engine() terms.Charge {
 	plain.Key, plain.Cost, plain.Wait, plain.At, plain.Mark = c.Key, c.Cost, c.Wait, c.At, c.Mark
 	if plain.Algorithm == terms.Queue {
 		plain.More = c.Wait.Microseconds()
+	}
+	if c.Reached != nil && plain.Period != nil {
+		plain.Label, plain.Tells = &terms.Label{Reached: c.Reached}, c.Max
 	}
 	return plain
 }

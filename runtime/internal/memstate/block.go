@@ -36,13 +36,9 @@ func (e *entry) blockEnd() int64 {
 
 // setBlockEnd sets when the block ends; at 0 there is none.
 func (e *entry) setBlockEnd(until int64) {
-	if e.rare == nil {
-		if until == 0 {
-			return
-		}
-		e.rare = new(rare)
+	if e.rare != nil || until != 0 {
+		e.rareParts().until = until
 	}
-	e.rare.until = until
 }
 
 // clear forgets everything but the key.

@@ -50,11 +50,12 @@ const (
 	steps
 )
 
-// do does one step with a state, in the way of the charge's kind. No other place
+// do does one step with a state, in the way of the charge's kind, and reports whether a step
+// that changes one has. It knows that of periods only. No other place
 // tells the kinds apart. It is a switch and not a table of functions, since
 // pointer arguments of an indirect call escape to the heap. It is one switch and not
 // one for each kind, since the compiler makes a table of jumps of that.
-func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
+func (s *state) do(step step, clock int64, c *terms.Charge, v *view) (written bool) {
 	switch kinds[c.Algorithm] + step {
 	case logKind + look:
 		(*log)(s).look(clock, c, v)
@@ -79,7 +80,7 @@ func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
 	case periodKind + charge:
 		(*period)(s).charge(clock, c, v)
 	case periodKind + refund:
-		(*period)(s).refund(clock, c)
+		return (*period)(s).refund(clock, c)
 	case bucketKind + look:
 		(*bucket)(s).look(clock, c, v)
 	case bucketKind + charge:
@@ -100,12 +101,13 @@ func (s *state) do(step step, clock int64, c *terms.Charge, v *view) {
 		(*reserved)(s).charge(clock, c, v)
 	case reservedKind + refund:
 		c.Cost = -c.Cost
-		(*reserved)(s).settle(clock, c)
+		return (*reserved)(s).settle(clock, c)
 	case reservedKind + renew:
-		(*reserved)(s).renew(clock, c)
+		return (*reserved)(s).renew(clock, c)
 	case reservedKind + settle:
-		(*reserved)(s).settle(clock, c)
+		return (*reserved)(s).settle(clock, c)
 	}
+	return true
 }
 
 func init() {
@@ -118,7 +120,7 @@ func init() {
 
 // check counts one event by an algorithm and refunds it. It returns an error if a step does
 // nothing, as without a row in kinds or a case in do.
-func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view)) error {
+func check(a terms.Algorithm, do func(s *state, step step, clock int64, c *terms.Charge, v *view) bool) error {
 	const clock, max = 1_000_000, 3
 	c := terms.Charge{Terms: terms.Terms{Algorithm: a, Window: 1000, Max: max}, Cost: 1, Charged: 1}
 	switch {

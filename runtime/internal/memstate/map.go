@@ -45,6 +45,9 @@ type Map struct {
 	shards [shardCount]shard // first, so that each begins with a cache line
 	seed   maphash.Seed
 	max    int // keys in a shard
+
+	// Tells reports that shares of periods are told.
+	Tells bool
 }
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
@@ -60,6 +63,7 @@ func New(maxKeys int) *Map {
 // receipts is behind the lock that the charge takes anyway.
 func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Page, receipt uint16, ok bool) {
 	var v view
+	var p passed
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	e, ok := s.look(clock, hash, c, &v)
@@ -69,13 +73,21 @@ func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Pa
 	case !ok:
 	case c.Allowed && c.Cost == 0:
 	case c.Allowed:
-		s.charge(clock, hash, c, &v, e, m.max)
+		p = s.charge(clock, hash, c, &v, e, m.max)
 		page, receipt = s.receipts.Issue()
 	case e != nil:
 		e.updateDenied(clock, c, &v)
 	}
 	s.mu.Unlock() // A deferred unlock would take as long as the lock.
+	m.tell(c, p)
 	return page, receipt, ok
+}
+
+// tell tells a charge's rule which shares it has passed. No lock is held then.
+func (m *Map) tell(c *terms.Charge, p passed) {
+	if p.shares != 0 && m.Tells {
+		c.Tell(p.shares, p.used, p.left)
+	}
 }
 
 // DecideAll decides a call with any number of charges, of which the keys differ:
@@ -87,6 +99,15 @@ func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Pa
 // charged nothing if there is one. A charge in shadow mode, beside others, is marked as
 // failed instead, and the others are decided as if it was not there.
 func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (conflict int) {
+	conflict, all := m.decideAll(clock, charges, commit)
+	for _, p := range all {
+		m.tell(&charges[p.charge], p)
+	}
+	return conflict
+}
+
+// decideAll is DecideAll, and returns what is to be told of charges.
+func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (conflict int, all []passed) {
 	var array [usualCharges]uint64
 	hashes := array[:0]
 	locked := uint64(0)
@@ -109,7 +130,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		case c.Shadow && len(charges) > 1:
 			c.Err = errOtherState(c)
 		default:
-			return i
+			return i, nil
 		}
 	}
 	if !commit {
@@ -118,7 +139,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 				m.shards[hash%shardCount].find(hash, c.Key, clock).recall(clock, c)
 			}
 		}
-		return -1
+		return -1, nil
 	}
 	for i, hash := range hashes {
 		// A charge before this one may have dropped its key to make room, so it
@@ -130,15 +151,18 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 		e, ok := s.look(clock, hash, c, &v)
 		switch {
 		case !ok:
-			return i
+			return i, all
 		case c.Allowed && c.Cost == 0:
 		case admitted && c.Allowed:
-			s.charge(clock, hash, c, &v, e, m.max)
+			if p := s.charge(clock, hash, c, &v, e, m.max); p.shares != 0 {
+				p.charge = i
+				all = append(all, p)
+			}
 		case e != nil:
 			e.updateDenied(clock, c, &v)
 		}
 	}
-	return -1
+	return -1, all
 }
 
 // Settle charges c.Cost to c.Key however little room there is. If that is below
@@ -147,37 +171,44 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 // kind.
 func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 	c := *charge
+	p, ok := m.settle(clock, &c)
+	m.tell(charge, p)
+	return ok
+}
+
+// settle is Settle, and returns what is to be told.
+func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kinds[c.Algorithm] == reservedKind {
-		return s.settleReserved(clock, hash, &c, m.max)
+		return s.settleReserved(clock, hash, c, m.max)
 	}
 	if c.Cost <= 0 {
 		c.Cost = -c.Cost
 		e := s.find(hash, c.Key, clock)
 		if e == nil || c.Cost == 0 {
-			return true
+			return p, true
 		}
 		if !e.become(c.Algorithm) {
-			return false
+			return p, false
 		}
 		kept := e.kept
-		e.write(refund, clock, &c, nil)
-		e.keepBlock(clock, kept, &c)
-		return true
+		p = e.write(refund, clock, c, nil)
+		e.keepBlock(clock, kept, c)
+		return p, true
 	}
 	var v view
 	owed := c.Cost
 	c.Cost = 0
-	e, ok := s.look(clock, hash, &c, &v)
+	e, ok := s.look(clock, hash, c, &v)
 	if c.Cost = owed; c.Debt == terms.Forgives {
 		c.Cost = min(owed, max(0, v.room))
 	}
 	if ok && c.Cost > 0 {
-		s.charge(clock, hash, &c, &v, e, m.max)
+		p = s.charge(clock, hash, c, &v, e, m.max)
 	}
-	return ok
+	return p, ok
 }
 
 // Renew keeps what was charged to c.Key at c.At from lapsing for another window,
@@ -185,16 +216,22 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 // renewal at a cost of 0 is a reset of such an algorithm. Renew returns false, and has changed
 // nothing, if the key holds the state of an algorithm that counts in another way.
 func (m *Map) Renew(clock int64, c *terms.Charge) bool {
+	p, ok := m.renew(clock, c)
+	m.tell(c, p)
+	return ok
+}
+
+// renew is Renew, and returns what is to be told.
+func (m *Map) renew(clock int64, c *terms.Charge) (p passed, ok bool) {
 	s, hash := m.shard(c.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	if e != nil && !e.become(c.Algorithm) {
-		return false
+		return p, false
 	}
-	s.ready(clock, hash, c, e, m.max).write(renew, clock, c, nil)
-	return true
+	return s.ready(clock, hash, c, e, m.max).write(renew, clock, c, nil), true
 }
 
 // Reset forgets a key.

@@ -34,9 +34,11 @@ func (p *period) charge(clock int64, c *terms.Charge, v *view) {
 	v.reset, v.delay = p.from-clock, 0
 }
 
-func (p *period) refund(clock int64, c *terms.Charge) {
-	if p.kept > 0 && c.At >= p.at && c.At < p.from && clock < p.from {
+func (p *period) refund(clock int64, c *terms.Charge) bool {
+	counts := p.kept > 0 && c.At >= p.at && c.At < p.from && clock < p.from
+	if counts {
 		p.count = max(0, p.count-c.Cost)
 		p.kept = p.from
 	}
+	return counts
 }

@@ -21,6 +21,8 @@ const (
 	open    = iota // how much is reserved
 	highest        // number so far
 	forgot         // the highest number at the last reset
+	owed           // how much of count is a debt
+	due            // when the period ends that a debt is charged to; 0: none was made
 	header         // how many come before the reservations
 
 	ends   = 0 // when it lapses
@@ -35,8 +37,9 @@ const maxOpen = 10_000
 // A count is what a reserved state holds at a time.
 type count struct {
 	start, stop, used, open int64
+	owed, due               int64
 	lapsed                  int64 // reservations, which come first
-	owed                    int64 // what is used as a new period begins
+	carried, pays           int64 // the debt that a new period begins with, and when it was due
 	ended                   int64 // what was used of the one before
 	fresh                   bool  // a new period begins
 }
@@ -60,23 +63,22 @@ func (r *reserved) reservations() []int64 {
 // countAt returns the count at a time.
 func (r *reserved) countAt(clock int64, c *terms.Charge) (k count) {
 	if r.kept > 0 && r.at > 0 {
-		k = count{start: r.at, stop: r.from, used: r.count, open: r.number(open)}
+		k = count{start: r.at, stop: r.from, used: r.count, open: r.number(open), owed: r.number(owed), due: r.number(due)}
 		if c.Period == nil {
 			k.stop = k.start + c.Window
 		}
 		all, edge := r.reservations(), min(clock, k.stop)
 		for i := 0; i < len(all) && all[i+ends] <= edge; i += triple {
 			k.lapsed++
-			k.used, k.open = k.used-all[i+cost], k.open-all[i+cost]
+			k.used, k.open, k.owed = k.used-all[i+cost], k.open-all[i+cost], max(0, k.owed-all[i+cost])
 		}
 	}
 	if k.fresh = clock >= k.stop; k.fresh {
 		begin := clock
-		if c.Debt == terms.Carries && k.used > c.Max && k.start > 0 {
-			if c.Period == nil && clock < k.stop+c.Window {
-				begin, k.owed = k.stop, min(k.used-c.Max, c.Max)
-			} else if c.Period != nil && (clock < c.Param && k.stop == c.Param-c.Window || clock >= c.Param && k.stop == c.Param) {
-				k.owed = min(k.used-c.Max, c.Max)
+		if clock < k.due {
+			k.carried, k.pays = k.owed, k.due
+			if k.carried > 0 && c.Period == nil && clock < k.stop+c.Window {
+				begin = k.stop
 			}
 		}
 		k.start, k.stop = begin, begin+c.Window
@@ -86,27 +88,46 @@ func (r *reserved) countAt(clock int64, c *terms.Charge) (k count) {
 			}
 		}
 		k.ended = k.used
-		k.used, k.open, k.lapsed = k.owed, 0, 0
+		k.used, k.open, k.lapsed, k.owed, k.due = k.carried, 0, 0, 0, 0
 	}
 	return k
+}
+
+// owe makes what is used beyond a max a debt, when so much was used before. What is given back
+// pays it.
+func (k *count) owe(before int64, c *terms.Charge) {
+	switch {
+	case k.used < before:
+		k.owed = max(0, k.owed-before+k.used)
+	case c.Debt == terms.Carries && k.used > max(before, c.Max):
+		k.owed += k.used - max(before, c.Max)
+		switch {
+		case k.due > 0:
+		case k.stop < c.Param:
+			k.due = c.Param
+		case k.stop < c.More:
+			k.due = c.More
+		default:
+			k.due = k.stop + c.Window
+		}
+	}
 }
 
 func (r *reserved) look(clock int64, c *terms.Charge, v *view) {
 	k := r.countAt(clock, c)
 	v.at, v.room, v.retry, v.reset = max(clock, k.start), c.Max-k.used, 0, 0
-	if !k.fresh || k.owed > 0 {
+	if !k.fresh {
 		v.reset = k.stop - clock
+	} else if k.carried > 0 {
+		v.reset = k.pays - clock
 	}
 	all := r.reservations()
 	if c.Cost > v.room {
 		v.retry = v.reset
 		if k.open > 0 && c.Cost <= v.room+k.open {
 			v.retry = min(v.reset, all[len(all)-triple+ends]-clock)
-		} else if c.Debt == terms.Carries && c.Cost <= c.Max && c.Cost > 2*c.Max-k.used+k.open {
-			// The debt leaves no room in the next period either.
-			if v.retry = v.reset + c.Window; c.Period != nil && k.stop == c.Param {
-				v.retry = c.More - clock
-			}
+		} else if !k.fresh && k.owed > k.open && c.Cost > c.Max-k.owed+k.open {
+			v.retry = k.due - clock // what is owed leaves no room in the next period either
 		}
 	}
 	if k.open >= maxOpen && int64(len(all)/triple)-k.lapsed >= maxOpen {
@@ -131,19 +152,19 @@ func (r *reserved) charge(clock int64, c *terms.Charge, v *view) {
 // write makes a count the state's, without the reservations that have lapsed.
 func (r *reserved) write(k *count, newest, clock int64, c *terms.Charge) {
 	if k.fresh || len(r.list) == 0 {
-		r.list = append(r.list[:0], 0, 0, r.number(forgot))
+		r.list = append(r.list[:0], 0, 0, r.number(forgot), 0, 0)
 	} else if k.lapsed > 0 {
 		r.list = append(r.list[:header], r.list[header+k.lapsed*triple:]...)
 	}
 	lives := k.stop
-	if c.Debt == terms.Carries && k.used > c.Max {
-		lives += c.Window + (c.Window+7)/8
+	if k.owed > 0 {
+		lives = k.due
 	}
 	if k.fresh || lives > k.stop || r.from != k.stop {
 		r.kept = lives
 	}
 	r.at, r.from, r.count = k.start, k.stop, min(k.used, spec.MaxAmount)
-	r.list[open], r.list[highest] = k.open, newest
+	r.list[open], r.list[highest], r.list[owed], r.list[due] = k.open, newest, k.owed, k.due
 }
 
 // add adds a reservation.
@@ -183,8 +204,8 @@ func gone(c *terms.Charge) int64 {
 	return c.Charged + c.Cost
 }
 
-// settle settles a charge.
-func (r *reserved) settle(clock int64, c *terms.Charge) {
+// settle settles a charge, and reports whether that changes anything.
+func (r *reserved) settle(clock int64, c *terms.Charge) bool {
 	k := r.countAt(clock, c)
 	grows, forgotten := gone(c), c.At <= r.number(forgot)
 	here := !k.fresh && c.At >= k.start && !forgotten
@@ -199,34 +220,38 @@ func (r *reserved) settle(clock int64, c *terms.Charge) {
 		grows = max(0, c.Cost)
 	}
 	if grows == 0 && (k.fresh || r.number(open) == k.open) {
-		return
+		return false
 	}
-	most := max(k.used, c.Max)
-	if k.used = max(0, k.used+grows); c.Debt == terms.Forgives && grows > 0 {
-		k.used = min(k.used, most)
+	before := k.used
+	if k.used = max(0, k.used+grows); c.Debt == terms.Forgives && k.used > before {
+		k.used = min(k.used, max(before, c.Max))
 	}
+	k.owe(before, c)
 	r.write(&k, r.number(highest), clock, c)
+	return true
 }
 
-// renew renews a reservation, or forgets all if the cost is 0.
-func (r *reserved) renew(clock int64, c *terms.Charge) {
+// renew renews a reservation, or forgets all if the cost is 0. It reports whether it counts.
+func (r *reserved) renew(clock int64, c *terms.Charge) bool {
 	if c.Cost == 0 {
 		newest := max(clock, r.number(highest))
 		r.at, r.from, r.count = 0, 0, 0
-		r.list = append(r.list[:0], 0, newest, newest)
+		r.list = append(r.list[:0], 0, newest, newest, 0, 0)
 		r.kept = clock + c.Reserve
-		return
+		return false
 	}
 	k := r.countAt(clock, c)
 	if len(r.list) > 0 && (k.fresh || c.At < k.start || c.At <= r.number(forgot)) {
 		c.At = 0
-		return
+		return false
 	}
-	newest := r.number(highest)
+	newest, before := r.number(highest), k.used
 	if !r.remove(k.lapsed, c.At, c.Cost) {
 		newest = max(clock, newest+1)
 		c.At, k.used, k.open = newest, k.used+c.Cost, k.open+c.Cost
 	}
+	k.owe(before, c)
 	r.write(&k, newest, clock, c)
 	r.add(clock+c.Reserve, c.At, c.Cost)
+	return true
 }

@@ -64,30 +64,30 @@ func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, limit
 }
 
 // charge makes a charge that has just been found to fit.
-func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) {
+func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) passed {
 	e = s.ready(clock, hash, c, e, limit)
 	at := v.at
-	e.write(charge, clock, c, v)
+	p := e.write(charge, clock, c, v)
 	if c.Blocks() {
 		e.endBlock(clock, at, c)
 	}
 	c.Remaining = max(0, c.Remaining-c.Cost) // The rounding of a bucket's level may have hidden one.
 	c.At, c.Mark, c.ResetAfter, c.Delay = v.at, v.mark, terms.Micros(v.reset), terms.Micros(v.delay)
+	return p
 }
 
 // settleReserved settles a reservation. It returns false if the key holds the state of
 // another kind.
-func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit int) bool {
+func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit int) (p passed, ok bool) {
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	switch nothing := e == nil || e.ahead(clock, c.Window); {
 	case e != nil && !e.become(c.Algorithm):
-		return false
+		return p, false
 	case nothing && gone(c) == 0:
-		return true
+		return p, true
 	}
-	s.ready(clock, hash, c, e, limit).write(settle, clock, c, nil)
-	return true
+	return s.ready(clock, hash, c, e, limit).write(settle, clock, c, nil), true
 }
 
 // find returns the entry of a key, or nil if there is none. It clears a state

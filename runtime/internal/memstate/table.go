@@ -34,6 +34,7 @@ type rare struct {
 	key   string // that does not fit bytes, or empty
 	until int64  // when a block ends, or 0
 	past  *terms.Past
+	told  float64 // the highest share of the period that was told, see [terms.Terms.Passed]
 }
 
 // shortKey is the longest key in bytes that stands next to its state. The
@@ -113,6 +114,14 @@ func newEntry(key []byte) *entry {
 		e.size = uint8(copy(e.bytes[:], key))
 	}
 	return e
+}
+
+// rareParts returns what few entries have.
+func (e *entry) rareParts() *rare {
+	if e.rare == nil {
+		e.rare = new(rare)
+	}
+	return e.rare
 }
 
 // matches reports whether a key is the entry's.

@@ -124,6 +124,11 @@ func (p *Plan) Complete(replicas int64) *Plan {
 		return p
 	}
 	p.Terms, p.Capacity = n.Terms(p.Max), n.Capacity(p.Max)
+	if p.Reached != nil && p.Numbers.Period != nil {
+		if p.Terms.Tells = p.Max; p.Adapts {
+			p.Terms.Tells = 1
+		}
+	}
 	p.Most = min(p.Capacity, n.MostCost())
 	if n.Wait == 0 && !n.Shadow {
 		p.Plain = max(-1, terms.ShortKey-len(p.Start)-len(p.Tag))

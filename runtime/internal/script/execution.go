@@ -140,6 +140,9 @@ func (e *Execution) decode(numbers []int64, err error) {
 			e.found[i] = Outcome{admitted, e.calls[i].Charges[0].Result}
 		}
 	}
+	if len(reply.rest) > 0 && e.Err == nil {
+		e.Err = reply.tell(e.calls)
+	}
 	for i := 0; i < len(e.calls) && e.Err != nil; i++ {
 		e.calls[i].Err = e.Err
 	}
@@ -152,6 +155,7 @@ const (
 	replyLong    = -2
 	replyBlocked = -3 // long, and the caller is blocked
 	replyShadow  = -4 // a limit in shadow mode failed beside others
+	replyTold    = -5 // the key is over a share
 	longFields   = 7
 )
 
@@ -166,7 +170,7 @@ func (r *reply) settled(calls []terms.Call) error {
 	for i := range calls {
 		calls[i].Err, calls[i].Charges[0].Err = nil, nil
 	}
-	for len(r.rest) > 0 {
+	for len(r.rest) > 1 && r.rest[1] != replyTold {
 		i := r.rest[0] - 1
 		if r.rest = r.rest[1:]; i < 0 || i >= int64(len(calls)) || len(r.rest) < 2 || r.rest[0] != replyFailed {
 			return ErrReply

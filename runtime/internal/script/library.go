@@ -50,8 +50,8 @@ type Library struct {
 
 var shared Library
 
-// maxMixed is how many scripts of several algorithms there may be. Every other mixture, and
-// each that knows former periods, has the script that knows all of them.
+// maxMixed is how many scripts of several algorithms there may be. Every other mixture has the
+// script that knows all of them.
 const maxMixed = 32
 
 // all are the bits of all algorithms.
@@ -74,7 +74,7 @@ func (l *Library) text(set uint) *text {
 		return t
 	}
 	switch several := bits.OnesCount(set&all) > 1; {
-	case l.Wide && set&lua.Operations != lua.One, several && (l.mixed == maxMixed || set&lua.Past != 0):
+	case l.Wide && set&lua.Operations != lua.One, several && l.mixed == maxMixed:
 		l.texts[set].Store(l.made(wide(set)))
 	case several:
 		l.mixed++
@@ -117,7 +117,7 @@ func (l *Library) Load(ctx context.Context, server rediswire.Server, limits []te
 		if limits[i].Block > 0 {
 			set |= lua.Block
 		}
-		if limits[i].Keep > 0 {
+		if limits[i].Keep > 0 || limits[i].Tells > 0 {
 			set |= lua.Past
 		}
 		sets[set], sets[set|lua.One], sets[set|lua.Settle] = true, true, true

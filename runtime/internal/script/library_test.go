@@ -20,7 +20,7 @@ func requested() (sets []uint) {
 			}
 		}
 	}
-	// Only calendar and reserved have former periods, and all mixtures with them are one.
+	// Only calendar and reserved have former periods.
 	calendar, log := uint(1)<<slices.Index(lua.Algorithms[:], "calendar"), uint(1)
 	for _, algorithms := range []uint{calendar, lua.Reserved, calendar | log, lua.Reserved | log, calendar | lua.Reserved} {
 		for _, operation := range []uint{0, lua.Several, lua.Settle, lua.Renew, lua.Hold | lua.Block, lua.One} {

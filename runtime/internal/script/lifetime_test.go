@@ -203,7 +203,7 @@ func TestKeptKeys(t *testing.T) {
 				denied(t, limiter, limit)
 				lives("denied", d)
 				if reserve == 0 {
-					equal(t, rule.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 44}[keep > 0])
+					equal(t, rule.Name+": bytes", client.StrLen(ctx, key).Val(), map[bool]int64{false: 37, true: 51}[keep > 0])
 				}
 			}
 		}

@@ -29,7 +29,7 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	now := time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() +
 		rapid.Int64Range(0, 1_000_000).Draw(t, "start")
 	memory := memstate.NewStore(1000)
-	memory.Clock = func() int64 { return now }
+	memory.Clock, memory.Tells = func() int64 { return now }, true
 	store := db.store
 	if rapid.Bool().Draw(t, "wide scripts") {
 		store = db.wide
@@ -60,11 +60,20 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 	}
 
 	maxima := load.max
-	if base.Debt == runtime.DebtCarry {
-		maxima = maxima[:1] // what is over a lower max than it was charged by may be forgotten
-	}
 	stores := [2]rawstore.Store{rawstore.On(memory), rawstore.On(store)}
 	shown, looked := int64(0), map[string]int64{} // by Redis's clock, when it was set and keys last expired
+	var told [2][]terms.Reached
+	hears := rapid.Bool()
+	// listening returns charges of which some have their shares told to the i-th list.
+	listening := func(charges []rawstore.Charge, i int) []rawstore.Charge {
+		charges = slices.Clone(charges)
+		for j := range charges {
+			if charges[j].Reached != nil {
+				charges[j].Reached = func(r terms.Reached) { told[i] = append(told[i], r) }
+			}
+		}
+		return charges
+	}
 	// both has both stores do the same with keys, of which those expire before that are to.
 	both := func(do func(rawstore.Store, int) error, keys ...string) error {
 		if now != shown || slices.ContainsFunc(keys, func(key string) bool { return looked[key] != now }) {
@@ -76,7 +85,13 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 				looked[key] = now
 			}
 		}
-		return errors.Join(do(stores[0], 0), do(stores[1], 1))
+		if err := errors.Join(do(stores[0], 0), do(stores[1], 1)); err != nil {
+			return err
+		}
+		if !slices.Equal(told[0], told[1]) {
+			return fmt.Errorf("at %d: script tells other shares than the model:\n%+v\nmodel:\n%+v", now, told[1], told[0])
+		}
+		return nil
 	}
 	drawKey := func() string { return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "key") }
 	for range rapid.IntRange(1, effort.Choose(30, 60)).Draw(t, "steps") {
@@ -116,16 +131,25 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 					calls[i].Charges = append(calls[i].Charges, rawstore.Charge{
 						Rule: rule, Key: []byte(key), Max: limit, Wait: rule.Wait, Cost: cost.Draw(t, "cost"),
 					})
+					if hears.Draw(t, "hears") {
+						last := &calls[i].Charges[len(calls[i].Charges)-1]
+						last.Reached = func(terms.Reached) {}
+					}
 				}
 			}
 			answers := [2][]rawstore.Call{clone(calls), clone(calls)}
+			for i := range answers {
+				for j := range answers[i] {
+					answers[i][j].Charges = listening(answers[i][j].Charges, i)
+				}
+			}
 			do := map[string]storetest.Operation{"peek": peek, "take": take}[op]
 			if err := both(func(s rawstore.Store, i int) error { return do(s, ctx, answers[i]) }, keys...); err != nil {
 				return err
 			}
 			if slices.EqualFunc(answers[0], answers[1], sameAnswer) {
 				// cmp would take longer than Redis to find that out.
-			} else if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.EquateErrors()); diff != "" {
+			} else if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b *runtime.Rule) bool { return a == b }), cmpopts.IgnoreFields(rawstore.Charge{}, "Reached"), cmpopts.EquateErrors()); diff != "" {
 				return fmt.Errorf("%s at %d: script differs from model (-model +script):\n%s", op, now, diff)
 			}
 			for _, call := range answers[1] {
@@ -157,10 +181,10 @@ func drive(t *rapid.T, db *database, base *runtime.Rule, load modelLoad) error {
 			var renewed [2][]int64
 			if err := both(func(s rawstore.Store, i int) error {
 				if op == "settle" {
-					return s.Settle(ctx, charges)
+					return s.Settle(ctx, listening(charges, i))
 				}
 				var calls []rawstore.Call
-				for _, c := range charges {
+				for _, c := range listening(charges, i) {
 					calls = append(calls, rawstore.Call{Charges: []rawstore.Charge{c}})
 				}
 				err := s.Renew(ctx, calls)

@@ -129,7 +129,7 @@ var permitMutations = []scriptMutation{
 }
 
 var reservedMutations = []scriptMutation{
-	{"reserved: nothing lapses", "reserved", "found[14] + 0 <= edge", "false", bySuite("fixed_window", "reservations_lapse")},
+	{"reserved: nothing lapses", "reserved", "if found[j + 1] + 0 <= stop then", "if false then", bySuite("fixed_window", "reservations_lapse")},
 	{"reserved: lapses a microsecond early", "reserved", "text(clock + reserve), name", "text(clock + reserve - 1), name", bySuite("fixed_window", "reservations_lapse")},
 	{"reserved: what has lapsed stays", "reserved", "for j = 1, #gone, 4000 do", "for j = 1, 0 do", byModel("reserved")},
 	{"reserved: two of a number", "reserved", "highest < clock and clock or highest + 1, used + cost", "clock, used + cost", bySuite("fixed_window", "reservations_lapse")},
@@ -140,9 +140,12 @@ var reservedMutations = []scriptMutation{
 	{"reserved: charged in two periods", "reserved", "elseif kept == 0 and at > forgot then", "elseif at > forgot then", bySuite("fixed_window", "reservations_of_the_past")},
 	{"reserved: not charged again", "reserved", "held, used + cost, open + cost", "held, used, open", bySuite("fixed_window", "reservations_are_charged_again")},
 	{"reserved: a reset does not last", "reserved", "elseif not found[1] or not fresh and at >= start and at > forgot then", "else", bySuite("fixed_window", "reservations_are_reset")},
-	{"reserved: a debt is forgotten", "reserved", "if debt == 1 and used > max and start > 0 then", "if false then", bySuite("fixed_window", "debts")},
-	{"reserved: a debt takes more than a period", "reserved", "begin, owed = stop, math.min(used - max, max)", "begin, owed = stop, used - max", byModel("carries")},
-	{"reserved: a debt expires", "reserved", "lives = stop + window + window / 8", "lives = stop", byModel("carries")},
+	{"reserved: a debt is forgotten", "reserved", "carried, pays = owed, due", "carried, pays = 0, due", bySuite("fixed_window", "debts")},
+	{"reserved: a debt is paid twice", "reserved", "if clock < due then", "if due > 0 then", bySuite("fixed_window", "debts")},
+	{"reserved: a debt is that of a lower max", "reserved", "owed = owed + used - most", "owed = used - max", bySuite("fixed_window", "debts_are_kept")},
+	{"reserved: what comes back pays nothing", "reserved", "owed = math.max(0, owed - before + used)", "", bySuite("fixed_window", "debts_are_kept")},
+	{"reserved: what lapses pays nothing", "reserved", "math.max(0, owed - back)", "owed", byModel("carries lent")},
+	{"reserved: a debt expires", "reserved", "owed > 0 and due or stop", "stop", byModel("carries")},
 	{"reserved: a debt is not forgiven", "reserved", "if debt == 2 and", "if false and", bySuite("fixed_window", "debts")},
 	{"settle: a debt is not forgiven", "", "if made_mark == 1 and cost > room then", "if false then", bySuite("token_bucket", "debts")},
 }
@@ -150,10 +153,15 @@ var reservedMutations = []scriptMutation{
 var pastMutations = []scriptMutation{
 	{"past: only the last", "calendar", "stop, used) .. past", "stop, used)", bySuite("calendar", "past_counts")},
 	{"past: more than is kept", "calendar", "sub(kept, 1, keep * 22)", "kept", bySuite("calendar", "past_of_a_changed_keep")},
-	{"past: begins before the last has ended", "calendar", "if stop > begin then", "if false then", bySuite("calendar", "past_of_a_changed_anchor")},
+	{"past: begins before the last has ended", "calendar", "begin = math.max(begin, stop)", "", bySuite("calendar", "past_of_a_changed_anchor")},
 	{"past: does not outlive the period", "calendar", "lifetime(stop + life)", "lifetime(stop)", "^TestKeptKeys$"},
 	{"past: is not healed", "calendar", "reset + slack + life", "reset + slack", "^TestKeptKeys$"},
-	{"past: only of what has begun anew", "calendar", "number('>I7', state, 38), sub(state, 45)", "0, ''", bySuite("calendar", "past_counts")},
+	{"past: only of what has begun anew", "calendar", "number('>I7', state, 45), sub(state, 52)", "0, ''", bySuite("calendar", "past_counts")},
+	{"past: a share is told again", "calendar", "told = tells * (passed > 1 and 5 or 4)", "", bySuite("calendar", "shares")},
+	{"past: what was told is lost", "calendar", " .. sub(state, 38)", "", bySuite("calendar", "shares")},
+	{"past: what was told is not written", "calendar", "(told > 0 and bytes('>I7', told) or '')", "''", bySuite("calendar", "shares")},
+	{"past: the next period is told nothing", "calendar", "told, begun, past = 0, begin,", "begun, past = begin,", bySuite("calendar", "shares")},
+	{"past of reservations: a share is told again", "reserved", "if told > 0 then", "if false then", bySuite("calendar", "shares")},
 	{"past of reservations: only the last", "reserved", "past[#past + 1] = 'past '", "past = {} past[1] = 'past '", bySuite("calendar", "past_counts")},
 	{"past of reservations: more than is kept", "reserved", "while #past > keep do", "while false do", bySuite("calendar", "past_of_a_changed_keep")},
 	{"past of reservations: begins before the last has ended", "reserved", "begin = math.max(begin, stop)", "", bySuite("calendar", "past_of_a_changed_anchor")},

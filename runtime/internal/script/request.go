@@ -23,11 +23,11 @@ const (
 const check = "check "
 
 // How many integers follow the algorithm of the terms on the wire, also if there are any of
-// reservations, and if counts of former periods are kept.
+// reservations, and if there are any of former periods or of shares.
 const (
 	termNumbers     = 5
 	reservedNumbers = 7
-	pastNumbers     = 9
+	pastNumbers     = 10
 )
 
 // scriptNames are the names in package lua of the scripts that count by the
@@ -129,7 +129,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 	size := termNumbers
 	for i := range r.terms {
 		switch t := &r.terms[i]; {
-		case t.Keep > 0:
+		case t.Keep > 0 || t.Tells > 0:
 			size = pastNumbers
 			r.set |= lua.Past
 		case scriptNames[t.Algorithm] == reservedScript:
@@ -154,7 +154,7 @@ func (r *request) fill(op Operation, calls []terms.Call, times []int64, now int6
 			r.numbers = append(r.numbers, t.Reserve, int64(t.Debt))
 		}
 		if size == pastNumbers {
-			r.numbers = append(r.numbers, int64(t.Keep), t.Kept())
+			r.numbers = append(r.numbers, int64(t.Keep), t.Kept(), t.Tells)
 		}
 	}
 	r.counts = [2]int64{int64(len(r.keys)), int64(len(r.terms))}

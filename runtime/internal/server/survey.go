@@ -11,7 +11,6 @@ import (
 
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/script"
-	"github.com/rategen/rategen/runtime/internal/terms"
 	"github.com/rategen/rategen/runtime/rediswire"
 )
 
@@ -123,8 +122,8 @@ func (v *survey) visit(ctx context.Context, server rediswire.Server, keys []stri
 	var found []finding
 	var ask []rediswire.Command
 	for _, key := range keys {
-		if strings.Contains(key, checkMark) || strings.Contains(key, terms.ReportMark) {
-			continue // of a check for sharding, which is gone in seconds, or of what was told
+		if strings.Contains(key, checkMark) {
+			continue // of a check for sharding, which is gone in seconds
 		}
 		for i := range v.groups {
 			if text, of := v.groups[i].Text(key); of {

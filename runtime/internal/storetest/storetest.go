@@ -154,6 +154,7 @@ var tests = []struct {
 	{name: "past of a changed keep", run: pastOfChangedKeep, exact: true, skip: not(isCalendar)},
 	{name: "past together", run: pastTogether, exact: true, skip: not(isCalendar)},
 	{name: "past, clock steps back", run: pastAndSteps, exact: true, skip: not(isCalendar)},
+	{name: "shares", run: sharesAreTold, exact: true, skip: not(isCalendar)},
 	{name: "clock steps far back", passes: true, run: clockStepsFarBack, exact: true},
 	{name: "late refund", run: lateRefund, exact: true, skip: not(isMeter)},
 	{name: "drains evenly", run: drainsEvenly, exact: true, skip: not(isMeter)},
@@ -182,6 +183,8 @@ var tests = []struct {
 	{name: "open reservations", run: openReservations, skip: not(isFixed)},
 	{name: "reservations of the past", run: reservationsOfThePast, exact: true, skip: not(isFixed)},
 	{name: "debts", run: debts, exact: true, skip: func(r *runtime.Rule) bool { return isPermits(r) || isQueue(r) }},
+	{name: "debts are kept", run: debtsAreKept, exact: true, skip: not(isFixed)},
+	{name: "debts of other anchors", run: debtsOfOtherAnchors, exact: true, skip: not(isCalendar)},
 	{name: "lapsed permits go", run: lapsedPermitsGo, exact: true, skip: not(isPermits)},
 }
 

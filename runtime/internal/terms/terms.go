@@ -67,6 +67,9 @@ type Terms struct {
 	Debt Debt
 	// Keep is of how many periods of the calendar counts are kept when they are over.
 	Keep uint8
+	// Tells is the max by which shares of a period are told, see [Shares]; 0: none are. It is
+	// Max, or 1 where that follows the load: all of its values are one then.
+	Tells int64
 }
 
 // Kept returns for how long after the end of a period, in microseconds, a key lives for the
@@ -137,11 +140,10 @@ type Label struct {
 	Name  string // of the rule
 	Start string // of the rule's keys: namespace and prefix
 	Tag   string // ends them
+	// Reached is told the shares that charges of the rule have passed, see [Charge.Tell]. It
+	// must not wait, and may be nil.
+	Reached func(Reached)
 }
-
-// ReportMark is in the marker keys by which package threshold limits its reports. No other key
-// can hold it, since no part of a key does.
-const ReportMark = "%told"
 
 // MaxKey is the longest key in bytes. A longer one is cut to its start and a hash, so that no caller decides how much memory a key takes.
 const MaxKey = 200
