@@ -116,14 +116,16 @@ func (o *oracle) used(a *asked, u use, rule *runtime.Rule, now terms) (level flo
 	return level
 }
 
-// counts returns how much of a charge may count at most for a later call. Of what another
-// process has given back a denial may be remembered that came before.
+// counts returns how much of a charge may count at most for a later call: the process of the
+// call itself knows at once what it has given back. Of what another has given back a denial
+// may be remembered that came before.
 func (o *oracle) counts(c *asked, use int, a *asked) int64 {
 	s, late := c.settled, o.lateness()
 	if a.d.Source == runtime.SourceRecalled {
 		late += o.remembers()
 	}
-	if s.tried && s.cost[use] >= 0 && s.over <= a.start-late && s.err == nil && !s.mistake {
+	seen := s.over <= a.start-late || c.process == a.process && s.turn < a.turn
+	if s.tried && s.cost[use] >= 0 && seen && s.err == nil && !s.mistake {
 		return s.cost[use]
 	}
 	return max(c.uses[use].Cost, c.settledAt(use))

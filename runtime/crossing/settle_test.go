@@ -121,7 +121,8 @@ func (r *running) leave() {
 		limits := p.limits([]use{u})
 		look := func() (runtime.Decision, error) { return p.limiter.Peek(context.Background(), limits...) }
 		d, err := look()
-		if h.program.under(u, h.changes[len(h.changes)-1]).max == 0 {
+		now := p.now() // a limiter that is closed stays with what was in force then
+		if slices.ContainsFunc(h.terms(u, min(h.closed, now), now), func(t terms) bool { return t.max == 0 }) {
 			continue // nothing is left of what admits nobody
 		}
 		if err != nil || d.Rule == "" {

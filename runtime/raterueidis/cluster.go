@@ -3,6 +3,7 @@ package raterueidis
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -161,7 +162,21 @@ func (c *cluster) adopt(a answer) (masters []rediswire.Server) {
 			masters = append(masters, n)
 		}
 	}
+	c.forget()
 	return masters
+}
+
+// forget forgets the servers that no slot is on, and that the client does not know any more:
+// those of a cluster whose servers are replaced again and again have ever new addresses.
+func (c *cluster) forget() {
+	used := make(map[*node]bool)
+	for i := range c.slots {
+		used[c.slots[i].Load()] = true
+	}
+	known := c.client.Nodes()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.nodes, func(address string, n *node) bool { return !used[n] && known[address] == nil })
 }
 
 // slotsOf decodes a range of slots and the address of its master, whose host is another's

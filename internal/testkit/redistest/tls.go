@@ -8,11 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,24 +27,38 @@ import (
 func (s *Server) ServeTLS(tb testing.TB) *tls.Config {
 	tb.Helper()
 	certFile, keyFile, config := Certificate(tb)
+	without := false
 	err := s.ask(func(ctx context.Context, client *redis.Client) error {
-		for _, set := range [][2]string{
-			{"tls-cert-file", certFile}, {"tls-key-file", keyFile}, {"tls-ca-cert-file", certFile}, {"tls-auth-clients", "no"},
-			{"port", "0"}, {"tls-port", s.port()},
-		} {
-			if err := client.ConfigSet(ctx, set[0], set[1]).Err(); err != nil {
-				return err
-			}
+		set := func(name, value string) error { return client.ConfigSet(ctx, name, value).Err() }
+		err := errors.Join(set("tls-cert-file", certFile), set("tls-key-file", keyFile), set("tls-ca-cert-file", certFile), set("tls-auth-clients", "no"))
+		if err == nil {
+			err = anyTLS(set)
+		}
+		if without = err != nil; without {
+			return err
+		}
+		if err := errors.Join(set("port", "0"), set("tls-port", s.port())); err != nil {
+			return err
 		}
 		return client.ClientKillByFilter(ctx, "TYPE", "normal").Err() // all but this one
 	})
-	if err != nil && strings.Contains(err.Error(), "tls-cert-file") {
+	if without {
 		tb.Skipf("the server was built without TLS: %v", err)
 	}
 	if err != nil {
 		tb.Fatalf("serve TLS: %v", err)
 	}
 	return config
+}
+
+// anyTLS has the server serve TLS on a port beside its own, and returns an error if it cannot:
+// a server without TLS may know the names of these settings, and crash.
+func anyTLS(set func(name, value string) error) error {
+	port, err := freePort(portPlain)
+	if err != nil {
+		return err
+	}
+	return set("tls-port", strconv.Itoa(port))
 }
 
 // Certificate makes a certificate for the loopback address that is its own authority, for

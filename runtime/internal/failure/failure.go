@@ -157,10 +157,10 @@ func classOfReply(err rediswire.ReplyError) Class {
 		return Dial
 	case script.Undeclared(err):
 		return Unfit
-	case script.Unscripted(err):
+	case script.Unscripted(err), script.Lacks(err):
 		return NoScript
 	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "Error compiling script"),
-		strings.Contains(text, "user_script"), strings.Contains(text, "command called from"):
+		strings.Contains(text, "user_script"):
 		return Script
 	case strings.HasPrefix(cause, "unknown command"): // renamed, or not there
 		return NoScript

@@ -115,6 +115,11 @@ func Unscripted(err error) bool {
 		strings.Contains(text, "could not find scripting engine")
 }
 
+// Lacks reports whether the server has none of the name of a command that the script calls.
+func Lacks(err error) bool {
+	return Replied(err) && strings.Contains(err.Error(), "Unknown ") && strings.Contains(err.Error(), "called from ")
+}
+
 // Undeclared reports whether the server forbids scripts keys that the script names.
 func Undeclared(err error) bool {
 	return Replied(err) && strings.Contains(err.Error(), "undeclared key")
@@ -127,6 +132,8 @@ func explained(err error) error {
 	switch {
 	case Unscripted(err):
 		return private.Because(clean.Error()+": the server runs no Lua scripts, which decide limits", err)
+	case Lacks(err):
+		return private.Because(clean.Error()+": the server does not have a command that decides limits, or has renamed it", err)
 	case Undeclared(err):
 		return private.Because(clean.Error()+": the server does not let scripts use the keys that they name", err)
 	}

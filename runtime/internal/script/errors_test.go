@@ -54,8 +54,8 @@ func TestErrorTextsOfVersions(t *testing.T) {
 		{"Redis 6.2", `'@user_script: 7: ` + escaped(forbid) + `'`, runtime.ClassAuth, false},
 		{"Redis 7.0", `{err = 'ERR ` + escaped(forbid) + `'}`, runtime.ClassAuth, false},
 		{"Redis 7.2, 8.x and Valkey", `{err = 'ERR ACL failure in script: User default has no permissions to run the \'zadd\' command'}`, runtime.ClassAuth, false},
-		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ErrorClass(failure.Script), false},
-		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ErrorClass(failure.Script), false},
+		{"Redis 6.2", `'@user_script: 7: Unknown Redis command called from Lua script'`, runtime.ErrorClass(failure.NoScript), false},
+		{"Redis 7.0 and later, Valkey", `{err = 'ERR Unknown Redis command called from script'}`, runtime.ErrorClass(failure.NoScript), false},
 		{"Redis 6.2", `'WRONGTYPE Operation against a key holding the wrong kind of value'`, runtime.ClassWrongType, false},
 		{"Lua, about a foreign value", `'user_script:7: attempt to perform arithmetic on a nil value'`, runtime.ClassWrongType, false},
 	} {

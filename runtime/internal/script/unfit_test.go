@@ -230,3 +230,31 @@ func doEverything(t *testing.T, store runtime.Store) {
 		ok(t, rawstore.On(store).Reset(t.Context(), []rawstore.Charge{chargeOf(rule, name+"a", 1)}))
 	}
 }
+
+// TestRenamedCommands takes each command of the scripts away from a server: what calls it
+// fails for that reason, and says so.
+func TestRenamedCommands(t *testing.T) {
+	t.Parallel()
+	for _, command := range rights(t) {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, "--rename-command", command, "")
+			store := newStore(server.Client(t), func(cfg *batch.Config) { cfg.Timeout = time.Second })
+			failed := 0
+			for name, rule := range storetest.WaysOf(time.Hour, 2000) {
+				for _, cost := range []int64{1, 1500, 700} {
+					_, err := try(store, take, single(rule, name, cost))
+					if err == nil {
+						continue
+					}
+					if failed++; runtime.ClassOf(err) != runtime.ErrorClass(failure.NoScript) || !strings.Contains(err.Error(), "renamed") {
+						t.Errorf("%s: %v (%v)", name, err, runtime.ClassOf(err))
+					}
+				}
+			}
+			if often := []string{"zadd", "time", "get", "set"}; failed == 0 && slices.Contains(often, command) {
+				t.Error("nothing has failed, so that this shows nothing")
+			}
+		})
+	}
+}
