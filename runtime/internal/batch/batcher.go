@@ -118,6 +118,17 @@ func (b *Batcher) Start(ctx context.Context, w *Waiter, inline bool) error {
 // Wait returns what became of a waiter that was started, as Do does.
 func (b *Batcher) Wait(ctx context.Context, w *Waiter) error { return w.wait(ctx, b.Breaker) }
 
+// Leave gives up a waiter of limits in shadow mode that was started for calls which are not
+// admitted. What these are charged is given back. It does not wait.
+func (b *Batcher) Leave(w *Waiter) {
+	if w.state.CompareAndSwap(pending, claimed) {
+		b.Breaker.Cancel(w.permission)
+	} else if b.Wait(context.Background(), w) == nil { // its batch has not given it back
+		b.giveBack(w.slot, w.held(nil))
+		w.Free()
+	}
+}
+
 // patience returns whether a caller may send a batch by itself, which is quicker
 // than to wait for another goroutine: the client gives up when the timeout is
 // over, the caller has that much time, and Redis is near, so that there is time

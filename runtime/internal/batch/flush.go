@@ -160,8 +160,8 @@ func (b *Batcher) tell(own *batch, g *group, answered time.Duration) {
 	}
 }
 
-// giveBack returns what callers hold who have given up: nobody else would, and
-// it would count until it lapses. If that fails it does.
+// giveBack returns what was charged for callers who have given up: nobody else would. If that
+// fails it counts until it lapses or leaves the window.
 func (b *Batcher) giveBack(slot int, unwanted []terms.Call) {
 	for i := range unwanted {
 		back := unwanted[i].Charges[0]

@@ -169,7 +169,7 @@ func (g *group) learn(m *denials.Memory, sent, answered time.Duration) (denied b
 }
 
 // finish tells everybody in the group what became of their calls. It returns
-// what those hold who have given up.
+// what is to be given back for those who have given up.
 func (g *group) finish(b *Batcher) (unwanted []terms.Call) {
 	origin, err := g.origin, g.err()
 	for _, w := range g.waiters {

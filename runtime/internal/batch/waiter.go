@@ -127,12 +127,12 @@ func (w *Waiter) finish(err error, late bool) bool {
 	return true
 }
 
-// held appends copies of what was charged for a caller who has given up, and would have
-// held it, each as a call.
+// held appends copies of what was charged for a caller who has given up, each as a call: what it
+// would have held, and what limits in shadow mode have counted, which counts as undecided.
 func (w *Waiter) held(calls []terms.Call) []terms.Call {
 	for i := range w.Calls {
 		for j := range w.Calls[i].Charges {
-			if c := &w.Calls[i].Charges[j]; c.Lapses() && c.At != 0 && w.Calls[i].Err == nil {
+			if c := &w.Calls[i].Charges[j]; (c.Lapses() || c.Shadow) && c.At != 0 && w.Calls[i].Err == nil {
 				calls = append(calls, terms.Call{Charges: []terms.Charge{*c}})
 			}
 		}

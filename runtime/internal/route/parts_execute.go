@@ -65,7 +65,37 @@ func (r *Router) executeParts(ctx context.Context, op script.Operation, parts ma
 	}
 	underway := r.startBeside(ctx, op, beside, lost, arrived)
 	r.execute(ctx, op, well, arrived)
+	if op == script.Take {
+		underway = leaveRefused(underway, parts)
+	}
 	r.awaitBeside(ctx, underway)
+}
+
+// leaveRefused returns what was sent for calls that the parts beside it admit. A limit in shadow
+// mode counts no others, and has nothing to say of them.
+func leaveRefused(underway []flight, parts map[place]*part) (admitted []flight) {
+	if len(underway) == 0 {
+		return nil
+	}
+	refused := make(map[int]bool)
+	for _, p := range parts {
+		for i, origin := range p.origin {
+			if !p.beside && (p.calls[i].Err != nil || !terms.Admitted(p.calls[i].Charges)) {
+				refused[origin] = true
+			}
+		}
+	}
+	for _, f := range underway {
+		if !refused[f.origin] {
+			admitted = append(admitted, f)
+			continue
+		}
+		f.batcher.Leave(f.waiter)
+		for i := range f.call.Charges {
+			f.call.Charges[i].Result = terms.Result{Allowed: true, Remaining: f.call.Charges[i].Max}
+		}
+	}
+	return admitted
 }
 
 // locate finds out which server has a part. Lost is why that is not known of any key, and
@@ -124,9 +154,10 @@ func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part
 	}
 }
 
-// A flight is what was sent of a part beside others.
+// A flight is a call that was sent of a part beside others.
 type flight struct {
-	calls   []terms.Call
+	call    *terms.Call
+	origin  int // the call that it is a part of
 	batcher *batch.Batcher
 	waiter  *batch.Waiter
 }
@@ -143,20 +174,20 @@ func (r *Router) startBeside(ctx context.Context, op script.Operation, parts []*
 			continue
 		}
 		r.locate(ctx, p, lost)
-		for rest := p.calls; len(rest) > 0; {
-			n, work := terms.Fit(rest)
-			f, err := flight{calls: rest[:n], batcher: p.batcher}, p.err
-			rest = rest[n:]
+		for i := range p.calls {
+			one := p.calls[i : i+1]
+			_, work := terms.Fit(one)
+			f, err := flight{call: &one[0], origin: p.origin[i], batcher: p.batcher}, p.err
 			if err == nil && ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
 				err = batch.ErrCrowded
 			}
 			if err == nil {
 				ahead[p.batcher] += work
-				f.waiter = newWaiter(op, r.groupOf(p.slot), f.calls, arrived)
+				f.waiter = newWaiter(op, r.groupOf(p.slot), one, arrived)
 				// Without an end of its context a waiter can be left at any time, see batch.
 				err = p.batcher.Start(context.WithoutCancel(ctx), f.waiter, false)
 			}
-			if fail(f.calls, err); err == nil {
+			if fail(one, err); err == nil {
 				underway = append(underway, f)
 			}
 		}
@@ -176,11 +207,12 @@ func (r *Router) awaitBeside(ctx context.Context, underway []flight) {
 		err := f.batcher.Wait(ctx, f.waiter)
 		switch {
 		case err == nil:
-			copyResults(f.calls, f.waiter)
+			f.call.Copy(&f.waiter.Calls[0])
+			f.waiter.Free()
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
 		}
-		fail(f.calls, err)
+		f.call.Err = cmp.Or(err, f.call.Err)
 	}
 }
 
