@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ import (
 // several limits the decision does not keep these yet.
 func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, err error, d *Decision) error {
 	if _, ok := err.(decide.Unavailable); ok {
-		l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, true)
+		l.events.decided(ctx, c.Charges, c.Tries, c.Arrived, VerdictUnavailable)
 		*d = Decision{Source: SourceFailure}
 		return err
 	}
@@ -46,7 +47,7 @@ func (l *Limiter) finish(ctx context.Context, c *decide.Call, limits []Limit, er
 func (l *Limiter) answer(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, d *Decision) error {
 	tightest := d.fill(charges, tries)
 	if l.events.decides() {
-		l.events.decided(ctx, charges, tries, arrived, false)
+		l.events.decided(ctx, charges, tries, arrived, 0)
 	}
 	if l.events.keys && d.Source != SourceProcess {
 		l.events.keysDenied(ctx, charges, tries)
@@ -72,9 +73,9 @@ type witness interface {
 	Decided(r *Rule, key string, at int64, ev DecisionEvent)
 }
 
-// decided reports each limit of a call that arrived at an instant. Unavailable says that nobody
-// could decide it.
-func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, unavailable bool) {
+// decided reports each limit of a call that arrived at an instant. Its verdict is that of the
+// tries, unless all have another one.
+func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []terms.Charge, arrived time.Duration, all Verdict) {
 	recorders := recordersOf(ctx)
 	if recorders == nil && !e.decisions {
 		return
@@ -91,8 +92,8 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 			Blocked: t.Blocked, EmptyPart: c.EmptyPart, Overridden: rule.overridden, Latency: latency,
 		}
 		switch {
-		case unavailable:
-			ev.Verdict = VerdictUnavailable
+		case all != 0:
+			ev.Verdict = all
 		case !t.Allowed && t.Shadow:
 			ev.Verdict = VerdictShadowDenied
 		case !t.Allowed:
@@ -104,13 +105,22 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 	}
 }
 
-// unsatisfiable reports a shadow limit that could never admit the call, and is left out of its
-// decision for that.
-func (e *events) unsatisfiable(ctx context.Context, c *decide.Charge) {
-	now, denied := clock.Now(), make([]terms.Charge, 1)
-	denied[0].Shadow, denied[0].RetryAfter = true, Never
-	e.shadowDenied(ctx, c, &denied[0], SourceNone, now)
-	e.decided(ctx, []decide.Charge{*c}, denied, now, false)
+// never reports shadow limits that could never admit a call, and were left out of its decision
+// for that. Err is why the call does not go on, or nil.
+func (e *events) never(ctx context.Context, charges []decide.Charge, err error) {
+	for i := range charges {
+		c, now, tries := &charges[i], clock.Now(), make([]terms.Charge, 1)
+		t := &tries[0]
+		switch t.Shadow = true; {
+		case err == nil:
+			t.RetryAfter = Never
+			e.shadowDenied(ctx, c, t, SourceNone, now)
+			e.decided(ctx, charges[i:i+1], tries, now, 0)
+		case errors.Is(err, ErrLimited):
+			t.Allowed, t.Remaining = true, c.Plan.Capacity
+			e.decided(ctx, charges[i:i+1], tries, now, VerdictNotCharged)
+		}
+	}
 }
 
 // decision reports a decision. The event is copied for those who receive it, and nowhere else,

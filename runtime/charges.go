@@ -17,8 +17,9 @@ import (
 // It is pooled, so that a call allocates nothing.
 type request struct {
 	turn.Call
-	peeking   bool // nothing is decided
-	tentative bool // is told at once where a limit has no room, and nobody else is
+	peeking   bool            // nothing is decided
+	tentative bool            // is told at once where a limit has no room, and nobody else is
+	never     []decide.Charge // of limits in shadow mode that are left out since they never fit
 	shelf     settle.Shelf
 }
 
@@ -30,6 +31,8 @@ func (r *request) free() {
 	r.Leave(false)
 	r.End(context.Background(), false) // where something has panicked
 	r.Clear()
+	clear(r.never)
+	r.never = r.never[:0]
 	r.peeking, r.tentative, r.Again, r.Permits, r.Listener, r.Overrides = false, false, false, nil, nil, nil
 	if !r.Large() {
 		requests.Put(r)
@@ -94,7 +97,7 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 	}
 	if p.Terms.Shadow && p.Unsatisfiable(limit.cost) {
 		if !r.silent() {
-			l.events.unsatisfiable(ctx, &charge)
+			r.never = append(r.never, charge)
 		}
 		return nil
 	}
@@ -103,6 +106,12 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		return l.join(same, &charge)
 	}
 	return nil
+}
+
+// ended tells of a call that is over what only its end says. Err is why it does not go on, or nil.
+func (r *request) ended(ctx context.Context, l *Limiter, err error) {
+	r.End(ctx, err == nil)
+	l.events.never(ctx, r.never, err)
 }
 
 // failed reports why a limit is left out.

@@ -174,7 +174,7 @@ func (l *Limiter) takeAll(ctx context.Context, limits []Limit, paid *paidCap, d 
 		}
 	}
 	err := l.take(ctx, req, limits, d)
-	req.End(ctx, err == nil)
+	req.ended(ctx, l, err)
 	return err
 }
 

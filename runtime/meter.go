@@ -139,7 +139,7 @@ func (m *metered) Take(wants []meter.Want, try bool) (err error) {
 	var d Decision
 	if err = req.fill(ctx, l, limits); err == nil {
 		err = l.take(ctx, req, limits, &d)
-		req.End(ctx, err == nil)
+		req.ended(ctx, l, err)
 	}
 	switch {
 	case err == meter.ErrNoRoom:

@@ -89,10 +89,11 @@ const (
 	VerdictAdmitted Verdict = iota
 	// VerdictDenied: the limit had no room.
 	VerdictDenied
-	// VerdictShadowDenied: the limit had no room, but only counts, in [ModeShadow] or
-	// [ModeSoft] mode.
+	// VerdictShadowDenied: the call went on, and a limit in [ModeShadow] or [ModeSoft] mode had
+	// no room for it.
 	VerdictShadowDenied
-	// VerdictNotCharged: the limit had room, another of the call had none.
+	// VerdictNotCharged: another limit of the call had no room. This one had, or was not looked
+	// up, as is one in [ModeShadow] mode.
 	VerdictNotCharged
 	// VerdictUnavailable: nothing could decide, and a rule of the call fails closed.
 	VerdictUnavailable

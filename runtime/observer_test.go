@@ -151,13 +151,14 @@ func TestRecorder(t *testing.T) {
 
 			{Rule: "burst", Verdict: runtime.VerdictDenied, RetryAfter: second / 10, ResetAfter: second / 5},
 			{Rule: "daily", Verdict: runtime.VerdictDenied, Remaining: 1, RetryAfter: day, ResetAfter: day},
-			{Rule: "tried", Verdict: runtime.VerdictShadowDenied, RetryAfter: time.Hour, ResetAfter: time.Hour},
+			{Rule: "tried", Verdict: runtime.VerdictNotCharged, Remaining: 1},
 		}
 		for i := range want {
 			ev, rule := &want[i], []*runtime.Rule{burst, daily, tried}[i%3]
 			ev.Source, ev.Algorithm, ev.Mode, ev.Window, ev.Max = runtime.SourceStore, rule.Algorithm, rule.Mode, rule.Window, rule.Max
 			ev.Cost, ev.Limit = []int64{1, 2, 1}[i%3], []int64{2, 5, 1}[i%3]
 		}
+		want[8].Source = runtime.SourceNone
 		same(t, "recorded", want, got)
 	})
 }

@@ -142,6 +142,7 @@ func (l *Limiter) TakeEach(ctx context.Context, limits ...Limit) []Outcome {
 		}
 		if len(req.Charges) == 0 {
 			out.Allowed = true
+			req.ended(ctx, l, nil)
 			continue
 		}
 		req.Begin(ctx, time.Time{}, arrived)

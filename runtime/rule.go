@@ -152,6 +152,9 @@ const (
 	// or refuses a call, whatever its Wait and failure policy, its key, and its numbers are,
 	// and changes nothing for the other limits of the call, whatever fails. If its key is in
 	// another slot of a cluster than theirs the call may wait a millisecond longer for it.
+	//
+	// It counts and judges the calls that the other limits admit. Of a call that these deny it
+	// says nothing but [VerdictNotCharged].
 	ModeShadow
 	// ModeSoft is [ModeShadow] but for one thing: a call that the limit has no room for knows
 	// it, by [Exceeded], and may do less than others.

@@ -71,6 +71,53 @@ func TestShadowNeverHarms(t *testing.T) {
 	}
 }
 
+// testShadowVerdicts wants a shadow limit to count and judge the calls that others admit, and to
+// say of those that they deny that they were not charged, whoever has denied them: the store, the
+// memory of denials, or nobody since the cost never fits.
+func testShadowVerdicts(t *testing.T, replica replicas) {
+	const together = "{verdicts}:" // in one slot, or an answer may be late
+	small := &runtime.Rule{Name: "small", Prefix: together + "small:", Window: time.Hour, Max: 1, Mode: runtime.ModeShadow}
+	enforced := &runtime.Rule{Name: "enforced", Prefix: together + "enforced:", Window: time.Hour, Max: 5}
+	for _, rule := range shadowRules() {
+		if rule.Prefix, rule.Max = together+rule.Name, 3; rule.Algorithm == runtime.LeakyBucket {
+			rule.Wait = 0 // for which all would fit
+		}
+		for name, cost := range map[string]int64{"again": 1, "dearer": 2, "never": 6} {
+			var seen recorder[runtime.DecisionEvent]
+			var told recorder[runtime.KeyDeniedEvent]
+			l := replica(observing(runtime.Observer{
+				Decision:  withContext(seen.add),
+				KeyDenied: func(_ context.Context, ev runtime.KeyDeniedEvent) { told.add(runtime.KeyDeniedEvent{Rule: ev.Rule}) },
+			}))
+			id := key(rule.Name + name)
+			limits := []runtime.Limit{enforced.Limit(id), rule.Limit(id), small.Limit(id).WithCost(2)}
+			for range 5 {
+				taken(t, l, limits...)
+			}
+			limits[0] = limits[0].WithCost(cost)
+			for range 4 {
+				denied(t, l, limits...)
+			}
+			got := map[string]int{}
+			for _, ev := range seen.all() {
+				got[ev.Rule+" "+ev.Verdict.String()]++
+				if ev.Verdict == runtime.VerdictNotCharged && (ev.Source != runtime.SourceNone || ev.Remaining != ev.Limit || ev.RetryAfter != 0 || ev.Blocked) {
+					t.Errorf("%s, %s: got %+v, want nothing to be said of a call that was denied", rule.Name, name, ev)
+				}
+			}
+			same(t, rule.Name+", "+name+": verdicts", map[string]int{
+				"enforced admitted": 5, "enforced denied": 4, "small shadow_denied": 5, "small not_charged": 4,
+				rule.Name + " admitted": 3, rule.Name + " shadow_denied": 2, rule.Name + " not_charged": 4,
+			}, got)
+			keys := map[string]int{}
+			for _, ev := range told.all() {
+				keys[ev.Rule]++
+			}
+			same(t, rule.Name+", "+name+": keys of denials", map[string]int{"enforced": 4, rule.Name: 2}, keys)
+		}
+	}
+}
+
 // A shadow queue counts the turns that it makes nobody wait for.
 func TestShadowQueueCounts(t *testing.T) {
 	bubble(t, func(t *testing.T) {

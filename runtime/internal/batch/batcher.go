@@ -124,7 +124,9 @@ func (b *Batcher) Leave(w *Waiter) {
 	if w.state.CompareAndSwap(pending, claimed) {
 		b.Breaker.Cancel(w.permission)
 	} else if b.Wait(context.Background(), w) == nil { // its batch has not given it back
-		b.giveBack(w.slot, w.held(nil))
+		if unwanted := w.held(nil); len(unwanted) > 0 {
+			b.giveBack(w.slot, unwanted)
+		}
 		w.Free()
 	}
 }

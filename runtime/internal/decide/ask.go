@@ -25,11 +25,17 @@ func (e *Engine) Known(ctx context.Context, c *Call) bool {
 }
 
 // deny gives units back that leases have admitted a call by, when the call is denied or was
-// not decided.
+// not decided. Limits in shadow mode have nothing to say of such a call, which they do not count:
+// what they have found depends on who has denied it.
 func (e *Engine) deny(c *Call) {
+	enforced := enforces(c.Tries)
 	for i := range c.Tries {
-		if t := &c.Tries[i]; t.Source == terms.ByLease && t.At != 0 {
+		t := &c.Tries[i]
+		if t.Source == terms.ByLease && t.At != 0 {
 			e.Leases.Release(c.Charges[i].Plan, t)
+		}
+		if enforced && t.Shadow {
+			t.Result, t.Source = terms.Result{Allowed: true, Remaining: c.Charges[i].Plan.Capacity}, terms.Nobody
 		}
 	}
 }

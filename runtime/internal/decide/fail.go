@@ -29,6 +29,7 @@ func (e Unavailable) StatusCode() int { return 503 }
 // call was not decided. If it is nil only charges in shadow mode were not; they are admitted.
 func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 	gone := ctx.Err() != nil // no failure of the store
+	denied := isDenied(c.Tries)
 	var closed error
 	alone := 0
 	for i := range c.Tries {
@@ -48,7 +49,9 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 			}
 			continue
 		}
-		e.Failed(ctx, p, policy, err)
+		if !denied || !t.Shadow {
+			e.Failed(ctx, p, policy, err)
+		}
 		switch {
 		case policy == plan.Closed:
 			closed = Unavailable{err}
@@ -68,6 +71,16 @@ func (e *Engine) fail(ctx context.Context, c *Call, cause error) error {
 		}
 	}
 	return closed
+}
+
+// isDenied reports whether a limit that was decided denies a call.
+func isDenied(tries []terms.Charge) bool {
+	for i := range tries {
+		if t := &tries[i]; t.Err == nil && !t.Allowed && !t.Shadow {
+			return true
+		}
+	}
+	return false
 }
 
 // ofOneKey reports whether an error may be the fault of one limit of many.
