@@ -124,9 +124,7 @@ func (b *Batcher) Leave(w *Waiter) {
 	if w.state.CompareAndSwap(pending, claimed) {
 		b.Breaker.Cancel(w.permission)
 	} else if b.Wait(context.Background(), w) == nil { // its batch has not given it back
-		if unwanted := w.held(nil); len(unwanted) > 0 {
-			b.giveBack(w.slot, unwanted)
-		}
+		b.giveBack(w.slot, w.held(nil))
 		w.Free()
 	}
 }
