@@ -49,6 +49,16 @@ var defects = []defect{
 		"if written && c.Tells > 0 {", "if written && c.Tells > 0 && e.kind != reservedKind {", "TestMemory", "20000", "a share that is used is told"},
 	{"another limiter settles a decision", "settle.go",
 		"d.by != l", "false", "TestMemory", "20000", "nothing is held|settled once|nobody is denied"},
+	{"a call overtakes what its process has given back", "internal/batch/returns.go",
+		"if !ok {", "if !ok || true {", "TestWire", "2000", "nobody is denied who has room"},
+	{"a remembered denial is told from when Redis was asked", "internal/denials/denials.go",
+		"told: answered + c.RetryAfter", "told: asked + c.RetryAfter", "TestWire", "4000", "a call alone is admitted after RetryAfter"},
+	{"a call of cost 0 passes blocks and holds", "charges.go",
+		"limit.cost == 0 && !p.RefusesAll()", "limit.cost == 0", "TestMemory", "20000", "nobody is admitted"},
+	{"a block for a while ends the one before", "override/fieldset.go",
+		"if is && was.until.IsZero() {", "if is && was.until.IsZero() && name != \"block\" {", "TestEdits", "2000", "overrides are what edits have made of them"},
+	{"a fixed window ends before it is over", "internal/memstate/window.go",
+		"clock < w.at+c.Window {\n\t\tv.at", "clock < w.at+c.Window-c.Window/8 {\n\t\tv.at", "TestMemory", "20000", "a fixed window holds no more"},
 }
 
 var control = flag.Bool("control", false, "put defects back, and want each to be found")
@@ -57,7 +67,7 @@ var control = flag.Bool("control", false, "put defects back, and want each to be
 // each. It logs how many programs that took.
 func TestControl(t *testing.T) {
 	if !*control {
-		t.Skip("takes a quarter of an hour: run it with -control")
+		t.Skip("takes half an hour: run it with -control")
 	}
 	failed := regexp.MustCompile(`(?s)(?:failed after \d+ tests: |Original traceback \()([^\n]*).*?program (\d+):`)
 	for _, d := range defects {

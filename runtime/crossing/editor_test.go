@@ -79,7 +79,7 @@ func TestEdits(t *testing.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			p := &program{Rules: []*runtime.Rule{{Name: "rule0", Window: wireScope.window, Max: 10}}, Begins: wireBegin}
 			w, means := newWire(p, server), edited{}
-			source, text := w.overridesSource(), ""
+			source, text := w.overridesSource(), fmt.Sprintf("program %d:", programs.Add(1))
 			for range rapid.IntRange(1, 8).Draw(t, "edits") {
 				x := wireScope.drawEdit(t, p)
 				now := w.clock()
@@ -94,7 +94,7 @@ func TestEdits(t *testing.T) {
 						t.Fatal(err)
 					}
 					if diff := cmp.Diff(means.at(p, w.clock())[0], got.Rules["rule0"], cmpopts.EquateEmpty()); diff != "" {
-						t.Fatalf("at %v (-want +got):\n%s%s", w.now(), diff, text)
+						t.Fatalf("overrides are what edits have made of them: at %v (-want +got):\n%s\n%s", w.now(), diff, text)
 					}
 					time.Sleep(wireScope.window / 4 * time.Duration(rapid.IntRange(0, 5).Draw(t, "later")))
 				}

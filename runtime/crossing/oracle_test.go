@@ -30,6 +30,9 @@ func judge(h, twin *history) []string {
 			}
 		default:
 			o.windows(name, charges)
+			if rule.Algorithm == runtime.FixedWindow && rule.Period == runtime.NoPeriod {
+				o.fixedWindows(name, charges)
+			}
 		}
 	}
 	for _, a := range h.asked {

@@ -31,7 +31,8 @@ const stretch = 800 * time.Millisecond
 
 // windows holds a log, a counter or a fixed window against its max: when a call is
 // admitted, what of the window is not given back, debts and itself are max at most. Of a
-// fixed window, twice the max across an edge. The window of a calendar is its period.
+// fixed window, twice the max across an edge; see fixedWindows. The window of a calendar is its
+// period.
 func (o *oracle) windows(name string, charges []charge) {
 	for k, last := range charges {
 		u := last.uses[last.use]
