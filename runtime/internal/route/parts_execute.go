@@ -17,7 +17,10 @@ const (
 	// apart from its others.
 	ShadowTime = time.Millisecond
 	// maxAhead is how much work for one server a caller has under way.
-	maxAhead = 4 * terms.MaxWork
+	maxAhead = 5 * terms.MaxWork
+	// scriptWork is that of a script beside its charges, of which each slot needs one. With
+	// less a server gets so many at once that they have no answer in time.
+	scriptWork = 7 * terms.Work
 )
 
 // errUnknownServer is the error of a limit in shadow mode while it is not known where any
@@ -124,7 +127,7 @@ func (r *Router) execute(ctx context.Context, op script.Operation, parts []*part
 		for _, p := range parts {
 			p.waiter = nil
 			n, work := terms.Fit(p.todo)
-			if n == 0 || ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
+			if work += scriptWork; n == 0 || ahead[p.batcher] > 0 && ahead[p.batcher]+work > maxAhead {
 				continue
 			}
 			rest = true
