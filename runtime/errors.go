@@ -83,6 +83,9 @@ func (e *LimitedError) Error() string {
 // Algorithm returns how the limit counts.
 func (e *LimitedError) Algorithm() Algorithm { return cmp.Or(e.rule, new(Rule)).Algorithm }
 
+// Outgoing returns [Rule.Outgoing] of the limit.
+func (e *LimitedError) Outgoing() bool { return cmp.Or(e.rule, new(Rule)).Outgoing }
+
 // Is reports whether target is [ErrLimited], or [ErrCostExceedsLimit] and the denial is for
 // ever.
 func (e *LimitedError) Is(target error) bool {

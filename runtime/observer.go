@@ -74,6 +74,8 @@ type DecisionEvent struct {
 	// EmptyPart reports that a part of the call's key is empty. All callers that lack the same
 	// part share one limit, so it may say that something is missing.
 	EmptyPart bool
+	// Outgoing is [Rule.Outgoing].
+	Outgoing bool
 	// Overridden reports that an override of the rule, or of the key, holds for this call. An
 	// override that removes the limit leaves no decision to report.
 	Overridden bool

@@ -44,6 +44,8 @@ type Usage struct {
 	// process if nothing is used.
 	ResetAfter time.Duration
 	Blocked    bool
+	// Outgoing is [Rule.Outgoing].
+	Outgoing bool
 	// Past are the last [Rule.Keep] periods, the last one first.
 	Past []PastPeriod
 }
@@ -88,7 +90,7 @@ func (l *Limiter) Usage(ctx context.Context, limits ...Limit) ([]Usage, error) {
 		window, left := p.Numbers.Present()
 		usages[i] = Usage{
 			Rule: p.Name, Mode: rule.Mode, Algorithm: rule.Algorithm, Period: rule.Period, Window: window,
-			Limit: p.Capacity, Max: p.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: cmp.Or(c.ResetAfter, left), Blocked: c.Blocked,
+			Limit: p.Capacity, Max: p.Max, Remaining: c.Remaining, RetryAfter: c.RetryAfter, ResetAfter: cmp.Or(c.ResetAfter, left), Blocked: c.Blocked, Outgoing: rule.Outgoing,
 		}
 		if c.Past != nil {
 			period := p.Numbers.Period

@@ -125,6 +125,10 @@ type Rule struct {
 	// Fail is the policy for calls that the store does not decide. Its zero value is the
 	// limiter's policy.
 	Fail FailurePolicy
+	// Outgoing says that the limit is on calls which the program makes itself, to a service with
+	// limits of its own. Packages ratehttp and raterpc tell nobody of it, and answer a refusal by
+	// it as want of capacity. Rules of package rateclient have it by themselves.
+	Outgoing bool
 	// Adaptive, if not nil, scales Max by the load. It scales the rate of a bucket and not its
 	// burst.
 	Adaptive Scaler

@@ -41,7 +41,7 @@ type Peer struct {
 type PeerLimit struct {
 	// Rule counts requests. It has no Wait, see [Peer.Wait], no Block, no Lease, and is no
 	// [runtime.Concurrency]. Only a [runtime.SlidingLog], the default, keeps to whatever the
-	// peer counts by: it is as strict as the strictest.
+	// peer counts by: it is as strict as the strictest. It is [runtime.Rule.Outgoing] in any case.
 	Rule runtime.Rule
 	// Key adds the parts of the key, see [Host] and [Credential]. nil: one limit for all.
 	Key func(r *http.Request, key *runtime.Key)
@@ -150,7 +150,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	ready.keys.lifetime = 2*r.Window + time.Minute
 	for i := range ready.rules {
 		rule := *r
-		rule.Hold = true
+		rule.Hold, rule.Outgoing = true, true
 		switch {
 		case l.Margin > 0:
 			rule.Window += l.Margin
@@ -162,7 +162,7 @@ func newLimit(l *PeerLimit) (*limit, error) {
 	}
 	ready.pace = runtime.Rule{
 		Name: r.Name + " after a hold", Algorithm: runtime.TokenBucket, Window: ready.rules[marginSteps].Window, Max: r.Max,
-		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message,
+		Burst: max(1, r.Max/marginShare), Mode: r.Mode, Fail: r.Fail, Message: r.Message, Outgoing: true,
 	}
 	return ready, nil
 }

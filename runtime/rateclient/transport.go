@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime"
-	"github.com/rategen/rategen/runtime/internal/outgoing"
 )
 
 // A Transport is an [http.RoundTripper] that keeps to the limits of peers. It is safe for
@@ -49,8 +48,6 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 			return nil, err
 		}
 		for _, l := range ready.limits {
-			outgoing.Declare(l.Rule.Name)
-			outgoing.Declare(l.pace.Name)
 			limiter.Register(&l.rules[0])
 		}
 	}

@@ -11,6 +11,8 @@ import (
 type State struct {
 	// Rule is the name of the rule, which is not for clients.
 	Rule string
+	// Outgoing reports that the rule is a [runtime.Rule.Outgoing].
+	Outgoing bool
 	// Quota is what is admitted at most, and Left how much of it is left.
 	Quota, Left int64
 	// RetryAfter is 0 unless the limit has denied the call. For a limit on calls in
@@ -37,7 +39,7 @@ func StateOf(ev *runtime.DecisionEvent) (l State, ok bool) {
 		return l, false
 	}
 	return State{
-		Rule: ev.Rule, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
+		Rule: ev.Rule, Outgoing: ev.Outgoing, Quota: ev.Limit, max: ev.Max, Left: ev.Remaining,
 		window: ev.Window, RetryAfter: ev.RetryAfter, ResetAfter: ev.ResetAfter,
 		Denied:  ev.Verdict == runtime.VerdictDenied,
 		Counted: ev.Source != runtime.SourceNone && ev.Source != runtime.SourceFailure && ev.Verdict != runtime.VerdictUnavailable,

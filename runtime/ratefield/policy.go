@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/rategen/rategen/runtime/internal/outgoing"
 )
 
 // An Audience is who is told about a limit.
@@ -26,8 +24,8 @@ const (
 	Internal
 	// Outgoing limits are on calls that the service makes itself, to another service
 	// say. Clients are not told of them. A refusal by one is no client's fault: it is
-	// answered with 503 or UNAVAILABLE. The limits of package rateclient are outgoing
-	// unless a policy for their very name says otherwise.
+	// answered with 503 or UNAVAILABLE. A [runtime.Rule.Outgoing] is, as those of package
+	// rateclient are, unless a policy for its very name says otherwise.
 	Outgoing
 )
 
@@ -90,7 +88,13 @@ type Policies struct {
 
 	mu    sync.Mutex
 	taken map[string]string // public name -> the rule that had it first
-	known atomic.Pointer[map[string]Policy]
+	known atomic.Pointer[map[named]Policy]
+}
+
+// A named is a rule by its name. One of the service and an outgoing one may share that.
+type named struct {
+	rule     string
+	outgoing bool
 }
 
 // maxNames is how many rules are remembered. Programs that make rules while they run
@@ -134,41 +138,44 @@ func NewPolicies(declared map[string]Policy, alike func(rule, other string)) *Po
 		p.declared[rule] = policy
 	}
 	slices.SortFunc(p.patterns, func(a, b string) int { return len(b) - len(a) })
-	p.known.Store(&map[string]Policy{})
+	p.known.Store(&map[named]Policy{})
 	return p
 }
 
-// Lookup returns the public form of a rule. Its Name is never empty. The second lookup of a
-// rule takes an atomic load.
-func (p *Policies) Lookup(rule string) Policy {
-	if policy, ok := (*p.known.Load())[rule]; ok {
+// Lookup returns the public form of a rule, of which it is told whether it is a
+// [runtime.Rule.Outgoing]. Its Name is never empty. The second lookup of a rule takes an
+// atomic load.
+func (p *Policies) Lookup(rule string, outgoing bool) Policy {
+	r := named{rule, outgoing}
+	if policy, ok := (*p.known.Load())[r]; ok {
 		return policy
 	}
-	return p.add(rule)
+	return p.add(r)
 }
 
-func (p *Policies) add(rule string) Policy {
-	policy := p.form(rule)
+func (p *Policies) add(r named) Policy {
+	policy, rule := p.form(r), r.rule
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := *p.known.Load()
-	if _, ok := old[rule]; ok || len(old) >= maxNames {
+	if _, ok := old[r]; ok || len(old) >= maxNames {
 		return policy
 	}
-	if first, ok := p.taken[policy.Name]; ok && first != rule && policy.Audience == Public && p.form(first).Name == policy.Name {
+	if first, ok := p.taken[policy.Name]; ok && first != rule && policy.Audience == Public && p.form(named{rule: first}).Name == policy.Name {
 		p.alike(first, rule)
 	}
 	if policy.Audience == Public && p.taken[policy.Name] == "" {
 		p.taken[policy.Name] = rule
 	}
 	known := maps.Clone(old)
-	known[rule] = policy
+	known[r] = policy
 	p.known.Store(&known)
 	return policy
 }
 
 // form returns the public form of a rule.
-func (p *Policies) form(rule string) Policy {
+func (p *Policies) form(r named) Policy {
+	rule := r.rule
 	policy, ok := p.declared[rule]
 	if !ok {
 		for _, prefix := range p.patterns {
@@ -177,7 +184,7 @@ func (p *Policies) form(rule string) Policy {
 				break
 			}
 		}
-		if outgoing.Declared(rule) {
+		if r.outgoing {
 			policy.Audience = Outgoing
 		}
 	}

@@ -81,7 +81,7 @@ func (r *Record) Decided(ev runtime.DecisionEvent) {
 		r.limits = r.room[:0]
 	}
 	for i := range r.limits {
-		if o := &r.limits[i]; o.Rule == l.Rule {
+		if o := &r.limits[i]; o.Rule == l.Rule && o.Outgoing == l.Outgoing {
 			if l.since.IsZero() {
 				l.since = o.since // which is still held
 			}
@@ -152,7 +152,7 @@ func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) 
 		var limited *runtime.LimitedError
 		switch err := r.refusals[i].Err; {
 		case errors.As(err, &limited):
-			if policies.Lookup(limited.Rule).Audience != Outgoing {
+			if policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 				return r.refusals[i], true
 			}
 		case !ok && (errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrInvalidKey)):
@@ -169,7 +169,7 @@ func (r *Record) RetryAfter(limited *runtime.LimitedError) time.Duration {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range r.limits {
-			if l := &r.limits[i]; l.flight && l.Denied && l.Rule == limited.Rule {
+			if l := &r.limits[i]; l.flight && l.Denied && l.Rule == limited.Rule && l.Outgoing == limited.Outgoing() {
 				return l.RetryAfter
 			}
 		}

@@ -117,7 +117,7 @@ func newProblem(a Answer) problem {
 func writeOnlyField(h http.Header, a Answer) {
 	var limited *runtime.LimitedError
 	if a.RetryAfter > 0 && errors.As(a.Err, &limited) && limited.Source != runtime.SourceProcess {
-		policy := standard.policies.Lookup(limited.Rule)
+		policy := standard.policies.Lookup(limited.Rule, limited.Outgoing())
 		if policy.Audience != ratefield.Public {
 			return
 		}

@@ -108,7 +108,7 @@ func (e *exchange) overrule(refusal runtime.Refusal) {
 func (e *exchange) violated() (names []string) {
 	var room [inlineMembers]ratefield.State
 	for _, l := range e.record.Limits(room[:0]) {
-		if p := e.config.policies.Lookup(l.Rule); l.Denied && p.Audience == ratefield.Public {
+		if p := e.config.policies.Lookup(l.Rule, l.Outgoing); l.Denied && p.Audience == ratefield.Public {
 			names = append(names, p.Name)
 		}
 	}

@@ -74,11 +74,11 @@ func add(h http.Header, name string, value []string) {
 func (e *exchange) members(limits []ratefield.State, to []ratefield.Member) []ratefield.Member {
 	refused := false
 	for i := range limits {
-		refused = refused || limits[i].Denied && e.config.policies.Lookup(limits[i].Rule).Audience == ratefield.Public
+		refused = refused || limits[i].Denied && e.config.policies.Lookup(limits[i].Rule, limits[i].Outgoing).Audience == ratefield.Public
 	}
 	for i := range limits {
 		l := &limits[i]
-		p := e.config.policies.Lookup(l.Rule)
+		p := e.config.policies.Lookup(l.Rule, l.Outgoing)
 		if p.Audience != ratefield.Public {
 			continue
 		}
@@ -116,7 +116,7 @@ func (c *config) writeLegacy(h http.Header, limits []ratefield.State) {
 	var closest *ratefield.State
 	for i := range limits {
 		l := &limits[i]
-		if !l.Counted || c.policies.Lookup(l.Rule).Audience != ratefield.Public {
+		if !l.Counted || c.policies.Lookup(l.Rule, l.Outgoing).Audience != ratefield.Public {
 			continue
 		}
 		if closest == nil || l.Denied && !closest.Denied || l.Denied == closest.Denied && l.Left < closest.Left {

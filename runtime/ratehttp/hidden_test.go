@@ -264,6 +264,52 @@ func TestClientOfAPeer(t *testing.T) {
 	}
 }
 
+// A rule of the server and one of a client may have one name, in one program and in one
+// request: each is told as it is, with the middleware or without.
+func TestClientHasTheNameOfARule(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		transport, err := rateclient.New(newLimiter(), []rateclient.Peer{{Pattern: "/", Limits: []rateclient.PeerLimit{{Rule: runtime.Rule{Name: "search", Window: time.Hour, Max: 1}}}}},
+			rateclient.WithNext(peer(func(*http.Request) int { return 200 })))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limiter, own := newLimiter(), &runtime.Rule{Name: "search", Window: time.Hour, Max: 2}
+		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := limiter.Take(r.Context(), own.Limit(nil)); err != nil {
+				ratehttp.Deny(w, r, err)
+				return
+			}
+			out, _ := http.NewRequestWithContext(r.Context(), "GET", "http://peer.example/", nil)
+			if _, err := transport.RoundTrip(out); err != nil {
+				ratehttp.Deny(w, r, err)
+			}
+		})
+		if !bare {
+			h = ratehttp.Middleware()(h)
+		}
+		for i, want := range []struct {
+			status int
+			fields string
+			named  bool
+		}{
+			{200, `"search";r=1;t=1800 "search";q=2;w=3600`, false},
+			{503, `"search";r=0;t=1 "search";q=2;w=3600`, false}, // by the peer's limit
+			{429, `"search";r=0;t=3600 "search";q=2;w=3600`, true},
+		} {
+			resp := answerOf(h)
+			fields, body := resp.Header.Get("RateLimit")+" "+resp.Header.Get("RateLimit-Policy"), bodyOf(t, resp)
+			if bare && want.status != 429 {
+				want.fields = " "
+			} else if bare {
+				want.fields = `"search";r=0;t=3600 `
+			}
+			if resp.StatusCode != want.status || fields != want.fields || !bare && strings.Contains(body, "search") != want.named {
+				t.Errorf("bare %t, request %d: %d %s %s, want %+v", bare, i, resp.StatusCode, fields, body, want)
+			}
+		}
+	}
+}
+
 // A peer answers with a status.
 type peer func(*http.Request) int
 

@@ -172,7 +172,7 @@ func (a *Answer) deny(e *exchange, c *config, limited *runtime.LimitedError) {
 		}
 		told.RetryAfter = time.Duration(a.RetryAfter) * time.Second
 	}
-	if c.policies.Lookup(limited.Rule).Audience == ratefield.Outgoing {
+	if c.policies.Lookup(limited.Rule, limited.Outgoing()).Audience == ratefield.Outgoing {
 		a.Status, a.Reason = http.StatusServiceUnavailable, ratefield.ReasonCapacity
 		a.Detail = "The service has no capacity for the request now."
 		return
@@ -188,7 +188,7 @@ func violatedBy(e *exchange, c *config, limited *runtime.LimitedError) []string 
 	if e != nil {
 		names = e.violated()
 	}
-	named := c.policies.Lookup(limited.Rule)
+	named := c.policies.Lookup(limited.Rule, limited.Outgoing())
 	if named.Audience != ratefield.Public || limited.Source == runtime.SourceProcess || slices.Contains(names, named.Name) {
 		return names
 	}

@@ -86,7 +86,7 @@ func (left usage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for i := range usages {
 		u := &usages[i]
 		state, shown := ratefield.StateOf(eventOf(u))
-		policy := e.config.policies.Lookup(u.Rule)
+		policy := e.config.policies.Lookup(u.Rule, u.Outgoing)
 		if !shown || policy.Audience != ratefield.Public {
 			continue
 		}
@@ -135,7 +135,7 @@ func viewOf(u *runtime.Usage, m *ratefield.Member) usageView {
 // eventOf returns the decision that a call of cost 1 would meet.
 func eventOf(u *runtime.Usage) *runtime.DecisionEvent {
 	ev := &runtime.DecisionEvent{
-		Rule: u.Rule, Source: runtime.SourceStore, Mode: u.Mode, Algorithm: u.Algorithm, Window: u.Window,
+		Rule: u.Rule, Outgoing: u.Outgoing, Source: runtime.SourceStore, Mode: u.Mode, Algorithm: u.Algorithm, Window: u.Window,
 		Limit: u.Limit, Max: u.Max, Remaining: u.Remaining, RetryAfter: u.RetryAfter, ResetAfter: u.ResetAfter,
 	}
 	if u.RetryAfter > 0 {

@@ -137,7 +137,7 @@ func (c *Call) Fields() (limit, policy string) {
 	var few [4]ratefield.Member
 	members := few[:0]
 	for _, l := range c.seen.Limits(room[:0]) {
-		if p := c.server.policies.Lookup(l.Rule); p.Audience == ratefield.Public {
+		if p := c.server.policies.Lookup(l.Rule, l.Outgoing); p.Audience == ratefield.Public {
 			members = append(members, l.Member(p))
 		}
 	}

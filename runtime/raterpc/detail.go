@@ -26,7 +26,7 @@ func (c *Call) exhaustedDetails(limited *runtime.LimitedError, policy ratefield.
 		info["policy"], info["limit"] = policy.Name, strconv.FormatInt(limited.Limit, 10)
 	}
 	for _, l := range c.denied() {
-		if p := c.server.policies.Lookup(l.Rule); l.Rule != limited.Rule && p.Audience == ratefield.Public {
+		if p := c.server.policies.Lookup(l.Rule, l.Outgoing); (l.Rule != limited.Rule || l.Outgoing != limited.Outgoing()) && p.Audience == ratefield.Public {
 			failure.Violations = append(failure.Violations, violation(p.Name, l.Quota, runtime.DefaultMessage))
 		}
 	}

@@ -121,7 +121,7 @@ func (c *Call) refusalOf(err error, message string) *Refusal {
 func (c *Call) denial(limited *runtime.LimitedError, message string) *Refusal {
 	told := *limited
 	told.RetryAfter = c.seen.RetryAfter(limited)
-	policy := c.server.policies.Lookup(limited.Rule)
+	policy := c.server.policies.Lookup(limited.Rule, limited.Outgoing())
 	r := &Refusal{Code: CodeResourceExhausted, RetryAfter: told.RetryAfter}
 	if policy.Audience == ratefield.Outgoing {
 		r.Code, r.Message = CodeUnavailable, capacityMessage
