@@ -66,7 +66,9 @@ func (l *Limiter) Meter(ctx context.Context, d Decision, used ...int64) *Meter {
 // and a missing one is 0. All limits are charged, or none of them if one has no room for its
 // cost. One at a cost of 0 is not asked. The error is that of [Limiter.Take], and what decides
 // is the same: a limit in [ModeShadow] mode refuses nothing, the failure policy decides where
-// the store does not, and a Wait is how long Charge may take. A refusal is the end: every
+// the store does not, and a Wait is how long Charge may take. A message that costs a
+// [SlidingLog] more than [MaxLogCost] is charged in parts, one request and one Wait after the
+// other, and none of it if there is no room for the last one. A refusal is the end: every
 // further Charge returns the same error. Without one that is [ErrSettled] after [Meter.Close].
 // A [Concurrency] takes no costs.
 //
@@ -113,8 +115,62 @@ func (m *metered) Most(i int) (most int64, free bool) {
 	return most, p.Terms.Shadow
 }
 
-// Take is takeAll for more of a call that the cap of the process has admitted.
+// Take takes what is wanted. Of a limit that takes no more at once it takes one part after the
+// other, and gives them all back if one of them has no room.
 func (m *metered) Take(wants []meter.Want, try bool) (err error) {
+	part, later := m.divide(wants)
+	if len(later) == 0 {
+		return m.takePart(wants, try)
+	}
+	var made []meter.Settled
+	for {
+		if err = m.takePart(part, try); err == nil {
+			for i := range part {
+				w := &wants[slices.IndexFunc(wants, func(w meter.Want) bool { return w.Limit == part[i].Limit })]
+				cost := w.Cost // all of it is used, so that nobody settles a part of it
+				w.Charge, w.Room = part[i].Charge, part[i].Room
+				if w.At != 0 {
+					made = append(made, meter.Settled{Limit: w.Limit, Charge: w.Charge})
+				}
+				w.Cost = cost
+			}
+			if len(later) == 0 {
+				return nil
+			}
+			err = m.meter.Ctx.Err()
+		}
+		if err != nil {
+			m.Settle(made, true)
+			return err
+		}
+		part, later = m.divide(later)
+	}
+}
+
+// divide returns what can be taken at once of what is wanted, and what is left of that.
+func (m *metered) divide(wants []meter.Want) (part, later []meter.Want) {
+	for i := range wants {
+		w := &wants[i]
+		p, _, _ := m.limiter.planOf(&m.limits[w.Limit])
+		if p == nil || w.Cost <= p.Most || p.Unsatisfiable(w.Cost) {
+			continue
+		}
+		if part == nil {
+			part = slices.Clone(wants)
+		}
+		part[i].Cost = p.Most
+		rest := *w
+		rest.Cost -= p.Most
+		later = append(later, rest)
+	}
+	if part == nil {
+		part = wants
+	}
+	return part, later
+}
+
+// takePart is takeAll for more of a call that the cap of the process has admitted.
+func (m *metered) takePart(wants []meter.Want, try bool) (err error) {
 	l, ctx := m.limiter, context.WithValue(m.meter.Ctx, exceededKey{}, nil) // it was told with its first charge
 	if !l.Enabled() {
 		return nil

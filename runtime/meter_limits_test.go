@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -246,4 +247,76 @@ func TestMeterReader(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that costs more than a limit takes at once is charged in parts: all of it, or
+// nothing, and beside other limits.
+func TestMeterInParts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(server.Client(t))} {
+		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
+			for _, cost := range []int64{1, 249, 250, 251, 252, 500, 501, 750, 999, 1000, 1001} {
+				t.Run(fmt.Sprint(name, storage, cost), func(t *testing.T) {
+					limits := make([]runtime.Limit, 3)
+					for i, r := range []runtime.Rule{
+						{Name: "log", Max: 1000, Storage: storage},
+						{Name: "other", Max: 2000, Algorithm: runtime.FixedWindow},
+						{Name: "shadow", Max: 1000, Storage: storage, Mode: runtime.ModeShadow},
+					} {
+						r.Name, r.Window = r.Name+t.Name(), time.Hour
+						limits[i] = r.Limit(nil)
+					}
+					limiter := runtime.New(store, quiet)
+					m := metered(t, limiter, limits...)
+					messages := int64(0)
+					for ; (messages+1)*cost <= 1000; messages++ {
+						ok(t, m.Charge(cost, 2, cost))
+					}
+					err := m.Charge(cost, 2, cost)
+					wantError(t, "what has no room", err, runtime.ErrLimited)
+					m.Close()
+					ok(t, limiter.Close())
+					for i, want := range []int64{1000 - messages*cost, 2000 - messages*2, 1000 - messages*cost} {
+						equal(t, fmt.Sprint("left of ", i), left(t, runtime.New(store, quiet), limits[i]), want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The other limits of a message have their say about the whole of it, whichever part of it
+// comes first, and a context that ends meanwhile leaves nothing charged.
+func TestMeterInPartsBeside(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limiter, store := onFake()
+		log := (&runtime.Rule{Name: "log", Window: time.Hour, Max: 10_000}).Limit(nil)
+		small := (&runtime.Rule{Name: "small", Window: time.Hour, Max: 700}).Limit(nil)
+		bucket := (&runtime.Rule{Name: "bucket", Window: time.Hour, Max: 5, Algorithm: runtime.TokenBucket}).Limit(nil)
+		for name, costs := range map[string][]int64{"bucket": {1000, 600, 6}, "log": {1000, 701, 5}} {
+			d, err := limiter.Take(t.Context(), log, small, bucket)
+			ok(t, err)
+			m := limiter.Meter(t.Context(), d, 0, 0, 0)
+			wantError(t, name, m.Charge(costs...), runtime.ErrLimited)
+			m.Close()
+			time.Sleep(time.Second)
+			wantLeft(t, limiter, log, 10_000)
+			wantLeft(t, limiter, small, 700)
+			wantLeft(t, limiter, bucket, 5)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		d, err := limiter.Take(ctx, log)
+		ok(t, err)
+		m, before := limiter.Meter(ctx, d, 0), store.trips()
+		store.delay = 100 * time.Millisecond
+		time.AfterFunc(250*time.Millisecond, cancel)
+		wantError(t, "cancelled", m.Charge(2001), context.Canceled)
+		store.delay = 0
+		between(t, "trips of a call that was cancelled", store.trips()-before, 2, 5)
+		m.Close()
+		time.Sleep(time.Second)
+		wantLeft(t, limiter, log, 10_000)
+	})
 }
