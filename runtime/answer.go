@@ -89,7 +89,7 @@ func (e *events) decided(ctx context.Context, charges []decide.Charge, tries []t
 		ev := DecisionEvent{
 			Rule: p.Name, Source: Source(t.Source), Mode: rule.Mode, Algorithm: rule.Algorithm, Window: window,
 			Cost: c.Cost, Limit: p.Capacity, Max: p.Max, Remaining: t.Remaining, RetryAfter: t.RetryAfter, ResetAfter: t.ResetAfter,
-			Blocked: t.Blocked, EmptyPart: c.EmptyPart, Outgoing: rule.Outgoing, Overridden: rule.overridden, Latency: latency,
+			Blocked: t.Blocked, EmptyPart: c.EmptyPart, InvalidKey: c.InvalidKey, Outgoing: rule.Outgoing, Overridden: rule.overridden, Latency: latency,
 		}
 		switch {
 		case all != 0:

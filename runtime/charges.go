@@ -40,9 +40,10 @@ func (r *request) free() {
 }
 
 // fill turns limits into charges by what holds now. It leaves out what needs no decision: a
-// limit that is switched off, or at no cost if no key can be blocked or held, one whose key is invalid while its policy is open,
+// limit that is switched off, or at no cost if no key can be blocked or held, one whose key is
+// invalid if its rule admits that,
 // and a shadow limit that is invalid, could never admit the call or has the key of another
-// limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if the policy is closed.
+// limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if the rule refuses invalid keys.
 func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	if len(limits) > MaxLimits {
 		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)
@@ -81,17 +82,11 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 		}
 	}
 	if err := limit.key.invalid(); err != nil {
-		r.failed(ctx, l, p, err)
-		switch {
-		case r.peeking:
+		if counted, err := r.addInvalid(ctx, l, p, err); !counted {
 			return err
-		case p.Fail == plan.Open:
-			return nil
-		case p.Fail == plan.Closed:
-			return fmt.Errorf("rule %q: %w", p.Name, err)
 		}
 	}
-	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty()}
+	charge := decide.Charge{Plan: p, Cost: limit.cost, Limits: 1 << index, Own: limit.max, EmptyPart: limit.key.parts.HasEmpty(), InvalidKey: limit.key.invalid() != nil}
 	if charge.EmptyPart && !r.silent() {
 		l.events.log.EmptyPart(ruleOf(p).logged())
 	}
@@ -112,6 +107,36 @@ func (r *request) add(ctx context.Context, l *Limiter, limit *Limit, index uint8
 func (r *request) ended(ctx context.Context, l *Limiter, err error) {
 	r.End(ctx, err == nil)
 	l.events.never(ctx, r.never, err)
+}
+
+// addInvalid reports whether a limit counts whose key is invalid. Otherwise it is left out, or
+// there is an error.
+func (r *request) addInvalid(ctx context.Context, l *Limiter, p *plan.Plan, err error) (bool, error) {
+	rule, policy := ruleOf(p), plan.Closed
+	switch {
+	case rule.Invalid == InvalidShare && p.Max > 0:
+		if !r.silent() {
+			l.events.log.InvalidKey(rule.logged(), err)
+		}
+		return true, nil
+	case rule.Invalid == InvalidAdmit || p.Terms.Shadow:
+		policy = plan.Open
+	}
+	if !r.silent() {
+		l.events.failure(ctx, p, policy, err)
+	}
+	if policy == plan.Open && !r.peeking {
+		return false, nil
+	}
+	return false, fmt.Errorf("rule %q: %w", p.Name, err)
+}
+
+// keyError returns why the limit has no key, or nil.
+func (l *Limit) keyError() error {
+	if l.rule != nil && l.rule.Invalid == InvalidShare {
+		return nil
+	}
+	return l.key.invalid()
 }
 
 // failed reports why a limit is left out.

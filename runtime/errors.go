@@ -33,7 +33,8 @@ var (
 	ErrUnavailable = decide.ErrUnavailable
 
 	// ErrInvalidKey is the error of a key that could not be built, for instance because of a
-	// nil pointer in its expression. The failure policy decides whether the call may go on.
+	// nil pointer in its expression. The rule's [InvalidKeyPolicy] decides whether the call may
+	// go on.
 	ErrInvalidKey = keytext.ErrInvalid
 
 	// ErrInvalidLimit is the error of a limit that cannot be counted: a negative cost or max, a

@@ -1,13 +1,16 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rategen/rategen/internal/testkit/redistest"
 	"github.com/rategen/rategen/runtime"
 )
 
@@ -74,36 +77,95 @@ func TestBrokenStoreElsewhere(t *testing.T) {
 	}
 }
 
+// A call whose key could not be built is decided by its rule, whatever is to happen when the
+// store fails: by default such calls share a budget, whose key is one like any other.
 func TestInvalidKey(t *testing.T) {
 	t.Parallel()
-	invalid := runtime.NewKey().AddInvalid("req.User is nil")
-	for _, test := range []struct {
-		policy   runtime.FailurePolicy
-		admitted int
-		err      error
-	}{
-		{runtime.FailOpen, 4, nil},
-		{runtime.FailClosed, 0, runtime.ErrInvalidKey},
-		{runtime.FailLocal, 2, runtime.ErrLimited}, // one budget for all such keys
-	} {
-		limiter, limit := inMemory(runtime.WithFailurePolicy(test.policy)), perHour(2).Limit(invalid)
-		for range test.admitted {
-			taken(t, limiter, limit)
+	server := redistest.Start(t)
+	invalid := runtime.NewKey().AddString("t").AddInvalid("req.User is nil")
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(server.Client(t), patient)} {
+		for _, fail := range []runtime.FailurePolicy{runtime.FailOpen, runtime.FailClosed, runtime.FailLocal} {
+			for policy, want := range map[runtime.InvalidKeyPolicy]struct {
+				admitted  int
+				err, look error // of further calls, and of what operators do
+				told      []runtime.FailurePolicy
+			}{
+				runtime.InvalidShare:  {2, runtime.ErrLimited, nil, nil},
+				runtime.InvalidRefuse: {0, runtime.ErrInvalidKey, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailClosed}, 4)},
+				runtime.InvalidAdmit:  {4, nil, runtime.ErrInvalidKey, slices.Repeat([]runtime.FailurePolicy{runtime.FailOpen}, 4)},
+			} {
+				what := fmt.Sprint(name, " ", fail, " ", policy)
+				var told []runtime.FailurePolicy
+				limiter := runtime.New(store, quiet, runtime.WithFailurePolicy(fail), observing(runtime.Observer{
+					Failure: func(_ context.Context, ev runtime.FailureEvent) {
+						equal(t, what+": class", ev.Class.String(), "key")
+						told = append(told, ev.Policy)
+					},
+				}))
+				rule := perHour(2)
+				rule.Name, rule.Invalid, rule.Hold = what, policy, true
+				limit := rule.Limit(invalid)
+				for range want.admitted {
+					taken(t, limiter, limit)
+				}
+				for range 4 - want.admitted {
+					refused(t, limiter, want.err, limit)
+				}
+				same(t, what+": events", want.told, told)
+				taken(t, limiter, rule.Limit(key("t")).WithCost(2)) // nobody else is concerned
+				_, err := limiter.Peek(t.Context(), limit)
+				wantError(t, what+": peek", err, want.look)
+				wantError(t, what+": hold", limiter.Hold(t.Context(), limit, time.Second), want.look)
+				wantError(t, what+": reset", limiter.Reset(t.Context(), limit), want.look)
+				if policy == runtime.InvalidShare {
+					refunded(t, limiter, taken(t, limiter, limit))
+					written, err := runtime.ParseKey(invalid.String())
+					ok(t, err)
+					wantPassing(t, limiter, rule.Limit(written), 4, 2) // by the name of the budget
+					denied(t, limiter, limit)
+					taken(t, limiter, rule.Limit(runtime.NewKey().AddString("u").AddInvalid("nil")))
+				}
+				shadow := *rule
+				shadow.Name, shadow.Mode, shadow.Hold = what+" shadow", runtime.ModeShadow, false
+				for range 4 {
+					taken(t, limiter, shadow.Limit(invalid))
+				}
+			}
 		}
-		for range 4 - test.admitted {
-			refused(t, limiter, test.err, limit)
-		}
-		_, err := limiter.Peek(t.Context(), limit)
-		wantError(t, "peek", err, runtime.ErrInvalidKey)
-		wantError(t, "reset", limiter.Reset(t.Context(), limit), runtime.ErrInvalidKey)
 	}
 	for _, key := range []*runtime.Key{runtime.NewKey().AddString("").AddInvalid("nil"), runtime.NewKey().AddInvalid("nil").AddString("")} {
-		refused(t, inMemory(closed), runtime.ErrInvalidKey, wide.Limit(key)) // beside an empty part
+		refusing := *wide
+		refusing.Invalid = runtime.InvalidRefuse
+		refused(t, inMemory(), runtime.ErrInvalidKey, refusing.Limit(key)) // beside an empty part
 	}
-	// The other limits of the call still hold.
+	// The other limits of the call still hold, and a max that nobody knows admits nobody.
 	limiter, rule := inMemory(), perHour(1)
-	taken(t, limiter, rule.Limit(invalid), rule.Limit(key("k")))
-	denied(t, limiter, rule.Limit(invalid), rule.Limit(key("k")))
+	admits := *rule
+	admits.Name, admits.Invalid = "admits", runtime.InvalidAdmit
+	taken(t, limiter, admits.Limit(invalid), rule.Limit(key("k")))
+	denied(t, limiter, admits.Limit(invalid), rule.Limit(key("k")))
+	refused(t, limiter, runtime.ErrInvalidKey, rule.Limit(invalid).WithMax(0))
+}
+
+// That calls share a budget since their keys could not be built is in each of their decisions,
+// and in the log once for each rule.
+func TestInvalidKeyIsTold(t *testing.T) {
+	t.Parallel()
+	var out lines
+	var flags []bool
+	limiter := inMemory(out.Logger(), observing(runtime.Observer{
+		Decision: func(_ context.Context, ev runtime.DecisionEvent) { flags = append(flags, ev.InvalidKey) },
+	}))
+	limit := perHour(9).Limit(runtime.NewKey().AddInvalid("#u is nil"))
+	wantLeft(t, limiter, limit, 9)
+	equal(t, "log of a look", out.String(), "")
+	taken(t, limiter, limit)
+	taken(t, limiter, perHour(9).Limit(key("k")))
+	taken(t, limiter, limit)
+	same(t, "told", []bool{true, false, true}, flags)
+	if log := out.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "code=invalid_key") || !strings.Contains(log, "#u is nil") {
+		t.Errorf("log %q", log)
+	}
 }
 
 // While Redis is dead each process admits its share of a limit, whose numbers package plan has.

@@ -83,6 +83,13 @@ func perDay(max int64) *runtime.Rule {
 // algorithms are those that count calls, and no calls at a time.
 var algorithms = []runtime.Algorithm{runtime.SlidingLog, runtime.SlidingCounter, runtime.FixedWindow, runtime.TokenBucket, runtime.LeakyBucket}
 
+// keyless returns a limit of a rule like another one for a call without a key, which it refuses.
+func keyless(r *runtime.Rule) runtime.Limit {
+	refusing := *r
+	refusing.Invalid = runtime.InvalidRefuse
+	return refusing.Limit(runtime.NewKey().AddInvalid("#user is nil"))
+}
+
 func isBucket(r *runtime.Rule) bool {
 	return r.Algorithm == runtime.TokenBucket || r.Algorithm == runtime.LeakyBucket
 }

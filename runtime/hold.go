@@ -52,7 +52,7 @@ func (l *Limiter) PeerRefused(ctx context.Context, rule *Rule) {
 func (l *Limiter) Release(ctx context.Context, limit Limit) error { return l.hold(ctx, limit, 0) }
 
 func (l *Limiter) hold(ctx context.Context, limit Limit, d time.Duration) error {
-	if err := limit.key.invalid(); err != nil {
+	if err := limit.keyError(); err != nil {
 		return err
 	}
 	rule, most, _ := l.overridden(&limit)

@@ -55,7 +55,7 @@ func TestHoldErrors(t *testing.T) {
 		"nothing":      {fine, 0, runtime.ErrInvalidLimit},
 		"for ever":     {fine, runtime.Never, runtime.ErrInvalidLimit},
 		"no rule":      {runtime.Limit{}, time.Second, runtime.ErrInvalidLimit},
-		"a broken key": {rule.Limit(key("a").AddInvalid("nil")), time.Second, runtime.ErrInvalidKey},
+		"a broken key": {keyless(&rule), time.Second, runtime.ErrInvalidKey},
 	} {
 		wantError(t, name, limiter.Hold(t.Context(), c.limit, c.d), c.want)
 	}

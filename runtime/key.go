@@ -66,8 +66,8 @@ func (k *Key) AddStringer(s fmt.Stringer) *Key { return k.AddString(s.String()) 
 
 // AddInvalid marks the Key as one that cannot be built, because a pointer on the way to the
 // part is nil, say. The reason is for the log and must not quote a caller's values. The rule's
-// failure policy decides a call with such a key, with an error that is [ErrInvalidKey]. Under
-// [FailLocal] all keys that lack the same part share one budget.
+// [InvalidKeyPolicy] decides a call with such a key: by default, all calls whose keys lack the
+// same part share one budget. In the Key's text %invalid stands for the part.
 func (k *Key) AddInvalid(reason string) *Key {
 	k.parts.AddInvalid(reason)
 	return k
@@ -85,7 +85,7 @@ func (k *Key) Pattern() string { return keytext.Pattern{Text: k.String()}.JSON()
 // at the key of one caller. The empty text is the Key of a rule without a key option, and of an
 // empty part.
 //
-// %2A and escapes of bytes above 0x7F are read as in the patterns of [Override]. In place of
+// %invalid stands for a part that could not be built. %2A and escapes of bytes above 0x7F are read as in the patterns of [Override]. In place of
 // parts that were too long for a Redis key, text may have what stands there: %sha256- and the
 // hash. Any other text that no key has is [ErrInvalidKey], and so is one of more than 4,096
 // bytes.

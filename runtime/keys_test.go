@@ -50,7 +50,8 @@ func TestParseKeyRefuses(t *testing.T) {
 		"%3a":                                "% without two",
 		"%sha256-00":                         "% without two",
 		strings.Repeat("x", 4097):            "the most is 4096",
-		"%invalid":                           "% without two",
+		"a%invalid":                          "% without two",
+		"%invalidate":                        "% without two",
 		"%sha256-" + strings.Repeat("A", 64): "% without two",
 	} {
 		if _, err := runtime.ParseKey(text); !errors.Is(err, runtime.ErrInvalidKey) || !strings.Contains(err.Error(), want) {

@@ -56,7 +56,8 @@ func (l *Limiter) Enabled() bool { return !l.switched || l.switchedOn() }
 //
 //   - a [*LimitedError], which is [ErrLimited], if a limit has no room;
 //   - [ErrUnavailable] if the store gave no answer and a rule fails closed;
-//   - [ErrInvalidKey] if a key could not be built and its rule fails closed;
+//   - [ErrInvalidKey] if a key could not be built and its rule refuses that, see
+//     [InvalidKeyPolicy];
 //   - [ErrInvalidLimit] if the numbers of a limit are out of bounds;
 //   - the context's error, if the context ended first.
 //

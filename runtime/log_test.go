@@ -41,7 +41,7 @@ func TestLogFailures(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out lines
 		limiter := runtime.New(&brokenStore{}, out.Logger())
-		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Fail: runtime.FailLocal}
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Fail: runtime.FailLocal, Invalid: runtime.InvalidRefuse}
 		for range 5 {
 			limiter.Take(t.Context(), rule.Limit(key("secret")))
 		}
@@ -49,7 +49,7 @@ func TestLogFailures(t *testing.T) {
 		limiter.Take(t.Context(), rule.Limit(runtime.NewKey().AddInvalid("req is nil")))
 		want := `level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=other error="an error of type *errors.errorString, whose text may be private"
 level=INFO msg="call over its rate limit" rule=r mode=enforce limit=1 cost=1 retry_after=1h0m0s source=local
-level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=local class=key error="invalid rate limit key: req is nil" skipped=4
+level=WARN msg="rate limit not decided by its store" code=undecided rule=r fail=closed class=key error="invalid rate limit key: req is nil" skipped=4
 `
 		same(t, "log", want, out.String())
 	})

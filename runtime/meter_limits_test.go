@@ -254,7 +254,7 @@ func TestMeterReader(t *testing.T) {
 func TestMeterInParts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(server.Client(t))} {
+	for name, store := range map[string]runtime.Store{"memory": runtime.NewMemoryStore(), "redis": runtime.NewRedisStore(server.Client(t), patient)} {
 		for _, storage := range []runtime.Storage{runtime.StorageZSET, runtime.StoragePacked} {
 			for _, cost := range []int64{1, 249, 250, 251, 252, 500, 501, 750, 999, 1000, 1001} {
 				t.Run(fmt.Sprint(name, storage, cost), func(t *testing.T) {

@@ -74,6 +74,9 @@ type DecisionEvent struct {
 	// EmptyPart reports that a part of the call's key is empty. All callers that lack the same
 	// part share one limit, so it may say that something is missing.
 	EmptyPart bool
+	// InvalidKey reports that the call's key could not be built, so that it shares a limit with
+	// all others of which the same part could not, see [InvalidShare].
+	InvalidKey bool
 	// Outgoing is [Rule.Outgoing].
 	Outgoing bool
 	// Overridden reports that an override of the rule, or of the key, holds for this call. An

@@ -169,7 +169,7 @@ func (l *Limiter) Reset(ctx context.Context, limit Limit) error {
 	if err := limit.rule.checkPrefix(); err != nil {
 		return err
 	}
-	if err := limit.key.invalid(); err != nil {
+	if err := limit.keyError(); err != nil {
 		return err
 	}
 	rule, _, _ := l.overridden(&limit)

@@ -161,7 +161,7 @@ func TestUsageFails(t *testing.T) {
 		limit   runtime.Limit
 		want    error
 	}{
-		{inMemory(), context.Background(), wide.Limit(runtime.NewKey().AddInvalid("#user is nil")), runtime.ErrInvalidKey},
+		{inMemory(), context.Background(), keyless(wide), runtime.ErrInvalidKey},
 		{inMemory(), context.Background(), limit.WithMax(-1), runtime.ErrInvalidLimit},
 		{inMemory(), ctx, limit, context.Canceled},
 		{runtime.New(nil, quiet), context.Background(), limit, runtime.ErrUnavailable},

@@ -125,6 +125,8 @@ type Rule struct {
 	// Fail is the policy for calls that the store does not decide. Its zero value is the
 	// limiter's policy.
 	Fail FailurePolicy
+	// Invalid says what becomes of calls whose key could not be built.
+	Invalid InvalidKeyPolicy
 	// Outgoing says that the limit is on calls which the program makes itself, to a service with
 	// limits of its own. Packages ratehttp and raterpc tell nobody of it, and answer a refusal by
 	// it as want of capacity. Rules of package rateclient have it by themselves.
@@ -192,6 +194,27 @@ func (p FailurePolicy) String() string {
 	return spelled("FailurePolicy", uint8(p), "default", "open", "closed", "local")
 }
 
+// An InvalidKeyPolicy decides calls whose key could not be built, see [Key.AddInvalid]. That is
+// the program's doing and not the store's, so it is no matter of a [FailurePolicy].
+type InvalidKeyPolicy uint8
+
+const (
+	// InvalidShare has calls share one budget whose keys lack the same parts and are equal
+	// else. The log tells once for each rule that there are such calls. A call whose max could
+	// not be evaluated either is refused with [ErrInvalidKey], since no budget is known.
+	InvalidShare InvalidKeyPolicy = iota
+	// InvalidRefuse refuses the call with [ErrInvalidKey]. For a limit in [ModeShadow] mode it
+	// is InvalidAdmit.
+	InvalidRefuse
+	// InvalidAdmit lets the call through, and counts it nowhere.
+	InvalidAdmit
+)
+
+// String returns the policy as the directive spells it.
+func (p InvalidKeyPolicy) String() string {
+	return spelled("InvalidKeyPolicy", uint8(p), "share", "refuse", "admit")
+}
+
 // ruleOf returns the rule that a plan is of, with its overrides.
 func ruleOf(p *plan.Plan) *Rule { return (*Rule)(p.Rule) }
 
@@ -231,8 +254,8 @@ func (r *Rule) check(max, cost int64) error {
 	if err := r.checkPrefix(); err != nil {
 		return err
 	}
-	if plan.Way(r.Algorithm) >= plan.Ways || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal {
-		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode or failure policy", ErrInvalidLimit, r.Name)
+	if plan.Way(r.Algorithm) >= plan.Ways || r.Storage > StoragePacked || r.Mode > ModeSoft || r.Fail > FailLocal || r.Invalid > InvalidAdmit {
+		return fmt.Errorf("%w: rule %q: unknown algorithm, storage, mode, failure policy or policy for invalid keys", ErrInvalidLimit, r.Name)
 	}
 	if _, err := r.period(); err != nil {
 		return r.invalid(err)

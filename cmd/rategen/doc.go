@@ -162,6 +162,9 @@ The options are:
   - fail=open|closed|local: when Redis gives no answer, open admits the call,
     closed refuses it, local decides by counts of this process (default: the
     limiter's policy, open)
+  - invalid=share|refuse|admit: when the key cannot be built, as where #user of
+    #user.ID is nil: share has all such calls share one budget, refuse refuses
+    and admit admits them (default: share)
   - wait=DURATION: how long a call may wait for its turn, at most until its
     context's deadline; a leaky-bucket then spaces calls evenly (default: 0s)
   - block=DURATION: how long a refused caller stays refused; further tries do
@@ -320,9 +323,20 @@ not meant, and ends in a code:
     130 bytes for each, and about 20 for each of up to 128. Write storage=packed, or
     storage=zset if you mean that.
 
+  - metered_log: Messages may cost more than a sliding-log stores at once, 250 events. A
+    dearer one is charged in parts, with a request to Redis for each. Write
+    algorithm=token-bucket, or algorithm=sliding-log if you mean that.
+
   - no_key: All callers share the limits of a method that has a parameter called id,
     ip, user, userID, tenant, account or the like. Write a key, or key=`"all"` if you
     mean that. There is no warning if another limit of the method has a key.
+
+  - nilable_key: Some calls have no key, since a pointer on the way to it may be nil, or
+    an index out of range: so may #user of key=#user.ID. Such calls share one budget.
+    Write invalid=refuse or invalid=admit, or invalid=share if you mean that, in a
+    directive, a policy or the package's defaults. A condition when="#user != nil" in
+    front has no such calls. There is no warning about what a server of HTTP, gRPC or
+    Connect hands to a method, nor about what brings the context.
 
   - key_with_port: A key ends in the remote address of a request or a connection,
     which has a port: each connection then has a budget of its own. Write a key such

@@ -103,7 +103,7 @@ func TestCode(t *testing.T) {
 		{"wrapped", fmt.Errorf("find order: %w", limited), "resource_exhausted: rate limit exceeded", 3, "1"},
 		{"never", never, "resource_exhausted: rate limit exceeded", 2, ""},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379", runtime.ErrUnavailable), "unavailable: rate limiter unavailable", 1, ""},
-		{"invalid key", runtime.ErrInvalidKey, "unavailable: rate limiter unavailable", 1, ""},
+		{"invalid key", runtime.ErrInvalidKey, "internal: rate limit could not be applied", 1, ""},
 		{"own error", own, "resource_exhausted: the application's own", 0, ""},
 		{"own error around a refusal", connect.NewError(connect.CodeAborted, limited), "aborted: rate limit exceeded", 0, ""},
 		{"cancelled", context.Canceled, "canceled: context canceled", 0, ""},

@@ -11,7 +11,7 @@ const (
 	ReasonUnavailable = "RATE_LIMITER_UNAVAILABLE"
 	// ReasonCapacity: a limit on the service's own calls is reached, see [Outgoing].
 	ReasonCapacity = "TEMPORARY_REDUCED_CAPACITY"
-	// ReasonInvalid: the limit itself is wrong.
+	// ReasonInvalid: the limit itself, or its key, is wrong.
 	ReasonInvalid = "RATE_LIMIT_INVALID"
 	// ReasonNetwork: the client's network is not served.
 	ReasonNetwork = "NETWORK_REFUSED"

@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 		{"wrapped", fmt.Errorf("find order: %w", limited), codes.ResourceExhausted, "rate limit exceeded", 3},
 		{"never", &runtime.LimitedError{RetryAfter: runtime.Never}, codes.ResourceExhausted, "rate limit exceeded", 2},
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.1.2.3:6379: refused", runtime.ErrUnavailable), codes.Unavailable, "rate limiter unavailable", 1},
-		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Unavailable, "rate limiter unavailable", 1},
+		{"invalid key", fmt.Errorf("rule %q: %w", "shop.Orders.Get", runtime.ErrInvalidKey), codes.Internal, "rate limit could not be applied", 1},
 		{"own status", own.Err(), codes.ResourceExhausted, "the application's own", 1},
 		{"own status, wrapped", fmt.Errorf("x: %w", status.Error(codes.NotFound, "no order")), codes.NotFound, "x: rpc error: code = NotFound desc = no order", 0},
 		{"own status around a refusal", coded{limited}, codes.AlreadyExists, "coded", 0},

@@ -17,8 +17,8 @@ type Answer struct {
 	// text is not for clients.
 	Err error
 	// Status is 429 if the caller is over a limit, 503 if the limiter could not
-	// decide and for [ratefield.Outgoing] limits, 500 for a [runtime.ErrInvalidLimit],
-	// and 403 for an [ErrNetworkRefused].
+	// decide and for [ratefield.Outgoing] limits, 500 for a [runtime.ErrInvalidLimit]
+	// and a [runtime.ErrInvalidKey], and 403 for an [ErrNetworkRefused].
 	Status int
 	// RetryAfter is the value of the field Retry-After in seconds: the earliest
 	// time at which the call can be admitted, rounded up; for a limit on calls in
@@ -137,11 +137,11 @@ func answerTo(e *exchange, r *http.Request, cause error) Answer {
 		a.deny(e, c, limited)
 	case errors.Is(cause, runtime.ErrLimited):
 		a.Status, a.Detail, a.Reason = http.StatusTooManyRequests, runtime.DefaultMessage, ratefield.ReasonLimited
-	case errors.Is(cause, runtime.ErrUnavailable), errors.Is(cause, runtime.ErrInvalidKey):
+	case errors.Is(cause, runtime.ErrUnavailable):
 		a.Status, a.Reason = http.StatusServiceUnavailable, ratefield.ReasonUnavailable
 		a.Detail = "It cannot be decided now whether the request is within its limits."
 	default:
-		a.Status, a.Detail, a.Reason = http.StatusInternalServerError, "The limits of the request are invalid.", ratefield.ReasonInvalid
+		a.Status, a.Detail, a.Reason = http.StatusInternalServerError, "The limits of the request cannot be applied.", ratefield.ReasonInvalid
 		return a
 	}
 	if text, language := c.messages.For(r.Header["Accept-Language"], rule); text != "" && a.Reason != ratefield.ReasonCapacity {

@@ -89,7 +89,7 @@ func TestError(t *testing.T) {
 			"detail": "It cannot be decided now whether the request is within its limits."}},
 		{"a negative cost", newLimiter, []runtime.Limit{full.Limit(nil).WithCost(-1)}, 500, "", map[string]any{
 			"type": "about:blank", "title": "Internal Server Error", "status": 500.,
-			"detail": "The limits of the request are invalid."}},
+			"detail": "The limits of the request cannot be applied."}},
 	}
 	hide := runtime.WithRefusalError(func(context.Context, error) error { return errors.New("domain error") })
 	wrap := runtime.WithRefusalError(func(_ context.Context, err error) error { return fmt.Errorf("domain: %w", err) })

@@ -19,7 +19,7 @@ type MethodLimit struct {
 	// nil, there is one budget for all callers. Msg is the message that is charged:
 	// the request of a unary call, nil when a stream is opened.
 	//
-	// A Key that panics is an invalid key: the rule's failure policy decides.
+	// A Key that panics is an invalid key: the rule's [runtime.InvalidKeyPolicy] decides.
 	Key func(ctx context.Context, msg any) *runtime.Key
 	// Cost returns what the message costs; without it, it is 1. A cost of 0
 	// charges nothing. A Cost that panics is as a Key that does.

@@ -13,7 +13,7 @@ import (
 
 func TestLimits(t *testing.T) {
 	once := func(name string) *runtime.Rule {
-		return &runtime.Rule{Name: name, Window: time.Hour, Max: 1, Fail: runtime.FailClosed}
+		return &runtime.Rule{Name: name, Window: time.Hour, Max: 1, Fail: runtime.FailClosed, Invalid: runtime.InvalidRefuse}
 	}
 	byMsg := func(_ context.Context, msg any) *runtime.Key { return runtime.NewKey().AddString(msg.(string)) }
 	const open, receive, send = raterpc.OnOpen, raterpc.OnReceive, raterpc.OnSend

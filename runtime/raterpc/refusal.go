@@ -107,9 +107,9 @@ func (c *Call) refusalOf(err error, message string) *Refusal {
 	switch {
 	case errors.As(err, &limited):
 		return c.denial(limited, message)
-	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrInvalidKey):
+	case errors.Is(err, runtime.ErrUnavailable):
 		return c.refusal(CodeUnavailable, c.message("", 0, cmp.Or(message, unavailableMessage)), ratefield.ReasonUnavailable)
-	case errors.Is(err, runtime.ErrInvalidLimit):
+	case errors.Is(err, runtime.ErrInvalidLimit), errors.Is(err, runtime.ErrInvalidKey):
 		return c.refusal(CodeInternal, cmp.Or(message, invalidMessage), ratefield.ReasonInvalid)
 	case errors.Is(err, ratehttp.ErrNetworkRefused):
 		return c.refusal(CodePermissionDenied, networkMessage, ratefield.ReasonNetwork)

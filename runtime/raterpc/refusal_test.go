@@ -54,7 +54,7 @@ func TestRefusal(t *testing.T) {
 		{"unavailable", fmt.Errorf("%w: dial tcp 10.0.0.3:6379", runtime.ErrUnavailable), &raterpc.Refusal{
 			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
 		{"invalid key", fmt.Errorf("rule %q: %w", "pkg.Get", runtime.ErrInvalidKey), &raterpc.Refusal{
-			Code: 14, Message: "rate limiter unavailable", Details: []proto.Message{info("RATE_LIMITER_UNAVAILABLE", nil)}}},
+			Code: 13, Message: "rate limit could not be applied", Details: []proto.Message{info("RATE_LIMIT_INVALID", nil)}}},
 		{"invalid limit", runtime.ErrInvalidLimit, &raterpc.Refusal{
 			Code: 13, Message: "rate limit could not be applied", Details: []proto.Message{info("RATE_LIMIT_INVALID", nil)}}},
 		{"cancelled", context.Canceled, nil},

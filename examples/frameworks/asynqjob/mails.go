@@ -17,7 +17,7 @@ import (
 type Mails interface {
 	// ProcessTask sends the mail of a task.
 	//
-	//ratelimit:key=string(#task.Payload()) window=1h max=1
+	//ratelimit:key=string(#task.Payload()) window=1h max=1 invalid=refuse
 	ProcessTask(ctx context.Context, task *asynq.Task) error
 }
 

@@ -15,11 +15,12 @@ const _ = runtime.IsAtLeastVersion0_1_0
 
 // The limit of Mails.
 var mailsProcessTaskLimit = &runtime.Rule{
-	Name:   "asynqjob.Mails.ProcessTask",
-	Source: "mails.go: Mails.ProcessTask",
-	Prefix: "rate_limit:asynqjob.Mails.ProcessTask:",
-	Window: time.Hour,
-	Max:    1,
+	Name:    "asynqjob.Mails.ProcessTask",
+	Source:  "mails.go: Mails.ProcessTask",
+	Prefix:  "rate_limit:asynqjob.Mails.ProcessTask:",
+	Window:  time.Hour,
+	Max:     1,
+	Invalid: runtime.InvalidRefuse,
 }
 
 // RateLimitedMails is a Mails that admits calls within the limits declared

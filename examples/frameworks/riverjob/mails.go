@@ -24,7 +24,7 @@ func (Mail) Kind() string { return "mail" }
 type Mails interface {
 	// Work sends the mail of a job.
 	//
-	//ratelimit:key=#job.Args.To window=1h max=1
+	//ratelimit:key=#job.Args.To window=1h max=1 invalid=refuse
 	Work(ctx context.Context, job *river.Job[Mail]) error
 }
 

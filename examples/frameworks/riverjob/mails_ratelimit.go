@@ -15,11 +15,12 @@ const _ = runtime.IsAtLeastVersion0_1_0
 
 // The limit of Mails.
 var mailsWorkLimit = &runtime.Rule{
-	Name:   "riverjob.Mails.Work",
-	Source: "mails.go: Mails.Work",
-	Prefix: "rate_limit:riverjob.Mails.Work:",
-	Window: time.Hour,
-	Max:    1,
+	Name:    "riverjob.Mails.Work",
+	Source:  "mails.go: Mails.Work",
+	Prefix:  "rate_limit:riverjob.Mails.Work:",
+	Window:  time.Hour,
+	Max:     1,
+	Invalid: runtime.InvalidRefuse,
 }
 
 // RateLimitedMails is a Mails that admits calls within the limits declared

@@ -16,6 +16,8 @@ func code(name Code) Code {
 var (
 	SharedPrefix   = code("shared_prefix")
 	LargeLog       = code("large_log")
+	MeteredLog     = code("metered_log")
+	NilableKey     = code("nilable_key")
 	NoKey          = code("no_key")
 	KeyWithPort    = code("key_with_port")
 	EmbeddedLimits = code("embedded_limits")

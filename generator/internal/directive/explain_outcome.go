@@ -177,6 +177,19 @@ func explainFail(s *Settings) string {
 	return noAnswer + "the limiter's policy decides. Without runtime.WithFailurePolicy the call goes on and is not counted."
 }
 
+func explainInvalid(s *Settings) string {
+	const noKey = "A call whose key cannot be built, since a pointer on the way to it is nil, "
+	switch get[string](s, "invalid") {
+	case "share":
+		return noKey + "shares one budget with all such calls."
+	case "refuse":
+		return noKey + "is refused with an error that is runtime.ErrInvalidKey."
+	case "admit":
+		return noKey + "goes on and is not counted."
+	}
+	return ""
+}
+
 // reserved reports whether a fixed window has reservations or carries debts, and so another
 // state.
 func (s *Settings) reserved() bool {

@@ -122,6 +122,13 @@ var Options = []Option{{
 	field:   "Fail", code: failCode, behind: true,
 	explain: explanations{TopicFailure: explainFail},
 }, {
+	Name: "invalid", guesses: "nil nokey keyless anonymous invalidkey onnil missing", Value: "share|refuse|admit",
+	Doc:     "when the key cannot be built, as where `#user` of `#user.ID` is nil: `share` has all such calls share one budget, `refuse` refuses and `admit` admits them",
+	Default: "`share`",
+	parse:   oneOf("share", "refuse", "admit"), unset: "share",
+	field: "Invalid", code: names{"refuse": {naming.RuntimePath, "InvalidRefuse"}, "admit": {naming.RuntimePath, "InvalidAdmit"}}.code, behind: true,
+	explain: explanations{TopicKey: explainInvalid},
+}, {
 	Name: "wait", guesses: "timeout delay maxwait", Value: "DURATION",
 	Doc:      "how long a call may wait for its turn, at most until its context's deadline; a `leaky-bucket` then spaces calls evenly",
 	Default:  "`0s`",

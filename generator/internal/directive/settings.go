@@ -145,6 +145,12 @@ func get[T any](s *Settings, name string) T {
 	return v
 }
 
+// Has reports whether an option is given, here or by a policy or defaults.
+func (s *Settings) Has(name string) bool {
+	_, given := s.values[name]
+	return given
+}
+
 // Expr returns the text of an option that is an expression, or nil.
 func (s *Settings) Expr(name string) *Value {
 	if v, ok := s.values[name].(Value); ok {

@@ -23,6 +23,15 @@ type Rule struct {
 	Dynamic  bool       // the max depends on the call
 }
 
+// most returns the max of a rule that is not dynamic.
+func (r *Rule) most() int64 {
+	if r.Max == nil {
+		return directive.DefaultMax
+	}
+	n, _ := int64Of(r.Max.Const)
+	return n
+}
+
 // KeyText returns the key as it is written in the directive.
 func (r *Rule) KeyText() string {
 	var parts []string

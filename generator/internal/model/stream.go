@@ -160,8 +160,12 @@ func (b *Builder) applyMeter(l *Limit, v directive.Value, m *Method, scope *expr
 	if l.Meter = scope.Integer("meter", v, m.Streaming()); l.Meter == nil || l.Meter.Const == nil {
 		return
 	}
-	if n, exact := int64Of(l.Meter.Const); !exact || n < 1 || n > spec.MostCost(l.Rule.Algorithm()) {
-		b.Report.At(v.Pos, "meter: %s is not between 1 and %d, the most that one message may cost", l.Meter.Const, spec.MostCost(l.Rule.Algorithm()))
+	most, remedy := spec.MostCost(l.Rule.Algorithm()), ""
+	if l.Rule.Algorithm() == spec.SlidingLog {
+		remedy = " a " + spec.SlidingLog + ": use algorithm=" + spec.SlidingCounter + " or algorithm=" + spec.TokenBucket
+	}
+	if n, exact := int64Of(l.Meter.Const); !exact || n < 1 || n > most {
+		b.Report.At(v.Pos, "meter: %s is not between 1 and %d, the most that one message may cost%s", l.Meter.Const, most, remedy)
 	}
 }
 

@@ -38,6 +38,8 @@ func (b *Builder) Warn(files []*File) {
 				b.warnLog(r)
 				b.warnLine(r)
 			}
+			b.warnMeter(w)
+			b.warnNilable(w)
 			b.warnWait(f, w)
 			b.warnGenerated(f, w, generated)
 			b.warnUnlimited(f, w)
@@ -90,10 +92,7 @@ func (b *Builder) warnLog(r *Rule) {
 	if r.Algorithm() != spec.SlidingLog || r.Storage() != "" || r.Dynamic {
 		return
 	}
-	n := int64(directive.DefaultMax)
-	if r.Max != nil {
-		n, _ = int64Of(r.Max.Const)
-	}
+	n := r.most()
 	if n <= smallZSet {
 		return
 	}
@@ -103,14 +102,25 @@ func (b *Builder) warnLog(r *Rule) {
 		Over(v.Tail(0)).Replace(r.End, 0, " storage=packed", "add storage=packed")
 }
 
+// warnMeter warns of a log that stores each unit of messages that may cost more than it takes
+// at once, unless a log was asked for.
+func (b *Builder) warnMeter(w *Wrapper) {
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			r := l.Rule
+			if l.Meter == nil || l.Meter.Const != nil || r.Algorithm() != spec.SlidingLog || r.Has("algorithm") || !r.Dynamic && r.most() <= spec.MaxLogCost {
+				continue
+			}
+			b.Report.Warn(diag.MeteredLog, r.Place("meter"), "meter: a %s stores each event, so a message that costs more than %d is charged in parts, a request to Redis for each: add algorithm=%s, or algorithm=%s if that is meant",
+				r.Algorithm(), spec.MaxLogCost, spec.TokenBucket, r.Algorithm()).Over(r.Expr("meter").Tail(0))
+		}
+	}
+}
+
 // warnLine warns of a wait for which the line of a leaky bucket is too short: the
 // last one in a full line has its turn sooner, and whoever comes then is refused at once.
 func (b *Builder) warnLine(r *Rule) {
-	most := float64(directive.DefaultMax)
-	if r.Max != nil {
-		n, _ := int64Of(r.Max.Const)
-		most = float64(n)
-	}
+	most := float64(r.most())
 	if !r.IsQueue() || r.Burst() == 0 || r.Dynamic || len(r.Adaptive()) > 0 {
 		return
 	}

@@ -122,8 +122,8 @@ type Charge struct {
 	Own int64
 	// Limits are those of the call that the charge is for: bit i stands for the i-th.
 	Limits uint8
-	// EmptyPart reports that a part of the key is empty.
-	EmptyPart bool
+	// EmptyPart reports that a part of the key is empty, InvalidKey that one could not be built.
+	EmptyPart, InvalidKey bool
 }
 
 // By returns the plan by which a charge was decided at a try.

@@ -34,8 +34,17 @@ func IsHash(text string) bool {
 	return err == nil && len(sum) == sha256.Size && strings.ToLower(digits) == digits
 }
 
+// invalid stands for a part that cannot be built. No part reads like this.
+const invalid = "%invalid"
+
+// isInvalid reports whether a part begins at a place of a text that cannot be built.
+func isInvalid(s string, i int) bool {
+	rest, is := strings.CutPrefix(s[i:], invalid)
+	return is && (i == 0 || s[i-1] == ':') && (rest == "" || rest[0] == ':')
+}
+
 // Parse checks the text of a key as an operator writes it, and returns it as it is in
-// Redis. %2A may stand for the byte *, and %XX for a byte above 0x7F, which JSON cannot
+// Redis. %invalid stands for a part that cannot be built. %2A may stand for the byte *, and %XX for a byte above 0x7F, which JSON cannot
 // always hold.
 func Parse(s string) (string, error) {
 	plain := true
@@ -51,6 +60,9 @@ func Parse(s string) (string, error) {
 		switch c := s[i]; {
 		case c == '*':
 			return "", fmt.Errorf("a * before the end: write %%2A for the byte, or end the pattern with the *")
+		case c == '%' && isInvalid(s, i):
+			text = append(text, invalid...)
+			i += len(invalid) - 1
 		case c == '%':
 			b, ok := unhex(s[i+1:])
 			switch {

@@ -72,7 +72,7 @@ func (p *Parts) AddInvalid(reason string) {
 		p.Fail(fmt.Errorf("%w: %s", ErrInvalid, reason))
 	}
 	p.separate()
-	p.write([]byte("%invalid")) // no part of a caller's can read like this
+	p.write([]byte(invalid))
 }
 
 // ParsedParts returns parts that stand in a key like this.

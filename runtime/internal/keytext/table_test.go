@@ -31,6 +31,8 @@ func TestPattern(t *testing.T) {
 		{"%2A%2Ab", "**b", false},
 		{"%FF\x80ü*", "\xff\x80ü", true},
 		{"with blanks", "with blanks", false},
+		{"%invalid", "%invalid", false},
+		{"acme:%invalid:*", "acme:%invalid:", true},
 		{"%sha256-" + strings.Repeat("0a", 32), "%sha256-" + strings.Repeat("0a", 32), false},
 	} {
 		if p, err := ParsePattern(test.written); err != nil || p != (Pattern{test.text, test.prefix}) {
@@ -48,7 +50,7 @@ func TestPattern(t *testing.T) {
 		{"a%3*", "a % without two of the digits"},
 		{"a%3a", "a % without two of the digits"},
 		{"%2a", "a % without two of the digits"},
-		{"%invalid", "a % without two of the digits"},
+		{"x%invalid", "a % without two of the digits"},
 		{"%sha256-" + strings.Repeat("0A", 32), "a % without two of the digits"},
 		{"%sha256-" + strings.Repeat("0a", 32) + "*", "a % without two of the digits"},
 		{"%41", "no key has the escape %41: write A"},

@@ -35,6 +35,7 @@ var (
 	Held             = warning("held", "calls are held back, as the results of a call ask")
 	HeldAlone        = warning("held_alone", "calls are held back by this process alone")
 	EmptyPart        = warning("empty_part", "a part of a rate limit's key is empty: all callers that lack it share one limit")
+	InvalidKey       = warning("invalid_key", "a key of a rate limit cannot be built: all callers that lack the same part share one limit")
 	SharedKey        = warning("shared_key", "a rate limit in shadow mode is not counted for calls that have another limit on its key: give it a prefix of its own")
 	Hidden           = warning("hidden_refusal", "a refused call was answered as something else: its client cannot know that it is over a limit, or when to come back")
 	Rejected         = warning("overrides_rejected", "overrides of rate limits rejected, the last good ones stay in force")

@@ -34,8 +34,9 @@ type Lines struct {
 type ruleLines struct {
 	declared                   unsafe.Pointer
 	undecided, unsettled, held Throttle
-	emptyPart, sharedKey       atomic.Bool // a line was written
-	denied                     StripedThrottle
+	// a line was written
+	emptyPart, invalidKey, sharedKey atomic.Bool
+	denied                           StripedThrottle
 }
 
 // Known returns how many rules were written about, at most.
@@ -86,6 +87,13 @@ func (l *Lines) Held(r Rule, d time.Duration, bounded bool, class string, err er
 func (l *Lines) EmptyPart(r Rule) {
 	if l.of(r.Declared).emptyPart.CompareAndSwap(false, true) {
 		l.Alert(EmptyPart, 0, slog.String("rule", r.Name))
+	}
+}
+
+// InvalidKey says that a key could not be built, and why, once for each rule.
+func (l *Lines) InvalidKey(r Rule, err error) {
+	if l.of(r.Declared).invalidKey.CompareAndSwap(false, true) {
+		l.Alert(InvalidKey, 0, slog.String("rule", r.Name), slog.Any("error", err))
 	}
 }
 

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"go/ast"
+	"go/types"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/expr"
+)
+
+// warnNilable warns of limits whose key some calls may not have, since a pointer on the way to
+// it is nil, unless the directive says what becomes of these calls.
+func (b *Builder) warnNilable(w *Wrapper) {
+	warned := map[*Rule]bool{}
+	for _, m := range w.Methods {
+		for _, l := range m.Limits {
+			x, t := m.invalidKey(l)
+			if t == nil || l.Rule.Has("invalid") || warned[l.Rule] {
+				continue
+			}
+			warned[l.Rule] = true
+			becomes := "such calls share one budget, and may starve each other"
+			if x == l.Max {
+				becomes = "such calls are refused, since nothing says how many are admitted"
+			}
+			b.Report.Warn(diag.NilableKey, x.Source.Pos, "%s: a call has no key where %s: %s; add invalid=refuse or invalid=admit, or invalid=share if that is meant",
+				x.Option, t.Reason, becomes).Over(x.Source.Tail(0))
+		}
+	}
+}
+
+// invalidKey returns an expression of a limit that some calls may not have a value for, and so
+// have no key, and why.
+func (m *Method) invalidKey(l *Limit) (*expr.Expr, *expr.Test) {
+	var facts expr.Facts
+	all := []*expr.Expr{l.Max}
+	for _, p := range l.Parts {
+		all = append(all, p.Expr)
+	}
+	if all = append(all, l.Cost, l.Zone, l.Anchor); l.When != nil {
+		if t := m.mayFail(l.When, facts); t != nil {
+			return l.When, t
+		}
+		_, facts = l.When.Cut(false)
+	}
+	for _, x := range all {
+		if x == nil {
+			continue
+		}
+		if t := m.mayFail(x, facts); t != nil {
+			return x, t
+		}
+	}
+	return nil, nil
+}
+
+// mayFail returns a test that an expression may not pass where some facts hold, or nil.
+func (m *Method) mayFail(x *expr.Expr, facts expr.Facts) *expr.Test {
+	for _, t := range expr.Tests(x.Lower(facts).Steps) {
+		if t.Index != "" || !m.isGiven(x, t) {
+			return t
+		}
+	}
+	return nil
+}
+
+// isGiven reports whether what a test wants not to be nil never is: what brings the call's
+// context, and what servers of HTTP, gRPC and Connect hand to a method.
+func (m *Method) isGiven(x *expr.Expr, t *expr.Test) bool {
+	if p, ok := t.Type.Underlying().(*types.Pointer); ok {
+		if isNamed(p.Elem(), "net/http", "Request") || isNamed(p.Elem(), "net/url", "URL") {
+			return true
+		}
+	}
+	subject := ast.Unparen(t.Subject)
+	if s, ok := subject.(*ast.SelectorExpr); ok && s.Sel.Name == "Msg" {
+		subject = ast.Unparen(s.X)
+	}
+	id, ok := subject.(*ast.Ident)
+	if !ok || x.Params[id] == nil {
+		return false
+	}
+	p := x.Params[id]
+	if m.Ctx != nil {
+		for _, own := range m.Ctx.Params {
+			if own == p {
+				return true
+			}
+		}
+	}
+	message, _, _ := types.LookupFieldOrMethod(p.Type, false, nil, "ProtoReflect")
+	if message != nil || p == m.Context() || isNamed(p.Type, "net/http", "ResponseWriter") {
+		return true
+	}
+	request, ok := types.Unalias(p.Type).(*types.Pointer)
+	return ok && isNamed(request.Elem(), "connectrpc.com/connect", "Request")
+}
