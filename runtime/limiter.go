@@ -41,6 +41,7 @@ type Limiter struct {
 	scaler     Scaler // in place of the rules' own, or nil
 	factors    adapt.Factors[*Rule]
 	registered bounded.Map[*Rule, struct{}]
+	terms      termTable // of the registered rules
 	settler    settle.Settler
 	permits    permit.Permits
 	closed     atomic.Bool

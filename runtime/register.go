@@ -3,9 +3,13 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/bounded"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -13,14 +17,86 @@ import (
 // lists them, and an override that does not fit one is refused when it is read. Generated
 // constructors call it. A rule that is nil or registered already is passed over, and so are
 // rules beyond 10,000.
+//
+// Rules whose keys start alike, or of one Name, must have the same terms: all that says how much
+// is admitted, and how it is counted. Otherwise Register panics. The first would count in one
+// key, where neither holds, and who overrides or watches one of the others has both.
 func (l *Limiter) Register(rules ...*Rule) {
 	for _, r := range rules {
-		if r == nil || !l.registered.Keep(r, new(struct{})) {
+		if r == nil || l.registered.Find(r) != nil {
+			continue
+		}
+		l.terms.add(r, l.namespace)
+		if !l.registered.Keep(r, new(struct{})) {
 			continue
 		}
 		l.redis.checkDurability(r)
 		l.overrides.Load().Effective(r)
 	}
+}
+
+// A termTable has the first of the rules of each name, and of each start of keys.
+type termTable struct {
+	mu             sync.Mutex
+	named, started map[string]*Rule
+}
+
+// add adds a rule. It panics if there is one with which that cannot go together.
+func (t *termTable) add(r *Rule, namespace string) {
+	if r.check(r.Max, 1) != nil {
+		return // it admits nobody
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	start := r.keyStart(namespace)
+	if o := t.started[start]; o != nil {
+		r.mustAgree(o, "start their keys with "+strconv.Quote(start), "they would not be one limit: give one of them a Prefix and a Name of its own (prefix= and name= in a directive), or a limiter with another WithNamespace")
+	}
+	if o := t.named[r.Name]; o != nil && r.Name != "" {
+		r.mustAgree(o, "have one name", "overrides, logs and metrics could not tell them apart: give one of them a Name of its own (name= in a directive)")
+	}
+	if t.named == nil {
+		t.named, t.started = map[string]*Rule{}, map[string]*Rule{}
+	}
+	if len(t.started) < bounded.Most {
+		t.started[start], t.named[r.Name] = cmp.Or(t.started[start], r), cmp.Or(t.named[r.Name], r)
+	}
+}
+
+// mustAgree panics if two rules have different terms and something in common, and says why they
+// must not.
+func (r *Rule) mustAgree(o *Rule, common, why string) {
+	if difference := o.difference(r); difference != "" {
+		panic(fmt.Sprintf("runtime: the rules %q (%s) and %q (%s) %s, but %s: %s", o.Name, o.Source, r.Name, r.Source, common, difference, why))
+	}
+}
+
+// difference says in what the terms of two rules differ, or "". Two that stand in one line may
+// wait for different times.
+func (r *Rule) difference(o *Rule) string {
+	a, b := r.numbers(), o.numbers()
+	if a.Queues() && b.Queues() {
+		b.Wait = a.Wait
+	}
+	x, y := a.Terms(r.Max), b.Terms(o.Max)
+	if x.Shadow, y.Shadow = false, false; x == y && r.adapts() == o.adapts() {
+		return ""
+	}
+	for _, t := range [...]struct {
+		name        string
+		here, there any
+	}{
+		{"algorithm", r.Algorithm, o.Algorithm}, {"storage", r.Storage, o.Storage}, {"window", r.Window, o.Window},
+		{"period", r.Period, o.Period}, {"zone", r.Zone, o.Zone}, {"anchor", r.Anchor, o.Anchor}, {"keep", r.Keep, o.Keep},
+		{"max", r.Max, o.Max}, {"burst", r.Burst, o.Burst}, {"resolution", r.Resolution, o.Resolution}, {"buckets", r.Buckets, o.Buckets},
+		{"block", r.Block, o.Block}, {"lease", r.Lease, o.Lease}, {"reserve", r.Reserve, o.Reserve}, {"debt", r.Debt, o.Debt},
+		{"hold", r.Hold, o.Hold}, {"being adaptive", r.adapts(), o.adapts()}, {"wait", r.Wait, o.Wait},
+	} {
+		if t.here != t.there {
+			return fmt.Sprintf("their %s is %v and %v", t.name, t.here, t.there)
+		}
+	}
+	return "they are counted differently"
 }
 
 // A RuleState is a registered rule and what holds for it now.

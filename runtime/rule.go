@@ -38,7 +38,8 @@ type Rule struct {
 	// Source is where the rule was declared, as file and method: "employee.go:
 	// EmployeeService.GetByID". It has no effect.
 	Source string
-	// Prefix starts every Redis key of the rule. Rules that share a prefix share their counts.
+	// Prefix starts every Redis key of the rule. Rules that share a prefix share their counts, and
+	// must have the same terms, see [Limiter.Register].
 	// If it is empty the keys start with "rate_limit:", the Name and a colon; in the Name the
 	// bytes that a [Key] escapes are escaped. A rule needs a Prefix or a Name.
 	Prefix string

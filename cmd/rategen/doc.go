@@ -162,9 +162,9 @@ The options are:
   - fail=open|closed|local: when Redis gives no answer, open admits the call,
     closed refuses it, local decides by counts of this process (default: the
     limiter's policy, open)
-  - invalid=share|refuse|admit: when the key cannot be built, as where #user of
-    #user.ID is nil: share has all such calls share one budget, refuse refuses
-    and admit admits them (default: share)
+  - invalid=share|refuse|admit: calls whose key cannot be built, as where #user
+    of #user.ID is nil, share one budget; or refuse or admit them (default:
+    share)
   - wait=DURATION: how long a call may wait for its turn, at most until its
     context's deadline; a leaky-bucket then spaces calls evenly (default: 0s)
   - block=DURATION: how long a refused caller stays refused; further tries do
@@ -315,9 +315,9 @@ it imports.
 A warning does not fail a run. It points at a limit that is correct but perhaps
 not meant, and ends in a code:
 
-  - shared_prefix: Two rules have the same explicit prefix but differ in window, max,
-    algorithm or storage. Give each its own prefix, or give both the same name if they
-    are one rule.
+  - shared_name: Two rules have one name and differ in max, window or another term. A
+    program that has both panics when it constructs the second wrapper. Give each a name
+    of its own, unless they belong to different programs.
 
   - large_log: A log in a sorted set has more than 128 events. Redis then needs about
     130 bytes for each, and about 20 for each of up to 128. Write storage=packed, or

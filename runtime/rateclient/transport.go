@@ -48,10 +48,23 @@ func New(limiter *runtime.Limiter, peers []Peer, opts ...Option) (*Transport, er
 			return nil, err
 		}
 		for _, l := range ready.limits {
-			limiter.Register(&l.rules[0])
+			if err := register(limiter, &l.rules[0]); err != nil {
+				return nil, fmt.Errorf("rateclient: peer %q: %w", p.Pattern, err)
+			}
 		}
 	}
 	return t, nil
+}
+
+// register registers a rule. The error says which other one it cannot go together with.
+func register(limiter *runtime.Limiter, r *runtime.Rule) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("%v", reason)
+		}
+	}()
+	limiter.Register(r)
+	return nil
 }
 
 // handle makes a peer known under its pattern.

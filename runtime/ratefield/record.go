@@ -144,7 +144,7 @@ func (r *Record) Cause(err error) (own error) {
 }
 
 // Refusal returns the latest denial of the call by a limit on its clients or, if there was
-// none, the latest refusal of what no limiter could decide.
+// none, the latest refusal of what no limiter could decide. A client may come back after both.
 func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *Record) Refusal(policies *Policies) (refusal runtime.Refusal, ok bool) 
 			if policies.Lookup(limited.Rule, limited.Outgoing()).Audience != Outgoing {
 				return r.refusals[i], true
 			}
-		case !ok && (errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrInvalidKey)):
+		case !ok && errors.Is(err, runtime.ErrUnavailable):
 			refusal, ok = r.refusals[i], true
 		}
 	}

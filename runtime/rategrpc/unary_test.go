@@ -136,7 +136,7 @@ func TestLimits(t *testing.T) {
 		}},
 		options(raterpc.WithLimits(limiter(t), raterpc.MethodLimit{
 			Method: pb.TestService_UnaryCall_FullMethodName,
-			Rule:   &runtime.Rule{Name: "per-tenant", Window: time.Hour, Max: 10, Fail: runtime.FailClosed},
+			Rule:   &runtime.Rule{Name: "per-tenant", Window: time.Hour, Max: 10, Invalid: runtime.InvalidRefuse},
 			Key:    tenant,
 			Cost:   func(_ context.Context, msg any) int64 { return int64(msg.(*pb.SimpleRequest).GetResponseSize()) },
 		})))
@@ -147,7 +147,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{[]string{"a"}, 7, codes.OK}, {[]string{"a"}, 7, codes.ResourceExhausted}, {[]string{"b"}, 7, codes.OK},
 		{[]string{"a"}, 0, codes.OK}, {[]string{"a"}, 11, codes.ResourceExhausted}, {[]string{"a"}, -1, codes.Internal},
-		{nil, 1, codes.Unavailable},
+		{nil, 1, codes.Internal},
 	} {
 		ctx := t.Context()
 		for _, name := range test.tenant {

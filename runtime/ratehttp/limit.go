@@ -38,7 +38,8 @@ type RequestLimit struct {
 }
 
 // Wrap returns next behind the limit. It panics if the limit has no limiter or no
-// rule, or if next is nil: the handler would have no limit.
+// rule, or if next is nil: the handler would have no limit. It registers the rule, see
+// [runtime.Limiter.Register], which panics if another one's limit would not hold.
 func (l RequestLimit) Wrap(next http.Handler) http.Handler {
 	switch {
 	case l.Limiter == nil:
@@ -51,6 +52,7 @@ func (l RequestLimit) Wrap(next http.Handler) http.Handler {
 	if l.Key == nil {
 		l.Key = func(r *http.Request) string { return ClientIP(r.Context()) }
 	}
+	l.Limiter.Register(l.Rule)
 	return &limited{l, next}
 }
 

@@ -62,7 +62,6 @@ var (
 // Every refusal has its status, its fields and its document, with a middleware and
 // without, and whatever the program has made of the error.
 func TestError(t *testing.T) {
-	invalid := runtime.NewKey().AddInvalid("nil")
 	cases := []struct {
 		name    string
 		limiter func(...runtime.Option) *runtime.Limiter
@@ -82,11 +81,9 @@ func TestError(t *testing.T) {
 		}, []runtime.Limit{full.Limit(nil)}, 503, "", map[string]any{
 			"type": types + "temporary-reduced-capacity", "title": "Temporary Reduced Capacity", "status": 503.,
 			"detail": "It cannot be decided now whether the request is within its limits."}},
-		{"without a key", func(opts ...runtime.Option) *runtime.Limiter {
-			return newLimiter(append(opts, runtime.WithFailurePolicy(runtime.FailClosed))...)
-		}, []runtime.Limit{full.Limit(invalid)}, 503, "", map[string]any{
-			"type": types + "temporary-reduced-capacity", "title": "Temporary Reduced Capacity", "status": 503.,
-			"detail": "It cannot be decided now whether the request is within its limits."}},
+		{"without a key", newLimiter, []runtime.Limit{(&runtime.Rule{Name: "keyless", Window: time.Minute, Max: 1, Invalid: runtime.InvalidRefuse}).Limit(runtime.NewKey().AddInvalid("nil"))}, 500, "", map[string]any{
+			"type": "about:blank", "title": "Internal Server Error", "status": 500.,
+			"detail": "The limits of the request cannot be applied."}},
 		{"a negative cost", newLimiter, []runtime.Limit{full.Limit(nil).WithCost(-1)}, 500, "", map[string]any{
 			"type": "about:blank", "title": "Internal Server Error", "status": 500.,
 			"detail": "The limits of the request cannot be applied."}},

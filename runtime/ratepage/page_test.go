@@ -203,7 +203,8 @@ func TestLookUp(t *testing.T) {
 	bycall := &runtime.Rule{Name: "bycall", Window: time.Hour}
 	peer := &runtime.Rule{Name: "peer", Max: 2, Window: time.Hour, Hold: true}
 	year := &runtime.Rule{Name: "year", Max: 9, Period: runtime.Year, Algorithm: runtime.FixedWindow}
-	limiter := newLimiter(t, page, rule, twin, bycall, peer, year)
+	limiter := newLimiter(t, page, rule, bycall, peer, year)
+	newLimiter(t, page, twin)
 	key := runtime.NewKey().AddString("a:b").AddString("*é")
 	look := func(query string) keyView { return decoded[keyView](t, ask(page, "GET", "/api/keys?"+query, "")) }
 	const query = "rule=orders.Create&key=a%253Ab:*%C3%A9"

@@ -91,6 +91,9 @@ func WithLimits(limiter *runtime.Limiter, limits ...MethodLimit) Option {
 		limits[i].check()
 	}
 	checkCount(limits)
+	for _, l := range limits {
+		limiter.Register(l.Rule)
+	}
 	limits = slices.Clone(limits)
 	return func(s *Server) { s.limited = append(s.limited, limited{limiter, limits}) }
 }

@@ -116,17 +116,20 @@ func TestNearLimit(t *testing.T) {
 	}
 }
 
-// TestTwins wants one series of rules that have the same name, here and in another
-// limiter, with the numbers of the first.
+// TestTwins wants one series of rules that have the same name in several limiters, with the
+// numbers of the first.
 func TestTwins(t *testing.T) {
 	counted := ratetally.New()
 	o := counted.Observer()
 	for i := range int64(2) {
-		limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o), runtime.WithObserver(o))
-		defer goruntime.KeepAlive(limiter)
-		limiter.Register(
-			&runtime.Rule{Name: "a", Source: "y", Window: time.Second, Max: 30 + i},
-			&runtime.Rule{Name: "a", Source: "x", Prefix: "x", Window: time.Second, Max: 10 + i, Algorithm: runtime.FixedWindow})
+		for _, rule := range []*runtime.Rule{
+			{Name: "a", Source: "x", Prefix: "x", Window: time.Second, Max: 10 + i, Algorithm: runtime.FixedWindow},
+			{Name: "a", Source: "y", Window: time.Second, Max: 30 + i},
+		} {
+			limiter := runtime.New(runtime.NewMemoryStore(), runtime.WithObserver(o), runtime.WithObserver(o))
+			defer goruntime.KeepAlive(limiter)
+			limiter.Register(rule)
+		}
 	}
 	got := read(t, counted)
 	if max := got[`rategen.rule.limit["a"]`]; max != 10 {

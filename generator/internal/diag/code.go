@@ -14,11 +14,11 @@ func code(name Code) Code {
 
 // The kinds of warnings.
 var (
-	SharedPrefix   = code("shared_prefix")
+	SharedName     = code("shared_name")
 	LargeLog       = code("large_log")
 	MeteredLog     = code("metered_log")
-	NilableKey     = code("nilable_key")
 	NoKey          = code("no_key")
+	NilableKey     = code("nilable_key")
 	KeyWithPort    = code("key_with_port")
 	EmbeddedLimits = code("embedded_limits")
 	NoContext      = code("no_context")

@@ -1,6 +1,7 @@
 package directive
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -125,6 +126,25 @@ func (s *Settings) Fields() []Field {
 type Shown struct {
 	Name  string
 	Value any // a string, an int64 or a []string
+}
+
+// A Term is the value of an option in which limits that count together do not differ, or "".
+type Term struct{ Name, Value string }
+
+// Terms returns the terms of a limit, in the order of the table and as rategen list shows them.
+func (s *Settings) Terms() []Term {
+	shown := s.Shown()
+	var terms []Term
+	for i := range Options {
+		if o := &Options[i]; o.counts && o.Name != "rate" || o.perCall || o.Name == "adaptive" {
+			t := Term{Name: o.Name}
+			if j := slices.IndexFunc(shown, func(s Shown) bool { return s.Name == o.Name }); j >= 0 {
+				t.Value = fmt.Sprint(shown[j].Value)
+			}
+			terms = append(terms, t)
+		}
+	}
+	return terms
 }
 
 // Shown returns the options that rategen list shows, in the order of the table.

@@ -123,10 +123,10 @@ var Options = []Option{{
 	explain: explanations{TopicFailure: explainFail},
 }, {
 	Name: "invalid", guesses: "nil nokey keyless anonymous invalidkey onnil missing", Value: "share|refuse|admit",
-	Doc:     "when the key cannot be built, as where `#user` of `#user.ID` is nil: `share` has all such calls share one budget, `refuse` refuses and `admit` admits them",
+	Doc:     "calls whose key cannot be built, as where `#user` of `#user.ID` is nil, `share` one budget; or `refuse` or `admit` them",
 	Default: "`share`",
-	parse:   oneOf("share", "refuse", "admit"), unset: "share",
-	field: "Invalid", code: names{"refuse": {naming.RuntimePath, "InvalidRefuse"}, "admit": {naming.RuntimePath, "InvalidAdmit"}}.code, behind: true,
+	parse:   oneOf("share", "refuse", "admit"),
+	field:   "Invalid", code: names{"refuse": {naming.RuntimePath, "InvalidRefuse"}, "admit": {naming.RuntimePath, "InvalidAdmit"}}.code, behind: true,
 	explain: explanations{TopicKey: explainInvalid},
 }, {
 	Name: "wait", guesses: "timeout delay maxwait", Value: "DURATION",

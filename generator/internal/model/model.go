@@ -63,7 +63,11 @@ func (b *Builder) Build(files []*load.File) []*File {
 	}
 	built := make([][]*File, len(packages))
 	parallel.Do(len(packages), func(i int) { built[i] = b.buildPackage(packages[i]) })
-	return slices.Concat(built...)
+	all := slices.Concat(built...)
+	if !b.Report.HasErrors() {
+		b.checkTerms(all)
+	}
+	return all
 }
 
 // buildPackage builds the files of one package.

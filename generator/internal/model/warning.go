@@ -1,7 +1,6 @@
 package model
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -30,11 +29,10 @@ func (b *Builder) Warn(files []*File) {
 		return // the limits are not all there
 	}
 	b.warnUnused(files)
-	prefixes, generated := map[string]*Rule{}, map[*directive.File]bool{}
+	generated := map[*directive.File]bool{}
 	for _, f := range files {
 		for _, w := range f.Wrappers {
 			for _, r := range w.Rules {
-				b.warnPrefix(r, prefixes)
 				b.warnLog(r)
 				b.warnLine(r)
 			}
@@ -48,42 +46,6 @@ func (b *Builder) Warn(files []*File) {
 			b.warnRemoteAddr(f, w)
 			b.warnExtended(f, w)
 		}
-	}
-}
-
-// warnPrefix warns of an explicit prefix that another rule has too, where the
-// two cannot be meant as one. Rules of one name are meant so.
-func (b *Builder) warnPrefix(r *Rule, seen map[string]*Rule) {
-	given := r.Settings.Prefix()
-	if given == "" {
-		return
-	}
-	before := seen[given]
-	if before == nil {
-		seen[given] = r
-		return
-	}
-	if before.Name == r.Name {
-		return
-	}
-	const remedy = "give each its own prefix, or both one name if that is meant"
-	other := b.Report.Position(before.Pos)
-	warn := func(consequence, what, here, there string) {
-		b.Report.Warn(diag.SharedPrefix, r.Place("prefix"), "prefix %q is also that of %s:%d, %s: its %s is %s, this one's is %s; %s",
-			given, other.Filename, other.Line, consequence, what, there, here, remedy).Over(given)
-	}
-	storage := func(r *Rule) string { return cmp.Or(r.Storage(), "zset") }
-	switch {
-	case r.Algorithm() != before.Algorithm():
-		warn("yet they count apart", "algorithm", r.Algorithm(), before.Algorithm())
-	case storage(r) != storage(before):
-		warn("yet they count apart", "storage", storage(r), storage(before))
-	case (r.Period() == spec.NoUnit) != (before.Period() == spec.NoUnit):
-		warn("yet they count apart", "window", r.Per(), before.Per())
-	case r.Per() != before.Per():
-		warn("so they count together", "window", r.Per(), before.Per())
-	case r.MaxText() != before.MaxText():
-		warn("so they count together", "max", r.MaxText(), before.MaxText())
 	}
 }
 

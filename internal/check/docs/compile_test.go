@@ -150,7 +150,10 @@ func TestGoCode(t *testing.T) {
 				if path == "README.md" {
 					given += employees
 				}
-				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), given)
+				// A name of its own, too: fragments are parts of different programs.
+				own := func(file string) string { return strings.Replace(file, "package x\n", "package "+dir+"\n", 1) }
+				scratch.Write(t, filepath.Join(module, dir, "prelude.go"), own(given))
+				file = own(file)
 			}
 			scratch.Write(t, filepath.Join(module, dir, name), file)
 			alone, known := dirs[dir]

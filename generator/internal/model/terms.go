@@ -1,0 +1,119 @@
+package model
+
+import (
+	"cmp"
+	"go/constant"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/rategen/rategen/generator/internal/diag"
+	"github.com/rategen/rategen/generator/internal/directive"
+	"github.com/rategen/rategen/internal/spec"
+)
+
+// checkTerms reports rules that have other terms than one before and start their keys as that
+// does, so that neither would hold. It warns of those that have its name, which overrides and
+// metrics go by: they may be of other programs.
+func (b *Builder) checkTerms(files []*File) {
+	var rules []*Rule
+	for _, f := range files {
+		for _, w := range f.Wrappers {
+			rules = append(rules, w.Rules...)
+		}
+	}
+	slices.SortStableFunc(rules, func(x, y *Rule) int {
+		p, q := b.Report.Position(x.Pos), b.Report.Position(y.Pos)
+		return cmp.Or(strings.Compare(p.Filename, q.Filename), cmp.Compare(p.Line, q.Line))
+	})
+	started, named := map[string]*Rule{}, map[string]*Rule{}
+	for _, r := range rules {
+		if before := first(started, r.Prefix, r); !b.agree(r, before) {
+			b.reportTerms(b.Report.At, r, before, "prefix", r.Prefix, "they would not be one limit; give each its own prefix and name, or both the same terms")
+		} else if before := first(named, r.Name, r); !b.agree(r, before) {
+			warn := func(pos token.Pos, format string, args ...any) *diag.Diagnostic {
+				return b.Report.Warn(diag.SharedName, pos, format, args...)
+			}
+			b.reportTerms(warn, r, before, "name", r.Name, "a program that has both does not start, since overrides and metrics could not tell them apart; give each its own name")
+		}
+	}
+}
+
+// first returns the first rule that has something.
+func first(rules map[string]*Rule, text string, r *Rule) *Rule {
+	if rules[text] == nil {
+		rules[text] = r
+	}
+	return rules[text]
+}
+
+func (b *Builder) agree(r, before *Rule) bool {
+	option, _, _ := r.difference(before)
+	return option == ""
+}
+
+// reportTerms reports that a rule has an option in common with one before, and not their terms.
+func (b *Builder) reportTerms(report diag.Func, r, before *Rule, option, value, why string) {
+	differs, here, there := r.difference(before)
+	other := b.Report.Position(before.Pos)
+	given := ""
+	if r.Has(option) {
+		given = value
+	}
+	report(r.Place(option), "%s %q is also that of %s:%d, whose %s is %s and this one's is %s: %s",
+		option, value, other.Filename, other.Line, differs, there, here, why).Over(given)
+}
+
+// difference returns an option in which two rules differ that have other terms, and how.
+func (r *Rule) difference(o *Rule) (option, here, there string) {
+	const none = "not given"
+	mine, others := r.terms(), o.terms()
+	for i, t := range mine {
+		if t.Value != others[i].Value {
+			return t.Name, cmp.Or(t.Value, none), cmp.Or(others[i].Value, none)
+		}
+	}
+	return "", "", ""
+}
+
+// terms returns what rules have in common that count together: all that says how much is
+// admitted, and how it is counted. What depends on the call may be anything.
+func (r *Rule) terms() []directive.Term {
+	const perCall = "that of each call"
+	terms := r.Settings.Terms()
+	value := func(name string) *string {
+		return &terms[slices.IndexFunc(terms, func(t directive.Term) bool { return t.Name == name })].Value
+	}
+	*value("window") = r.Per()
+	switch {
+	case r.Dynamic:
+		*value("max") = perCall
+	case r.Max != nil:
+		*value("max") = constant.ToInt(r.Max.Const).ExactString()
+	}
+	for _, name := range [...]string{"tz", "anchor"} {
+		if r.Expr(name) != nil {
+			*value(name) = perCall
+		}
+	}
+	if r.Expr("hold") != nil {
+		*value("hold") = "given"
+	}
+	burst, debt, buckets := value("burst"), value("debt"), value("buckets")
+	switch r.Algorithm() {
+	case spec.FixedWindow:
+		*debt = cmp.Or(*debt, spec.DebtRefuse.String())
+	case spec.SlidingCounter:
+		*buckets = cmp.Or(*buckets, "60")
+	case spec.TokenBucket:
+		*burst = cmp.Or(*burst, *value("max"))
+	case spec.LeakyBucket:
+		if r.IsQueue() {
+			*value("algorithm") += " with a wait"
+		} else {
+			*burst = cmp.Or(*burst, *value("max"))
+		}
+	}
+	*debt = cmp.Or(*debt, spec.DebtCarry.String())
+	return terms
+}
