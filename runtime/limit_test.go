@@ -30,7 +30,7 @@ func TestWithPeriod(t *testing.T) {
 		{"no zone", "Mars/Olympus", runtime.Month, 1, ""},
 		{"no day", "", runtime.Month, 32, ""},
 	} {
-		rule := &runtime.Rule{Name: c.period.String(), Algorithm: runtime.FixedWindow, Period: c.period, Max: 3}
+		rule := &runtime.Rule{Name: c.period.String(), Algorithm: runtime.FixedWindow, Period: c.period, Max: 3, Invalid: runtime.InvalidRefuse}
 		limit := rule.Limit(key(c.name)).WithPeriod(c.zone, c.anchor)
 		d, err := limiter.Take(context.Background(), limit.WithCost(2))
 		if c.ends == "" {

@@ -90,9 +90,10 @@ func TestProcessCapGivesBack(t *testing.T) {
 func TestProcessCapCountsEveryCall(t *testing.T) {
 	off := *narrow
 	off.Name = "r"
+	unknown := &runtime.Rule{Name: "unknown", Window: time.Hour, Max: 1, Invalid: runtime.InvalidAdmit}
 	eachCase(t, map[string]runtime.Limit{
 		"no cost":      narrow.Limit(nil).WithCost(0),
-		"invalid key":  narrow.Limit(runtime.NewKey().AddInvalid("req is nil")),
+		"invalid key":  unknown.Limit(runtime.NewKey().AddInvalid("req is nil")),
 		"switched off": off.Limit(nil),
 	}, func(t *testing.T, limit runtime.Limit) {
 		limiter := capped(runtime.NewMemoryStore(), runtime.FixedWindow, 3, overridden(overridesOf(runtime.Override{Enabled: new(false)})))

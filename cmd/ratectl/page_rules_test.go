@@ -25,7 +25,7 @@ func TestRulesOfLivePage(t *testing.T) {
 		{Name: "log", Prefix: "p:", Source: "a.go: A.B", Window: time.Hour, Max: 3},
 		{Name: "bare", Window: time.Hour, Max: 3},
 		{Name: "packed", Window: time.Hour, Max: 3, Storage: runtime.StoragePacked},
-		{Name: "packed", Window: time.Hour, Max: 3, Storage: runtime.StoragePacked, Resolution: time.Second},
+		{Name: "slices", Window: time.Hour, Max: 3, Storage: runtime.StoragePacked, Resolution: time.Second},
 		{Name: "block", Window: time.Hour, Max: 3, Block: time.Minute},
 		{Name: "lease", Window: time.Hour, Max: 3, Lease: time.Second},
 		{Name: "layers", Window: time.Hour, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10)},

@@ -75,10 +75,10 @@ func (b *bench) lastYear(t *testing.T, begin, end time.Time) {
 	ctx := t.Context()
 	const plan, model = "orders:rate_limit:plan:acme%calendar", "orders:rate_limit:model:acme%reserved-period"
 	state, err := b.client.Get(ctx, plan).Bytes()
-	if err != nil || len(state) != 44 {
+	if err != nil || len(state) != 51 {
 		t.Fatalf("%d bytes, %v", len(state), err)
 	}
-	for place, at := range map[int]time.Time{8: begin, 15: end, 37: begin} {
+	for place, at := range map[int]time.Time{8: begin, 15: end, 44: begin} {
 		for i := range 7 {
 			state[place+i] = byte(at.UnixMicro() >> (8 * (6 - i)))
 		}

@@ -10,7 +10,7 @@ package permit
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"sync"
@@ -48,6 +48,7 @@ type Permits struct {
 	working  bool          // a round is under way
 	closed   bool
 	rounds   sync.WaitGroup
+	failed   error // of the last return that the store did not execute
 
 	lines   map[string][]*line // of calls that wait, by key
 	waiting atomic.Int64       // how many they are
@@ -230,12 +231,10 @@ func (p *Permits) Close(within time.Duration) error {
 		case len(leaving[0])+len(leaving[1]) == 0:
 			return nil
 		case tries > 0 && now >= end:
-			return errHeld
+			return fmt.Errorf("some permits may not be returned, and count until they lapse: %w", p.failed)
 		case tries > 0:
 			time.Sleep(shortRetry)
 		}
 		p.returnAll(&leaving)
 	}
 }
-
-var errHeld = errors.New("some permits may not be returned: they count until they lapse")

@@ -183,7 +183,9 @@ func (p *Permits) returnAgain(store terms.Store, members []*permit) {
 		} else {
 			m.due = now + m.retry()
 		}
-		if err == nil {
+		if err != nil {
+			p.failed = private.Hide(err)
+		} else {
 			p.wake(m.key)
 		}
 	}
