@@ -26,14 +26,14 @@ func (l *Limiter) Hold(ctx context.Context, limit Limit, d time.Duration) error 
 
 // HoldOff is [Limiter.Hold] for the results of a call, which say for how long nobody is to make
 // another one: what hold= in a directive evaluates to. It does nothing at 0 or less. More than
-// an hour counts as an hour, or as the rule's Window if that is longer. The hold does not end
-// with ctx, and takes one trip. It is logged, a line a second for each rule, and what keeps the
-// store from it reaches the observers, too.
+// an hour counts as an hour, or as the rule's Window or the longest of its Period if that is
+// longer. The hold does not end with ctx, and takes one trip. It is logged, a line a second for
+// each rule, and what keeps the store from it reaches the observers, too.
 func (l *Limiter) HoldOff(ctx context.Context, limit Limit, d time.Duration) {
 	if d <= 0 || limit.rule == nil {
 		return
 	}
-	held := min(max(d, time.Microsecond), max(time.Hour, limit.rule.Window))
+	held := min(max(d, time.Microsecond), max(time.Hour, limit.rule.numbers().Window), MaxWindow)
 	ctx, cancel := l.detached(ctx)
 	defer cancel()
 	l.events.heldOff(ctx, limit.rule, held, held < d, l.Hold(ctx, limit, held))

@@ -112,17 +112,26 @@ func TestHoldOff(t *testing.T) {
 		limiter := runtime.New(runtime.NewMemoryStore(), watched...)
 		for i, c := range []struct {
 			window, d, want time.Duration
+			period          runtime.Period
 		}{
-			{time.Second, -1, 0},
-			{time.Second, 0, 0},
-			{time.Second, 1, time.Microsecond},
-			{time.Second, time.Minute, time.Minute},
-			{time.Second, 2 * time.Hour, time.Hour},
-			{time.Second, runtime.Never, time.Hour},
-			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour},
-			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour},
+			{time.Second, -1, 0, runtime.NoPeriod},
+			{time.Second, 0, 0, runtime.NoPeriod},
+			{time.Second, 1, time.Microsecond, runtime.NoPeriod},
+			{time.Second, time.Minute, time.Minute, runtime.NoPeriod},
+			{time.Second, 2 * time.Hour, time.Hour, runtime.NoPeriod},
+			{time.Second, runtime.Never, time.Hour, runtime.NoPeriod},
+			{24 * time.Hour, 2 * time.Hour, 2 * time.Hour, runtime.NoPeriod},
+			{24 * time.Hour, 200 * time.Hour, 24 * time.Hour, runtime.NoPeriod},
+			{0, 20 * time.Hour, 20 * time.Hour, runtime.Day},
+			{0, 6 * 24 * time.Hour, 6 * 24 * time.Hour, runtime.Week},
+			{0, 31 * 24 * time.Hour, 31 * 24 * time.Hour, runtime.Month},
+			{0, runtime.Never, 28 * time.Hour, runtime.Day},
+			{0, runtime.Never, runtime.MaxWindow, runtime.Year},
 		} {
-			rule := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Max: 10, Hold: true}
+			rule := &runtime.Rule{Name: fmt.Sprint("r", i), Window: c.window, Period: c.period, Max: 10, Hold: true}
+			if c.period != runtime.NoPeriod {
+				rule.Algorithm = runtime.FixedWindow
+			}
 			limit := rule.Limit(nil)
 			limiter.HoldOff(gone, limit, c.d)
 			d, err := limiter.Peek(context.Background(), limit)
@@ -133,7 +142,7 @@ func TestHoldOff(t *testing.T) {
 			equal(t, fmt.Sprintf("%v: lines", c.d), strings.Count(out.String(), "rule="+rule.Name+" "), min(1, int(c.want)))
 		}
 		limiter.HoldOff(gone, runtime.Limit{}, time.Second)
-		if n := strings.Count(out.String(), "bounded=true"); n != 3 || len(seen.all()) > 0 {
+		if n := strings.Count(out.String(), "bounded=true"); n != 5 || len(seen.all()) > 0 {
 			t.Errorf("%d lines say that a hold is bounded, and there are %d failures\n%s", n, len(seen.all()), out.String())
 		}
 		runtime.New(&brokenStore{}, watched...).HoldOff(gone, (&runtime.Rule{Name: "r", Window: time.Second, Max: 1, Hold: true}).Limit(nil), time.Second)
