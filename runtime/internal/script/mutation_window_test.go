@@ -89,7 +89,7 @@ var blockMutations = []scriptMutation{
 	{"hold: ends a longer one", "", "elseif not ends or ends < at + times then", "else", bySuite("zset", "hold")},
 	{"hold: does not grow", "", "elseif not ends or ends < at + times then", "elseif not ends then", bySuite("zset", "hold")},
 	{"hold: is not released", "", "if times == 0 then", "if false then", bySuite("zset", "hold")},
-	{"hold: by a clock that has stepped back", "", "ends < at + times then", "ends < clock + times then", byModel("log_zset_short_block")},
+	{"hold: by a clock that has stepped back", "", "ends < at + times then", "ends < clock + times then", bySuite("zset", "hold")},
 
 	{"block, zset: counted", "zset", "live = live - 1", "", byModel("log_zset_short_block")},
 	{"block, zset: taken for an event that leaves", "zset", "leaver = leaver + 1", "", byModel("log_zset_short_block")},
@@ -144,7 +144,7 @@ var reservedMutations = []scriptMutation{
 	{"reserved: a debt is paid twice", "reserved", "if clock < due then", "if due > 0 then", bySuite("fixed_window", "debts")},
 	{"reserved: a debt is that of a lower max", "reserved", "owed = owed + used - most", "owed = used - max", bySuite("fixed_window", "debts_are_kept")},
 	{"reserved: what comes back pays nothing", "reserved", "owed = math.max(0, owed - before + used)", "", bySuite("fixed_window", "debts_are_kept")},
-	{"reserved: what lapses pays nothing", "reserved", "math.max(0, owed - back)", "owed", byModel("carries lent")},
+	{"reserved: what lapses pays nothing", "reserved", "math.max(0, owed - back)", "owed", byModel("carries day")},
 	{"reserved: a debt expires", "reserved", "owed > 0 and due or stop", "stop", byModel("carries")},
 	{"reserved: a debt is not forgiven", "reserved", "if debt == 2 and", "if false and", bySuite("fixed_window", "debts")},
 	{"settle: a debt is not forgiven", "", "if made_mark == 1 and cost > room then", "if false then", bySuite("token_bucket", "debts")},
