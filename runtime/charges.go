@@ -42,7 +42,8 @@ func (r *request) free() {
 // fill turns limits into charges by what holds now. It leaves out what needs no decision: a
 // limit that is switched off, or at no cost if no key can be blocked or held, one whose key is
 // invalid if its rule admits that, and a shadow limit that is invalid, could never admit the
-// call or has the key of another limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if the rule refuses invalid keys.
+// call or has the key of another limit. The error is [ErrInvalidLimit], or [ErrInvalidKey] if
+// the rule refuses invalid keys.
 func (r *request) fill(ctx context.Context, l *Limiter, limits []Limit) error {
 	if len(limits) > MaxLimits {
 		return fmt.Errorf("%w: %d limits on one call, the maximum is %d", ErrInvalidLimit, len(limits), MaxLimits)

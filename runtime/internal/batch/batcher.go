@@ -3,8 +3,8 @@
 // and when one returns they are sent together. Callers who call again as soon as they are
 // told come along.
 //
-// What calls give back waits for a moment to go with the next batch, ahead of what that takes:
-// see [Batcher.Return].
+// A return, by which a call gives back what it was charged, goes with the next batch, ahead of
+// what that takes. If there is none within a millisecond it goes by itself. See [Batcher.Return].
 //
 // # Time and failure
 //

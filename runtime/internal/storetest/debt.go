@@ -104,7 +104,7 @@ func debtsAreKept(t *trial) {
 		d.room("raised", 10, 10)
 		d.room("raised also", 10, 8)
 
-		// What comes back of the same period pays.
+		// A refund of the same period pays the debt.
 		c := d.of("paid", 6, 10)
 		r := d.admit(c, 4)
 		d.use("paid", 1, 12, 10) // 8 are owed
