@@ -153,7 +153,7 @@ func (b *Batcher) patience(ctx context.Context, w *Waiter) (inline bool) {
 // may. If the caller may send it inline, and now, it is given a batch to send.
 func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 	b.mu.Lock()
-	if b.full() {
+	if !b.arrive(w) {
 		b.mu.Unlock()
 		return nil, ErrCrowded
 	}
@@ -181,19 +181,20 @@ func (b *Batcher) join(w *Waiter, inline bool) (*batch, error) {
 
 // queue adds a waiter to the queue.
 func (b *Batcher) queue(w *Waiter) {
-	b.place(w)
 	b.schedule(w.next(b.linger), w.arrived)
 	b.waiting = append(b.waiting, w)
 }
 
-// place notes a waiter's place in the order of all arrivals.
-func (b *Batcher) place(w *Waiter) {
+// arrive gives a waiter its place in the order of all arrivals. It returns false if too many
+// wait already.
+func (b *Batcher) arrive(w *Waiter) bool {
+	if len(b.waiting)+len(b.held) >= maxWaiting {
+		return false
+	}
 	b.places++
 	w.place = b.places
+	return true
 }
-
-// full reports whether too many wait already.
-func (b *Batcher) full() bool { return len(b.waiting)+len(b.held) >= maxWaiting }
 
 // enqueue adds a waiter to the queue, or to those with a busy key.
 func (b *Batcher) enqueue(w *Waiter) {

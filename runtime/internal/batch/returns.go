@@ -32,16 +32,16 @@ func (b *Batcher) Return(c *terms.Charge, slot int, done terms.Returned) bool {
 		m.Forget(c.Key)
 	}
 	b.mu.Lock()
-	full := b.full()
-	if !full {
+	room := b.arrive(w)
+	if room {
 		b.enqueue(w)
 	}
 	b.mu.Unlock()
-	if full {
+	if !room {
 		b.Breaker.Cancel(permission)
 		w.Free()
 	}
-	return !full
+	return room
 }
 
 // end tells of a return that is over, and why it may not be settled. A waiter whose time was
@@ -129,9 +129,6 @@ func (b *Batcher) count(hash uint64, n int) {
 
 // hold keeps a waiter apart until what makes its keys busy is over.
 func (b *Batcher) hold(w *Waiter) {
-	if w.place == 0 {
-		b.place(w)
-	}
 	b.held = append(b.held, w)
 	b.mark(w, 1)
 	b.schedule(min(w.next(b.linger), b.patienceOf(w)), clock.Now())

@@ -68,7 +68,7 @@ func NewWaiter(op script.Operation, arrived time.Duration) *Waiter {
 	w := waiters.Get().(*Waiter)
 	w.state.Store(pending)
 	w.op, w.slot, w.work, w.arrived, w.err, w.lingers, w.late, w.ended = op, 0, 0, arrived, nil, false, false, 0
-	w.returned, w.place, w.rests, w.hurries = nil, 0, false, false
+	w.returned, w.rests, w.hurries = nil, false, false
 	w.Calls, w.charges, w.keys = w.Calls[:0], w.charges[:0], w.keys[:0]
 	return w
 }

@@ -3,6 +3,7 @@ package settle
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ type queue struct {
 // Later has charges of the limiter's store settled soon. If too many are under way already it
 // settles these itself. It reports errors to Unsettled.
 func (s *Settler) Later(ctx context.Context, b *Batch) {
-	if !s.begin(len(b.Charges)) {
+	if !s.begin(len(b.Charges), maxUnderWay) {
 		s.Along(ctx, false, b)
 		return
 	}
@@ -62,7 +63,7 @@ func (s *Settler) Later(ctx context.Context, b *Batch) {
 // so itself.
 func (s *Settler) GiveBack(p *plan.Plan, c terms.Charge) {
 	ctx := context.Background()
-	if s.begin(0) {
+	if s.begin(1, math.MaxInt) { // there are no more of them than leases
 		s.send(ctx, p, &c)
 		return
 	}
@@ -73,16 +74,15 @@ func (s *Settler) GiveBack(p *plan.Plan, c terms.Charge) {
 }
 
 // begin notes that so many charges are about to be sent. It returns false, and has done
-// nothing, if there are too many or the settler is closed. At 0 it is one, of which there are
-// never too many.
-func (s *Settler) begin(n int) bool {
+// nothing, if more than most would be under way or the settler is closed.
+func (s *Settler) begin(n, most int) bool {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || n > 0 && q.underWay+n > maxUnderWay {
+	if q.closed || q.underWay > most-n {
 		return false
 	}
-	q.underWay += max(n, 1)
+	q.underWay += n
 	return true
 }
 
