@@ -72,14 +72,14 @@ type Batcher struct {
 	gathering bool // a caller is about to send a batch with all who wait
 	last      int  // callers in the last batch
 
-	crowded atomic.Int32 // above 0 if several callers were in one of the last batches
-	recent  atomic.Int64 // how long the last batch took; 0: it failed
-	slow    atomic.Int32 // how many batches in a row took longer than linger
-	shared  atomic.Int32 // what Shared was told
-	fit     atomic.Bool  // the server has shown that it can count
-	settles sync.Map     // the scripts that settle, which it has been told
-	warming atomic.Int64 // when connections were last made ahead of need
-	clock   clock.Remote // the server's
+	crowded atomic.Int32           // above 0 if several callers were in one of the last batches
+	recent  atomic.Int64           // how long the last batch took; 0: it failed
+	slow    atomic.Int32           // how many batches in a row took longer than linger
+	shared  atomic.Int32           // what Shared was told
+	fit     atomic.Bool            // the server has shown that it can count
+	told    atomic.Pointer[[]uint] // the scripts that settle, of which it has been told the text
+	warming atomic.Int64           // when connections were last made ahead of need
+	clock   clock.Remote           // the server's
 }
 
 // Do has a sealed waiter's calls executed. It returns when that is done, when the

@@ -118,6 +118,7 @@ func New(cfg *Config, server rediswire.Server) *Batcher {
 	if most := b.about.Most; most > 0 {
 		b.limit = max(baseInFlight, min(maxInFlight, most/2))
 	}
+	b.told.Store(new([]uint))
 	b.Breaker = breaker.New(cfg.Timeout, func(open bool) { cfg.Changed(b.Address(), open) })
 	return b
 }

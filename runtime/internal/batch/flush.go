@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/breaker"
@@ -74,21 +75,29 @@ func (b *Batcher) send(ctx context.Context, server rediswire.Server, executions 
 			e.Check = true
 		}
 	}
-	for _, e := range executions[:len(executions)-1] {
-		// The next script counts on what this one gives back.
-		if set, settles := e.Settles(); settles {
-			if _, known := b.settles.Load(set); !known {
-				e.WithText = true
-				defer func() {
-					if e.Err == nil {
-						b.settles.Store(set, nil)
-					}
-				}()
-			}
+	ahead := executions[:len(executions)-1] // the next ones count on what these give back
+	for _, e := range ahead {
+		if set, settles := e.Settles(); settles && !slices.Contains(*b.told.Load(), set) {
+			e.WithText = true
 		}
 	}
 	if panicked := b.cfg.Library.Send(ctx, server, executions); panicked != nil {
 		b.cfg.Panicked(panicked)
+	}
+	for _, e := range ahead {
+		if set, settles := e.Settles(); settles && e.WithText && e.Err == nil {
+			b.learn(set)
+		}
+	}
+}
+
+// learn notes that the server knows a script that settles.
+func (b *Batcher) learn(set uint) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if told := *b.told.Load(); !slices.Contains(told, set) {
+		told = append(slices.Clone(told), set)
+		b.told.Store(&told)
 	}
 }
 
