@@ -85,10 +85,10 @@ func (k *Key) Pattern() string { return keytext.Pattern{Text: k.String()}.JSON()
 // at the key of one caller. The empty text is the Key of a rule without a key option, and of an
 // empty part.
 //
-// %invalid stands for a part that could not be built. %2A and escapes of bytes above 0x7F are read as in the patterns of [Override]. In place of
-// parts that were too long for a Redis key, text may have what stands there: %sha256- and the
-// hash. Any other text that no key has is [ErrInvalidKey], and so is one of more than 4,096
-// bytes.
+// %invalid stands for a part that could not be built. %2A and escapes of bytes above 0x7F are
+// read as in the patterns of [Override]. In place of parts that were too long for a Redis key,
+// text may have what stands there: %sha256- and the hash. Any other text that no key has is
+// [ErrInvalidKey], and so is one of more than 4,096 bytes.
 func ParseKey(text string) (*Key, error) {
 	parts, err := keytext.ParseParts(text)
 	if err != nil {
@@ -138,9 +138,9 @@ type Limit struct {
 }
 
 // WithCost returns the limit with a cost of n events. A cost of 0 charges nothing, and passes
-// unless all calls on the key are refused: by a [Rule.Block] or [Rule.Hold] that is on, or a max
-// of 0, which an override that blocks the key is. A negative one is [ErrInvalidLimit], and so is one above [MaxLogCost] that a
-// [SlidingLog] would have to store.
+// unless all calls on the key are refused: by a [Rule.Block] or [Rule.Hold] that is on, or by a
+// max of 0, as an override that blocks the key sets it. A negative cost is [ErrInvalidLimit],
+// and so is one above [MaxLogCost] that a [SlidingLog] would have to store.
 func (l Limit) WithCost(n int64) Limit {
 	l.cost = n
 	return l

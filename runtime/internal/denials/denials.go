@@ -95,9 +95,9 @@ func (m *Memory) Release(charges []terms.Charge) {
 	}
 }
 
-// Learn remembers the denials of a call that Redis was asked about at an instant and has
-// answered by another one, and forgets denials that no longer hold. It reports whether there is a denial; the caller then calls
-// Publish. Denials of queues are not remembered, since their times depend on who waits.
+// Learn remembers the denials of a call that Redis was asked about at one instant and has
+// answered by another, and forgets denials that no longer hold. It reports whether there is a
+// denial; the caller then calls Publish. Denials of queues are not remembered, since their times depend on who waits.
 func (m *Memory) Learn(call *terms.Call, asked, answered time.Duration) (denied bool) {
 	for i := range call.Charges {
 		c := &call.Charges[i]

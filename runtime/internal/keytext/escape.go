@@ -44,8 +44,8 @@ func isInvalid(s string, i int) bool {
 }
 
 // Parse checks the text of a key as an operator writes it, and returns it as it is in
-// Redis. %invalid stands for a part that cannot be built. %2A may stand for the byte *, and %XX for a byte above 0x7F, which JSON cannot
-// always hold.
+// Redis. %invalid stands for a part that cannot be built. %2A may stand for the byte *, and %XX
+// for a byte above 0x7F, which JSON cannot always hold.
 func Parse(s string) (string, error) {
 	plain := true
 	for i := 0; i < len(s) && plain; i++ {
