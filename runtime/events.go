@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/decide"
 	"github.com/rategen/rategen/runtime/internal/plan"
 	"github.com/rategen/rategen/runtime/internal/report"
@@ -23,14 +24,14 @@ type events struct {
 	keys      bool    // an observer has a KeyDenied function
 	hearShare bool    // an observer has a Threshold function
 	witness   witness // or nil
-	shares    report.Queue[terms.Reached]
+	shares    background.Queue[terms.Reached]
 }
 
 // newEvents returns events for loggers, of which nil stands for [slog.Default].
 func newEvents(loggers ...*slog.Logger) *events {
 	e := new(events)
 	e.log = &report.Lines{Log: report.Log{Loggers: loggers, Panicked: e.panicEvent}}
-	e.shares.Tell = e.tellShare
+	e.shares.Do = e.tellShares
 	return e
 }
 
@@ -185,10 +186,12 @@ func (e *events) reached() func(terms.Reached) {
 	return e.shares.Add
 }
 
-// tellShare reports that a key has used a share.
-func (e *events) tellShare(r terms.Reached) {
-	for _, o := range e.observers {
-		notify(e, "observer", o.Threshold, ThresholdEvent(r))
+// tellShares reports that keys have used shares.
+func (e *events) tellShares(all []terms.Reached) {
+	for _, r := range all {
+		for _, o := range e.observers {
+			notify(e, "observer", o.Threshold, ThresholdEvent(r))
+		}
 	}
 }
 

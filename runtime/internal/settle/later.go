@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/rategen/rategen/runtime/internal/background"
 	"github.com/rategen/rategen/runtime/internal/clock"
 	"github.com/rategen/rategen/runtime/internal/permit"
 	"github.com/rategen/rategen/runtime/internal/plan"
@@ -35,14 +37,14 @@ type back struct {
 
 var backs = sync.Pool{New: func() any { return new(back) }}
 
-// A queue holds charges that the store did not take back at once, and those that it could
-// not settle. A goroutine settles the ones and reports the others, while there are any. The
-// zero value is empty.
+// A queue counts charges on their way back. Those that the store did not take back at once are
+// settled by its goroutine, and those that could not be settled are reported by it. The zero
+// value is empty.
 type queue struct {
+	work background.Queue[*back]
+
 	mu       sync.Mutex
-	waiting  []*back
-	running  bool // the goroutine
-	underWay int  // charges that are waiting or with the store
+	underWay int
 	closed   bool
 	idle     chan struct{} // closed when underWay is 0; nil: nobody waits for that
 }
@@ -82,7 +84,9 @@ func (s *Settler) begin(n, most int) bool {
 	if q.closed || q.underWay > most-n {
 		return false
 	}
-	q.underWay += n
+	if q.underWay += n; q.work.Do == nil {
+		q.work.Do = s.work
+	}
 	return true
 }
 
@@ -98,7 +102,7 @@ func (s *Settler) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 	}
 	if s.Returner == nil || !s.Returner.Return(&r.charge, r) {
 		r.asks = false
-		s.enqueue(r)
+		s.queue.work.Add(r)
 	} else if lapses && s.Permits.Waiting() {
 		s.Permits.Wake(c.Key)
 	}
@@ -108,7 +112,7 @@ func (s *Settler) send(ctx context.Context, p *plan.Plan, c *terms.Charge) {
 func (r *back) Done(err error) {
 	if r.returned(err); err != nil {
 		r.charge.Err, r.over = private.Hide(err), true
-		r.settler.enqueue(r) // observers may take as long as they like
+		r.settler.queue.work.Add(r) // observers may take as long as they like
 		return
 	}
 	r.settler.end(r)
@@ -134,25 +138,9 @@ func (s *Settler) end(r *back) {
 	}
 }
 
-// enqueue adds a charge to the queue.
-func (s *Settler) enqueue(r *back) {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, r)
-	if !q.running {
-		q.running = true
-		go s.run()
-	}
-}
-
-// run settles or reports what is in the queue until nothing is.
-func (s *Settler) run() {
-	for {
-		next := s.next()
-		if len(next) == 0 {
-			return
-		}
+// work settles charges or reports them, and settles as many together as one request holds.
+func (s *Settler) work(all []*back) {
+	for next := range slices.Chunk(all, together) {
 		s.settleThese(next)
 		for _, r := range next {
 			if !r.over {
@@ -164,22 +152,6 @@ func (s *Settler) run() {
 			s.end(r)
 		}
 	}
-}
-
-// next takes charges from the front of the queue, up to as many as one request holds. If there
-// are none the goroutine ends.
-func (s *Settler) next() []*back {
-	q := &s.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := min(len(q.waiting), together)
-	next := append([]*back(nil), q.waiting[:n]...)
-	clear(q.waiting[:n])
-	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
-		q.waiting = nil
-	}
-	q.running = n > 0
-	return next
 }
 
 // settleThese settles those charges that are not over.
