@@ -58,7 +58,7 @@ func (l *Limiter) Settle(ctx context.Context, d Decision, costs ...int64) error 
 
 // SettleLater is [Limiter.Settle] for callers that have no use for its error, which observers
 // and the log receive. It returns at once. The decision is settled with the next request to
-// its Redis server, ahead of what that asks, or after a millisecond by itself. So no call of
+// its Redis server, ahead of what that asks, or by itself within a millisecond. So no call of
 // this process is refused for what was given back before it began, while two trips to Redis
 // take less than half of its timeout; another process sees it a millisecond and a trip later.
 // If 4,096 charges are not settled yet it settles this decision itself before it returns.

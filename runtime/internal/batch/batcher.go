@@ -203,7 +203,7 @@ func (b *Batcher) enqueue(w *Waiter) {
 		return
 	}
 	b.queue(w)
-	if w.rests {
+	if w.rests != 0 {
 		b.rest()
 	}
 	b.startBase()

@@ -93,7 +93,7 @@ func (b *Batcher) pick(own *batch) int {
 	for len(own.waiters) == 0 && len(b.waiting) > b.resting {
 		n := min(len(b.waiting), maxWaiters)
 		for _, w := range b.waiting[:n] {
-			if w.rests {
+			if w.rests != 0 {
 				b.resting--
 			}
 			if b.isBusy(w) {
@@ -128,7 +128,7 @@ func (b *Batcher) lingering(now time.Duration) bool {
 // lingered reports whether a caller has waited for long enough.
 func (b *Batcher) lingered(now time.Duration) bool {
 	for _, w := range b.waiting {
-		if w.state.Load() == pending && !w.rests {
+		if w.state.Load() == pending && w.rests == 0 {
 			return w.arrived+b.linger <= now
 		}
 	}

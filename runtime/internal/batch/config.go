@@ -34,8 +34,9 @@ const (
 	maxAside = 64
 	// maxWaiting is how many callers may wait for a batch.
 	maxWaiting = 16_384
-	// restTime is how long a return waits for a request that goes anyway. Few callers that
-	// give back what each call was charged would otherwise send two requests for each.
+	// restTime is how long a return waits for a request that goes anyway, if that is no more
+	// than a tenth of the timeout. Few callers that give back what each call was charged would
+	// otherwise send two requests for each.
 	restTime = time.Millisecond
 	// maxResting is how many returns wait like that: as many as a batch takes.
 	maxResting = terms.MaxWork / terms.Work

@@ -11,8 +11,8 @@ import (
 // next is when there is something to do about a waiter if its caller is not
 // told.
 func (w *Waiter) next(linger time.Duration) time.Duration {
-	if w.rests {
-		return min(w.due, w.arrived+restTime)
+	if w.rests != 0 {
+		return w.rests
 	}
 	if !w.lingers {
 		return min(w.due, w.arrived+linger)

@@ -27,7 +27,10 @@ func (b *Batcher) Return(c *terms.Charge, slot int, done terms.Returned) bool {
 	w.EndCall(false)
 	w.Seal()
 	w.SetSlot(slot)
-	w.permission, w.due, w.returned, w.rests = permission, arrived+b.cfg.Timeout, done, !permission.Probe()
+	w.permission, w.due, w.returned = permission, arrived+b.cfg.Timeout, done
+	if !permission.Probe() {
+		w.rests = arrived + min(restTime, b.cfg.Timeout/10)
+	}
 	if m := b.cfg.Denials; m != nil {
 		m.Forget(c.Key)
 	}
@@ -64,7 +67,7 @@ func (b *Batcher) end(w *Waiter, err error) {
 func (b *Batcher) rest() {
 	if b.resting++; b.resting >= maxResting {
 		for _, w := range b.waiting {
-			w.rests = false
+			w.rests = 0
 		}
 		b.resting = 0
 	}
@@ -73,11 +76,13 @@ func (b *Batcher) rest() {
 // wakeResting lets returns begin a batch that have waited for one for long enough.
 func (b *Batcher) wakeResting(now time.Duration) {
 	for _, w := range b.held {
-		w.rests = w.rests && w.next(0) > now
+		if w.rests <= now {
+			w.rests = 0
+		}
 	}
 	for i := 0; b.resting > 0 && i < len(b.waiting); i++ {
-		if w := b.waiting[i]; w.rests && w.next(0) <= now {
-			w.rests = false
+		if w := b.waiting[i]; w.rests != 0 && w.rests <= now {
+			w.rests = 0
 			b.resting--
 		}
 	}
@@ -164,7 +169,7 @@ func (b *Batcher) letGo() {
 		return
 	}
 	for _, w := range b.held {
-		if b.mark(w, -1); w.rests {
+		if b.mark(w, -1); w.rests != 0 {
 			b.resting++
 		}
 	}
@@ -177,7 +182,7 @@ func (b *Batcher) letGo() {
 func (b *Batcher) occupy(own *batch) {
 	own.callers = 0
 	for _, w := range own.waiters {
-		w.rests = false
+		w.rests = 0
 		if w.returned == nil {
 			own.callers++
 		}

@@ -181,3 +181,32 @@ func comeFirst(t *testing.T, seed uint64, callers int) {
 		t.Errorf("seed %d, %d callers: left are %d busy keys, %d held, %d waiting, %d resting, %d loops", seed, callers, len(b.busy), len(b.held), len(b.waiting), b.resting, b.inFlight)
 	}
 }
+
+// A return is settled within a timeout of any length, by itself and behind others.
+func TestReturnsOfEveryTimeout(t *testing.T) {
+	for _, timeout := range []time.Duration{50 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 50 * time.Millisecond, time.Minute} {
+		for _, n := range []int{1, 2, maxResting + 1} {
+			synctest.Test(t, func(t *testing.T) {
+				waiters = newWaiters()
+				l := &ledger{returned: map[string]int{}, delay: func() time.Duration { return 0 }}
+				b := New(&Config{
+					Timeout: timeout, Denials: denials.New(time.Second), Doubt: func(error) {}, Changed: func(string, bool) {},
+					Kept: func(err error) { t.Errorf("%v, %d returns: %v", timeout, n, err) },
+				}, l)
+				var returns sync.WaitGroup
+				returns.Add(n)
+				for range n {
+					c := terms.Charge{Terms: terms.Terms{Algorithm: terms.FixedWindow, Window: 1e6, Max: 1e6}, Key: []byte("k"), Cost: -1, Charged: 1, Result: terms.Result{At: 1}}
+					if !b.Return(&c, 0, noted{&returns}) {
+						t.Fatal("a return is not taken")
+					}
+				}
+				returns.Wait()
+				synctest.Wait()
+				if l.returned["k"] != n || b.resting != 0 || len(b.waiting) != 0 {
+					t.Errorf("%v: %d of %d returns, %d resting, %d waiting", timeout, l.returned["k"], n, b.resting, len(b.waiting))
+				}
+			})
+		}
+	}
+}

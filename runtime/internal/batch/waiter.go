@@ -36,7 +36,7 @@ type Waiter struct {
 
 	returned terms.Returned // of a return, for which no caller waits
 	place    uint64         // in the order of all arrivals
-	rests    bool           // of a return: it does not begin a batch yet
+	rests    time.Duration  // of a return: until when it begins no batch; 0: it does
 	hurries  bool           // it waits no longer for returns under way
 
 	// The memory of most waiters stands together: other processors read it.
@@ -68,7 +68,7 @@ func NewWaiter(op script.Operation, arrived time.Duration) *Waiter {
 	w := waiters.Get().(*Waiter)
 	w.state.Store(pending)
 	w.op, w.slot, w.work, w.arrived, w.err, w.lingers, w.late, w.ended = op, 0, 0, arrived, nil, false, false, 0
-	w.returned, w.rests, w.hurries = nil, false, false
+	w.returned, w.rests, w.hurries = nil, 0, false
 	w.Calls, w.charges, w.keys = w.Calls[:0], w.charges[:0], w.keys[:0]
 	return w
 }
