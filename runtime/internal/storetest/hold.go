@@ -58,14 +58,18 @@ func holdDenies(t *trial) {
 	t.hold("k", 0)
 	t.deny(t.charge("k", 1), 0)
 	t.held("idle", time.Hour)
+}
 
+// holdWhenClockStepsBack wants holds to count from the newest event on.
+func holdWhenClockStepsBack(t *trial) {
+	t.rule.Hold = true
 	t.admit(t.charge("back", 1), 9)
-	t.Advance(-time.Millisecond) // holds count from the newest event on
+	t.Advance(-time.Millisecond)
 	t.hold("back", time.Hour)
 	first := t.peek(t.charge("back", 1))[0].RetryAfter
 	t.hold("back", time.Hour+time.Microsecond)
 	if longer := t.peek(t.charge("back", 1))[0].RetryAfter; longer != first+time.Microsecond {
-		t.Errorf("by a clock that has stepped back: held for %v and then for %v, want a microsecond more", first, longer)
+		t.Errorf("held for %v and then for %v, want a microsecond more", first, longer)
 	}
 }
 

@@ -124,6 +124,7 @@ var tests = []struct {
 	{name: "block and refund", run: blockAndRefund, exact: true, skip: blocksNobody},
 	{name: "hold", run: holdDenies, skip: holdsNobody},
 	{name: "hold edge", passes: true, run: holdEdge, exact: true, skip: holdsNobody},
+	{name: "hold, clock steps back", run: holdWhenClockStepsBack, exact: true, skip: holdsNobody},
 	{name: "no cost and block", run: freeAndBlock, skip: blocksNobody},
 	{name: "no cost and hold", run: freeAndHold, skip: isPermits},
 	{name: "window", passes: true, run: window},
