@@ -150,9 +150,12 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 		if c.At != 0 {
 			e.keep(t, c, asked, now)
 			e.mu.Unlock()
-			if trip := now - asked; trip >= e.plan.Lease {
+			switch trip := now - asked; {
+			case trip >= e.plan.Lease:
 				e.notBefore.Store(int64(now + late*trip))
-			} else {
+			case e.plan.Terms.Algorithm == terms.Calendar && c.ResetAfter <= returns(trip):
+				e.notBefore.Store(int64(now + c.ResetAfter))
+			default:
 				e.notBefore.Store(0)
 			}
 			return
@@ -166,13 +169,20 @@ func (e *lease) refill(t *Leases, n, cost int64) {
 	e.notBefore.Store(int64(clock.Now() + shortPause))
 }
 
+// returns returns how long it may take to give units back, by how long a trip took: a timer and
+// a queue come before.
+func returns(trip time.Duration) time.Duration { return 10*time.Millisecond + 4*trip }
+
 // keep keeps the units of a charge that the store was asked for at an instant. Their
 // time runs from then, which is never after the store charged them. The caller holds
 // mu.
 func (e *lease) keep(t *Leases, c *terms.Charge, asked, now time.Duration) {
 	length := e.plan.Lease
-	if a := e.plan.Terms.Algorithm; a == terms.FixedWindow || a == terms.Calendar {
+	switch e.plan.Terms.Algorithm {
+	case terms.FixedWindow:
 		length = min(length, c.ResetAfter) // they are of this window
+	case terms.Calendar: // and what is left of them comes back before its count is final
+		length = min(length, c.ResetAfter-returns(now-asked))
 	}
 	lead := min(length/2, max(length/share, 2*(now-asked)))
 	g := &grant{
