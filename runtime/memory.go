@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rategen/rategen/runtime/internal/memstate"
+	"github.com/rategen/rategen/runtime/internal/report"
 	"github.com/rategen/rategen/runtime/internal/terms"
 )
 
@@ -25,12 +26,15 @@ const defaultMaxKeys = 131_072
 // falls back to.
 //
 // It holds a bounded number of keys and starts no goroutine. When it is full, a new key pushes
-// out one that would be forgotten anyway, or else of a few the one to be forgotten first.
+// out one that would be forgotten anyway, or else of a few the one to be forgotten first, and
+// a blocked one last. The log says once, keys_forgotten, that what still counted was lost, and
+// once that a block was.
 type MemoryStore struct {
 	engineStore
-	states  *memstate.Store
-	maxKeys int
-	clock   func() int64 // in place of the process's, or nil
+	states    *memstate.Store
+	maxKeys   int
+	clock     func() int64          // in place of the process's, or nil
+	listeners report.Group[*events] // the limiters on the store
 }
 
 // A MemoryOption configures a [MemoryStore].
@@ -60,6 +64,9 @@ func NewMemoryStore(opts ...MemoryOption) *MemoryStore {
 	}
 	s.states = memstate.NewStore(s.maxKeys)
 	s.states.Clock, s.states.Tells, s.engineStore = s.clock, true, s.states
+	s.states.Lost = func(blocked bool) {
+		s.listeners.All(nobody).log.KeysForgotten(blocked, s.states.Bound(), "runtime.WithMaxKeys")
+	}
 	return s
 }
 

@@ -1,7 +1,9 @@
 package runtime_test
 
 import (
+	"fmt"
 	goruntime "runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,6 +50,50 @@ func TestMemoryStoreIsBounded(t *testing.T) {
 	}
 	if limited < 10*most/2 {
 		t.Errorf("a hot caller was limited %d times of %d: the store does not limit at its cap", limited, 10*most)
+	}
+}
+
+// TestMemoryIsFull has more callers come than memory is for, on a store and where this process
+// decides alone. Those that are blocked stay, as long as others can go. The first count that is
+// lost is told once, and the first block, with the bound and the option.
+func TestMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	const most, blocks = 6400, 640
+	for option, open := range map[string]func(...runtime.Option) *runtime.Limiter{
+		"runtime.WithMaxKeys": func(opts ...runtime.Option) *runtime.Limiter {
+			return runtime.New(runtime.NewMemoryStore(runtime.WithMaxKeys(most)), opts...)
+		},
+		"runtime.WithLocalKeys": func(opts ...runtime.Option) *runtime.Limiter {
+			return runtime.New(new(brokenStore), append(opts, runtime.WithLocalKeys(most), runtime.WithFailurePolicy(runtime.FailLocal))...)
+		},
+	} {
+		var out lines
+		limiter := open(out.Logger())
+		told := func(blocked bool) int {
+			return strings.Count(out.String(), fmt.Sprintf("code=keys_forgotten blocked=%t max_keys=%d option=%s", blocked, most, option))
+		}
+		rule := &runtime.Rule{Name: "r", Window: time.Hour, Max: 1, Block: time.Hour}
+		of := func(i int) runtime.Limit { return rule.Limit(runtime.NewKey().AddInt(int64(i))) }
+		for i := range blocks {
+			taken(t, limiter, of(i))
+			blockedBy(t, limiter, of(i))
+		}
+		equal(t, option+": told with room left", told(false)+told(true), 0)
+		for i := range 10 * most { // others, each of them once
+			taken(t, limiter, of(blocks+i))
+		}
+		for i := range blocks {
+			blockedBy(t, limiter, of(i))
+		}
+		equal(t, option+": told of counts", told(false), 1)
+		equal(t, option+": told of blocks", told(true), 0)
+		for i := range 2 * most {
+			taken(t, limiter, of(-1-i))
+			_, _ = limiter.Take(t.Context(), of(-1-i))
+		}
+		equal(t, option+": told of counts again", told(false), 1)
+		equal(t, option+": told of blocks", told(true), 1)
+		ok(t, limiter.Close())
 	}
 }
 

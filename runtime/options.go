@@ -30,6 +30,13 @@ func WithFailurePolicy(p FailurePolicy) Option { return func(l *Limiter) { l.fai
 // costs more than that share takes all of it. The default is 1.
 func WithReplicas(n int) Option { return func(l *Limiter) { l.replicas = int64(max(1, n)) } }
 
+// WithLocalKeys sets of how many keys this process counts at most where it decides alone, by
+// [FailLocal], rounded up to a multiple of 64. What becomes of more is as in a [MemoryStore]. The
+// default is 131,072.
+func WithLocalKeys(n int) Option {
+	return func(l *Limiter) { l.engine.Alone = memstate.NewStore(n) }
+}
+
 // WithEnabled makes enabled a kill switch: while it returns false every call goes through,
 // nothing is counted and no key is built. It is called before every call, from many goroutines,
 // and so must be quick; the Load method of an atomic.Bool fits. A panic in it counts as true,
@@ -56,6 +63,10 @@ func New(store Store, opts ...Option) *Limiter {
 		if l.engine.Alone.Clock = m.states.Clock; l.cap != nil {
 			l.cap.counts.InProcess.Clock = m.states.Clock
 		}
+		m.listeners.Add(l.events, joined)
+	}
+	l.engine.Alone.Lost = func(blocked bool) {
+		l.events.log.KeysForgotten(blocked, l.engine.Alone.Bound(), "runtime.WithLocalKeys")
 	}
 	l.build()
 	l.switched = l.enabled != nil || l.follow != nil
@@ -121,6 +132,9 @@ func (l *Limiter) Close() error {
 	l.events.shares.Close()
 	if l.redis != nil {
 		l.redis.listeners.Remove(l.events, joined)
+	}
+	if m := storeOf[MemoryStore](l.store); m != nil {
+		m.listeners.Remove(l.events, joined)
 	}
 	err = errors.Join(err, l.follow.Close(), l.factors.Close())
 	if !l.closed.Swap(true) {

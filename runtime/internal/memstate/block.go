@@ -7,6 +7,7 @@ import "github.com/rategen/rategen/runtime/internal/terms"
 // another kind.
 func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	s, hash := m.shard(c.Key)
+	defer m.tellLost()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var v view
@@ -15,7 +16,7 @@ func (m *Map) Hold(clock int64, c *terms.Charge) bool {
 	if !ok || e == nil && c.At == 0 {
 		return ok
 	}
-	e = s.ready(clock, hash, c, e, m.max)
+	e = s.ready(clock, hash, c, e, m)
 	if until := v.at + c.At; c.At == 0 {
 		e.setBlockEnd(0)
 	} else if e.blockEnd() < until {

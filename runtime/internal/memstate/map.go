@@ -12,6 +12,7 @@ package memstate
 import (
 	"hash/maphash"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/rategen/rategen/runtime/internal/private"
 	"github.com/rategen/rategen/runtime/internal/receipts"
@@ -37,7 +38,7 @@ const usualCharges = 8
 //
 // A full Map drops a key to make room for a new one. It looks at a few keys and
 // drops one that is forgotten anyway, or else the one that will be forgotten
-// first.
+// first, and one that is blocked only if it finds no other.
 //
 // Its methods take the time from their caller, in microseconds since 1970. The
 // time may step back.
@@ -48,6 +49,11 @@ type Map struct {
 
 	// Tells reports that shares of periods are told.
 	Tells bool
+	// Lost, if not nil, is called when a full Map first drops a key that still counts, and when
+	// it first drops one that is blocked.
+	Lost func(blocked bool)
+
+	lost, untold atomic.Uint32 // kinds of keys
 }
 
 // New returns an empty Map for at least maxKeys keys and at most 63 more.
@@ -73,13 +79,14 @@ func (m *Map) Take(clock int64, c *terms.Charge, commit bool) (page *receipts.Pa
 	case !ok:
 	case c.Allowed && c.Cost == 0:
 	case c.Allowed:
-		p = s.charge(clock, hash, c, &v, e, m.max)
+		p = s.charge(clock, hash, c, &v, e, m)
 		page, receipt = s.receipts.Issue()
 	case e != nil:
 		e.updateDenied(clock, c, &v)
 	}
 	s.mu.Unlock() // A deferred unlock would take as long as the lock.
 	m.tell(c, p)
+	m.tellLost()
 	return page, receipt, ok
 }
 
@@ -103,6 +110,7 @@ func (m *Map) DecideAll(clock int64, charges []terms.Charge, commit bool) (confl
 	for _, p := range all {
 		m.tell(&charges[p.charge], p)
 	}
+	m.tellLost()
 	return conflict
 }
 
@@ -154,7 +162,7 @@ func (m *Map) decideAll(clock int64, charges []terms.Charge, commit bool) (confl
 			return i, all
 		case c.Allowed && c.Cost == 0:
 		case admitted && c.Allowed:
-			if p := s.charge(clock, hash, c, &v, e, m.max); p.shares != 0 {
+			if p := s.charge(clock, hash, c, &v, e, m); p.shares != 0 {
 				p.charge = i
 				all = append(all, p)
 			}
@@ -173,6 +181,7 @@ func (m *Map) Settle(clock int64, charge *terms.Charge) bool {
 	c := *charge
 	p, ok := m.settle(clock, &c)
 	m.tell(charge, p)
+	m.tellLost()
 	return ok
 }
 
@@ -182,7 +191,7 @@ func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if kinds[c.Algorithm] == reservedKind {
-		return s.settleReserved(clock, hash, c, m.max)
+		return s.settleReserved(clock, hash, c, m)
 	}
 	if c.Cost <= 0 {
 		c.Cost = -c.Cost
@@ -206,7 +215,7 @@ func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 		c.Cost = min(owed, max(0, v.room))
 	}
 	if ok && c.Cost > 0 {
-		p = s.charge(clock, hash, c, &v, e, m.max)
+		p = s.charge(clock, hash, c, &v, e, m)
 	}
 	return p, ok
 }
@@ -218,6 +227,7 @@ func (m *Map) settle(clock int64, c *terms.Charge) (p passed, ok bool) {
 func (m *Map) Renew(clock int64, c *terms.Charge) bool {
 	p, ok := m.renew(clock, c)
 	m.tell(c, p)
+	m.tellLost()
 	return ok
 }
 
@@ -231,7 +241,7 @@ func (m *Map) renew(clock int64, c *terms.Charge) (p passed, ok bool) {
 	if e != nil && !e.become(c.Algorithm) {
 		return p, false
 	}
-	return s.ready(clock, hash, c, e, m.max).write(renew, clock, c, nil), true
+	return s.ready(clock, hash, c, e, m).write(renew, clock, c, nil), true
 }
 
 // Reset forgets a key.

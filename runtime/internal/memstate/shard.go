@@ -51,9 +51,9 @@ func (v *view) fillResult(r *terms.Result) {
 
 // ready returns the entry of a key that is about to change, without a state that no longer
 // counts. A key without an entry gets one, for which another key may have to go.
-func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, limit int) *entry {
+func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, m *Map) *entry {
 	if e == nil {
-		s.evict(clock, limit)
+		s.evict(clock, m)
 		e = s.keys.add(hash, c.Key)
 		e.become(c.Algorithm)
 	}
@@ -64,8 +64,8 @@ func (s *shard) ready(clock int64, hash uint64, c *terms.Charge, e *entry, limit
 }
 
 // charge makes a charge that has just been found to fit.
-func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, limit int) passed {
-	e = s.ready(clock, hash, c, e, limit)
+func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *entry, m *Map) passed {
+	e = s.ready(clock, hash, c, e, m)
 	at := v.at
 	p := e.write(charge, clock, c, v)
 	if c.Blocks() {
@@ -78,7 +78,7 @@ func (s *shard) charge(clock int64, hash uint64, c *terms.Charge, v *view, e *en
 
 // settleReserved settles a reservation. It returns false if the key holds the state of
 // another kind.
-func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit int) (p passed, ok bool) {
+func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, m *Map) (p passed, ok bool) {
 	c.Terms.SetClock(clock)
 	e := s.find(hash, c.Key, clock)
 	switch nothing := e == nil || e.ahead(clock, c.Window); {
@@ -87,7 +87,7 @@ func (s *shard) settleReserved(clock int64, hash uint64, c *terms.Charge, limit 
 	case nothing && gone(c) == 0:
 		return p, true
 	}
-	return s.ready(clock, hash, c, e, limit).write(settle, clock, c, nil), true
+	return s.ready(clock, hash, c, e, m).write(settle, clock, c, nil), true
 }
 
 // find returns the entry of a key, or nil if there is none. It clears a state
@@ -107,19 +107,19 @@ func (s *shard) find(hash uint64, key []byte, clock int64) *entry {
 
 // evict makes room for one more key. It looks at a few keys and drops those that
 // are forgotten. If the shard is full all the same, it drops the one of them
-// that will be forgotten first. Every new key pays for this, so that forgotten
-// keys go as fast as new ones come.
-func (s *shard) evict(clock int64, limit int) {
-	const sample = 5
+// that will be forgotten first, and looks at more where all of them are blocked.
+// Every new key pays for this, so that forgotten keys go as fast as new ones come.
+func (s *shard) evict(clock int64, m *Map) {
+	const sample, most = 5, 128
 	t := &s.keys
-	if t.count < min(limit, 2*sample) {
+	if t.count < min(m.max, 2*sample) {
 		return
 	}
-	victim, soonest := -1, int64(0)
+	victim, soonest, blocked := -1, int64(0), false
 	i := t.hand & (len(t.slots) - 1)
-	for seen, steps := 0, 0; seen < sample; steps++ {
-		if steps >= 8*sample && (victim >= 0 || t.count < limit) {
-			break // The keys are far between.
+	for seen, steps := 0, 0; seen < sample || seen < most && blocked && t.count >= m.max; steps++ {
+		if steps >= max(8*sample, len(t.slots)) && (victim >= 0 || t.count < m.max) || steps >= 8*sample && victim >= 0 && !blocked {
+			break // The keys are far between, or all were seen.
 		}
 		e := t.slots[i].entry
 		if e == nil {
@@ -130,13 +130,14 @@ func (s *shard) evict(clock int64, limit int) {
 			t.remove(i) // Another key may have moved here.
 			continue
 		}
-		if victim < 0 || e.kept < soonest {
-			victim, soonest = i, e.kept
+		if is := e.blockEnd() > clock; victim < 0 || blocked && !is || blocked == is && e.kept < soonest {
+			victim, soonest, blocked = i, e.kept, is
 		}
 		i = t.next(i)
 	}
 	t.hand = i
-	if t.count >= limit { // None was removed, so the victim is where it was.
+	if t.count >= m.max { // None was removed, so the victim is where it was.
 		t.remove(victim)
+		m.lose(blocked)
 	}
 }

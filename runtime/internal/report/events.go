@@ -82,6 +82,12 @@ func (l *Lines) MemoryOfReplicas() {
 	l.Alert(MemoryOfReplicas, 0, slog.String("help", "use a RedisStore, or divide the max of each rule by the number of replicas"))
 }
 
+// KeysForgotten says that limits in memory, of at most so many keys, have forgotten what still
+// counted, or a block, and which option raises the bound.
+func (l *Lines) KeysForgotten(blocked bool, bound int, option string) {
+	l.Alert(KeysForgotten, 0, slog.Bool("blocked", blocked), slog.Int("max_keys", bound), slog.String("option", option))
+}
+
 // OverridesInForce says which rules are overridden, and whether limits are enabled.
 func (l *Lines) OverridesInForce(enabled bool, rules []string) {
 	l.Write(slog.LevelInfo, "overrides of rate limits are in force", 0, slog.Bool("enabled", enabled), slog.Int("overridden", len(rules)), slog.Any("rules", first(rules)))

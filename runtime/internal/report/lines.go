@@ -42,5 +42,6 @@ var (
 	Unread           = warning("overrides_unread", "overrides of rate limits cannot be read, the last good ones stay in force")
 	Unmet            = warning("overrides_unmet", "overrides name rules that no call has used: check the names")
 	MemoryOfReplicas = warning("memory_store_replicas", "limits are counted in memory, and this service has several replicas: each admits as much as its rules say")
+	KeysForgotten    = warning("keys_forgotten", "limits in memory are full: keys were forgotten that still counted, their callers have their whole limits again")
 	Panicked         = line(slog.LevelError, "panic", "panic in a function that the rate limiter was given")
 )

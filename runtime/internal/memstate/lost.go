@@ -1,0 +1,32 @@
+package memstate
+
+// What a full Map has forgotten before its time.
+const (
+	lostCount = 1 << iota
+	lostBlock
+)
+
+// Bound returns how many keys the Map holds at most.
+func (m *Map) Bound() int { return m.max * shardCount }
+
+// lose notes that a key had to go that still meant something, and whether it was blocked. A shard
+// is locked: whoever is told may ask the Map.
+func (m *Map) lose(blocked bool) {
+	kind := uint32(lostCount)
+	if blocked {
+		kind = lostBlock
+	}
+	if m.lost.Load()&kind == 0 && m.lost.Or(kind)&kind == 0 {
+		m.untold.Or(kind)
+	}
+}
+
+// tellLost tells of what was lost and not told yet.
+func (m *Map) tellLost() {
+	if m.untold.Load() == 0 {
+		return
+	}
+	if lost := m.untold.Swap(0); lost != 0 && m.Lost != nil {
+		m.Lost(lost&lostBlock != 0)
+	}
+}
