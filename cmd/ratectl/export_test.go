@@ -21,7 +21,7 @@ import (
 const more = `{"file":"c.go","line":1,"interface":"More","key":["#id"],"window":"month","tz":"Europe/Berlin","anchor":"31","max":"1000000","algorithm":"fixed-window","prefix":"rate_limit:month:","name":"month","mode":"enforce"}
 {"file":"c.go","line":2,"interface":"More","key":["#id"],"window":"24h0m0s","max":"9","algorithm":"fixed-window","prefix":"rate_limit:day:","name":"day","block":"1h0m0s","mode":"enforce"}
 {"file":"c.go","line":3,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"leaky-bucket","burst":20,"prefix":"rate_limit:leaky:","name":"leaky","mode":"enforce"}
-{"file":"c.go","line":4,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"leaky-bucket","burst":20,"wait":"1m0s","prefix":"rate_limit:queue:","name":"queue","mode":"enforce"}
+{"file":"c.go","line":4,"interface":"More","key":["#id"],"window":"24h0m0s","max":"50","algorithm":"leaky-bucket","burst":20,"wait":"1m0s","prefix":"rate_limit:queue:","name":"queue","mode":"enforce"}
 {"file":"c.go","line":5,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"sliding-counter","buckets":"60","prefix":"rate_limit:counter:","name":"counter","mode":"enforce"}
 {"file":"c.go","line":6,"interface":"More","key":["#id"],"window":"1h0m0s","max":"50","algorithm":"sliding-counter","buckets":"auto","prefix":"rate_limit:auto:","name":"auto","mode":"enforce"}
 {"file":"c.go","line":7,"interface":"More","key":["#id"],"window":"1h0m0s","max":"100000","algorithm":"sliding-log","storage":"packed","resolution":"1s","prefix":"rate_limit:long:","name":"long","mode":"enforce"}
@@ -48,7 +48,7 @@ func newCounts(t *testing.T, b *bench) {
 	b.rules["month"] = &runtime.Rule{Name: "month", Prefix: "rate_limit:month:", Period: runtime.Month, Zone: "Europe/Berlin", Anchor: 31, Max: 1_000_000, Algorithm: runtime.FixedWindow}
 	b.rules["day"] = &runtime.Rule{Name: "day", Prefix: "rate_limit:day:", Window: 24 * time.Hour, Max: 9, Block: time.Hour, Algorithm: runtime.FixedWindow}
 	b.rules["leaky"] = &runtime.Rule{Name: "leaky", Prefix: "rate_limit:leaky:", Window: time.Hour, Max: 50, Burst: 20, Algorithm: runtime.LeakyBucket}
-	b.rules["queue"] = &runtime.Rule{Name: "queue", Prefix: "rate_limit:queue:", Window: time.Hour, Max: 50, Burst: 20, Wait: time.Minute, Algorithm: runtime.LeakyBucket}
+	b.rules["queue"] = &runtime.Rule{Name: "queue", Prefix: "rate_limit:queue:", Window: 24 * time.Hour, Max: 50, Burst: 20, Wait: time.Minute, Algorithm: runtime.LeakyBucket}
 	b.rules["counter"] = &runtime.Rule{Name: "counter", Prefix: "rate_limit:counter:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: runtime.EqualBuckets(60)}
 	b.rules["auto"] = &runtime.Rule{Name: "auto", Prefix: "rate_limit:auto:", Window: time.Hour, Max: 50, Algorithm: runtime.SlidingCounter, Buckets: runtime.AdaptiveBuckets()}
 	b.rules["long"] = &runtime.Rule{Name: "long", Prefix: "rate_limit:long:", Window: time.Hour, Max: 100_000, Storage: runtime.StoragePacked, Resolution: time.Second}

@@ -29,7 +29,7 @@ const listing = `{"file":"a.go","line":1,"interface":"Accounts","methods":["LogI
 {"file":"a.go","line":2,"interface":"Model","key":["#tenant","#user"],"window":"1m0s","max":"10","algorithm":"token-bucket","burst":20,"prefix":"rate_limit:model:","name":"model.tokens","mode":"enforce"}
 {"file":"a.go","line":3,"interface":"Model","key":[],"window":"1m0s","max":"3","algorithm":"sliding-counter","buckets":"6x10","prefix":"rate_limit:all:","name":"model.all","mode":"shadow"}
 {"file":"a.go","line":4,"interface":"Reports","key":["#id"],"window":"1h0m0s","max":"#plan.PerHour","algorithm":"sliding-log","storage":"packed","prefix":"rate_limit:reports:","name":"reports","mode":"enforce"}
-{"file":"a.go","line":5,"interface":"Jobs","key":["#tenant"],"window":"30s","max":"3","algorithm":"concurrency","prefix":"rate_limit:jobs:","name":"jobs","mode":"enforce"}
+{"file":"a.go","line":5,"interface":"Jobs","key":["#tenant"],"window":"1h0m0s","max":"3","algorithm":"concurrency","prefix":"rate_limit:jobs:","name":"jobs","mode":"enforce"}
 {"file":"b.go","line":1,"interface":"Twin","key":[],"window":"1m0s","max":"1","algorithm":"sliding-log","prefix":"rate_limit:twin1:","name":"twin","mode":"enforce"}
 {"file":"b.go","line":2,"interface":"Twin","key":[],"window":"1m0s","max":"1","algorithm":"sliding-log","prefix":"rate_limit:twin2:","name":"twin","mode":"enforce"}
 `
@@ -57,7 +57,7 @@ func newBench(t *testing.T, client redis.UniversalClient, addr string) *bench {
 		"model":   {Name: "model.tokens", Prefix: "rate_limit:model:", Window: time.Minute, Max: 10, Algorithm: runtime.TokenBucket, Burst: 20},
 		"all":     {Name: "model.all", Prefix: "rate_limit:all:", Window: time.Minute, Max: 3, Algorithm: runtime.SlidingCounter, Buckets: runtime.LayeredBuckets(6, 10), Mode: runtime.ModeShadow},
 		"reports": {Name: "reports", Prefix: "rate_limit:reports:", Window: time.Hour, Storage: runtime.StoragePacked},
-		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: 30 * time.Second, Max: 3, Algorithm: runtime.Concurrency},
+		"jobs":    {Name: "jobs", Prefix: "rate_limit:jobs:", Window: time.Hour, Max: 3, Algorithm: runtime.Concurrency},
 	}}
 	b.env = map[string]string{"RATECTL_REDIS": addr, "RATECTL_RULES": file, "RATECTL_NAMESPACE": "orders", "RATECTL_OVERRIDES": "orders:limits", "USER": "ada"}
 	b.limiter = runtime.New(runtime.NewRedisStore(client, runtime.WithTimeout(20*time.Second), runtime.WithDenialMemory(0)),
