@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func render(f *model.File, report *diag.Reporter) []byte {
 	}
 	var hidden *emit.HiddenError
 	if errors.As(err, &hidden) {
-		report.At(hidden.Object.Pos(), "%v", err)
+		report.At(cmp.Or(hidden.Pos, f.Wrappers[0].Decl.Spec.Name.Pos()), "%v", err)
 		return nil
 	}
 	for _, w := range f.Wrappers {

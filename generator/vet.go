@@ -55,9 +55,10 @@ func Vet(p Package) (found Diagnostics) {
 	directive.LinkPolicies(files, report.At)
 	policies := slices.DeleteFunc(slices.Clone(files), func(src *directive.File) bool { return len(src.Policies)+len(src.Defaults) == 0 })
 	var typed []*load.File
+	names := load.NamesOf(pkg.Syntax)
 	free := areFree(files, pkg.Syntax, paths, report)
 	for _, src := range files {
-		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax, Policies: policies}
+		f := &load.File{Source: src, Pkg: pkg, Syntax: src.Syntax, Names: names, Policies: policies}
 		switch {
 		case !hasImports(pkg, src):
 			checkImports(f, report)

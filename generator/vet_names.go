@@ -26,8 +26,8 @@ import (
 func areFree(sources []*directive.File, files []*ast.File, paths []string, report *diag.Reporter) bool {
 	declared := map[string]bool{}
 	for _, file := range files {
-		for _, name := range output.DeclaredNames(file) {
-			declared[name] = true
+		for _, id := range output.DeclaredNames(file) {
+			declared[id.Name] = true
 		}
 	}
 	free := true

@@ -45,17 +45,12 @@ func newImportSet(f *model.File) *importSet {
 func (e *emitter) collectImports() {
 	s := e.imports
 	taken := map[string]bool{"_": true}
-	if e.file.Out != nil {
-		maps.Copy(taken, e.names)
-	}
-	for _, name := range e.file.Home.Scope().Names() { // imports may repeat those of other files
-		taken[name] = true
-	}
+	maps.Copy(taken, e.file.DeclaredNames())
 	s.use(naming.RuntimePath, "runtime")
 	useType := func(t types.Type) {
 		types.TypeString(t, func(p *types.Package) string { s.usePackage(p); return "" })
 	}
-	for _, name := range predeclared {
+	for _, name := range types.Universe.Names() { // types of embedded methods may need them
 		taken[name] = true
 	}
 	for _, w := range e.file.Wrappers {

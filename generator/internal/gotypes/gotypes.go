@@ -17,6 +17,10 @@ func EachName(t types.Type, visit func(*types.TypeName)) {
 			visit(t.Obj())
 		case *types.Alias:
 			visit(t.Obj())
+		case *types.Basic:
+			if obj, ok := types.Universe.Lookup(t.Name()).(*types.TypeName); ok {
+				visit(obj)
+			}
 		}
 	})
 }

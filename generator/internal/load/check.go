@@ -19,6 +19,8 @@ type File struct {
 	Syntax  *ast.File // as type-checked: of Source, or what cgo made of it
 	Content []byte    // of the source file
 	Place   *Place    // that its wrappers go to; nil: next to it
+	// Names are those of its package in every build.
+	Names *Names
 	// Policies are the files of the package that declare some.
 	Policies []*directive.File
 }
@@ -55,6 +57,7 @@ func annotatedDirs(dirs []*dir) []*dir {
 func (p *Program) filesOf(d *dir, pkgs []*packages.Package) []*File {
 	errs := loadErrors{Program: p, dir: d}
 	var files []*File
+	names := map[string]*Names{}
 	for _, src := range d.sources {
 		if len(src.Decls) == 0 {
 			continue // its directives belong to a type of another file
@@ -69,7 +72,11 @@ func (p *Program) filesOf(d *dir, pkgs []*packages.Package) []*File {
 		if errs.reportPackage(pkg) {
 			continue
 		}
-		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place, Policies: d.policies})
+		name := syntax.Name.Name
+		if names[name] == nil {
+			names[name] = NamesOf(d.filesOf(name))
+		}
+		files = append(files, &File{Source: src, Pkg: pkg, Syntax: syntax, Content: d.overlay[src.Path].content, Place: d.place, Names: names[name], Policies: d.policies})
 	}
 	return files
 }

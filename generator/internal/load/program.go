@@ -59,6 +59,7 @@ type dir struct {
 	// The files as they are type-checked, once read: those of the package, of
 	// its tests inside, and of those outside of it.
 	plain, inside, outside []*ast.File
+	otherBuilds            []*ast.File      // of the ignored files, for what they declare
 	faults                 []packages.Error // in their syntax
 }
 

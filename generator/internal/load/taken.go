@@ -16,26 +16,35 @@ import (
 // already. The stubs of what cannot be generated are taken away, so that the rest
 // can be checked.
 func (d *dir) findTaken(fset *token.FileSet, report diag.Func) {
-	declared := map[string]map[string]bool{} // by package: tests may have one of their own
-	namesOf := func(file *ast.File) map[string]bool {
+	type names map[string]map[string]bool // by package: tests may have one of their own
+	here, elsewhere := names{}, names{}
+	of := func(n names, file *ast.File) map[string]bool {
 		name := file.Name.Name
-		if declared[name] == nil {
-			declared[name] = map[string]bool{}
+		if n[name] == nil {
+			n[name] = map[string]bool{}
 		}
-		return declared[name]
+		return n[name]
 	}
-	for _, file := range slices.Concat(d.plain, d.inside, d.outside) {
-		names := namesOf(file)
-		for _, name := range output.DeclaredNames(&ast.File{Decls: d.withoutStubs(file)}) {
-			names[name] = true
+	add := func(n names, files []*ast.File) {
+		for _, file := range files {
+			for _, id := range output.DeclaredNames(&ast.File{Decls: d.withoutStubs(file)}) {
+				of(n, file)[id.Name] = true
+			}
 		}
 	}
+	add(here, slices.Concat(d.plain, d.inside, d.outside))
+	add(elsewhere, d.otherBuilds)
 	for _, src := range d.sources {
 		if len(d.overlay[src.Path].decls) == 0 {
 			continue // its wrappers go elsewhere
 		}
+		everywhere := output.Constraint(src.Path, d.overlay[src.Path].content) == ""
 		for i, decl := range src.Decls {
-			if !decl.Claim(namesOf(src.Syntax), report) {
+			free := decl.Claim(of(here, src.Syntax), report)
+			if everywhere { // so it meets all files of other builds
+				free = decl.Claim(of(elsewhere, src.Syntax), report) && free
+			}
+			if !free {
 				d.taken = true
 				d.removeStub(fset, src, i)
 			}
@@ -75,5 +84,5 @@ func (d *dir) removeStub(fset *token.FileSet, src *directive.File, i int) {
 }
 
 func declares(decl ast.Decl, name string) bool {
-	return slices.Contains(output.DeclaredNames(&ast.File{Decls: []ast.Decl{decl}}), name)
+	return slices.ContainsFunc(output.DeclaredNames(&ast.File{Decls: []ast.Decl{decl}}), func(id *ast.Ident) bool { return id.Name == name })
 }

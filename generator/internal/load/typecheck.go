@@ -6,6 +6,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rategen/rategen/generator/internal/directive"
 	"github.com/rategen/rategen/generator/internal/gotypes"
+	"github.com/rategen/rategen/generator/internal/output"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -41,7 +43,12 @@ func (d *dir) read(fset *token.FileSet) {
 			files[i], errs[i] = parser.ParseFile(fset, path, nil, parser.SkipObjectResolution|parser.AllErrors)
 		})
 	}
+	ignored := make([]*ast.File, len(d.ignored))
+	for i, name := range d.ignored {
+		all.Go(func() { ignored[i] = parseHandwritten(fset, filepath.Join(d.dir, name)) })
+	}
 	all.Wait()
+	d.otherBuilds = slices.DeleteFunc(ignored, func(f *ast.File) bool { return f == nil })
 	for i, f := range files {
 		if list, ok := errs[i].(scanner.ErrorList); ok {
 			for _, e := range list {
@@ -58,6 +65,16 @@ func (d *dir) read(fset *token.FileSet) {
 			d.inside = append(d.inside, f)
 		}
 	}
+}
+
+// parseHandwritten parses a file, or returns nil if it is generated or cannot be read.
+func parseHandwritten(fset *token.FileSet, path string) *ast.File {
+	content, err := os.ReadFile(path)
+	if err != nil || output.IsOurs(content) {
+		return nil
+	}
+	f, _ := parser.ParseFile(fset, path, content, parser.SkipObjectResolution)
+	return f
 }
 
 // hasTests reports whether test files have directives.

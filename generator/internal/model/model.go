@@ -52,10 +52,10 @@ type Builder struct {
 // files that can have wrappers.
 func (b *Builder) Build(files []*load.File) []*File {
 	b.completePolicies()
-	// Variables of one package must have different names.
+	// Variables of one package must have different names, in its tests as well.
 	var packages [][]*load.File
 	for _, f := range files {
-		i := slices.IndexFunc(packages, func(p []*load.File) bool { return p[0].Pkg == f.Pkg })
+		i := slices.IndexFunc(packages, func(p []*load.File) bool { return p[0].Names == f.Names })
 		if i < 0 {
 			i, packages = len(packages), append(packages, nil)
 		}
@@ -80,6 +80,7 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 			limited[decl.Spec.Name.Name] = decl
 		}
 	}
+	slices.SortStableFunc(files, func(a, b *load.File) int { return cmp.Compare(scarcity(a), scarcity(b)) })
 	for _, file := range files {
 		f := &File{File: file, Home: file.Pkg.Types, limited: limited}
 		if file.Place != nil {
@@ -98,6 +99,18 @@ func (b *Builder) buildPackage(files []*load.File) []*File {
 		built = append(built, f)
 	}
 	return built
+}
+
+// scarcity orders files by where they are built: everywhere, in some builds, in tests.
+// What is there in more of them has its names first, so that the others do not matter to it.
+func scarcity(f *load.File) int {
+	switch {
+	case strings.HasSuffix(f.Source.Path, "_test.go"):
+		return 2
+	case output.Constraint(f.Source.Path, f.Content) != "":
+		return 1
+	}
+	return 0
 }
 
 // buildFile builds the wrappers of a file. Their variables get names that are

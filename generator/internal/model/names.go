@@ -1,33 +1,79 @@
 package model
 
 import (
-	"maps"
-	"slices"
+	"go/token"
+	"go/types"
 
-	"golang.org/x/tools/go/packages"
+	"github.com/rategen/rategen/generator/internal/gotypes"
 )
 
-// TakenNames returns every name that a generated declaration must not have.
-func (f *File) TakenNames() map[string]bool {
-	taken := map[string]bool{}
-	names := packageNames(f.Pkg)
+// Declares reports whether the package that the generated file belongs to declares a name,
+// in a test or in another build perhaps.
+func (f *File) Declares(name string) bool {
 	if f.Out != nil {
-		names = slices.Collect(maps.Keys(f.Out.Names))
+		return f.Out.Names[name] != ""
 	}
-	for _, name := range names {
+	return f.Names.Declared[name].IsValid() || f.Home.Scope().Lookup(name) != nil
+}
+
+// hiddenType returns the name of a type of Go itself that t needs and the package declares
+// otherwise, or "".
+func (f *File) hiddenType(t types.Type) string {
+	hidden := ""
+	gotypes.EachName(t, func(obj *types.TypeName) {
+		if obj.Pkg() == nil && f.Declares(obj.Name()) {
+			hidden = obj.Name()
+		}
+	})
+	return hidden
+}
+
+// PosOf returns where the source's own package declares a name, if that is known.
+func (f *File) PosOf(name string) token.Pos {
+	if f.Out != nil {
+		return token.NoPos
+	}
+	return f.Names.Declared[name]
+}
+
+// DeclaredNames returns the names that imports of the generated file must not have: they
+// may repeat those of other files.
+func (f *File) DeclaredNames() map[string]bool {
+	taken := map[string]bool{}
+	if f.Out != nil {
+		for name := range f.Out.Names {
+			taken[name] = true
+		}
+		return taken
+	}
+	for name := range f.Names.Declared {
+		taken[name] = true
+	}
+	for _, name := range f.Home.Scope().Names() {
 		taken[name] = true
 	}
 	return taken
 }
 
-// packageNames returns every name that a package-level declaration must not
-// have: the package's own and those that one of its files imports.
-func packageNames(p *packages.Package) []string {
-	names := p.Types.Scope().Names()
-	for _, file := range p.Syntax {
-		if s := p.TypesInfo.Scopes[file]; s != nil {
-			names = append(names, s.Names()...)
+// TakenNames returns every name that a generated declaration must not have: those of
+// the package, and those that one of its files imports.
+func (f *File) TakenNames() map[string]bool {
+	taken := f.DeclaredNames()
+	if f.Out != nil {
+		for name := range f.Out.Imported {
+			taken[name] = true
+		}
+		return taken
+	}
+	for name := range f.Names.Imported {
+		taken[name] = true
+	}
+	for _, file := range f.Pkg.Syntax {
+		if s := f.Pkg.TypesInfo.Scopes[file]; s != nil {
+			for _, name := range s.Names() {
+				taken[name] = true
+			}
 		}
 	}
-	return names
+	return taken
 }

@@ -49,6 +49,11 @@ func (b *Builder) checkReachable(f *File, w *Wrapper) {
 			b.Report.At(pos, "%s cannot be wrapped: package %s cannot name the type %s.%s of its type parameter %s", w.Name, f.Home.Path(), bad.Pkg().Path(), bad.Name(), p.Obj().Name())
 		}
 	}
+	for p := range w.TypeParams.TypeParams() {
+		if name := f.hiddenType(p.Constraint()); name != "" {
+			b.Report.At(pos, "%s cannot be wrapped: %s declares %s, and type parameter %s needs the type of that name that Go declares: rename it", w.Name, f.Out.Names[name], name, p.Obj().Name())
+		}
+	}
 	for _, m := range w.Methods {
 		gotypes.EachType(m.Type, func(t types.Type) {
 			if field := unexportedMember(t); field != nil && field.Pkg() != f.Home {

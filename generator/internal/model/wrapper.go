@@ -182,6 +182,10 @@ func (b *Builder) newMethod(f *File, w *Wrapper, fn *types.Func) *Method {
 		b.Report.At(pos, "interface %s cannot be wrapped: its type parameter %s hides the type %s of method %s; rename the parameter", w.Name, hidden, hidden, fn.Name())
 		return nil
 	}
+	if name := f.hiddenType(sig); name != "" {
+		b.Report.At(pos, "interface %s cannot be wrapped: package %s declares %s, and method %s needs the type of that name that Go declares; rename it, or embed an interface without the method", w.Name, f.Home.Path(), name, fn.Name())
+		return nil
+	}
 	m := &Method{Signature: expr.Signature{Name: fn.Name()}, Type: sig, declaredBy: declaredBy(fn)}
 	for p := range w.TypeParams.TypeParams() {
 		m.Types = append(m.Types, p.Obj())

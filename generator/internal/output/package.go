@@ -25,7 +25,9 @@ type Package struct {
 	Dir   string
 	Types *types.Package
 	Names map[string]string // what its other files declare, and in which of them
-	from  []string          // import paths of the packages of this run whose wrappers go here
+	// Imported are the names that its other files import packages under.
+	Imported map[string]bool
+	from     []string // import paths of the packages of this run whose wrappers go here
 }
 
 // OpenPackage finds out about the package in a directory. The given name, if not
@@ -41,11 +43,11 @@ func OpenPackage(dir, name string, from []string, short func(path string) string
 	if !given {
 		name = filepath.Base(dir)
 	}
-	o := &Package{Dir: dir, Names: map[string]string{}, from: from}
+	o := &Package{Dir: dir, Names: map[string]string{}, Imported: map[string]bool{}, from: from}
 	for _, file := range GoFiles(dir) {
 		p := filepath.Join(dir, file)
 		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
-		if err != nil || strings.HasSuffix(file, "_test.go") {
+		if err != nil || strings.HasSuffix(file, "_test.go") && strings.HasSuffix(f.Name.Name, "_test") {
 			continue // the compiler's to tell
 		}
 		where := short(p)
@@ -64,8 +66,11 @@ func OpenPackage(dir, name string, from []string, short func(path string) string
 			}
 			name, given = f.Name.Name, true
 		}
-		for _, declared := range DeclaredNames(f) {
-			o.Names[declared] = where
+		for _, id := range DeclaredNames(f) {
+			o.Names[id.Name] = where
+		}
+		for _, imported := range ImportedNames(f) {
+			o.Imported[imported] = true
 		}
 	}
 	if !token.IsIdentifier(name) || name == "_" || name == "main" {
@@ -94,26 +99,40 @@ func importPathOf(dir string) (string, error) {
 	}
 }
 
-// DeclaredNames returns the package-level names of a file.
-func DeclaredNames(f *ast.File) []string {
-	var names []string
+// DeclaredNames returns the package-level names of a file, where it declares them.
+func DeclaredNames(f *ast.File) []*ast.Ident {
+	var names []*ast.Ident
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Recv == nil {
-				names = append(names, decl.Name.Name)
+				names = append(names, decl.Name)
 			}
 		case *ast.GenDecl:
 			for _, s := range decl.Specs {
 				switch s := s.(type) {
 				case *ast.TypeSpec:
-					names = append(names, s.Name.Name)
+					names = append(names, s.Name)
 				case *ast.ValueSpec:
-					for _, n := range s.Names {
-						names = append(names, n.Name)
-					}
+					names = append(names, s.Names...)
 				}
 			}
+		}
+	}
+	return names
+}
+
+var majorVersion = regexp.MustCompile(`/v[0-9]+$`)
+
+// ImportedNames returns the names that a file imports packages under. One that it does not
+// write is taken from the path.
+func ImportedNames(f *ast.File) []string {
+	var names []string
+	for _, s := range f.Imports {
+		if s.Name != nil {
+			names = append(names, s.Name.Name)
+		} else if p, err := strconv.Unquote(s.Path.Value); err == nil {
+			names = append(names, path.Base(majorVersion.ReplaceAllString(p, "")))
 		}
 	}
 	return names
