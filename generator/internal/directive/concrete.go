@@ -13,11 +13,15 @@ import (
 // interface is generated along with the wrapper.
 type Concrete struct {
 	Pkg, Name string
+	names     map[string]bool // its own, and those of its aliases that receivers may have
 	Spec      *ast.TypeSpec   // for its type parameters
 	path      string          // of the file that declares it
 	Methods   []string        // the exported ones, by file and place
 	Files     map[string]bool // the paths of the files that declare them
 }
+
+// Owns reports whether a function is a method of the type.
+func (t *Concrete) Owns(fn *ast.FuncDecl) bool { return t.names[ReceiverName(fn)] }
 
 // A methodDirectives holds the directives above one method of a concrete type.
 type methodDirectives struct {
@@ -59,6 +63,10 @@ func AddLimitedTypes(file *ast.File, wanted map[TypeID]bool) {
 // returns the types by the file that declares them.
 func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) map[string][]*Concrete {
 	found := map[TypeID]*Concrete{}
+	origin := aliases(files)
+	for id := range wanted {
+		wanted[origin(id)] = true
+	}
 	tests := map[TypeID]bool{} // are declared in test files
 	for i, file := range files {
 		for _, spec := range typeSpecs(file) {
@@ -67,17 +75,18 @@ func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) ma
 	}
 	at := func(id TypeID) *Concrete {
 		if found[id] == nil {
-			found[id] = &Concrete{Pkg: id.pkg, Name: id.name, Files: map[string]bool{}}
+			found[id] = &Concrete{Pkg: id.pkg, Name: id.name, names: map[string]bool{id.name: true}, Files: map[string]bool{}}
 		}
 		return found[id]
 	}
 	for i, file := range files {
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() {
-				id := TypeID{file.Name.Name, ReceiverName(fn)}
+				name := ReceiverName(fn)
+				id := origin(TypeID{file.Name.Name, name})
 				if wanted[id] && (tests[id] || !isTest(paths[i])) { // else the package lacks the method
 					t := at(id)
-					t.Methods, t.Files[paths[i]] = append(t.Methods, fn.Name.Name), true
+					t.Methods, t.Files[paths[i]], t.names[name] = append(t.Methods, fn.Name.Name), true, true
 				}
 			}
 		}
@@ -98,6 +107,39 @@ func ConcreteTypes(wanted map[TypeID]bool, files []*ast.File, paths []string) ma
 		slices.SortFunc(types, func(a, b *Concrete) int { return int(a.Spec.Pos() - b.Spec.Pos()) })
 	}
 	return declared
+}
+
+// aliases returns a function that follows aliases, of pointers too, to the type that they
+// stand for.
+func aliases(files []*ast.File) func(TypeID) TypeID {
+	of := map[TypeID]string{}
+	for _, file := range files {
+		for _, spec := range typeSpecs(file) {
+			if base := baseType(spec.Type); spec.Assign.IsValid() && base != nil {
+				of[TypeID{file.Name.Name, spec.Name.Name}] = base.Name
+			}
+		}
+	}
+	return func(id TypeID) TypeID {
+		for range len(of) { // more would be a cycle
+			name, ok := of[id]
+			if !ok {
+				break
+			}
+			id.name = name
+		}
+		return id
+	}
+}
+
+// baseType returns the name in T and in *T, or nil.
+func baseType(t ast.Expr) *ast.Ident {
+	t = ast.Unparen(t)
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = ast.Unparen(star.X)
+	}
+	base, _ := t.(*ast.Ident)
+	return base
 }
 
 func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
@@ -171,7 +213,7 @@ func LinkMethods(files []*File, report diag.Func) {
 	for _, src := range files {
 		for _, m := range src.Methods {
 			name := ReceiverName(m.fn)
-			decl := findConcreteDecl(files, src.Syntax.Name.Name, name)
+			decl := findConcreteDecl(files, src.Syntax.Name.Name, m.fn)
 			switch {
 			case !m.fn.Name.IsExported():
 				report(m.directives[0].Pos, "method %s of %s is unexported, and the interface that is generated for %s has only exported ones: export it, or remove the directive", m.fn.Name.Name, name, name)
@@ -191,10 +233,10 @@ func LinkMethods(files []*File, report diag.Func) {
 	}
 }
 
-func findConcreteDecl(files []*File, pkg, name string) *Decl {
+func findConcreteDecl(files []*File, pkg string, fn *ast.FuncDecl) *Decl {
 	for _, src := range files {
 		for _, decl := range src.Decls {
-			if decl.Concrete != nil && decl.Concrete.Pkg == pkg && decl.Concrete.Name == name {
+			if decl.Concrete != nil && decl.Concrete.Pkg == pkg && decl.Concrete.Owns(fn) {
 				return decl
 			}
 		}

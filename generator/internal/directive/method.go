@@ -49,7 +49,7 @@ func (decl *Decl) MethodRange(name string) (from, to token.Pos) {
 func (decl *Decl) Func(method string) *ast.FuncDecl {
 	if src := decl.Sources[method]; decl.Concrete != nil && src != nil {
 		for _, m := range src.Methods {
-			if m.fn.Name.Name == method && ReceiverName(m.fn) == decl.Spec.Name.Name {
+			if m.fn.Name.Name == method && decl.Concrete.Owns(m.fn) {
 				return m.fn
 			}
 		}

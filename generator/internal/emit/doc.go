@@ -9,12 +9,13 @@ import (
 	"github.com/rategen/rategen/generator/internal/model"
 )
 
-// comment writes a comment, broken into lines.
+// comment writes a comment, broken into lines. Each has its slashes, or one that begins with
+// a quoted comment would be taken for that.
 func comment(g *jen.Group, text string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
 		if line != "" && len("// ")+len(line)+1+len(word) > 77 {
-			g.Comment(line)
+			g.Comment("// " + line)
 			line = ""
 		}
 		if line != "" {
@@ -22,7 +23,7 @@ func comment(g *jen.Group, text string) {
 		}
 		line += word
 	}
-	g.Comment(line)
+	g.Comment("// " + line)
 }
 
 func indefinite(name string) string {

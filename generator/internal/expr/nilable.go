@@ -26,7 +26,7 @@ func isNilable(t types.Type) bool {
 // whose value may be nil. One whose constraint lists types may not.
 func mayBeInterface(p *types.TypeParam) bool {
 	iface, ok := p.Constraint().Underlying().(*types.Interface)
-	return ok && iface.IsMethodSet()
+	return ok && !allTermsOf(iface, func(types.Type) bool { return true })
 }
 
 // NeedsAny reports whether a value of type t can be compared with nil only as

@@ -44,7 +44,7 @@ func (p *Program) checkConstraints(d *dir, declared map[string][]*directive.Conc
 					continue
 				}
 				for _, decl := range file.Decls {
-					if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() && directive.ReceiverName(fn) == t.Name {
+					if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.IsExported() && t.Owns(fn) {
 						v := variant{fn, path, fset.Position(fn.Name.Pos()), slices.Contains(d.files, filepath.Base(path))}
 						variants[fn.Name.Name] = append(variants[fn.Name.Name], v)
 					}

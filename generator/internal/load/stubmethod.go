@@ -45,7 +45,7 @@ func stubMethods(file *ast.File, types map[string][]*directive.Concrete, path st
 		}
 		for _, declared := range types {
 			for _, t := range declared {
-				if t.Pkg == file.Name.Name && t.Name == directive.ReceiverName(fn) && t.Files[path] {
+				if t.Pkg == file.Name.Name && t.Owns(fn) && t.Files[path] {
 					stubs = append(stubs, methodStub(t, fn))
 				}
 			}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"go/ast"
 	"go/types"
 
 	"github.com/rategen/rategen/generator/internal/expr"
@@ -23,10 +22,16 @@ func (w *Wrapper) receiverOf(method string, p *types.Package) *expr.Param {
 	if named, ok := t.(*types.Named); ok {
 		t = gotypes.InstanceOf(named, w.TypeParams)
 	}
-	if _, isPointer := ast.Unparen(fn.Recv.List[0].Type).(*ast.StarExpr); isPointer {
+	declared, _, _ := types.LookupFieldOrMethod(obj.Type(), true, p, method)
+	if m, ok := declared.(*types.Func); ok && isPointer(m.Signature().Recv().Type()) {
 		t = types.NewPointer(t)
 	}
 	return &expr.Param{Source: fn.Recv.List[0].Names[0].Name, Type: t}
+}
+
+func isPointer(t types.Type) bool {
+	_, ok := types.Unalias(t).(*types.Pointer)
+	return ok
 }
 
 // UsesReceiver reports whether an expression uses the receiver of its method. The wrapper
