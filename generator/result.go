@@ -102,18 +102,15 @@ func orphansOf(p *load.Program, outs map[string]*output.Package, asked []output.
 func writeFiles(cfg Config, files []output.File, report *diag.Reporter) (*Result, error) {
 	slices.SortFunc(files, func(a, b output.File) int { return strings.Compare(a.Path, b.Path) })
 	result := &Result{Notes: report.SortedNotes(), Warnings: diagnosticsOf(report)}
-	for _, f := range files {
-		act := f.Apply
-		if cfg.Check {
-			act = f.Compare
-		}
-		status, err := act()
-		if err != nil {
-			return result, err
-		}
-		result.Files = append(result.Files, File{report.Short(f.Path), Status(status)})
+	act := output.Apply
+	if cfg.Check {
+		act = output.Compare
 	}
-	return result, nil
+	statuses, err := act(files)
+	for i, status := range statuses {
+		result.Files = append(result.Files, File{report.Short(files[i].Path), Status(status)})
+	}
+	return result, err
 }
 
 // upToDate reports whether all files were up to date.

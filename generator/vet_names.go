@@ -3,7 +3,6 @@ package generator
 import (
 	"cmp"
 	"go/ast"
-	"go/token"
 	"go/types"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +33,7 @@ func areFree(sources []*directive.File, files []*ast.File, paths []string, repor
 	for _, src := range sources {
 		if out := naming.OutputFile(src.Path); len(src.Decls) > 0 && slices.Contains(paths, out) {
 			if err := output.MayReplace(out, "", nil); err != nil {
-				report.AtPosition(token.Position{Filename: out}, "%v", err)
+				report.At(src.Syntax.Name.Pos(), "%s %v", report.Short(out), err)
 				free = false
 			}
 		}

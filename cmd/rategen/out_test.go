@@ -1,10 +1,13 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // limited is a file that limits an interface and has a go:generate line.
@@ -119,15 +122,72 @@ func TestOutOfTwoPackages(t *testing.T) {
 		expect(t, dir, 0, "", "./"+pkg)
 	}
 	expect(t, dir, 0, "", "-check", "./a", "./b")
-	expect(t, dir, 1, "limits/a_ratelimit.go: has the wrappers of package example.com/m/a, and those of package example.com/m/c would replace them: "+
+	expect(t, dir, 1, "c/a.go:1:9: limits/a_ratelimit.go has the wrappers for a.go of package example.com/m/a, and those of package example.com/m/c would replace them: "+
 		"rename a source file, or write them to packages of their own; if example.com/m/a generates none any more, remove the file\n", "./c")
 	expect(t, dir, 1, "d/d.go:5:6: limits/a_ratelimit.go, with the wrappers of package example.com/m/a, declares NewRateLimitedA already, which is to be generated for A: rename one of them, or name the wrapper of A with type=\n"+
 		"d/d.go:5:6: limits/a_ratelimit.go, with the wrappers of package example.com/m/a, declares RateLimitedA already, which is to be generated for A: rename one of them, or name the wrapper of A with type=\n", "./d")
 	expect(t, dir, 0, "", "./limits")
-	expect(t, dir, 1, "limits/own_ratelimit.go: has the wrappers for own.go, and those of package example.com/m/e would replace them: rename a source file, or write them to packages of their own\n", "./e")
+	expect(t, dir, 1, "e/own.go:1:9: limits/own_ratelimit.go has the wrappers for own.go, and those of package example.com/m/e would replace them: rename a source file, or write them to packages of their own\n", "./e")
 
 	// The other way around: a package does not replace what another has put there.
 	os.WriteFile(filepath.Join(dir, "limits", "b.go"), []byte(limited("limits", "Late", "go tool rategen")), 0o644)
-	expect(t, dir, 1, "limits/b_ratelimit.go: has the wrappers of package example.com/m/b, and those of this package would replace them: "+
+	expect(t, dir, 1, "limits/b.go:1:9: limits/b_ratelimit.go has the wrappers for b.go of package example.com/m/b, and those of this package would replace them: "+
 		"rename a source file, or write them to packages of their own; if example.com/m/b generates none any more, remove the file\n", "./limits")
+}
+
+// Where one file cannot be written none is, and the error names it. A file keeps its mode.
+func TestUnwritable(t *testing.T) {
+	// The name of the source file is as long as may be, that of the generated one is longer.
+	long := strings.Repeat("z", 250)
+	dir := writeModule(t, map[string]string{
+		"go.mod":            module["go.mod"],
+		"a/a.go":            limited("a", "A", "go tool rategen"),
+		"b/b.go":            limited("b", "B", "go tool rategen -out ../new/limits"),
+		"z/" + long + ".go": limited("z", "Z", "go tool rategen"),
+	})
+	before := modes(t, dir)
+	if code, out, errs := rategen(dir, "./..."); code != 1 || out != "" || !strings.HasSuffix(errs, long+"_ratelimit.go: file name too long\n") {
+		t.Errorf("exit %d\nstdout: %sstderr: %s", code, out, errs)
+	}
+	if diff := cmp.Diff(before, modes(t, dir)); diff != "" {
+		t.Error("files changed: ", diff)
+	}
+	os.RemoveAll(filepath.Join(dir, "z"))
+	expect(t, dir, 0, "", "./...")
+	generated := filepath.Join(dir, "a", "a_ratelimit.go")
+	os.WriteFile(generated, nil, 0o644)
+	os.Chmod(generated, 0o440)
+	expect(t, dir, 0, "", "./...")
+	if info, err := os.Stat(generated); err != nil || info.Mode() != 0o440 || info.Size() == 0 {
+		t.Error(info, err)
+	}
+}
+
+// modes returns the modes of the files in a directory and below.
+func modes(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	found := map[string]fs.FileMode{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			found[path] = d.Type()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// What go list says of a directory with two packages is what there is to say.
+func TestTwoPackages(t *testing.T) {
+	for _, other := range []string{"b.go", "z_test.go"} {
+		dir := writeModule(t, map[string]string{
+			"go.mod": module["go.mod"],
+			"a.go":   limited("a", "A", "go tool rategen"),
+			other:    limited("b", "B", "go tool rategen"),
+		})
+		expect(t, dir, 1, "found packages a (a.go) and b ("+other+") in "+dir+"\n")
+		expect(t, dir, 1, "found packages a (a.go) and b ("+other+") in "+dir+"\n", "list")
+	}
 }

@@ -109,7 +109,7 @@ func (r *Record) Keep(start time.Time, sources []string, outcome any) {
 		return
 	}
 	// A record that cannot be written is one that is not there.
-	output.File{Path: r.path, Content: content}.Apply()
+	output.Apply([]output.File{{Path: r.path, Content: content}})
 	forgetOld(filepath.Dir(r.path))
 }
 

@@ -55,6 +55,9 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 	owners, places := owners(file)
 	byName := map[*ast.TypeSpec]*Decl{}
 	for _, group := range file.Comments {
+		if HasDirective(group) {
+			reportLoose(group, report)
+		}
 		for _, c := range group.List {
 			o, ok := owners[group]
 			d := src.directive(c, group == file.Doc, ok, report)
@@ -110,6 +113,15 @@ func Read(fset *token.FileSet, file *ast.File, path string, report diag.Func) *F
 	return src
 }
 
+// reportLoose reports comment lines beside a directive that have options and nothing else.
+func reportLoose(group *ast.CommentGroup, report diag.Func) {
+	for _, c := range group.List {
+		if text, ok := strings.CutPrefix(c.Text, "//"); ok && areKnown(text) {
+			report(c.Pos(), "these options belong to no directive: a directive is one line, write them on the line with %s", Prefix).Over(c.Text)
+		}
+	}
+}
+
 // addMethod adds a directive above a method of a concrete type.
 func (src *File) addMethod(fn *ast.FuncDecl, d *Directive) {
 	n := len(src.Methods)
@@ -137,7 +149,11 @@ func (src *File) directive(c *ast.Comment, packageDoc, owned bool, report diag.F
 		return nil
 	}
 	if text, ok := strings.CutPrefix(c.Text, "//"); ok {
-		if options := findNearMiss(text); options != "" {
+		options := findNearMiss(text)
+		if options == "" && owned {
+			options = findAtEnd(text)
+		}
+		if options != "" {
 			d := report(c.Pos(), "this comment is not a directive and limits nothing: write %s%s", Prefix, options).Over(c.Text)
 			if owned && isSound(options) {
 				d.Replace(c.Pos(), len(c.Text), Prefix+options, "make it a directive")

@@ -13,6 +13,7 @@ import (
 // sentence that mentions one is prose.
 func findNearMiss(text string) string {
 	options := ""
+	text = ornament.ReplaceAllString(text, "")
 	if m := nearMiss.FindStringSubmatch(text); m != nil {
 		options = m[1] + m[2]
 	} else if m := misspelt.FindStringSubmatch(text); m != nil {
@@ -27,6 +28,28 @@ func findNearMiss(text string) string {
 		return options
 	}
 	return ""
+}
+
+// findAtEnd returns the options of a directive that ends a comment line of something else, or
+// "".
+func findAtEnd(text string) string {
+	if m := atEnd.FindStringSubmatch(text); m != nil && areKnown(m[1]) {
+		return strings.TrimSpace(m[1])
+	}
+	return ""
+}
+
+// areKnown reports whether a text is options that exist, and nothing else.
+func areKnown(text string) bool {
+	if text = strings.TrimSpace(text); !strings.Contains(text, "=") || !isOptions(text) {
+		return false
+	}
+	known := true
+	report := func(token.Pos, string, ...any) *diag.Diagnostic { known = false; return &diag.Diagnostic{} }
+	for _, a := range parse(Prefix+text, 1, report).options {
+		known = known && optionNamed(a.name) != nil
+	}
+	return known
 }
 
 // isOptions reports whether a text is what may follow [Prefix]: options and

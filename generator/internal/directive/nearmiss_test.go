@@ -24,6 +24,11 @@ func TestNearMiss(t *testing.T) {
 		" ratelimit: off":                            "off",
 		` ratelimit:import "strings"`:                `import "strings"`,
 
+		"/ratelimit:key=#id":         "key=#id",
+		" - ratelimit:key=#id max=5": "key=#id max=5",
+		"rate:limit:max=5":           "max=5",
+
+		" //ratelimit:max=5":                     "",
 		" RateLimiter max=5 and so on":           "",
 		" RateLimiter max=5":                     "",
 		" RateLimiter: max=5 is what it admits":  "",

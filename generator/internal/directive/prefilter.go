@@ -13,7 +13,7 @@ func MayHold(content []byte) bool {
 	return mentionsWord(content) || mentionsMisspelt(content)
 }
 
-// mentionsWord looks for ratelimit, rate_limit or rate-limit in any case.
+// mentionsWord looks for ratelimit, rate_limit, rate-limit or rate:limit in any case.
 func mentionsWord(content []byte) bool {
 	for _, tail := range [][]byte{[]byte("imit"), []byte("IMIT")} {
 		for from := 0; ; {
@@ -35,7 +35,7 @@ func endsInWord(text []byte) bool {
 	if n < 0 || !bytes.EqualFold(text[n:], []byte("limit")) {
 		return false
 	}
-	if n > 0 && (text[n-1] == '-' || text[n-1] == '_') {
+	if n > 0 && strings.IndexByte("-_:", text[n-1]) >= 0 {
 		n--
 	}
 	return n >= len("rate") && bytes.EqualFold(text[n-len("rate"):n], []byte("rate"))
@@ -63,9 +63,16 @@ func mentionsMisspelt(content []byte) bool {
 
 // nearMiss recognises a comment line that was meant as a directive: the word,
 // then either a colon and something like an option, or an option of ours.
-var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_]?limit)(?:` +
+var nearMiss = regexp.MustCompile(`^\s*[@+]?(?i:rate[-_:]?limit)(?:` +
 	`\s*:\s*((?:(?:policy|defaults)\s+)?[A-Za-z]\w*\s*=\s*\S.*|off\s*$|import\s+["` + "`" + `].*)|` +
 	`\s+((?:` + strings.Join(optionNames, "|") + `)=\S.*))`)
+
+// ornament is what may stand before a directive in a comment: the third of three slashes,
+// and the mark of a list.
+var ornament = regexp.MustCompile(`^(?:/|[ \t]+[-*•][ \t]+)`)
+
+// atEnd recognises a directive at the end of a comment line.
+var atEnd = regexp.MustCompile(`[ \t](?://)?ratelimit:([A-Za-z]\S*=.*)$`)
 
 // misspelt recognises a comment line that is a directive but for its first
 // word or the colon.

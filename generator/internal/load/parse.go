@@ -26,6 +26,11 @@ func (p *Program) Parse() {
 		d.overlay = map[string]stub{}
 		s := p.scan(d)
 		files := p.readDirectives(d, s)
+		if d.clash != "" && len(d.sources) > 0 {
+			p.report.AtPosition(token.Position{}, "%s", d.clash)
+			d.broken = true
+			return
+		}
 		directive.LinkMethods(files, p.report.At)
 		directive.LinkPolicies(files, p.report.At)
 		d.policies = withPolicies(files)
@@ -162,7 +167,7 @@ func (p *Program) overlay(d *dir, src *directive.File, s *scan) {
 			return i.pkg == src.Syntax.Name.Name && (!i.test || strings.HasSuffix(src.Path, "_test.go"))
 		})
 		if err := output.MayReplace(out, "", nil); err != nil {
-			p.report.AtPosition(token.Position{Filename: out}, "%v", err)
+			p.report.At(src.Syntax.Name.Pos(), "%s %v", p.report.Short(out), err)
 		}
 		d.overlay[out] = emptyStub(src, content)
 		var err error

@@ -53,6 +53,7 @@ type dir struct {
 	// on other systems, or with other tags.
 	excluded []string
 	broken   bool            // a source could not be parsed
+	clash    string          // what the go command says of files of several packages, or ""
 	taken    bool            // it declares names that are to be generated
 	overlay  map[string]stub // by path
 
@@ -105,6 +106,9 @@ func List(cfg Config, report *diag.Reporter) *Program {
 
 func newPackageDir(p *listed) *dir {
 	d := &dir{path: p.ImportPath, name: p.Name, dir: p.Dir, ignored: p.IgnoredGoFiles}
+	if p.Error != nil && strings.HasPrefix(p.Error.Err, "found packages ") {
+		d.clash = p.Error.Err
+	}
 	for _, name := range output.GoFiles(p.Dir) {
 		if !slices.Contains(d.ignored, name) {
 			d.files = append(d.files, name)

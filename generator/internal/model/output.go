@@ -2,7 +2,6 @@ package model
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"strings"
 
@@ -100,7 +99,7 @@ func (b *Builder) CheckOutputs(files []*File) {
 		}
 		asked[path] = f
 		if err := f.Out.MayReplace(path, f.Pkg.PkgPath); err != nil {
-			b.Report.AtPosition(token.Position{Filename: path}, "%v", err)
+			b.Report.At(f.Source.Syntax.Name.Pos(), "%s %v", b.Report.Short(path), err)
 		}
 		if declared[f.Out] == nil {
 			declared[f.Out] = map[string]*Wrapper{}

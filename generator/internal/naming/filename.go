@@ -20,6 +20,10 @@ func OutputFile(source string) string {
 	return dir + name + ".go"
 }
 
+// SourceFile returns the name of the file that a file with a name of [OutputFile] is
+// generated for.
+func SourceFile(output string) string { return strings.Replace(output, "_ratelimit", "", 1) }
+
 // Platform returns the constraint in a file's name, as a //go:build line writes
 // it, or "".
 func Platform(path string) string {

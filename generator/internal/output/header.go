@@ -55,7 +55,7 @@ func MayReplace(path, source string, inRun []string) error {
 		if source != "" {
 			ours = "package " + source
 		}
-		return fmt.Errorf("has the wrappers of package %s, and those of %s would replace them: %s; if %s generates none any more, remove the file", before, ours, remedy, before)
+		return fmt.Errorf("has the wrappers for %s of package %s, and those of %s would replace them: %s; if %s generates none any more, remove the file", naming.SourceFile(filepath.Base(path)), before, ours, remedy, before)
 	}
 	return nil
 }

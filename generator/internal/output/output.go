@@ -5,11 +5,10 @@ package output
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // A Status is what became of a file, or would become of it.
@@ -29,8 +28,20 @@ type File struct {
 	Content []byte // nil: to be removed
 }
 
-// Compare returns what has to be done about the file.
-func (o File) Compare() (Status, error) {
+// Compare returns what has to be done about files.
+func Compare(files []File) ([]Status, error) {
+	statuses := make([]Status, len(files))
+	for i, f := range files {
+		var err error
+		if statuses[i], err = f.compare(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Path, cause(err))
+		}
+	}
+	return statuses, nil
+}
+
+// compare returns what has to be done about the file.
+func (o File) compare() (Status, error) {
 	old, err := os.ReadFile(o.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.Content == nil:
@@ -45,35 +56,33 @@ func (o File) Compare() (Status, error) {
 	return Stale, nil
 }
 
-// Apply makes the file as it should be. Readers see the old file or the new
-// one, never a part of it.
-func (o File) Apply() (Status, error) {
-	status, err := o.Compare()
-	if err != nil || status == Unchanged {
-		return status, err
+// Apply makes files as they should be: all of them, or none if one cannot be written. Readers
+// see an old file or the new one, never a part of it.
+func Apply(files []File) ([]Status, error) {
+	statuses, err := Compare(files)
+	if err != nil {
+		return nil, err
 	}
-	if o.Content != nil {
-		if err := os.MkdirAll(filepath.Dir(o.Path), 0o755); err != nil {
-			return "", err
+	changes := make([]change, len(files))
+	undo := func() {
+		for i := range changes {
+			changes[i].undo()
 		}
 	}
-	// A root keeps a symbolic link from leading out of the package.
-	root, err := os.OpenRoot(filepath.Dir(o.Path))
-	if err != nil {
-		return "", err
+	for i, f := range files {
+		if statuses[i] == Unchanged {
+			continue
+		}
+		if changes[i], statuses[i], err = f.prepare(); err != nil {
+			undo()
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
 	}
-	defer root.Close()
-	name := filepath.Base(o.Path)
-	if o.Content == nil {
-		return Removed, root.Remove(name)
+	for i, f := range files {
+		if err := changes[i].apply(); err != nil {
+			undo()
+			return nil, fmt.Errorf("%s: %w", f.Path, err)
+		}
 	}
-	temp := "." + name + "." + rand.Text()[:8]
-	if err := root.WriteFile(temp, o.Content, 0o644); err != nil {
-		return "", err
-	}
-	if err := root.Rename(temp, name); err != nil {
-		root.Remove(temp)
-		return "", err
-	}
-	return Wrote, nil
+	return statuses, nil
 }

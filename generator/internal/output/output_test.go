@@ -1,6 +1,31 @@
 package output
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where one file cannot be written, all stays as it was.
+func TestApply(t *testing.T) {
+	const nobodyWrites = "/proc/self/b.go"
+	if _, err := os.Stat(filepath.Dir(nobodyWrites)); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	old := File{Path: filepath.Join(dir, "old.go"), Content: []byte("old")}
+	if status, err := Apply([]File{old}); err != nil || status[0] != Wrote {
+		t.Fatal(status, err)
+	}
+	_, err := Apply([]File{{Path: old.Path}, {filepath.Join(dir, "new", "dir", "a.go"), []byte("a")}, {nobodyWrites, []byte("b")}})
+	if err == nil || !strings.HasPrefix(err.Error(), nobodyWrites+": ") {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Error(entries, err)
+	}
+}
 
 func TestIsOurs(t *testing.T) {
 	for content, want := range map[string]bool{
