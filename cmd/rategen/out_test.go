@@ -191,3 +191,38 @@ func TestTwoPackages(t *testing.T) {
 		expect(t, dir, 1, "found packages a (a.go) and b ("+other+") in "+dir+"\n", "list")
 	}
 }
+
+// A package's lines are read as go generate reads them.
+func TestGenerateLines(t *testing.T) {
+	const a = "package svc\n\ntype A interface {\n\t//ratelimit:key=#id max=5\n\tDo(id string) error\n}\n"
+	for name, file := range map[string]string{
+		"tag":       "//go:build generate\n\npackage svc\n\n//go:generate go tool rategen -out ../limits\n",
+		"tab":       "package svc\n\n//go:generate\tgo\ttool rategen -out ../limits\n",
+		"command":   "package svc\n\n//go:generate -command limit go tool rategen -out\n//go:generate limit ../limits\n",
+		"directory": "package svc\n\n//go:generate go tool rategen -out $PWD/../limits\n",
+		"words":     "package svc\n\n//go:generate go tool \"rategen\" \"-out\" \"../lim\\x69ts\"\r\n",
+		"package":   "package svc_test\n\n//go:generate go tool rategen -out ../limits -pkg ${GOPACKAGE}s\n",
+		"version":   "package svc\n\n//go:generate go run example.com/rategen@v1 -out ../limits\n",
+		// go generate does not come to these.
+		"other tag":  "//go:build !generate\n\npackage svc\n\n//go:generate go tool rategen -out ../limits\n",
+		"ignored":    "//go:build ignore\n\npackage svc\n\n//go:generate go tool rategen -out ../limits\n",
+		"quotes":     "package svc\n\n//go:generate echo \"a\"b\n//go:generate go tool rategen -out ../limits\n",
+		"incomplete": "package svc\n\n//go:generate go tool rategen -out ../limits",
+		"no blank":   "package svc\n\n//go:generated go tool rategen -out ../limits\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lines := "lines.go"
+			if name == "package" {
+				lines = "lines_test.go"
+			}
+			want := "limits"
+			switch name {
+			case "other tag", "ignored", "quotes", "incomplete", "no blank":
+				want = "svc"
+			}
+			dir := writeModule(t, map[string]string{"go.mod": module["go.mod"], "svc/a.go": a, "svc/" + lines: file})
+			expect(t, dir, 0, want+"/a_ratelimit.go: wrote\n", "-v", "./...")
+		})
+	}
+}

@@ -103,16 +103,26 @@ func (d *dir) parseAll(fset *token.FileSet, names []string) (files map[string]*a
 	return files, contents
 }
 
-// findExcluded finds the files that build constraints exclude and from which
-// wrappers are generated in another build: what is generated for them is kept.
-func (p *Program) findExcluded(d *dir, s *scan) {
+// scanIgnored reads the files that build constraints exclude. It finds those from which
+// wrappers are generated in another build, and returns the lines that run rategen.
+func (p *Program) scanIgnored(d *dir) (lines []generateLine) {
 	for _, name := range d.ignored {
 		path := filepath.Join(d.dir, name)
-		if content, err := os.ReadFile(path); err == nil && !output.IsClearlyOurs(content) && bytes.Contains(content, []byte(directive.Prefix)) {
+		content, err := os.ReadFile(path)
+		if err != nil || output.IsClearlyOurs(content) {
+			continue
+		}
+		lines = append(lines, p.generateLines(d, name, content)...)
+		if bytes.Contains(content, []byte(directive.Prefix)) {
 			d.excluded = append(d.excluded, path)
 			p.report.Note(p.report.Short(path) + ": skipped, build constraints exclude it: set GOOS, GOARCH or -tags to generate for it")
 		}
 	}
+	return lines
+}
+
+// keepExcluded keeps what is generated for excluded files.
+func (p *Program) keepExcluded(d *dir, s *scan) {
 	if len(d.excluded) == 0 {
 		return
 	}

@@ -1,13 +1,9 @@
 package load
 
 import (
-	"bytes"
 	"go/token"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/rategen/rategen/generator/internal/diag"
 	"github.com/rategen/rategen/generator/internal/directive"
@@ -20,83 +16,6 @@ type Place struct {
 	Dir  string         // absolute
 	Name string         // of the package; "" for the one that its files or its directory have
 	Pos  token.Position // of the line; no position if only the flags say so
-}
-
-// A generateLine is a //go:generate line that runs rategen for its own package.
-type generateLine struct {
-	pos   token.Position
-	place *Place // nil: next to the interfaces
-}
-
-const generatePrefix = "//go:generate "
-
-// generateLines returns the lines of a file that run rategen.
-func (d *dir) generateLines(file string, content []byte) []generateLine {
-	if !bytes.Contains(content, []byte(generatePrefix)) {
-		return nil
-	}
-	var found []generateLine
-	number := 0
-	for line := range bytes.Lines(content) {
-		number++
-		text, ok := strings.CutPrefix(string(line), generatePrefix)
-		if !ok {
-			continue
-		}
-		words := d.wordsOf(text, filepath.Base(file))
-		if i := slices.IndexFunc(words, isRategen); i >= 0 {
-			if out, name, own := placeFlags(words[i+1:]); own {
-				g := generateLine{pos: token.Position{Filename: file, Line: number, Column: 1}}
-				if out != "" {
-					g.place = &Place{Dir: absolute(out, d.dir), Name: name, Pos: g.pos}
-				}
-				found = append(found, g)
-			}
-		}
-	}
-	return found
-}
-
-// wordsOf cuts a go:generate line as the go command does, as far as the flags of
-// rategen need it.
-func (d *dir) wordsOf(text, file string) []string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		words[i] = os.Expand(strings.Trim(w, `"`), func(name string) string {
-			switch name {
-			case "GOPACKAGE":
-				return d.name
-			case "GOFILE":
-				return file
-			}
-			return os.Getenv(name)
-		})
-	}
-	return words
-}
-
-func isRategen(word string) bool {
-	name, _, _ := strings.Cut(path.Base(filepath.ToSlash(word)), "@")
-	return name == "rategen" || name == "rategen.exe"
-}
-
-// placeFlags returns the flags -out and -pkg of a command line, and whether it
-// generates for the package that it stands in.
-func placeFlags(words []string) (out, name string, own bool) {
-	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		flag, value, given := strings.Cut(strings.TrimLeft(words[0], "-"), "=")
-		words = words[1:]
-		if takesValue := flag == "out" || flag == "pkg" || flag == "tags"; takesValue && !given && len(words) > 0 {
-			value, words = words[0], words[1:]
-		}
-		switch flag {
-		case "out":
-			out = value
-		case "pkg":
-			name = value
-		}
-	}
-	return out, name, len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return w == "." || w == "./" || w == "./..." })
 }
 
 func absolute(path, dir string) string {
@@ -165,7 +84,7 @@ func (p *Program) WarnPlaces() {
 				flags += " -pkg " + d.place.Name
 			}
 			p.report.Warn(diag.UnknownOut, d.sources[i].Syntax.Name.Pos(), "no line of package %s says that its wrappers go to %s, so other commands, such as rategen -check ./..., do not know it: write %sgo tool rategen %s",
-				d.path, p.report.Short(d.place.Dir), generatePrefix, flags)
+				d.path, p.report.Short(d.place.Dir), generatePrefix+" ", flags)
 		}
 	}
 }

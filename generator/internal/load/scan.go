@@ -36,15 +36,15 @@ func (p *Program) scan(d *dir) *scan {
 			continue
 		}
 		if !output.IsOurs(content) {
-			lines = append(lines, d.generateLines(path, content)...)
+			lines = append(lines, p.generateLines(d, name, content)...)
 			s.importers = append(s.importers, runtimeImports(name, content)...)
 		}
 		if directive.MayHold(content) && !output.IsClearlyOurs(content) {
 			s.contents[path] = content
 		}
 	}
-	p.findPlace(d, lines)
-	p.findExcluded(d, s)
+	p.findPlace(d, append(lines, p.scanIgnored(d)...))
+	p.keepExcluded(d, s)
 	return s
 }
 
