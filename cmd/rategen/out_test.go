@@ -226,3 +226,27 @@ func TestGenerateLines(t *testing.T) {
 		})
 	}
 }
+
+// Wrappers go to no module that could not import what they wrap.
+func TestOutOfTheModule(t *testing.T) {
+	dir := writeModule(t, map[string]string{
+		"a/go.mod":        "module example.com/a\n\ngo 1.26.0\n",
+		"a/a.go":          limited("a", "A", "go tool rategen -out ../b/limits"),
+		"a/in/in.go":      limited("in", "In", "go tool rategen -out ../nested/limits"),
+		"a/nested/go.mod": "module example.com/a/nested\n",
+		"b/go.mod":        "module example.com/b\n\ngo 1.26.0\n",
+	})
+	a := filepath.Join(dir, "a")
+	before := modes(t, dir)
+	expect(t, a, 1, "a.go:3:1: -out: "+dir+"/b/limits belongs to the module in "+dir+"/b, and package example.com/a to module example.com/a: choose a directory of that, or let a workspace have both\n"+
+		"in/in.go:3:1: -out: nested/limits belongs to the module in nested, and package example.com/a/in to module example.com/a: choose a directory of that, or let a workspace have both\n", "./...")
+	if diff := cmp.Diff(before, modes(t, dir)); diff != "" {
+		t.Error("files changed: ", diff)
+	}
+	work := filepath.Join(dir, "go.work")
+	if err := os.WriteFile(work, []byte("go 1.26.0\n\nuse ./a\nuse ./b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOWORK", work)
+	expect(t, a, 0, dir+"/b/limits/a_ratelimit.go: wrote\n", "-v", ".")
+}

@@ -41,6 +41,7 @@ type listed struct {
 
 type module struct {
 	Main               bool // or one of the workspace
+	Path, Dir          string
 	Version, GoVersion string
 	Replace            *module
 }
@@ -118,6 +119,14 @@ func (l *goList) addMissing(paths map[string]bool) {
 		slices.Sort(missing)
 		l.list(missing) // what cannot be listed is missed where it is imported
 	}
+}
+
+// modules returns the directories of the main module, or of all modules of the workspace.
+func (l *goList) modules() []string {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}")
+	cmd.Dir = l.dir
+	out, _ := cmd.Output()
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }
 
 // explainNoPackages asks the go command why patterns name no packages: go list gives neither

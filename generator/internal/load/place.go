@@ -2,6 +2,7 @@ package load
 
 import (
 	"go/token"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -65,6 +66,34 @@ func (p *Program) findPlace(d *dir, lines []generateLine) {
 	}
 	if flag != nil && !same(d.place, flag) {
 		p.report.AtPosition(lines[0].pos, "this line writes the wrappers of package %s %s, and the flag -out %s: make them agree", d.path, where(d.place), where(flag))
+	}
+}
+
+// checkModule reports a place in a module that does not belong to the workspace of the
+// package: nothing there could import it.
+func (p *Program) checkModule(d *dir) {
+	l := p.list.pkgs[d.path]
+	if d.place == nil || l == nil || l.Module == nil {
+		return
+	}
+	root := moduleRoot(d.place.Dir)
+	if root == "" || sameDir(root, l.Module.Dir) || slices.ContainsFunc(p.list.modules(), func(dir string) bool { return sameDir(dir, root) }) {
+		return
+	}
+	p.report.AtPosition(d.place.Pos, "-out: %s belongs to the module in %s, and package %s to module %s: choose a directory of that, or let a workspace have both",
+		p.report.Short(d.place.Dir), p.report.Short(root), d.path, l.Module.Path)
+}
+
+// moduleRoot returns the directory of the module that a directory, which need not exist,
+// belongs to, or "".
+func moduleRoot(dir string) string {
+	for ; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && info.Mode().IsRegular() {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
 	}
 }
 

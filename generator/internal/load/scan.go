@@ -44,6 +44,7 @@ func (p *Program) scan(d *dir) *scan {
 		}
 	}
 	p.findPlace(d, append(lines, p.scanIgnored(d)...))
+	p.checkModule(d)
 	p.keepExcluded(d, s)
 	return s
 }
