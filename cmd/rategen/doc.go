@@ -299,8 +299,9 @@ module, as in
 This line of the package says where its wrappers go, and every command obeys it:
 rategen ./... and rategen -check ./... need no flag. The flag alone works too, with
 a warning that no other command knows it. All lines of a package, and the flags,
-must agree. Wrappers that an earlier run has written next to the interfaces are
-removed.
+must agree. The directory belongs to the same module, or to one of the workspace.
+Wrappers that an earlier run has written next to the interfaces are removed, and so are
+those in other packages of the run whose package writes them elsewhere now, or is gone.
 
 The files have the same names as next to the interfaces, and everything else
 works as there: -check works, rategen never replaces a file that it has not

@@ -73,9 +73,9 @@ func TestOutByFlagOnly(t *testing.T) {
 	const warning = "a.go:1:9: warning: no line of package example.com/m says that its wrappers go to x/limits, so other commands, such as rategen -check ./..., do not know it: " +
 		"write //go:generate go tool rategen -out x/limits [unknown_out]\n"
 	expect(t, dir, 0, "x/limits/a_ratelimit.go: wrote\n"+warning, "-v", "-out", "x/limits")
-	// The package's other runs leave the file alone.
-	expect(t, dir, 0, "a_ratelimit.go: wrote\n", "-v", "./...")
 	expect(t, dir, 0, warning, "-check", "-out", "x/limits")
+	// Another run that names both packages knows nothing of the flag.
+	expect(t, dir, 0, "a_ratelimit.go: wrote\nx/limits/a_ratelimit.go: removed\n", "-v", "./...")
 	expect(t, dir, 0, "", "-check")
 }
 
@@ -249,4 +249,33 @@ func TestOutOfTheModule(t *testing.T) {
 	}
 	t.Setenv("GOWORK", work)
 	expect(t, a, 0, dir+"/b/limits/a_ratelimit.go: wrote\n", "-v", ".")
+}
+
+// Wrappers in another package go when their package writes them elsewhere, or is gone.
+func TestLeftBehind(t *testing.T) {
+	dir := writeModule(t, map[string]string{
+		"go.mod":      module["go.mod"],
+		"a/a.go":      limited("a", "A", "go tool rategen -out ../limits"),
+		"b/b.go":      limited("b", "B", "go tool rategen -out ../limits"),
+		"c/c.go":      limited("c", "C", "go tool rategen -out ../limits"),
+		"d/d.go":      limited("d", "D", "go tool rategen -out ../limits"),
+		"limits/l.go": limited("limits", "L", "go tool rategen"),
+	})
+	expect(t, dir, 0, "", "./...")
+	for name, content := range map[string]string{
+		"a/a.go": limited("a", "A", "go tool rategen -out ../other"),
+		"b/b.go": limited("b", "B", "go tool rategen"),
+		"d/d.go": "package d\n",
+	} {
+		os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644)
+	}
+	os.RemoveAll(filepath.Join(dir, "c"))
+	var want strings.Builder
+	for _, name := range strings.Fields("b/b_ratelimit.go:missing limits/a_ratelimit.go:stale limits/b_ratelimit.go:stale limits/c_ratelimit.go:stale limits/d_ratelimit.go:stale other/a_ratelimit.go:missing") {
+		want.WriteString(strings.Replace(name, ":", ": ", 1) + ": run go generate\n")
+	}
+	expect(t, dir, 1, want.String(), "-check", "./...")
+	expect(t, dir, 0, "b/b_ratelimit.go: wrote\nlimits/a_ratelimit.go: removed\nlimits/b_ratelimit.go: removed\nlimits/c_ratelimit.go: removed\n"+
+		"limits/d_ratelimit.go: removed\nlimits/l_ratelimit.go: unchanged\nother/a_ratelimit.go: wrote\n", "-v", "./...")
+	expect(t, dir, 0, "", "-check", "./...")
 }

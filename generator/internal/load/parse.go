@@ -45,6 +45,7 @@ func (p *Program) Parse() {
 		}
 		d.findOrphans(s.wanted)
 	})
+	p.findLeftGuests()
 	p.linkPolicies()
 }
 

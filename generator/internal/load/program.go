@@ -47,6 +47,7 @@ type dir struct {
 	ignored  []string          // names of those that build constraints exclude
 	sources  []*directive.File // those with directives
 	orphans  []string          // generated files that no source asks for any more
+	guests   []guest           // generated files with wrappers of other packages
 	place    *Place            // that the wrappers go to; nil: this directory
 	policies []*directive.File // those with policies
 	// excluded are the paths of the ignored files from which wrappers are generated

@@ -68,8 +68,7 @@ func runtimeImports(name string, content []byte) []runtimeImporter {
 	return []runtimeImporter{{file.Name.Name, strings.HasSuffix(name, "_test.go")}}
 }
 
-// findOrphans finds the generated files that are not wanted. The type checker
-// sees them empty.
+// findOrphans finds the generated files that are not wanted.
 func (d *dir) findOrphans(wanted map[string]bool) {
 	for _, name := range slices.Concat(d.files, d.ignored) {
 		path := filepath.Join(d.dir, name)
@@ -77,14 +76,57 @@ func (d *dir) findOrphans(wanted map[string]bool) {
 			continue
 		}
 		content, err := os.ReadFile(path)
-		if err != nil || !output.IsClearlyOurs(content) || output.SourceOf(content) != "" {
+		if err != nil || !output.IsClearlyOurs(content) {
 			continue
 		}
-		d.orphans = append(d.orphans, path)
-		if len(d.sources) > 0 && slices.Contains(d.files, name) {
-			d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
+		if source := output.SourceOf(content); source != "" {
+			d.guests = append(d.guests, guest{name, source})
+			continue
+		}
+		d.addOrphan(name, content)
+	}
+}
+
+// addOrphan adds a generated file to those that are not wanted. The type checker sees it
+// empty.
+func (d *dir) addOrphan(name string, content []byte) {
+	path := filepath.Join(d.dir, name)
+	d.orphans = append(d.orphans, path)
+	if len(d.sources) > 0 && slices.Contains(d.files, name) {
+		d.overlay[path] = stub{content: []byte(output.BuildLines(content) + "package " + packageName(content, d.sources[0].Syntax) + "\n")}
+	}
+}
+
+// A guest is a generated file that wraps interfaces of another package.
+type guest struct{ name, source string }
+
+// findLeftGuests finds the guests whose package writes them elsewhere now, or is gone.
+func (p *Program) findLeftGuests() {
+	byPath := map[string]*dir{}
+	for _, d := range p.dirs {
+		byPath[d.path] = d
+	}
+	for _, d := range p.dirs {
+		for _, g := range d.guests {
+			if host := byPath[g.source]; host != nil && (host.place == nil || !sameDir(host.place.Dir, d.dir)) || host == nil && p.isGone(g.source, d) {
+				if content, err := os.ReadFile(filepath.Join(d.dir, g.name)); err == nil {
+					d.addOrphan(g.name, content)
+				}
+			}
 		}
 	}
+}
+
+// isGone reports whether a package has no files any more. It would belong to the module of
+// another one.
+func (p *Program) isGone(path string, of *dir) bool {
+	l := p.list.pkgs[of.path]
+	if l == nil || l.Module == nil {
+		return false
+	}
+	rest, ok := strings.CutPrefix(path+"/", l.Module.Path+"/")
+	dir := filepath.Join(l.Module.Dir, filepath.FromSlash(rest))
+	return ok && len(output.GoFiles(dir)) == 0 && sameDir(moduleRoot(dir), l.Module.Dir)
 }
 
 // packageName returns the name in a file's package clause, or that of another
